@@ -8,17 +8,18 @@ import "./working-folder.ts";
 import yargs, { type Argv } from "yargs";
 import { packageVersion } from "../daemon/version.ts";
 import { explicitArguments } from "./arguments.ts";
+import type { Command } from "./command.ts";
 import { wantsStack } from "./environment.ts";
 import { EXIT, exitCodeOf, Failure, lineOf } from "./failure.ts";
 import { FLAGS, type Flag, type FlagName } from "./flags.ts";
 import {
   COMMANDS,
-  type Command,
   type CommandName,
   describeMissing,
   flagName,
   type Given,
   missingFlags,
+  REST,
   resolveValues,
   type Values,
   variableOf,
@@ -44,6 +45,11 @@ const RUN: { readonly [C in CommandName]: () => Promise<Run<C>> } = {
   "gateway user list": async () => (await import("./gateway-user.ts")).userList,
   "gateway user remove": async () => (await import("./gateway-user.ts")).userRemove,
   "gateway user password": async () => (await import("./gateway-user.ts")).userPassword,
+  "gateway engine": async () => (await import("./gateway-engine.ts")).engineList,
+  "gateway engine add": async () => (await import("./gateway-engine.ts")).engineAdd,
+  "gateway engine list": async () => (await import("./gateway-engine.ts")).engineList,
+  "gateway engine show": async () => (await import("./gateway-engine.ts")).engineShow,
+  "gateway engine remove": async () => (await import("./gateway-engine.ts")).engineRemove,
   "gateway grant": async () => (await import("./gateway-user.ts")).userList,
   "gateway grant set": async () => (await import("./gateway-user.ts")).grantSet,
   "gateway grant remove": async () => (await import("./gateway-user.ts")).grantRemove,
@@ -57,6 +63,33 @@ const RUN: { readonly [C in CommandName]: () => Promise<Run<C>> } = {
   "env add": async () => (await import("./env.ts")).envAdd,
   "env use": async () => (await import("./env.ts")).envUse,
   "env remove": async () => (await import("./env.ts")).envRemove,
+  workspaces: async () => (await import("./workspaces.ts")).workspacesList,
+  "workspaces list": async () => (await import("./workspaces.ts")).workspacesList,
+  "workspaces create": async () => (await import("./workspaces.ts")).workspacesCreate,
+  engines: async () => (await import("./engines.ts")).enginesList,
+  "engines list": async () => (await import("./engines.ts")).enginesList,
+  "engines show": async () => (await import("./engines.ts")).enginesShow,
+  installations: async () => (await import("./engines.ts")).installationsList,
+  "installations list": async () => (await import("./engines.ts")).installationsList,
+  "installations create": async () => (await import("./engines.ts")).installationsCreate,
+  "installations remove": async () => (await import("./engines.ts")).installationsRemove,
+  executions: async () => (await import("./executions.ts")).executionsList,
+  "executions list": async () => (await import("./executions.ts")).executionsList,
+  "executions run": async () => (await import("./executions.ts")).executionsRun,
+  "executions show": async () => (await import("./executions.ts")).executionsShow,
+  "executions logs": async () => (await import("./executions.ts")).executionsLogs,
+  "executions cancel": async () => (await import("./executions.ts")).executionsCancel,
+  keys: async () => (await import("./keys.ts")).keysList,
+  "keys list": async () => (await import("./keys.ts")).keysList,
+  "keys create": async () => (await import("./keys.ts")).keysCreate,
+  "keys revoke": async () => (await import("./keys.ts")).keysRevoke,
+  triggers: async () => (await import("./triggers.ts")).triggersList,
+  "triggers list": async () => (await import("./triggers.ts")).triggersList,
+  "triggers create": async () => (await import("./triggers.ts")).triggersCreate,
+  "triggers show": async () => (await import("./triggers.ts")).triggersShow,
+  "triggers enable": async () => (await import("./triggers.ts")).triggersEnable,
+  "triggers disable": async () => (await import("./triggers.ts")).triggersDisable,
+  "triggers remove": async () => (await import("./triggers.ts")).triggersRemove,
 };
 
 /** The line is read. Thrown, as yargs writes the help of a command once it has run, whoever asked for it. */
@@ -68,10 +101,11 @@ class Chosen extends Error {
   }
 }
 
-async function main(argv: readonly string[]): Promise<number> {
+async function main(words: readonly string[]): Promise<number> {
+  const { argv, rest } = splitRest(words);
   const choose = <C extends CommandName>(name: C, given: Given): never => {
     throw new Chosen(async () => {
-      const values = resolveValues(name, given);
+      const values = resolveValues(name, { ...given, [REST]: rest });
       const command = await RUN[name]();
       return command(values);
     });
@@ -117,6 +151,18 @@ async function main(argv: readonly string[]): Promise<number> {
   return EXIT.ok;
 }
 
+/** What a command takes after "--" is not the parser's; to other commands "--" says that no flags follow. */
+function splitRest(words: readonly string[]): { readonly argv: readonly string[]; readonly rest: readonly string[] } {
+  const name = nameOf(words);
+  const at = words.indexOf("--");
+  if (at === -1 || !isCommand(name) || (COMMANDS[name] as Command).rest === undefined) return { argv: words, rest: [] };
+  return { argv: words.slice(0, at), rest: words.slice(at + 1) };
+}
+
+/** The words of the command that a line begins with, as far as there is one. */
+const nameOf = (argv: readonly string[]) =>
+  [3, 2, 1].map((count) => argv.slice(0, count).join(" ")).find(isCommand) ?? argv[0] ?? "";
+
 /** The parser's words in ours, with the dashes the user typed. */
 function usageMessage(message: string, argv: readonly string[]): string {
   const [, unknown] = /^Unknown arguments?: (.*)$/.exec(message) ?? [];
@@ -138,7 +184,7 @@ function usageMessage(message: string, argv: readonly string[]): string {
 }
 
 function folderNeeded(argv: readonly string[]): string {
-  const name = [3, 2, 1].map((count) => argv.slice(0, count).join(" ")).find(isCommand) ?? argv[0] ?? "";
+  const name = nameOf(argv);
   if (!isCommand(name)) return `${name} needs a folder: wsfs ${name} DIR`;
   const { positionals }: Command = COMMANDS[name];
   if (positionals !== undefined)
@@ -184,10 +230,16 @@ function declare(parser: Argv, name: CommandName): void {
   const command: Command = COMMANDS[name];
   if (command.paths === true) parser.positional("PATH", { type: "string", describe: "What to try: with all below it" });
   for (const word of command.positionals ?? []) parser.positional(word, { type: "string" });
+  if (command.rest !== undefined) {
+    parser.usage(
+      `$0 ${name} ${(command.positionals ?? []).join(" ")} [flags] -- ${command.rest}…\n\n${command.summary}`,
+    );
+  }
   if (command.dir !== "none") parser.positional("DIR", { type: "string", describe: "The folder of the mount" });
   for (const flag of command.flags) parser.option(flagName(flag), describe(name, flag));
   const examples = command.examples.map(([line, meaning]) => `  ${line}\n      ${meaning}`);
-  parser.epilogue(`Examples:\n${examples.join("\n")}`);
+  const notes = (command.notes ?? []).map((note) => `${note}\n`);
+  parser.epilogue(`${notes.join("")}${notes.length === 0 ? "" : "\n"}Examples:\n${examples.join("\n")}`);
 }
 
 function describe(command: CommandName, name: FlagName) {

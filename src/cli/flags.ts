@@ -1,6 +1,7 @@
 /**
  * Every flag with its variable, kind, default and help, whichever command takes it.
  */
+import { EXECUTION_STATES } from "../contract/execution-states.ts";
 import { ROLES } from "../contract/roles.ts";
 import { SCOPES } from "../contract/scopes.ts";
 import * as values from "./values.ts";
@@ -251,9 +252,80 @@ export const FLAGS = {
   output: { type: "value", kind: values.named("FILE"), help: "Where the body goes; standard output when absent" },
   stream: { type: "switch", help: "Print the data of each server-sent event on a line of its own" },
   include: { type: "switch", help: "Print status and headers first" },
+  path: { type: "value", kind: values.named("PATH"), defaultHelp: "/Engines/NAME", help: "Where its folder is" },
+  state: { type: "value", kind: values.oneOf(...EXECUTION_STATES), help: "Only those in this state" },
+  engine: { type: "value", kind: values.named("ENGINE"), help: "Name or id of the engine" },
+  "engine-filter": { type: "value", kind: values.named("ENGINE"), help: "Only those of this engine" },
+  input: {
+    type: "value",
+    kind: values.named("JSON|@FILE|-"),
+    defaultHelp: "none",
+    help: "What the engine is given: JSON, a file with it, or - for standard input",
+  },
+  follow: { type: "switch", help: "Go on until the execution has ended" },
+  "wait-end": { type: "switch", help: "Wait until the execution has ended; the exit code says whether it succeeded" },
+  "idempotency-key": {
+    type: "value",
+    kind: values.named("KEY"),
+    help: "Two runs with one key are one: for scripts that may be run again",
+  },
+  expires: {
+    type: "value",
+    kind: values.lifetime,
+    defaultHelp: "never",
+    help: "How long the key is good",
+  },
+  "on-kind": {
+    type: "list",
+    kind: values.named("KIND"),
+    defaultHelp: "every kind",
+    help: "For changes of this kind: created, updated, moved, changed, deleted, restored, or a word of a program's",
+  },
+  "on-path": {
+    type: "value",
+    kind: values.named("PATTERN"),
+    defaultHelp: "every path",
+    help: "For changes of what has such a path, as /pictures/** or /**/*.pdf",
+  },
+  cron: {
+    type: "value",
+    kind: values.named("CRON"),
+    help: "At these times: minute, hour, day of the month, month, day of the week",
+  },
+  "time-zone": {
+    type: "value",
+    kind: values.named("ZONE"),
+    defaultHelp: "UTC",
+    help: "Of the times, as Europe/Berlin",
+  },
+  description: { type: "value", kind: values.text, default: "", defaultHelp: "none", help: "What it does, for people" },
+  "time-limit": {
+    type: "value",
+    kind: values.runSeconds,
+    default: 3600,
+    help: "End an execution that runs longer",
+  },
+  "engine-scope": {
+    type: "list",
+    kind: { ...values.oneOf(...SCOPES), placeholder: "S" },
+    defaultHelp: "those that begin with node., for files",
+    help: "What the engine may do in a workspace that it is installed in, as the scope of a token",
+  },
+  "input-schema": {
+    type: "value",
+    kind: values.named("FILE"),
+    defaultHelp: "any JSON",
+    help: "What the engine takes: a JSON Schema (2020-12)",
+  },
+  "max-executions": {
+    type: "value",
+    kind: values.executionCount,
+    default: 4,
+    help: "Run so many executions of engines at a time",
+  },
   generate: { type: "switch", help: "Make a password, and print it" },
   outside: { type: "switch", help: "No password: who first signs in at --issuer under this name has the account" },
-  "revoke-all": { type: "switch", help: "End all tokens and logins of the gateway" },
+  "revoke-all": { type: "switch", help: "End all tokens, logins and API keys of the gateway" },
   role: { type: "value", kind: values.oneOf(...ROLES), help: "What the account may do there" },
   /** Of the gateway that `start` keeps: see gateway-watch.ts. */
   "until-unmounted": { type: "switch", help: "" },

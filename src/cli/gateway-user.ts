@@ -94,7 +94,8 @@ export async function grantRemove(values: Values<"gateway grant remove">): Promi
   });
 }
 
-async function withAccounts(
+/** Opens the accounts of a gateway's folder for a command. */
+export async function withAccounts(
   given: string,
   work: (store: AccountStore, workspaces: ReadonlyMap<string, string>) => Promise<number>,
 ): Promise<number> {
@@ -105,13 +106,14 @@ async function withAccounts(
     throw new Failure(`--data: ${given} is no folder of a gateway; "wsfs gateway --data ${given}" makes one`);
   }
   const { workspacesIn } = await import("../gateway/start.ts");
-  const { AccountError, openAccounts } = await import("../gateway/accounts/index.ts");
+  const { AccountError, EngineError, openAccounts } = await import("../gateway/accounts/index.ts");
   const { systemClock } = await import("../lib/system-clock.ts");
   const store = openAccounts(data, systemClock);
   try {
     return await work(store, new Map(workspacesIn(data).map(({ id, name }) => [id, name])));
   } catch (cause) {
-    if (cause instanceof AccountError) throw new Failure(cause.message, EXIT.failure, { cause });
+    if (cause instanceof AccountError || cause instanceof EngineError)
+      throw new Failure(cause.message, EXIT.failure, { cause });
     throw cause;
   } finally {
     store.close();

@@ -127,6 +127,7 @@ async function listen(
       control: values.faults,
       outside,
       maxFileBytes: values["max-upload"],
+      maxExecutions: values["max-executions"],
       bare: values.bare,
       log: createGatewayLog({ level: logLevel(values), json: values.json }),
     });

@@ -2,27 +2,13 @@
  * The one table of what may be set: every command with its arguments, flags (flags.ts) and examples. Knows no
  * parser of command lines; main.ts builds one from it.
  */
+
+import type { Command } from "./command.ts";
+import { ENGINE_COMMANDS } from "./engine-commands.ts";
 import { EXIT, Failure } from "./failure.ts";
 import { FAULT_FLAGS, FLAGS, type Flag, type FlagName, LAG_FLAGS, OUTSIDE_FLAGS } from "./flags.ts";
+import { SERVICE_COMMANDS } from "./service-commands.ts";
 import * as values from "./values.ts";
-
-export interface Command {
-  /** What follows the command's words: one folder. */
-  readonly dir: "required" | "optional" | "none";
-  /** Any number of paths after the folder. */
-  readonly paths?: true;
-  /** Words that have to follow, in this order, by what they stand for. */
-  readonly positionals?: readonly string[];
-  readonly summary: string;
-  readonly flags: readonly FlagName[];
-  readonly required?: readonly FlagName[];
-  /** What is required may be of an environment instead: the command asks for it itself. */
-  readonly orEnvironment?: true;
-  readonly hidden?: readonly FlagName[];
-  /** Of what is already there: what is not given stays, whatever defaults and variables say. */
-  readonly changes?: true;
-  readonly examples: readonly (readonly [string, string])[];
-}
 
 /** How the kernel comes by a mount and what it may do there. */
 const OF_THE_MOUNT = [
@@ -42,6 +28,10 @@ export const COMMANDS = {
   start: {
     dir: "optional",
     summary: "Local gateway and mount in one",
+    notes: [
+      "DIR defaults to ~/Workspace, and is made if it is missing.",
+      "The gateway keeps its port, and one that dies is started again while a mount uses it.",
+    ],
     flags: ["data", "state-dir", "transport", "owners", "profile", "wait", "background", "json", "log-level", "debug"],
     examples: [
       ["wsfs start", "mount ~/Workspace; Ctrl-C unmounts"],
@@ -157,12 +147,20 @@ export const COMMANDS = {
   status: {
     dir: "required",
     summary: "Say how the mount at DIR is doing",
+    notes: [
+      'With --json: {"mounted":true,"pid":DAEMON,"online":true,"live":true,"dirty":N,"uploading":N,"parked":N,"bytesPending":N, ...}.',
+      'Of no mount: {"mounted":false} and exit code 3; with "left":[{"stateDir":DIR,"dirty":N,...}] where the last one left something to upload.',
+    ],
     flags: ["json", "debug"],
     examples: [["wsfs status ~/work --json", "for programs"]],
   },
   queue: {
     dir: "required",
     summary: "Show what waits to be uploaded from the mount at DIR, and why it does",
+    notes: [
+      "What is under way comes first, then what was refused, then the oldest.",
+      'With --json: {"sums":{...}}, then {"item":{...}} for each.',
+    ],
     flags: ["limit", "json", "debug"],
     examples: [
       ["wsfs queue ~/work", "what is under way, what was refused, then the oldest first"],
@@ -176,6 +174,7 @@ export const COMMANDS = {
     dir: "required",
     paths: true,
     summary: "Try now what was refused or waits: all, or what is at PATH and below",
+    notes: ["Exit code 1 when nothing waits at a PATH."],
     flags: ["json", "debug"],
     examples: [
       ["wsfs queue retry ~/work", "everything"],
@@ -185,6 +184,10 @@ export const COMMANDS = {
   drain: {
     dir: "required",
     summary: "Upload everything and wait until the gateway shows it",
+    notes: [
+      "Progress goes to standard error: a bar on a terminal, else a line every 3 s; with --json lines of it go to standard output.",
+      "Exit code 0 when nothing is dirty and the index has caught up (--no-settle: without the latter); 1 when time is up or something was refused or is still being written, and it says what. Ctrl-C ends the waiting only.",
+    ],
     flags: ["timeout", "no-settle", "json", "debug"],
     examples: [
       ["wsfs drain ~/work --timeout 60", "exit code 1 if a minute was not enough"],
@@ -194,6 +197,10 @@ export const COMMANDS = {
   umount: {
     dir: "required",
     summary: "Unmount DIR; what is not uploaded yet stays in the state dir for the next mount",
+    notes: [
+      "Without --drain it says how much the next mount still has to upload. With it the mount stays, with exit code 1, when not all could be uploaded.",
+      "Busy: exit code 1, and it names the processes.",
+    ],
     flags: ["drain", "debug"],
     examples: [
       ["wsfs umount ~/work", "at once"],
@@ -204,6 +211,7 @@ export const COMMANDS = {
     dir: "required",
     summary:
       "Have a new daemon serve DIR, of the release that is installed now or with other settings; programs see a pause",
+    notes: ["Exit code 1 when it could not: then a daemon as before serves; 2 for what cannot change."],
     changes: true,
     flags: [
       "token-file",
@@ -228,6 +236,11 @@ export const COMMANDS = {
   gateway: {
     dir: "none",
     summary: "Serve a local gateway: the development environment of the platform",
+    notes: [
+      'In the foreground. Makes workspaces that are missing; one of the name "workspace" where none is named and there is none.',
+      'With --json the first line of standard output is {"baseUrl":URL,"workspace":NAME,"token":TOKEN}: a token with all scopes for the first workspace, for 30 days.',
+      "Each request is a line on standard error: words on a terminal, JSON with --json or elsewhere.",
+    ],
     flags: [
       "data",
       "host",
@@ -242,6 +255,7 @@ export const COMMANDS = {
       "clock-skew",
       "faults",
       "bare",
+      "max-executions",
       "max-upload",
       "quota",
       "quiet",
@@ -262,7 +276,7 @@ export const COMMANDS = {
     required: ["data"],
     examples: [
       ["wsfs gateway token --data ~/gateway --workspace main --ttl 3600 > token", "a token for an hour"],
-      ["wsfs gateway token --data ~/gateway --revoke-all", "no token and no login is good any more"],
+      ["wsfs gateway token --data ~/gateway --revoke-all", "no token, login or API key is good any more"],
     ],
   },
   "gateway user": {
@@ -328,6 +342,8 @@ export const COMMANDS = {
     required: ["data", "workspace"],
     examples: [["wsfs gateway grant remove ada --data ~/gateway --workspace main", "ada does not see it any more"]],
   },
+  ...ENGINE_COMMANDS,
+  ...SERVICE_COMMANDS,
 } as const satisfies Record<string, Command>;
 
 export type CommandName = keyof typeof COMMANDS;
@@ -369,20 +385,32 @@ export type Values<C extends CommandName> = ((typeof COMMANDS)[C] extends { chan
   }
     ? { readonly paths: readonly string[] }
     : unknown) &
+  ((typeof COMMANDS)[C] extends { rest: string } ? { readonly rest: readonly string[] } : unknown) &
   ((typeof COMMANDS)[C] extends { positionals: readonly (infer P extends string)[] }
     ? { readonly positionals: { readonly [K in P]: string } }
     : unknown);
 
-/** The flag's name on the command line: the table has two of the names "workspace" and "data". */
+/** Flags whose name another one has too, which means something else. */
+const OTHER_NAMES: Readonly<Partial<Record<FlagName, string>>> = {
+  "workspace-list": "workspace",
+  body: "data",
+  "engine-filter": "engine",
+  "engine-scope": "scope",
+  "wait-end": "wait",
+};
+
+/** The flag's name on the command line. */
 export function flagName(name: FlagName): string {
-  if (name === "workspace-list") return "workspace";
-  return name === "body" ? "data" : name;
+  return OTHER_NAMES[name] ?? name;
 }
 
 export function variableOf(name: FlagName): string | undefined {
   const flag: Flag = FLAGS[name];
   return flag.variable === true ? `WSFS_${flagName(name).toUpperCase().replaceAll("-", "_")}` : undefined;
 }
+
+/** Under which name `Given` has the words after "--" of a command that takes some. */
+export const REST = "--";
 
 /** What the command line parser found: by the flag's name on the command line; absent where not given. */
 export type Given = Readonly<Record<string, unknown>>;
@@ -398,6 +426,7 @@ export function resolveValues<C extends CommandName>(
   if (command.paths === true) result.paths = pathsOf(commandName, given.PATH);
   const missing: FlagName[] = [];
   if (command.positionals !== undefined) result.positionals = positionalsOf(commandName, command.positionals, given);
+  if (command.rest !== undefined) result.rest = restOf(commandName, command.rest, given[REST]);
   for (const name of command.flags) {
     const flag: Flag = FLAGS[name];
     const option = `--${flagName(name)}`;
@@ -452,6 +481,12 @@ function positionalsOf(name: string, words: readonly string[], given: Given): Re
     throw new Failure(`${name} needs ${word}: wsfs ${name} ${words.join(" ")}`, EXIT.usage);
   });
   return Object.fromEntries(entries);
+}
+
+function restOf(name: string, word: string, given: unknown): string[] {
+  const words: string[] = Array.isArray(given) ? given.map(String) : [];
+  if (words.length > 0 && words[0] !== "") return words;
+  throw new Failure(`${name} needs a command after "--": wsfs ${name} … -- ${word}…`, EXIT.usage);
 }
 
 function pathsOf(name: string, given: unknown): string[] {

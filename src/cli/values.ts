@@ -83,6 +83,24 @@ export const retrySeconds = number("S", "a whole number of seconds from 0 to 864
 export const lifeSeconds = number("S", "a whole number of seconds from 1", (value) => {
   return Number.isInteger(value) && value >= 1 && value <= 1e9;
 });
+/** Seconds; m, h, d are minutes, hours, days. */
+export const lifetime: Kind<number> = {
+  placeholder: "TIME",
+  parse(given) {
+    const [, amount, unit = ""] = /^(\d{1,9})([smhd]?)$/.exec(given) ?? [];
+    const seconds = Number(amount) * ({ "": 1, s: 1, m: 60, h: 3600, d: 86_400 }[unit] ?? Number.NaN);
+    if (!(seconds >= 1 && seconds <= 1e9)) throw new Error("a time such as 90m, 12h or 30d");
+    return seconds;
+  },
+};
+
+/** A week at most. */
+export const runSeconds = number("S", "a whole number of seconds from 1 to 604800 (a week)", (value) => {
+  return Number.isInteger(value) && value >= 1 && value <= 604_800;
+});
+export const executionCount = number("N", "a whole number from 1 to 1000", (value) => {
+  return Number.isInteger(value) && value >= 1 && value <= 1000;
+});
 export const milliseconds = number("MS", "a number of milliseconds from 0", (value) => value >= 0 && value <= 1e9);
 export const rate = number("0..1", "a number from 0 to 1", (value) => value >= 0 && value <= 1);
 export const port = number("N", "a port from 0 (any free one) to 65535", (value) => {

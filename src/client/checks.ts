@@ -104,6 +104,14 @@ export const aSignal = is(
 /** An object that is the same after its way as JSON: NaN would arrive as null, which removes an attribute. */
 export const aJsonObject = is("a plain object of JSON values", (value) => isPlainObject(value) && isJson(value));
 
+export const aJson = is("a JSON value", isJson);
+
+/** At least one. */
+export const texts = is(
+  "an array of texts, at least one",
+  (value) => Array.isArray(value) && value.length > 0 && value.every((item) => typeof item === "string" && item !== ""),
+);
+
 function isJson(value: unknown): boolean {
   if (value === null || typeof value === "boolean") return true;
   if (typeof value === "string") return value.isWellFormed();

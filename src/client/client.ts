@@ -3,7 +3,17 @@
  * rejects with a `RemoteError`. Only a call refused for its token (401) is sent once more, with a
  * new one; every other retry is the caller's: the engine's, or that of `sdk/`, which programs use.
  */
+import type { ApiKeyPage, CreatedApiKey } from "../contract/api-keys.ts";
 import type { Attributes, AttributesPatch } from "../contract/attributes.ts";
+import type {
+  Engine,
+  EnginePage,
+  Execution,
+  ExecutionPage,
+  Installation,
+  InstallationPage,
+  LogPage,
+} from "../contract/engines.ts";
 import type { Features } from "../contract/features.ts";
 import type { ContentSource } from "../contract/http.ts";
 import type {
@@ -20,6 +30,17 @@ import type {
   WrittenNode,
 } from "../contract/resources.ts";
 import type { Role } from "../contract/roles.ts";
+import type { Trigger, TriggerPage, TriggerPatch } from "../contract/triggers.ts";
+import type { ApiKeyOptions } from "./api-keys.ts";
+import type {
+  ExecutionListOptions,
+  InstallOptions,
+  LogEvent,
+  LogOptions,
+  LogStreamOptions,
+  StartOptions,
+} from "./engines.ts";
+import type { TriggerDescription } from "./triggers.ts";
 
 export interface CallOptions {
   readonly signal?: AbortSignal | undefined;
@@ -164,6 +185,8 @@ export interface Client {
   /** By name or id; undefined when the token shows none such. */
   findWorkspace(nameOrId: string, options?: CallOptions): Promise<Workspace | undefined>;
   listWorkspacePage(options?: PageOptions): Promise<WorkspacePage>;
+  /** "conflict" (409) when the name is taken. */
+  createWorkspace(name: string, options?: CallOptions): Promise<Workspace>;
 
   listFolder(parentId: string, options?: ListOptions): Promise<NodePage>;
   listNodes(options?: NodeListOptions): Promise<NodePage>;
@@ -227,6 +250,36 @@ export interface Client {
   /** `account`: name or id. */
   setGrant(account: string, role: Role, options?: WorkspaceOptions): Promise<Grant>;
   removeGrant(account: string, options?: WorkspaceOptions): Promise<void>;
+
+  listEngines(options?: PageOptions): Promise<EnginePage>;
+  /** By id or name. */
+  getEngine(engine: string, options?: CallOptions): Promise<Engine>;
+  /** `engine`: name or id. */
+  createInstallation(engine: string, options?: InstallOptions): Promise<Installation>;
+  listInstallations(options?: PageOptions & WorkspaceOptions): Promise<InstallationPage>;
+  getInstallation(installationId: string, options?: CallOptions): Promise<Installation>;
+  removeInstallation(installationId: string, options?: CallOptions): Promise<void>;
+  /** `engine`: name or id of one that is installed. */
+  startExecution(engine: string, options?: StartOptions): Promise<Execution>;
+  /** Newest first. */
+  listExecutions(options?: ExecutionListOptions): Promise<ExecutionPage>;
+  getExecution(executionId: string, options?: CallOptions): Promise<Execution>;
+  cancelExecution(executionId: string, options?: CallOptions): Promise<Execution>;
+  /** Lines after the one of a number (0: from the first), oldest first. */
+  readLogs(executionId: string, after: number, options?: LogOptions): Promise<LogPage>;
+  /** Lines after the one of a number as they come, then the end. The request is sent by the first `next`. */
+  streamLogs(executionId: string, after: number, options?: LogStreamOptions): AsyncGenerator<LogEvent, void, undefined>;
+
+  /** The key is in the answer, this once. */
+  createApiKey(name: string, scopes: readonly string[], options?: ApiKeyOptions): Promise<CreatedApiKey>;
+  listApiKeys(options?: PageOptions & WorkspaceOptions): Promise<ApiKeyPage>;
+  revokeApiKey(keyId: string, options?: CallOptions): Promise<void>;
+
+  createTrigger(description: TriggerDescription, options?: WorkspaceOptions & KeyOptions): Promise<Trigger>;
+  listTriggers(options?: PageOptions & WorkspaceOptions): Promise<TriggerPage>;
+  getTrigger(triggerId: string, options?: CallOptions): Promise<Trigger>;
+  updateTrigger(triggerId: string, patch: TriggerPatch, options?: CallOptions): Promise<Trigger>;
+  removeTrigger(triggerId: string, options?: CallOptions): Promise<void>;
 
   close(): Promise<void>;
 }

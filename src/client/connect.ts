@@ -25,12 +25,29 @@ import { RemoteError } from "./errors.ts";
 import { createHttpTransport, LIMITS, type SilenceLimits } from "./http-transport.ts";
 import type { ProfileFile } from "./profile.ts";
 import { type AccountCalls, createAccountCalls } from "./sdk/account.ts";
-import { ACCOUNT, checked, FILES, JOURNAL, NODES, VERSIONS, WORKSPACES } from "./sdk/arguments.ts";
+import { type ApiKeys, createApiKeys } from "./sdk/api-keys.ts";
+import {
+  ACCOUNT,
+  API_KEYS,
+  checked,
+  ENGINES,
+  EXECUTIONS,
+  FILES,
+  INSTALLATIONS,
+  JOURNAL,
+  NODES,
+  TRIGGERS,
+  VERSIONS,
+  WORKSPACES,
+} from "./sdk/arguments.ts";
 import type { Context } from "./sdk/context.ts";
+import { createEngines, createInstallations, type Engines, type Installations } from "./sdk/engines.ts";
+import { createExecutions, type Executions } from "./sdk/executions.ts";
 import { createFiles, type Files } from "./sdk/files.ts";
 import { createJournal, type Journal } from "./sdk/journal.ts";
 import { createNodes, type Nodes } from "./sdk/nodes.ts";
 import { createRetrier, RETRIES, type RetryOptions } from "./sdk/retry.ts";
+import { createTriggers, type Triggers } from "./sdk/triggers.ts";
 import { createVersions, type Versions } from "./sdk/versions.ts";
 import { createWorkspaces, type Workspaces } from "./sdk/workspaces.ts";
 
@@ -64,6 +81,11 @@ export interface Gateway {
   readonly files: Files;
   readonly versions: Versions;
   readonly journal: Journal;
+  readonly engines: Engines;
+  readonly installations: Installations;
+  readonly executions: Executions;
+  readonly apiKeys: ApiKeys;
+  readonly triggers: Triggers;
   /** The calls themselves, each of them one request, for those who do their own retries. */
   calls(): Promise<Client>;
   /** Ends what is under way ("aborted") and frees the connections. */
@@ -109,6 +131,11 @@ export function connect(options: ConnectOptions): Gateway {
     files: checked("files", createFiles(context), FILES),
     versions: checked("versions", createVersions(context), VERSIONS),
     journal: checked("journal", createJournal(context), JOURNAL),
+    engines: checked("engines", createEngines(context), ENGINES),
+    installations: checked("installations", createInstallations(context), INSTALLATIONS),
+    executions: checked("executions", createExecutions(context), EXECUTIONS),
+    apiKeys: checked("apiKeys", createApiKeys(context), API_KEYS),
+    triggers: checked("triggers", createTriggers(context), TRIGGERS),
     async calls() {
       const [client, { CALLS }] = await Promise.all([load(), import("./sdk/call-arguments.ts")]);
       return checked("calls", client, CALLS);

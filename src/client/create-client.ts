@@ -3,10 +3,25 @@ import type { Transport } from "../contract/http.ts";
 import { type Logger, SILENT } from "../lib/log.ts";
 import { getAccount, listGrants, removeGrant, setGrant } from "./accounts.ts";
 import { adaptTransport } from "./adapt.ts";
+import { createApiKey, listApiKeys, revokeApiKey } from "./api-keys.ts";
 import { createSend } from "./call.ts";
 import type { Client } from "./client.ts";
 import { getContent } from "./content.ts";
 import type { Credentials } from "./credentials.ts";
+import {
+  cancelExecution,
+  createInstallation,
+  getEngine,
+  getExecution,
+  getInstallation,
+  listEngines,
+  listExecutions,
+  listInstallations,
+  readLogs,
+  removeInstallation,
+  startExecution,
+  streamLogs,
+} from "./engines.ts";
 import { appendJournal, readJournal, streamJournal } from "./journal.ts";
 import { listFolder, listNodes, listVersions } from "./listings.ts";
 import {
@@ -20,8 +35,9 @@ import {
   restoreNode,
 } from "./nodes.ts";
 import { OWN_PROFILE, type Profile } from "./profile.ts";
+import { createTrigger, getTrigger, listTriggers, removeTrigger, updateTrigger } from "./triggers.ts";
 import { upload, uploadByPath, writeContent, writeContentByReference } from "./uploads.ts";
-import { findWorkspace, listWorkspacePage, listWorkspaces } from "./workspaces.ts";
+import { createWorkspace, findWorkspace, listWorkspacePage, listWorkspaces } from "./workspaces.ts";
 
 export interface ClientOptions {
   /** Closed with the client. */
@@ -72,6 +88,27 @@ export function createClient(options: ClientOptions): Client {
     listGrants: (...args) => listGrants(send, ...args),
     setGrant: (...args) => setGrant(send, ...args),
     removeGrant: (...args) => removeGrant(send, ...args),
+    createWorkspace: (...args) => createWorkspace(send, ...args),
+    listEngines: (...args) => listEngines(send, ...args),
+    getEngine: (...args) => getEngine(send, ...args),
+    createInstallation: (...args) => createInstallation(send, ...args),
+    listInstallations: (...args) => listInstallations(send, ...args),
+    getInstallation: (...args) => getInstallation(send, ...args),
+    removeInstallation: (...args) => removeInstallation(send, ...args),
+    startExecution: (...args) => startExecution(send, ...args),
+    listExecutions: (...args) => listExecutions(send, ...args),
+    getExecution: (...args) => getExecution(send, ...args),
+    cancelExecution: (...args) => cancelExecution(send, ...args),
+    readLogs: (...args) => readLogs(send, ...args),
+    streamLogs: (...args) => streamLogs(send, ...args),
+    createApiKey: (...args) => createApiKey(send, ...args),
+    listApiKeys: (...args) => listApiKeys(send, ...args),
+    revokeApiKey: (...args) => revokeApiKey(send, ...args),
+    createTrigger: (...args) => createTrigger(send, ...args),
+    listTriggers: (...args) => listTriggers(send, ...args),
+    getTrigger: (...args) => getTrigger(send, ...args),
+    updateTrigger: (...args) => updateTrigger(send, ...args),
+    removeTrigger: (...args) => removeTrigger(send, ...args),
     close: () => transport.close(),
   };
 }

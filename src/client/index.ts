@@ -15,7 +15,10 @@
  * Every call rejects with a `RemoteError`; its `code` says what to do.
  */
 /// <reference types="node" preserve="true" />
+export type { ApiKey, CreatedApiKey } from "../contract/api-keys.ts";
 export type { Attributes, AttributesPatch } from "../contract/attributes.ts";
+export type { Engine, Execution, Installation, LogLine } from "../contract/engines.ts";
+export { EXECUTION_STATES, type ExecutionState } from "../contract/execution-states.ts";
 export { FEATURES, type Feature, type Features } from "../contract/features.ts";
 export type { ContentSource, HttpAnswer, HttpRequest, Transport } from "../contract/http.ts";
 export type {
@@ -33,6 +36,7 @@ export type {
   WrittenNode,
 } from "../contract/resources.ts";
 export type { Role } from "../contract/roles.ts";
+export type { Trigger, TriggerCondition, TriggerPatch } from "../contract/triggers.ts";
 export type { Logger, LogLevel } from "../lib/log.ts";
 export type { Clock, Timer } from "../lib/runtime.ts";
 export type { Client, CopySource, NodeChange } from "./client.ts";
@@ -51,8 +55,25 @@ export {
 } from "./login/saved-login.ts";
 export type { ProfileFile } from "./profile.ts";
 export type { AccountCalls, GrantListOptions, GrantOptions } from "./sdk/account.ts";
+export type { ApiKeyListOptions, ApiKeyOptions, ApiKeys, NewApiKeyOptions } from "./sdk/api-keys.ts";
 export type { RequestOptions, WriteOptions } from "./sdk/context.ts";
 export type { Downloaded, DownloadOptions } from "./sdk/download.ts";
+export { engine, type RunningEngine } from "./sdk/engine.ts";
+export type {
+  EngineListOptions,
+  Engines,
+  InstallationListOptions,
+  Installations,
+  InstallOptions,
+} from "./sdk/engines.ts";
+export type {
+  ExecutionListOptions,
+  Executions,
+  LogFollowOptions,
+  LogListOptions,
+  LogOptions,
+  StartOptions,
+} from "./sdk/executions.ts";
 export type { Files, UploadOptions, WriteContentOptions } from "./sdk/files.ts";
 export type { FollowOptions } from "./sdk/follow.ts";
 export type { Journal, JournalListOptions } from "./sdk/journal.ts";
@@ -61,7 +82,9 @@ export type { Page, Paged } from "./sdk/paged.ts";
 export type { FileContent, ReadOptions } from "./sdk/read.ts";
 export type { RetryOptions } from "./sdk/retry.ts";
 export type { Uploadable } from "./sdk/sources.ts";
+export type { NewTriggerOptions, TriggerListOptions, Triggers } from "./sdk/triggers.ts";
 export type { VersionListOptions, Versions } from "./sdk/versions.ts";
 export type { WorkspaceListOptions, Workspaces } from "./sdk/workspaces.ts";
 export { describeToken, type TokenClaims } from "./token-claims.ts";
 export { type TokenCommandOptions, tokenCommand } from "./token-command.ts";
+export type { TriggerDescription } from "./triggers.ts";

@@ -1,5 +1,5 @@
 /** The workspaces a token shows. */
-import { type Workspace, type WorkspacePage, workspacePage } from "../contract/resources.ts";
+import { type Workspace, type WorkspacePage, workspace, workspacePage } from "../contract/resources.ts";
 import { malformed } from "./answers.ts";
 import { askJson, type Send } from "./call.ts";
 import type { CallOptions, PageOptions } from "./client.ts";
@@ -12,6 +12,11 @@ const WORKSPACES_MAX = 100_000;
 export function listWorkspacePage(send: Send, options: PageOptions = {}): Promise<WorkspacePage> {
   const { signal } = options;
   return askJson(send, { operation: "listWorkspaces", query: pageQuery(options), signal }, workspacePage);
+}
+
+export function createWorkspace(send: Send, name: string, { signal }: CallOptions = {}): Promise<Workspace> {
+  const body = { kind: "json", value: { name } } as const;
+  return askJson(send, { operation: "createWorkspace", body, signal }, workspace);
 }
 
 export async function listWorkspaces(send: Send, options: CallOptions = {}): Promise<Workspace[]> {

@@ -4,6 +4,8 @@
  * that a typo is told instead of ignored.
  */
 import { z } from "zod";
+import { newApiKey } from "./api-keys.ts";
+import { newExecution, newInstallation, stateFilter } from "./engines.ts";
 import type { OperationName } from "./operations.ts";
 import {
   branch as branchName,
@@ -13,6 +15,7 @@ import {
   newGrant,
   newJournalEntry,
   newNode,
+  newWorkspace,
   nodeName,
   nodePatch,
   PAGE_SIZE_DEFAULT,
@@ -20,6 +23,7 @@ import {
   restoration,
   uploadMetadata,
 } from "./resources.ts";
+import { newTrigger, triggerPatch } from "./triggers.ts";
 
 /** Text in the query, a number to the operation and in the OpenAPI document. */
 function wholeNumber(minimum: number, maximum: number) {
@@ -77,10 +81,22 @@ const since = z
     examples: ["42"],
   });
 
+const { orderBy: _, ...linePaging } = paging;
+const sinceLine = z
+  .string()
+  .regex(/^\d{0,16}$/, "expected the number of a line")
+  .default("")
+  .transform(Number)
+  .meta({
+    description: "The number of a line: only those after it. From the first when absent or empty",
+    examples: ["42"],
+  });
+
 const onlyWorkspace = z.strictObject({ workspace });
 
 export const INPUTS = {
   listWorkspaces: { query: z.strictObject({ workspace, ...paging, after }) },
+  createWorkspace: { query: z.strictObject({}), body: newWorkspace },
   listNodes: {
     query: z.strictObject({
       workspace,
@@ -153,6 +169,34 @@ export const INPUTS = {
     }),
   },
   streamJournal: { query: z.strictObject({ workspace, after: since }) },
+  listEngines: { query: z.strictObject({ ...paging, after }) },
+  getEngine: { query: z.strictObject({}) },
+  createInstallation: { query: onlyWorkspace, body: newInstallation },
+  listInstallations: { query: z.strictObject({ workspace, ...paging, after }) },
+  getInstallation: { query: onlyWorkspace },
+  removeInstallation: { query: onlyWorkspace },
+  startExecution: { query: onlyWorkspace, body: newExecution },
+  listExecutions: {
+    query: z.strictObject({
+      workspace,
+      state: stateFilter,
+      engine: z.string().min(1).max(128).optional().describe("Name or id: only executions of this engine"),
+      ...paging,
+      after,
+    }),
+  },
+  getExecution: { query: onlyWorkspace },
+  cancelExecution: { query: onlyWorkspace },
+  readLogs: { query: z.strictObject({ workspace, ...linePaging, after: sinceLine }) },
+  streamLogs: { query: z.strictObject({ workspace, after: sinceLine }) },
+  createApiKey: { query: onlyWorkspace, body: newApiKey },
+  listApiKeys: { query: z.strictObject({ workspace, ...paging, after }) },
+  revokeApiKey: { query: onlyWorkspace },
+  createTrigger: { query: onlyWorkspace, body: newTrigger },
+  listTriggers: { query: z.strictObject({ workspace, ...paging, after }) },
+  getTrigger: { query: onlyWorkspace },
+  updateTrigger: { query: onlyWorkspace, body: triggerPatch },
+  removeTrigger: { query: onlyWorkspace },
 } as const satisfies Record<OperationName, { query: z.ZodType; metadata?: z.ZodType; body?: z.ZodType }>;
 
 export type Inputs = typeof INPUTS;

@@ -6,7 +6,6 @@ import { z } from "zod";
 import { sameValue } from "./attributes.ts";
 import { EXAMPLES } from "./examples.ts";
 import { INPUTS } from "./inputs.ts";
-import { LATER } from "./later.ts";
 import { OPERATIONS, type Operation, type OperationName } from "./operations.ts";
 import {
   ANSWER_HEADERS,
@@ -34,9 +33,9 @@ const TITLE = "Workspace content gateway";
 const API_VERSION = "1";
 const SECURITY = "accessToken";
 
-const DESCRIPTION = `Workspaces, their files and folders, versions and the journal.
+const DESCRIPTION = `Workspaces, their files and folders, versions and the journal; engines, what they run, and what starts them.
 
-Every request but those for this document carries \`Authorization: Bearer <ACCESS_TOKEN>\`. Each operation names the scopes
+Every request but those for this document carries \`Authorization: Bearer <ACCESS_TOKEN>\`, or an API key there. Each operation names the scopes
 its token must carry: without a token the answer is 401, without a scope 403 naming it. What is refused is told as a
 problem document (RFC 9457): \`detail\` says what was expected and what came, \`field\` names what is at fault. Fields nobody
 knows are refused, so that a typo is told instead of ignored.
@@ -45,12 +44,15 @@ HEAD is answered as GET is, without the body.
 
 Lists come in pages: \`pageNo\`, \`pageSize\`, \`orderBy\`; or with \`after\`, page by page of one snapshot.
 
-Reads by path, listings and the journal may show a change some time after it was answered; reads by id never do.
-
-Not served yet, answered with 404: ${LATER.map(({ path }) => `\`${path}\``).join(", ")}.`;
+Reads by path, listings and the journal may show a change some time after it was answered; reads by id never do.`;
 
 const SUMMARIES_OF_PARAMETERS: Readonly<Record<string, string>> = {
   nodeId: "Id of the node",
+  engineId: "Id or name of the engine",
+  installationId: "Id of the installation",
+  executionId: "Id of the execution",
+  keyId: "Id of the API key (not the key)",
+  triggerId: "Id of the trigger",
   path: 'Names from the workspace\'s root, each percent-encoded, "/" between them kept or encoded too ("%2F")',
 };
 

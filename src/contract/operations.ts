@@ -24,6 +24,12 @@ export const OPERATIONS = {
     scopes: ["account.workspace.read"],
     summary: "The workspaces the token may see",
   },
+  createWorkspace: {
+    method: "POST",
+    path: "/v1/workspaces",
+    scopes: ["account.workspace.create"],
+    summary: "A new workspace; its maker is its owner",
+  },
   listNodes: {
     method: "GET",
     path: "/v1/nodes",
@@ -166,9 +172,152 @@ export const OPERATIONS = {
     role: "owner",
     summary: "Take an account's role in a workspace away",
   },
+  listEngines: {
+    method: "GET",
+    path: "/v1/engines",
+    scopes: ["execution.execution.run"],
+    summary: "The engines there are",
+  },
+  getEngine: {
+    method: "GET",
+    path: "/v1/engines/{engineId}",
+    scopes: ["execution.execution.run"],
+    summary: "One engine, by id or name",
+  },
+  createInstallation: {
+    method: "POST",
+    path: "/v1/installations",
+    scopes: ["marketplace.install.create", "node.node.create"],
+    role: "owner",
+    summary: "Install an engine in a workspace, which makes its folder",
+  },
+  listInstallations: {
+    method: "GET",
+    path: "/v1/installations",
+    scopes: ["marketplace.install.read"],
+    role: "viewer",
+    summary: "The engines that are installed in a workspace",
+  },
+  getInstallation: {
+    method: "GET",
+    path: "/v1/installations/{installationId}",
+    scopes: ["marketplace.install.read"],
+    role: "viewer",
+    summary: "One installation",
+  },
+  removeInstallation: {
+    method: "DELETE",
+    path: "/v1/installations/{installationId}",
+    scopes: ["marketplace.install.delete"],
+    role: "owner",
+    summary: "Remove an engine from a workspace; its folder stays",
+  },
+  startExecution: {
+    method: "POST",
+    path: "/v1/executions",
+    scopes: ["execution.execution.run"],
+    role: "editor",
+    summary: "Run an engine",
+  },
+  listExecutions: {
+    method: "GET",
+    path: "/v1/executions",
+    scopes: ["execution.execution.read"],
+    role: "viewer",
+    summary: "What ran in a workspace and runs, newest first",
+  },
+  getExecution: {
+    method: "GET",
+    path: "/v1/executions/{executionId}",
+    scopes: ["execution.execution.read"],
+    role: "viewer",
+    summary: "One execution",
+  },
+  cancelExecution: {
+    method: "POST",
+    path: "/v1/executions/{executionId}/cancel",
+    scopes: ["execution.execution.cancel"],
+    role: "editor",
+    summary: "End an execution; one that has ended stays as it is",
+  },
+  readLogs: {
+    method: "GET",
+    path: "/v1/executions/{executionId}/logs",
+    scopes: ["execution.execution.read"],
+    role: "viewer",
+    summary: "The lines of an execution after a number (after=), oldest first",
+  },
+  streamLogs: {
+    method: "GET",
+    path: "/v1/executions/{executionId}/logs/stream",
+    scopes: ["execution.execution.read"],
+    role: "viewer",
+    summary:
+      "The lines after a number (after= or Last-Event-ID) as server-sent events, as they come, and its end. Accept: text/event-stream of the path without /stream is the same",
+  },
+  createApiKey: {
+    method: "POST",
+    path: "/v1/api-keys",
+    scopes: ["account.key.create"],
+    role: "owner",
+    summary: "Make an API key for a workspace; it is shown this once",
+  },
+  listApiKeys: {
+    method: "GET",
+    path: "/v1/api-keys",
+    scopes: ["account.key.read"],
+    role: "owner",
+    summary: "The API keys of a workspace",
+  },
+  revokeApiKey: {
+    method: "DELETE",
+    path: "/v1/api-keys/{keyId}",
+    scopes: ["account.key.delete"],
+    role: "owner",
+    summary: "End an API key, at once",
+  },
+  createTrigger: {
+    method: "POST",
+    path: "/v1/triggers",
+    scopes: ["execution.trigger.create"],
+    role: "owner",
+    summary: "Have an engine started by journal entries, or at set times",
+  },
+  listTriggers: {
+    method: "GET",
+    path: "/v1/triggers",
+    scopes: ["execution.trigger.read"],
+    role: "viewer",
+    summary: "The triggers of a workspace",
+  },
+  getTrigger: {
+    method: "GET",
+    path: "/v1/triggers/{triggerId}",
+    scopes: ["execution.trigger.read"],
+    role: "viewer",
+    summary: "One trigger",
+  },
+  updateTrigger: {
+    method: "PATCH",
+    path: "/v1/triggers/{triggerId}",
+    scopes: ["execution.trigger.update"],
+    role: "owner",
+    summary: "Switch a trigger on or off, or change when it starts what",
+  },
+  removeTrigger: {
+    method: "DELETE",
+    path: "/v1/triggers/{triggerId}",
+    scopes: ["execution.trigger.delete"],
+    role: "owner",
+    summary: "Remove a trigger; what it has started goes on",
+  },
 } as const satisfies Record<string, Operation>;
 
 export type OperationName = keyof typeof OPERATIONS;
+
+type NamesIn<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}` ? Name | NamesIn<Rest> : never;
+/** What an operation's path says: `nodeId` of "/v1/nodes/{nodeId}". */
+export type ParameterOf<N extends OperationName> = NamesIn<(typeof OPERATIONS)[N]["path"]>;
 
 /** `{nodeId}` filled in, encoded; `{path}` keeps its slashes. */
 export function operationPath(name: OperationName, parameters: Readonly<Record<string, string>>): string {

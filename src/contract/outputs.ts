@@ -3,6 +3,8 @@
  * and which request headers it heeds. Beside inputs.ts this is all the OpenAPI document is made of.
  */
 import type { z } from "zod";
+import { apiKeyPage, createdApiKey } from "./api-keys.ts";
+import { engine, enginePage, execution, executionPage, installation, installationPage, logPage } from "./engines.ts";
 import type { OperationName } from "./operations.ts";
 import {
   accountStatus,
@@ -14,9 +16,11 @@ import {
   toldEntry,
   toldNode,
   versionPage,
+  workspace,
   workspacePage,
   writtenNode,
 } from "./resources.ts";
+import { trigger, triggerPage } from "./triggers.ts";
 
 /** Headers of requests, besides Authorization. */
 export const REQUEST_HEADERS = {
@@ -63,6 +67,7 @@ export const PROBLEMS = {
   413: "The body or one of its parts is larger than this gateway takes",
   416: "Nothing of the range lies within the content",
   421: "The Host of the request is none of this gateway's names",
+  429: "Too much of it waits already; Retry-After says when to come again",
   500: "The gateway failed; nothing was done",
   503: "Too many long lists are being put in order at once; Retry-After says when to come again",
   507: "The gateway has no room left, or (type urn:wsfs:problem:over-quota, with `quota`, `used` and `growth`) the workspace has none; nothing was done, and the same may go well later",
@@ -87,6 +92,7 @@ const writtenVersion: Answer = { description: "The file with its new version", b
 
 export const OUTPUTS = {
   listWorkspaces: { answers: { 200: { description: "A page of workspaces", body: workspacePage } }, problems: [] },
+  createWorkspace: { answers: { 201: { description: "The workspace", body: workspace } }, problems: [409, 413, 507] },
   listNodes: { answers: { 200: { description: "A page of nodes", body: nodePage } }, problems: [404, 503] },
   getNode: { answers: { 200: oneNode, 304: notModified }, problems: [404], takes: ["If-None-Match"] },
   getNodeByPath: { answers: { 200: oneNode, 304: notModified }, problems: [404], takes: ["If-None-Match"] },
@@ -146,4 +152,48 @@ export const OUTPUTS = {
     problems: [404],
     takes: ["Last-Event-ID"],
   },
+  listEngines: { answers: { 200: { description: "A page of engines", body: enginePage } }, problems: [] },
+  getEngine: { answers: { 200: { description: "The engine", body: engine } }, problems: [404] },
+  createInstallation: {
+    answers: { 201: { description: "The installation", body: installation } },
+    problems: [404, 409, 413, 507],
+  },
+  listInstallations: {
+    answers: { 200: { description: "A page of installations", body: installationPage } },
+    problems: [404],
+  },
+  getInstallation: { answers: { 200: { description: "The installation", body: installation } }, problems: [404] },
+  removeInstallation: { answers: { 204: { description: "It is gone" } }, problems: [404, 507] },
+  startExecution: {
+    answers: { 201: { description: "The execution, queued", body: execution } },
+    problems: [404, 409, 413, 429, 507],
+  },
+  listExecutions: { answers: { 200: { description: "A page of executions", body: executionPage } }, problems: [404] },
+  getExecution: { answers: { 200: { description: "The execution", body: execution } }, problems: [404] },
+  cancelExecution: {
+    answers: {
+      200: { description: "The execution; one that ran is cancelled once its processes are gone", body: execution },
+    },
+    problems: [404, 507],
+  },
+  readLogs: { answers: { 200: { description: "A page of lines", body: logPage } }, problems: [404] },
+  streamLogs: {
+    answers: {
+      200: {
+        description:
+          "An event for each line: its id is the number, its data a LogLine as JSON. A comment at least each 10 seconds. The last event is `end`, its data state, exitCode and detail of the Execution",
+        body: "events",
+      },
+    },
+    problems: [404],
+    takes: ["Last-Event-ID"],
+  },
+  createApiKey: { answers: { 201: { description: "The key", body: createdApiKey } }, problems: [404, 413] },
+  listApiKeys: { answers: { 200: { description: "A page of API keys", body: apiKeyPage } }, problems: [404] },
+  revokeApiKey: { answers: { 204: { description: "It is gone" } }, problems: [404] },
+  createTrigger: { answers: { 201: { description: "The trigger", body: trigger } }, problems: [404, 409, 413, 507] },
+  listTriggers: { answers: { 200: { description: "A page of triggers", body: triggerPage } }, problems: [404] },
+  getTrigger: { answers: { 200: { description: "The trigger", body: trigger } }, problems: [404] },
+  updateTrigger: { answers: { 200: { description: "The trigger", body: trigger } }, problems: [404, 409, 413, 507] },
+  removeTrigger: { answers: { 204: { description: "It is gone" } }, problems: [404, 507] },
 } as const satisfies Record<OperationName, Output>;

@@ -7,11 +7,11 @@ import { attributes, attributesPatch } from "./attributes.ts";
 import { NAME_BYTES_MAX, nameProblem } from "./names.ts";
 import { ROLES } from "./roles.ts";
 
-const id = z.string().min(1).max(128);
-const count = z.number().int().min(0);
+export const id = z.string().min(1).max(128);
+export const count = z.number().int().min(0);
 export const position = count.describe("A place in the gateway's journal. Every change has one; a larger one is later");
 /** ISO 8601 in UTC with milliseconds. */
-const moment = z.iso.datetime({ precision: 3 });
+export const moment = z.iso.datetime({ precision: 3 });
 export const contentHash = z
   .string()
   .regex(/^[0-9a-f]{64}$/, "expected 64 lower-case hex digits")
@@ -55,6 +55,11 @@ export const workspace = z
   })
   .meta({ id: "Workspace" });
 export type Workspace = z.infer<typeof workspace>;
+
+export const newWorkspace = z
+  .strictObject({ name: nodeName.describe("Unique in the gateway") })
+  .meta({ id: "NewWorkspace", description: "How a new workspace is called; who makes it is its owner" });
+export type NewWorkspace = z.infer<typeof newWorkspace>;
 
 export const node = z
   .object({
@@ -278,8 +283,9 @@ export const newJournalEntry = z
   .meta({ id: "NewJournalEntry", description: "An activity to be recorded" });
 export type NewJournalEntry = z.infer<typeof newJournalEntry>;
 
-const accountRef = z.object({ id, name: z.string() }).meta({ id: "AccountRef", description: "An account" });
-const workspaceRef = z.object({ id, name: z.string() }).meta({ id: "WorkspaceRef", description: "A workspace" });
+export const accountRef = z.object({ id, name: z.string() }).meta({ id: "AccountRef", description: "An account" });
+export const workspaceRef = z.object({ id, name: z.string() }).meta({ id: "WorkspaceRef", description: "A workspace" });
+export const engineRef = z.object({ id, name: z.string() }).meta({ id: "EngineRef", description: "An engine" });
 export const accountStatus = z
   .object({
     account: accountRef
@@ -287,7 +293,7 @@ export const accountStatus = z
       .describe("null: the token is of no account, and counts as an owner where it is good"),
     scopes: z.array(z.string()),
     workspace: id.nullable().describe("The only workspace the token is good for; null: it is bound to none"),
-    expiresAt: moment,
+    expiresAt: moment.nullable().describe("null: it is an API key that does not expire"),
     workspaces: z.array(workspaceRef.extend({ role })).describe("Where it may do something, by name"),
   })
   .meta({ id: "AccountStatus", description: "Whose a token is, what it may do and where" });

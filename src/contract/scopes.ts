@@ -1,10 +1,22 @@
-/** The scopes of access tokens, named `<area>.<resource>.<action>` (gateway-spec §5; those of grants are our own). */
+/** The scopes of access tokens, named `<area>.<resource>.<action>` (gateway-spec §5; those it does not name are our own). */
 export const SCOPES = [
   "account.workspace.read",
+  "account.workspace.create",
   "account.grant.read",
   "account.grant.update",
+  "account.key.read",
+  "account.key.create",
+  "account.key.delete",
   "execution.execution.run",
+  "execution.execution.read",
+  "execution.execution.cancel",
+  "execution.trigger.read",
+  "execution.trigger.create",
+  "execution.trigger.update",
+  "execution.trigger.delete",
+  "marketplace.install.read",
   "marketplace.install.create",
+  "marketplace.install.delete",
   "node.node.create",
   "node.node.update",
   "node.node.read-all",

@@ -1,8 +1,9 @@
 /** What every flow of the gateway is handed: its store, blobs, clock and the readers that lag. */
 import type { Clock } from "../lib/runtime.ts";
-import type { Accounts } from "./accounts/index.ts";
+import type { Accounts, ApiKeys, Engines } from "./accounts/index.ts";
 import type { Births } from "./births.ts";
 import type { Blobs } from "./blobs.ts";
+import type { EngineQueue } from "./engines/engine-queue.ts";
 import { type FaultOptions, faultOptions } from "./fault-options.ts";
 import type { Lag } from "./lag.ts";
 import type { Signal } from "./signal.ts";
@@ -28,6 +29,13 @@ export interface Context {
   readonly newId: () => string;
   readonly store: Store;
   readonly accounts: Accounts;
+  readonly apiKeys: ApiKeys;
+  /** The engines that there are. */
+  readonly registered: Engines;
+  /** Runs them; absent where none can be run, as in a simulation. */
+  readonly engines: EngineQueue | undefined;
+  /** Starts engines by triggers. */
+  readonly triggers: { look(workspace: string): void };
   readonly blobs: Blobs;
   readonly options: Readonly<GatewayOptions>;
   readonly pathLag: Lag;

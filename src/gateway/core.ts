@@ -4,6 +4,7 @@
  * same core serves HTTP and a simulation on a virtual clock.
  */
 import type { Database } from "better-sqlite3";
+import { withoutApiKeys } from "../contract/api-keys.ts";
 import { INPUTS } from "../contract/inputs.ts";
 import { type OpenApiDocument, openApiDocument } from "../contract/openapi.ts";
 import { OPERATIONS, type Operation, type OperationName } from "../contract/operations.ts";
@@ -11,6 +12,7 @@ import type { Role } from "../contract/roles.ts";
 import type { Logger } from "../lib/log.ts";
 import { type Clock, sleep } from "../lib/runtime.ts";
 import { type AccountStore, accountsInMemory } from "./accounts/index.ts";
+import { createApiKey, listApiKeys, revokeApiKey } from "./api-keys.ts";
 import { thinAttributes } from "./attribute-states.ts";
 import { createBirths } from "./births.ts";
 import type { Blobs } from "./blobs.ts";
@@ -18,6 +20,24 @@ import { getContent } from "./content.ts";
 import { type Context, DEFAULT_OPTIONS, type GatewayOptions } from "./context.ts";
 import { answerControl, CONTROL_PATH } from "./control.ts";
 import { finishCopies, finishPlaced } from "./copies.ts";
+import {
+  cancelExecution,
+  createInstallation,
+  createQueue,
+  type EngineHost,
+  type EngineQueue,
+  getEngine,
+  getExecution,
+  getInstallation,
+  isRunning,
+  listEngines,
+  listExecutions,
+  listInstallations,
+  readLogs,
+  removeInstallation,
+  startExecution,
+  streamLogs,
+} from "./engines/index.ts";
 import { type Call, type GatewayAnswer, type GatewayRequest, jsonAnswer } from "./exchange.ts";
 import { excessOfRates, faultChanges } from "./fault-options.ts";
 import { ConnectionReset, withFaults } from "./faults.ts";
@@ -48,9 +68,17 @@ import { createSortedLists } from "./sorted-lists.ts";
 import { FRAMING_BYTES } from "./staging.ts";
 import { createStore } from "./store.ts";
 import { type Caller, createTokenCheck, type OwnToken, readOwnToken, signToken, type TokenClaims } from "./tokens.ts";
+import {
+  createDispatcher,
+  createTrigger,
+  getTrigger,
+  listTriggers,
+  removeTrigger,
+  updateTrigger,
+} from "./triggers/index.ts";
 import { upload, writeContent, writeReference } from "./uploads.ts";
 import { listVersions } from "./versions.ts";
-import { callWorkspace, ensureWorkspace, listWorkspaces, type WorkspaceRow } from "./workspaces.ts";
+import { callWorkspace, createWorkspace, ensureWorkspace, listWorkspaces, type WorkspaceRow } from "./workspaces.ts";
 
 type Handler<N extends OperationName> = (context: Context, call: Call<N>) => GatewayAnswer | Promise<GatewayAnswer>;
 
@@ -76,6 +104,27 @@ const HANDLERS: { readonly [N in OperationName]: Handler<N> } = {
   listGrants,
   setGrant,
   removeGrant,
+  createWorkspace,
+  listEngines,
+  getEngine,
+  createInstallation,
+  listInstallations,
+  getInstallation,
+  removeInstallation,
+  startExecution,
+  listExecutions,
+  getExecution,
+  cancelExecution,
+  readLogs,
+  streamLogs,
+  createApiKey,
+  listApiKeys,
+  revokeApiKey,
+  createTrigger,
+  listTriggers,
+  getTrigger,
+  updateTrigger,
+  removeTrigger,
 };
 
 /** What a mount calls itself. */
@@ -101,6 +150,8 @@ export interface GatewayNeeds {
   readonly issuer?: () => string | undefined;
   readonly options?: Partial<GatewayOptions>;
   readonly log: Logger;
+  /** Runs engines; without it none can be run. */
+  readonly engines?: EngineHost;
   /** Calls back at the end of the event loop's turn, whose changes then share a commit; without it each has its own. */
   readonly turn?: (callback: () => void) => void;
   /** Whether there is a control endpoint (control.ts). */
@@ -122,6 +173,8 @@ export interface Gateway {
   issueToken(claims: TokenClaims): string;
   /** What a token that was issued so says. Undefined: it is none. */
   readOwnToken(token: string): OwnToken | undefined;
+  /** Absent where no engines can be run. */
+  readonly engines: EngineQueue | undefined;
   /** What an account may use, by name. */
   workspacesOf(account: string): readonly { readonly id: string; readonly name: string; readonly role: Role }[];
   /** Drops what has expired of sign-ins, and has a new key sign where it is time. */
@@ -153,11 +206,18 @@ export function createGateway(needs: GatewayNeeds): Gateway {
   });
   store.afterRollback(() => told.clear());
   store.afterRollback(lists.forget);
+  let engines: EngineQueue | undefined;
   const context: Context = {
     clock,
     newId: createIds(clock),
     store,
     accounts: accountStore.accounts,
+    apiKeys: accountStore.apiKeys,
+    registered: accountStore.engines,
+    get engines() {
+      return engines;
+    },
+    triggers: { look: (workspace) => triggers.look(workspace) },
     blobs,
     options,
     pathLag: createLag(store, clock, "path", () => ({
@@ -174,12 +234,17 @@ export function createGateway(needs: GatewayNeeds): Gateway {
     news,
     told,
   };
+  const issueToken = (claims: TokenClaims) => signToken(signingKey, clock, claims, accountStore.revokedUntil());
+  const triggers = createDispatcher(context, log);
+  if (needs.engines !== undefined) engines = createQueue(context, needs.engines, issueToken, log);
   finishCopies(context);
+  triggers.begin();
   const checkToken = createTokenCheck({
     key: signingKey,
     clock,
     store: accountStore,
     issuer: () => needs.issuer?.(),
+    isRunning: (execution) => isRunning(store, execution),
     lifeSeconds: () => options.tokenSeconds,
   });
   const background = new Set<Promise<unknown>>();
@@ -206,11 +271,12 @@ export function createGateway(needs: GatewayNeeds): Gateway {
     checkScopes(token, operation);
     const bearer = { ...token, needs: operation.role, mount: mountOf(request) };
     const input: { query: (typeof INPUTS)[OperationName]["query"]; body?: object } = INPUTS[route.operation];
-    const query: { workspace?: string | undefined } = check(input.query, request.query, "query");
+    // Some are of no workspace and take none.
+    const query: { workspace?: string | undefined; pageNo?: number } = check(input.query, request.query, "query");
     const caller = route.operation === "listWorkspaces" ? bearer : within(context, bearer, query.workspace);
     checkLength(request, options);
     const call = {
-      parameters: { nodeId: route.nodeId, path: route.path },
+      parameters: route.parameters,
       query,
       headers: request.headers,
       caller,
@@ -290,7 +356,8 @@ export function createGateway(needs: GatewayNeeds): Gateway {
     } catch (error) {
       if (error instanceof ConnectionReset) throw error;
       if (error instanceof ProblemError) return reword(jsonAnswer(error.status, error.document, error.details.headers));
-      const { method, path } = request;
+      const { method } = request;
+      const path = withoutApiKeys(request.path);
       if (isDiskFull(error)) {
         log.error({ err: error, method, path }, "no room left for what a request brought");
         return reword(jsonAnswer(507, diskFull().document));
@@ -314,8 +381,9 @@ export function createGateway(needs: GatewayNeeds): Gateway {
       store.flush();
       return row;
     },
-    issueToken: (claims) => signToken(signingKey, clock, claims, accountStore.revokedUntil()),
+    issueToken,
     readOwnToken: (token) => readOwnToken({ key: signingKey, clock, store: accountStore }, token),
+    engines,
     workspacesOf: (account) => workspacesOfAccount(context, account),
     tidyAccounts() {
       accountStore.records.tidy();
@@ -328,6 +396,7 @@ export function createGateway(needs: GatewayNeeds): Gateway {
         for (let after = some(0); after !== undefined; after = some(after)) await sleep(clock, 0);
       }
       await finishPlaced(context);
+      await engines?.forget();
     },
     async settle() {
       store.flush();
@@ -350,12 +419,15 @@ export function createGateway(needs: GatewayNeeds): Gateway {
   };
 }
 
-/** JSON in the place of content is a version by reference, as clients sent it before that had a path of its own. */
-function routeOf({ method, path, body }: GatewayRequest): Route {
+/**
+ * JSON in the place of content is a version by reference, as clients sent it before that had a path of its own. Who takes
+ * events only is answered with events.
+ */
+function routeOf({ method, path, headers, body }: GatewayRequest): Route {
   const route = findRoute(method, path);
-  return route.operation === "writeContent" && body?.kind === "json"
-    ? { ...route, operation: "writeReference" }
-    : route;
+  if (route.operation === "writeContent" && body?.kind === "json") return { ...route, operation: "writeReference" };
+  const takesEvents = headers.accept?.trim().toLowerCase().startsWith("text/event-stream") === true;
+  return route.operation === "readLogs" && takesEvents ? { ...route, operation: "streamLogs" } : route;
 }
 
 /** Who names a workspace is, for this call, bound to it: the nodes it is about are there, or it is refused. */

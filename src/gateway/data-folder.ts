@@ -11,6 +11,11 @@ const KEY_BYTES = 32;
 
 export const databasePath = (folder: string) => path.join(folder, "gateway.db");
 export const blobFolder = (folder: string) => path.join(folder, "blobs");
+/** Of executions: the folders that they run in, and their logs. */
+export const executionFolders = (folder: string) => ({
+  work: path.join(folder, "executions", "work"),
+  logs: path.join(folder, "executions", "logs"),
+});
 const keyPath = (folder: string) => path.join(folder, "signing-key");
 
 export async function makeDataFolder(folder: string): Promise<void> {

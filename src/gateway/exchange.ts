@@ -4,7 +4,7 @@
  */
 
 import type { BodyOf, QueryOf } from "../contract/inputs.ts";
-import type { OperationName } from "../contract/operations.ts";
+import type { OperationName, ParameterOf } from "../contract/operations.ts";
 import type { Caller } from "./tokens.ts";
 
 /** One part of a multipart/form-data body; to be read before the next one is asked for. */
@@ -49,7 +49,8 @@ export interface GatewayAnswer {
 
 /** A request that is routed, authorized and checked: what the operations get. */
 export interface Call<N extends OperationName> {
-  readonly parameters: { readonly nodeId: string; readonly path: string };
+  /** What the path says; `path` still encoded. */
+  readonly parameters: Readonly<Record<ParameterOf<N>, string>>;
   readonly query: QueryOf<N>;
   readonly headers: GatewayRequest["headers"];
   readonly caller: Caller;

@@ -11,11 +11,12 @@ import { callWorkspace, findWorkspace, type WorkspaceRow } from "./workspaces.ts
 
 export function getAccount(context: Context, { caller }: Call<"getAccount">): GatewayAnswer {
   const { account = null, scopes, workspace = null } = caller;
+  const until = goodUntil(caller, context.options.tokenSeconds);
   const status: AccountStatus = {
     account,
     scopes: [...scopes],
     workspace,
-    expiresAt: new Date(goodUntil(caller, context.options.tokenSeconds)).toISOString(),
+    expiresAt: until === Number.POSITIVE_INFINITY ? null : new Date(until).toISOString(),
     workspaces: usableWorkspaces(context, caller),
   };
   return jsonAnswer(200, status);

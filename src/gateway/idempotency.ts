@@ -68,12 +68,21 @@ export function findKey({ store }: Pick<Context, "store">, workspace: string, ke
     .get(key, workspace);
 }
 
-/** Within a transaction: the first answer, or `effect` and what makes its answer again; as much of it as the caller may read. */
-export function once(context: Context, caller: Caller, request: KeyedRequest, effect: () => Outcome): GatewayAnswer {
+/**
+ * Within a transaction: the first answer, or `effect` and what makes its answer again; as much of it as the caller may read.
+ * `show` makes the answer of a value that is of no node: whoever may do it may see it.
+ */
+export function once(
+  context: Context,
+  caller: Caller,
+  request: KeyedRequest,
+  effect: () => Outcome,
+  show: Show = (value) => (mayRead(caller) ? value : anyReceipt.parse(value)),
+): GatewayAnswer {
   const { store, clock } = context;
   const { workspace, key } = request;
   if (key === null || key === undefined) {
-    return answerOf(context, caller, effect());
+    return answerOf(context, caller, effect(), show);
   }
   const fingerprint = hash("sha256", JSON.stringify(request.same, inOrder), "base64url");
   const first = findKey(context, workspace, key);
@@ -81,7 +90,7 @@ export function once(context: Context, caller: Caller, request: KeyedRequest, ef
     if (first.request !== fingerprint) {
       throw invalid("idempotencyKey", "idempotencyKey: the key was used for another request (other content or path)");
     }
-    return answerAgain(context, caller, first);
+    return answerAgain(context, caller, first, show);
   }
   const outcome = effect();
   const { id, position, branch } = "written" in outcome ? outcome.written : NOTHING_WRITTEN;
@@ -101,21 +110,24 @@ export function once(context: Context, caller: Caller, request: KeyedRequest, ef
       branch ?? null,
       "written" in outcome ? null : JSON.stringify(outcome.value),
     );
-  return answerOf(context, caller, outcome);
+  return answerOf(context, caller, outcome, show);
 }
 
 const NOTHING_WRITTEN: Partial<Written> = {};
 
-function answerOf(context: Context, caller: Caller, outcome: Outcome): GatewayAnswer {
-  const value = "written" in outcome ? showWritten(context, outcome.written) : outcome.value;
-  return jsonAnswer(outcome.status, mayRead(caller) ? value : anyReceipt.parse(value));
+type Show = (value: unknown) => unknown;
+
+function answerOf(context: Context, caller: Caller, outcome: Outcome, show: Show): GatewayAnswer {
+  if (!("written" in outcome)) return jsonAnswer(outcome.status, show(outcome.value));
+  const node = showWritten(context, outcome.written);
+  return jsonAnswer(outcome.status, mayRead(caller) ? node : anyReceipt.parse(node));
 }
 
-function answerAgain(context: Context, caller: Caller, first: FirstOutcome): GatewayAnswer {
+function answerAgain(context: Context, caller: Caller, first: FirstOutcome, show: Show): GatewayAnswer {
   const { status, node, position, branch, answer } = first;
-  if (answer !== null) return answerOf(context, caller, { status, value: JSON.parse(answer) });
+  if (answer !== null) return answerOf(context, caller, { status, value: JSON.parse(answer) }, show);
   if (node === null || position === null) throw new Error("An answer was not kept.");
-  return answerOf(context, caller, { status, written: { id: node, position, branch: branch ?? undefined } });
+  return answerOf(context, caller, { status, written: { id: node, position, branch: branch ?? undefined } }, show);
 }
 
 /** For JSON.stringify: the keys of objects in one order. */

@@ -6,61 +6,22 @@
 
 import { roleIn } from "./access.ts";
 import type { Context } from "./context.ts";
+import { type EventReader, eventAnswer, HEARTBEAT, HEARTBEAT_MS, lastEventId } from "./event-stream.ts";
 import type { Call, GatewayAnswer } from "./exchange.ts";
 import { checkReached, entriesBetween } from "./journal.ts";
-import { invalid } from "./problems.ts";
 import { type Caller, goodUntil } from "./tokens.ts";
 import { callWorkspace } from "./workspaces.ts";
 
-/** A comment at least this often, so that both ends notice a connection that is gone. */
-export const HEARTBEAT_MS = 10_000;
 /** While the journal's lag hides changes, or nothing can be committed: how often is looked whether it is still so. */
 const LAG_POLL_MS = 50;
 const BATCH = 200;
 
 export function streamJournal(context: Context, call: Call<"streamJournal">): GatewayAnswer {
   const workspace = callWorkspace(context, call.caller, call.query.workspace);
-  const seen = lastEventId(call.headers["last-event-id"]);
+  const seen = lastEventId(call.headers, "position");
   const from = seen ?? call.query.after;
   checkReached(context.store, seen === undefined ? "after" : "Last-Event-ID", from);
-  return {
-    status: 200,
-    headers: { "content-type": "text/event-stream", "cache-control": "no-store" },
-    body: { kind: "bytes", stream: stream(context, workspace.id, from, call.caller) },
-  };
-}
-
-interface Reader {
-  gone: boolean;
-  /** Has it look whether it is gone. */
-  wake(): void;
-}
-
-/** A generator's own return() would wait for its next event. */
-function stream(context: Context, workspace: string, from: number, caller: Caller): AsyncIterable<Uint8Array> {
-  return {
-    [Symbol.asyncIterator]() {
-      const reader: Reader = { gone: false, wake() {} };
-      const inner = events(context, workspace, from, caller, reader);
-      return {
-        next: () => inner.next(),
-        return() {
-          reader.gone = true;
-          reader.wake();
-          return inner.return(undefined);
-        },
-      };
-    },
-  };
-}
-
-/** What the reader saw last is later than the after= of the address it keeps asking with. */
-function lastEventId(value: string | undefined): number | undefined {
-  if (value === undefined || value === "") return undefined;
-  if (!/^\d{1,15}$/.test(value)) {
-    throw invalid("Last-Event-ID", `Last-Event-ID: expected the id of an event (a position), got ${value}`);
-  }
-  return Number(value);
+  return eventAnswer((reader) => events(context, workspace.id, from, call.caller, reader));
 }
 
 /** Ends when the gateway closes, or the token expires, is revoked, or sees nothing of the workspace any more. */
@@ -69,7 +30,7 @@ async function* events(
   workspace: string,
   from: number,
   caller: Caller,
-  reader: Reader,
+  reader: EventReader,
 ): AsyncGenerator<Uint8Array> {
   const { clock, store, journalLag, news, options } = context;
   const wait = (milliseconds: number) =>
@@ -108,7 +69,7 @@ async function* events(
     }
     const quiet = sent + HEARTBEAT_MS - clock.elapsed();
     if (quiet <= 0) {
-      yield Buffer.from(": heartbeat\n\n");
+      yield HEARTBEAT;
       sent = clock.elapsed();
       continue;
     }

@@ -121,11 +121,14 @@ export function listMark(key: readonly unknown[]): string {
   return createHash("sha256").update(JSON.stringify(key)).digest("base64url").slice(0, 12);
 }
 
-/** A list short enough to be put in order at each page. `after=` goes on by place: there is no snapshot. */
+/**
+ * A list short enough to be put in order at each page. `after=` goes on by place: there is no snapshot, but of items that
+ * are asked for as of the position of the first page.
+ */
 export function pageOfItems<F extends string, T>(
   query: PageQuery,
   list: {
-    readonly items: readonly T[];
+    readonly items: readonly T[] | ((asOf: number) => readonly T[]);
     readonly fields: readonly F[];
     readonly fallback: F;
     readonly by: (field: F) => (item: T) => string | number;
@@ -135,10 +138,12 @@ export function pageOfItems<F extends string, T>(
   const { field, descending } = parseOrder(query.orderBy, list.fields, list.fallback);
   const value = list.by(field);
   const order = (a: T, b: T) => (value(a) < value(b) ? -1 : value(a) > value(b) ? 1 : 0);
-  const sorted = [...list.items].sort(order);
-  if (descending) sorted.reverse();
   const from =
-    query.after === undefined || query.after === "" ? undefined : decodeCursor(query.after, z.tuple([count]));
+    query.after === undefined || query.after === "" ? undefined : decodeCursor(query.after, z.tuple([count, count]));
+  const asOf = from?.[1] ?? list.asOf;
+  if (asOf > list.asOf) throw badCursor();
+  const sorted = [...(typeof list.items === "function" ? list.items(asOf) : list.items)].sort(order);
+  if (descending) sorted.reverse();
   const pageNo = from?.[0] ?? (query.after === undefined ? query.pageNo : 1);
   const end = pageNo * query.pageSize;
   return {
@@ -146,7 +151,7 @@ export function pageOfItems<F extends string, T>(
     totalCount: sorted.length,
     pageNo,
     pageSize: query.pageSize,
-    asOf: list.asOf,
-    next: end < sorted.length ? encodeCursor([pageNo + 1]) : null,
+    asOf,
+    next: end < sorted.length ? encodeCursor([pageNo + 1, asOf]) : null,
   };
 }

@@ -4,6 +4,7 @@
  */
 import { STATUS_CODES } from "node:http";
 import { z } from "zod";
+import { withoutApiKeys } from "../contract/api-keys.ts";
 import { type Node, OVER_QUOTA } from "../contract/resources.ts";
 import type { Role } from "../contract/roles.ts";
 
@@ -44,7 +45,7 @@ export class ProblemError extends Error {
       type: excess === undefined ? "about:blank" : OVER_QUOTA,
       status: this.status,
       title: excess === undefined ? (STATUS_CODES[this.status] ?? "Error") : "Over Quota",
-      detail: this.message,
+      detail: withoutApiKeys(this.message),
       ...(field === undefined ? {} : { field }),
       ...(scope === undefined ? {} : { scope }),
       ...(grant === undefined ? {} : { grant }),
@@ -82,6 +83,10 @@ export const changed = (detail: string, node?: Node) => new ProblemError(412, de
 
 export const tooLarge = (detail: string, field?: string) =>
   new ProblemError(413, detail, field === undefined ? {} : { field });
+
+/** 429: nothing was done; there is room again once something of it has been worked off. */
+export const tooMany = (detail: string, retryAfterSeconds: number) =>
+  new ProblemError(429, detail, { headers: { "retry-after": String(retryAfterSeconds) } });
 
 /** 507: nothing was done; the same may go well when there is room again. */
 export const diskFull = () => new ProblemError(507, "The gateway has no room left; nothing was done.");

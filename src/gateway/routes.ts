@@ -1,14 +1,11 @@
 /** Which operation a method and path mean, by the contract's table. */
-import { LATER } from "../contract/later.ts";
 import { OPERATIONS, type OperationName } from "../contract/operations.ts";
 import { invalid, notFound, ProblemError } from "./problems.ts";
 
 export interface Route {
   readonly operation: OperationName;
-  /** Decoded; empty where the path has none. */
-  readonly nodeId: string;
-  /** Still encoded; empty where the path has none. */
-  readonly path: string;
+  /** What the path says where its template has `{name}`: ids decoded, `path` (the rest) still encoded. */
+  readonly parameters: Readonly<Record<string, string>>;
 }
 
 const TABLE = (Object.keys(OPERATIONS) as OperationName[]).map((operation) => ({
@@ -25,23 +22,20 @@ export function findRoute(method: string, path: string): Route {
     const rest = segments.at(-1) === "{path}" ? segments.length - 1 : undefined;
     if (rest === undefined ? given.length !== segments.length : given.length <= rest) continue;
     const fixed = segments.slice(0, rest);
-    if (!fixed.every((segment, index) => segment === "{nodeId}" || segment === given[index])) continue;
+    if (!fixed.every((segment, index) => segment.startsWith("{") || segment === given[index])) continue;
     if (method !== expected) {
       allowed.push(...(expected === "GET" ? ["GET", "HEAD"] : [expected]));
       continue;
     }
-    const id = segments.indexOf("{nodeId}");
-    return {
-      operation,
-      nodeId: id === -1 ? "" : decodeId(given[id] ?? ""),
-      path: rest === undefined ? "" : given.slice(rest).join("/"),
-    };
+    const parameters: Record<string, string> = rest === undefined ? {} : { path: given.slice(rest).join("/") };
+    for (const [index, segment] of fixed.entries()) {
+      if (!segment.startsWith("{")) continue;
+      const name = segment.slice(1, -1);
+      parameters[name] = decodeId(given[index] ?? "", name);
+    }
+    return { operation, parameters };
   }
-  if (allowed.length === 0) {
-    const later = LATER.find((resource) => path === resource.path || path.startsWith(`${resource.path}/`));
-    if (later !== undefined) throw notFound(`This gateway does not serve ${later.what} yet.`);
-    throw notFound(`The gateway has nothing at ${path}.`);
-  }
+  if (allowed.length === 0) throw notFound(`The gateway has nothing at ${path}.`);
   throw new ProblemError(405, `Expected ${allowed.join(", ")} here, got ${method}.`, {
     headers: { allow: allowed.join(", ") },
   });

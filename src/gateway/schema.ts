@@ -206,6 +206,70 @@ const MIGRATIONS: readonly string[] = [
   `
   ALTER TABLE change ADD COLUMN by TEXT;            -- JSON of the contract's Author; null: not known
   `,
+  `
+  CREATE TABLE installation (
+    id TEXT PRIMARY KEY,
+    workspace TEXT NOT NULL,
+    engine TEXT NOT NULL,             -- id; the name is kept, as engines can be removed
+    engine_name TEXT NOT NULL,
+    folder TEXT NOT NULL,             -- a node
+    created_at INTEGER NOT NULL,
+    by TEXT                           -- JSON of the contract's Author
+  );
+  CREATE UNIQUE INDEX installation_engine ON installation(workspace, engine);
+  CREATE TABLE execution (            -- engines/execution-rows.ts
+    number INTEGER PRIMARY KEY AUTOINCREMENT,   -- in the order in which they were asked for
+    id TEXT NOT NULL UNIQUE,
+    workspace TEXT NOT NULL,
+    engine TEXT NOT NULL,
+    engine_name TEXT NOT NULL,
+    installation TEXT NOT NULL,
+    folder TEXT NOT NULL,
+    state TEXT NOT NULL,
+    position INTEGER NOT NULL,        -- of the journal entry that says it was queued
+    created_at INTEGER NOT NULL,
+    started_at INTEGER,
+    ended_at INTEGER,
+    exit_code INTEGER,
+    detail TEXT,
+    log_bytes INTEGER NOT NULL DEFAULT 0,       -- once it has ended
+    account TEXT,                     -- id of the account it runs for; null: of none
+    by TEXT,
+    trigger_id TEXT,
+    trigger_key TEXT,                 -- what the trigger calls the occasion
+    cause TEXT,                       -- JSON
+    input TEXT NOT NULL               -- JSON
+  );
+  CREATE UNIQUE INDEX execution_key ON execution(trigger_key) WHERE trigger_key IS NOT NULL;
+  CREATE INDEX execution_queued ON execution(workspace, number) WHERE state = 'queued';
+  CREATE INDEX execution_running ON execution(number) WHERE state = 'running';
+  CREATE INDEX execution_ended ON execution(workspace, number) WHERE ended_at IS NOT NULL;
+  CREATE INDEX execution_age ON execution(ended_at) WHERE ended_at IS NOT NULL;
+  CREATE INDEX execution_workspace ON execution(workspace, number);
+  `,
+  `
+  CREATE TABLE engine_trigger (         -- triggers/
+    id TEXT PRIMARY KEY,
+    workspace TEXT NOT NULL,
+    name TEXT NOT NULL,
+    engine TEXT NOT NULL,             -- id; the name is kept, as engines can be removed
+    engine_name TEXT NOT NULL,
+    condition TEXT NOT NULL,          -- JSON of the contract's TriggerCondition
+    input TEXT NOT NULL,              -- JSON
+    enabled INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,      -- ms
+    account TEXT,                     -- id of the account its executions run for; null: of none
+    by TEXT,                          -- JSON of the contract's Author
+    position INTEGER NOT NULL,        -- of a journal: entries up to it have been dealt with
+    due_at INTEGER,                   -- of a schedule: when it starts next, ms
+    failures INTEGER NOT NULL,
+    retry_at INTEGER,                 -- it starts nothing before, ms
+    detail TEXT,                      -- what went wrong last
+    last_execution TEXT,
+    watched TEXT                      -- an execution of its whose end is to be looked at
+  );
+  CREATE UNIQUE INDEX trigger_name ON engine_trigger(workspace, name);
+  `,
 ];
 
 /** Brings the tables to this program's version. Throws when they are from a newer one. */

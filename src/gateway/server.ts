@@ -5,6 +5,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import fastify from "fastify";
+import { withoutApiKeys } from "../contract/api-keys.ts";
 import type { Logger } from "../lib/log.ts";
 import { type Clock, sleep } from "../lib/runtime.ts";
 import type { Gateway } from "./core.ts";
@@ -185,6 +186,7 @@ async function answer(
   const path = mark === -1 ? url : url.slice(0, mark);
   const method = incoming.method ?? "GET";
   const search = mark === -1 ? "" : url.slice(mark + 1);
+  const shownPath = withoutApiKeys(path);
   const sent = { status: 0, bytes: 0 };
   let broken = false;
   // Of our own: one from outside could name another request's line of the log.
@@ -204,8 +206,8 @@ async function answer(
     }
   } catch (error) {
     if (error instanceof Unreadable)
-      log.error({ err: error.cause, method, path }, "an answer's content cannot be read");
-    else log.debug({ err: error, method, path }, "connection broken off");
+      log.error({ err: error.cause, method, path: shownPath }, "an answer's content cannot be read");
+    else log.debug({ err: error, method, path: shownPath }, "connection broken off");
     if (error instanceof Unreadable && !response.headersSent) {
       const { status, document } = failed();
       Object.assign(sent, { status, bytes: 0 });
@@ -219,12 +221,12 @@ async function answer(
   }
   const ms = Math.round((clock.elapsed() - start) * 10) / 10;
   const query = search === "" ? {} : { query: withoutSecrets(search) };
-  log.info({ method, path, ...query, ...sent, ms, requestId, ...(broken ? { broken } : {}) }, "request");
+  log.info({ method, path: shownPath, ...query, ...sent, ms, requestId, ...(broken ? { broken } : {}) }, "request");
 }
 
 /** Tokens do not belong in a query, but somebody will try. */
 function withoutSecrets(search: string): string {
-  return search.replace(/((?:^|&)[^=&]*(?:token|secret|password|authorization)[^=&]*=)[^&]*/gi, "$1…");
+  return withoutApiKeys(search).replace(/((?:^|&)[^=&]*(?:token|secret|password|authorization)[^=&]*=)[^&]*/gi, "$1…");
 }
 
 async function handle(

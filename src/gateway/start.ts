@@ -15,11 +15,13 @@ import {
   blobFolder,
   databasePath,
   ensureSigningKey,
+  executionFolders,
   lockDataFolder,
   makeDataFolder,
   readSigningKey,
 } from "./data-folder.ts";
 import { openDiskBlobs } from "./disk-blobs.ts";
+import { createEngineProcesses, type EngineHost, openLogs } from "./engines/index.ts";
 import { ensureFirstOwner } from "./first-owner.ts";
 import { startServer } from "./server.ts";
 import { createSignIn, type OutsideIssuer } from "./sign-in/index.ts";
@@ -33,6 +35,7 @@ export const DEFAULT_WORKSPACE = "workspace";
 
 const TIDY_MS = 3600 * 1000;
 const TOKEN_LOOK_MS = 1000;
+export const MAX_EXECUTIONS = 4;
 
 export interface StartGatewayOptions extends Partial<GatewayOptions> {
   /** Made when missing; owner-only. */
@@ -47,6 +50,8 @@ export interface StartGatewayOptions extends Partial<GatewayOptions> {
   readonly socketPath?: string;
   /** Names of workspaces to be there; made when missing. Without any, a gateway that has none gets "workspace". */
   readonly workspaces?: readonly string[];
+  /** So many executions run at a time. Default 4. */
+  readonly maxExecutions?: number;
   /** Speak only the plainest calls; see bare.ts. */
   readonly bare?: boolean;
   readonly log?: Logger;
@@ -87,6 +92,7 @@ export async function startGateway(options: StartGatewayOptions): Promise<Runnin
     socketPath,
     workspaces,
     log = SILENT,
+    maxExecutions = MAX_EXECUTIONS,
     bare = false,
     control = false,
     outside,
@@ -125,10 +131,13 @@ export async function startGateway(options: StartGatewayOptions): Promise<Runnin
       log,
       turn: setImmediate,
       control,
+      // A bare one has no word for them.
+      ...(bare ? {} : { engines: engineHost(dataDir, maxExecutions) }),
     });
     for (const name of workspaces ?? [DEFAULT_WORKSPACE]) gateway.ensureWorkspace(name);
     if (quota !== undefined) gateway.setOptions({ quota });
     systemClock.step("gateway: opened");
+    await gateway.engines?.recover();
     await tidy(gateway, log);
     every(TIDY_MS, () => void tidy(gateway, log));
     const { issueToken: issue, readOwnToken: read } = gateway;
@@ -149,6 +158,7 @@ export async function startGateway(options: StartGatewayOptions): Promise<Runnin
       ...(socketPath === undefined ? {} : { socketPath }),
       ...(bare ? {} : { signInAt }),
     });
+    gateway.engines?.begin(server.baseUrl);
     let closed: Promise<void> | undefined;
     return {
       baseUrl: server.baseUrl,
@@ -158,8 +168,7 @@ export async function startGateway(options: StartGatewayOptions): Promise<Runnin
       setOptions: (changes) => gateway.setOptions(changes),
       close() {
         gateway.endStreams();
-        closed ??= server
-          .close()
+        closed ??= Promise.all([gateway.engines?.close(), server.close()])
           .then(() => gateway.settle())
           .finally(free);
         return closed;
@@ -169,6 +178,15 @@ export async function startGateway(options: StartGatewayOptions): Promise<Runnin
     await free();
     throw error;
   }
+}
+
+function engineHost(dataDir: string, maxExecutions: number): EngineHost {
+  const { work, logs } = executionFolders(dataDir);
+  return {
+    processes: createEngineProcesses({ folder: work, clock: systemClock, environment: process.env }),
+    logs: openLogs({ folder: logs, clock: systemClock }),
+    maxExecutions,
+  };
 }
 
 /** What nothing refers to any more, and keys that have lived long enough. */

@@ -1,12 +1,15 @@
 /**
- * Access tokens, of two kinds, each with its own algorithm. Those of a sign-in are checked by accounts/access-tokens.ts.
- * Those of the gateway's command line, below, are JWTs signed with HMAC-SHA-256, with `scope` (space separated), `exp`, if
- * bound `workspace` (its id), and if of an account `sub` (its id). Signed with node:crypto rather than jose: jose's WebCrypto resolves on the thread pool,
+ * What a request may carry as its bearer token: an API key (accounts/api-keys.ts), or an access token, of two kinds, each
+ * with its own algorithm. Those of a sign-in are checked by accounts/access-tokens.ts. Those of the gateway's command line,
+ * below, are JWTs signed with HMAC-SHA-256, with `scope` (space separated), `exp`, if bound `workspace` (its id), and if of
+ * an account `sub` (its id); that of an execution also has `execution`. Signed with node:crypto rather than jose: jose's
+ * WebCrypto resolves on the thread pool,
  * and a gateway on a virtual clock must answer in the same order every time.
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import { z } from "zod";
+import { API_KEY_PREFIX } from "../contract/api-keys.ts";
 import type { Role } from "../contract/roles.ts";
 import type { Clock } from "../lib/runtime.ts";
 import { type AccountStore, readAccessToken } from "./accounts/index.ts";
@@ -26,14 +29,16 @@ export interface Caller {
   readonly execution?: string | undefined;
   /** False once what the token came from has ended: a sign-in, an account. */
   stands(): boolean;
+  /** It is an API key, by id: nothing shortens its life. */
+  readonly apiKey?: string;
   /** When the token was issued and when it says that it expires, milliseconds since the epoch. */
   readonly issued: number;
   readonly until: number;
 }
 
 /** When a token expires that is good for at most so long, whatever it says itself (0: as it says). */
-export function goodUntil({ issued, until }: Pick<Caller, "issued" | "until">, lifeSeconds: number): number {
-  return lifeSeconds > 0 ? Math.min(until, issued + lifeSeconds * 1000) : until;
+export function goodUntil({ issued, until, apiKey }: Pick<Caller, "issued" | "until" | "apiKey">, lifeSeconds: number) {
+  return lifeSeconds > 0 && apiKey === undefined ? Math.min(until, issued + lifeSeconds * 1000) : until;
 }
 
 export interface TokenClaims {
@@ -43,6 +48,8 @@ export interface TokenClaims {
   readonly account?: string | undefined;
   /** The program it is for. */
   readonly client?: string | undefined;
+  /** The execution that it was made for. */
+  readonly execution?: string | undefined;
   readonly ttlSeconds: number;
 }
 
@@ -60,6 +67,8 @@ export interface TokenNeeds {
   readonly store: AccountStore;
   /** The address that tokens of a sign-in name as their issuer. */
   issuer(): string | undefined;
+  /** Whether an execution runs: its token is good for so long. */
+  isRunning(execution: string): boolean;
   /** As for `goodUntil`. */
   lifeSeconds(): number;
 }
@@ -75,6 +84,7 @@ const claims = z.looseObject({
   workspace: z.string().min(1).optional(),
   sub: z.string().min(1).optional(),
   client_id: z.string().optional(),
+  execution: z.string().min(1).optional(),
 });
 
 function signature(key: Uint8Array, signed: string): Buffer {
@@ -95,6 +105,7 @@ export function signToken(
     workspace: token.workspace,
     sub: token.account,
     client_id: token.client,
+    execution: token.execution,
     iat: Math.max(now, after + 1),
     exp: now + token.ttlSeconds,
     jti: clock.uuid(),
@@ -141,20 +152,21 @@ export function readOwnToken(
 }
 
 /** A token of an account is good as long as that is there. */
-function readOwnCaller({ key, store }: TokenNeeds, token: string): KnownToken | undefined {
+function readOwnCaller({ key, store, isRunning }: TokenNeeds, token: string): KnownToken | undefined {
   const said = readClaims(key, token);
   if (said === undefined) return undefined;
-  const { scope, exp, iat = 0, nbf = 0, workspace, sub } = said;
+  const { scope, exp, iat = 0, nbf = 0, workspace, sub, execution } = said;
   const account = sub === undefined ? undefined : store.accounts.find(sub);
   if (sub !== undefined && account === undefined) return undefined;
+  const isOf = () => account === undefined || store.accounts.find(account.id) !== undefined;
   const caller: Caller = {
     scopes: new Set(scope.split(" ").filter((name) => name !== "")),
     workspace,
     account: account === undefined ? undefined : { id: account.id, name: account.name },
+    execution,
     issued: iat * 1000,
     until: exp * 1000,
-    stands: () =>
-      iat > store.revokedUntil() && (account === undefined || store.accounts.find(account.id) !== undefined),
+    stands: () => iat > store.revokedUntil() && isOf() && (execution === undefined || isRunning(execution)),
   };
   return { caller, from: nbf * 1000 };
 }
@@ -171,6 +183,24 @@ function readSignedInToken({ store, issuer }: TokenNeeds, token: string): KnownT
   return { caller: { scopes: new Set(scopes), workspace, account: { id, name }, issued, until, stands }, from };
 }
 
+/** A key is good as long as it is there: it goes with its account. */
+function readApiKey({ store: { apiKeys, accounts } }: TokenNeeds, token: string): KnownToken | undefined {
+  const row = token.startsWith(API_KEY_PREFIX) ? apiKeys.byKey(token) : undefined;
+  if (row === undefined) return undefined;
+  const account = row.account === null ? undefined : accounts.find(row.account);
+  const caller: Caller = {
+    scopes: new Set(row.scopes),
+    workspace: row.workspace,
+    account: account === undefined ? undefined : { id: account.id, name: account.name },
+    apiKey: row.id,
+    issued: row.createdAt,
+    until: row.expiresAt ?? Number.POSITIVE_INFINITY,
+    stands: () => apiKeys.byId(row.id) !== undefined,
+  };
+  // Between the two reads another process may have removed the account, which would leave a key of none: an owner's.
+  return account === undefined && row.account !== null ? undefined : { caller, from: 0 };
+}
+
 /** Answers who calls by the Authorization header, or throws a 401. */
 export function createTokenCheck(needs: TokenNeeds): (header: string | undefined) => Caller {
   const known = new LRUCache<string, KnownToken>({ max: 1000 });
@@ -180,7 +210,7 @@ export function createTokenCheck(needs: TokenNeeds): (header: string | undefined
     if (token === undefined) throw unauthorized('Expected the header "Authorization: Bearer <ACCESS_TOKEN>".');
     let entry = known.get(token);
     if (entry === undefined) {
-      entry = readOwnCaller(needs, token) ?? readSignedInToken(needs, token);
+      entry = readApiKey(needs, token) ?? readOwnCaller(needs, token) ?? readSignedInToken(needs, token);
       if (entry === undefined) throw unauthorized("The access token is not one of this gateway's.");
       known.set(token, entry);
     }
@@ -189,6 +219,7 @@ export function createTokenCheck(needs: TokenNeeds): (header: string | undefined
     if (now >= goodUntil(caller, needs.lifeSeconds())) throw unauthorized("The access token has expired.");
     if (now < from) throw unauthorized("The access token is not valid yet.");
     if (!caller.stands()) throw unauthorized("The access token has been revoked.");
+    if (caller.apiKey !== undefined) needs.store.apiKeys.use(caller.apiKey);
     return caller;
   };
 }

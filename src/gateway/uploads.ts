@@ -80,7 +80,7 @@ function startFolder(context: Context, call: Call<"upload">): NodeRow {
 }
 
 /** The last folder of the way that is there, in the authoritative store, and the names below it that are not. */
-function walk(
+export function walk(
   context: Context,
   start: string,
   names: readonly string[],
@@ -99,7 +99,8 @@ function walk(
   return { parent, missing: [] };
 }
 
-function makeFolders(context: Context, change: Change, parent: NodeRow, names: readonly string[]): string {
+/** Below a folder, one in the other; answers the id of the last. */
+export function makeFolders(context: Context, change: Change, parent: NodeRow, names: readonly string[]): string {
   let id = parent.id;
   for (const name of names) {
     id = createNodeRow(context, change, {

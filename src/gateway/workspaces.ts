@@ -1,15 +1,15 @@
 /** Workspaces: made, listed, and which one a request is about (DESIGN §7). */
 
 import { nameProblem } from "../contract/names.ts";
-import type { Workspace } from "../contract/resources.ts";
-import { checkAccess, roleIn } from "./access.ts";
+import type { Author, Workspace } from "../contract/resources.ts";
+import { changeOf, checkAccess, roleIn } from "./access.ts";
 import { beginChange, createNodeRow } from "./changes.ts";
 import type { Context } from "./context.ts";
 import { type Call, type GatewayAnswer, jsonAnswer } from "./exchange.ts";
 import { lastChange } from "./lag.ts";
 import { findNode, type NodeRow } from "./node-rows.ts";
 import { pageOfList } from "./paging.ts";
-import { invalid, lacksGrant, notFound } from "./problems.ts";
+import { conflict, invalid, lacksGrant, notFound } from "./problems.ts";
 import { quotaOf } from "./quota.ts";
 import type { Row } from "./sorted-lists.ts";
 import type { Store } from "./store.ts";
@@ -33,27 +33,60 @@ export function findWorkspace(store: Store, nameOrId: string): WorkspaceRow | un
 
 /** Makes the workspace when there is none of this name. Throws when the name is not good. */
 export function ensureWorkspace(context: Context, name: string): WorkspaceRow {
-  const { store, clock } = context;
+  const { store } = context;
   const problem = nameProblem(name);
   if (problem !== undefined) throw new Error(`The workspace name ${JSON.stringify(name)} ${problem}.`);
   return store.transaction(() => {
-    const existing = store.prepare<WorkspaceRow>("SELECT id, name, root, used FROM workspace WHERE name = ?").get(name);
-    if (existing !== undefined) return existing;
-    const id = clock.uuid();
-    const change = beginChange(context, { by: null });
-    store
-      .prepare("INSERT INTO workspace (id, name, root, created_at, entries, used) VALUES (?, ?, '', ?, 0, 0)")
-      .run(id, name, change.time);
-    const root = createNodeRow(context, change, {
-      workspace: id,
-      kind: "folder",
-      parent: null,
-      name: "",
-      attributes: {},
-    });
-    store.prepare("UPDATE workspace SET root = ? WHERE id = ?").run(root.id, id);
-    return { id, name, root: root.id, used: 0 };
+    return workspaceNamed(store, name) ?? insertWorkspace(context, name, context.clock.uuid(), null);
   });
+}
+
+function workspaceNamed(store: Store, name: string): WorkspaceRow | undefined {
+  return store.prepare<WorkspaceRow>("SELECT id, name, root, used FROM workspace WHERE name = ?").get(name);
+}
+
+function insertWorkspace(context: Context, name: string, id: string, by: Author | null): WorkspaceRow {
+  const { store } = context;
+  const change = beginChange(context, { by });
+  store
+    .prepare("INSERT INTO workspace (id, name, root, created_at, entries, used) VALUES (?, ?, '', ?, 0, 0)")
+    .run(id, name, change.time);
+  const root = createNodeRow(context, change, {
+    workspace: id,
+    kind: "folder",
+    parent: null,
+    name: "",
+    attributes: {},
+  });
+  store.prepare("UPDATE workspace SET root = ? WHERE id = ?").run(root.id, id);
+  return { id, name, root: root.id, used: 0 };
+}
+
+/**
+ * Names are the gateway's, not an account's: that one is taken is told to whoever may make workspaces, and nothing else of
+ * it. The role comes first, in its own store: whenever the gateway dies, there is no workspace without an owner, at most a
+ * role in one that never came to be.
+ */
+export function createWorkspace(context: Context, { caller, json }: Call<"createWorkspace">): GatewayAnswer {
+  if (json === undefined) throw invalid("body", "body: expected a JSON object (content-type application/json)");
+  if (caller.workspace !== undefined) {
+    throw lacksGrant(
+      "The token is bound to a workspace: it takes one that is not to make others.",
+      caller.workspace,
+      "owner",
+    );
+  }
+  const { store, clock, accounts } = context;
+  const made = store.transaction(() => {
+    if (workspaceNamed(store, json.name) !== undefined) {
+      throw conflict(`There is a workspace ${JSON.stringify(json.name)} already.`);
+    }
+    const id = clock.uuid();
+    if (caller.account !== undefined) accounts.setRole(caller.account.id, id, "owner");
+    clock.step("gateway: owner of a new workspace");
+    return insertWorkspace(context, json.name, id, changeOf(caller, null).by);
+  });
+  return jsonAnswer(201, shown(context, caller, made));
 }
 
 /** The workspace of a call by path or of the journal: the token's, or the one `workspace=` names. */

@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { userFolders } from "../../src/cli/environment.ts";
 import { Failure } from "../../src/cli/failure.ts";
@@ -140,21 +139,4 @@ describe("folders of the user", () => {
     }
     expect(userFolders({ ...environment, WSFS_RUNTIME_DIR: "/r" }, 0).runtimes).toEqual(["/r"]);
   });
-});
-
-it("README.md shows every flag of every command", () => {
-  const readme = readFileSync(new URL("../../README.md", import.meta.url), "utf8");
-  const shown = /## Commands\n+```\n([\s\S]*?)```/.exec(readme)?.[1] ?? "";
-  const forms = shown.split(/^(?=wsfs )/m);
-  for (const [name, command] of Object.entries(COMMANDS)) {
-    const form = forms.filter((text) => new RegExp(`^wsfs ${name} (?![a-z])`).test(text));
-    expect(form, name).toHaveLength(1);
-    const hidden: readonly string[] = "hidden" in command ? command.hidden : [];
-    // What all of them have is said once.
-    const own = command.flags.filter((flag) => flag !== "debug" && !hidden.includes(flag)).map(flagName);
-    expect(
-      own.filter((flag) => !new RegExp(`--${flag}(?![a-z-])`).test(form.join(""))),
-      name,
-    ).toEqual([]);
-  }
 });

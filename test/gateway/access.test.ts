@@ -9,9 +9,14 @@ import { type CallOptions, createTestCore, part, type TestCore, uploadBody } fro
 let core: TestCore;
 let file: string;
 let other: { id: string; root: string };
+/** Of what the calls are about. */
+let ids: string[];
 /** Made in a workspace that only eve may use. */
 let secret: string;
 let calls: Record<OperationName, [path: string, options?: CallOptions]>;
+/** An engine that is not installed; and of one that is. */
+let installation: string;
+let execution: string;
 
 const token = (account: Account, choice?: TokenChoice) => accountToken(core.accounts, core.clock, account, choice);
 
@@ -37,7 +42,15 @@ beforeEach(async () => {
   account("ada", "owner");
   const root = core.workspace.root;
   const workspace = core.workspace.id;
+  const key = core.accounts.apiKeys.create({ name: "k", account: null, workspace, scopes: [], expiresAt: null });
   const body = () => uploadBody(part("file", "y"));
+  const engine = { description: "", command: ["true"], timeLimitSeconds: 60, scopes: [], inputSchema: null };
+  for (const name of ["resize", "scan"]) core.accounts.engines.add({ ...engine, name });
+  installation = String((await core.call("POST", "/v1/installations", { json: { engine: "scan" } })).json.id);
+  execution = String((await core.call("POST", "/v1/executions", { json: { engine: "scan" } })).json.id);
+  const on = { journal: { kinds: ["seldom"] } };
+  const trigger = (await core.call("POST", "/v1/triggers", { json: { name: "t", engine: "scan", on } })).json.id;
+  ids = [file, workspace, String(key?.row.id), installation, execution, trigger];
   calls = {
     listWorkspaces: ["/v1/workspaces"],
     listNodes: ["/v1/nodes", { query: { path: "/d", workspace } }],
@@ -60,6 +73,27 @@ beforeEach(async () => {
     listGrants: ["/v1/grants", { query: { workspace } }],
     setGrant: ["/v1/grants", { query: { workspace }, json: { account: "eve", role: "viewer" } }],
     removeGrant: ["/v1/grants", { query: { workspace, account: "eve" } }],
+    createWorkspace: ["/v1/workspaces", { json: { name: "third" } }],
+    createApiKey: ["/v1/api-keys", { query: { workspace }, json: { name: "k", scopes: ["node.file.read"] } }],
+    listApiKeys: ["/v1/api-keys", { query: { workspace } }],
+    revokeApiKey: [`/v1/api-keys/${key?.row.id}`],
+    listEngines: ["/v1/engines"],
+    getEngine: ["/v1/engines/scan"],
+    createInstallation: ["/v1/installations", { query: { workspace }, json: { engine: "resize" } }],
+    listInstallations: ["/v1/installations", { query: { workspace } }],
+    getInstallation: [`/v1/installations/${installation}`],
+    removeInstallation: [`/v1/installations/${installation}`],
+    startExecution: ["/v1/executions", { query: { workspace }, json: { engine: "scan" } }],
+    listExecutions: ["/v1/executions", { query: { workspace } }],
+    getExecution: [`/v1/executions/${execution}`],
+    cancelExecution: [`/v1/executions/${execution}/cancel`],
+    readLogs: [`/v1/executions/${execution}/logs`],
+    streamLogs: [`/v1/executions/${execution}/logs/stream`],
+    createTrigger: ["/v1/triggers", { query: { workspace }, json: { name: "u", engine: "scan", on } }],
+    listTriggers: ["/v1/triggers", { query: { workspace } }],
+    getTrigger: [`/v1/triggers/${trigger}`],
+    updateTrigger: [`/v1/triggers/${trigger}`, { json: { isEnabled: false } }],
+    removeTrigger: [`/v1/triggers/${trigger}`],
   };
 });
 
@@ -89,16 +123,10 @@ describe.each(WITH_ROLE)("%s", (name) => {
     const stranger = token(account("carl"));
     const answer = await call(name, { token: stranger });
     expect(answer.status).toBe(404);
-    const nowhere = calls[name].map((part) =>
-      JSON.parse(
-        JSON.stringify(part ?? null)
-          .replaceAll(file, "f0")
-          .replaceAll(core.workspace.id, "w0"),
-      ),
-    ) as [string, CallOptions];
+    const plain = (text: unknown) => ids.reduce((rest, id, n) => rest.replaceAll(id, `none-${n}`), String(text));
+    const nowhere = calls[name].map((part) => JSON.parse(plain(JSON.stringify(part ?? null)))) as [string, CallOptions];
     if (name === "restoreNode" || name === "upload" || name === "writeContent" || name === "createNode") return;
     const missing = await core.call(OPERATIONS[name].method, nowhere[0], { ...nowhere[1], token: stranger });
-    const plain = (text: unknown) => String(text).replaceAll(file, "f0").replaceAll(core.workspace.id, "w0");
     expect([missing.status, plain(missing.json.detail)]).toEqual([404, plain(answer.json.detail)]);
   });
 

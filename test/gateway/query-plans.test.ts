@@ -2,9 +2,11 @@
 import { expect, test, vi } from "vitest";
 import { createTestCore } from "../support/gateway-core.ts";
 import { makeFilledFolder } from "../support/many-nodes.ts";
+import { addEngine, begin, finish, install, start } from "./engines/support.ts";
+import { endAll, executions, makeTrigger, withEngines } from "./triggers/support.ts";
 
 /** Reads a table that grows. */
-const LARGE = /\bSELECT\b.*\b(?:FROM|JOIN) (?:change|place|past_place|node|version)\b/s;
+const LARGE = /\bSELECT\b.*\b(?:FROM|JOIN) (?:change|place|past_place|node|version|execution|engine_trigger)\b/s;
 
 /** Statements of which SQLite reads a whole table, or puts rows in order. */
 async function dearStatements(ask: (core: ReturnType<typeof createTestCore>) => Promise<void>): Promise<string[]> {
@@ -22,7 +24,11 @@ async function dearStatements(ask: (core: ReturnType<typeof createTestCore>) => 
       .prepare<unknown[], { detail: string }>(`EXPLAIN QUERY PLAN ${sql}`)
       .all(...valuesFor(sql))
       .map(({ detail }) => detail);
-    return plan.some((step) => /TEMP B-TREE|AUTOMATIC/.test(step) || /^SCAN (?!j VIRTUAL|CONSTANT|t$)/.test(step));
+    return plan.some(
+      (step) =>
+        /TEMP B-TREE|AUTOMATIC/.test(step) ||
+        /^SCAN (?!j VIRTUAL|CONSTANT|t$|execution USING INDEX execution_running)/.test(step),
+    );
   });
 }
 
@@ -82,6 +88,35 @@ test("the last change of a workspace", async () => {
     expect(answer.status).toBe(200);
     const { items } = (await core.call("GET", "/v1/nodes", { query: { path: "/big", pageSize: "1" } })).json;
     expect((await core.call("GET", `/v1/nodes/${items[0]?.id}/versions`)).json.totalCount).toBe(1);
+  });
+  expect(dear).toEqual([]);
+});
+
+test("executions are queued, taken, listed and forgotten", async () => {
+  const dear = await dearStatements(async (core) => {
+    addEngine(core, "scan");
+    await install(core, "scan");
+    await begin(core);
+    const { id } = await start(core, "scan");
+    await finish(core, id);
+    await core.gateway.engines?.recover();
+    await core.gateway.forget();
+    expect((await core.call("GET", "/v1/executions", { query: { state: "succeeded" } })).json.totalCount).toBe(1);
+  });
+  expect(dear).toEqual([]);
+});
+
+test("what triggers and API keys read", async () => {
+  const dear = await dearStatements(async (core) => {
+    await withEngines(core, "scan");
+    await makeTrigger(core, { on: { journal: { path: "/big/*" } } });
+    await makeTrigger(core, { name: "timed", on: { schedule: { cron: "* * * * *" } } });
+    const folder = (await core.call("GET", "/v1/files/big")).json.id;
+    for (const name of ["a", "b"]) await core.folder(folder, name);
+    await core.clock.advance(60_000);
+    expect((await executions(core)).length).toBe(3);
+    await endAll(core);
+    expect((await core.call("GET", "/v1/triggers")).json.totalCount).toBe(2);
   });
   expect(dear).toEqual([]);
 });

@@ -10,7 +10,10 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { parseArgs } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
+import { SCOPES } from "../../src/contract/scopes.ts";
+import { openAccounts } from "../../src/gateway/accounts/index.ts";
 import { issueToken, startGateway } from "../../src/gateway/start.ts";
+import { systemClock } from "../../src/lib/system-clock.ts";
 import { finished } from "../support/child.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -19,12 +22,13 @@ const README = new URL("../../src/gateway/README.md", import.meta.url);
 const LIMIT_MS = 240_000;
 
 /**
- * `wsfs gateway token` as the README calls it, its arguments one a line, without a Node for each:
- * the command itself is tested in test/cli.
+ * `wsfs gateway token` and `wsfs gateway engine add` as the README calls them, their arguments one a line, without a Node for
+ * each: the commands themselves are tested in test/cli.
  */
-async function serveTokens(): Promise<string> {
+async function serveCommands(): Promise<string> {
   const server = createServer(async (request, response) => {
-    const given = (await text(request)).trim().split("\n").slice(2);
+    const [, command, ...given] = (await text(request)).trim().split("\n");
+    if (command === "engine") return void response.end(addEngine(given));
     const { values } = parseArgs({
       args: given,
       options: {
@@ -48,6 +52,24 @@ async function serveTokens(): Promise<string> {
   const address = server.address();
   if (address === null || typeof address === "string") throw new Error("No port.");
   return `http://127.0.0.1:${address.port}`;
+}
+
+/** `add NAME … -- COMMAND…` */
+function addEngine(given: readonly string[]): string {
+  const end = given.indexOf("--");
+  const { values, positionals } = parseArgs({
+    args: given.slice(1, end),
+    options: { data: { type: "string", default: "" }, "time-limit": { type: "string", default: "3600" } },
+    allowPositionals: true,
+  });
+  const [name = ""] = positionals;
+  const accounts = openAccounts(values.data, systemClock);
+  const scopes = SCOPES.filter((scope) => scope.startsWith("node."));
+  const timeLimitSeconds = Number(values["time-limit"]);
+  const command = given.slice(end + 1);
+  accounts.engines.add({ name, description: "", command, timeLimitSeconds, scopes, inputSchema: null });
+  accounts.close();
+  return `There is an engine ${name}\n`;
 }
 
 interface Step {
@@ -103,7 +125,7 @@ test(
     const late = await startGateway({ dataDir: lateDir, pathLagMs: 3_600_000, control: true });
     onTestFinished(() => late.close());
     const wsfs = join(bin, "wsfs");
-    await writeFile(wsfs, `#!/bin/sh\nprintf '%s\\n' "$@" | curl -s --data-binary @- '${await serveTokens()}'\n`);
+    await writeFile(wsfs, `#!/bin/sh\nprintf '%s\\n' "$@" | curl -s --data-binary @- '${await serveCommands()}'\n`);
     await chmod(wsfs, 0o755);
     const printed = await play(steps, {
       PATH: `${bin}:${process.env.PATH}`,

@@ -43,7 +43,7 @@ async function asked(token = held()): Promise<{ status: number; account: unknown
   const { status, bytes } = await core.call("GET", "/v1/account", { token });
   if (status !== 200) return { status, account: null, hours: 0 };
   const { account, expiresAt } = accountStatus.parse(JSON.parse(bytes.toString()));
-  const until = Date.parse(expiresAt);
+  const until = Date.parse(expiresAt ?? "");
   return { status, account: account?.name ?? null, hours: (until - core.clock.wallClock()) / HOUR_MS };
 }
 

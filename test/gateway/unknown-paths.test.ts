@@ -1,4 +1,4 @@
-/** Paths the gateway's document does not name, and those that have their place but are not served yet. */
+/** Paths the gateway's document does not name. */
 import { expect, test } from "vitest";
 import { createTestCore } from "../support/gateway-core.ts";
 
@@ -7,13 +7,4 @@ test("what the document does not name is not found", async () => {
   const paths = ["/", "/v1", "/v1/", "/v2/nodes", "/v1/nodes/", "/v1/nodes/x/y", "/v1/nodes/x/content/y", "/v1/nodesx"];
   for (const path of paths) expect([path, (await core.call("GET", path)).status]).toEqual([path, 404]);
   expect((await core.call("GET", "/v1/nodes/%FF")).json.field).toBe("nodeId");
-});
-
-test("what is to come later says so", async () => {
-  const core = createTestCore();
-  for (const path of ["/v1/engines", "/v1/installations", "/v1/executions/x/logs", "/v1/api-keys"]) {
-    const answer = await core.call("POST", path);
-    expect([path, answer.status, answer.headers["content-type"]]).toEqual([path, 404, "application/problem+json"]);
-    expect(answer.json.detail).toMatch(/^This gateway does not serve .+ yet\.$/);
-  }
 });

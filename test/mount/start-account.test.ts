@@ -59,7 +59,7 @@ async function whose(baseUrl: string, token = held()) {
   const answer = await fetch(`${baseUrl}/v1/account`, { headers: { authorization: `Bearer ${token}` } });
   if (!answer.ok) return { status: answer.status, account: null, hours: 0 };
   const { account, expiresAt } = accountStatus.parse(await answer.json());
-  const hours = Math.round((Date.parse(expiresAt) - Date.now()) / 3_600_000);
+  const hours = Math.round((Date.parse(expiresAt ?? "") - Date.now()) / 3_600_000);
   return { status: answer.status, account: account?.name ?? null, hours };
 }
 

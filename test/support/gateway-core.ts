@@ -9,6 +9,7 @@ import { type GatewayAnswer, jsonBody, type Part, type RequestBody } from "../..
 import { SILENT } from "../../src/lib/log.ts";
 import { ISSUER } from "./account-token.ts";
 import type { AnswerJson } from "./answer-json.ts";
+import { createFakeEngines, type FakeEngines } from "./fake-engines.ts";
 import { createMemoryBlobs, type MemoryBlobs } from "./memory-blobs.ts";
 import { createVirtualClock, type VirtualClock } from "./virtual-clock.ts";
 
@@ -35,6 +36,8 @@ export interface TestCore {
   readonly gateway: Gateway;
   readonly database: Database.Database;
   readonly accounts: AccountStore;
+  /** Nothing runs before the gateway's queue is told to begin. */
+  readonly engines: FakeEngines;
   readonly workspace: { readonly id: string; readonly name: string; readonly root: string };
   token(scopes?: readonly string[], workspace?: string | null): string;
   call(method: string, path: string, options?: CallOptions): Promise<ReadAnswer>;
@@ -97,6 +100,8 @@ interface Parts {
   readonly blobs: MemoryBlobs;
   readonly database: Database.Database;
   readonly accounts?: AccountStore;
+  readonly engines?: FakeEngines;
+  readonly turn?: (callback: () => void) => void;
 }
 
 export function createTestCore(options: Partial<GatewayOptions> = {}, parts?: Parts): TestCore {
@@ -104,6 +109,7 @@ export function createTestCore(options: Partial<GatewayOptions> = {}, parts?: Pa
   const blobs = parts?.blobs ?? createMemoryBlobs();
   const database = parts?.database ?? new Database(":memory:");
   const accounts = parts?.accounts ?? accountsInMemory(clock);
+  const engines = parts?.engines ?? createFakeEngines();
   const signingKey = Buffer.alloc(32, 7);
   const gateway = createGateway({
     clock,
@@ -112,6 +118,8 @@ export function createTestCore(options: Partial<GatewayOptions> = {}, parts?: Pa
     issuer: () => ISSUER,
     blobs,
     signingKey,
+    engines,
+    ...(parts?.turn === undefined ? {} : { turn: parts.turn }),
     options,
     log: SILENT,
   });
@@ -126,6 +134,7 @@ export function createTestCore(options: Partial<GatewayOptions> = {}, parts?: Pa
     gateway,
     database,
     accounts,
+    engines,
     workspace,
     token,
     async call(method, path, { query = {}, headers = {}, json, body, token = all } = {}) {
@@ -162,7 +171,8 @@ export function createTestCore(options: Partial<GatewayOptions> = {}, parts?: Pa
     async node(id) {
       return node.parse((await core.call("GET", `/v1/nodes/${id}`)).json);
     },
-    restart: (changes = {}) => createTestCore({ ...options, ...changes }, { clock, blobs, database, accounts }),
+    restart: (changes = {}) =>
+      createTestCore({ ...options, ...changes }, { clock, blobs, database, accounts, engines }),
   };
   return core;
 }

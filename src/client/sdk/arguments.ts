@@ -1,9 +1,12 @@
 /** What each call of `connect`'s groups takes, checked before anything is sent; and the calls with these checks before them. */
 
+import { EXECUTION_STATES } from "../../contract/execution-states.ts";
 import { ROLES } from "../../contract/roles.ts";
+import type { TriggerPatch } from "../../contract/triggers.ts";
 import {
   aBoolean,
   aFunction,
+  aJson,
   aJsonObject,
   aSignal,
   aText,
@@ -14,14 +17,19 @@ import {
   filledText,
   is,
   optional,
+  texts,
   wholeNumber,
   wrongArgument,
 } from "../checks.ts";
 import type { CopySource, NodeChange } from "../client.ts";
 import { RemoteError } from "../errors.ts";
+import type { TriggerDescription } from "../triggers.ts";
 import type { AccountCalls, GrantListOptions, GrantOptions } from "./account.ts";
+import type { ApiKeyListOptions, ApiKeys, NewApiKeyOptions } from "./api-keys.ts";
 import type { RequestOptions, WriteOptions } from "./context.ts";
 import type { DownloadOptions } from "./download.ts";
+import type { EngineListOptions, Engines, InstallationListOptions, Installations, InstallOptions } from "./engines.ts";
+import type { ExecutionListOptions, Executions, LogFollowOptions, LogListOptions, StartOptions } from "./executions.ts";
 import type { Files, UploadOptions, WriteContentOptions } from "./files.ts";
 import type { FollowOptions } from "./follow.ts";
 import type { Journal, JournalListOptions } from "./journal.ts";
@@ -29,6 +37,7 @@ import type { ChangeOptions, CreateOptions, ExchangeOptions, NodeListOptions, No
 import { paged } from "./paged.ts";
 import type { ReadOptions } from "./read.ts";
 import { isUploadable } from "./sources.ts";
+import type { NewTriggerOptions, TriggerListOptions, Triggers } from "./triggers.ts";
 import type { VersionListOptions, Versions } from "./versions.ts";
 import type { WorkspaceListOptions, Workspaces } from "./workspaces.ts";
 
@@ -138,6 +147,7 @@ const name = filledText;
 const path = filledText;
 
 export const WORKSPACES: Table<Workspaces> = {
+  create: answers({ name: filledText, options: noOptions }),
   list: lists({ options: optional(fields<WorkspaceListOptions>({ ...request, ...list })) }),
   find: answers({ nameOrId: filledText, options: noOptions }),
 };
@@ -230,6 +240,88 @@ export const ACCOUNT: Table<AccountCalls> = {
   }),
   grant: answers({ account: filledText, role: aRole, options: ofGrant }),
   revoke: answers({ account: filledText, options: ofGrant }),
+};
+
+export const aState = is(`one of ${EXECUTION_STATES.join(", ")}`, (value) =>
+  EXECUTION_STATES.some((state) => state === value),
+);
+const keyed = { ...write, workspace };
+const listIn = { ...request, workspace, pageSize: optional(PAGE_SIZE) };
+
+export const ENGINES: Table<Engines> = {
+  list: lists({ options: optional(fields<EngineListOptions>({ ...request, ...list })) }),
+  get: answers({ engine: filledText, options: noOptions }),
+};
+
+export const INSTALLATIONS: Table<Installations> = {
+  create: answers({
+    engine: filledText,
+    options: optional(fields<InstallOptions>({ ...keyed, path: optional(path) })),
+  }),
+  list: lists({ options: optional(fields<InstallationListOptions>(listIn)) }),
+  get: answers({ installationId: id, options: noOptions }),
+  remove: answers({ installationId: id, options: noOptions }),
+};
+
+export const EXECUTIONS: Table<Executions> = {
+  start: answers({ engine: filledText, options: optional(fields<StartOptions>({ ...keyed, input: optional(aJson) })) }),
+  list: lists({
+    options: optional(
+      fields<ExecutionListOptions>({
+        ...request,
+        ...list,
+        workspace,
+        state: optional(aState),
+        engine: optional(filledText),
+      }),
+    ),
+  }),
+  get: answers({ executionId: id, options: noOptions }),
+  cancel: answers({ executionId: id, options: noOptions }),
+  wait: answers({ executionId: id, options: noOptions }),
+  log: lists({
+    executionId: id,
+    options: optional(
+      fields<LogListOptions>({ ...request, after: optional(wholeNumber(0)), pageSize: optional(PAGE_SIZE) }),
+    ),
+  }),
+  follow: streams({
+    executionId: id,
+    options: optional(
+      fields<LogFollowOptions>({ ...request, after: optional(wholeNumber(0)), onBreak: optional(aFunction) }),
+    ),
+  }),
+};
+
+export const API_KEYS: Table<ApiKeys> = {
+  create: answers({
+    name: filledText,
+    scopes: texts,
+    options: optional(fields<NewApiKeyOptions>({ ...request, workspace, expiresAt: optional(aMoment) })),
+  }),
+  list: lists({ options: optional(fields<ApiKeyListOptions>(listIn)) }),
+  revoke: answers({ keyId: id, options: noOptions }),
+};
+
+export const aTrigger = fields<TriggerDescription>({
+  name: filledText,
+  engine: filledText,
+  on: aJsonObject,
+  input: optional(aJson),
+  isEnabled: optional(aBoolean),
+});
+export const aTriggerPatch = fields<TriggerPatch>({
+  isEnabled: optional(aBoolean),
+  on: optional(aJsonObject),
+  input: optional(aJson),
+});
+
+export const TRIGGERS: Table<Triggers> = {
+  create: answers({ description: aTrigger, options: optional(fields<NewTriggerOptions>(keyed)) }),
+  list: lists({ options: optional(fields<TriggerListOptions>(listIn)) }),
+  get: answers({ triggerId: id, options: noOptions }),
+  update: answers({ triggerId: id, patch: aTriggerPatch, options: noOptions }),
+  remove: answers({ triggerId: id, options: noOptions }),
 };
 
 export const VERSIONS: Table<Versions> = {

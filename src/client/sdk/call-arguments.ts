@@ -1,8 +1,10 @@
 /** What each call of one request takes (`calls()`), checked as those of the groups are. */
 
+import type { ApiKeyOptions } from "../api-keys.ts";
 import {
   aBoolean,
   aFunction,
+  aJson,
   aJsonObject,
   aSignal,
   aText,
@@ -11,6 +13,7 @@ import {
   filledText,
   hasMethods,
   optional,
+  texts,
   wholeNumber,
 } from "../checks.ts";
 import type {
@@ -31,7 +34,20 @@ import type {
   VersionListOptions,
   WorkspaceOptions,
 } from "../client.ts";
-import { aChange, aHash, aMoment, answers, aRange, aSource, streams, type Table } from "./arguments.ts";
+import type { ExecutionListOptions, InstallOptions, LogOptions, LogStreamOptions, StartOptions } from "../engines.ts";
+import {
+  aChange,
+  aHash,
+  aMoment,
+  answers,
+  aRange,
+  aSource,
+  aState,
+  aTrigger,
+  aTriggerPatch,
+  streams,
+  type Table,
+} from "./arguments.ts";
 
 type Calls = Omit<Client, "features" | "close">;
 type CopyOptions = NonNullable<Parameters<Client["writeContentByReference"]>[2]>;
@@ -63,6 +79,8 @@ const upload: Fields<UploadOptions> = {
 
 const ofCall = optional(fields<CallOptions>(call));
 const ofWorkspace = optional(fields<WorkspaceOptions>({ ...call, ...where }));
+const ofPage = optional(fields<PageOptions>(page));
+const ofPageIn = optional(fields<PageOptions & WorkspaceOptions>({ ...page, ...where }));
 const ofKey = optional(fields<KeyOptions>(key));
 const ofRevision = optional(fields<RevisionOptions>(revision));
 const ofCreate = optional(fields<CreateOptions>({ ...key, attributes: optional(aJsonObject) }));
@@ -75,7 +93,7 @@ const path = filledText;
 export const CALLS: Table<Calls> = {
   listWorkspaces: answers({ options: ofCall }),
   findWorkspace: answers({ nameOrId: filledText, options: ofCall }),
-  listWorkspacePage: answers({ options: optional(fields<PageOptions>(page)) }),
+  listWorkspacePage: answers({ options: ofPage }),
   listFolder: answers({ parentId: id, options: optional(fields<ListOptions>(list)) }),
   listNodes: answers({
     options: optional(
@@ -151,8 +169,56 @@ export const CALLS: Table<Calls> = {
     options: optional(fields<JournalStreamOptions>({ ...where, onHeard: optional(aFunction) })),
   }),
   getAccount: answers({ options: ofCall }),
-  listGrants: answers({ options: optional(fields<PageOptions & WorkspaceOptions>({ ...page, ...where })) }),
+  listGrants: answers({ options: ofPageIn }),
   setGrant: answers({ account: filledText, role: filledText, options: ofWorkspace }),
   removeGrant: answers({ account: filledText, options: ofWorkspace }),
+  createWorkspace: answers({ name: filledText, options: ofCall }),
+  listEngines: answers({ options: ofPage }),
+  getEngine: answers({ engine: filledText, options: ofCall }),
+  createInstallation: answers({
+    engine: filledText,
+    options: optional(fields<InstallOptions>({ ...key, ...where, path: optional(path) })),
+  }),
+  listInstallations: answers({ options: ofPageIn }),
+  getInstallation: answers({ installationId: id, options: ofCall }),
+  removeInstallation: answers({ installationId: id, options: ofCall }),
+  startExecution: answers({
+    engine: filledText,
+    options: optional(fields<StartOptions>({ ...key, ...where, input: optional(aJson) })),
+  }),
+  listExecutions: answers({
+    options: optional(
+      fields<ExecutionListOptions>({ ...page, ...where, state: optional(aState), engine: optional(filledText) }),
+    ),
+  }),
+  getExecution: answers({ executionId: id, options: ofCall }),
+  cancelExecution: answers({ executionId: id, options: ofCall }),
+  readLogs: answers({
+    executionId: id,
+    after: wholeNumber(0),
+    options: optional(
+      fields<LogOptions>({ ...where, pageSize: optional(wholeNumber(1, 1000)), pageNo: optional(wholeNumber(1)) }),
+    ),
+  }),
+  streamLogs: streams({
+    executionId: id,
+    after: wholeNumber(0),
+    options: optional(fields<LogStreamOptions>({ ...where, onHeard: optional(aFunction) })),
+  }),
+  createApiKey: answers({
+    name: filledText,
+    scopes: texts,
+    options: optional(fields<ApiKeyOptions>({ ...where, expiresAt: optional(filledText) })),
+  }),
+  listApiKeys: answers({ options: ofPageIn }),
+  revokeApiKey: answers({ keyId: id, options: ofCall }),
+  createTrigger: answers({
+    description: aTrigger,
+    options: optional(fields<WorkspaceOptions & KeyOptions>({ ...key, ...where })),
+  }),
+  listTriggers: answers({ options: ofPageIn }),
+  getTrigger: answers({ triggerId: id, options: ofCall }),
+  updateTrigger: answers({ triggerId: id, patch: aTriggerPatch, options: ofCall }),
+  removeTrigger: answers({ triggerId: id, options: ofCall }),
   appendJournal: answers({ nodeId: id, kind: filledText, options: ofKey }),
 };

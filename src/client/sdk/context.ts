@@ -1,5 +1,6 @@
 /** What all groups of calls share: the calls of one request each, loaded when first needed, and the retries around them. */
 import type { Client } from "../client.ts";
+import { RemoteError } from "../errors.ts";
 import type { Retrier, RunOptions } from "./retry.ts";
 
 /** What every call takes. */
@@ -46,4 +47,21 @@ export async function write<T>(
   const key = options.idempotencyKey ?? context.uuid();
   const safety = client.features[keys] ? "keyed" : "unkeyed";
   return context.retrier.run(safety, () => call(client, key), options);
+}
+
+/** A removal that has no key: of one that is repeated since its answer was lost, "not found" says that it is done. */
+export async function removed(
+  context: Context,
+  options: RequestOptions,
+  call: (client: Client) => Promise<void>,
+): Promise<void> {
+  let tried = 0;
+  await read(context, options, async (client) => {
+    tried += 1;
+    try {
+      await call(client);
+    } catch (error) {
+      if (tried === 1 || !(error instanceof RemoteError) || error.code !== "notFound") throw error;
+    }
+  });
 }

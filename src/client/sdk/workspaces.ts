@@ -12,6 +12,8 @@ export interface WorkspaceListOptions extends RequestOptions {
 
 /** `quota` and `used` are bytes, where the gateway says them (gateway-spec §2). Scope: account.workspace.read. */
 export interface Workspaces {
+  /** A new one, whose maker is its owner. "conflict": the name is taken, also by this call where its first answer was lost. Scope: account.workspace.create. */
+  create(name: string, options?: RequestOptions): Promise<Workspace>;
   list(options?: WorkspaceListOptions): Paged<Workspace>;
   /** By name or id; undefined when the token shows none such. */
   find(nameOrId: string, options?: RequestOptions): Promise<Workspace | undefined>;
@@ -27,6 +29,8 @@ export function createWorkspaces(context: Context): Workspaces {
     );
   };
   return {
+    create: (name, options = {}) =>
+      context.retrier.run("unkeyed", async () => (await context.load()).createWorkspace(name, options), options),
     list,
     async find(nameOrId, options = {}) {
       let byId: Workspace | undefined;

@@ -1,32 +1,42 @@
 /**
- * The door to accounts.db: who there is, what each may do where, and what signs tokens. A running gateway and commands
- * beside it have it open at the same time, so whatever one of them changes holds for the other's next call.
+ * The door to accounts.db: who there is, what each may do where, what signs tokens, and which engines there are. A running
+ * gateway and commands beside it have it open at the same time, so whatever one of them changes holds for the other's
+ * next call.
  */
 import { existsSync, rmSync } from "node:fs";
 import path from "node:path";
 import Database from "better-sqlite3";
+import type { Clock } from "../../lib/runtime.ts";
 import { type Accounts, createAccounts } from "./accounts.ts";
+import { type ApiKeys, createApiKeys } from "./api-keys.ts";
+import { createEngines, type Engines } from "./engines.ts";
 import { createOauthRecords, type OauthRecords } from "./oauth-records.ts";
 import { migrateAccounts, openAccountsDatabase } from "./schema.ts";
 import { createSigningKeys, type SigningKeys } from "./signing-keys.ts";
 
 export { readAccessToken } from "./access-tokens.ts";
 export { type Account, AccountError, type Accounts, type Membership } from "./accounts.ts";
+export type { ApiKeyRow, ApiKeys } from "./api-keys.ts";
+export { type EngineEntry, EngineError, type Engines, type NewEngine } from "./engines.ts";
 export { LOGIN, type OauthRecord, type OauthRecords } from "./oauth-records.ts";
 export type { Jwk, SigningKeys } from "./signing-keys.ts";
 
 export interface AccountStore {
   readonly accounts: Accounts;
+  readonly engines: Engines;
   readonly keys: SigningKeys;
+  readonly apiKeys: ApiKeys;
   readonly records: OauthRecords;
   /** Seconds since the epoch: what the command line issued until then has ended. */
   revokedUntil(): number;
-  /** Ends every token and every login there is. */
+  /** Ends every token, login and API key there is. */
   revokeAll(): void;
   /** Where the password lies that `wsfs start` made, while it is the password of the account. */
   firstPassword(): { readonly account: string; readonly file: string } | undefined;
   close(): void;
 }
+
+type StoreClock = Pick<Clock, "wallClock" | "setTimer">;
 
 export const accountsPath = (dataFolder: string) => path.join(dataFolder, "accounts.db");
 
@@ -36,20 +46,21 @@ export const passwordPath = (dataFolder: string) => path.join(dataFolder, "passw
 export const newPasswordPath = (dataFolder: string) => `${passwordPath(dataFolder)}.new`;
 
 /** Opens the accounts of a data folder, made when missing. Throws when a newer program has written them. */
-export function openAccounts(dataFolder: string, clock: { wallClock(): number }): AccountStore {
+export function openAccounts(dataFolder: string, clock: StoreClock): AccountStore {
   return storeOf(openAccountsDatabase(accountsPath(dataFolder)), clock, dataFolder);
 }
 
 /** Accounts that live as long as the process. */
-export function accountsInMemory(clock: { wallClock(): number }): AccountStore {
+export function accountsInMemory(clock: StoreClock): AccountStore {
   const database = new Database(":memory:");
   migrateAccounts(database);
   return storeOf(database, clock);
 }
 
-function storeOf(database: Database.Database, clock: { wallClock(): number }, folder?: string): AccountStore {
+function storeOf(database: Database.Database, clock: StoreClock, folder?: string): AccountStore {
   const records = createOauthRecords(database, clock);
   const keys = createSigningKeys(database, clock);
+  const apiKeys = createApiKeys(database, clock);
   const revokedUntil = database.prepare<[], number>("SELECT value FROM setting WHERE name = 'revoked-until'").pluck();
   const revoke = database.prepare("INSERT OR REPLACE INTO setting VALUES ('revoked-until', ?)");
   const accounts = createAccounts(database, clock, {
@@ -61,12 +72,15 @@ function storeOf(database: Database.Database, clock: { wallClock(): number }, fo
   });
   return {
     accounts,
+    engines: createEngines(database, clock),
     keys,
+    apiKeys,
     records,
     revokedUntil: () => revokedUntil.get() ?? 0,
     revokeAll: database.transaction(() => {
       revoke.run(Math.floor(clock.wallClock() / 1000));
       records.endAll();
+      apiKeys.removeAll();
       keys.replaceAll();
     }).immediate,
     firstPassword() {
@@ -75,6 +89,9 @@ function storeOf(database: Database.Database, clock: { wallClock(): number }, fo
       const file = passwordPath(folder);
       return existsSync(file) ? { account, file } : undefined;
     },
-    close: () => void database.close(),
+    close() {
+      apiKeys.close();
+      database.close();
+    },
   };
 }

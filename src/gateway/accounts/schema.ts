@@ -57,6 +57,33 @@ const MIGRATIONS: readonly string[] = [
     account TEXT PRIMARY KEY
   ) WITHOUT ROWID;
   `,
+  `
+  CREATE TABLE engine (               -- programs that the gateway's owner has registered (engines.ts)
+    id TEXT PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    description TEXT NOT NULL,
+    command TEXT NOT NULL,            -- JSON: the program and its arguments
+    time_limit INTEGER NOT NULL,      -- s
+    scopes TEXT NOT NULL,             -- JSON
+    input_schema TEXT,                -- JSON; null: any input
+    created_at INTEGER NOT NULL       -- ms
+  );
+  `,
+  `
+  CREATE TABLE api_key (
+    id TEXT PRIMARY KEY,
+    hash TEXT NOT NULL UNIQUE,        -- SHA-256 of the key, base64url: nothing else is kept of it
+    name TEXT NOT NULL,
+    account TEXT REFERENCES account(id) ON DELETE CASCADE,   -- null: of none
+    workspace TEXT NOT NULL,          -- id, in the gateway's store
+    scopes TEXT NOT NULL,             -- space separated
+    created_at INTEGER NOT NULL,      -- ms
+    expires_at INTEGER,               -- ms; null: it does not expire
+    used_at INTEGER                   -- ms, of a whole minute; null: never
+  ) WITHOUT ROWID;
+  CREATE INDEX api_key_workspace ON api_key(workspace);
+  CREATE INDEX api_key_account ON api_key(account) WHERE account IS NOT NULL;
+  `,
 ];
 
 /** How long a transaction of another process is waited for. */

@@ -30,6 +30,11 @@ const groups: Record<string, readonly [calls: Gateway[keyof Gateway] | Client, t
   versions: [gateway.versions, tables.VERSIONS],
   journal: [gateway.journal, tables.JOURNAL],
   account: [gateway.account, tables.ACCOUNT],
+  engines: [gateway.engines, tables.ENGINES],
+  installations: [gateway.installations, tables.INSTALLATIONS],
+  executions: [gateway.executions, tables.EXECUTIONS],
+  apiKeys: [gateway.apiKeys, tables.API_KEYS],
+  triggers: [gateway.triggers, tables.TRIGGERS],
   calls: [client, CALLS],
 };
 
@@ -63,7 +68,8 @@ const CONTENT = { size: 0, async *read() {} };
 const RIGHT: Record<string, unknown> = {
   ...{ nodeId: "n", parentId: "n", otherId: "n", other: "n", name: "n", path: "/p", nameOrId: "w", kind: "read" },
   ...{ content: "x", source: { copyOf: "n" }, reference: { copyOf: "n" }, change: {}, patch: {}, position: 0 },
-  ...{ account: "ada", role: "viewer" },
+  ...{ account: "ada", role: "viewer", engine: "e", installationId: "i", executionId: "x", keyId: "k", triggerId: "t" },
+  ...{ after: 0, scopes: ["node.file.read"], description: { name: "t", engine: "e", on: {} } },
 };
 const rightOf = (group: string, name: string) => (group === "calls" && name === "content" ? CONTENT : RIGHT[name]);
 
@@ -106,7 +112,7 @@ describe.each(every)("%s.%s", (group, call, names) => {
         const error = await failure(group, call, [...rightUpTo(index), given]);
         expect(error, `${name}: ${String(given)}`).toMatchObject({ code: "invalid", details: { isUnsent: true } });
         expect((error as RemoteError).message).toMatch(
-          new RegExp(`^${group}\\.${call}: ${name}(\\.copyOf)?: expected `),
+          new RegExp(`^${group}\\.${call}: ${name}(\\.copyOf|\\.name)?: expected `),
         );
       }
     }

@@ -1,0 +1,99 @@
+/** `wsfs triggers create|list|show|enable|disable|remove`. */
+import type { Trigger, TriggerCondition } from "../client/index.ts";
+import { EXIT, Failure } from "./failure.ts";
+import type { Values } from "./options.ts";
+import { atGateway, inputOf, print, printList, showAuthor } from "./service.ts";
+import { fieldLines, showTime } from "./table.ts";
+
+export async function triggersCreate(values: Values<"triggers create">): Promise<number> {
+  const on = conditionOf(values);
+  const input = await inputOf(values.input);
+  const { NAME: name } = values.positionals;
+  return atGateway(values, ["createTrigger"], async (gateway) => {
+    const made = await gateway.triggers.create({
+      name,
+      engine: values.engine,
+      on,
+      ...(input === undefined ? {} : { input }),
+    });
+    return print(
+      values.json,
+      made,
+      `Trigger ${made.name} starts ${made.engine.name} ${wordsOf(made.on)} (${made.id}).\n`,
+    );
+  });
+}
+
+function conditionOf(values: Values<"triggers create">): TriggerCondition {
+  const { cron, "on-kind": kinds, "on-path": path, "time-zone": timeZone } = values;
+  const isJournal = kinds.length > 0 || path !== undefined;
+  if (isJournal === (cron !== undefined)) {
+    throw new Failure(
+      "triggers create: expected --cron, or --on-path and --on-kind: when is the engine to be started?",
+      EXIT.usage,
+    );
+  }
+  if (cron !== undefined) return { schedule: { cron, ...(timeZone === undefined ? {} : { timeZone }) } };
+  return { journal: { ...(kinds.length === 0 ? {} : { kinds: [...kinds] }), ...(path === undefined ? {} : { path }) } };
+}
+
+function wordsOf(on: TriggerCondition): string {
+  if ("schedule" in on)
+    return `at "${on.schedule.cron}"${on.schedule.timeZone === undefined ? "" : ` ${on.schedule.timeZone}`}`;
+  const { kinds = [], path } = on.journal;
+  return `for ${kinds.length === 0 ? "every change" : kinds.join(", ")}${path === undefined ? "" : ` of ${path}`}`;
+}
+
+export async function triggersList(values: Values<"triggers list">): Promise<number> {
+  await atGateway(values, ["listTriggers"], (gateway) =>
+    printList(gateway.triggers.list(), {
+      json: values.json,
+      heads: ["NAME", "ENGINE", "STATE", "NEXT", "ID", "WHEN"],
+      row: (one) => [one.name, one.engine.name, stateOf(one), showTime(one.nextAt), one.id, wordsOf(one.on)],
+      none: "The workspace has no trigger.",
+    }),
+  );
+  return EXIT.ok;
+}
+
+function stateOf({ isEnabled, failures }: Trigger): string {
+  if (!isEnabled) return "off";
+  return failures > 0 ? `failing (${failures})` : "on";
+}
+
+export function triggersShow(values: Values<"triggers show">): Promise<number> {
+  return atGateway({ env: values.env }, ["getTrigger"], async (gateway) => {
+    const one = await gateway.triggers.get(values.positionals.ID);
+    const text = fieldLines([
+      ["Name", one.name],
+      ["Id", one.id],
+      ["Workspace", one.workspace.name],
+      ["Engine", one.engine.name],
+      ["When", wordsOf(one.on)],
+      ["Input", one.input === null || one.input === undefined ? "" : JSON.stringify(one.input)],
+      ["State", stateOf(one)],
+      ["Detail", one.detail],
+      ["Next", showTime(one.nextAt)],
+      ["Last", one.lastExecutionId],
+      ["Created", `${showTime(one.createdAt)} ${showAuthor(one.by)}`.trim()],
+    ]);
+    return print(values.json, one, text);
+  });
+}
+
+const switched = async (values: Values<"triggers enable">, isEnabled: boolean): Promise<number> =>
+  atGateway({ env: values.env }, ["updateTrigger"], async (gateway) => {
+    const one = await gateway.triggers.update(values.positionals.ID, { isEnabled });
+    return print(values.json, one, `Trigger ${one.name} is ${isEnabled ? "on" : "off"}.\n`);
+  });
+
+export const triggersEnable = (values: Values<"triggers enable">) => switched(values, true);
+export const triggersDisable = (values: Values<"triggers disable">) => switched(values, false);
+
+export function triggersRemove(values: Values<"triggers remove">): Promise<number> {
+  return atGateway({ env: values.env }, ["removeTrigger"], async (gateway) => {
+    await gateway.triggers.remove(values.positionals.ID);
+    process.stdout.write("The trigger is removed.\n");
+    return EXIT.ok;
+  });
+}

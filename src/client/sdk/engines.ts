@@ -1,0 +1,76 @@
+/** Engines and where they are installed. */
+import type { Engine, Installation } from "../../contract/engines.ts";
+import { type Context, type RequestOptions, read, removed, type WriteOptions, write } from "./context.ts";
+import { type Paged, paged } from "./paged.ts";
+
+export interface EngineListOptions extends RequestOptions {
+  /** 1..1000; the gateway's default is 50. */
+  readonly pageSize?: number | undefined;
+  /** A field of the engine, `-field` for descending. Default: name. */
+  readonly orderBy?: string | undefined;
+}
+
+export interface InstallationListOptions extends RequestOptions {
+  /** 1..1000; the gateway's default is 50. */
+  readonly pageSize?: number | undefined;
+  /** Name or id. Default: that of `connect`. */
+  readonly workspace?: string | undefined;
+}
+
+export interface InstallOptions extends WriteOptions {
+  /** Name or id. Default: that of `connect`. */
+  readonly workspace?: string | undefined;
+  /** Where its folder is. Default: "/Engines/NAME". */
+  readonly path?: string | undefined;
+}
+
+/** Programs of the gateway's owner. Scope: execution.execution.run. */
+export interface Engines {
+  list(options?: EngineListOptions): Paged<Engine>;
+  /** By id or name, else "notFound". */
+  get(engine: string, options?: RequestOptions): Promise<Engine>;
+}
+
+export interface Installations {
+  /** Installs an engine, by name or id, which makes its folder. "conflict": it is there. An owner; scopes: marketplace.install.create, node.node.create. */
+  create(engine: string, options?: InstallOptions): Promise<Installation>;
+  /** Scope: marketplace.install.read. */
+  list(options?: InstallationListOptions): Paged<Installation>;
+  /** Scope: marketplace.install.read. */
+  get(installationId: string, options?: RequestOptions): Promise<Installation>;
+  /** Its folder stays. "notFound": it is gone already. An owner; scope: marketplace.install.delete. */
+  remove(installationId: string, options?: RequestOptions): Promise<void>;
+}
+
+export function createEngines(context: Context): Engines {
+  return {
+    list(options = {}) {
+      const { pageSize, orderBy, signal } = options;
+      return paged((which) =>
+        read(context, options, (client) => client.listEngines({ ...which, pageSize, orderBy, signal })),
+      );
+    },
+    get: (engine, options = {}) => read(context, options, (client) => client.getEngine(engine, options)),
+  };
+}
+
+export function createInstallations(context: Context): Installations {
+  return {
+    create(engine, options = {}) {
+      const { workspace = context.workspace, path, signal } = options;
+      return write(context, "folderKeys", options, (client, idempotencyKey) =>
+        client.createInstallation(engine, { workspace, path, idempotencyKey, signal }),
+      );
+    },
+    list(options = {}) {
+      const { workspace = context.workspace, pageSize, signal } = options;
+      return paged((which) =>
+        read(context, options, (client) => client.listInstallations({ ...which, workspace, pageSize, signal })),
+      );
+    },
+    get: (installationId, options = {}) =>
+      read(context, options, (client) => client.getInstallation(installationId, options)),
+    remove: (installationId, options = {}) =>
+      removed(context, options, (client) => client.removeInstallation(installationId, options)),
+  };
+}

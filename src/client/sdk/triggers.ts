@@ -1,0 +1,54 @@
+/** Triggers and schedules of a workspace: what starts engines by itself. */
+import type { Trigger, TriggerPatch } from "../../contract/triggers.ts";
+import type { TriggerDescription } from "../triggers.ts";
+import { type Context, type RequestOptions, read, removed, type WriteOptions, write } from "./context.ts";
+import { type Paged, paged } from "./paged.ts";
+
+export interface NewTriggerOptions extends WriteOptions {
+  /** Name or id. Default: that of `connect`. */
+  readonly workspace?: string | undefined;
+}
+
+export interface TriggerListOptions extends RequestOptions {
+  /** Name or id. Default: that of `connect`. */
+  readonly workspace?: string | undefined;
+  /** 1..1000; the gateway's default is 50. */
+  readonly pageSize?: number | undefined;
+}
+
+/** Each entry or time starts one execution; an engine must be written so that doing it twice does no harm. */
+export interface Triggers {
+  /** "conflict": the name is taken, or the engine is not installed. An owner; scope: execution.trigger.create. */
+  create(description: TriggerDescription, options?: NewTriggerOptions): Promise<Trigger>;
+  /** Scope: execution.trigger.read. */
+  list(options?: TriggerListOptions): Paged<Trigger>;
+  /** Scope: execution.trigger.read. */
+  get(triggerId: string, options?: RequestOptions): Promise<Trigger>;
+  /** What is not named stays. An owner; scope: execution.trigger.update. */
+  update(triggerId: string, patch: TriggerPatch, options?: RequestOptions): Promise<Trigger>;
+  /** What it has started goes on. An owner; scope: execution.trigger.delete. */
+  remove(triggerId: string, options?: RequestOptions): Promise<void>;
+}
+
+export function createTriggers(context: Context): Triggers {
+  return {
+    create(description, options = {}) {
+      const { workspace = context.workspace, signal } = options;
+      return write(context, "changeKeys", options, (client, idempotencyKey) =>
+        client.createTrigger(description, { workspace, idempotencyKey, signal }),
+      );
+    },
+    list(options = {}) {
+      const { workspace = context.workspace, pageSize, signal } = options;
+      return paged((which) =>
+        read(context, options, (client) => client.listTriggers({ ...which, workspace, pageSize, signal })),
+      );
+    },
+    get: (triggerId, options = {}) => read(context, options, (client) => client.getTrigger(triggerId, options)),
+    // Sent twice it leaves what it left.
+    update: (triggerId, patch, options = {}) =>
+      read(context, options, (client) => client.updateTrigger(triggerId, patch, options)),
+    remove: (triggerId, options = {}) =>
+      removed(context, options, (client) => client.removeTrigger(triggerId, options)),
+  };
+}

@@ -1,0 +1,202 @@
+/** Executions over HTTP and for triggers: started, listed, cancelled. */
+import type { Author, JournalEntry } from "../../contract/resources.ts";
+import { includesRole } from "../../contract/roles.ts";
+import { sleep } from "../../lib/runtime.ts";
+import { changeOf } from "../access.ts";
+import type { Context } from "../context.ts";
+import { type Call, type GatewayAnswer, jsonAnswer } from "../exchange.ts";
+import { once } from "../idempotency.ts";
+import { lastChange } from "../lag.ts";
+import { pageOfItems } from "../paging.ts";
+import { conflict, invalid, lacksGrant, notFound, tooMany } from "../problems.ts";
+import { callWorkspace } from "../workspaces.ts";
+import { executionSeen, findExecution, insertExecution, moveExecution, showExecution } from "./execution-rows.ts";
+import { checkedInput } from "./input.ts";
+import { findInstallation, requiredEngine } from "./installations.ts";
+
+/** So many may wait in a workspace. */
+const WAITING_MAX = 1000;
+const RETRY_AFTER_SECONDS = 5;
+/** An answer waits so long for the processes of what is cancelled. */
+const CANCEL_MS = 10_000;
+
+interface Wanted {
+  readonly workspace: string;
+  /** Name or id. */
+  readonly engine: string;
+  readonly input: unknown;
+  readonly account: string | null;
+  readonly by: Author | null;
+}
+
+/** The engine as it is installed in the workspace, and the input as JSON that it takes. Throws where there is no such thing. */
+export function requiredInstallation(context: Context, workspace: string, nameOrId: string, given: unknown) {
+  const engine = requiredEngine(context, nameOrId);
+  const installation = findInstallation(context.store, workspace, engine.id);
+  if (installation === undefined) throw conflict(`The engine ${engine.name} is not installed in the workspace.`);
+  return { engine, installation, input: checkedInput(engine, given) };
+}
+
+/** Within a transaction. Answers the new one's id. */
+function enqueue(
+  context: Context,
+  { workspace, account, by, ...wanted }: Wanted,
+  trigger?: Parameters<typeof insertExecution>[1]["trigger"],
+): string {
+  const { store, engines } = context;
+  if (engines === undefined) throw conflict("This gateway runs no engines.");
+  const { engine, installation, input } = requiredInstallation(context, workspace, wanted.engine, wanted.input);
+  const waiting = store
+    .prepare<number>("SELECT count(*) FROM execution WHERE workspace = ? AND state = 'queued'")
+    .pluck()
+    .get(workspace);
+  if ((waiting ?? 0) >= WAITING_MAX) {
+    throw tooMany(`${waiting} executions wait in the workspace, which are as many as may.`, RETRY_AFTER_SECONDS);
+  }
+  const id = insertExecution(context, {
+    ...{ workspace, engine, installation, input, account, by },
+    ...(trigger === undefined ? {} : { trigger }),
+  });
+  engines.look();
+  return id;
+}
+
+export function startExecution(context: Context, call: Call<"startExecution">): GatewayAnswer {
+  const { caller, json } = call;
+  if (json === undefined) throw invalid("body", "body: expected a JSON object (content-type application/json)");
+  const { id: workspace } = callWorkspace(context, caller, call.query.workspace);
+  const { engine, input = null, idempotencyKey: key } = json;
+  return context.store.transaction(() => {
+    const request = { workspace, key, same: ["startExecution", engine, [input]] };
+    const effect = () => {
+      const account = caller.account?.id ?? null;
+      return {
+        status: 201,
+        value: enqueue(context, { workspace, engine, input, account, by: changeOf(caller, key).by }),
+      };
+    };
+    // Kept with the key is the id alone: the row has the rest, and an input need not be kept twice.
+    return once(context, caller, request, effect, (id) => {
+      const row = findExecution(context.store, String(id));
+      if (row === undefined) throw notFound(`The execution ${id} that was started with this key is forgotten by now.`);
+      return showExecution(context, row);
+    });
+  });
+}
+
+const FIELDS = ["id", "engine", "state", "createdAt", "startedAt", "endedAt", "exitCode"] as const;
+type Field = (typeof FIELDS)[number];
+type Listed = Readonly<Record<Field, string | number | null>> & { readonly id: string };
+
+export function listExecutions(context: Context, call: Call<"listExecutions">): GatewayAnswer {
+  const { store } = context;
+  const { state = null, engine = null, orderBy = "-createdAt", ...query } = call.query;
+  const { id: workspace } = callWorkspace(context, call.caller, query.workspace);
+  // Their number is limited; times go up with numbers.
+  const items = (asOf: number) =>
+    store
+      .prepare<Listed>(
+        `SELECT id, engine_name AS engine, state, number AS createdAt, started_at AS startedAt, ended_at AS endedAt,
+                exit_code AS exitCode
+         FROM execution WHERE workspace = :workspace AND position <= :asOf
+           AND (:state IS NULL OR state = :state) AND (:engine IS NULL OR :engine IN (engine, engine_name))
+         ORDER BY number`,
+      )
+      .all({ workspace, asOf, state, engine });
+  const page = pageOfItems(
+    { ...query, orderBy },
+    {
+      ...{ items, fields: FIELDS, fallback: "createdAt" },
+      by: (field) => (item) => item[field] ?? "",
+      asOf: lastChange(store).position,
+    },
+  );
+  const shown = page.items.flatMap(({ id }) => {
+    const row = findExecution(store, id);
+    return row === undefined ? [] : [showExecution(context, row)];
+  });
+  return jsonAnswer(200, { ...page, items: shown });
+}
+
+export function getExecution(context: Context, call: Call<"getExecution">): GatewayAnswer {
+  return jsonAnswer(200, showExecution(context, executionSeen(context, call.caller, call.parameters.executionId)));
+}
+
+/** One that runs is cancelled once its processes are gone: the answer waits for that, but not for ever. */
+export async function cancelExecution(context: Context, call: Call<"cancelExecution">): Promise<GatewayAnswer> {
+  const { store, clock, engines } = context;
+  const { caller } = call;
+  const { id } = executionSeen(context, caller, call.parameters.executionId);
+  const account = caller.account?.name ?? null;
+  const detail = account === null ? "It was cancelled." : `${account} cancelled it.`;
+  const isOver = store.transaction(() => {
+    if (findExecution(store, id)?.state === "queued") moveExecution(context, id, "cancelled", { account, detail });
+    return findExecution(store, id)?.state !== "running";
+  });
+  if (!isOver && engines !== undefined) {
+    await Promise.race([engines.cancel(id, { account, detail }), sleep(clock, CANCEL_MS)]);
+  }
+  return jsonAnswer(200, showExecution(context, executionSeen(context, caller, id)));
+}
+
+/** What a trigger asks for. */
+export interface TriggeredExecution extends Wanted {
+  /** Id of the workspace. */
+  readonly workspace: string;
+  /** Id of the engine, which must be installed there. */
+  readonly engine: string;
+  readonly input: unknown;
+  /** Whose account it runs for, by id; null: none. */
+  readonly account: string | null;
+  readonly by: Author | null;
+  readonly triggerId: string;
+  readonly entry?: JournalEntry;
+  /** Milliseconds since the epoch. */
+  readonly scheduledFor?: number;
+  /** Unique for the trigger and its occasion: of two with one key the first is the only one, also after a restart. */
+  readonly key: string;
+}
+
+/**
+ * Queues an execution within the caller's transaction, and answers its id; the same id for a key that was used before.
+ * Throws a ProblemError where the engine is not there or not installed, the input is not what it takes, the account may
+ * not run it any more, or too many wait (429).
+ */
+export function queueTriggered(context: Context, wanted: TriggeredExecution): string {
+  const { triggerId, key, entry, scheduledFor, workspace, account } = wanted;
+  const known = context.store.prepare<string>("SELECT id FROM execution WHERE trigger_key = ?").pluck().get(key);
+  if (known !== undefined) return known;
+  if (!mayRun(context, account, workspace)) {
+    throw lacksGrant("The trigger's account may not run engines in the workspace any more.", workspace, "editor");
+  }
+  const cause = {
+    ...(entry === undefined ? {} : { entry }),
+    ...(scheduledFor === undefined ? {} : { scheduledFor }),
+  };
+  return enqueue(context, wanted, { id: triggerId, key, cause });
+}
+
+/** Whether there still is the account, and its role is enough. */
+export function mayRun({ accounts }: Context, account: string | null, workspace: string): boolean {
+  if (account === null) return true;
+  const role = accounts.find(account) === undefined ? undefined : accounts.role(account, workspace);
+  return role !== undefined && includesRole(role, "editor");
+}
+
+/** How an execution ended that a trigger started; undefined: it has not yet, or is not known. */
+export function endOf(context: Context, id: string): "succeeded" | "failed" | undefined {
+  const row = findExecution(context.store, id);
+  if (row === undefined || row.endedAt === null) return undefined;
+  return row.state === "succeeded" ? "succeeded" : "failed";
+}
+
+/** What an execution was started by: a trigger, another execution (whose journal entry or call it was), both or none. */
+export function originOf(
+  context: Context,
+  id: string,
+): { readonly trigger: string | null; readonly execution: string | null } | undefined {
+  const row = findExecution(context.store, id);
+  if (row === undefined) return undefined;
+  const { cause, by } = showExecution(context, row);
+  return { trigger: row.triggerId, execution: (cause === null ? by : cause.entry?.by)?.execution ?? null };
+}

@@ -1,0 +1,118 @@
+/**
+ * Logs of executions, two files each: ID.log is what the engine said, line by line, for people too; ID.index has a record of
+ * one size for each line, so that a page is found without those before it. Bytes come before the record that names them, and
+ * what no record names is not there: a gateway may die, and a disk be full, between any two writes. Not synced: power loss may
+ * take the last seconds. Knows no SQL, no HTTP and no process.
+ */
+import { mkdirSync, statSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import path from "node:path";
+import type { LogLine } from "../../contract/engines.ts";
+import type { Clock } from "../../lib/runtime.ts";
+import { createSignal, type Signal } from "../signal.ts";
+import { createLineCutter } from "./lines.ts";
+import { appendTo, countIn, LINE_COST_BYTES, type Line, type LogFiles, linesIn, STREAMS } from "./log-files.ts";
+
+/** What is kept of one execution: its lines, and what it costs to find them. */
+export const LOG_MAX_BYTES = 10 * 2 ** 20;
+/** Of these, for what the gateway says of it. */
+const OWN_BYTES = 1024;
+const FULL = `The log is full: of an execution ${LOG_MAX_BYTES / 2 ** 20} MiB are kept, and nothing of what it says from here on.`;
+
+export interface LogWriter {
+  /** Never throws: what cannot be kept is said to be missing as soon as there is room again. */
+  write(stream: LogLine["stream"], bytes: Uint8Array): void;
+  /** Lines that have no end yet end. */
+  close(): Promise<void>;
+}
+
+export interface Logs {
+  /** Goes on after what is there. At most one at a time for an execution. */
+  open(execution: string): LogWriter;
+  /** Lines with a number above `after`, at most `limit`, the first one first. */
+  lines(execution: string, after: number, limit: number): Promise<LogLine[]>;
+  count(execution: string): Promise<number>;
+  /** How much the engine has said, kept or not; of a log that is not open, how much is kept. */
+  bytes(execution: string): number;
+  /** Told of the execution's id when lines were added or the log was closed. */
+  readonly news: Signal;
+  /** Not of one that is open. */
+  remove(execution: string): Promise<void>;
+}
+
+export interface LogNeeds {
+  /** Made when missing, owner-only. */
+  readonly folder: string;
+  readonly clock: Pick<Clock, "wallClock">;
+}
+
+export function openLogs({ folder, clock }: LogNeeds): Logs {
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const news = createSignal();
+  const open = new Map<string, { said: number }>();
+  const filesOf = (execution: string): LogFiles => ({
+    log: path.join(folder, `${execution}.log`),
+    index: path.join(folder, `${execution}.index`),
+  });
+  const kept = (execution: string) => statSync(filesOf(execution).log, { throwIfNoEntry: false })?.size ?? 0;
+
+  return {
+    news,
+    open(execution) {
+      const log = { said: kept(execution) };
+      open.set(execution, log);
+      const appender = appendTo(filesOf(execution));
+      const cutters = STREAMS.map((stream) => ({ stream, cutter: createLineCutter() }));
+      let isFull = false;
+      let missing = 0;
+
+      const keep = (lines: readonly Line[]) => {
+        const gap = missing === 0 ? [] : [own(`The gateway had no room for ${missing} lines, which are missing here.`)];
+        const all = [...gap, ...lines];
+        if (isFull || all.length === 0) return;
+        const fitting = all.slice(0, fittingIn(all, LOG_MAX_BYTES - OWN_BYTES - appender.bytes()));
+        const isLast = fitting.length < all.length;
+        const added = appender.append(isLast ? [...fitting, own(FULL)] : fitting, clock.wallClock());
+        if (added > 0) news.fire([execution]);
+        isFull = isLast && added > fitting.length;
+        if (isFull) missing = 0;
+        else missing = added < gap.length ? missing + lines.length : all.length - added;
+      };
+
+      return {
+        write(stream, bytes) {
+          if (stream !== "gateway") log.said += bytes.length;
+          if (isFull) return;
+          const cutter = cutters.find((one) => one.stream === stream)?.cutter;
+          keep((cutter?.push(bytes) ?? []).map((line) => ({ stream, bytes: line })));
+        },
+        async close() {
+          keep(cutters.flatMap(({ stream, cutter }) => cutter.rest().map((bytes) => ({ stream, bytes }))));
+          appender.close();
+          open.delete(execution);
+          news.fire([execution]);
+        },
+      };
+    },
+    lines: async (execution, after, limit) => linesIn(filesOf(execution), after, limit),
+    count: async (execution) => countIn(filesOf(execution)),
+    bytes: (execution) => open.get(execution)?.said ?? kept(execution),
+    async remove(execution) {
+      const { log, index } = filesOf(execution);
+      await rm(index, { force: true });
+      await rm(log, { force: true });
+    },
+  };
+}
+
+const own = (text: string): Line => ({ stream: "gateway", bytes: Buffer.from(text) });
+
+/** How many of the lines, the first ones, take no more than so many bytes. */
+function fittingIn(lines: readonly Line[], bytes: number): number {
+  let left = bytes;
+  for (const [index, line] of lines.entries()) {
+    left -= line.bytes.length + LINE_COST_BYTES;
+    if (left < 0) return index;
+  }
+  return lines.length;
+}

@@ -1,0 +1,156 @@
+/**
+ * The processes of executions, found in /proc: those with WSFS_EXECUTION=ID in their environment, wherever they went (their
+ * parent, group and session are theirs to change), and those of the main program's session, as sudo or `env -i` take the
+ * variable away. Knows nothing of how an execution is started.
+ */
+import { readdirSync, readFileSync } from "node:fs";
+import { type Clock, sleep } from "../../lib/runtime.ts";
+import { hasCode } from "../../lib/system-error.ts";
+
+export const EXECUTION_VARIABLE = "WSFS_EXECUTION";
+
+/** Requests are answered after so many processes that were looked at. */
+const LOOK_AT = 64;
+/** How long after a look that found nothing the next one is, see `remaining`. */
+const SETTLE_MS = 10;
+/** How often a process that begins another and ends is looked for. */
+const CHASES = 50;
+/** How often is looked whether processes that were told to end have ended. */
+const POLL_MS = 50;
+/** A process that SIGKILL does not end waits for a device for good: that of a network file system, a broken disk. */
+const UNKILLABLE_MS = 10_000;
+
+/** Whose processes are meant. */
+export interface Ours {
+  isExecution(id: string): boolean;
+  /**
+   * Number of the session that the main program began. It is given to nobody else as long as the program or one of its
+   * session is there; they are looked for at once when the program has ended.
+   */
+  readonly session?: number | undefined;
+}
+
+/** Answers whether there was such a process to do it to. */
+type Act = (pid: number) => boolean;
+
+/** Does something to each of the processes, and answers which there were. Where no file can be opened now, it waits. */
+async function look(clock: Clock, ours: Ours, act: Act): Promise<number[]> {
+  for (;;) {
+    try {
+      return await lookOnce(clock, ours, act);
+    } catch (error) {
+      if (!hasCode(error, "EMFILE", "ENFILE", "ENOMEM")) throw error;
+      await sleep(clock, POLL_MS);
+    }
+  }
+}
+
+async function lookOnce(clock: Clock, ours: Ours, act: Act): Promise<number[]> {
+  const before = newestProcess();
+  const pids = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
+  const found: number[] = [];
+  for (const [index, pid] of pids.map(Number).entries()) {
+    if (index % LOOK_AT === LOOK_AT - 1) await new Promise<void>((resolve) => clock.soon(resolve));
+    if (isOurs(pid, ours) && act(pid)) found.push(pid);
+  }
+  // A process that begins another and ends, as that one does, is in no list for long enough: it is met where it comes up.
+  for (let tries = 0; tries < CHASES && found.length === 0 && newestProcess() !== before; tries += 1) {
+    const newest = newestProcess();
+    for (let pid = newest; pid > newest - 4; pid -= 1) if (isOurs(pid, ours) && act(pid)) found.push(pid);
+  }
+  return found;
+}
+
+/** Number of the process that was begun last on this machine. */
+const newestProcess = (): number => Number(readProc("/proc/loadavg").trim().split(" ").at(-1));
+
+function isOurs(pid: number, { isExecution, session }: Ours): boolean {
+  if (pid === process.pid) return false;
+  // A zombie has ended: whoever began it has yet to ask how.
+  const [state, sid] = sessionOf(pid);
+  if (state === undefined || state === "Z" || state === "X") return false;
+  if (session !== undefined && sid === session) return true;
+  const id = /(?:^|\0)WSFS_EXECUTION=([^\0]*)\0/.exec(readProc(`/proc/${pid}/environ`))?.[1];
+  return id !== undefined && isExecution(id);
+}
+
+function sessionOf(pid: number): readonly [state: string | undefined, session: number] {
+  const stat = readProc(`/proc/${pid}/stat`);
+  // The name before it is in parentheses, and may hold some, and spaces.
+  const [state, , , session] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return [stat === "" ? undefined : state, Number(session)];
+}
+
+/** Empty where the process is gone, or another user's. */
+function readProc(path: string): string {
+  try {
+    return readFileSync(path, "latin1");
+  } catch (error) {
+    if (hasCode(error, "ENOENT", "ESRCH", "EACCES", "EPERM")) return "";
+    throw error;
+  }
+}
+
+/**
+ * None only after three looks: a process has no environment for a moment while it executes another program, and one that
+ * began another and ended may have been missed with it.
+ */
+async function lookWell(clock: Clock, ours: Ours, act: Act): Promise<number[]> {
+  for (let looks = 1; ; looks += 1) {
+    const found = await look(clock, ours, act);
+    if (found.length > 0 || looks === 3) return found;
+    await sleep(clock, SETTLE_MS);
+  }
+}
+
+/** Of a process of another user, as it may have become (setuid), it can do nothing. */
+function signal(pid: number, name: NodeJS.Signals | 0): boolean {
+  try {
+    return process.kill(pid, name);
+  } catch (error) {
+    if (hasCode(error, "ESRCH", "EPERM")) return false;
+    throw error;
+  }
+}
+
+export interface Ended {
+  /** How many were there at first. */
+  readonly found: number;
+  /** Numbers of those that even SIGKILL did not end. */
+  readonly left: readonly number[];
+}
+
+/** SIGTERM, and SIGKILL once `killAt` is over, a time of clock.elapsed(); ends as soon as there are none. */
+export async function endProcesses(clock: Clock, ours: Ours, killAt: () => number): Promise<Ended> {
+  const isOver = () => clock.elapsed() >= killAt();
+  // A stopped one hears it when it goes on. Those that are begun later do what is to be done at the end, and are not told.
+  let pids = isOver() ? [] : await lookWell(clock, ours, (pid) => signal(pid, "SIGTERM") && signal(pid, "SIGCONT"));
+  const found = pids.length;
+  while (pids.length > 0 && !isOver()) {
+    await sleep(clock, POLL_MS);
+    pids = await lookWell(clock, ours, (pid) => signal(pid, 0));
+  }
+  return { found, left: pids.length > 0 || isOver() ? await killProcesses(clock, ours) : [] };
+}
+
+/**
+ * All are stopped first, until none is new: those that begin others as fast as they are killed begin none while they are
+ * stopped, and keep the places (RLIMIT_NPROC) that others of them would take.
+ */
+async function killProcesses(clock: Clock, ours: Ours): Promise<readonly number[]> {
+  const started = clock.elapsed();
+  const isOver = () => clock.elapsed() - started > UNKILLABLE_MS;
+  for (;;) {
+    const stopped = new Set<number>();
+    const stop: Act = (pid) => {
+      stopped.add(pid);
+      return signal(pid, "SIGSTOP");
+    };
+    for (let before = -1; before < stopped.size && !isOver(); ) {
+      before = stopped.size;
+      await lookWell(clock, ours, stop);
+    }
+    if (stopped.size === 0 || isOver()) return [...stopped];
+    for (const pid of stopped) signal(pid, "SIGKILL");
+  }
+}

@@ -1,0 +1,117 @@
+/**
+ * Logs over HTTP: as pages, and as server-sent events: one event a line, its id the line's number, so that a reader that was
+ * cut off, also by a restart of the gateway, goes on with Last-Event-ID; then the event `end`.
+ */
+import type { LogEnd, LogLine } from "../../contract/engines.ts";
+import type { ExecutionState } from "../../contract/execution-states.ts";
+import { roleIn } from "../access.ts";
+import type { Context } from "../context.ts";
+import { type EventReader, eventAnswer, HEARTBEAT, HEARTBEAT_MS, lastEventId } from "../event-stream.ts";
+import { type Call, type GatewayAnswer, jsonAnswer } from "../exchange.ts";
+import { lastChange } from "../lag.ts";
+import type { Page } from "../paging.ts";
+import type { Store } from "../store.ts";
+import { type Caller, goodUntil } from "../tokens.ts";
+import { executionSeen, findExecution } from "./execution-rows.ts";
+
+/** Of events that are made at once. */
+const BATCH = 100;
+/** While nothing can be committed: how often is looked whether it is still so. */
+const UNCOMMITTED_POLL_MS = 50;
+
+const isFinal = (state: ExecutionState) => state !== "queued" && state !== "running";
+const isCommitted = (store: Store) =>
+  Promise.resolve(store.committed()).then(
+    () => true,
+    () => false,
+  );
+
+export async function readLogs(context: Context, call: Call<"readLogs">): Promise<GatewayAnswer> {
+  const { id } = executionSeen(context, call.caller, call.parameters.executionId);
+  const { after, pageNo, pageSize } = call.query;
+  const logs = context.engines?.logs;
+  const before = after + (pageNo - 1) * pageSize;
+  const count = (await logs?.count(id)) ?? 0;
+  const items = (await logs?.lines(id, before, pageSize)) ?? [];
+  const last = items.at(-1)?.number;
+  const page: Page<LogLine> = {
+    items,
+    totalCount: Math.max(0, count - after),
+    pageNo,
+    pageSize,
+    asOf: lastChange(context.store).position,
+    next: last !== undefined && last < count ? String(last) : null,
+  };
+  return jsonAnswer(200, page);
+}
+
+export function streamLogs(context: Context, call: Call<"streamLogs">): GatewayAnswer {
+  const { id, workspace } = executionSeen(context, call.caller, call.parameters.executionId);
+  const from = lastEventId(call.headers, "line's number") ?? call.query.after;
+  return eventAnswer((reader) => events(context, { id, workspace }, from, call.caller, reader));
+}
+
+/**
+ * Ends after `end`; without it when the gateway closes, the execution is forgotten, or the token expires, is revoked, or sees
+ * nothing of the workspace any more.
+ */
+async function* events(
+  context: Context,
+  { id, workspace }: { readonly id: string; readonly workspace: string },
+  from: number,
+  caller: Caller,
+  reader: EventReader,
+): AsyncGenerator<Uint8Array> {
+  const { clock, store, news, options } = context;
+  const logs = context.engines?.logs;
+  /** For lines and the execution's end; for the end of the gateway, and of what the caller may see. */
+  const wait = async (milliseconds: number) => {
+    const wakes: (() => void)[] = [];
+    reader.wake = () => {
+      for (const wake of wakes) wake();
+    };
+    const signals =
+      logs === undefined ? [[news, workspace] as const] : [[news, workspace] as const, [logs.news, id] as const];
+    await Promise.race(
+      signals.map(([signal, name]) => signal.wait(clock, milliseconds, name, (wake) => wakes.push(wake))),
+    );
+    reader.wake();
+  };
+  const rest = () => goodUntil(caller, options.tokenSeconds) - clock.wallClock();
+  const isAllowed = () => rest() > 0 && caller.stands() && roleIn(context, caller, workspace) !== undefined;
+  let number = from;
+  let end: LogEnd | undefined;
+  // Headers go out with the first bytes.
+  yield Buffer.from(": the log\n\n");
+  let sent = clock.elapsed();
+  while (!news.ended && !reader.gone && isAllowed()) {
+    const lines = (await logs?.lines(id, number, BATCH)) ?? [];
+    if (lines.length > 0) {
+      number = lines.at(-1)?.number ?? number;
+      yield Buffer.from(lines.map((line) => `id: ${line.number}\ndata: ${JSON.stringify(line)}\n\n`).join(""));
+      sent = clock.elapsed();
+      continue;
+    }
+    if (end !== undefined) {
+      yield Buffer.from(`event: end\ndata: ${JSON.stringify(end)}\n\n`);
+      return;
+    }
+    // From here to the wait nothing else happens: no news is missed.
+    const row = findExecution(store, id);
+    if (row === undefined) return;
+    if (isFinal(row.state)) {
+      // Nothing is told before it is committed. What it has said last is read once more.
+      const { state, exitCode, detail } = row;
+      if (await isCommitted(store)) end = { state, exitCode, detail };
+      else await wait(UNCOMMITTED_POLL_MS);
+      continue;
+    }
+    const quiet = sent + HEARTBEAT_MS - clock.elapsed();
+    if (quiet <= 0) {
+      yield HEARTBEAT;
+      sent = clock.elapsed();
+      continue;
+    }
+    await wait(Math.min(quiet, Math.max(1, rest())));
+  }
+}

@@ -1,0 +1,53 @@
+/** When a trigger starts its engine: what was asked for, checked; and whether a journal entry is one of those. */
+import { LRUCache } from "lru-cache";
+import { EXECUTION_KIND } from "../../contract/engines.ts";
+import type { JournalEntry } from "../../contract/resources.ts";
+import { type TriggerCondition, triggerCondition } from "../../contract/triggers.ts";
+import { pathOf } from "../node-rows.ts";
+import { invalid } from "../problems.ts";
+import type { Store } from "../store.ts";
+import { matchesPattern, type PathPattern, parsePattern } from "./path-pattern.ts";
+import { checkSchedule, type Schedule, scheduleOf } from "./schedule.ts";
+
+export type Condition =
+  | { readonly kinds: ReadonlySet<string> | undefined; readonly pattern: PathPattern | undefined }
+  | { readonly schedule: Schedule };
+
+/** Throws a 400 naming the field. `now`: milliseconds since the epoch. */
+export function checkCondition(on: TriggerCondition, now: number): void {
+  if ("schedule" in on) checkSchedule(on.schedule, now);
+  else if (on.journal.path !== undefined && parsePattern(on.journal.path) === undefined) {
+    throw invalid("on.journal.path", `on.journal.path: expected a pattern like "/inbox/**", got ${on.journal.path}`);
+  }
+}
+
+const known = new LRUCache<string, Condition>({ max: 1000 });
+
+/** As it is stored: JSON of a condition that was checked. */
+export function conditionOf(stored: string): Condition {
+  const made = known.get(stored) ?? compile(triggerCondition.parse(JSON.parse(stored)));
+  known.set(stored, made);
+  return made;
+}
+
+function compile(on: TriggerCondition): Condition {
+  if ("schedule" in on) return { schedule: scheduleOf(on.schedule.cron, on.schedule.timeZone) };
+  const { kinds, path } = on.journal;
+  return {
+    kinds: kinds === undefined ? undefined : new Set(kinds),
+    pattern: path === undefined ? undefined : parsePattern(path),
+  };
+}
+
+/**
+ * By its kind, and where the node was at that time. What executions tell of themselves is meant by name only: else each of
+ * somebody else's would start three.
+ */
+export function isMeant(
+  store: Store,
+  { kinds, pattern }: Exclude<Condition, { schedule: Schedule }>,
+  { kind, parentId, name, position }: JournalEntry,
+): boolean {
+  if (kinds === undefined ? kind.startsWith(EXECUTION_KIND) : !kinds.has(kind)) return false;
+  return pattern === undefined || matchesPattern(pattern, pathOf(store, { parent: parentId, name }, position));
+}

@@ -1,0 +1,234 @@
+/**
+ * Starts engines by triggers. A trigger's place (the position of its last entry, the time that is due) moves on in the
+ * transaction that queues the execution, whose key is the trigger and that place: whenever the gateway dies, an entry or a
+ * time has either started its one execution, or is still to come.
+ *
+ * A trigger deals with its entries in their order. Where its engine cannot be started it tries the same one again; an
+ * execution that failed is not run again. Both make a pause, longer each time, until an execution succeeds. Of several that
+ * run one is watched at a time, so that those of one burst do not count one by one.
+ *
+ * There is a loop for each workspace that has triggers which are on, and none where there are none.
+ */
+import type { JournalEntry } from "../../contract/resources.ts";
+import type { Logger } from "../../lib/log.ts";
+import { sleep } from "../../lib/runtime.ts";
+import { shownAuthor } from "../access.ts";
+import type { Context } from "../context.ts";
+import { endOf, findExecution, originOf, queueTriggered } from "../engines/index.ts";
+import { entriesBetween } from "../journal.ts";
+import { ProblemError } from "../problems.ts";
+import { conditionOf, isMeant } from "./condition.ts";
+import { enabledTriggersOf, findTrigger, type TriggerRow } from "./rows.ts";
+import type { Schedule } from "./schedule.ts";
+
+export interface Dispatcher {
+  /** Begins with what was there when the gateway ended. */
+  begin(): void;
+  /** A trigger of the workspace is there, or is another, within or after the transaction that makes it so. */
+  look(workspace: string): void;
+}
+
+const PAUSE_FIRST_MS = 1000;
+const PAUSE_MAX_MS = 3600_000;
+/** What fails unexpectedly, as at a full disk, is tried again after so long. */
+const RETRY_MS = 1000;
+/** Where nothing is to be waited for but news. */
+const IDLE_MS = 3600_000;
+/** The machine's clock may be set, and it may sleep: how often that is looked at where a time is waited for. */
+const CLOCK_MS = 30_000;
+/** Executions queued before requests come in between. */
+const STARTS = 50;
+const BATCH = 200;
+/** A place is written down after so many positions in which nothing was meant. */
+const PASSED = 1000;
+/** Executions that led to one another: longer chains are taken for one without end. */
+const CHAIN_MAX = 100;
+
+/** What an execution is started for, and the trigger's place after it. */
+interface Occasion {
+  readonly key: string;
+  readonly entry?: JournalEntry;
+  readonly scheduledFor?: number;
+  readonly position: number;
+  readonly dueAt: number | null;
+}
+
+export function createDispatcher(context: Context, log: Logger): Dispatcher {
+  const { store, clock, news } = context;
+  const active = new Set<string>();
+  /** Up to where a trigger's entries were looked at and none was meant, as far as it is not written down. */
+  const passed = new Map<string, number>();
+  // Positions that are undone are taken again.
+  store.afterRollback(() => passed.clear());
+
+  async function run(workspace: string): Promise<void> {
+    while (!news.ended) {
+      let wait: number | undefined;
+      try {
+        wait = round(workspace);
+        // Without an await in between: a trigger that comes later begins a loop of its own.
+        if (wait === undefined) return void active.delete(workspace);
+        const pending = store.committed();
+        await pending;
+        clock.step("gateway: triggers looked at");
+        // Meanwhile there may be news.
+        if (pending !== undefined) wait = 0;
+      } catch (error) {
+        if (news.ended) return;
+        log.error({ err: error, workspace }, "triggers could not be looked at");
+        await sleep(clock, RETRY_MS);
+        continue;
+      }
+      if (wait > 0) await news.wait(clock, wait, workspace, () => {});
+      else await sleep(clock, 0);
+    }
+  }
+
+  /** How long to wait for the next one, at most; undefined: there is no trigger that is on. */
+  function round(workspace: string): number | undefined {
+    const rows = enabledTriggersOf(store, workspace);
+    if (rows.length === 0) return undefined;
+    // Most triggers are at the same place.
+    const read = new Map<number, JournalEntry[]>();
+    const entriesAfter = (position: number) => {
+      const known = read.get(position) ?? entriesBetween(store, workspace, position, Number.MAX_SAFE_INTEGER, BATCH);
+      read.set(position, known);
+      return known;
+    };
+    return Math.min(IDLE_MS, ...rows.map((row) => dispatch(row, entriesAfter)));
+  }
+
+  /** Starts what is to be started, a few at a time. Answers how long to wait then; 0: there is more, or may be. */
+  function dispatch(given: TriggerRow, entriesAfter: (position: number) => readonly JournalEntry[]): number {
+    const row = judge(given);
+    const now = clock.wallClock();
+    const pause = row.retryAt === null ? 0 : row.retryAt - now;
+    // One that is longer than any was made before the clock was set back.
+    if (pause > 0 && pause <= PAUSE_MAX_MS) return Math.min(pause, CLOCK_MS);
+    const condition = conditionOf(row.condition);
+    return "schedule" in condition ? keepTime(row, condition.schedule, now) : follow(row, condition, entriesAfter);
+  }
+
+  function keepTime(row: TriggerRow, schedule: Schedule, now: number): number {
+    if (row.dueAt === null) return IDLE_MS;
+    if (row.dueAt > now) return Math.min(row.dueAt - now, CLOCK_MS);
+    // Of those that were missed the latest one.
+    const scheduledFor = schedule.latest(row.dueAt, now);
+    const dueAt = schedule.next(scheduledFor) ?? null;
+    return start(row, { key: `${row.id}@${scheduledFor}`, scheduledFor, position: row.position, dueAt });
+  }
+
+  function follow(
+    row: TriggerRow,
+    condition: Parameters<typeof isMeant>[1],
+    entriesAfter: (position: number) => readonly JournalEntry[],
+  ): number {
+    const from = Math.max(row.position, passed.get(row.id) ?? 0);
+    const entries = entriesAfter(from);
+    let left = STARTS;
+    for (const entry of entries) {
+      const { position } = entry;
+      if (isMeant(store, condition, entry) && !isOwn(row.id, entry)) {
+        if (left === 0) return 0;
+        left -= 1;
+        const wait = start(row, { key: `${row.id}.${position}`, entry, position, dueAt: row.dueAt });
+        if (wait > 0) return wait;
+      }
+      passed.set(row.id, position);
+    }
+    const last = entries.at(-1)?.position ?? from;
+    if (left === STARTS && last - row.position > PASSED) {
+      store.transaction(() => store.prepare("UPDATE engine_trigger SET position = ? WHERE id = ?").run(last, row.id));
+    }
+    return left < STARTS || entries.length === BATCH ? 0 : IDLE_MS;
+  }
+
+  /**
+   * Whether an entry was made by an execution that the trigger started, or by one that such an execution led to: by a call
+   * of its own, or by what it wrote and another trigger started. It would go round for ever.
+   */
+  function isOwn(trigger: string, { by }: JournalEntry): boolean {
+    let execution = by?.execution ?? null;
+    for (let length = 0; execution !== null; length += 1) {
+      const origin = originOf(context, execution);
+      if (origin === undefined) return false;
+      if (origin.trigger === trigger || length === CHAIN_MAX) return true;
+      ({ execution } = origin);
+    }
+    return false;
+  }
+
+  /** Answers how long to wait then; 0: it is started. */
+  function start(row: TriggerRow, { key, entry, scheduledFor, position, dueAt }: Occasion): number {
+    try {
+      store.transaction(() => {
+        const execution = queueTriggered(context, {
+          ...{ workspace: row.workspace, engine: row.engine, input: JSON.parse(row.input), account: row.account },
+          ...{ by: shownAuthor(row.by), triggerId: row.id, key },
+          ...(entry === undefined ? {} : { entry }),
+          ...(scheduledFor === undefined ? {} : { scheduledFor }),
+        });
+        clock.step("gateway: execution queued by a trigger");
+        store
+          .prepare(
+            `UPDATE engine_trigger SET position = ?, due_at = ?, retry_at = NULL, last_execution = ?,
+               watched = coalesce(watched, ?) WHERE id = ?`,
+          )
+          .run(position, dueAt, execution, execution, row.id);
+        clock.step("gateway: trigger moved on");
+      });
+      return 0;
+    } catch (error) {
+      if (!(error instanceof ProblemError)) throw error;
+      // The engine is asked for by its id, and people know it by its name.
+      const detail = error.message.replaceAll(row.engine, row.engineName);
+      return store.transaction(() => noteFailure(row.id, detail));
+    }
+  }
+
+  /** Looks at how the execution that is watched has ended, if it has. */
+  function judge(row: TriggerRow): TriggerRow {
+    if (row.watched === null) return row;
+    const execution = findExecution(store, row.watched);
+    const end = execution === undefined ? "succeeded" : endOf(context, row.watched);
+    if (end === undefined) return row;
+    store.transaction(() => {
+      store.prepare("UPDATE engine_trigger SET watched = NULL WHERE id = ?").run(row.id);
+      if (end === "failed") {
+        noteFailure(row.id, `The execution ${row.watched} did not succeed: ${execution?.detail ?? execution?.state}`);
+      } else {
+        store
+          .prepare("UPDATE engine_trigger SET failures = 0, retry_at = NULL, detail = NULL WHERE id = ?")
+          .run(row.id);
+      }
+    });
+    return findTrigger(store, row.id) ?? row;
+  }
+
+  /** Within a transaction. Answers how long the trigger pauses. */
+  function noteFailure(trigger: string, detail: string): number {
+    const failures = (findTrigger(store, trigger)?.failures ?? 0) + 1;
+    const pause = Math.min(PAUSE_MAX_MS, PAUSE_FIRST_MS * 2 ** (failures - 1));
+    store
+      .prepare("UPDATE engine_trigger SET failures = ?, retry_at = ?, detail = ? WHERE id = ?")
+      .run(failures, Math.floor(clock.wallClock()) + pause, detail, trigger);
+    return pause;
+  }
+
+  function look(workspace: string): void {
+    if (active.has(workspace)) return;
+    active.add(workspace);
+    // Within a transaction it is not there yet.
+    clock.soon(() => void run(workspace));
+  }
+
+  return {
+    begin() {
+      const workspaces = store
+        .prepare<string>("SELECT DISTINCT workspace FROM engine_trigger WHERE enabled = 1")
+        .pluck();
+      for (const workspace of workspaces.all()) look(workspace);
+    },
+    look,
+  };
+}

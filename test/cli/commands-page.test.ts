@@ -1,0 +1,75 @@
+/** docs/commands.md, made of the table of commands (`WSFS_WRITE_TABLES=1` writes it), and the README's list of them. */
+import { readFileSync, writeFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { expect, test } from "vitest";
+import type { Command } from "../../src/cli/command.ts";
+import { FLAGS, type Flag, type FlagName } from "../../src/cli/flags.ts";
+import { COMMANDS, type CommandName, flagName, variableOf } from "../../src/cli/options.ts";
+
+const PAGE = fileURLToPath(new URL("../../docs/commands.md", import.meta.url));
+const INTRODUCTION = `# Commands
+
+Made of the table that the commands themselves are made of. Every command takes \`--help\`, and \`--debug\` or \`WSFS_DEBUG=1\`
+to log everything and to show the stack of an error. Exit codes: 0 done, 1 it could not be done, 2 the command line was not
+understood, 3 nothing is mounted there; \`wsfs call\` has 4 and 5 besides, for what the gateway refused and where it failed.
+`;
+
+function section(name: CommandName): string {
+  const command: Command = COMMANDS[name];
+  const hidden: readonly FlagName[] = command.hidden ?? [];
+  const words = [...(command.positionals ?? []), { required: "DIR", optional: "[DIR]", none: "" }[command.dir]];
+  const usage = ["wsfs", name, ...words, command.paths === true ? "[PATH ...]" : ""].filter((word) => word !== "");
+  const flags = command.flags.filter((flag) => flag !== "debug" && !hidden.includes(flag));
+  const rows = flags.map((flag) =>
+    row(flag, command.required?.includes(flag) === true, command.orEnvironment === true),
+  );
+  const examples = command.examples.map(([line, meaning]) => (meaning === "" ? line : `${line}    # ${meaning}`));
+  return [
+    `## wsfs ${name}`,
+    "",
+    `${command.summary}.`,
+    "",
+    ...["```", usage.join(" "), "```", ""],
+    ...(command.notes === undefined ? [] : [command.notes.join(" "), ""]),
+    ...(rows.length === 0 ? [] : ["| flag | variable | meaning |", "| --- | --- | --- |", ...rows, ""]),
+    ...["```", ...examples, "```", ""],
+  ].join("\n");
+}
+
+function row(name: FlagName, isRequired: boolean, orEnvironment: boolean): string {
+  const flag: Flag = FLAGS[name];
+  const value =
+    flag.type === "switch" ? "" : flag.type === "optionalValue" ? `[=${placeholder(flag)}]` : ` ${placeholder(flag)}`;
+  const many = flag.type === "list" ? " ..." : "";
+  const otherwise = "defaultHelp" in flag ? flag.defaultHelp : "default" in flag ? flag.default : undefined;
+  const notes = [
+    isRequired ? `required${orEnvironment ? ", here or by the environment" : ""}` : undefined,
+    otherwise === undefined ? undefined : `default: ${String(otherwise)}`,
+  ];
+  const note = notes.filter((one) => one !== undefined).join("; ");
+  const variable = variableOf(name);
+  const cells = [
+    `\`--${flagName(name)}${value}${many}\``,
+    variable === undefined ? "" : `\`${variable}\``,
+    `${flag.help}${note === "" ? "" : ` (${note})`}`,
+  ];
+  return `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`;
+}
+
+const placeholder = (flag: Exclude<Flag, { type: "switch" }>) => flag.kind.placeholder;
+
+test("docs/commands.md is what the table of commands gives", () => {
+  const names = Object.keys(COMMANDS) as CommandName[];
+  const made = [INTRODUCTION, ...names.map(section)].join("\n");
+  if (process.env.WSFS_WRITE_TABLES === "1") writeFileSync(PAGE, made);
+  expect(readFileSync(PAGE, "utf8")).toBe(made);
+});
+
+test("the README names every command that others are not below", () => {
+  const readme = readFileSync(new URL("../../README.md", import.meta.url), "utf8");
+  const shown = /## Commands\n+```\n([\s\S]*?)```/.exec(readme)?.[1] ?? "";
+  const missing = Object.keys(COMMANDS).filter(
+    (name) => !name.includes(" ") && !new RegExp(`\\b${name}\\b`).test(shown),
+  );
+  expect(missing).toEqual([]);
+});
