@@ -8,14 +8,17 @@ import { formatDuration } from "./wording.ts";
 
 export async function login(values: Values<"login">): Promise<number> {
   forbidCore();
-  const { name, baseUrl, loginFile } = chooseEnvironment(values.env);
-  const { deviceLogin, RemoteError, saveLogin } = await import("../client/index.ts");
+  const { name, baseUrl, entry, loginFile } = chooseEnvironment(values.env);
+  const { checkStore, deviceLogin, RemoteError, saveLogin } = await import("../client/index.ts");
   const stop = new AbortController();
   process.once("SIGINT", () => stop.abort());
   const tell = (line: string) => process.stderr.write(`${line}\n`);
+  const { store } = values;
   try {
+    await checkStore(loginFile, { store });
     const made = await deviceLogin({
       baseUrl,
+      issuer: entry.issuer,
       ...(values.scope.length === 0 ? {} : { scopes: values.scope }),
       signal: stop.signal,
       onEvent(event) {
@@ -29,7 +32,7 @@ export async function login(values: Values<"login">): Promise<number> {
         if (!values["no-browser"]) openPage(completeAddress);
       },
     });
-    await saveLogin(loginFile, made);
+    await saveLogin(loginFile, made, { store });
     const account = made.account?.name ?? "an account without a name";
     if (values.json) process.stdout.write(`${JSON.stringify({ account: made.account, environment: name, baseUrl })}\n`);
     else process.stdout.write(`Signed in to ${name} (${baseUrl}) as ${account}\n`);

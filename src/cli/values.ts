@@ -3,6 +3,8 @@
  * Error that says what was expected; the caller adds which flag it was, and what came.
  */
 
+import { isLoopbackName } from "../lib/loopback.ts";
+
 export interface Kind<T> {
   /** Stands for the value in the help. */
   readonly placeholder: string;
@@ -39,14 +41,13 @@ export const baseUrl: Kind<string> = {
   },
 };
 
-/** As the issuer writes itself: a "/" at the end counts. */
+/** As the issuer writes itself: a "/" at its end counts. */
 export const issuer: Kind<string> = {
   placeholder: "URL",
   parse(given) {
     const { protocol, hostname } = new URL(baseUrl.parse(given));
-    // Over plain HTTP anybody on the way could be anybody.
-    const isSafe = protocol === "https:" || ["localhost", "127.0.0.1", "[::1]"].includes(hostname);
-    if (!isSafe) throw new Error("an https URL");
+    // Over plain http anybody on the way could be anybody.
+    if (protocol === "http:" && !isLoopbackName(hostname)) throw new Error("an https URL, or one of this machine");
     return given;
   },
 };

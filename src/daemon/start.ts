@@ -320,7 +320,7 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
     await withLimit(session.drained(), DRAIN_LIMIT_MS);
   });
   const { passthrough } = transport;
-  const parts = { engine, serving, passthrough, mountOver, since: kept.since, restarts, overseer };
+  const parts = { engine, serving, passthrough, mountOver, since: kept.since, restarts, reload, overseer };
   await openToCommands(settings, record, parts, log, link, closers);
   noteMount(settings.stateHome, { mountpoint: settings.mountpoint, stateDir, workspace: workspace.name }, log);
   // The record says that the gateway is needed.

@@ -1,7 +1,9 @@
 /** Mounts by a login, as a person has them: signed in, out and in again, and with a role that is given, lowered and taken. */
 import { afterEach, expect, test } from "vitest";
 import { z } from "zod";
-import { readLogin, writeLogin } from "../../src/client/login/login-file.ts";
+import { systemKeyring } from "../../src/client/keyring.ts";
+import { readLogin } from "../../src/client/login/login-file.ts";
+import { saveLogin } from "../../src/client/login/saved-login.ts";
 import { until } from "../support/child.ts";
 import { lossyWay } from "../support/lossy-way.ts";
 import { signIn } from "../support/sign-in.ts";
@@ -138,7 +140,7 @@ test("two mounts and forty programs refresh at once, and an answer is lost: all 
   const { gateway, signIn, mount } = await createTeam(["--token-life", "2"]);
   await signIn();
   const path = place.path("state/wsfs/logins/team.json");
-  const login = await readLogin(path);
+  const login = await readLogin(path, systemKeyring());
   if (login === undefined) throw new Error("nobody is signed in");
   let refreshes = 0;
   let isLosing = false;
@@ -149,7 +151,7 @@ test("two mounts and forty programs refresh at once, and an answer is lost: all 
     isLosing = false;
     return isLost;
   });
-  await writeLogin(path, { ...login, server: { ...login.server, token_endpoint: `${way}/oauth/token` } });
+  await saveLogin(path, { ...login, server: { ...login.server, token_endpoint: `${way}/oauth/token` } });
   const mounts = [await mount("one"), await mount("two")];
   isLosing = true;
   const before = refreshes;

@@ -6,7 +6,7 @@ import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { connect } from "../../../src/client/connect.ts";
 import { type DeviceLoginEvent, deviceLogin } from "../../../src/client/login/device-login.ts";
-import { type Login, writeLogin } from "../../../src/client/login/login-file.ts";
+import type { Login } from "../../../src/client/login/login-file.ts";
 import { describeLogin, endLogin, savedLogin, saveLogin } from "../../../src/client/login/saved-login.ts";
 import { describeToken } from "../../../src/client/token-claims.ts";
 import { workspacePage } from "../../../src/contract/resources.ts";
@@ -149,7 +149,7 @@ describe("a saved login", () => {
     let losses = 0;
     const way = await lossyWay(baseUrl, (url) => url === "/oauth/token" && losses++ === 3);
     const server = { ...login.server, token_endpoint: `${way}/oauth/token` };
-    await writeLogin(path, { ...login, server });
+    await saveLogin(path, { ...login, server });
     const tokens = await Promise.all(Array.from({ length: 40 }, () => savedLogin(path).token()));
     expect(new Set(tokens).size).toBe(40);
     expect(losses).toBeGreaterThan(40);
