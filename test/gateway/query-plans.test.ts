@@ -2,6 +2,7 @@
 import { expect, test, vi } from "vitest";
 import { createTestCore } from "../support/gateway-core.ts";
 import { makeFilledFolder } from "../support/many-nodes.ts";
+import { addEngine, begin, finish, install, start } from "./engines/support.ts";
 import { endAll, makeTrigger, withEngines } from "./triggers/support.ts";
 
 /** Reads a table that grows. */
@@ -23,7 +24,11 @@ async function dearStatements(ask: (core: ReturnType<typeof createTestCore>) => 
       .prepare<unknown[], { detail: string }>(`EXPLAIN QUERY PLAN ${sql}`)
       .all(...valuesFor(sql))
       .map(({ detail }) => detail);
-    return plan.some((step) => /TEMP B-TREE|AUTOMATIC/.test(step) || /^SCAN (?!j VIRTUAL|CONSTANT|t$)/.test(step));
+    return plan.some(
+      (step) =>
+        /TEMP B-TREE|AUTOMATIC/.test(step) ||
+        /^SCAN (?!j VIRTUAL|CONSTANT|t$|execution USING INDEX execution_running)/.test(step),
+    );
   });
 }
 
@@ -83,6 +88,20 @@ test("the last change of a workspace", async () => {
     expect(answer.status).toBe(200);
     const { items } = (await core.call("GET", "/v1/nodes", { query: { path: "/big", pageSize: "1" } })).json;
     expect((await core.call("GET", `/v1/nodes/${items[0]?.id}/versions`)).json.totalCount).toBe(1);
+  });
+  expect(dear).toEqual([]);
+});
+
+test("executions are queued, taken, listed and forgotten", async () => {
+  const dear = await dearStatements(async (core) => {
+    addEngine(core, "scan");
+    await install(core, "scan");
+    await begin(core);
+    const { id } = await start(core, "scan");
+    await finish(core, id);
+    await core.gateway.engines?.recover();
+    await core.gateway.forget();
+    expect((await core.call("GET", "/v1/executions", { query: { state: "succeeded" } })).json.totalCount).toBe(1);
   });
   expect(dear).toEqual([]);
 });

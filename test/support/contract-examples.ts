@@ -3,7 +3,8 @@ import { newAccount } from "./account-token.ts";
 import type { TestCore } from "./gateway-core.ts";
 
 export interface Example {
-  readonly nodeId?: string;
+  /** Of a node, or of what else the path names by its id. */
+  readonly id?: string;
   readonly path?: string;
   readonly query?: Readonly<Record<string, string>>;
   readonly headers?: Readonly<Record<string, string>>;
@@ -34,32 +35,44 @@ export async function makeExamples(core: TestCore): Promise<Examples> {
   const eve = newAccount(core.accounts, "eve");
   accounts.setRole(ada.id, core.workspace.id, "viewer");
   accounts.setRole(eve.id, core.workspace.id, "owner");
+  const engine = { description: "", command: ["true"], timeLimitSeconds: 60, scopes: [], inputSchema: null };
+  for (const name of ["scan", "resize"]) core.accounts.engines.add({ ...engine, name });
+  const made = async (path: string, json: object) => String((await core.call("POST", path, { json })).json.id);
+  const installation = await made("/v1/installations", { engine: "scan" });
+  const execution = await made("/v1/executions", { engine: "scan" });
+  const apiKey = await made("/v1/api-keys", { name: "backup", scopes: ["node.file.read"] });
+  const on = { journal: { kinds: ["created"], path: "/in/**" } };
+  const trigger = await made("/v1/triggers", { name: "new", engine: "scan", on });
+  // Its engine is installed no more.
+  const resize = await made("/v1/installations", { engine: "resize" });
+  const idle = await made("/v1/triggers", { name: "idle", engine: "resize", on });
+  await core.call("DELETE", `/v1/installations/${resize}`);
   const reference = { copyOf: other.id, attributes: { mode: 0o600 }, idempotencyKey: "k" };
   const examples = {
     listWorkspaces: [{}],
     listNodes: [{ query: { path: "/d" } }, { query: { parentId: root, after: "", orderBy: "name" } }],
-    getNode: [{ nodeId: file.id }, { nodeId: file.id, headers: { "if-none-match": "*" } }],
+    getNode: [{ id: file.id }, { id: file.id, headers: { "if-none-match": "*" } }],
     getNodeByPath: [{ path: "d/f" }, { path: "d/f", headers: { "if-none-match": tag } }],
     getContent: [
-      { nodeId: file.id },
-      { nodeId: file.id, headers: { range: "bytes=0-0" } },
-      { nodeId: file.id, headers: { "if-none-match": `"${file.head}"` } },
+      { id: file.id },
+      { id: file.id, headers: { range: "bytes=0-0" } },
+      { id: file.id, headers: { "if-none-match": `"${file.head}"` } },
     ],
     upload: [
       { path: "d/new", file: "x", metadata: { attributes: { mode: 0o644 } } },
       { path: "d/f", file: "y" },
     ],
-    writeContent: [{ nodeId: file.id, file: "x" }],
-    writeReference: [{ nodeId: file.id, json: reference }],
+    writeContent: [{ id: file.id, file: "x" }],
+    writeReference: [{ id: file.id, json: reference }],
     createNode: [
       { json: { parentId: root, name: "n", kind: "folder", attributes: { xattrs: { a: "YQ==" } } } },
       { json: { parentId: root, name: "copy", copyOf: file.id, version: file.head } },
     ],
-    patchNode: [{ nodeId: file.id, json: { name: "n", parentId: root, attributes: { mode: null } } }],
-    exchangeNodes: [{ nodeId: file.id, json: { with: other.id } }],
-    deleteNode: [{ nodeId: file.id }],
-    restoreNode: [{ nodeId: gone.id }, { nodeId: again.id, json: { idempotencyKey: "r" } }],
-    listVersions: [{ nodeId: file.id }],
+    patchNode: [{ id: file.id, json: { name: "n", parentId: root, attributes: { mode: null } } }],
+    exchangeNodes: [{ id: file.id, json: { with: other.id } }],
+    deleteNode: [{ id: file.id }],
+    restoreNode: [{ id: gone.id }, { id: again.id, json: { idempotencyKey: "r" } }],
+    listVersions: [{ id: file.id }],
     appendJournal: [{ json: { nodeId: file.id, kind: "seen" } }],
     readJournal: [{}],
     streamJournal: [{}],
@@ -67,16 +80,42 @@ export async function makeExamples(core: TestCore): Promise<Examples> {
     listGrants: [{}, { query: { after: "", orderBy: "-role" } }],
     setGrant: [{ json: { account: "ada", role: "editor" } }],
     removeGrant: [{ query: { account: "ada" } }],
+    createWorkspace: [{ json: { name: "papers" } }],
+    listEngines: [{}, { query: { after: "", orderBy: "-createdAt" } }],
+    getEngine: [{ id: "scan" }],
+    createInstallation: [{ json: { engine: "resize", path: "/tools/resize", idempotencyKey: "k" } }],
+    listInstallations: [{}, { query: { after: "", orderBy: "-createdAt" } }],
+    getInstallation: [{ id: installation }],
+    removeInstallation: [{ id: installation }],
+    startExecution: [{ json: { engine: "scan", input: { size: 1 }, idempotencyKey: "k" } }],
+    listExecutions: [{}, { query: { after: "", orderBy: "state", state: "queued" } }],
+    getExecution: [{ id: execution }],
+    cancelExecution: [{ id: execution }],
+    readLogs: [{ id: execution }],
+    streamLogs: [{ id: execution }],
+    createApiKey: [{ json: { name: "k", scopes: ["node.file.read"] } }],
+    listApiKeys: [{}, { query: { after: "", orderBy: "-createdAt" } }],
+    revokeApiKey: [{ id: apiKey }],
+    createTrigger: [{ json: { name: "t", engine: "scan", on, input: 1, isEnabled: false, idempotencyKey: "k" } }],
+    listTriggers: [{}, { query: { after: "", orderBy: "-createdAt" } }],
+    getTrigger: [{ id: trigger }],
+    updateTrigger: [{ id: trigger, json: { isEnabled: false, on, input: 2 } }],
+    removeTrigger: [{ id: trigger }],
   };
   const conflicts = {
     upload: { path: "d", file: "x" },
     createNode: { json: { parentId: root, name: "d", kind: "folder" } },
-    patchNode: { nodeId: file.id, json: { name: "g" } },
-    deleteNode: { nodeId: String(file.parentId) },
-    restoreNode: { nodeId: file.id },
+    patchNode: { id: file.id, json: { name: "g" } },
+    deleteNode: { id: String(file.parentId) },
+    restoreNode: { id: file.id },
     // The only owner.
     setGrant: { json: { account: "eve", role: "viewer" } },
     removeGrant: { query: { account: "eve" } },
+    createWorkspace: { json: { name: "workspace" } },
+    createInstallation: { json: { engine: "scan" } },
+    startExecution: { json: { engine: "resize" } },
+    createTrigger: { json: { name: "new", engine: "scan", on } },
+    updateTrigger: { id: idle, json: { input: 1 } },
   };
   return { examples, conflicts };
 }

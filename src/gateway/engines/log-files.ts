@@ -1,5 +1,5 @@
 /** The two files of a log, as logs.ts describes them: lines are appended, and read from any number on. */
-import { closeSync, constants, fstatSync, openSync, readSync, writeSync } from "node:fs";
+import { closeSync, constants, fstatSync, ftruncateSync, openSync, readSync, writeSync } from "node:fs";
 import type { LogLine } from "../../contract/engines.ts";
 import { hasCode } from "../../lib/system-error.ts";
 
@@ -47,6 +47,8 @@ export function appendTo(files: LogFiles): Appender {
     if (opened === undefined) {
       opened = openBoth(files, constants.O_RDWR | constants.O_CREAT);
       extent = extentOf(opened);
+      // Records of lines that are not there would name bytes of later ones.
+      ftruncateSync(opened.index, extent.lines * RECORD_BYTES);
     }
     return opened;
   };

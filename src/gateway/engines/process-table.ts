@@ -104,7 +104,7 @@ async function lookWell(clock: Clock, ours: Ours, act: Act): Promise<number[]> {
 }
 
 /** Of a process of another user, as it may have become (setuid), it can do nothing. */
-function signal(pid: number, name: NodeJS.Signals): boolean {
+function signal(pid: number, name: NodeJS.Signals | 0): boolean {
   try {
     return process.kill(pid, name);
   } catch (error) {
@@ -122,19 +122,13 @@ export interface Ended {
 
 /** SIGTERM, and SIGKILL once `killAt` is over, a time of clock.elapsed(); ends as soon as there are none. */
 export async function endProcesses(clock: Clock, ours: Ours, killAt: () => number): Promise<Ended> {
-  const told = new Set<number>();
-  const tell: Act = (pid) => {
-    // Once: a program that hears it twice may give up what it is about to finish. A stopped one hears it when it goes on.
-    if (told.has(pid)) return signal(pid, "SIGCONT");
-    told.add(pid);
-    return signal(pid, "SIGTERM") && signal(pid, "SIGCONT");
-  };
   const isOver = () => clock.elapsed() >= killAt();
-  let pids = isOver() ? [] : await lookWell(clock, ours, tell);
+  // A stopped one hears it when it goes on. Those that are begun later do what is to be done at the end, and are not told.
+  let pids = isOver() ? [] : await lookWell(clock, ours, (pid) => signal(pid, "SIGTERM") && signal(pid, "SIGCONT"));
   const found = pids.length;
   while (pids.length > 0 && !isOver()) {
     await sleep(clock, POLL_MS);
-    pids = await lookWell(clock, ours, tell);
+    pids = await lookWell(clock, ours, (pid) => signal(pid, 0));
   }
   return { found, left: pids.length > 0 || isOver() ? await killProcesses(clock, ours) : [] };
 }

@@ -51,20 +51,28 @@ export function createQueue(
   /** The workspace whose turn was last. */
   let last = "";
 
-  const waiting = store
-    .prepare<string>(
-      "SELECT workspace FROM execution WHERE state = 'queued' AND workspace > ? ORDER BY workspace, number LIMIT 1",
-    )
-    .pluck();
-  const first = store
-    .prepare<string>("SELECT id FROM execution WHERE state = 'queued' AND workspace = ? ORDER BY number LIMIT 1")
-    .pluck();
+  /** The workspace after another one in which something waits. */
+  function workspaceAfter(workspace: string): string | undefined {
+    return store
+      .prepare<string>(
+        "SELECT workspace FROM execution WHERE state = 'queued' AND workspace > ? ORDER BY workspace LIMIT 1",
+      )
+      .pluck()
+      .get(workspace);
+  }
+
+  function firstOf(workspace: string): string | undefined {
+    return store
+      .prepare<string>("SELECT id FROM execution WHERE state = 'queued' AND workspace = ? ORDER BY number LIMIT 1")
+      .pluck()
+      .get(workspace);
+  }
 
   /** Within a transaction: the next one, running by now; undefined: none waits. */
   function takeNext(): ExecutionRow | undefined {
     for (;;) {
-      const workspace = waiting.get(last) ?? waiting.get("");
-      const id = workspace === undefined ? undefined : first.get(workspace);
+      const workspace = workspaceAfter(last) ?? workspaceAfter("");
+      const id = workspace === undefined ? undefined : firstOf(workspace);
       const row = id === undefined ? undefined : findExecution(store, id);
       if (row === undefined) return undefined;
       last = row.workspace;

@@ -208,9 +208,10 @@ test("wherever the files of a gateway that died end, whole lines are there, the 
       const bytes = all.map((_, index) => Buffer.byteLength(all.slice(0, index + 1).join("\n")) + 1);
       expect(left.length).toBe(Math.min(whole, bytes.filter((end) => end <= logCut).length));
       const next = logs.open("e");
-      next.write("out", Buffer.from("after\n"));
+      // Longer than all that was there.
+      next.write("out", Buffer.from(`${"after".repeat(200)}\n`));
       await next.close();
-      expect(await texts()).toEqual([...left, "after"]);
+      expect(await texts()).toEqual([...left, "after".repeat(200)]);
     }),
     { numRuns: 200 },
   );
