@@ -7,7 +7,7 @@ import { systemClock } from "../../../src/lib/system-clock.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { ENGINE } from "./support.ts";
 
-const SAVES = 200;
+const SAVES = 60;
 
 test(`${SAVES} saves at once are ${SAVES} executions, also of a gateway that ends meanwhile`, {
   timeout: 240_000,
