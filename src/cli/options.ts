@@ -4,8 +4,8 @@
  */
 
 import type { Command } from "./command.ts";
-import { ENGINE_COMMANDS } from "./engine-commands.ts";
-import { FAULT_FLAGS, FLAGS, type Flag, type FlagName, LAG_FLAGS, OUTSIDE_FLAGS } from "./flags.ts";
+import { FLAGS, type Flag, type FlagName } from "./flags.ts";
+import { GATEWAY_COMMANDS } from "./gateway-commands.ts";
 import { SERVICE_COMMANDS } from "./service-commands.ts";
 import type * as values from "./values.ts";
 
@@ -260,116 +260,7 @@ export const COMMANDS = {
       ["wsfs reload ~/work --env production", "what the configuration file says of that environment"],
     ],
   },
-  gateway: {
-    dir: "none",
-    summary: "Serve a local gateway: the development environment of the platform",
-    notes: [
-      'In the foreground. Makes workspaces that are missing; one of the name "workspace" where none is named and there is none.',
-      'With --json the first line of standard output is {"baseUrl":URL,"workspace":NAME,"token":TOKEN}: a token with all scopes for the first workspace, for 30 days.',
-      "Each request is a line on standard error: words on a terminal, JSON with --json or elsewhere.",
-    ],
-    flags: [
-      "data",
-      "host",
-      "allow-host",
-      "port",
-      "workspace-list",
-      "json",
-      ...OUTSIDE_FLAGS,
-      ...LAG_FLAGS,
-      ...FAULT_FLAGS,
-      "token-life",
-      "clock-skew",
-      "faults",
-      "bare",
-      "max-executions",
-      "max-upload",
-      "quota",
-      "quiet",
-      "debug",
-      "until-unmounted",
-    ],
-    hidden: ["until-unmounted"],
-    required: ["data"],
-    examples: [
-      ["wsfs gateway --data ~/gateway --port 8080 --workspace main", "ends with Ctrl-C"],
-      ["wsfs gateway --data ~/gateway --path-lag 3000+500 --fault upload:reset-after=0.1", "late, and loses answers"],
-    ],
-  },
-  "gateway token": {
-    dir: "none",
-    summary: "Print an access token for a local gateway, or end all there are",
-    flags: ["data", "workspace", "scope", "ttl", "revoke-all", "debug"],
-    required: ["data"],
-    examples: [
-      ["wsfs gateway token --data ~/gateway --workspace main --ttl 3600 > token", "a token for an hour"],
-      ["wsfs gateway token --data ~/gateway --revoke-all", "no token, login or API key is good any more"],
-    ],
-  },
-  "gateway user": {
-    dir: "none",
-    summary: "The accounts of a local gateway",
-    flags: ["data", "json", "debug"],
-    required: ["data"],
-    examples: [["wsfs gateway user --data ~/gateway", "as wsfs gateway user list"]],
-  },
-  "gateway user add": {
-    dir: "none",
-    positionals: ["NAME"],
-    summary: "Add an account; the password is asked for, or a line of standard input",
-    flags: ["data", "generate", "outside", "debug"],
-    required: ["data"],
-    examples: [
-      ["wsfs gateway user add ada --data ~/gateway", "then: wsfs gateway grant set ada --workspace main --role editor"],
-    ],
-  },
-  "gateway user list": {
-    dir: "none",
-    summary: "List the accounts and their roles",
-    flags: ["data", "json", "debug"],
-    required: ["data"],
-    examples: [["wsfs gateway user list --data ~/gateway", ""]],
-  },
-  "gateway user remove": {
-    dir: "none",
-    positionals: ["NAME"],
-    summary: "Remove an account, its logins and its roles",
-    flags: ["data", "debug"],
-    required: ["data"],
-    examples: [["wsfs gateway user remove ada --data ~/gateway", "what the account has written stays"]],
-  },
-  "gateway user password": {
-    dir: "none",
-    positionals: ["NAME"],
-    summary: "Give an account another password, and end its logins",
-    flags: ["data", "generate", "debug"],
-    required: ["data"],
-    examples: [["wsfs gateway user password ada --data ~/gateway --generate", "prints a new one"]],
-  },
-  "gateway grant": {
-    dir: "none",
-    summary: "The roles of accounts in workspaces",
-    flags: ["data", "json", "debug"],
-    required: ["data"],
-    examples: [["wsfs gateway grant --data ~/gateway", "as wsfs gateway user list"]],
-  },
-  "gateway grant set": {
-    dir: "none",
-    positionals: ["NAME"],
-    summary: "Give an account a role in a workspace",
-    flags: ["data", "workspace", "role", "debug"],
-    required: ["data", "workspace", "role"],
-    examples: [["wsfs gateway grant set ada --data ~/gateway --workspace main --role viewer", "ada may read"]],
-  },
-  "gateway grant remove": {
-    dir: "none",
-    positionals: ["NAME"],
-    summary: "Take an account's role in a workspace away",
-    flags: ["data", "workspace", "debug"],
-    required: ["data", "workspace"],
-    examples: [["wsfs gateway grant remove ada --data ~/gateway --workspace main", "ada does not see it any more"]],
-  },
-  ...ENGINE_COMMANDS,
+  ...GATEWAY_COMMANDS,
   ...SERVICE_COMMANDS,
 } as const satisfies Record<string, Command>;
 

@@ -10,7 +10,7 @@ export const API_KEY_PREFIX = "wsfs_key_";
 export const withoutApiKeys = (text: string) =>
   text.replace(/wsfs(?:_|%5f)key(?:_|%5f)[\w%-]+/gi, `${API_KEY_PREFIX}…`);
 
-/** A key makes no other: once it is ended, nothing of it is left. */
+/** A key makes no other: once it is ended, none is left that came from it. */
 const keyScope = z.enum(SCOPES.filter((scope) => scope !== "account.key.create"));
 
 export const apiKey = z

@@ -9,7 +9,7 @@ import { pageOfItems } from "./paging.ts";
 import { invalid, missingScope, notFound, unauthorized } from "./problems.ts";
 import { callWorkspace, type WorkspaceRow } from "./workspaces.ts";
 
-/** A key may do no more than the token that makes it. It makes no other (contract/api-keys.ts), so ending it ends all of it. */
+/** A key may do no more than the token that makes it. It makes no other (contract/api-keys.ts), so none is left once it is ended. */
 export function createApiKey(context: Context, call: Call<"createApiKey">): GatewayAnswer {
   const { caller, json } = call;
   const workspace = callWorkspace(context, caller, call.query.workspace);

@@ -207,7 +207,7 @@ const MIGRATIONS: readonly string[] = [
   ALTER TABLE change ADD COLUMN by TEXT;            -- JSON of the contract's Author; null: not known
   `,
   `
-  CREATE TABLE installation (
+  CREATE TABLE IF NOT EXISTS installation (
     id TEXT PRIMARY KEY,
     workspace TEXT NOT NULL,
     engine TEXT NOT NULL,             -- id; the name is kept, as engines can be removed
@@ -216,8 +216,8 @@ const MIGRATIONS: readonly string[] = [
     created_at INTEGER NOT NULL,
     by TEXT                           -- JSON of the contract's Author
   );
-  CREATE UNIQUE INDEX installation_engine ON installation(workspace, engine);
-  CREATE TABLE execution (            -- engines/execution-rows.ts
+  CREATE UNIQUE INDEX IF NOT EXISTS installation_engine ON installation(workspace, engine);
+  CREATE TABLE IF NOT EXISTS execution (            -- engines/execution-rows.ts
     number INTEGER PRIMARY KEY AUTOINCREMENT,   -- in the order in which they were asked for
     id TEXT NOT NULL UNIQUE,
     workspace TEXT NOT NULL,
@@ -240,15 +240,15 @@ const MIGRATIONS: readonly string[] = [
     cause TEXT,                       -- JSON
     input TEXT NOT NULL               -- JSON
   );
-  CREATE UNIQUE INDEX execution_key ON execution(trigger_key) WHERE trigger_key IS NOT NULL;
-  CREATE INDEX execution_queued ON execution(workspace, number) WHERE state = 'queued';
-  CREATE INDEX execution_running ON execution(number) WHERE state = 'running';
-  CREATE INDEX execution_ended ON execution(workspace, number) WHERE ended_at IS NOT NULL;
-  CREATE INDEX execution_age ON execution(ended_at) WHERE ended_at IS NOT NULL;
-  CREATE INDEX execution_workspace ON execution(workspace, number);
+  CREATE UNIQUE INDEX IF NOT EXISTS execution_key ON execution(trigger_key) WHERE trigger_key IS NOT NULL;
+  CREATE INDEX IF NOT EXISTS execution_queued ON execution(workspace, number) WHERE state = 'queued';
+  CREATE INDEX IF NOT EXISTS execution_running ON execution(number) WHERE state = 'running';
+  CREATE INDEX IF NOT EXISTS execution_ended ON execution(workspace, number) WHERE ended_at IS NOT NULL;
+  CREATE INDEX IF NOT EXISTS execution_age ON execution(ended_at) WHERE ended_at IS NOT NULL;
+  CREATE INDEX IF NOT EXISTS execution_workspace ON execution(workspace, number);
   `,
   `
-  CREATE TABLE engine_trigger (         -- triggers/
+  CREATE TABLE IF NOT EXISTS engine_trigger (         -- triggers/
     id TEXT PRIMARY KEY,
     workspace TEXT NOT NULL,
     name TEXT NOT NULL,
@@ -268,7 +268,7 @@ const MIGRATIONS: readonly string[] = [
     last_execution TEXT,
     watched TEXT                      -- an execution of its whose end is to be looked at
   );
-  CREATE UNIQUE INDEX trigger_name ON engine_trigger(workspace, name);
+  CREATE UNIQUE INDEX IF NOT EXISTS trigger_name ON engine_trigger(workspace, name);
   `,
 ];
 

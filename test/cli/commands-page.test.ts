@@ -18,7 +18,9 @@ function section(name: CommandName): string {
   const command: Command = COMMANDS[name];
   const hidden: readonly FlagName[] = command.hidden ?? [];
   const words = [...(command.positionals ?? []), { required: "DIR", optional: "[DIR]", none: "" }[command.dir]];
-  const usage = ["wsfs", name, ...words, command.paths === true ? "[PATH ...]" : ""].filter((word) => word !== "");
+  const rest = command.rest === undefined ? [] : ["[flags]", "--", `${command.rest} ...`];
+  const paths = command.paths === true ? ["[PATH ...]"] : [];
+  const usage = ["wsfs", name, ...words, ...paths, ...rest].filter((word) => word !== "");
   const flags = command.flags.filter((flag) => flag !== "debug" && !hidden.includes(flag));
   const rows = flags.map((flag) =>
     row(flag, command.required?.includes(flag) === true, command.orEnvironment === true),

@@ -8,7 +8,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { SCOPES } from "../../src/contract/scopes.ts";
+import { openAccounts } from "../../src/gateway/accounts/index.ts";
 import { type RunningGateway, startGateway } from "../../src/gateway/start.ts";
+import { systemClock } from "../../src/lib/system-clock.ts";
 import { run } from "../support/child.ts";
 import { COMPILER_OPTIONS, examplesOf } from "./support/page-examples.ts";
 
@@ -33,7 +36,13 @@ beforeAll(async () => {
   const project = { compilerOptions: { ...COMPILER_OPTIONS, ...emitted }, include: ["*.ts"] };
   writeFileSync(join(folder, "tsconfig.json"), JSON.stringify(project));
   for (const { file, code } of examples) writeFileSync(join(folder, file), code);
-  gateway = await startGateway({ dataDir: join(folder, "gateway") });
+  const dataDir = join(folder, "gateway");
+  gateway = await startGateway({ dataDir });
+  const accounts = openAccounts(dataDir, systemClock);
+  const command = [process.execPath, join(folder, "greet.js")];
+  const scopes = SCOPES.filter((scope) => scope.startsWith("node."));
+  accounts.engines.add({ name: "greet", description: "", command, timeLimitSeconds: 60, scopes, inputSchema: null });
+  accounts.close();
   writeFileSync(join(folder, "token"), await gateway.issueToken({ workspace: "workspace" }), { mode: 0o600 });
 });
 
@@ -44,7 +53,10 @@ afterAll(async () => {
 
 test("every block of code of the page is an example that is run, but the shared one", () => {
   expect(page.match(/^```(?!text\b)\S+.*$/gm)).toHaveLength(examples.length);
-  expect(examples.filter(({ output }) => output === undefined).map(({ file }) => file)).toEqual(["client.ts"]);
+  expect(examples.filter(({ output }) => output === undefined).map(({ file }) => file)).toEqual([
+    "client.ts",
+    "greet.ts",
+  ]);
   expect(programs.length).toBeGreaterThan(8);
 });
 

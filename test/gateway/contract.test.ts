@@ -9,7 +9,7 @@ import { openApiDocument } from "../../src/contract/openapi.ts";
 import { OVER_QUOTA, problem } from "../../src/contract/resources.ts";
 import { SCOPES } from "../../src/contract/scopes.ts";
 import type { AnswerJson } from "../support/answer-json.ts";
-import { type Example, filledPath, makeExamples } from "../support/contract-examples.ts";
+import { type Example, elsewhere, filledPath, makeExamples } from "../support/contract-examples.ts";
 import { createTestCore, type TestCore } from "../support/gateway-core.ts";
 import { sendRaw, serveCore } from "../support/gateway-http.ts";
 import {
@@ -248,23 +248,6 @@ test.each(walked.operations.filter(({ method }) => method === "GET"))(
 
 const byId = walked.operations.filter(({ path }) => BY_ID.test(path));
 
-/** One of those that the path names, in another workspace; undefined: they are in none. */
-async function elsewhere(parameter: string): Promise<string | undefined> {
-  const other = core.gateway.ensureWorkspace("other");
-  const options = { token: core.token(undefined, null), query: { workspace: "other" } };
-  const made = async (path: string, json: object) =>
-    String((await core.call("POST", path, { json, ...options })).json.id);
-  const on = { journal: {} };
-  if (parameter === "nodeId") return other.root;
-  if (parameter === "keyId") return made("/v1/api-keys", { name: "k", scopes: ["node.file.read"] });
-  if (parameter === "engineId") return undefined;
-  const installation = await made("/v1/installations", { engine: "scan" });
-  if (parameter === "installationId") return installation;
-  if (parameter === "executionId") return made("/v1/executions", { engine: "scan" });
-  if (parameter === "triggerId") return made("/v1/triggers", { name: "t", engine: "scan", on });
-  throw new Error(`${parameter} is new: say what one of another workspace is.`);
-}
-
 test.each(byId)("$id of an unknown id is not found, of one of another workspace forbidden", async (operation) => {
   const [example] = good(operation);
   const parameter = BY_ID.exec(operation.path)?.[1] ?? "";
@@ -272,7 +255,7 @@ test.each(byId)("$id of an unknown id is not found, of one of another workspace 
     expect([id, (await call(operation, { ...example, id })).status]).toEqual([id, 404]);
   }
   await refuses(operation, parameter, { ...example, id: "%FF" });
-  const id = await elsewhere(parameter);
+  const id = await elsewhere(core, parameter);
   if (id === undefined) return;
   expect((await call(operation, { ...example, id })).status).toBe(403);
   // A workspace that is named beside it is its own, or the call is refused.
@@ -315,16 +298,6 @@ test.each(walked.operations.filter(({ query }) => "path" in query || "parentId" 
       expect((await call(operation, { ...example, query: { path: "/nowhere" } })).status).toBe(404);
     }
     expect((await call(operation, { ...example, query: { parentId: UNKNOWN_ID } })).status).toBe(404);
-  },
-);
-
-test.each(walked.operations.filter(({ query, body }) => "account" in query || "account" in (body?.properties ?? {})))(
-  "$id of an unknown account is not found",
-  async (operation) => {
-    const [example] = good(operation);
-    const unknown = { account: "nobody" };
-    const given = "account" in operation.query ? { query: unknown } : { json: { ...Object(example.json), ...unknown } };
-    expect((await call(operation, { ...example, ...given })).status).toBe(404);
   },
 );
 

@@ -124,3 +124,20 @@ export async function makeExamples(core: TestCore): Promise<Examples> {
   };
   return { examples, conflicts };
 }
+
+/** One of those that the path names, in another workspace; undefined: they are in none. */
+export async function elsewhere(core: TestCore, parameter: string): Promise<string | undefined> {
+  const other = core.gateway.ensureWorkspace("other");
+  const options = { token: core.token(undefined, null), query: { workspace: "other" } };
+  const made = async (path: string, json: object) =>
+    String((await core.call("POST", path, { json, ...options })).json.id);
+  const on = { journal: {} };
+  if (parameter === "nodeId") return other.root;
+  if (parameter === "keyId") return made("/v1/api-keys", { name: "k", scopes: ["node.file.read"] });
+  if (parameter === "engineId") return undefined;
+  const installation = await made("/v1/installations", { engine: "scan" });
+  if (parameter === "installationId") return installation;
+  if (parameter === "executionId") return made("/v1/executions", { engine: "scan" });
+  if (parameter === "triggerId") return made("/v1/triggers", { name: "t", engine: "scan", on });
+  throw new Error(`${parameter} is new: say what one of another workspace is.`);
+}

@@ -95,7 +95,16 @@ export function createDispatcher(context: Context, log: Logger): Dispatcher {
       read.set(position, known);
       return known;
     };
-    return Math.min(IDLE_MS, ...rows.map((row) => dispatch(row, entriesAfter)));
+    const waits = rows.map((row) => {
+      try {
+        return dispatch(row, entriesAfter);
+      } catch (error) {
+        // It keeps no other one up.
+        log.error({ err: error, trigger: row.id }, "a trigger could not be looked at");
+        return RETRY_MS;
+      }
+    });
+    return Math.min(IDLE_MS, ...waits);
   }
 
   /** Starts what is to be started, a few at a time. Answers how long to wait then; 0: there is more, or may be. */

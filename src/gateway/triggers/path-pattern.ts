@@ -6,7 +6,7 @@
 export const PATTERN_MAX = 1024;
 
 /** One character of a name, or what stands for several. */
-type Token = { readonly is: string } | "one" | "any";
+type Token = { readonly is: string } | "one" | "part";
 type Part = readonly Token[] | "names";
 
 export type PathPattern = readonly Part[];
@@ -21,8 +21,8 @@ export function parsePattern(text: string): PathPattern | undefined {
 }
 
 function tokensOf(name: string): readonly Token[] {
-  return [...name.matchAll(/\\(.)|(\*+)|(\?)|(.)/gsu)].map(([, taken, any, one, plain]): Token => {
-    if (any !== undefined) return "any";
+  return [...name.matchAll(/\\(.)|(\*+)|(\?)|(.)/gsu)].map(([, taken, part, one, plain]): Token => {
+    if (part !== undefined) return "part";
     return one === undefined ? { is: taken ?? plain ?? "" } : "one";
   });
 }
@@ -38,8 +38,8 @@ export function matchesPattern(pattern: PathPattern, path: string): boolean {
 }
 
 function matchesName(tokens: readonly Token[], name: string): boolean {
-  const isOne = (token: Token, character: string) => token === "one" || (token !== "any" && token.is === character);
-  return matchesAll(tokens, [...name], (token) => token === "any", isOne);
+  const isOne = (token: Token, character: string) => token === "one" || (token !== "part" && token.is === character);
+  return matchesAll(tokens, [...name], (token) => token === "part", isOne);
 }
 
 /**

@@ -252,7 +252,11 @@ test("over HTTP, a reader goes on after a restart of the gateway, without loss o
   onTestFinished(() => gateway.close());
   const accounts = openAccounts(dataDir, systemClock);
   // Says more while nobody listens, and as it ends.
-  const command = ["sh", "-c", "trap 'echo told; exit 1' TERM; echo one; echo two; while :; do sleep 0.05; done"];
+  const command = [
+    "sh",
+    "-c",
+    "exec 2>&-; trap 'echo told; exit 1' TERM; echo one; echo two; while :; do sleep 0.05; done",
+  ];
   const engine = { description: "", timeLimitSeconds: 600, scopes: [], inputSchema: null };
   accounts.engines.add({ ...engine, name: "scan", command });
   accounts.close();

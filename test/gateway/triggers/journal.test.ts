@@ -1,7 +1,10 @@
 /** Triggers on the journal: what starts an engine, what never does, and what comes of an engine that fails. */
+import Database from "better-sqlite3";
 import { beforeEach, describe, expect, test } from "vitest";
 import { accountToken, newAccount } from "../../support/account-token.ts";
 import { createTestCore, type TestCore } from "../../support/gateway-core.ts";
+import { createMemoryBlobs } from "../../support/memory-blobs.ts";
+import { createVirtualClock } from "../../support/virtual-clock.ts";
 import { causes, ENGINE, endAll, executions, makeTrigger, tokenOf, triggerNow, withEngines } from "./support.ts";
 
 const INBOX = { journal: { path: "/inbox/**" } };
@@ -260,6 +263,30 @@ describe("what fails", () => {
     core.engines.end(core.engines.running()[0] ?? "", { exitCode: 1 });
     await core.clock.advance(0);
     expect((await triggerNow(core, trigger)).failures).toBe(1);
+  });
+
+  test("unexpectedly, as at a full disk, is done a second later; and one trigger keeps no other up", async () => {
+    let disk: "well" | "full after a commit" | "full" = "well";
+    const step = (label: string) => {
+      if (disk === "full after a commit" && label === "gateway: committed") disk = "full";
+      else if (disk === "full" && label === "gateway: about to commit") throw new Error("disk full");
+    };
+    const blobs = createMemoryBlobs();
+    const clock = { ...createVirtualClock(), step };
+    core = createTestCore({}, { clock, blobs, database: new Database(":memory:") });
+    await core.file("/inbox/before", "x");
+    await withEngines(core, "scan");
+    const broken = await makeTrigger(core, { name: "a", on: INBOX });
+    await makeTrigger(core, { name: "b", on: INBOX });
+    core.database.prepare("UPDATE engine_trigger SET condition = '{' WHERE id = ?").run(broken.id);
+    await save("/inbox/a");
+    expect(await causes(core)).toEqual(["a"]);
+    disk = "full after a commit";
+    await save("/inbox/b");
+    expect([disk, await causes(core)]).toEqual(["full", ["a"]]);
+    disk = "well";
+    await clock.advance(SECOND);
+    expect(await causes(core)).toEqual(["a", "b"]);
   });
 
   test("a pause that was made before the clock was set back ends all the same", async () => {
