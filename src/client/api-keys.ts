@@ -2,13 +2,8 @@
 import { type ApiKeyPage, apiKeyPage, type CreatedApiKey, createdApiKey } from "../contract/api-keys.ts";
 import { discard } from "./answers.ts";
 import { askJson, type Send } from "./call.ts";
-import type { CallOptions, PageOptions, WorkspaceOptions } from "./client.ts";
+import type { ApiKeyOptions, CallOptions, PageOptions, WorkspaceOptions } from "./client.ts";
 import { pageQuery } from "./listings.ts";
-
-export interface ApiKeyOptions extends WorkspaceOptions {
-  /** ISO 8601. Without one it does not expire. */
-  readonly expiresAt?: string | undefined;
-}
 
 export function createApiKey(
   send: Send,

@@ -10,8 +10,11 @@ import type {
   EnginePage,
   Execution,
   ExecutionPage,
+  ExecutionState,
   Installation,
   InstallationPage,
+  LogEnd,
+  LogLine,
   LogPage,
 } from "../contract/engines.ts";
 import type { Features } from "../contract/features.ts";
@@ -30,17 +33,7 @@ import type {
   WrittenNode,
 } from "../contract/resources.ts";
 import type { Role } from "../contract/roles.ts";
-import type { Trigger, TriggerPage, TriggerPatch } from "../contract/triggers.ts";
-import type { ApiKeyOptions } from "./api-keys.ts";
-import type {
-  ExecutionListOptions,
-  InstallOptions,
-  LogEvent,
-  LogOptions,
-  LogStreamOptions,
-  StartOptions,
-} from "./engines.ts";
-import type { TriggerDescription } from "./triggers.ts";
+import type { NewTrigger, Trigger, TriggerPage, TriggerPatch } from "../contract/triggers.ts";
 
 export interface CallOptions {
   readonly signal?: AbortSignal | undefined;
@@ -176,6 +169,46 @@ export interface UploadConditions {
   /** Only if the file is there and this is its head; else "changed" (412). */
   readonly ifHead?: string | undefined;
 }
+
+export interface InstallOptions extends WorkspaceOptions, KeyOptions {
+  /** Where its folder is. Default: "/Engines/NAME". */
+  readonly path?: string | undefined;
+}
+
+export interface StartOptions extends WorkspaceOptions, KeyOptions {
+  /** Any JSON that the engine takes. */
+  readonly input?: unknown;
+}
+
+export interface ExecutionListOptions extends PageOptions, WorkspaceOptions {
+  readonly state?: ExecutionState | undefined;
+  /** Name or id. */
+  readonly engine?: string | undefined;
+}
+
+export interface LogOptions extends WorkspaceOptions {
+  /** 1..1000; the gateway's default is 50. */
+  readonly pageSize?: number | undefined;
+  /** Page of the lines after the number, from 1. */
+  readonly pageNo?: number | undefined;
+}
+
+export interface LogStreamOptions extends WorkspaceOptions {
+  /** Called with everything that comes, heartbeats too. */
+  readonly onHeard?: (() => void) | undefined;
+}
+
+/** A line, or how the execution ended, which is the last. */
+export type LogEvent =
+  | { readonly line: LogLine; readonly end?: never }
+  | { readonly line?: never; readonly end: LogEnd };
+
+export interface ApiKeyOptions extends WorkspaceOptions {
+  /** ISO 8601. Without one it does not expire. */
+  readonly expiresAt?: string | undefined;
+}
+
+export type TriggerDescription = Omit<NewTrigger, "idempotencyKey">;
 
 export interface Client {
   /** What the gateway can do; see profile.ts. */

@@ -4,7 +4,6 @@ import {
   type EnginePage,
   type Execution,
   type ExecutionPage,
-  type ExecutionState,
   engine,
   enginePage,
   execution,
@@ -13,8 +12,6 @@ import {
   type InstallationPage,
   installation,
   installationPage,
-  type LogEnd,
-  type LogLine,
   type LogPage,
   logEnd,
   logLine,
@@ -22,42 +19,19 @@ import {
 } from "../contract/engines.ts";
 import { checkedJson, discard } from "./answers.ts";
 import { askJson, type Send } from "./call.ts";
-import type { CallOptions, KeyOptions, PageOptions, WorkspaceOptions } from "./client.ts";
+import type {
+  CallOptions,
+  ExecutionListOptions,
+  InstallOptions,
+  LogEvent,
+  LogOptions,
+  LogStreamOptions,
+  PageOptions,
+  StartOptions,
+  WorkspaceOptions,
+} from "./client.ts";
 import { readEvents } from "./events.ts";
 import { pageQuery } from "./listings.ts";
-
-export interface InstallOptions extends WorkspaceOptions, KeyOptions {
-  /** Where its folder is. Default: "/Engines/NAME". */
-  readonly path?: string | undefined;
-}
-
-export interface StartOptions extends WorkspaceOptions, KeyOptions {
-  /** Any JSON that the engine takes. */
-  readonly input?: unknown;
-}
-
-export interface ExecutionListOptions extends PageOptions, WorkspaceOptions {
-  readonly state?: ExecutionState | undefined;
-  /** Name or id. */
-  readonly engine?: string | undefined;
-}
-
-export interface LogOptions extends WorkspaceOptions {
-  /** 1..1000; the gateway's default is 50. */
-  readonly pageSize?: number | undefined;
-  /** Page of the lines after the number, from 1. */
-  readonly pageNo?: number | undefined;
-}
-
-export interface LogStreamOptions extends WorkspaceOptions {
-  /** Called with everything that comes, heartbeats too. */
-  readonly onHeard?: (() => void) | undefined;
-}
-
-/** A line, or how the execution ended, which is the last. */
-export type LogEvent =
-  | { readonly line: LogLine; readonly end?: never }
-  | { readonly line?: never; readonly end: LogEnd };
 
 export function listEngines(send: Send, options: PageOptions = {}): Promise<EnginePage> {
   return askJson(send, { operation: "listEngines", query: pageQuery(options), signal: options.signal }, enginePage);

@@ -1,18 +1,9 @@
 /** Triggers and schedules: what starts engines by itself. */
-import {
-  type NewTrigger,
-  type Trigger,
-  type TriggerPage,
-  type TriggerPatch,
-  trigger,
-  triggerPage,
-} from "../contract/triggers.ts";
+import { type Trigger, type TriggerPage, type TriggerPatch, trigger, triggerPage } from "../contract/triggers.ts";
 import { discard } from "./answers.ts";
 import { askJson, type Send } from "./call.ts";
-import type { CallOptions, KeyOptions, PageOptions, WorkspaceOptions } from "./client.ts";
+import type { CallOptions, KeyOptions, PageOptions, TriggerDescription, WorkspaceOptions } from "./client.ts";
 import { pageQuery } from "./listings.ts";
-
-export type TriggerDescription = Omit<NewTrigger, "idempotencyKey">;
 
 export function createTrigger(
   send: Send,

@@ -21,9 +21,8 @@ import {
   wholeNumber,
   wrongArgument,
 } from "../checks.ts";
-import type { CopySource, NodeChange } from "../client.ts";
+import type { CopySource, NodeChange, TriggerDescription } from "../client.ts";
 import { RemoteError } from "../errors.ts";
-import type { TriggerDescription } from "../triggers.ts";
 import type { AccountCalls, GrantListOptions, GrantOptions } from "./account.ts";
 import type { ApiKeyListOptions, ApiKeys, NewApiKeyOptions } from "./api-keys.ts";
 import type { RequestOptions, WriteOptions } from "./context.ts";

@@ -1,6 +1,5 @@
 /** What each call of one request takes (`calls()`), checked as those of the groups are. */
 
-import type { ApiKeyOptions } from "../api-keys.ts";
 import {
   aBoolean,
   aFunction,
@@ -17,24 +16,29 @@ import {
   wholeNumber,
 } from "../checks.ts";
 import type {
+  ApiKeyOptions,
   CallOptions,
   Client,
   ContentOptions,
   ExchangeOptions,
+  ExecutionListOptions,
+  InstallOptions,
   JournalOptions,
   JournalStreamOptions,
   KeyOptions,
   ListOptions,
+  LogOptions,
+  LogStreamOptions,
   NodeListOptions,
   PageOptions,
   PathOptions,
   RevisionOptions,
+  StartOptions,
   UploadConditions,
   UploadOptions,
   VersionListOptions,
   WorkspaceOptions,
 } from "../client.ts";
-import type { ExecutionListOptions, InstallOptions, LogOptions, LogStreamOptions, StartOptions } from "../engines.ts";
 import {
   aChange,
   aHash,

@@ -1,6 +1,6 @@
 /** Triggers and schedules of a workspace: what starts engines by itself. */
 import type { Trigger, TriggerPatch } from "../../contract/triggers.ts";
-import type { TriggerDescription } from "../triggers.ts";
+import type { TriggerDescription } from "../client.ts";
 import { type Context, type RequestOptions, read, removed, type WriteOptions, write } from "./context.ts";
 import { type Paged, paged } from "./paged.ts";
 
