@@ -4,15 +4,17 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { z } from "zod";
 import { until } from "../support/child.ts";
+import { signIn } from "../support/sign-in.ts";
 import { check, createPlace, type Place, type TestGateway } from "../support/wsfs.ts";
-import { makeAccount, signIn } from "./support/sign-in.ts";
+import { makeAccount } from "./support/sign-in.ts";
 
 let place: Place;
 let gateway: TestGateway;
 beforeEach(async () => {
   place = createPlace();
   gateway = await place.gateway();
-  await signIn(place, gateway.baseUrl, await makeAccount(place, gateway));
+  const password = await makeAccount(place, gateway);
+  await signIn(place, { env: "team", baseUrl: gateway.baseUrl, password });
 });
 afterEach(() => place.cleanUp());
 

@@ -5,8 +5,9 @@ import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { until } from "../support/child.ts";
+import { signIn } from "../support/sign-in.ts";
 import { check, createPlace, type Place } from "../support/wsfs.ts";
-import { makeAccount, signIn } from "./support/sign-in.ts";
+import { makeAccount } from "./support/sign-in.ts";
 
 const hasKeyring = ["dbus-daemon", "gnome-keyring-daemon"].every(
   (program) => spawnSync("which", [program]).status === 0,
@@ -46,7 +47,7 @@ describe.skipIf(!hasKeyring)("with dbus-daemon and gnome-keyring-daemon installe
     const endSession = await startKeyring();
     const gateway = await place.gateway();
     const password = await makeAccount(place, gateway);
-    await signIn(place, gateway.baseUrl, password, ["--store", "keyring"]);
+    await signIn(place, { env: "team", baseUrl: gateway.baseUrl, password, args: ["--store", "keyring"] });
     const file = place.path("state/wsfs/logins/team.json");
     expect(JSON.parse(readFileSync(file, "utf8"))).toEqual({ version: 1, store: "keyring" });
     expect(check(await place.wsfs(["whoami"])).stdout).toContain("kept in      the system keyring");
