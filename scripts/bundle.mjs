@@ -42,6 +42,7 @@ const BUNDLES = [
   { entries: ["metadata/copy-worker"] },
   // Read with the first change that is sent; one of another build is not used.
   { entries: ["client/http-thread"], whole: "http-thread-bundle" },
+  { entries: ["client/keyring-process"] },
   { entries: ["client/index"] },
 ];
 
@@ -59,6 +60,7 @@ const PACKAGES = [
   /^file-type$/,
   /^cli-progress$/,
   /^fuse-native$/,
+  /^@napi-rs\/keyring$/,
 ];
 
 const SQLITE_ADDON = "better-sqlite3/build/Release/better_sqlite3.node";

@@ -11,6 +11,10 @@ import { dirname, join, relative, resolve } from "node:path";
 import { projectFolder, setup } from "./setup.mjs";
 
 const ENTRY = "client/index";
+/** A program of its own, which the SDK starts. */
+const KEYRING_PROCESS = "client/keyring-process";
+/** Installed by whoever keeps logins there. */
+const KEYRING = "@napi-rs/keyring";
 /** What the SDK is made of outside of this project. */
 const PACKAGES = ["eventsource-parser", "openid-client", "undici", "zod"];
 /** Its types speak of Node's, of which there may be one version in a program: that of whoever is there first. */
@@ -20,8 +24,9 @@ const NODE_TYPES = { "@types/node": "*" };
 async function makeClient(folder) {
   // Loaded only now: before the set-up it may not be there.
   const { rolldown } = await import("rolldown");
-  const isForeign = (id) => PACKAGES.some((name) => id === name || id.startsWith(`${name}/`));
-  const input = { [ENTRY]: join(realpathSync(join(projectFolder, "src")), `${ENTRY}.ts`) };
+  const isForeign = (id) => [...PACKAGES, KEYRING].some((name) => id === name || id.startsWith(`${name}/`));
+  const source = realpathSync(join(projectFolder, "src"));
+  const input = Object.fromEntries([ENTRY, KEYRING_PROCESS].map((name) => [name, join(source, `${name}.ts`)]));
   const bundled = await rolldown({ input, platform: "node", external: isForeign });
   const dist = join(folder, "dist");
   const names = { entryFileNames: "[name].js", chunkFileNames: "client/[name].js", minifyInternalExports: false };
@@ -36,7 +41,7 @@ async function makeClient(folder) {
     mkdirSync(dirname(copy), { recursive: true });
     copyFileSync(file, copy);
   }
-  const { version, license, engines, dependencies } = JSON.parse(read("package.json"));
+  const { version, license, engines, dependencies, optionalDependencies } = JSON.parse(read("package.json"));
   const description = {
     name: "wsfs-client",
     version,
@@ -50,6 +55,8 @@ async function makeClient(folder) {
     },
     files: ["dist"],
     dependencies: { ...NODE_TYPES, ...Object.fromEntries(PACKAGES.map((name) => [name, dependencies[name]])) },
+    peerDependencies: { [KEYRING]: `^${optionalDependencies[KEYRING]}` },
+    peerDependenciesMeta: { [KEYRING]: { optional: true } },
   };
   writeFileSync(join(folder, "package.json"), `${JSON.stringify(description, undefined, 2)}\n`);
   writeFileSync(join(folder, "README.md"), read("src/client/README.md").replaceAll('"wsfs/client"', '"wsfs-client"'));

@@ -15,20 +15,19 @@ import { FLAGS, type Flag, type FlagName } from "./flags.ts";
 import {
   COMMANDS,
   type CommandName,
+  defaultOf,
   describeMissing,
   flagName,
-  type Given,
   missingFlags,
-  REST,
-  resolveValues,
   type Values,
   variableOf,
 } from "./options.ts";
 import { guardOutput } from "./output.ts";
+import { type Given, givenFlags, REST, resolveValues } from "./resolve-values.ts";
 
-type Run<C extends CommandName> = (values: Values<C>) => Promise<number>;
+/** Resolves with the exit code. `given`: what is not a default. */
+type Run<C extends CommandName> = (values: Values<C>, given: ReadonlySet<FlagName>) => Promise<number>;
 
-/** Resolve with the exit code. */
 const RUN: { readonly [C in CommandName]: () => Promise<Run<C>> } = {
   start: async () => (await import("./start.ts")).start,
   mount: async () => (await import("./mount.ts")).mount,
@@ -61,6 +60,9 @@ const RUN: { readonly [C in CommandName]: () => Promise<Run<C>> } = {
   env: async () => (await import("./env.ts")).envList,
   "env list": async () => (await import("./env.ts")).envList,
   "env add": async () => (await import("./env.ts")).envAdd,
+  "env show": async () => (await import("./env.ts")).envShow,
+  "env set": async () => (await import("./env-set.ts")).envSet,
+  "env unset": async () => (await import("./env-set.ts")).envUnset,
   "env use": async () => (await import("./env.ts")).envUse,
   "env remove": async () => (await import("./env.ts")).envRemove,
   workspaces: async () => (await import("./workspaces.ts")).workspacesList,
@@ -107,7 +109,7 @@ async function main(words: readonly string[]): Promise<number> {
     throw new Chosen(async () => {
       const values = resolveValues(name, { ...given, [REST]: rest });
       const command = await RUN[name]();
-      return command(values);
+      return command(values, givenFlags(name, given));
     });
   };
   const program = yargs(explicitArguments(argv))
@@ -246,7 +248,9 @@ function describe(command: CommandName, name: FlagName) {
   const flag: Flag = FLAGS[name];
   const { required = [], orEnvironment, hidden = [], changes, positionals }: Command = COMMANDS[command];
   const before = changes === true && flag.type === "value" ? "default: as before" : undefined;
-  const otherwise = changes === true ? [before] : [defaultNote(flag), variableOf(name)];
+  const byDefault = defaultOf(flag);
+  const defaultNote = byDefault === undefined ? undefined : `default: ${byDefault}`;
+  const otherwise = changes === true ? [before] : [defaultNote, variableOf(name)];
   const notes = [required.includes(name) && orEnvironment !== true ? "required" : undefined, ...otherwise].filter(
     (note) => note !== undefined,
   );
@@ -263,12 +267,6 @@ function describe(command: CommandName, name: FlagName) {
     describe: `${placeholder}${flag.help}${notes.length === 0 ? "" : ` (${notes.join("; ")})`}`,
     hidden: hidden.includes(name),
   };
-}
-
-function defaultNote(flag: Flag): string | undefined {
-  if (flag.type !== "value" && flag.type !== "list") return undefined;
-  const value = flag.defaultHelp ?? (flag.type === "value" ? flag.default : undefined);
-  return value === undefined ? undefined : `default: ${value}`;
 }
 
 const LAST_WORDS_MS = 1000;

@@ -1,8 +1,11 @@
-/** `wsfs env list|add|use|remove`: the environments in the configuration file. */
+/** `wsfs env list|add|show|use|remove`: the environments in the configuration file. */
 import { existsSync } from "node:fs";
 import { userFolders } from "./environment.ts";
+import { type Entry, FILE_FLAGS, keyOf } from "./environment-entry.ts";
 import {
   checkEnvironmentName,
+  checkKnown,
+  chooseEnvironment,
   configurationPath,
   defaultEnvironment,
   LOCAL,
@@ -13,6 +16,7 @@ import {
 } from "./environments.ts";
 import { EXIT, Failure } from "./failure.ts";
 import type { Values } from "./options.ts";
+import { printable } from "./wording.ts";
 import { absolute } from "./working-folder.ts";
 
 export async function envList(values: Values<"env list">): Promise<number> {
@@ -23,7 +27,7 @@ export async function envList(values: Values<"env list">): Promise<number> {
   const names = new Set([...Object.keys(known.environments), ...(local === undefined ? [] : [LOCAL])]);
   const rows = [...names].sort().map((name) => ({
     name,
-    baseUrl: known.environments[name]?.baseUrl ?? (name === LOCAL ? local : undefined) ?? "",
+    baseUrl: String(known.environments[name]?.baseUrl ?? (name === LOCAL ? local : undefined) ?? ""),
     workspace: known.environments[name]?.workspace,
     isDefault: name === used,
     isSignedIn: existsSync(loginPath(name, folders)),
@@ -45,27 +49,54 @@ export async function envAdd(values: Values<"env add">): Promise<number> {
   const { NAME: name } = values.positionals;
   checkEnvironmentName(name);
   const known = readConfiguration();
-  const { profile, workspace } = values;
-  const before = known.environments[name]?.baseUrl;
-  // Its tokens would go to the other gateway.
-  if (before !== undefined && before !== values["base-url"] && existsSync(loginPath(name, userFolders()))) {
-    throw new Failure(`${name} is ${before}, which you are signed in to: "wsfs logout --env ${name}" first`);
-  }
+  const { profile, workspace, issuer } = values;
+  checkMove(name, known.environments[name], values["base-url"]);
   const entry = {
     ...known.environments[name],
     baseUrl: values["base-url"],
     ...(profile === undefined ? {} : { profile: absolute(profile) }),
     ...(workspace === undefined ? {} : { workspace }),
+    ...(issuer === undefined ? {} : { issuer }),
   };
   writeConfiguration({ ...known, environments: { ...known.environments, [name]: entry } });
   process.stdout.write(`${name} is ${entry.baseUrl} (in ${configurationPath()})\n`);
   return EXIT.ok;
 }
 
+/** Tokens of its login would go to another gateway. */
+export function checkMove(name: string, before: Entry | undefined, baseUrl: string | undefined): void {
+  if (before?.baseUrl === undefined || before.baseUrl === baseUrl || !existsSync(loginPath(name, userFolders())))
+    return;
+  throw new Failure(`${name} is ${before.baseUrl}, which you are signed in to: "wsfs logout --env ${name}" first`);
+}
+
+export async function envShow(values: Values<"env show">): Promise<number> {
+  const { NAME: name } = values.positionals;
+  if (values.settings) {
+    const { entrySettings } = await import("./entry-settings.ts");
+    process.stdout.write(`${JSON.stringify(entrySettings(chooseEnvironment(name)))}\n`);
+    return EXIT.ok;
+  }
+  const known = readConfiguration();
+  checkKnown(name, known, true);
+  const { entry, baseUrl, loginFile } = chooseEnvironment(name);
+  const all: Partial<Record<string, unknown>> = { "base-url": baseUrl, ...entry };
+  const isSignedIn = existsSync(loginFile);
+  const given = known.environments[name] ?? {};
+  // As somebody has written them: "20G", not the bytes.
+  const rows = FILE_FLAGS.flatMap((flag): [string, unknown][] => {
+    const key = keyOf(flag);
+    return all[flag] === undefined ? [] : [[key, given[key] ?? all[flag]]];
+  });
+  if (values.json) process.stdout.write(`${JSON.stringify({ name, isSignedIn, ...Object.fromEntries(rows) })}\n`);
+  else process.stdout.write(rows.map(([key, value]) => `${key.padEnd(13)}  ${printable(String(value))}\n`).join(""));
+  return EXIT.ok;
+}
+
 export async function envUse(values: Values<"env use">): Promise<number> {
   const { NAME: name } = values.positionals;
   const known = readConfiguration();
-  checkKnown(name, Object.keys(known.environments));
+  checkKnown(name, known, true);
   writeConfiguration({ ...known, environment: name });
   process.stdout.write(`${name} is used where no --env is given\n`);
   return EXIT.ok;
@@ -73,8 +104,9 @@ export async function envUse(values: Values<"env use">): Promise<number> {
 
 export async function envRemove(values: Values<"env remove">): Promise<number> {
   const { NAME: name } = values.positionals;
-  const { environment, environments } = readConfiguration();
-  checkKnown(name, Object.keys(environments), false);
+  const known = readConfiguration();
+  const { environment, environments } = known;
+  checkKnown(name, known, false);
   const { [name]: _, ...others } = environments;
   writeConfiguration({
     ...(environment === undefined || environment === name ? {} : { environment }),
@@ -84,11 +116,4 @@ export async function envRemove(values: Values<"env remove">): Promise<number> {
   const left = signedIn ? `; its login is still there: "wsfs logout --env ${name}" ends that first` : "";
   process.stdout.write(`${name} is no environment any more${left}\n`);
   return EXIT.ok;
-}
-
-function checkKnown(name: string, names: readonly string[], orLocal = true): void {
-  if (names.includes(name) || (orLocal && name === LOCAL)) return;
-  const there =
-    names.length === 0 ? "none is configured" : `there ${names.length === 1 ? "is" : "are"} ${names.join(", ")}`;
-  throw new Failure(`there is no environment "${name}": ${there}`, EXIT.usage);
 }

@@ -2,35 +2,39 @@
  * Environments: named gateways in the user's configuration file, $XDG_CONFIG_HOME/wsfs/config.json. Besides those that are
  * written there, `local` is the gateway that `wsfs start` keeps, wherever it listens now.
  */
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, realpathSync, renameSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { z } from "zod";
+import { fileIdentitySync } from "../daemon/entry-settings.ts";
 import { readGatewayRecord } from "../daemon/gateway-record.ts";
 import { type Folders, userFolders } from "./environment.ts";
+import { type EntryValues, readEntry } from "./environment-entry.ts";
 import { EXIT, Failure } from "./failure.ts";
 
 export const LOCAL = "local";
 const PRODUCTION = /^production(?:-|$)/;
 const NAME = /^[a-z0-9][a-z0-9._-]{0,62}$/i;
 
-const environment = z.strictObject({
-  baseUrl: z.string().optional(),
-  /** A profile's file. */
-  profile: z.string().optional(),
-  /** Name or id: what is mounted where none is named. */
-  workspace: z.string().optional(),
-});
 const configuration = z.strictObject({
   /** The one that is used where none is named. */
   environment: z.string().optional(),
-  environments: z.record(z.string().regex(NAME), environment).default({}),
+  /** What an entry says is checked where it is used: a fault in one is no fault of another. */
+  environments: z
+    .record(z.string().regex(NAME), z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])))
+    .default({}),
 });
-export type Environment = z.infer<typeof environment>;
 export type Configuration = z.infer<typeof configuration>;
 
-export interface ChosenEnvironment extends Environment {
+export interface ChosenEnvironment {
   readonly name: string;
   readonly baseUrl: string;
+  /** Whatever its entry says. */
+  readonly entry: EntryValues;
+  /** Where the entry stands, or would, and which file that was before it was read. */
+  readonly file: string;
+  readonly seen: string;
+  /** Name or id: what is used where none is named. */
+  readonly workspace: string | undefined;
   /** Where its login is kept. */
   readonly loginFile: string;
 }
@@ -58,9 +62,10 @@ export function readConfiguration(path = configurationPath()): Configuration {
   throw new Failure(`${path}: ${issue?.path.join(".") || "the whole"}: ${issue?.message}`, EXIT.usage);
 }
 
-/** Whole or as it was, however the process ends. */
-export function writeConfiguration(changed: Configuration, path = configurationPath()): void {
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+/** Whole or as it was, however the process ends. A link stays one. */
+export function writeConfiguration(changed: Configuration, at = configurationPath()): void {
+  mkdirSync(dirname(at), { recursive: true, mode: 0o700 });
+  const path = existsSync(at) ? realpathSync(at) : at;
   const beside = `${path}.${process.pid}.new`;
   writeFileSync(beside, `${JSON.stringify(changed, undefined, 2)}\n`, { mode: 0o600, flush: true });
   renameSync(beside, path);
@@ -69,6 +74,19 @@ export function writeConfiguration(changed: Configuration, path = configurationP
 export function checkEnvironmentName(name: string): void {
   if (NAME.test(name)) return;
   throw new Failure(`expected a name of letters, digits, ".", "_" and "-", got "${name}"`, EXIT.usage);
+}
+
+/** Throws a Failure that says which there are. `withLocal`: whether that needs no entry. */
+export function checkKnown(name: string, known: Configuration, withLocal: boolean): void {
+  const names = Object.keys(known.environments);
+  if (names.includes(name) || (withLocal && name === LOCAL)) return;
+  throw unknownEnvironment(name, names);
+}
+
+function unknownEnvironment(name: string, names: readonly string[]): Failure {
+  const there =
+    names.length === 0 ? "none is configured" : `there ${names.length === 1 ? "is" : "are"} ${names.join(", ")}`;
+  return new Failure(`there is no environment "${name}": ${there}`, EXIT.usage);
 }
 
 /** Which one is used where none is named, and why. Undefined: none is configured. */
@@ -98,7 +116,9 @@ export function hasEnvironments(folders: Folders = userFolders()): boolean {
 
 /** The environment of a command: the one that is named, else the default. Throws a Failure that says which there are. */
 export function chooseEnvironment(named: string | undefined, folders: Folders = userFolders()): ChosenEnvironment {
-  const known = readConfiguration(configurationPath(folders));
+  const file = configurationPath(folders);
+  const seen = existsSync(file) ? fileIdentitySync(realpathSync(file)) : fileIdentitySync(file);
+  const known = readConfiguration(file);
   const local = localBaseUrl(folders);
   const name = named ?? defaultEnvironment(known, local !== undefined);
   if (name === undefined) {
@@ -112,12 +132,12 @@ export function chooseEnvironment(named: string | undefined, folders: Folders = 
   }
   const found = known.environments[name] ?? (name === LOCAL ? {} : undefined);
   if (found === undefined) {
-    const names = [...new Set([...Object.keys(known.environments), ...(local === undefined ? [] : [LOCAL])])];
-    const there =
-      names.length === 0 ? "none is configured" : `there ${names.length === 1 ? "is" : "are"} ${names.join(", ")}`;
-    throw new Failure(`there is no environment "${name}": ${there}`, EXIT.usage);
+    throw unknownEnvironment(name, [
+      ...new Set([...Object.keys(known.environments), ...(local === undefined ? [] : [LOCAL])]),
+    ]);
   }
-  const baseUrl = found.baseUrl ?? (name === LOCAL ? local : undefined);
+  const entry = readEntry(file, name, found);
+  const baseUrl = entry["base-url"] ?? (name === LOCAL ? local : undefined);
   if (baseUrl === undefined) {
     throw new Failure(
       name === LOCAL
@@ -126,7 +146,7 @@ export function chooseEnvironment(named: string | undefined, folders: Folders = 
       EXIT.usage,
     );
   }
-  return { ...found, name, baseUrl, loginFile: loginPath(name, folders) };
+  return { name, baseUrl, entry, file, seen, workspace: entry.workspace, loginFile: loginPath(name, folders) };
 }
 
 export const loginPath = (name: string, { state }: Pick<Folders, "state">) => join(state, "logins", `${name}.json`);

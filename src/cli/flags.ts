@@ -4,12 +4,17 @@
 import { EXECUTION_STATES } from "../contract/execution-states.ts";
 import { ROLES } from "../contract/roles.ts";
 import { SCOPES } from "../contract/scopes.ts";
+import type { DaemonSettings } from "../daemon/settings.ts";
 import * as values from "./values.ts";
 
 interface Common {
   readonly help: string;
   /** Set by WSFS_ and the flag's name in capitals as well. */
   readonly variable?: boolean;
+  /** May stand in an environment's entry of the configuration file as well, by its name in camel case. */
+  readonly file?: boolean;
+  /** What it sets of a mount. */
+  readonly setting?: keyof DaemonSettings;
 }
 
 /** One value. Absent and without a default: undefined, or an error where the command requires it. */
@@ -47,12 +52,27 @@ const late = { type: "value", kind: values.jittered, default: { ms: 0, jitterMs:
 const speed = { type: "value", kind: values.speed, default: 0, defaultHelp: "as fast as can be" } as const;
 
 export const FLAGS = {
-  "base-url": { type: "value", kind: values.baseUrl, variable: true, help: "Address of the gateway" },
-  workspace: { type: "value", kind: values.named("NAME"), variable: true, help: "Workspace, by name or id" },
+  "base-url": {
+    type: "value",
+    kind: values.baseUrl,
+    variable: true,
+    file: true,
+    setting: "baseUrl",
+    help: "Address of the gateway",
+  },
+  workspace: {
+    type: "value",
+    kind: values.named("NAME"),
+    variable: true,
+    file: true,
+    setting: "workspace",
+    help: "Workspace, by name or id",
+  },
   "token-file": {
     type: "value",
     kind: values.named("FILE"),
     variable: true,
+    setting: "tokenFile",
     help: "File with the access token; looked at every two seconds, and when the gateway refuses the one in use",
   },
   "state-dir": {
@@ -60,6 +80,7 @@ export const FLAGS = {
     kind: values.named("DIR"),
     variable: true,
     defaultHelp: "below $XDG_STATE_HOME/wsfs, by workspace",
+    setting: "stateDir",
     help: "Folder for metadata, unsent bytes and cache",
   },
   "cache-size": {
@@ -68,6 +89,8 @@ export const FLAGS = {
     variable: true,
     default: CACHE_SIZE,
     defaultHelp: "10G",
+    file: true,
+    setting: "cacheSize",
     help: "How many bytes may be kept beside the unsent ones",
   },
   "keep-free": {
@@ -75,6 +98,8 @@ export const FLAGS = {
     kind: values.size,
     variable: true,
     defaultHelp: "a twentieth of the disk, at most 1G",
+    file: true,
+    setting: "keepFree",
     help: "How much of the state dir's disk the cache leaves free",
   },
   "unsent-limit": {
@@ -82,33 +107,49 @@ export const FLAGS = {
     kind: values.size,
     variable: true,
     defaultHelp: "as much as the disk takes",
+    file: true,
+    setting: "unsentLimit",
     help: "How many bytes may wait to be uploaded; a program that writes more gets ENOSPC",
   },
-  "read-only": { type: "switch", variable: true, help: "Refuse every change" },
+  "read-only": { type: "switch", variable: true, file: true, setting: "readOnly", help: "Refuse every change" },
   transport: {
     type: "value",
     kind: values.oneOf("kernel", "fuse-native"),
     variable: true,
     default: "kernel",
+    file: true,
+    setting: "fuseNative",
     help: "How the kernel is spoken to: directly, or by libfuse 2, which can do less",
   },
   "no-passthrough": {
     type: "switch",
     variable: true,
+    file: true,
+    setting: "passthrough",
     help: "Have the daemon read and write local files, not the kernel by itself",
   },
   "no-restart": {
     type: "switch",
     variable: true,
+    file: true,
+    setting: "crashes",
     help: "Have a crash of the daemon end the mount, instead of a new one taking it over",
   },
-  background: { type: "switch", help: "Return once the mount is usable" },
-  "allow-other": { type: "switch", variable: true, help: "Let other users in, as far as file modes allow" },
+  background: { type: "switch", setting: "foreground", help: "Return once the mount is usable" },
+  "allow-other": {
+    type: "switch",
+    variable: true,
+    file: true,
+    setting: "allowOther",
+    help: "Let other users in, as far as file modes allow",
+  },
   owners: {
     type: "value",
     kind: values.oneOf("real", "mine"),
     variable: true,
     defaultHelp: "as before with this state dir; a new one: real for root with --allow-other, else mine",
+    file: true,
+    setting: "owners",
     help: "Whose files are: their makers', with chown enforced, or all yours",
   },
   durability: {
@@ -116,6 +157,8 @@ export const FLAGS = {
     kind: values.oneOf("local", "remote"),
     variable: true,
     default: "local",
+    file: true,
+    setting: "durability",
     help: "What close and fsync wait for: this machine's disk, or the gateway",
   },
   wait: {
@@ -123,6 +166,8 @@ export const FLAGS = {
     kind: values.seconds,
     variable: true,
     default: 10,
+    file: true,
+    setting: "patienceMs",
     help: "How long to ask a gateway again that fails at the start",
   },
   /** For tests of what happens at the limits: see daemon/waiting.ts. */
@@ -132,9 +177,16 @@ export const FLAGS = {
     kind: values.oneOf(...LOG_LEVELS),
     variable: true,
     default: "info",
+    file: true,
+    setting: "logLevel",
     help: "What goes to daemon.log in the state dir",
   },
-  debug: { type: "switch", variable: true, help: "Log everything, and show the stack of an error" },
+  debug: {
+    type: "switch",
+    variable: true,
+    setting: "logLevel",
+    help: "Log everything, and show the stack of an error",
+  },
   json: { type: "switch", help: "Print JSON" },
   timeout: { type: "value", kind: values.seconds, help: "Give up after that many seconds" },
   "no-settle": { type: "switch", help: "Do not wait until the gateway's index and journal show it" },
@@ -147,6 +199,12 @@ export const FLAGS = {
     kind: values.named("NAME"),
     defaultHelp: "its addresses and localhost",
     help: "Other names that clients know the gateway by",
+  },
+  "client-id": { type: "value", kind: values.named("ID"), help: "How --issuer knows this gateway" },
+  "client-secret-file": {
+    type: "value",
+    kind: values.named("FILE"),
+    help: "File with the secret of --client-id, if any",
   },
   port: {
     type: "value",
@@ -200,6 +258,8 @@ export const FLAGS = {
     type: "value",
     kind: values.named("FILE"),
     variable: true,
+    file: true,
+    setting: "profile",
     help: "How another gateway words things and what it lacks, as JSON",
   },
   faults: { type: "switch", help: "Open the control endpoint /faults (GET, PATCH), without a token" },
@@ -223,6 +283,21 @@ export const FLAGS = {
     defaultHelp: 'the one of "wsfs env use", else production, else local',
     help: "Which environment",
   },
+  issuer: {
+    type: "value",
+    kind: values.issuer,
+    file: true,
+    defaultHelp: "the gateway itself",
+    help: "OAuth or OpenID issuer that people sign in at",
+  },
+  store: {
+    type: "value",
+    kind: values.oneOf("file", "keyring"),
+    defaultHelp: "as before, else file",
+    help: "What keeps the login: an owner-only file, or the keyring of your session (Secret Service)",
+  },
+  /** For a daemon: see entry-settings.ts. */
+  settings: { type: "switch", help: "" },
   "no-browser": { type: "switch", help: "Do not open the page, only show its address" },
   force: { type: "switch", help: "Remove the login here also where the gateway cannot be reached" },
   query: { type: "list", kind: values.pair, defaultHelp: "none", help: "A field of the query" },
@@ -312,10 +387,16 @@ export const FLAGS = {
     help: "Run so many executions of engines at a time",
   },
   generate: { type: "switch", help: "Make a password, and print it" },
+  outside: { type: "switch", help: "No password: who first signs in at --issuer under this name has the account" },
   "revoke-all": { type: "switch", help: "End all tokens, logins and API keys of the gateway" },
   role: { type: "value", kind: values.oneOf(...ROLES), help: "What the account may do there" },
   /** Of the gateway that `start` keeps: see gateway-watch.ts. */
   "until-unmounted": { type: "switch", help: "" },
 } as const satisfies Record<string, Flag>;
+
+/** How a gateway misbehaves. */
+export const LAG_FLAGS = ["latency", "path-lag", "journal-lag", "id-lag"] as const;
+export const FAULT_FLAGS = ["fail-rate", "fault", "retry-after", "upload-speed", "download-speed"] as const;
+export const OUTSIDE_FLAGS = ["issuer", "client-id", "client-secret-file"] as const;
 
 export type FlagName = keyof typeof FLAGS;

@@ -1,5 +1,6 @@
 /** The commands of the local gateway: it, its tokens, accounts and engines. See options.ts. */
 import type { Command } from "./command.ts";
+import { FAULT_FLAGS, LAG_FLAGS, OUTSIDE_FLAGS } from "./flags.ts";
 
 export const GATEWAY_COMMANDS = {
   gateway: {
@@ -17,15 +18,9 @@ export const GATEWAY_COMMANDS = {
       "port",
       "workspace-list",
       "json",
-      "latency",
-      "path-lag",
-      "journal-lag",
-      "id-lag",
-      "fail-rate",
-      "fault",
-      "retry-after",
-      "upload-speed",
-      "download-speed",
+      ...OUTSIDE_FLAGS,
+      ...LAG_FLAGS,
+      ...FAULT_FLAGS,
       "token-life",
       "clock-skew",
       "faults",
@@ -65,7 +60,7 @@ export const GATEWAY_COMMANDS = {
     dir: "none",
     positionals: ["NAME"],
     summary: "Add an account; the password is asked for, or a line of standard input",
-    flags: ["data", "generate", "debug"],
+    flags: ["data", "generate", "outside", "debug"],
     required: ["data"],
     examples: [
       ["wsfs gateway user add ada --data ~/gateway", "then: wsfs gateway grant set ada --workspace main --role editor"],

@@ -4,6 +4,7 @@ import { existsSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { Writable } from "node:stream";
 import { text } from "node:stream/consumers";
+import { forbidCore } from "../lib/core-file.ts";
 import { EXIT, Failure } from "./failure.ts";
 import type { Values } from "./options.ts";
 import { printable } from "./wording.ts";
@@ -15,6 +16,12 @@ type Account = import("../gateway/accounts/index.ts").Account;
 export async function userAdd(values: Values<"gateway user add">): Promise<number> {
   return withAccounts(values.data, async ({ accounts }) => {
     const { NAME: name } = values.positionals;
+    if (values.outside && values.generate) throw new Failure("--outside: has no password to --generate", EXIT.usage);
+    if (values.outside) {
+      await accounts.add(name, null);
+      process.stdout.write(`There is an account ${name}, for who signs in at the gateway's --issuer under this name\n`);
+      return EXIT.ok;
+    }
     const password = values.generate ? generated() : await askNew(name);
     const account = await accounts.add(name, password);
     process.stdout.write(values.generate ? `${password}\n` : `There is an account ${account.name}\n`);
@@ -27,9 +34,11 @@ export async function userPassword(values: Values<"gateway user password">): Pro
   return withAccounts(values.data, async (store) => {
     const account = required(store, values.positionals.NAME);
     const password = values.generate ? generated() : await askNew(account.name);
+    const first = store.firstPassword();
     await store.accounts.setPassword(account.id, password);
     if (values.generate) process.stdout.write(`${password}\n`);
     process.stderr.write(`${account.name} has a new password; all logins of the account have ended\n`);
+    if (first?.account === account.name) process.stderr.write(`${first.file} had the old one, and was removed\n`);
     return EXIT.ok;
   });
 }
@@ -90,6 +99,7 @@ export async function withAccounts(
   given: string,
   work: (store: AccountStore, workspaces: ReadonlyMap<string, string>) => Promise<number>,
 ): Promise<number> {
+  forbidCore();
   const data = absolute(given);
   const { databasePath } = await import("../gateway/data-folder.ts");
   if (!existsSync(databasePath(data))) {

@@ -1,4 +1,5 @@
 /** `wsfs gateway`: serves a local gateway until it is told to end. */
+import { readFileSync, statSync } from "node:fs";
 import { gatewaySocket, readGatewayRecord, runningGateway, writeGatewayRecord } from "../daemon/gateway-record.ts";
 import { identifyProcess } from "../daemon/processes.ts";
 import { type Claim, claimFolder, FolderOfOthers, isUnused } from "../lib/claim-folder.ts";
@@ -10,6 +11,8 @@ import { createGatewayLog } from "./gateway-log.ts";
 import type { Values } from "./options.ts";
 import { absolute } from "./working-folder.ts";
 
+type OutsideIssuer = import("../gateway/sign-in/index.ts").OutsideIssuer;
+
 const TOKEN_SECONDS = 30 * 86_400;
 /** Requests under way get this long; a command of ours that waits for them ends within 5 s. */
 const CLOSE_LIMIT_MS = 3000;
@@ -20,6 +23,7 @@ export async function gateway(values: Values<"gateway">): Promise<number> {
   if (values.bare && values.quota.length > 0) {
     throw new Failure("--quota: a bare gateway has no word for it", EXIT.usage);
   }
+  const outside = outsideIssuer(values);
   // Whatever is made in the folder is the owner's alone.
   process.umask(0o077);
   makeDataFolder(values.data);
@@ -33,11 +37,11 @@ export async function gateway(values: Values<"gateway">): Promise<number> {
   const asked = values["workspace-list"];
   const workspaces = asked.length > 0 ? asked : [readGatewayRecord(data)?.workspace ?? DEFAULT_WORKSPACE];
   const workspace = workspaces[0] ?? DEFAULT_WORKSPACE;
-  const running = await listen(values, data, workspaces);
+  const running = await listen(values, data, workspaces, outside);
   const identity = identifyProcess(process.pid);
   const isKept = values["until-unmounted"];
   const { baseUrl, port, hasSocket } = running;
-  const record = { baseUrl, port, workspace, hasSocket, isKept };
+  const record = { baseUrl, port, workspace, hasSocket, isKept, renewsToken: true };
   writeGatewayRecord(data, { ...record, ...(identity === undefined ? {} : { process: identity }) });
   await announce(values, data, baseUrl, workspace);
   const ends = [aborted(stop.signal)];
@@ -75,8 +79,40 @@ export function isUnusedData(data: string): boolean {
   return isUnused(data, CLAIM, ["start.lock"]);
 }
 
+/** Where people sign in. The secret is in a file that its owner alone may read: arguments are everybody's to see. */
+function outsideIssuer(values: Values<"gateway">): OutsideIssuer | undefined {
+  const { issuer, "client-id": clientId, "client-secret-file": file } = values;
+  if ((issuer === undefined) !== (clientId === undefined) || (issuer === undefined && file !== undefined)) {
+    throw new Failure("--issuer and --client-id go together; --client-secret-file goes with them", EXIT.usage);
+  }
+  if (issuer === undefined || clientId === undefined) return undefined;
+  if (values.bare) throw new Failure("--issuer: nobody signs in to a bare gateway", EXIT.usage);
+  return { issuer, clientId, clientSecret: file === undefined ? undefined : readSecret(file) };
+}
+
+function readSecret(file: string): string {
+  let text: string;
+  try {
+    if ((statSync(absolute(file)).mode & 0o077) !== 0) {
+      throw new Failure(`--client-secret-file: others may read ${file}; chmod 600 ${file}`);
+    }
+    text = readFileSync(absolute(file), "utf8").trim();
+  } catch (cause) {
+    if (cause instanceof Failure) throw cause;
+    const { code } = cause as NodeJS.ErrnoException;
+    throw new Failure(`--client-secret-file: ${file} cannot be read (${code})`, EXIT.failure, { cause });
+  }
+  if (text === "") throw new Failure(`--client-secret-file: ${file} is empty`);
+  return text;
+}
+
 /** On the port of last time where none is asked for, so that addresses written down stay true. */
-async function listen(values: Values<"gateway">, data: string, workspaces: readonly string[]) {
+async function listen(
+  values: Values<"gateway">,
+  data: string,
+  workspaces: readonly string[],
+  outside: OutsideIssuer | undefined,
+) {
   const { startGateway } = await import("../gateway/start.ts");
   const faults = await misbehaviour(values);
   const at = (port: number) =>
@@ -89,6 +125,7 @@ async function listen(values: Values<"gateway">, data: string, workspaces: reado
       workspaces,
       ...faults,
       control: values.faults,
+      outside,
       maxFileBytes: values["max-upload"],
       maxExecutions: values["max-executions"],
       bare: values.bare,
@@ -176,6 +213,11 @@ function listenFailure(error: unknown, values: Values<"gateway">): unknown {
 }
 
 async function announce(values: Values<"gateway">, data: string, baseUrl: string, workspace: string): Promise<void> {
+  if (values["until-unmounted"]) {
+    // Whoever started it takes the token from the folder.
+    process.stdout.write(`${JSON.stringify({ baseUrl, workspace })}\n`);
+    return;
+  }
   if (values.json) {
     const { issueToken } = await import("../gateway/start.ts");
     const token = await issueToken(data, { workspace, ttlSeconds: TOKEN_SECONDS });

@@ -1,19 +1,24 @@
 /** `wsfs login`: signs this user in by a code that is approved in any browser, and keeps the login. */
 import { spawn } from "node:child_process";
+import { forbidCore } from "../lib/core-file.ts";
 import { chooseEnvironment } from "./environments.ts";
 import { EXIT, Failure } from "./failure.ts";
 import type { Values } from "./options.ts";
 import { formatDuration } from "./wording.ts";
 
 export async function login(values: Values<"login">): Promise<number> {
-  const { name, baseUrl, loginFile } = chooseEnvironment(values.env);
-  const { deviceLogin, RemoteError, saveLogin } = await import("../client/index.ts");
+  forbidCore();
+  const { name, baseUrl, entry, loginFile } = chooseEnvironment(values.env);
+  const { checkStore, deviceLogin, RemoteError, saveLogin } = await import("../client/index.ts");
   const stop = new AbortController();
   process.once("SIGINT", () => stop.abort());
   const tell = (line: string) => process.stderr.write(`${line}\n`);
+  const { store } = values;
   try {
+    await checkStore(loginFile, { store });
     const made = await deviceLogin({
       baseUrl,
+      issuer: entry.issuer,
       ...(values.scope.length === 0 ? {} : { scopes: values.scope }),
       signal: stop.signal,
       onEvent(event) {
@@ -27,7 +32,7 @@ export async function login(values: Values<"login">): Promise<number> {
         if (!values["no-browser"]) openPage(completeAddress);
       },
     });
-    await saveLogin(loginFile, made);
+    await saveLogin(loginFile, made, { store });
     const account = made.account?.name ?? "an account without a name";
     if (values.json) process.stdout.write(`${JSON.stringify({ account: made.account, environment: name, baseUrl })}\n`);
     else process.stdout.write(`Signed in to ${name} (${baseUrl}) as ${account}\n`);

@@ -1,9 +1,11 @@
 /** `wsfs logout`: ends the saved login at the gateway, then removes it here. */
+import { forbidCore } from "../lib/core-file.ts";
 import { chooseEnvironment } from "./environments.ts";
 import { EXIT, Failure, lineOf } from "./failure.ts";
 import type { Values } from "./options.ts";
 
 export async function logout(values: Values<"logout">): Promise<number> {
+  forbidCore();
   const { name, loginFile } = chooseEnvironment(values.env);
   const { endLogin } = await import("../client/index.ts");
   let wasThere: boolean;

@@ -8,22 +8,27 @@ import type { DaemonSettings } from "../daemon/settings.ts";
 import { checkApart, type OwnFolder } from "./apart.ts";
 import { detachDead } from "./dead-mount.ts";
 import { crashesAMinute, userFolders } from "./environment.ts";
-import { chooseEnvironment, hasEnvironments } from "./environments.ts";
+import type { EntryValues } from "./environment-entry.ts";
+import { type ChosenEnvironment, chooseEnvironment, hasEnvironments } from "./environments.ts";
 import { EXIT, Failure } from "./failure.ts";
 import { findMount, serving } from "./find-mount.ts";
+import type { FlagName } from "./flags.ts";
+import { followedFile, settingsOf } from "./followed.ts";
 import { type Launched, launch } from "./launch.ts";
 import { checkMountpoint, findPlace } from "./mountpoint.ts";
 import { describeMissing, type Values } from "./options.ts";
 import { howToSignIn } from "./signed-in.ts";
 import { absolute } from "./working-folder.ts";
 
-export async function mount(values: Values<"mount">): Promise<number> {
+export async function mount(given: Values<"mount">, isGiven: ReadonlySet<FlagName>): Promise<number> {
   checkKernel();
-  const { profile, ...gateway } = gatewayOf(values);
-  const crashes = values["no-restart"] ? 0 : crashesAMinute();
+  const at = environmentOf(given);
+  const values = at === undefined ? given : withEntry(given, isGiven, at.entry);
+  const gateway = at === undefined ? byTokenFile(values) : byLogin(values, at);
   const mountpoint = await prepareMountpoint(values.dir);
   checkApart(values.dir, ownFolders(values["state-dir"]));
   if (values["token-file"] !== undefined) checkTokenFile(values["token-file"]);
+  const fixed = settingsOf(isGiven);
   return mountAndStay({
     dir: values.dir,
     background: values.background,
@@ -31,54 +36,85 @@ export async function mount(values: Values<"mount">): Promise<number> {
     settings: {
       mountpoint,
       ...gateway,
-      ...readProfile(profile),
+      ...chosenSettings(values, gateway.workspace),
       ...(values["state-dir"] === undefined ? {} : { stateDir: absolute(values["state-dir"]) }),
-      cacheSize: values["cache-size"],
-      ...(values["keep-free"] === undefined ? {} : { keepFree: values["keep-free"] }),
-      ...(values["unsent-limit"] === undefined ? {} : { unsentLimit: values["unsent-limit"] }),
-      patienceMs: values.wait * 1000,
       shortenWaits: values["shorten-waits"],
-      readOnly: values["read-only"],
-      ...ofTransport(values.transport, crashes, { workspace: gateway.workspace, allowOther: values["allow-other"] }),
-      ...(values.owners === undefined ? {} : { owners: values.owners }),
-      allowOther: values["allow-other"],
-      passthrough: !values["no-passthrough"],
-      durability: values.durability,
-      logLevel: values.debug ? "debug" : values["log-level"],
+      ...(at === undefined ? {} : followed(values.dir, at, fixed)),
     },
     onReady: () => process.stdout.write(`${gateway.workspace} mounted at ${mountpoint}\n`),
   });
 }
 
-interface Reached extends Pick<DaemonSettings, "baseUrl" | "workspace" | "tokenFile" | "login"> {
-  /** Its file. */
-  readonly profile: string | undefined;
+/** Flags and variables go before the entry of an environment, that before defaults. */
+export function withEntry(
+  values: Values<"mount">,
+  isGiven: ReadonlySet<FlagName>,
+  entry: EntryValues,
+): Values<"mount"> {
+  const counts = Object.entries(entry).filter(([name]) => !(isGiven as ReadonlySet<string>).has(name));
+  return { ...values, ...Object.fromEntries(counts) };
 }
 
-/** What is mounted and by whose leave: by flags with a token file, or of an environment that this user is signed in to. */
-function gatewayOf(values: Values<"mount">): Reached {
-  const { "base-url": baseUrl, "token-file": tokenFile, workspace, env } = values;
-  if (env === undefined && (baseUrl !== undefined || tokenFile !== undefined || !hasEnvironments())) {
-    if (baseUrl === undefined || workspace === undefined || tokenFile === undefined) {
-      const missing = (["base-url", "workspace", "token-file"] as const).filter((name) => values[name] === undefined);
-      const other = 'or a gateway to sign in to ("wsfs env add", "wsfs login")';
-      throw new Failure(`mount needs ${describeMissing(missing)}, ${other}`, EXIT.usage);
-    }
-    return { baseUrl, workspace, tokenFile: absolute(tokenFile), profile: values.profile };
-  }
-  const beside = tokenFile === undefined ? "--base-url" : "--token-file";
-  if (baseUrl !== undefined || tokenFile !== undefined) {
+/** What an environment's entry may say of a mount, besides where it leads. */
+export function chosenSettings(values: Values<"mount">, workspace: string) {
+  const crashes = values["no-restart"] ? 0 : crashesAMinute();
+  return {
+    ...readProfile(values.profile),
+    cacheSize: values["cache-size"],
+    ...(values["keep-free"] === undefined ? {} : { keepFree: values["keep-free"] }),
+    ...(values["unsent-limit"] === undefined ? {} : { unsentLimit: values["unsent-limit"] }),
+    patienceMs: values.wait * 1000,
+    readOnly: values["read-only"],
+    ...ofTransport(values.transport, crashes, { workspace, allowOther: values["allow-other"] }),
+    ...(values.owners === undefined ? {} : { owners: values.owners }),
+    allowOther: values["allow-other"],
+    passthrough: !values["no-passthrough"],
+    durability: values.durability,
+    logLevel: values.debug ? "debug" : values["log-level"],
+  } satisfies Partial<DaemonSettings>;
+}
+
+/** Undefined: flags say where the gateway is, and which file has a token. */
+function environmentOf({ env, ...values }: Values<"mount">): ChosenEnvironment | undefined {
+  const isByFlags = values["base-url"] !== undefined || values["token-file"] !== undefined;
+  if (env === undefined && (isByFlags || !hasEnvironments())) return undefined;
+  const beside = values["token-file"] === undefined ? "--base-url" : "--token-file";
+  if (isByFlags) {
     throw new Failure(
       `--env (or WSFS_ENV) and ${beside} exclude each other: an environment has a base URL and a login`,
       EXIT.usage,
     );
   }
-  const at = chooseEnvironment(env);
-  const chosen = workspace ?? at.workspace;
-  if (chosen === undefined) throw new Failure(`mount needs ${describeMissing(["workspace"])}`, EXIT.usage);
-  if (!existsSync(at.loginFile)) throw new Failure(`nobody is signed in to ${at.name}: ${howToSignIn(at.name)}`);
-  const login = { file: at.loginFile, howToSignIn: howToSignIn(at.name) };
-  return { baseUrl: at.baseUrl, workspace: chosen, login, profile: values.profile ?? at.profile };
+  return chooseEnvironment(env);
+}
+
+type Reached = Pick<DaemonSettings, "baseUrl" | "workspace" | "tokenFile" | "login">;
+
+function byTokenFile(values: Values<"mount">): Reached {
+  const { "base-url": baseUrl, "token-file": tokenFile, workspace } = values;
+  if (baseUrl === undefined || workspace === undefined || tokenFile === undefined) {
+    const missing = (["base-url", "workspace", "token-file"] as const).filter((name) => values[name] === undefined);
+    const other = 'or a gateway to sign in to ("wsfs env add", "wsfs login")';
+    throw new Failure(`mount needs ${describeMissing(missing)}, ${other}`, EXIT.usage);
+  }
+  return { baseUrl, workspace, tokenFile: absolute(tokenFile) };
+}
+
+function byLogin({ workspace }: Values<"mount">, { name, baseUrl, loginFile }: ChosenEnvironment): Reached {
+  if (workspace === undefined) throw new Failure(`mount needs ${describeMissing(["workspace"])}`, EXIT.usage);
+  if (!existsSync(loginFile)) throw new Failure(`nobody is signed in to ${name}: ${howToSignIn(name)}`);
+  return { baseUrl, workspace, login: { file: loginFile, howToSignIn: howToSignIn(name) } };
+}
+
+/** A daemon must not look into its own mount: of a file that lies there nobody tells it. */
+function followed(dir: string, at: ChosenEnvironment, fixed: readonly string[]): Pick<DaemonSettings, "environment"> {
+  try {
+    return { environment: { ...followedFile(dir, at), fixed: [...fixed] } };
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error;
+    note(`changes of ${at.file} are not taken over by themselves: ${error.message}`);
+    return {};
+  }
 }
 
 /** Of one that mounts by libfuse no other daemon can take over. */

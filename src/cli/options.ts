@@ -4,11 +4,10 @@
  */
 
 import type { Command } from "./command.ts";
-import { EXIT, Failure } from "./failure.ts";
 import { FLAGS, type Flag, type FlagName } from "./flags.ts";
 import { GATEWAY_COMMANDS } from "./gateway-commands.ts";
 import { SERVICE_COMMANDS } from "./service-commands.ts";
-import * as values from "./values.ts";
+import type * as values from "./values.ts";
 
 /** How the kernel comes by a mount and what it may do there. */
 const OF_THE_MOUNT = [
@@ -22,7 +21,7 @@ const OF_THE_MOUNT = [
 ] as const;
 
 /** Flags of a mount that its reload refuses. */
-const FIXED = ["base-url", "workspace", "state-dir", ...OF_THE_MOUNT] as const;
+export const FIXED = ["base-url", "workspace", "state-dir", ...OF_THE_MOUNT] as const;
 
 export const COMMANDS = {
   start: {
@@ -73,8 +72,9 @@ export const COMMANDS = {
   login: {
     dir: "none",
     summary: "Sign in to a gateway: approve a code in any browser",
-    flags: ["env", "scope", "no-browser", "json", "debug"],
+    flags: ["env", "scope", "store", "no-browser", "json", "debug"],
     examples: [
+      ["wsfs login --store keyring", "kept by the keyring of your session, not in a file"],
       ["wsfs login", "the local gateway of wsfs start, or the default environment"],
       ["wsfs login --env production --scope node.file.read --scope node.node.read-all", "for reading only"],
     ],
@@ -126,9 +126,34 @@ export const COMMANDS = {
     dir: "none",
     positionals: ["NAME"],
     summary: "Add an environment, or change it",
-    flags: ["base-url", "workspace", "profile", "debug"],
+    flags: ["base-url", "workspace", "profile", "issuer", "debug"],
     required: ["base-url"],
     examples: [["wsfs env add production --base-url https://gateway.example.com --workspace main", ""]],
+  },
+  "env show": {
+    dir: "none",
+    positionals: ["NAME"],
+    summary: "Show what the configuration file says of an environment",
+    flags: ["json", "settings", "debug"],
+    // For a daemon that follows the file: what it says of a mount's settings.
+    hidden: ["settings"],
+    examples: [["wsfs env show production", "one key a line"]],
+  },
+  "env set": {
+    dir: "none",
+    positionals: ["NAME", "KEY", "VALUE"],
+    summary: "Set one key of an environment; mounts that use it take it over within seconds",
+    flags: ["debug"],
+    examples: [
+      ["wsfs env set production cache-size 20G", "as --cache-size of mount; docs/configuration.md lists the keys"],
+    ],
+  },
+  "env unset": {
+    dir: "none",
+    positionals: ["NAME", "KEY"],
+    summary: "Remove one key of an environment: the default counts again",
+    flags: ["debug"],
+    examples: [["wsfs env unset production cache-size", ""]],
   },
   "env use": {
     dir: "none",
@@ -214,6 +239,7 @@ export const COMMANDS = {
     notes: ["Exit code 1 when it could not: then a daemon as before serves; 2 for what cannot change."],
     changes: true,
     flags: [
+      "env",
       "token-file",
       "profile",
       "cache-size",
@@ -231,6 +257,7 @@ export const COMMANDS = {
     examples: [
       ["wsfs reload ~/work", "after an upgrade of wsfs: the same settings"],
       ["wsfs reload ~/work --cache-size 20G --log-level debug", "other settings; what is not given stays"],
+      ["wsfs reload ~/work --env production", "what the configuration file says of that environment"],
     ],
   },
   ...GATEWAY_COMMANDS,
@@ -295,44 +322,16 @@ export function flagName(name: FlagName): string {
   return OTHER_NAMES[name] ?? name;
 }
 
+/** In words. */
+export function defaultOf(flag: Flag): string | undefined {
+  if (flag.type !== "value" && flag.type !== "list") return undefined;
+  const value = flag.defaultHelp ?? (flag.type === "value" ? flag.default : undefined);
+  return value === undefined ? undefined : String(value);
+}
+
 export function variableOf(name: FlagName): string | undefined {
   const flag: Flag = FLAGS[name];
   return flag.variable === true ? `WSFS_${flagName(name).toUpperCase().replaceAll("-", "_")}` : undefined;
-}
-
-/** Under which name `Given` has the words after "--" of a command that takes some. */
-export const REST = "--";
-
-/** What the command line parser found: by the flag's name on the command line; absent where not given. */
-export type Given = Readonly<Record<string, unknown>>;
-
-/** Flags before variables before defaults. Throws a Failure (usage) that names the flag or variable at fault. */
-export function resolveValues<C extends CommandName>(
-  commandName: C,
-  given: Given,
-  environment: NodeJS.ProcessEnv = process.env,
-): Values<C> {
-  const command: Command = COMMANDS[commandName];
-  const result: Record<string, unknown> = { dir: dirOf(commandName, command, given.DIR) };
-  if (command.paths === true) result.paths = pathsOf(commandName, given.PATH);
-  const missing: FlagName[] = [];
-  if (command.positionals !== undefined) result.positionals = positionalsOf(commandName, command.positionals, given);
-  if (command.rest !== undefined) result.rest = restOf(commandName, command.rest, given[REST]);
-  for (const name of command.flags) {
-    const flag: Flag = FLAGS[name];
-    const option = `--${flagName(name)}`;
-    const variable = command.changes === true ? undefined : variableOf(name);
-    const fromFlag = given[flagName(name)];
-    const fromVariable = variable === undefined ? undefined : environment[variable] || undefined;
-    const [source, raw] = fromFlag === undefined && variable ? [variable, fromVariable] : [option, fromFlag];
-    const otherwise = () => (command.changes === true ? undefined : defaultOf(flag));
-    const value = raw === undefined ? otherwise() : checkedValue(flag, source, raw);
-    const isNeeded = command.required?.includes(name) === true && command.orEnvironment !== true;
-    if (isNeeded && value === undefined) missing.push(name);
-    result[name] = value;
-  }
-  if (missing.length > 0) throw new Failure(`${commandName} needs ${describeMissing(missing)}`, EXIT.usage);
-  return result as Values<C>;
 }
 
 /** What the command needs and neither a word of the line nor a variable gives: `typed` says of a flag whether one does. */
@@ -356,64 +355,4 @@ export function describeMissing(flags: readonly FlagName[], words: readonly stri
 function describeFlag(name: FlagName): string {
   const variable = variableOf(name);
   return `--${flagName(name)}${variable === undefined ? "" : ` (or ${variable})`}`;
-}
-
-function dirOf(name: string, command: Command, given: unknown): string | undefined {
-  if (typeof given === "string" && given !== "") return given;
-  if (given === "") throw new Failure(`${name}: expected a folder as DIR, got ""`, EXIT.usage);
-  if (command.dir === "required") throw new Failure(`${name} needs a folder: wsfs ${name} DIR`, EXIT.usage);
-  return undefined;
-}
-
-function positionalsOf(name: string, words: readonly string[], given: Given): Record<string, string> {
-  const entries = words.map((word): [string, string] => {
-    const value = given[word];
-    if (typeof value === "string" && value !== "") return [word, value];
-    throw new Failure(`${name} needs ${word}: wsfs ${name} ${words.join(" ")}`, EXIT.usage);
-  });
-  return Object.fromEntries(entries);
-}
-
-function restOf(name: string, word: string, given: unknown): string[] {
-  const words: string[] = Array.isArray(given) ? given.map(String) : [];
-  if (words.length > 0 && words[0] !== "") return words;
-  throw new Failure(`${name} needs a command after "--": wsfs ${name} … -- ${word}…`, EXIT.usage);
-}
-
-function pathsOf(name: string, given: unknown): string[] {
-  const paths: unknown[] = Array.isArray(given) ? given : [];
-  return paths.map((path) => {
-    if (typeof path !== "string" || path === "")
-      throw new Failure(`${name}: expected a path as PATH, got ""`, EXIT.usage);
-    return path;
-  });
-}
-
-function defaultOf(flag: Flag): unknown {
-  if (flag.type === "switch") return false;
-  if (flag.type === "list") return [];
-  return flag.type === "value" ? flag.default : undefined;
-}
-
-function checkedValue(flag: Flag, source: string, raw: unknown): unknown {
-  if (flag.type === "switch") return typeof raw === "boolean" ? raw : parseAt(source, raw, values.parseSwitch);
-  if (flag.type === "list") {
-    const items: unknown[] = Array.isArray(raw) ? raw : [raw];
-    return items.map((item) => parseAt(source, item, flag.kind.parse));
-  }
-  if (Array.isArray(raw)) throw new Failure(`${source} may be given only once`, EXIT.usage);
-  if (flag.type === "optionalValue" && raw === "") return true;
-  return parseAt(source, raw, flag.kind.parse);
-}
-
-function parseAt<T>(source: string, raw: unknown, parse: (text: string) => T): T {
-  const given = String(raw);
-  try {
-    return parse(given);
-  } catch (cause) {
-    const expected = cause instanceof Error ? cause.message : String(cause);
-    // Not for a log: what somebody has put into an address.
-    const shown = given.replace(/(?<=:\/\/)[^/@]*@/, "…@");
-    throw new Failure(`${source}: expected ${expected}, got "${shown}"`, EXIT.usage, { cause });
-  }
 }

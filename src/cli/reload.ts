@@ -5,30 +5,21 @@ import { mountsOf, readMountTable } from "../daemon/mount-table.ts";
 import { isAlive, isSame } from "../daemon/processes.ts";
 import { ON_RELOAD, type SettingsChange } from "../daemon/reload-settings.ts";
 import { daemonSocket, listServed, type MountRecord } from "../daemon/runtime-folder.ts";
+import { entrySettings } from "./entry-settings.ts";
+import { chooseEnvironment } from "./environments.ts";
 import { EXIT, Failure } from "./failure.ts";
 import { hasEnded, requireServed, type Served } from "./find-mount.ts";
+import { FLAGS } from "./flags.ts";
+import { followedFile } from "./followed.ts";
 import { DAEMON } from "./launch.ts";
 import { checkTokenFile, readProfile } from "./mount.ts";
-import type { Values } from "./options.ts";
+import { FIXED, type Values } from "./options.ts";
 import { pollUntil } from "./poll.ts";
 import { formatWait } from "./wording.ts";
 import { absolute } from "./working-folder.ts";
 
 /** Of its start: what lies in a state dir is looked through, and the gateway may be slow. */
 const START_LIMIT_MS = 180_000;
-
-const REFUSED = {
-  "base-url": ON_RELOAD.baseUrl,
-  workspace: ON_RELOAD.workspace,
-  "state-dir": ON_RELOAD.stateDir,
-  "read-only": ON_RELOAD.readOnly,
-  transport: ON_RELOAD.fuseNative,
-  "no-passthrough": ON_RELOAD.passthrough,
-  "no-restart": ON_RELOAD.crashes,
-  background: ON_RELOAD.foreground,
-  "allow-other": ON_RELOAD.allowOther,
-  owners: ON_RELOAD.owners,
-} as const;
 
 export async function reload(values: Values<"reload">): Promise<number> {
   const { dir } = values;
@@ -37,7 +28,7 @@ export async function reload(values: Values<"reload">): Promise<number> {
   const { mountId } = served.record;
   if (mountId === undefined) throw new Failure(`the daemon of ${dir} is of a release that knows no reload`);
   const id = randomUUID();
-  await ask(served, { id, changes, program: [...DAEMON] });
+  await ask(served, { id, changes, ...environmentOf(values), program: [...DAEMON] });
   const { record, version } = await successor(dir, served, mountId);
   const { reload } = record;
   if (reload?.id !== id) {
@@ -62,8 +53,9 @@ export async function reload(values: Values<"reload">): Promise<number> {
 
 /** Throws a Failure (usage) for what cannot change on a mount. */
 function changesOf(values: Values<"reload">): SettingsChange {
-  for (const [name, { why }] of Object.entries(REFUSED)) {
-    if (values[name as keyof typeof REFUSED] === undefined) continue;
+  for (const name of FIXED) {
+    if (values[name] === undefined) continue;
+    const { why } = ON_RELOAD[FLAGS[name].setting];
     throw new Failure(`--${name} cannot change while a workspace is mounted: ${why}`, EXIT.usage);
   }
   const tokenFile = values["token-file"] === undefined ? undefined : absolute(values["token-file"]);
@@ -79,6 +71,13 @@ function changesOf(values: Values<"reload">): SettingsChange {
     logLevel: values["log-level"],
   };
   return Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined));
+}
+
+function environmentOf({ dir, env }: Values<"reload">): Pick<ReloadRequest, "environment"> {
+  if (env === undefined) return {};
+  const at = chooseEnvironment(env);
+  const { name, file } = followedFile(dir, at);
+  return { environment: { name, file, entry: entrySettings(at) } };
 }
 
 async function ask({ record, socket }: Served, request: ReloadRequest): Promise<void> {

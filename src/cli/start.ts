@@ -1,5 +1,6 @@
 /** `wsfs start`: a local gateway and a mount of its workspace in one. */
-import { readdirSync, renameSync, writeFileSync } from "node:fs";
+import { readdirSync } from "node:fs";
+import { userInfo } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { type GatewayRecord, gatewaySocket, runningGateway, startLock } from "../daemon/gateway-record.ts";
@@ -10,6 +11,7 @@ import { forbidCore } from "../lib/core-file.ts";
 import { makeFolders, unmakeFolders } from "../lib/make-folders.ts";
 import { checkApart } from "./apart.ts";
 import { crashesAMinute, userFolders } from "./environment.ts";
+import { LOCAL } from "./environments.ts";
 import { EXIT, Failure, lineOf } from "./failure.ts";
 import { FLAGS } from "./flags.ts";
 import { isUnusedData, makeDataFolder } from "./gateway.ts";
@@ -20,7 +22,6 @@ import type { Values } from "./options.ts";
 import { pollUntil } from "./poll.ts";
 import { absolute } from "./working-folder.ts";
 
-const TOKEN_SECONDS = 365 * 86_400;
 const ASK_AGAIN_MS = 200;
 const ANSWER_LIMIT_MS = 10_000;
 /** Of another `start` from the same gateway: until its mount is usable. */
@@ -56,8 +57,11 @@ export async function start(values: Values<"start">): Promise<number> {
     isNewData = isUnusedData(data);
     gateway = await useGateway(data, values.wait, folders.runtimes);
     const { letGo } = gateway;
-    const { baseUrl, workspace, hasSocket, isKept } = gateway.record;
-    const tokenFile = await writeToken(data, workspace);
+    const { baseUrl, workspace, hasSocket, isKept, renewsToken = false } = gateway.record;
+    const { prepareStart } = await import("../gateway/start.ts");
+    const { tokenFile, owner } = await prepareStart(data, { name: userName(), workspace, isRenewed: renewsToken });
+    const account = owner?.account ?? null;
+    const passwordFile = owner?.passwordFile ?? null;
     const exitCode = await mountAndStay({
       dir,
       background: values.background,
@@ -87,8 +91,12 @@ export async function start(values: Values<"start">): Promise<number> {
         release();
         process.stdout.write(
           values.json
-            ? `${JSON.stringify({ baseUrl, workspace, tokenFile, mountpoint, pid })}\n`
-            : describe({ baseUrl, workspace, tokenFile, mountpoint }, values.background),
+            ? `${JSON.stringify({ baseUrl, workspace, account, passwordFile, tokenFile, mountpoint, pid })}\n`
+            : describe({
+                ...{ baseUrl, workspace, account, passwordFile, tokenFile, mountpoint, data },
+                isDefault: values.data === undefined,
+                background: values.background,
+              }),
         );
       },
     });
@@ -122,18 +130,50 @@ function hasContent(data: string): boolean {
   return entries.some((entry) => entry.isFile());
 }
 
-function describe(
-  at: Record<"baseUrl" | "workspace" | "tokenFile" | "mountpoint", string>,
-  background: boolean,
-): string {
+interface Started {
+  readonly baseUrl: string;
+  readonly workspace: string;
+  /** Null: the account that start made was removed, or there were others before. */
+  readonly account: string | null;
+  /** Null: the password was changed. */
+  readonly passwordFile: string | null;
+  readonly tokenFile: string;
+  readonly mountpoint: string;
+  readonly data: string;
+  /** The data folder is where the environment `local` looks. */
+  readonly isDefault: boolean;
+  readonly background: boolean;
+}
+
+function describe(at: Started): string {
+  const { baseUrl, tokenFile, mountpoint } = at;
+  const login = at.isDefault
+    ? `wsfs login --env ${LOCAL}`
+    : `wsfs env add NAME --base-url ${baseUrl} && wsfs login --env NAME`;
   return [
-    `Workspace ${at.workspace} is mounted at ${at.mountpoint}`,
-    `  gateway     ${at.baseUrl}`,
-    `  token file  ${at.tokenFile}`,
-    `  try         curl -H "Authorization: Bearer $(cat '${at.tokenFile}')" '${at.baseUrl}/v1/nodes?path=/'`,
-    background ? `  end         wsfs umount '${at.mountpoint}'` : "  end         Ctrl-C",
+    `Workspace ${at.workspace} is mounted at ${mountpoint}`,
+    `  gateway     ${baseUrl}`,
+    `  sign in     ${login}; the page is ${baseUrl}/sign-in`,
+    `  account     ${accountOf(at)}`,
+    `  token file  ${tokenFile}`,
+    `  try         curl -H "Authorization: Bearer $(cat '${tokenFile}')" '${baseUrl}/v1/nodes?path=/'`,
+    at.background ? `  end         wsfs umount '${mountpoint}'` : "  end         Ctrl-C",
     "",
   ].join("\n");
+}
+
+function accountOf({ account, passwordFile, data }: Started): string {
+  if (account === null) return `those of wsfs gateway user list --data '${data}'`;
+  return passwordFile === null ? `${account}, with your password` : `${account}, with the password in ${passwordFile}`;
+}
+
+/** What the person is called on this machine; "" where the user has no name. */
+function userName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return "";
+  }
 }
 
 /** `made`: the folders that were not there before. */
@@ -148,16 +188,6 @@ async function makeMountpoint(dir: string): Promise<{ mountpoint: string; made: 
     }
   }
   return { mountpoint: await prepareMountpoint(dir), made };
-}
-
-/** Owner-only, and never half written. */
-async function writeToken(data: string, workspace: string): Promise<string> {
-  const { issueToken } = await import("../gateway/start.ts");
-  const token = await issueToken(data, { workspace, ttlSeconds: TOKEN_SECONDS });
-  const path = join(data, "token");
-  writeFileSync(`${path}.new`, `${token}\n`, { mode: 0o600 });
-  renameSync(`${path}.new`, path);
-  return path;
 }
 
 interface UsedGateway {

@@ -89,6 +89,7 @@ export function describeStatus(state: MountStatus, held: readonly Held[] = []): 
     ["restored", describeRestored(state)],
     ["quota", describeQuota(state)],
     ["disk", describeDisk(state)],
+    ["settings", describeEnvironment(state)],
     ["owners", describeOwners(state)],
     ["restarts", describeRestarts(state)],
     [
@@ -153,6 +154,12 @@ function describeQuota({ quota }: MountStatus): string | undefined {
   const over = used + waiting - limit;
   const toCome = waiting > 0 ? `, ${formatSize(waiting)} to come` : "";
   return `${formatSize(used)} of ${formatSize(limit)} used${toCome}${over > 0 ? `: over quota by ${formatSize(over)}` : ""}`;
+}
+
+function describeEnvironment({ environment }: MountStatus): string | undefined {
+  if (environment === undefined) return undefined;
+  const { name, file, trouble } = environment;
+  return `as ${file} says of ${name}${trouble === undefined ? "" : `; not taken over: ${trouble}`}`;
 }
 
 function describeOwners({ owners }: MountStatus): string {

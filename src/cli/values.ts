@@ -3,6 +3,8 @@
  * Error that says what was expected; the caller adds which flag it was, and what came.
  */
 
+import { isLoopbackName } from "../lib/loopback.ts";
+
 export interface Kind<T> {
   /** Stands for the value in the help. */
   readonly placeholder: string;
@@ -36,6 +38,17 @@ export const baseUrl: Kind<string> = {
     if (url.username !== "" || url.password !== "") throw new Error(`${expected}, without a user or password in it`);
     if (url.search !== "" || url.hash !== "") throw new Error(`${expected}, without "?" or "#"`);
     return url.href.replace(/\/+$/, "");
+  },
+};
+
+/** As the issuer writes itself: a "/" at its end counts. */
+export const issuer: Kind<string> = {
+  placeholder: "URL",
+  parse(given) {
+    const { protocol, hostname } = new URL(baseUrl.parse(given));
+    // Over plain http anybody on the way could be anybody.
+    if (protocol === "http:" && !isLoopbackName(hostname)) throw new Error("an https URL, or one of this machine");
+    return given;
   },
 };
 

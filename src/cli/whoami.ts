@@ -11,7 +11,7 @@ export async function whoami(values: Values<"whoami">): Promise<number> {
   const gateway = connect({ baseUrl: at.baseUrl, credentials: await signedIn(at) });
   try {
     const { account, scopes, workspaces, workspace, expiresAt } = await gateway.account.get();
-    const signedInAt = (await describeLogin(at.loginFile))?.signedInAt;
+    const { signedInAt, store } = (await describeLogin(at.loginFile)) ?? {};
     if (values.json) {
       const { name: environment, baseUrl } = at;
       const all = {
@@ -22,6 +22,7 @@ export async function whoami(values: Values<"whoami">): Promise<number> {
         workspaces,
         workspace,
         signedInAt,
+        store,
         tokenExpiresAt: expiresAt,
       };
       process.stdout.write(`${JSON.stringify(all)}\n`);
@@ -32,6 +33,7 @@ export async function whoami(values: Values<"whoami">): Promise<number> {
       ["account", account === null ? "none" : account.name],
       ["environment", `${at.name} (${at.baseUrl})`],
       ["signed in", signedInAt === undefined ? "" : new Date(signedInAt).toLocaleString()],
+      ["kept in", store === "keyring" ? "the system keyring" : at.loginFile],
       ["ends", "90 days after its last use, or with wsfs logout"],
       ["workspaces", places.length === 0 ? "none" : places.join(", ")],
       ["scopes", scopes.join(" ")],

@@ -3,7 +3,7 @@ import { STATUS_CODES } from "node:http";
 import { z } from "zod";
 import type { HttpAnswer } from "../contract/http.ts";
 import type { OperationName } from "../contract/operations.ts";
-import { journalReceipt, node, OVER_QUOTA, receipt } from "../contract/resources.ts";
+import { journalReceipt, node, OVER_QUOTA, problem, receipt } from "../contract/resources.ts";
 import { RemoteError, type RemoteErrorCode, type RemoteErrorDetails } from "./errors.ts";
 import { JSON_BYTES_MAX, joined, readWhole } from "./whole-body.ts";
 
@@ -25,7 +25,8 @@ const CODES: Readonly<Record<number, RemoteErrorCode>> = {
 /** Problem documents of other gateways may lack or bend anything: what fits is used. */
 const text = z.string().optional().catch(undefined);
 const tolerantProblem = z
-  .object({ title: text, detail: text, field: text, scope: text, node: node.optional().catch(undefined) })
+  .object({ title: text, detail: text, field: text, scope: text })
+  .extend({ grant: problem.shape.grant.catch(undefined), node: node.optional().catch(undefined) })
   .catch({});
 
 /** With less than that it is a 507 like any other: a gateway that has no room for now. */
@@ -79,8 +80,8 @@ export async function readProblem(
   const { status } = answer;
   const bytes = await readAll(answer, PROBLEM_BYTES_MAX, operation);
   const told = parseJson(bytes);
-  const problem = tolerantProblem.parse(told);
-  const texts = [problem.title, problem.detail, problem.field, problem.scope];
+  const { grant, node, ...words } = tolerantProblem.parse(told);
+  const texts = [words.title, words.detail, words.field, words.scope];
   const [title, detail, field, scope] = texts.map((one) => (one === undefined ? undefined : conceal(one)));
   const { data: excess } = status === 507 ? quotaProblem.safeParse(told) : {};
   const retryAfterMs = parseRetryAfter(answer.headers, now);
@@ -89,7 +90,8 @@ export async function readProblem(
     operation,
     ...(field === undefined ? undefined : { field }),
     ...(scope === undefined ? undefined : { scope }),
-    ...(problem.node === undefined ? undefined : { node: problem.node }),
+    ...(grant === undefined ? undefined : { grant: { ...grant, workspace: conceal(grant.workspace) } }),
+    ...(node === undefined ? undefined : { node }),
     ...(retryAfterMs === undefined ? undefined : { retryAfterMs }),
     ...(excess === undefined
       ? undefined

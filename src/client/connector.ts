@@ -14,7 +14,7 @@ class Stranger extends Error {
 }
 
 /** Whether that is why a call failed, on whichever thread: an error that has crossed keeps its name, not its class. */
-export function isOfStranger({ cause }: RemoteError): boolean {
+export function isOfStranger({ cause }: Pick<RemoteError, "cause">): boolean {
   return cause instanceof Error && ["Stranger", "ForeignSocket"].includes(cause.name);
 }
 

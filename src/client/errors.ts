@@ -3,7 +3,7 @@
  * have had an effect; status, field, scope and node are the gateway's words.
  */
 import type { OperationName } from "../contract/operations.ts";
-import type { Node } from "../contract/resources.ts";
+import type { Node, Problem } from "../contract/resources.ts";
 
 export const REMOTE_ERROR_CODES = [
   /** No connection, or it broke before the end of the answer. */
@@ -14,7 +14,7 @@ export const REMOTE_ERROR_CODES = [
   "aborted",
   /** 401: the token is missing, wrong or expired, also after asking for a new one. */
   "unauthorized",
-  /** 403: the token lacks `scope`, or there is no grant. */
+  /** 403: the token lacks `scope`, or the account the role of `grant`. */
   "forbidden",
   /** 404: not there, or not visible. */
   "notFound",
@@ -53,6 +53,7 @@ export interface RemoteErrorDetails {
   readonly requestId?: string;
   readonly field?: string;
   readonly scope?: string;
+  readonly grant?: NonNullable<Problem["grant"]>;
   readonly node?: Node;
   readonly retryAfterMs?: number;
   readonly excess?: Excess;
@@ -92,6 +93,11 @@ export class RemoteError extends Error {
   /** The scope the token lacks (403). */
   get scope(): string | undefined {
     return this.details.scope;
+  }
+
+  /** What the account would have to be where (403). */
+  get grant(): RemoteErrorDetails["grant"] {
+    return this.details.grant;
   }
 
   /** The node that stands in the way (409, 412), as it is at the gateway. */

@@ -44,12 +44,15 @@ export { type ConnectOptions, connect, type Gateway } from "./connect.ts";
 export { type Credentials, staticToken, tokenFile } from "./credentials.ts";
 export { REMOTE_ERROR_CODES, RemoteError, type RemoteErrorCode, type RemoteErrorDetails } from "./errors.ts";
 export { createHttpTransport, type HttpTransportOptions, type SilenceLimits } from "./http-transport.ts";
+export type { Keyring } from "./keyring.ts";
 export { type DeviceLoginEvent, type DeviceLoginOptions, deviceLogin } from "./login/device-login.ts";
-export type { Login } from "./login/login-file.ts";
+export type { Login, Store } from "./login/login-file.ts";
 export {
+  checkStore,
   describeLogin,
   endLogin,
   type SavedLoginOptions,
+  type StoreOptions,
   savedLogin,
   saveLogin,
 } from "./login/saved-login.ts";

@@ -32,7 +32,7 @@ export interface ProfileOperation {
 }
 
 export const RESOURCES = {
-  workspace: ["id", "name", "rootId", "quota", "used"],
+  workspace: ["id", "name", "rootId", "quota", "used", "role"],
   node: [
     "id",
     "kind",

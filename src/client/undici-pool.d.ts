@@ -6,3 +6,13 @@ declare module "undici/lib/dispatcher/pool.js" {
 declare module "undici/lib/core/connect.js" {
   export { buildConnector as default } from "undici";
 }
+
+declare module "undici/lib/api/api-request.js" {
+  import type { Dispatcher } from "undici";
+
+  /** `this` is the pool: only undici's index puts it there. */
+  export default function request(
+    this: Dispatcher,
+    options: Dispatcher.RequestOptions,
+  ): Promise<Dispatcher.ResponseData>;
+}

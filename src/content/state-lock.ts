@@ -39,8 +39,10 @@ export function lockStateFolder(systemCalls: Pick<SystemCalls, "lockFile">, path
 
   const fd = fs.openSync(path, fs.constants.O_RDWR | fs.constants.O_CREAT, 0o600);
   let locked = false;
+  let isThere: () => boolean;
   try {
-    if (!systemCalls.lockFile(fd) || !isAt(path, fd)) throw new StateFolderBusy(folder, readPid(fd));
+    isThere = comparison(path, fd);
+    if (!systemCalls.lockFile(fd) || !isThere()) throw new StateFolderBusy(folder, readPid(fd));
     locked = true;
     try {
       const text = `${process.pid}\n`;
@@ -55,7 +57,7 @@ export function lockStateFolder(systemCalls: Pick<SystemCalls, "lockFile">, path
   }
 
   return {
-    isThere: () => isAt(path, fd),
+    isThere,
     release() {
       if (!locked) return;
       locked = false;
@@ -71,10 +73,13 @@ export function lockStateFolder(systemCalls: Pick<SystemCalls, "lockFile">, path
   };
 }
 
-function isAt(path: string, fd: number): boolean {
+/** Whether the path leads to the open file, which is looked at once: while it is open its number is no other's. */
+function comparison(path: string, fd: number): () => boolean {
   const { dev, ino } = fs.fstatSync(fd);
-  const found = fs.statSync(path, { throwIfNoEntry: false });
-  return found !== undefined && found.ino === ino && found.dev === dev;
+  return () => {
+    const found = fs.statSync(path, { throwIfNoEntry: false });
+    return found !== undefined && found.ino === ino && found.dev === dev;
+  };
 }
 
 function readPid(fd: number): number | undefined {

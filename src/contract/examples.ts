@@ -52,7 +52,14 @@ const node: Node = {
   attributes: { mode: 0o644, mtime: "1769860805.000000000" },
 };
 const writtenNode: WrittenNode = { ...node, position: 42 };
-const workspace: Workspace = { id: ids.workspace, name: "main", rootId: ids.root, quota: 10_737_418_240, used: 5 };
+const workspace: Workspace = {
+  id: ids.workspace,
+  name: "main",
+  rootId: ids.root,
+  quota: 10_737_418_240,
+  used: 5,
+  role: "editor",
+};
 const version: Version = {
   id: ids.version,
   nodeId: ids.file,

@@ -36,6 +36,10 @@ export const nodeName = z
     description: `A name in a folder: Unicode, kept as it is (NFC and NFD are two names), at most ${NAME_BYTES_MAX} bytes of UTF-8; not ".", "..", and without "/" and NUL`,
   });
 
+const role = z
+  .enum(ROLES)
+  .describe("A viewer reads; an editor also writes and runs; an owner also installs, makes keys, triggers and grants");
+
 export const workspace = z
   .object({
     id,
@@ -47,6 +51,7 @@ export const workspace = z
       .describe(
         "Bytes of the files that are there, each with its head, and its heads on other branches. Earlier versions and deleted files do not count; every copy counts, shared bytes or not",
       ),
+    role: role.optional().describe("What the caller is in it; a token of no account counts as an owner"),
   })
   .meta({ id: "Workspace" });
 export type Workspace = z.infer<typeof workspace>;
@@ -281,10 +286,6 @@ export type NewJournalEntry = z.infer<typeof newJournalEntry>;
 export const accountRef = z.object({ id, name: z.string() }).meta({ id: "AccountRef", description: "An account" });
 export const workspaceRef = z.object({ id, name: z.string() }).meta({ id: "WorkspaceRef", description: "A workspace" });
 export const engineRef = z.object({ id, name: z.string() }).meta({ id: "EngineRef", description: "An engine" });
-const role = z
-  .enum(ROLES)
-  .describe("A viewer reads; an editor also writes and runs; an owner also installs, makes keys, triggers and grants");
-
 export const accountStatus = z
   .object({
     account: accountRef

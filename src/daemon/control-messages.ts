@@ -11,6 +11,7 @@
  */
 import { z } from "zod";
 import type { DrainProgress, DrainResult, EngineStatus, QueueItem, RetryResult } from "../vfs/engine.ts";
+import { entrySettings } from "./entry-settings.ts";
 import { settingsChange } from "./reload-settings.ts";
 import { owners } from "./settings.ts";
 import { WORD_END } from "./supervisor-link.ts";
@@ -70,6 +71,8 @@ export const mountStatus = engineStatus.extend({
   /** How often the daemon was replaced since the mount was made, and why the last time. */
   restarts: z.object({ count, cause: z.string() }).optional(),
   transport: z.enum(["kernel", "fuse-native"]).optional(),
+  /** Whose entry in the configuration file is followed, and why not all that it says counts. */
+  environment: z.object({ name: z.string(), file: z.string(), trouble: z.string().optional() }).optional(),
   /** Of what is shown; a daemon before this knows none but "mine". */
   owners: owners.optional(),
   /** The kernel reads and writes local files itself. */
@@ -163,6 +166,8 @@ const programWord = z.string().refine((word) => word !== "" && !word.includes("\
 export const reloadRequest = z.strictObject({
   id: z.uuid(),
   changes: settingsChange,
+  /** What its entry says is asked for too; what is in `changes` goes before it. */
+  environment: z.strictObject({ name: z.string(), file: z.string(), entry: entrySettings }).optional(),
   program: z.array(programWord).min(1).max(16).optional(),
 });
 export type ReloadRequest = z.infer<typeof reloadRequest>;

@@ -17,6 +17,8 @@ const record = z.object({
   hasSocket: z.boolean().optional(),
   /** It was started by `start`: it ends with the last mount, and if it dies before, it is started again. */
   isKept: z.boolean().optional(),
+  /** It writes another token into the token file of `start` in time; absent: it is of a former release. */
+  renewsToken: z.boolean().optional(),
   /** Absent: it has ended. */
   process: processIdentity.optional(),
 });

@@ -11,7 +11,6 @@ import type { Logger } from "../lib/log.ts";
 import { systemClock } from "../lib/system-clock.ts";
 import type { ReloadRequest } from "./control-messages.ts";
 import { Refused } from "./control-server.ts";
-import { changed } from "./reload-settings.ts";
 import { type DaemonSettings, reloadTag, SETTINGS_VARIABLE, settingsText } from "./settings.ts";
 import type { SupervisorLink } from "./supervisor-link.ts";
 import { withLimit } from "./with-limit.ts";
@@ -43,9 +42,14 @@ export interface Served {
   leave(quiet: () => Promise<unknown>): Promise<void>;
 }
 
+export interface Wish extends Pick<ReloadRequest, "id" | "program"> {
+  /** Of the successor. */
+  readonly settings: DaemonSettings;
+}
+
 export interface HandOver {
   /** All that may fail. Rejects with Refused, and everything is as before. */
-  prepare(request: ReloadRequest): Promise<void>;
+  prepare(wish: Wish): Promise<void>;
   /** After `prepare`. */
   begin(): void;
   readonly isUnderWay: boolean;
@@ -60,14 +64,14 @@ export interface HandOver {
 }
 
 export function createHandOver(
-  settings: DaemonSettings,
+  settings: Pick<DaemonSettings, "shortenWaits">,
   served: Served,
   /** Whether what is open is written down; without, no daemon can take over. */
   canBeTakenOver: () => boolean,
   log: Logger,
 ): HandOver {
   const begun = deferred<"handOver">();
-  let next: { readonly id: string; readonly settings: DaemonSettings; readonly program?: Program } | undefined;
+  let next: Wish | undefined;
   let since = 0;
   const atHandMs = AT_HAND_LIMIT_MS / settings.shortenWaits;
 
@@ -83,12 +87,12 @@ export function createHandOver(
       return next !== undefined;
     },
     begun: begun.promise,
-    async prepare({ id, changes, program }) {
+    async prepare(wish) {
       if (next !== undefined) throw new Refused("another reload is under way");
       if (!canBeTakenOver()) throw new Refused("what programs have open could not be written down");
-      next = { id, settings: changed(settings, changes), ...(program === undefined ? {} : { program }) };
+      next = wish;
       try {
-        await checkProgram(next.settings, next.program ?? ownProgram());
+        await checkProgram(wish.settings, wish.program ?? ownProgram());
         systemClock.step("reload: checked");
         // A notification may wait for a program, and that for an answer: we could not end before the successor begins.
         if (!(await withLimit(served.hushKernel(), TOLD_LIMIT_MS))) {

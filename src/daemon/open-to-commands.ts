@@ -1,10 +1,15 @@
 /** What commands may ask of a daemon that serves, and the record by which they find it. */
+import { randomUUID } from "node:crypto";
 import type { Logger } from "../lib/log.ts";
 import { systemClock } from "../lib/system-clock.ts";
 import type { Engine } from "../vfs/engine.ts";
 import type { MountStatus, UnmountReply } from "./control-messages.ts";
 import { type ControlHandlers, type ControlServer, Refused, startControlServer } from "./control-server.ts";
+import { fileIdentity, nextSettings } from "./entry-settings.ts";
+import { type Follower, followEnvironment } from "./follow-environment.ts";
+import type { Wish } from "./hand-over.ts";
 import type { Overseer } from "./look-after.ts";
+import { readEntrySettings } from "./read-entry.ts";
 import {
   isRecorded,
   type MountRecord,
@@ -14,12 +19,13 @@ import {
   socketPath,
   writeRecord,
 } from "./runtime-folder.ts";
-import type { DaemonSettings, Restarts } from "./settings.ts";
+import type { DaemonSettings, Reload, Restarts } from "./settings.ts";
 import { stayFound } from "./stay-found.ts";
 import type { SupervisorLink } from "./supervisor-link.ts";
 import type { Serving, Transport } from "./transport.ts";
 import { packageVersion } from "./version.ts";
 import { DRAIN_LIMIT_MS } from "./waiting.ts";
+import { watchFile } from "./watch-file.ts";
 import { withLimit } from "./with-limit.ts";
 
 export interface ServedParts {
@@ -30,6 +36,7 @@ export interface ServedParts {
   readonly since: number;
   readonly overseer: Overseer;
   readonly restarts: Restarts | undefined;
+  readonly reload: Reload | undefined;
 }
 
 /** The record goes last: it says that the state dir is in use and that the gateway is needed. */
@@ -51,6 +58,11 @@ export async function openToCommands(
     await engine.measure();
     return engine.status();
   };
+  const giveWay = async (wish: Wish) => {
+    if (isUnmounting) throw new Refused("it is being unmounted");
+    await handOver.prepare(wish);
+  };
+  let follower: Follower | undefined;
   const status = async (): Promise<MountStatus> => ({
     ...(await now()),
     mountpoint: record.mountpoint,
@@ -63,6 +75,7 @@ export async function openToCommands(
     uptime: Math.max(0, Math.floor((systemClock.wallClock() - since) / 1000)),
     ...(restarts === undefined || restarts.count === 0 ? {} : { restarts }),
     transport: settings.fuseNative === undefined ? "kernel" : "fuse-native",
+    ...(follower === undefined ? {} : { environment: follower.status() }),
     owners: engine.context.settings.owners,
     passthrough: passthrough.isOn,
     ...(passthrough.whyOff === undefined ? {} : { passthroughOff: passthrough.whyOff }),
@@ -97,7 +110,8 @@ export async function openToCommands(
   const handlers: ControlHandlers = {
     status,
     async sums() {
-      const { dirty, uploading, parked, bytesPending, oldestPendingMs, paused, offlineMs } = await now();
+      const { dirty, uploading, parked, bytesPending, oldestPendingMs, offlineMs, ...rest } = await now();
+      const paused = rest.paused ?? rest.readOnly;
       const optional = {
         ...(paused === undefined ? {} : { paused }),
         ...(offlineMs === undefined ? {} : { offlineMs }),
@@ -108,9 +122,10 @@ export async function openToCommands(
     retry: (paths) => engine.retry(paths),
     drain: (settle, signal, onProgress) => engine.drain({ settle, signal, onProgress }),
     unmount,
-    async reload(request) {
-      if (isUnmounting) throw new Refused("it is being unmounted");
-      await handOver.prepare(request);
+    async reload({ id, changes, environment, program }) {
+      const { next, refused } = nextSettings(settings, changes, environment);
+      if (refused.length > 0) throw new Refused(refused.join("; "));
+      await giveWay({ id, settings: next, ...(program === undefined ? {} : { program }) });
       return () => handOver.begin();
     },
   };
@@ -145,6 +160,20 @@ export async function openToCommands(
     tell({});
   };
   closers.push(stayFound({ isThere, makeAgain }, systemClock, log));
+  const { environment } = settings;
+  if (environment !== undefined) {
+    follower = followEnvironment({
+      ...{ settings, environment, log, failed: parts.reload?.failed },
+      read: readEntrySettings,
+      identity: () => fileIdentity(environment.file),
+      watch: (onChange) => watchFile(environment.file, systemClock, onChange),
+      async giveWay(next) {
+        await giveWay({ id: randomUUID(), settings: next });
+        handOver.begin();
+      },
+    });
+    closers.push(follower.close);
+  }
   // The number of the connection is another mount's from then on.
   void session.ended.then(() => tellLater({ isOver: true }));
 }

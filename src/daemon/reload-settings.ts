@@ -16,6 +16,7 @@ export const ON_RELOAD = {
   workspace: { may: false, why: "programs have its files open" },
   tokenFile: { may: true, why: "a daemon reads it whenever it needs a token, and learns its scopes at its start" },
   login: { may: false, why: "it is another user's workspace then; a token file takes its place" },
+  environment: { may: false, why: "--env says which one is followed" },
   profile: { may: true, why: "how the same gateway is spoken to; each daemon learns anew what it can" },
   stateDir: { may: false, why: "unsent changes and open files are in it" },
   stateHome: { may: false, why: "unsent changes and open files are below it" },
@@ -47,7 +48,14 @@ const changeable = { tokenFile, profile, cacheSize, keepFree, unsentLimit, patie
 export const settingsChange = z.strictObject(changeable satisfies { [K in Changeable]: z.ZodType }).partial();
 export type SettingsChange = z.infer<typeof settingsChange>;
 
+/** What is given goes before what an environment's entry says, from now on. */
 export function changed(settings: DaemonSettings, changes: SettingsChange): DaemonSettings {
-  const { login, ...rest } = settings;
-  return daemonSettings.parse({ ...rest, ...(changes.tokenFile === undefined ? { login } : {}), ...changes });
+  const { login, environment, ...rest } = settings;
+  const fixed = [...new Set([...(environment?.fixed ?? []), ...Object.keys(changes)])];
+  return daemonSettings.parse({
+    ...rest,
+    ...(changes.tokenFile === undefined ? { login } : {}),
+    ...(environment === undefined ? {} : { environment: { ...environment, fixed } }),
+    ...changes,
+  });
 }

@@ -20,6 +20,18 @@ const NO_RESEND_VARIABLE = "WSFS_NO_RESEND";
 
 export const owners = z.enum(["mine", "real"]);
 
+/** An environment whose entry of the configuration file the mount follows. */
+const followedEntry = z.object({
+  name: z.string(),
+  /** The configuration file. */
+  file: z.string(),
+  /** Which file it was when it was read (entry-settings.ts). */
+  seen: z.string(),
+  /** Settings that were given otherwise, which go before what the entry says. */
+  fixed: z.array(z.string()),
+});
+export type FollowedEntry = z.infer<typeof followedEntry>;
+
 /**
  * A daemon of a later release may be given those of an earlier one (`wsfs reload`): what is new is optional, and
  * what is no longer known means nothing.
@@ -39,6 +51,7 @@ export const daemonSettings = z.object({
   tokenFile: z.string().optional(),
   /** Where the login of this user is saved, and what renews it. */
   login: z.strictObject({ file: z.string(), howToSignIn: z.string() }).optional(),
+  environment: followedEntry.optional(),
   /** A profile's text, and where it came from: the file may be another one when a daemon is started anew. */
   profile: z.strictObject({ source: z.string(), text: z.string() }).optional(),
   /** Absent: below `stateHome`, by the workspace's id. */

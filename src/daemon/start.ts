@@ -75,6 +75,7 @@ const POLL_MS = 1000;
 const REQUESTS = 48;
 /** What of this mount outlives the daemon. */
 const KEPT = "handles";
+const MOUNT_NAME_MAX = 128;
 const NOTHING_KEPT = "the state dir holds nothing of this mount: it cannot be taken over";
 const HEARTBEAT_MS = 1000;
 
@@ -164,6 +165,7 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
     credentials,
     log,
     onRefusal: () => running?.context.network.isThere(),
+    mount: mountName(hostname(), settings.mountpoint),
     ...(settings.profile === undefined
       ? {}
       : { profile: parseProfile(settings.profile.text, settings.profile.source) }),
@@ -318,7 +320,7 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
     await withLimit(session.drained(), DRAIN_LIMIT_MS);
   });
   const { passthrough } = transport;
-  const parts = { engine, serving, passthrough, mountOver, since: kept.since, restarts, overseer };
+  const parts = { engine, serving, passthrough, mountOver, since: kept.since, restarts, reload, overseer };
   await openToCommands(settings, record, parts, log, link, closers);
   noteMount(settings.stateHome, { mountpoint: settings.mountpoint, stateDir, workspace: workspace.name }, log);
   // The record says that the gateway is needed.
@@ -377,6 +379,11 @@ async function isBusy(link: SupervisorLink): Promise<boolean> {
   } catch {
     return true;
   }
+}
+
+/** What the journal calls the mount: the machine and the folder, as far as a header takes them. */
+export function mountName(host: string, mountpoint: string): string {
+  return encodeURI(`${host}:${mountpoint}`.toWellFormed()).slice(0, MOUNT_NAME_MAX);
 }
 
 function credentialsOf({ login, tokenFile: file, workspace }: DaemonSettings): Credentials {

@@ -67,7 +67,7 @@ import { createSignal } from "./signal.ts";
 import { createSortedLists } from "./sorted-lists.ts";
 import { FRAMING_BYTES } from "./staging.ts";
 import { createStore } from "./store.ts";
-import { type Caller, createTokenCheck, signToken, type TokenClaims } from "./tokens.ts";
+import { type Caller, createTokenCheck, type OwnToken, readOwnToken, signToken, type TokenClaims } from "./tokens.ts";
 import {
   createDispatcher,
   createTrigger,
@@ -171,6 +171,8 @@ export interface Gateway {
   /** Makes it when there is none of this name. */
   ensureWorkspace(name: string): WorkspaceRow;
   issueToken(claims: TokenClaims): string;
+  /** What a token that was issued so says. Undefined: it is none. */
+  readOwnToken(token: string): OwnToken | undefined;
   /** Absent where no engines can be run. */
   readonly engines: EngineQueue | undefined;
   /** What an account may use, by name. */
@@ -380,6 +382,7 @@ export function createGateway(needs: GatewayNeeds): Gateway {
       return row;
     },
     issueToken,
+    readOwnToken: (token) => readOwnToken({ key: signingKey, clock, store: accountStore }, token),
     engines,
     workspacesOf: (account) => workspacesOfAccount(context, account),
     tidyAccounts() {

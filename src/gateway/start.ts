@@ -22,16 +22,19 @@ import {
 } from "./data-folder.ts";
 import { openDiskBlobs } from "./disk-blobs.ts";
 import { createEngineProcesses, type EngineHost, openLogs } from "./engines/index.ts";
+import { ensureFirstOwner } from "./first-owner.ts";
 import { startServer } from "./server.ts";
-import { createSignIn } from "./sign-in/index.ts";
+import { createSignIn, type OutsideIssuer } from "./sign-in/index.ts";
 import { openDatabase } from "./store.ts";
-import { signToken } from "./tokens.ts";
+import { startClaims, tokenFileKeeper, tokenPath, writeTokenFile } from "./token-file.ts";
+import { signToken, type TokenClaims } from "./tokens.ts";
 
 /** How `wsfs mount` learns to speak to a bare gateway. */
 export const BARE_PROFILE = fileURLToPath(new URL("../../src/gateway/bare.profile.json", import.meta.url));
 export const DEFAULT_WORKSPACE = "workspace";
 
 const TIDY_MS = 3600 * 1000;
+const TOKEN_LOOK_MS = 1000;
 export const MAX_EXECUTIONS = 4;
 
 export interface StartGatewayOptions extends Partial<GatewayOptions> {
@@ -52,6 +55,8 @@ export interface StartGatewayOptions extends Partial<GatewayOptions> {
   /** Speak only the plainest calls; see bare.ts. */
   readonly bare?: boolean;
   readonly log?: Logger;
+  /** The OpenID issuer that people sign in at, instead of by a password of this gateway's. */
+  readonly outside?: OutsideIssuer | undefined;
   /** Whether there is a control endpoint, with which anybody who reaches the gateway makes it misbehave. */
   readonly control?: boolean;
 }
@@ -90,6 +95,7 @@ export async function startGateway(options: StartGatewayOptions): Promise<Runnin
     maxExecutions = MAX_EXECUTIONS,
     bare = false,
     control = false,
+    outside,
     quota,
     ...behaviour
   } = options;
@@ -98,9 +104,10 @@ export async function startGateway(options: StartGatewayOptions): Promise<Runnin
   let database: Database.Database | undefined;
   let accounts: AccountStore | undefined;
   let checkpoints: Checkpoints | undefined;
-  let tidying: NodeJS.Timeout | undefined;
+  const timers: NodeJS.Timeout[] = [];
+  const every = (milliseconds: number, work: () => void) => void timers.push(setInterval(work, milliseconds).unref());
   const free = async () => {
-    clearInterval(tidying);
+    for (const timer of timers) clearInterval(timer);
     await checkpoints?.close();
     database?.close();
     accounts?.close();
@@ -132,15 +139,18 @@ export async function startGateway(options: StartGatewayOptions): Promise<Runnin
     systemClock.step("gateway: opened");
     await gateway.engines?.recover();
     await tidy(gateway, log);
-    tidying = setInterval(() => void tidy(gateway, log), TIDY_MS);
-    tidying.unref();
+    every(TIDY_MS, () => void tidy(gateway, log));
+    const { issueToken: issue, readOwnToken: read } = gateway;
+    const keepTokenFile = tokenFileKeeper({ dataDir, accounts: store.accounts, log, issue, read });
+    keepTokenFile();
+    every(TOKEN_LOOK_MS, keepTokenFile);
     const path = databasePath(dataDir);
     const worker = startCheckpointWorker(path);
     checkpoints = startCheckpoints({ worker, databasePath: path, lookMs: 500, logBytes: 8 * 1024 * 1024, log });
     const served = bare ? createBareGateway(gateway) : gateway;
     const signInAt = (baseUrl: string) => {
       issuer = baseUrl;
-      return createSignIn({ store, clock: systemClock, issuer, log, workspacesOf: gateway.workspacesOf });
+      return createSignIn({ store, clock: systemClock, issuer, log, outside, workspacesOf: gateway.workspacesOf });
     };
     // Another language than ours has no word for people.
     const server = await startServer({
@@ -194,16 +204,51 @@ async function tidy(gateway: Gateway, log: Logger): Promise<void> {
 /** A token of the gateway whose data folder this is, running or not. Throws when there is none, or no such workspace. */
 export async function issueToken(dataDir: string, options: TokenOptions = {}): Promise<string> {
   const { workspace, scopes = SCOPES, ttlSeconds = 3600 } = options;
+  return withSigner(dataDir, (_, sign) => {
+    const bound = workspace === undefined ? undefined : workspaceId(dataDir, workspace);
+    return sign({ scopes, ttlSeconds, workspace: bound });
+  });
+}
+
+/** What `wsfs start` has for its user. */
+export interface StartAccess {
+  readonly tokenFile: string;
+  /** How its user signs in; undefined: the account that was made was removed, or others were there before. */
+  readonly owner: { readonly account: string; readonly passwordFile: string | undefined } | undefined;
+}
+
+/**
+ * Makes the account of `wsfs start` where it is due (first-owner.ts), and writes the token file. The caller holds the lock
+ * of start. `name`: that of the person. `workspace`: name or id. `isRenewed`: the gateway that runs keeps the token file.
+ */
+export async function prepareStart(
+  dataDir: string,
+  { name, workspace, isRenewed }: { readonly name: string; readonly workspace: string; readonly isRenewed: boolean },
+): Promise<StartAccess> {
+  return withSigner(dataDir, async (store, sign) => {
+    const ids = workspacesIn(dataDir).map(({ id }) => id);
+    await ensureFirstOwner(store, dataDir, name, ids);
+    const tokenFile = tokenPath(dataDir);
+    writeTokenFile(tokenFile, sign(startClaims(store.accounts, workspaceId(dataDir, workspace), isRenewed)));
+    const owner = store.accounts.firstOwner();
+    const passwordFile = store.firstPassword()?.file;
+    return { tokenFile, owner: owner === undefined ? undefined : { account: owner.name, passwordFile } };
+  });
+}
+
+async function withSigner<T>(
+  dataDir: string,
+  work: (store: AccountStore, sign: (claims: TokenClaims) => string) => T | Promise<T>,
+): Promise<T> {
   const key = await readSigningKey(dataDir);
   if (key === undefined || !existsSync(databasePath(dataDir))) {
     throw new Error(`There is no gateway's data in ${dataDir}: start "wsfs gateway --data" on it first.`);
   }
-  const bound = workspace === undefined ? undefined : workspaceId(dataDir, workspace);
-  const accounts = openAccounts(dataDir, systemClock);
+  const store = openAccounts(dataDir, systemClock);
   try {
-    return signToken(key, systemClock, { scopes, ttlSeconds, workspace: bound }, accounts.revokedUntil());
+    return await work(store, (claims) => signToken(key, systemClock, claims, store.revokedUntil()));
   } finally {
-    accounts.close();
+    store.close();
   }
 }
 

@@ -1,8 +1,9 @@
 /**
  * What a request may carry as its bearer token: an API key (accounts/api-keys.ts), or an access token, of two kinds, each
- * with its own algorithm. Those of a sign-in are checked by accounts/access-tokens.ts.
- * Those of the gateway's command line, below, are JWTs signed with HMAC-SHA-256, with `scope` (space separated), `exp` and,
- * if bound, `workspace` (its id); that of an execution also `execution` and, if it runs for an account, `sub`. Signed with node:crypto rather than jose: jose's WebCrypto resolves on the thread pool,
+ * with its own algorithm. Those of a sign-in are checked by accounts/access-tokens.ts. Those of the gateway's command line,
+ * below, are JWTs signed with HMAC-SHA-256, with `scope` (space separated), `exp`, if bound `workspace` (its id), and if of
+ * an account `sub` (its id); that of an execution also has `execution`. Signed with node:crypto rather than jose: jose's
+ * WebCrypto resolves on the thread pool,
  * and a gateway on a virtual clock must answer in the same order every time.
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
@@ -19,7 +20,7 @@ export interface Caller {
   readonly scopes: ReadonlySet<string>;
   /** Id of the workspace the token is bound to. */
   readonly workspace: string | undefined;
-  /** Undefined: the token was made by the gateway's command line, and is of no account. */
+  /** Undefined: a token of the gateway's command line, of no account. */
   readonly account: { readonly id: string; readonly name: string } | undefined;
   /** What the account must be for this call, in the workspace it is about. */
   readonly needs?: Role | undefined;
@@ -43,11 +44,19 @@ export function goodUntil({ issued, until, apiKey }: Pick<Caller, "issued" | "un
 export interface TokenClaims {
   readonly scopes: readonly string[];
   readonly workspace?: string | undefined;
-  /** Id of the account that it is of; absent: of none. */
+  /** Id of the account it is of. */
   readonly account?: string | undefined;
+  /** The program it is for. */
+  readonly client?: string | undefined;
   /** The execution that it was made for. */
   readonly execution?: string | undefined;
   readonly ttlSeconds: number;
+}
+
+/** What a token of the command line says, whether it is good or not. */
+export interface OwnToken extends Pick<TokenClaims, "workspace" | "account" | "client"> {
+  /** None: it has expired or was revoked. */
+  readonly secondsLeft: number;
 }
 
 /** What `createTokenCheck` needs to know of a gateway. */
@@ -74,6 +83,7 @@ const claims = z.looseObject({
   nbf: z.number().optional(),
   workspace: z.string().min(1).optional(),
   sub: z.string().min(1).optional(),
+  client_id: z.string().optional(),
   execution: z.string().min(1).optional(),
 });
 
@@ -88,14 +98,16 @@ export function signToken(
   token: TokenClaims,
   after = 0,
 ): string {
-  const issuedAt = Math.max(Math.floor(clock.wallClock() / 1000), after + 1);
+  const now = Math.floor(clock.wallClock() / 1000);
   const payload = {
     scope: token.scopes.join(" "),
-    ...(token.workspace === undefined ? {} : { workspace: token.workspace }),
-    ...(token.account === undefined ? {} : { sub: token.account }),
-    ...(token.execution === undefined ? {} : { execution: token.execution }),
-    iat: issuedAt,
-    exp: issuedAt + token.ttlSeconds,
+    // Absent where they are undefined.
+    workspace: token.workspace,
+    sub: token.account,
+    client_id: token.client,
+    execution: token.execution,
+    iat: Math.max(now, after + 1),
+    exp: now + token.ttlSeconds,
     jti: clock.uuid(),
   };
   const signed = `${HEADER}.${Buffer.from(JSON.stringify(payload)).toString("base64url")}`;
@@ -116,7 +128,8 @@ function parsePart(text: string): unknown {
   }
 }
 
-function readOwnToken({ key, store, isRunning }: TokenNeeds, token: string): KnownToken | undefined {
+/** Undefined: not one that this key signed. */
+function readClaims(key: Uint8Array, token: string): z.infer<typeof claims> | undefined {
   const [head = "", payload = "", given = "", ...more] = token.split(".");
   if (more.length > 0 || !header.safeParse(parsePart(head)).success) return undefined;
   const expected = signature(key, `${head}.${payload}`);
@@ -124,9 +137,25 @@ function readOwnToken({ key, store, isRunning }: TokenNeeds, token: string): Kno
   if (actual.length !== expected.length || !timingSafeEqual(actual, expected)) return undefined;
   // The last digit has bits that stand for nothing, and base64 other digits: one token, one spelling.
   if (given !== expected.toString("base64url")) return undefined;
-  const parsed = claims.safeParse(parsePart(payload));
-  if (!parsed.success) return undefined;
-  const { scope, exp, iat = 0, nbf = 0, workspace, sub, execution } = parsed.data;
+  return claims.safeParse(parsePart(payload)).data;
+}
+
+export function readOwnToken(
+  { key, clock, store }: Pick<TokenNeeds, "key" | "clock" | "store">,
+  token: string,
+): OwnToken | undefined {
+  const said = readClaims(key, token);
+  if (said === undefined) return undefined;
+  const { iat = 0, exp, workspace, sub: account, client_id: client } = said;
+  const secondsLeft = iat > store.revokedUntil() ? Math.max(0, exp - Math.floor(clock.wallClock() / 1000)) : 0;
+  return { workspace, account, client, secondsLeft };
+}
+
+/** A token of an account is good as long as that is there. */
+function readOwnCaller({ key, store, isRunning }: TokenNeeds, token: string): KnownToken | undefined {
+  const said = readClaims(key, token);
+  if (said === undefined) return undefined;
+  const { scope, exp, iat = 0, nbf = 0, workspace, sub, execution } = said;
   const account = sub === undefined ? undefined : store.accounts.find(sub);
   if (sub !== undefined && account === undefined) return undefined;
   const isOf = () => account === undefined || store.accounts.find(account.id) !== undefined;
@@ -181,7 +210,7 @@ export function createTokenCheck(needs: TokenNeeds): (header: string | undefined
     if (token === undefined) throw unauthorized('Expected the header "Authorization: Bearer <ACCESS_TOKEN>".');
     let entry = known.get(token);
     if (entry === undefined) {
-      entry = readApiKey(needs, token) ?? readOwnToken(needs, token) ?? readSignedInToken(needs, token);
+      entry = readApiKey(needs, token) ?? readOwnCaller(needs, token) ?? readSignedInToken(needs, token);
       if (entry === undefined) throw unauthorized("The access token is not one of this gateway's.");
       known.set(token, entry);
     }

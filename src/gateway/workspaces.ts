@@ -86,7 +86,7 @@ export function createWorkspace(context: Context, { caller, json }: Call<"create
     clock.step("gateway: owner of a new workspace");
     return insertWorkspace(context, json.name, id, changeOf(caller, null).by);
   });
-  return jsonAnswer(201, shown(context, made));
+  return jsonAnswer(201, shown(context, caller, made));
 }
 
 /** The workspace of a call by path or of the journal: the token's, or the one `workspace=` names. */
@@ -149,6 +149,7 @@ const FIELDS = {
   quota: `coalesce((SELECT value FROM json_each(:quota) WHERE key = w.name),
                    (SELECT value FROM json_each(:quota) WHERE key = 'all'))`,
   used: "w.used",
+  role: `coalesce((SELECT value FROM json_each(:roles) WHERE key = w.id), 'owner')`,
 } as const satisfies Record<keyof Workspace, string>;
 type Field = keyof typeof FIELDS;
 
@@ -159,13 +160,14 @@ export async function listWorkspaces(context: Context, call: Call<"listWorkspace
   if (caller.workspace !== undefined) callWorkspace(context, caller, query.workspace);
   const { position: asOf } = lastChange(store);
   const quota = JSON.stringify(context.options.quota);
+  const memberships = caller.account && context.accounts.memberships({ account: caller.account.id });
   // Null: all of them.
-  const mine =
-    caller.account === undefined
+  const roles =
+    memberships === undefined
       ? null
-      : JSON.stringify(context.accounts.memberships({ account: caller.account.id }).map(({ workspace }) => workspace));
+      : JSON.stringify(Object.fromEntries(memberships.map(({ workspace, role }) => [workspace, role])));
   const page = await pageOfList(context.lists, query, {
-    key: ["workspaces", caller.workspace ?? null, query.workspace ?? null, quota, mine],
+    key: ["workspaces", caller.workspace ?? null, query.workspace ?? null, quota, roles],
     fields: Object.keys(FIELDS) as Field[],
     fallback: "name",
     asOf,
@@ -175,10 +177,10 @@ export async function listWorkspaces(context: Context, call: Call<"listWorkspace
         .prepare<Row>(
           `SELECT w.rowid AS row, w.id, ${FIELDS[field]} AS value FROM workspace w
            WHERE (SELECT min(position) FROM change WHERE node = w.root AND activity = 0) <= :position
-             AND (:mine IS NULL OR w.id IN (SELECT value FROM json_each(:mine)))
+             AND (:roles IS NULL OR w.id IN (SELECT key FROM json_each(:roles)))
              AND (:bound IS NULL OR w.id = :bound) AND (:bound IS NOT NULL OR :asked IS NULL OR :asked IN (w.id, w.name))`,
         )
-        .all({ position, bound: caller.workspace ?? null, asked: query.workspace ?? null, quota, mine }),
+        .all({ position, bound: caller.workspace ?? null, asked: query.workspace ?? null, quota, roles }),
     ],
     show: (rows) =>
       store
@@ -186,12 +188,13 @@ export async function listWorkspaces(context: Context, call: Call<"listWorkspace
           `SELECT w.id, w.name, w.root, w.used FROM json_each(?) j CROSS JOIN workspace w ON w.rowid = j.value`,
         )
         .all(JSON.stringify(rows))
-        .map((row) => shown(context, row)),
+        .map((row) => shown(context, caller, row)),
   });
   return jsonAnswer(200, page);
 }
 
-function shown(context: Context, { id, name, root, used }: WorkspaceRow): Workspace {
+function shown(context: Context, caller: Caller, { id, name, root, used }: WorkspaceRow): Workspace {
   const quota = quotaOf(context, name);
-  return { id, name, rootId: root, ...(quota === undefined ? {} : { quota }), used };
+  const role = roleIn(context, caller, id);
+  return { id, name, rootId: root, ...(quota === undefined ? {} : { quota }), used, ...(role && { role }) };
 }

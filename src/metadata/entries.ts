@@ -122,11 +122,18 @@ export function createEntries(
     }
     if (current !== undefined) find.tell(keyOf(current.parent, current.name), undefined);
     if (next !== undefined) find.tell(keyOf(next.parent, next.name), next);
-    for (const inode of [current?.inode, next?.inode]) {
-      if (inode === undefined) continue;
-      namesOf.drop(inode);
-      if (current?.inode !== next?.inode) linksOf.drop(inode);
-    }
+    const isOfAnother = current?.inode !== next?.inode;
+    if (current !== undefined) tellNames(current.inode, isOfAnother ? -1 : 0);
+    if (next !== undefined && isOfAnother) tellNames(next.inode, 1);
+  }
+
+  /** The inode has so many names more, or others. */
+  function tellNames(inode: number, more: -1 | 0 | 1): void {
+    const known = namesOf.known(inode)?.length ?? linksOf.known(inode);
+    namesOf.drop(inode);
+    if (known === undefined) return;
+    linksOf.tell(inode, known + more);
+    if (known + more === 0) namesOf.tell(inode, []);
   }
 
   /** The newest of all entries. */

@@ -107,13 +107,13 @@ export function createInodes(database: Connection, changed: ChangedRows, isNew: 
     [],
   );
   const change = prepareUpdates(database, "inode", "id", CHANGEABLE);
-  const remove = prepare(database, "DELETE FROM inode WHERE id = ?", ["lineage"]);
+  const remove = prepare(database, "DELETE FROM inode WHERE id = ?", []);
   const insertLineage = prepare(database, "INSERT INTO lineage (inode) VALUES (?)", []);
   const giveLineage = prepare(database, "INSERT INTO lineage (id, inode) VALUES (?, ?)", []);
   const newestLineage = prepare<{ seq: number }>(database, "SELECT seq FROM sqlite_sequence WHERE name = 'lineage'");
   const ofHash = prepare(database, "SELECT 1 FROM inode WHERE hash = ? AND content = 'clean' LIMIT 1");
   const lineageInode = prepare<{ inode: number }>(database, "SELECT inode FROM lineage WHERE id = ?");
-  const removeLineage = prepare(database, "DELETE FROM lineage WHERE id = ?");
+  const removeLineage = prepare(database, "DELETE FROM lineage WHERE id = ?", []);
   const lineagesOf = prepareColumn<number>(database, "SELECT id FROM lineage WHERE inode = ? ORDER BY id");
   const lineagesAfter = prepare<{ id: number }>(database, "SELECT id FROM lineage WHERE id > ? ORDER BY id LIMIT +?");
   const supersede = prepare(database, "INSERT OR REPLACE INTO superseded (lineage) VALUES (?)");
@@ -248,7 +248,10 @@ export function createInodes(database: Connection, changed: ChangedRows, isNew: 
     /** The last that was given out here. */
     newestLineage: (): number => lastLineage(0),
     remove(id: number): void {
+      const known = lineages(id);
       remove.run(id);
+      for (const lineage of known) inodeOfLineage.tell(lineage, undefined);
+      lineages.tell(id, []);
       get.tell(id, undefined);
     },
     ofLineage(lineage: number): Inode | undefined {
@@ -258,7 +261,12 @@ export function createInodes(database: Connection, changed: ChangedRows, isNew: 
     lineages: (id: number): readonly number[] => lineages(id),
     lineagesAfter: (lineage: number, limit: number): number[] => lineagesAfter.all(lineage, limit).map((row) => row.id),
     removeLineage(lineage: number): void {
+      const inode = inodeOfLineage(lineage);
       removeLineage.run(lineage);
+      inodeOfLineage.tell(lineage, undefined);
+      if (inode === undefined) return;
+      const others = lineages(inode).filter((other) => other !== lineage);
+      lineages.tell(inode, others);
     },
     /** Of those up to now, as numbers of their own: the newest. */
     newestSuperseded: (): number => newestSuperseded.get()?.seq ?? 0,

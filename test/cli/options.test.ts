@@ -2,7 +2,8 @@ import { describe, expect, it } from "vitest";
 import { userFolders } from "../../src/cli/environment.ts";
 import { Failure } from "../../src/cli/failure.ts";
 import { FLAGS } from "../../src/cli/flags.ts";
-import { COMMANDS, type CommandName, flagName, resolveValues, variableOf } from "../../src/cli/options.ts";
+import { COMMANDS, type CommandName, flagName, variableOf } from "../../src/cli/options.ts";
+import { resolveValues } from "../../src/cli/resolve-values.ts";
 
 const MOUNT = { DIR: "d", "base-url": "http://h", workspace: "w", "token-file": "t" };
 

@@ -32,7 +32,7 @@ const SERVED: Served = {
   forgive() {},
   leave: async (quiet) => void (await quiet()),
 };
-const REQUEST = { id: "7a6b8d4e-54a4-4c54-9d5b-0b3f7c9a1f10", changes: {}, program: ["true"] };
+const REQUEST = { id: "7a6b8d4e-54a4-4c54-9d5b-0b3f7c9a1f10", settings: SETTINGS, program: ["true"] };
 
 it.each([
   ["taken", 0, false, true],

@@ -41,7 +41,9 @@ function slow(port: number, first: string, piece: string): Slow {
   let ended = 0;
   const sockets = Array.from({ length: MANY }, (_, index) => {
     answers.push("");
-    const socket = connect(port, "127.0.0.1", () => socket.write(first));
+    const socket = connect(port, "127.0.0.1");
+    // At once, so that it goes before any piece, however late this process hears of the connection.
+    socket.write(first);
     socket.on("data", (chunk) => {
       answers[index] += chunk.toString();
     });

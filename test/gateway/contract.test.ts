@@ -9,7 +9,7 @@ import { openApiDocument } from "../../src/contract/openapi.ts";
 import { OVER_QUOTA, problem } from "../../src/contract/resources.ts";
 import { SCOPES } from "../../src/contract/scopes.ts";
 import type { AnswerJson } from "../support/answer-json.ts";
-import { type Example, elsewhere, makeExamples } from "../support/contract-examples.ts";
+import { type Example, elsewhere, filledPath, makeExamples } from "../support/contract-examples.ts";
 import { createTestCore, type TestCore } from "../support/gateway-core.ts";
 import { sendRaw, serveCore } from "../support/gateway-http.ts";
 import {
@@ -79,9 +79,6 @@ function bodyOf({ json, metadata, file }: Example): { body?: string | FormData; 
   return { body: form };
 }
 
-const pathOf = ({ path }: WalkedOperation, example: Example) =>
-  path.replace(BY_ID, example.id ?? "").replace("{path}", example.path ?? "");
-
 /** Whoever makes a workspace is bound to none. */
 const tokenFor = ({ id }: WalkedOperation, scopes: readonly string[] = SCOPES) =>
   core.token(scopes, id === "createWorkspace" ? null : undefined);
@@ -91,18 +88,16 @@ async function call(operation: WalkedOperation, example: Example, search = ""): 
   const { query = {}, headers = {}, token = tokenFor(operation), method = operation.method } = example;
   const { body, type } = bodyOf(example);
   const parts = new URLSearchParams(query).toString();
-  const answer = await fetch(
-    `${baseUrl}${pathOf(operation, example)}?${[parts, search].filter((part) => part !== "").join("&")}`,
-    {
-      method,
-      headers: {
-        ...(token === "" ? {} : { authorization: `Bearer ${token}` }),
-        ...(type === undefined ? {} : { "content-type": type }),
-        ...headers,
-      },
-      ...(body === undefined ? {} : { body }),
+  const filled = filledPath(operation.path, example);
+  const answer = await fetch(`${baseUrl}${filled}?${[parts, search].filter((part) => part !== "").join("&")}`, {
+    method,
+    headers: {
+      ...(token === "" ? {} : { authorization: `Bearer ${token}` }),
+      ...(type === undefined ? {} : { "content-type": type }),
+      ...headers,
     },
-  );
+    ...(body === undefined ? {} : { body }),
+  });
   counts.requests += 1;
   return checked(operation, method, answer);
 }
@@ -176,7 +171,7 @@ describe.each(walked.operations)("$method $path ($id)", (operation) => {
   });
 
   test("is refused where another name than the gateway's own is asked", async () => {
-    const line = `${operation.method} ${pathOf(operation, good(operation)[0])} HTTP/1.1`;
+    const line = `${operation.method} ${filledPath(operation.path, good(operation)[0])} HTTP/1.1`;
     // fetch lets nobody name another host.
     const lines = [line, "Host: pages.example", `Authorization: Bearer ${core.token()}`, "Connection: close", "", ""];
     const [head = "", body] = (await sendRaw(port, lines.join("\r\n"))).split("\r\n\r\n");

@@ -3,12 +3,18 @@
  * `old-stores/` has a store as an older program left it, as SQL, and what that program was asked
  * and answered last: `kept` with keys, `now` as the state at its end.
  */
-import { readFileSync } from "node:fs";
+import { createHmac } from "node:crypto";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import Database from "better-sqlite3";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
+import { openAccounts } from "../../src/gateway/accounts/index.ts";
+import { startGateway } from "../../src/gateway/start.ts";
+import { systemClock } from "../../src/lib/system-clock.ts";
 import { createTestCore, part, type TestCore, uploadBody } from "../support/gateway-core.ts";
 import { createMemoryBlobs } from "../support/memory-blobs.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 import { createVirtualClock } from "../support/virtual-clock.ts";
 
 const upload = z.strictObject({ metadata: z.looseObject({}), content: z.tuple([z.string(), z.number()]) });
@@ -96,4 +102,48 @@ test("an older store is written on, and what is new in it outlives a restart", a
   core = core.restart();
   expect((await core.upload("/v1/files/renamed/new.txt", "new", { metadata })).json).toEqual(first.json);
   expect(await core.names("/renamed")).toEqual(["large.bin", "new.txt", "small.txt"]);
+});
+
+/** As programs signed them that knew no accounts. */
+function oldToken(key: Buffer, scope: string): string {
+  const iat = Math.floor(Date.now() / 1000);
+  const signed = [
+    { alg: "HS256", typ: "JWT" },
+    { scope, iat, exp: iat + 3600, jti: "1" },
+  ]
+    .map((part) => Buffer.from(JSON.stringify(part)).toString("base64url"))
+    .join(".");
+  return `${signed}.${createHmac("sha256", key).update(signed).digest("base64url")}`;
+}
+
+test("a data folder of before there were accounts: its tokens count as an owner's, and people get roles in it", async () => {
+  const dataDir = await temporaryFolder();
+  const key = Buffer.alloc(32, 9);
+  writeFileSync(join(dataDir, "signing-key"), key, { mode: 0o600 });
+  const database = new Database(join(dataDir, "gateway.db"));
+  database.exec(read("schema-2.sql"));
+  database.close();
+  const gateway = await startGateway({ dataDir });
+  onTestFinished(() => gateway.close());
+  const scope = "account.workspace.read account.grant.read node.node.create node.file.read node.node.read-all";
+  const headers = { authorization: `Bearer ${oldToken(key, scope)}`, "content-type": "application/json" };
+  const call = async (path: string, body?: object) => {
+    const init = body === undefined ? { headers } : { method: "POST", headers, body: JSON.stringify(body) };
+    const answer = await fetch(gateway.baseUrl + path, init);
+    return { status: answer.status, json: z.looseObject({}).parse(await answer.json()) };
+  };
+  expect((await call("/v1/account")).json).toMatchObject({ account: null, workspaces: [{ role: "owner" }] });
+  const workspaces = z.object({ items: z.array(z.object({ id: z.string(), rootId: z.string(), role: z.string() })) });
+  const [workspace] = workspaces.parse((await call("/v1/workspaces")).json).items;
+  if (workspace === undefined) throw new Error("its workspace is not there");
+  expect(workspace.role).toBe("owner");
+  const made = await call("/v1/nodes", { parentId: workspace.rootId, name: "made since", kind: "folder" });
+  expect(made.status).toBe(201);
+
+  const store = openAccounts(dataDir, systemClock);
+  onTestFinished(() => store.close());
+  const ada = store.accounts.ofOutside({ issuer: "https://id.example.com", subject: "ada" }, "ada");
+  store.accounts.setRole(ada.id, workspace.id, "viewer");
+  const { json } = await call(`/v1/grants?workspace=${workspace.id}`);
+  expect(json).toMatchObject({ items: [{ account: { name: "ada" }, role: "viewer" }] });
 });

@@ -6,7 +6,7 @@ import { text } from "node:stream/consumers";
 import { expect, onTestFinished, test } from "vitest";
 import { DEFAULT_OPTIONS } from "../../src/gateway/context.ts";
 import { createGateway } from "../../src/gateway/core.ts";
-import { ownNames } from "../../src/gateway/own-names.ts";
+import { isAskedHere, ownNames } from "../../src/gateway/own-names.ts";
 import { SILENT } from "../../src/lib/log.ts";
 import { createTestCore } from "../support/gateway-core.ts";
 import { sendRaw, sendRawTo, serveCore } from "../support/gateway-http.ts";
@@ -17,6 +17,20 @@ const OTHERS = [
   ...["10.1.2.3", "0.0.0.0", "[::2]", "127.0.0.2", "localhost:80:80", "x@localhost", "localhost/x", "", "[localhost]"],
 ];
 const OWN = ["localhost", "LocalHost:1", "127.0.0.1", "127.0.0.1:65535", "[::1]:80", "gw.example", "GW.example:443"];
+
+test.each([
+  ["127.0.0.1:80", "127.0.0.1", true],
+  ["localhost", "::ffff:127.0.0.1", true],
+  ["[::1]:80", "::1", true],
+  // From afar; through a proxy of this machine that others reach; by nobody's name; by a Unix socket.
+  ["127.0.0.1:80", "10.1.2.3", false],
+  ["localhost", "::ffff:10.1.2.3", false],
+  ["gw.example", "127.0.0.1", false],
+  [undefined, "127.0.0.1", false],
+  ["localhost", undefined, false],
+])("%s, asked from %s: asked here is %s", (host, remoteAddress, isHere) => {
+  expect(isAskedHere({ headers: { host }, socket: { remoteAddress } })).toBe(isHere);
+});
 
 const status = (answer: string) => Number(answer.slice(9, 12));
 

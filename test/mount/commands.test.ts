@@ -182,7 +182,15 @@ describe("in the foreground", () => {
   it("wsfs start serves, prints where, and takes gateway and mount along when it ends", async () => {
     const { command, ended, line } = await started("d", "--json");
     const at = JSON.parse(line) as Record<string, string | number>;
-    expect(Object.keys(at).sort()).toEqual(["baseUrl", "mountpoint", "pid", "tokenFile", "workspace"]);
+    expect(Object.keys(at)).toEqual([
+      "baseUrl",
+      "workspace",
+      "account",
+      "passwordFile",
+      "tokenFile",
+      "mountpoint",
+      "pid",
+    ]);
     expect(at).toMatchObject({ mountpoint: place.path("d"), pid: served()[0]?.daemon.pid });
     expect(statSync(String(at.tokenFile)).mode & 0o777).toBe(0o600);
     check(await place.sh("echo hello > d/a"));

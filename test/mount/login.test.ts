@@ -1,68 +1,237 @@
-/** A person signs in, mounts without a token file, signs out and in again: nothing that was written is lost. */
-import { createInterface } from "node:readline";
+/** Mounts by a login, as a person has them: signed in, out and in again, and with a role that is given, lowered and taken. */
 import { afterEach, expect, test } from "vitest";
 import { z } from "zod";
-import { Browser } from "../gateway/sign-in/support.ts";
+import { systemKeyring } from "../../src/client/keyring.ts";
+import { readLogin } from "../../src/client/login/login-file.ts";
+import { saveLogin } from "../../src/client/login/saved-login.ts";
 import { until } from "../support/child.ts";
-import { check, createPlace, type Place } from "../support/wsfs.ts";
+import { lossyWay } from "../support/lossy-way.ts";
+import { signIn } from "../support/sign-in.ts";
+import { check, createPlace, type Place, type TestGateway } from "../support/wsfs.ts";
 
 let place: Place;
 afterEach(() => place.cleanUp());
 
-/** `wsfs login`, approved by ada in a browser. */
-async function signIn(baseUrl: string, password: string): Promise<void> {
-  const child = place.spawnWsfs(["login", "--env", "team", "--json"]);
-  const ended = new Promise<number | null>((resolve) => void child.on("exit", resolve));
-  if (child.stdout === null) throw new Error("nothing is read of it");
-  for await (const line of createInterface(child.stdout)) {
-    const { code } = z.object({ code: z.object({ userCode: z.string() }).optional() }).parse(JSON.parse(line));
-    if (code === undefined) continue;
-    const browser = new Browser(baseUrl);
-    await browser.signIn(code.userCode, password);
-    await browser.submit("/sign-in/approval", { decision: "approve" });
-  }
-  expect(await ended).toBe(0);
+interface Team {
+  readonly gateway: TestGateway;
+  /** `wsfs login`, approved by ada in a browser. */
+  signIn(): Promise<void>;
+  setRole(role: "viewer" | "editor" | undefined): Promise<void>;
+  /** With the login, into a fresh folder if it is not there. */
+  mount(name: string): Promise<TeamMount>;
+  /** Of the journal, newest first. */
+  journal(): Promise<readonly unknown[]>;
 }
 
-test("a mount by a login: signed out of, what is written waits; signed in again, it is sent", async () => {
+interface TeamMount {
+  readonly dir: string;
+  /** What the mount command said besides. */
+  readonly said: string;
+  status(): Promise<z.infer<typeof statusOfMount>>;
+}
+
+const statusOfMount = z.object({
+  pid: z.number(),
+  dirty: z.number(),
+  readOnly: z.string().optional(),
+  paused: z.string().optional(),
+});
+const page = z.object({ items: z.array(z.unknown()) });
+
+/** A gateway with ada, and the environment "team" for it. */
+async function createTeam(args: readonly string[] = []): Promise<Team> {
   place = createPlace();
-  const { baseUrl, data, token, workspace } = await place.gateway();
+  const gateway = await place.gateway({ args });
+  const { baseUrl, data, token, workspace } = gateway;
   const user = ["ada", "--data", data];
   const password = check(await place.wsfs(["gateway", "user", "add", ...user, "--generate"])).stdout.trim();
-  check(await place.wsfs(["gateway", "grant", "set", ...user, "--workspace", workspace, "--role", "editor"]));
+  const role = (does: readonly string[]) => place.wsfs(["gateway", "grant", ...does, "--workspace", workspace]);
+  const team: Team = {
+    gateway,
+    async signIn() {
+      await signIn(place, { env: "team", baseUrl, password });
+    },
+    async setRole(to) {
+      check(await role(to === undefined ? ["remove", ...user] : ["set", ...user, "--role", to]));
+    },
+    async mount(name) {
+      const dir = place.path(name);
+      check(await place.sh(`mkdir -p '${dir}'`));
+      const more = ["--state-dir", place.path(`${name}.state`), "--background"];
+      const { stderr } = check(await place.wsfs(["mount", dir, "--workspace", workspace, ...more]));
+      const status = async () =>
+        statusOfMount.parse(JSON.parse(check(await place.wsfs(["status", dir, "--json"])).stdout));
+      return { dir, said: stderr, status };
+    },
+    async journal() {
+      const headers = { authorization: `Bearer ${token}` };
+      return page.parse(await (await fetch(`${baseUrl}/v1/journal?orderBy=-position`, { headers })).json()).items;
+    },
+  };
+  await team.setRole("editor");
   check(await place.wsfs(["env", "add", "team", "--base-url", baseUrl]));
-  const dir = place.path("work");
-  await place.sh(`mkdir '${dir}'`);
-  const mount = () => place.wsfs(["mount", dir, "--workspace", workspace, "--background"]);
-  expect(await mount()).toMatchObject({ code: 1, stderr: expect.stringContaining('run "wsfs login --env team"') });
+  return team;
+}
 
-  await signIn(baseUrl, password);
+const isSent = ({ status }: TeamMount) => until("all is sent", async () => (await status()).dirty === 0, 60_000);
+
+test("a mount by a login: signed out of, what is written waits; signed in again, it is sent", async () => {
+  const { gateway, signIn, mount, journal } = await createTeam();
+  const dir = place.path("desk");
+  check(await place.sh(`mkdir '${dir}'`));
+  const unsigned = await place.wsfs(["mount", dir, "--workspace", gateway.workspace, "--background"]);
+  expect(unsigned).toMatchObject({ code: 1, stderr: expect.stringContaining('run "wsfs login --env team"') });
+
+  await signIn();
   const moved = await place.wsfs(["env", "add", "team", "--base-url", "http://127.0.0.1:9"]);
   expect(moved).toMatchObject({ code: 1, stderr: expect.stringContaining('"wsfs logout --env team" first') });
-  check(await mount());
+  const desk = await mount("desk");
   check(await place.sh(`echo first > '${dir}/f'`));
   check(await place.wsfs(["drain", dir, "--timeout", "60"]));
 
   check(await place.wsfs(["logout", "--env", "team"]));
-  check(await place.sh(`echo second > '${dir}/f'; cat '${dir}/f'`));
-  const dirty = async () => JSON.parse((await place.wsfs(["status", dir, "--json"])).stdout) as { dirty: number };
-  expect((await dirty()).dirty).toBe(1);
+  expect(check(await place.sh(`echo second > '${dir}/f'; cat '${dir}/f'`)).stdout).toBe("second\n");
+  await until(
+    "it is known",
+    async () => (await desk.status()).paused?.includes('run "wsfs login --env team"') === true,
+  );
+  expect((await desk.status()).dirty).toBe(1);
 
-  await signIn(baseUrl, password);
-  await until("it is sent without a word", async () => (await dirty()).dirty === 0, 60_000);
-  const headers = { authorization: `Bearer ${token}` };
-  const versions = async (): Promise<unknown> => {
-    const { id } = (await (await fetch(`${baseUrl}/v1/files/f`, { headers })).json()) as { id: string };
-    return (await fetch(`${baseUrl}/v1/nodes/${id}/versions`, { headers })).json();
-  };
-  const by = { account: "ada" };
-  expect(await versions()).toMatchObject({
-    items: [
-      { size: 6, by },
-      { size: 7, by },
-    ],
-  });
+  await signIn();
+  await isSent(desk);
+  const [second, first] = await journal();
+  const by = { account: "ada", mount: expect.stringMatching(/.:\/.*\/desk$/) };
+  expect([first, second]).toMatchObject([
+    { kind: "created", name: "f", by },
+    { kind: "updated", name: "f", by },
+  ]);
 }, 180_000);
+
+test("a login that is ended at the gateway: reads go on, changes wait, and a new one sends them", async () => {
+  const { gateway, signIn, mount } = await createTeam();
+  await signIn();
+  const work = await mount("work");
+  const { dir } = work;
+  check(await place.sh(`echo first > '${dir}/f'`));
+  check(await place.wsfs(["drain", dir, "--timeout", "60"]));
+  check(await place.wsfs(["gateway", "token", "--data", gateway.data, "--revoke-all"]));
+
+  check(await place.sh(`echo second > '${dir}/g'`));
+  await until(
+    "it is known",
+    async () => (await work.status()).paused?.includes('run "wsfs login --env team"') === true,
+  );
+  expect(check(await place.sh(`cat '${dir}/f' '${dir}/g'`)).stdout).toBe("first\nsecond\n");
+  expect(check(await place.wsfs(["status", dir])).stdout).toMatch(
+    /paused +login needed \(run "wsfs login --env team"\)/,
+  );
+  expect(check(await place.wsfs(["queue", dir])).stdout).toContain('run "wsfs login --env team"');
+  expect(await place.wsfs(["token", "--env", "team"])).toMatchObject({
+    code: 1,
+    stdout: "",
+    stderr: expect.stringContaining('run "wsfs login --env team"'),
+  });
+  await signIn();
+  await isSent(work);
+}, 180_000);
+
+test("two mounts and forty programs refresh at once, and an answer is lost: all have tokens, nothing is lost", async () => {
+  // Each request of a mount comes to refresh.
+  const { gateway, signIn, mount } = await createTeam(["--token-life", "2"]);
+  await signIn();
+  const path = place.path("state/wsfs/logins/team.json");
+  const login = await readLogin(path, systemKeyring());
+  if (login === undefined) throw new Error("nobody is signed in");
+  let refreshes = 0;
+  let isLosing = false;
+  const way = await lossyWay(gateway.baseUrl, (url) => {
+    if (url !== "/oauth/token") return false;
+    refreshes += 1;
+    const isLost = isLosing;
+    isLosing = false;
+    return isLost;
+  });
+  await saveLogin(path, { ...login, server: { ...login.server, token_endpoint: `${way}/oauth/token` } });
+  const mounts = [await mount("one"), await mount("two")];
+  isLosing = true;
+  const before = refreshes;
+  const writing = mounts.map(({ dir }, index) =>
+    place.sh(`for i in $(seq 20); do echo $i > '${dir}/${index}-'$i; sleep 0.2; done`),
+  );
+  const tokens = await Promise.all(
+    Array.from({ length: 40 }, () => place.wsfs(["token", "--env", "team"], { timeoutMs: 120_000 })),
+  );
+  expect(new Set(tokens.map((one) => check(one).stdout)).size).toBe(40);
+  for (const one of await Promise.all(writing)) check(one);
+  expect([isLosing, refreshes > before + 40]).toEqual([false, true]);
+  for (const one of mounts) await isSent(one);
+  const names = [0, 1].flatMap((index) => Array.from({ length: 20 }, (_, i) => `${index}-${i + 1}`)).sort();
+  for (const { dir } of mounts) {
+    await until(`${dir} shows all`, async () => (await place.sh(`ls '${dir}' | wc -l`)).stdout.trim() === "40");
+    expect(
+      check(await place.sh(`LC_ALL=C ls '${dir}'`))
+        .stdout.trim()
+        .split("\n")
+        .sort(),
+    ).toEqual(names);
+  }
+  check(await place.wsfs(["whoami", "--env", "team"]));
+}, 300_000);
+
+test("a role that is lowered, given, and taken while mounted: programs hear it, what waits is kept and sent", async () => {
+  const { signIn, mount, setRole } = await createTeam();
+  await signIn();
+  const work = await mount("work");
+  const { dir } = work;
+  check(await place.sh(`echo first > '${dir}/f'`));
+  check(await place.wsfs(["drain", dir, "--timeout", "60"]));
+  const AS_VIEWER = 'your role in workspace "workspace" is viewer, changing files takes editor: ask an owner of it';
+
+  await setRole("viewer");
+  check(await place.sh(`echo second > '${dir}/f'`));
+  await until("it is known", async () => (await work.status()).readOnly?.startsWith(AS_VIEWER) === true);
+  expect(await place.sh(`echo x > '${dir}/g'`)).toMatchObject({ code: 1, stderr: expect.stringMatching(/Read-only/) });
+  expect(check(await place.sh(`cat '${dir}/f'`)).stdout).toBe("second\n");
+  expect(check(await place.wsfs(["status", dir])).stdout).toContain(`read-only  ${AS_VIEWER}`);
+  expect(check(await place.wsfs(["queue", dir])).stdout).toContain(AS_VIEWER);
+  await setRole("editor");
+  await isSent(work);
+  check(await place.sh(`echo third > '${dir}/f'`));
+  check(await place.wsfs(["drain", dir, "--timeout", "60"]));
+
+  await setRole(undefined);
+  check(await place.sh(`echo fourth > '${dir}/f'`));
+  await until("it is known", async () => (await work.status()).readOnly?.startsWith("you have no role") === true);
+  expect(check(await place.sh(`cat '${dir}/f'`)).stdout).toBe("fourth\n");
+  await setRole("editor");
+  check(await place.wsfs(["queue", "retry", dir]));
+  await isSent(work);
+  expect(check(await place.sh(`cat '${dir}/f'`)).stdout).toBe("fourth\n");
+}, 240_000);
+
+test("a viewer's mount says so and takes no changes; a stranger is told that there is no such workspace", async () => {
+  const { gateway, signIn, mount, setRole } = await createTeam();
+  await setRole("viewer");
+  await signIn();
+  const { dir, said, status } = await mount("work");
+  expect(said).toContain('mounted read-only: your role in workspace "workspace" is viewer');
+  expect(await place.sh(`mkdir '${dir}/d'`)).toMatchObject({ code: 1, stderr: expect.stringMatching(/Read-only/) });
+  // Another daemon asks anew.
+  const { pid } = await status();
+  process.kill(pid, "SIGKILL");
+  await until("another daemon knows it too", async () => {
+    const now = await status();
+    return now.pid !== pid && now.readOnly?.startsWith("your role") === true;
+  });
+  await setRole("editor");
+  await until("it takes changes", async () => (await place.sh(`mkdir '${dir}/d'`)).code === 0);
+
+  await setRole(undefined);
+  check(await place.sh("mkdir theirs"));
+  const theirs = ["--workspace", gateway.workspace, "--state-dir", "theirs.state", "--background"];
+  const { code, stderr } = await place.wsfs(["mount", "theirs", ...theirs]);
+  expect([code, stderr.trim().split("\n")]).toEqual([1, [expect.stringContaining("no workspace")]]);
+}, 120_000);
 
 test("what a mount needs is said: neither a gateway nor an environment, and both", async () => {
   place = createPlace();

@@ -98,6 +98,8 @@ test(
     await world.clock.advance(SOON_MS);
     const { live, online, staleWhy, staleMs = 0 } = engine().status();
     expect([live, online, staleWhy]).toEqual([false, false, "the gateway does not answer"]);
+    // The kernel believes nothing either.
+    expect(engine().context.fresh.isLive()).toBe(false);
     expect(staleMs).toBeLessThanOrEqual(SOON_MS);
     mount.weather.isOffline = false;
     await world.clock.advance(2 * SOON_MS);

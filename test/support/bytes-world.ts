@@ -28,6 +28,7 @@ import { createFreshness } from "../../src/vfs/context/freshness.ts";
 import { createNetwork } from "../../src/vfs/context/network.ts";
 import { createAcknowledged } from "../../src/vfs/context/past.ts";
 import { createPollState } from "../../src/vfs/context/poll-state.ts";
+import { createReadOnly } from "../../src/vfs/context/read-only.ts";
 import { createReadOrder } from "../../src/vfs/context/read-order.ts";
 import { parseRequest, type Request } from "../../src/vfs/context/request.ts";
 import { createRightOfWay } from "../../src/vfs/context/right-of-way.ts";
@@ -51,6 +52,7 @@ import { createScriptedContent, type ScriptedContent } from "./scripted-content.
 import { slowFiles } from "./slow-files.ts";
 import { createVirtualClock, type VirtualClock } from "./virtual-clock.ts";
 
+const WORKSPACE = { id: "workspace", name: "workspace", rootId: "root" };
 export const CALLER: Caller = { uid: 1000, gid: 1000, pid: 1, signal: new AbortController().signal };
 const READ: OpenFlags = { read: true, write: false, append: false, truncate: false, exclusive: false };
 
@@ -191,6 +193,7 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
   const network = createNetwork(runtime, {
     scopes: undefined,
     isOnline: true,
+    onLacksRole() {},
     onChange: () => activity.progressed(),
   });
   const settings: EngineSettings = {
@@ -229,8 +232,8 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
     log,
     settings,
     accounts: NO_ACCOUNTS,
-    readOnly: { why: settings.readOnly ? "asked for" : undefined },
-    workspace: { id: "workspace", name: "workspace", rootId: "root" },
+    readOnly: createReadOnly(WORKSPACE, { isAskedFor: settings.readOnly, lack: undefined, onChange() {} }),
+    workspace: WORKSPACE,
     handles: new Map(),
     handleTable: countHandles(),
     lives: new Map(),

@@ -15,6 +15,11 @@ export interface Example {
   readonly method?: string;
 }
 
+/** The path of an operation, with what the example says in it. Nothing is encoded: tests send what should be, and is not. */
+export function filledPath(template: string, { id = "", path = "" }: Example): string {
+  return template.replace(/\{(\w+)\}/g, (_, name: string) => (name === "path" ? path : id));
+}
+
 export interface Examples {
   /** Good calls by operation, the usual one first. */
   readonly examples: Readonly<Record<string, readonly Example[]>>;

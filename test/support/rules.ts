@@ -36,6 +36,8 @@ const OWNERS: readonly { package: RegExp; folders: readonly string[] }[] = [
   { package: /^(fastify|@fastify\/.*)$/, folders: ["gateway"] },
   { package: /^(better-sqlite3|kysely)$/, folders: ["metadata", "gateway"] },
   { package: /^yargs$/, folders: ["cli"] },
+  { package: /^chokidar$/, folders: ["daemon"] },
+  { package: /^@napi-rs\/keyring$/, folders: ["client"] },
 ];
 
 const ADDON = "src/lib/addon.ts";

@@ -1,5 +1,6 @@
 /** What the kernel forgot goes a little later, many with one commit, unless the kernel was told of it again. */
 import { expect, test } from "vitest";
+import { type Connection, forgetRead } from "../../src/metadata/database.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { create } from "../../src/vfs/calls/create.ts";
 import { getattr, lookup } from "../../src/vfs/calls/lookup.ts";
@@ -15,13 +16,16 @@ const WRITING = { read: false, write: true, append: false, truncate: false, excl
 
 async function worldOfFiles() {
   const told = { commits: 0, isBroken: false, unreadable: 0 };
+  let connection: Connection | undefined;
   const rows: Parameters<typeof createBytesWorld>[1] = {
-    rows: (database) =>
-      recordedRows(database, (sql) => {
+    rows(database) {
+      connection = recordedRows(database, (sql) => {
         if (sql.startsWith("BEGIN") && told.isBroken) throw new Error("the rows cannot be changed");
         if (sql.startsWith("SELECT") && told.unreadable-- > 0) throw new Error("the rows cannot be read");
         if (sql === "COMMIT") told.commits += 1;
-      }),
+      });
+      return connection;
+    },
   };
   const world = await createBytesWorld({}, rows);
   const { context } = world;
@@ -39,7 +43,9 @@ async function worldOfFiles() {
     return lineage;
   };
   const isThere = (lineage: number) => context.metadata.inodes.ofLineage(lineage) !== undefined;
-  return { world, context, root, told, made, removed, isThere };
+  /** Nothing is remembered of the rows. */
+  const forgetRows = () => connection !== undefined && forgetRead(connection);
+  return { world, context, root, told, made, removed, isThere, forgetRows };
 }
 
 const names = (count: number) => Array.from({ length: count }, (_, index) => `file-${index}`);
@@ -147,8 +153,9 @@ test("what was closed while the rows could not be changed goes when they can", a
 });
 
 test("one that cannot be read keeps none of the others that are forgotten with it", async () => {
-  const { world, context, told, removed, isThere } = await worldOfFiles();
+  const { world, context, told, removed, isThere, forgetRows } = await worldOfFiles();
   const lineages = [await removed("a"), await removed("b")];
+  forgetRows();
   told.unreadable = 1;
   forget(
     context,

@@ -1,7 +1,10 @@
 /** Talks to the gateway's OAuth server through openid-client, and has its refusals as RemoteErrors. */
 import type { Configuration } from "openid-client";
 import { z } from "zod";
+import { isLoopbackName } from "../../lib/loopback.ts";
+import { isOfStranger } from "../connector.ts";
 import { RemoteError } from "../errors.ts";
+import { guardedFetch } from "./guarded-fetch.ts";
 
 /** Loaded when somebody signs in or a login is used: most programs do neither. */
 export const oauth = () => import("openid-client");
@@ -24,32 +27,36 @@ export function checkAddress(baseUrl: string): URL {
   if (url?.protocol !== "http:" && url?.protocol !== "https:") {
     throw new RemoteError("invalid", `expected an address such as https://gateway.example.com, got ${baseUrl}`);
   }
-  if (url.protocol === "https:" || isLoopback(url.hostname)) return url;
+  if (url.protocol === "https:" || isLoopbackName(url.hostname)) return url;
   throw new RemoteError("invalid", `${url.host}: a login over http can be overheard; expected https, or this machine`);
 }
 
-const isLoopback = (host: string) =>
-  host === "localhost" || host === "[::1]" || /^127(?:\.\d{1,3}){3}$/.test(host) || host.endsWith(".localhost");
-
-/** What the gateway says of itself. Rejects with a RemoteError. */
-export async function discover(baseUrl: string): Promise<Endpoints> {
-  const url = checkAddress(baseUrl);
-  const { allowInsecureRequests, discovery, None } = await oauth();
-  const found = await asking("sign-in", () =>
-    discovery(url, CLIENT_ID, {}, None(), {
-      algorithm: "oauth2",
-      timeout: TIMEOUT_SECONDS,
-      execute: url.protocol === "http:" ? [allowInsecureRequests] : [],
-    }),
-  );
+/** What the gateway, or another issuer, says of itself. Rejects with a RemoteError. */
+export async function discover(issuer: string): Promise<Endpoints> {
+  const url = checkAddress(issuer);
+  const { allowInsecureRequests, customFetch, discovery, None } = await oauth();
+  const ask = (algorithm: "oauth2" | "oidc") =>
+    asking("sign-in", () =>
+      discovery(url, CLIENT_ID, {}, None(), {
+        algorithm,
+        timeout: TIMEOUT_SECONDS,
+        [customFetch]: guardedFetch,
+        execute: url.protocol === "http:" ? [allowInsecureRequests] : [],
+      }),
+    );
+  // One of OpenID alone has another page.
+  const found = await ask("oauth2").catch((error: unknown) => {
+    if (error instanceof RemoteError && error.code === "malformed") return ask("oidc");
+    throw error;
+  });
   const read = endpoints.safeParse(found.serverMetadata());
   if (read.success) return read.data;
-  throw new RemoteError("malformed", `${baseUrl} does not say where a program signs in`);
+  throw new RemoteError("malformed", `${issuer} does not say where a program signs in`);
 }
 
 export async function configure(server: Endpoints): Promise<Configuration> {
   checkAddress(server.issuer);
-  const { allowInsecureRequests, Configuration: OauthConfiguration, None } = await oauth();
+  const client = await oauth();
   const { issuer, token_endpoint, revocation_endpoint: revocation, device_authorization_endpoint: device } = server;
   const metadata = {
     issuer,
@@ -57,9 +64,10 @@ export async function configure(server: Endpoints): Promise<Configuration> {
     ...(revocation === undefined ? {} : { revocation_endpoint: revocation }),
     ...(device === undefined ? {} : { device_authorization_endpoint: device }),
   };
-  const configuration = new OauthConfiguration(metadata, CLIENT_ID, {}, None());
+  const configuration = new client.Configuration(metadata, CLIENT_ID, {}, client.None());
   configuration.timeout = TIMEOUT_SECONDS;
-  if (checkAddress(server.token_endpoint).protocol === "http:") allowInsecureRequests(configuration);
+  configuration[client.customFetch] = guardedFetch;
+  if (checkAddress(server.token_endpoint).protocol === "http:") client.allowInsecureRequests(configuration);
   return configuration;
 }
 
@@ -95,6 +103,9 @@ export async function asking<T>(what: string, work: () => Promise<T>, signal?: A
     if (code.startsWith("OAUTH_")) {
       throw new RemoteError("malformed", `${what}: the answer is not what OAuth says`, { cause });
     }
-    throw new RemoteError("offline", `${what}: the gateway is not reached`, { cause });
+    const reason = cause instanceof TypeError ? cause.cause : undefined;
+    const isStranger = reason instanceof Error && isOfStranger({ cause: reason });
+    const why = isStranger ? reason.message : "the gateway is not reached";
+    throw new RemoteError("offline", `${what}: ${why}`, { cause: isStranger ? reason : cause });
   }
 }

@@ -2,6 +2,7 @@
 import { type AccountStatus, accountStatus } from "../../contract/resources.ts";
 import { RemoteError } from "../errors.ts";
 import { asking, checkAddress, configure, discover, OauthRefusal, oauth } from "./authorization.ts";
+import { guardedFetch } from "./guarded-fetch.ts";
 import type { Login } from "./login-file.ts";
 
 export type DeviceLoginEvent =
@@ -22,6 +23,8 @@ export type DeviceLoginEvent =
 export interface DeviceLoginOptions {
   /** Address of the gateway. */
   readonly baseUrl: string;
+  /** Where people sign in, if that is not the gateway itself. */
+  readonly issuer?: string | undefined;
   /** What to ask for; all when absent. A person may allow less. */
   readonly scopes?: readonly string[] | undefined;
   readonly onEvent?: (event: DeviceLoginEvent) => void;
@@ -33,12 +36,12 @@ export interface DeviceLoginOptions {
  * it, "unauthorized" when the code expired, "notFound" where nobody signs in, "aborted" by the signal.
  */
 export async function deviceLogin(options: DeviceLoginOptions): Promise<Login> {
-  const { baseUrl, scopes, signal, onEvent = () => {} } = options;
-  const server = await discover(baseUrl);
+  const { baseUrl, issuer = baseUrl, scopes, signal, onEvent = () => {} } = options;
+  const server = await discover(issuer);
   const configuration = await configure(server);
   const { initiateDeviceAuthorization, pollDeviceAuthorizationGrant } = await oauth();
   if (server.device_authorization_endpoint === undefined) {
-    throw new RemoteError("notFound", `${baseUrl} signs no programs in by a code`);
+    throw new RemoteError("notFound", `${issuer} signs no programs in by a code`);
   }
   const asked = scopes === undefined ? {} : { scope: scopes.join(" ") };
   const device = await asking("sign-in", () => initiateDeviceAuthorization(configuration, asked), signal);
@@ -64,7 +67,7 @@ export async function deviceLogin(options: DeviceLoginOptions): Promise<Login> {
     throw error;
   });
   if (tokens.refresh_token === undefined) {
-    throw new RemoteError("malformed", `${baseUrl} gave a token that cannot be renewed`);
+    throw new RemoteError("malformed", `${issuer} gave a token that cannot be renewed`);
   }
   const { account } = await whoIs(baseUrl, tokens.access_token);
   onEvent({ is: "done", account });
@@ -81,7 +84,7 @@ export async function deviceLogin(options: DeviceLoginOptions): Promise<Login> {
 async function whoIs(baseUrl: string, token: string): Promise<AccountStatus> {
   const url = `${checkAddress(baseUrl).href.replace(/\/$/, "")}/v1/account`;
   const headers = { authorization: `Bearer ${token}`, accept: "application/json" };
-  const answer = await asking("sign-in", () => fetch(url, { headers, redirect: "error" }));
+  const answer = await asking("sign-in", () => guardedFetch(url, { headers }));
   const read = accountStatus.safeParse(await answer.json().catch(() => undefined));
   if (answer.ok && read.success) return read.data;
   throw new RemoteError("malformed", `sign-in: ${url} answered ${answer.status} instead of an account`);

@@ -1,6 +1,7 @@
 /**
- * A saved login: an owner-only file with the refresh token of a sign-in. Several programs use it at once, and each use
- * replaces the token, so whoever uses it holds a lock beside it and reads the file anew. A file is whole or not there.
+ * A saved login: an owner-only file with the refresh token of a sign-in, or one that says that the system keyring has it.
+ * Several programs use it at once, and each use replaces the token, so whoever uses it holds a lock beside the file and reads
+ * it anew. A file is whole or not there.
  */
 import { constants } from "node:fs";
 import { mkdir, open, readFile, rename, stat, unlink } from "node:fs/promises";
@@ -8,10 +9,10 @@ import { dirname } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { z } from "zod";
 import { RemoteError } from "../errors.ts";
+import type { Keyring } from "../keyring.ts";
 import { endpoints } from "./authorization.ts";
 
-const loginFile = z.object({
-  version: z.literal(1),
+const login = z.object({
   server: endpoints,
   refreshToken: z.string().min(1),
   /** What was approved, space separated. */
@@ -19,10 +20,45 @@ const loginFile = z.object({
   account: z.object({ id: z.string(), name: z.string() }).nullable(),
   signedInAt: z.iso.datetime(),
 });
-export type Login = Omit<z.infer<typeof loginFile>, "version">;
+export type Login = z.infer<typeof login>;
+
+/** Where the token is. The keyring has it by the path of the file. */
+export const STORES = ["file", "keyring"] as const;
+export type Store = (typeof STORES)[number];
+
+/** In the file, or in the keyring. */
+const whole = login.extend({ version: z.literal(1) });
+/** In the file of one that is in the keyring. */
+const pointer = z.strictObject({ version: z.literal(1), store: z.literal("keyring") });
 
 /** Undefined: there is none. Rejects with a RemoteError "unauthorized" when it cannot be read. */
-export async function readLogin(path: string): Promise<Login | undefined> {
+export async function readLogin(path: string, keyring: Keyring): Promise<(Login & { store: Store }) | undefined> {
+  const text = await readOwnFile(path);
+  if (text === undefined) return undefined;
+  const read = pointerOrLogin(path, text);
+  if (read !== "keyring") return { ...read, store: "file" };
+  const secret = await keyring.get(path);
+  return secret === undefined
+    ? undefined
+    : { ...parsed(`${path}, in the system keyring`, whole, secret), store: "keyring" };
+}
+
+/** Where a login is kept; undefined: there is none, or none that can be read. */
+export async function storeOf(path: string): Promise<Store | undefined> {
+  try {
+    const text = await readOwnFile(path);
+    return text === undefined ? undefined : pointerOrLogin(path, text) === "keyring" ? "keyring" : "file";
+  } catch {
+    return undefined;
+  }
+}
+
+function pointerOrLogin(path: string, text: string): z.infer<typeof whole> | "keyring" {
+  const read = parsed(path, z.union([pointer, whole]), text);
+  return "store" in read ? "keyring" : read;
+}
+
+async function readOwnFile(path: string): Promise<string | undefined> {
   let text: string;
   try {
     text = await readFile(path, "utf8");
@@ -31,26 +67,36 @@ export async function readLogin(path: string): Promise<Login | undefined> {
     throw unreadable(path, cause);
   }
   const { mode } = await stat(path);
-  if ((mode & 0o077) !== 0) {
-    throw new RemoteError("unauthorized", `${path}: others may read this login; "chmod 600" it, or sign in anew`);
-  }
+  if ((mode & 0o077) === 0) return text;
+  throw new RemoteError("unauthorized", `${path}: others may read this login; "chmod 600" it, or sign in anew`);
+}
+
+function parsed<T>(where: string, schema: z.ZodType<T>, text: string): T {
   try {
-    const { version: _, ...login } = loginFile.parse(JSON.parse(text));
-    return login;
+    return schema.parse(JSON.parse(text));
   } catch (cause) {
-    throw new RemoteError("unauthorized", `${path}: not a login of this program; sign in anew`, { cause });
+    throw new RemoteError("unauthorized", `${where}: not a login of this program; sign in anew`, { cause });
   }
 }
 
-/** On the disk when it resolves: the token it replaces is used up. */
-export async function writeLogin(path: string, login: Login): Promise<void> {
+/** On the disk, or in the keyring, when it resolves: the token it replaces is used up. */
+export async function writeLogin(path: string, made: Login, store: Store, keyring: Keyring): Promise<void> {
+  const { server, refreshToken, scope, account, signedInAt } = made;
+  const all = { version: 1, server, refreshToken, scope, account, signedInAt };
+  if (store === "file") return writeOwnFile(path, all);
+  await keyring.set(path, JSON.stringify(all));
+  // Also where it was there: who waits for another sign-in looks at the file.
+  await writeOwnFile(path, { version: 1, store });
+}
+
+async function writeOwnFile(path: string, content: object): Promise<void> {
   const folder = dirname(path);
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const beside = `${path}.${process.pid}.new`;
   const file = await open(beside, constants.O_CREAT | constants.O_TRUNC | constants.O_WRONLY, 0o600);
   try {
     await file.chmod(0o600);
-    await file.writeFile(`${JSON.stringify({ version: 1, ...login }, undefined, 2)}\n`);
+    await file.writeFile(`${JSON.stringify(content, undefined, 2)}\n`);
     await file.sync();
   } finally {
     await file.close();

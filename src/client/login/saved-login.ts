@@ -5,8 +5,18 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { Credentials } from "../credentials.ts";
 import { RemoteError } from "../errors.ts";
+import { type Keyring, systemKeyring } from "../keyring.ts";
 import { asking, configure, OauthRefusal, oauth } from "./authorization.ts";
-import { type Login, loginIdentity, readLogin, removeLogin, withLoginLock, writeLogin } from "./login-file.ts";
+import {
+  type Login,
+  loginIdentity,
+  readLogin,
+  removeLogin,
+  type Store,
+  storeOf,
+  withLoginLock,
+  writeLogin,
+} from "./login-file.ts";
 
 export interface SavedLoginOptions {
   /** Scopes of the tokens: not more than were approved. All of those when absent. */
@@ -15,6 +25,8 @@ export interface SavedLoginOptions {
   readonly workspace?: string | undefined;
   /** How a person signs in again: ends the message of an error. */
   readonly howToSignIn?: string | undefined;
+  /** The system's when absent. */
+  readonly keyring?: Keyring | undefined;
 }
 
 interface Minted {
@@ -29,7 +41,7 @@ const AGAIN_MS = [200, 1000];
 
 /** Credentials of the login in the file; `saveLogin` put it there. */
 export function savedLogin(path: string, options: SavedLoginOptions = {}): Credentials {
-  const { howToSignIn = "sign in" } = options;
+  const { howToSignIn = "sign in", keyring = systemKeyring() } = options;
   let held: Minted | undefined;
   let minting: Promise<Minted> | undefined;
   /** Which file had a login that is over: only another one is asked for a token again. */
@@ -39,7 +51,7 @@ export function savedLogin(path: string, options: SavedLoginOptions = {}): Crede
     if (ended !== undefined && ended.identity === (await loginIdentity(path))) throw ended.error;
     ended = undefined;
     try {
-      held = await mint(path, options);
+      held = await mint(path, options, keyring);
       return held;
     } catch (error) {
       if (!(error instanceof LoginOver)) throw error;
@@ -82,10 +94,11 @@ class LoginOver extends Error {
   }
 }
 
-function mint(path: string, { scopes, workspace }: SavedLoginOptions): Promise<Minted> {
+function mint(path: string, { scopes, workspace }: SavedLoginOptions, keyring: Keyring): Promise<Minted> {
   return withLoginLock(path, async () => {
-    const login = await readLogin(path);
-    if (login === undefined) throw new LoginOver("not signed in", undefined);
+    const identity = await loginIdentity(path);
+    const login = await readLogin(path, keyring);
+    if (login === undefined) throw new LoginOver("not signed in", identity);
     const configuration = await configure(login.server);
     const { refreshTokenGrant } = await oauth();
     const asked = {
@@ -93,7 +106,6 @@ function mint(path: string, { scopes, workspace }: SavedLoginOptions): Promise<M
       ...(workspace === undefined ? {} : { workspace }),
     };
     const begun = Date.now();
-    const identity = await loginIdentity(path);
     const refresh = () => asking("login", () => refreshTokenGrant(configuration, login.refreshToken, asked));
     // The token may have been used although no answer came: for a minute it gives the same successor, not later.
     const tokens = await again(refresh, AGAIN_MS).catch((error: unknown) => {
@@ -104,7 +116,7 @@ function mint(path: string, { scopes, workspace }: SavedLoginOptions): Promise<M
       throw error;
     });
     if (tokens.refresh_token !== undefined && tokens.refresh_token !== login.refreshToken) {
-      await writeLogin(path, { ...login, refreshToken: tokens.refresh_token });
+      await writeLogin(path, { ...login, refreshToken: tokens.refresh_token }, login.store, keyring);
     }
     const lifeMs = (tokens.expires_in ?? 300) * 1000;
     return { token: tokens.access_token, replaceAt: begun + Math.max(lifeMs - MARGIN_MS, lifeMs / 2) };
@@ -124,33 +136,73 @@ async function again<T>(work: () => Promise<T>, pausesMs: readonly number[]): Pr
   return work();
 }
 
-/** Keeps a login of `deviceLogin`, in the place of one that was there. */
-export function saveLogin(path: string, login: Login): Promise<void> {
-  return withLoginLock(path, () => writeLogin(path, login));
+export interface StoreOptions {
+  /** Where it is kept: an owner-only file, or the system keyring and a file that says so. As the one before, else "file". */
+  readonly store?: Store | undefined;
+  readonly keyring?: Keyring | undefined;
 }
 
-/** What is known of a saved login without asking anybody. Undefined: there is none. */
-export async function describeLogin(path: string): Promise<Omit<Login, "refreshToken"> | undefined> {
-  const login = await readLogin(path);
+/**
+ * Keeps a login of `deviceLogin`, in the place of one that was there. Where the keyring does not take it, it is ended at the
+ * gateway, and kept nowhere.
+ */
+export function saveLogin(path: string, login: Login, options: StoreOptions = {}): Promise<void> {
+  const { keyring = systemKeyring() } = options;
+  return withLoginLock(path, async () => {
+    const before = await storeOf(path);
+    const store = options.store ?? before ?? "file";
+    try {
+      await writeLogin(path, login, store, keyring);
+    } catch (error) {
+      await revoke(login).catch(() => {});
+      throw error;
+    }
+    // Nobody reads it any more: a keyring that does not answer may keep it.
+    if (before === "keyring" && store === "file") await keyring.remove(path).catch(() => {});
+  });
+}
+
+/** Rejects with a RemoteError "unauthorized" where no keyring answers: before somebody signs in in vain. */
+export async function checkStore(path: string, options: StoreOptions = {}): Promise<void> {
+  const { keyring = systemKeyring() } = options;
+  if ((options.store ?? (await storeOf(path))) === "keyring") await keyring.get(path);
+}
+
+/** What is known of a saved login without asking the gateway. Undefined: there is none. */
+export async function describeLogin(
+  path: string,
+  { keyring = systemKeyring() }: Pick<StoreOptions, "keyring"> = {},
+): Promise<(Omit<Login, "refreshToken"> & { readonly store: Store }) | undefined> {
+  const login = await readLogin(path, keyring);
   if (login === undefined) return undefined;
   const { refreshToken: _, ...known } = login;
   return known;
 }
 
 /**
- * Ends the login at the gateway, and then removes it here. False: there was none. Where the gateway cannot be reached it
- * rejects and the login stays, unless `isForced`: then it is only removed here.
+ * Ends the login at the gateway, and then removes it here. False: there was none. Where the gateway or the keyring cannot be
+ * reached it rejects and the login stays, unless `isForced`: then it is only removed here.
  */
-export function endLogin(path: string, { isForced = false } = {}): Promise<boolean> {
-  return withLoginLock(path, async () => {
-    const login = await readLogin(path);
-    if (login === undefined) return false;
-    const configuration = await configure(login.server);
-    const { tokenRevocation } = await oauth();
-    await asking("logout", () => tokenRevocation(configuration, login.refreshToken)).catch((error: unknown) => {
-      if (!isForced) throw error;
-    });
-    await removeLogin(path);
+export function endLogin(
+  path: string,
+  { isForced = false, keyring = systemKeyring() }: { isForced?: boolean } & Pick<StoreOptions, "keyring"> = {},
+): Promise<boolean> {
+  const unlessForced = (error: unknown): true => {
+    if (!isForced) throw error;
     return true;
+  };
+  return withLoginLock(path, async () => {
+    const store = await storeOf(path);
+    const login = await readLogin(path, keyring).catch(unlessForced);
+    if (typeof login === "object") await revoke(login).catch(unlessForced);
+    if (store === "keyring") await keyring.remove(path).catch(unlessForced);
+    await removeLogin(path);
+    return login !== undefined;
   });
+}
+
+async function revoke(login: Login): Promise<void> {
+  const configuration = await configure(login.server);
+  const { tokenRevocation } = await oauth();
+  await asking("logout", () => tokenRevocation(configuration, login.refreshToken));
 }

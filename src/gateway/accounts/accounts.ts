@@ -37,8 +37,17 @@ export interface Accounts {
   setPassword(id: string, password: string): Promise<void>;
   /** The account, when that is its password. Takes as long when there is no such account. */
   checkPassword(name: string, password: string): Promise<Account | undefined>;
-  /** The account of an outside identity, made when it is new; `name`: what the provider calls the person. */
+  /**
+   * The account of an outside identity; `name`: what the provider calls the person. A new one has the account that was added
+   * under that name without a password, if nobody has had it yet, else one is made.
+   */
   ofOutside(identity: OutsideIdentity, name: string): Account;
+  /** Whether `addFirstOwner` would make an account: there is none, and it never made one. */
+  lacksFirstOwner(): boolean;
+  /** An owner of these workspaces (ids); `name` is made fit. Undefined: nothing was lacking. */
+  addFirstOwner(name: string, password: string | null, workspaces: readonly string[]): Promise<Account | undefined>;
+  /** Undefined: it was never made, or has been removed. */
+  firstOwner(): Account | undefined;
   /** Undefined: the account sees nothing of the workspace. */
   role(account: string, workspace: string): Role | undefined;
   setRole(account: string, workspace: string, role: Role): void;
@@ -65,10 +74,17 @@ interface AccountRow {
 const COLUMNS = "id, name, created_at AS createdAt, password";
 const shown = ({ id, name, createdAt }: AccountRow): Account => ({ id, name, createdAt });
 
+/** Both are called in the transaction of the change they belong to. */
+export interface AccountHooks {
+  endLogins(account: string): void;
+  /** The password that the first owner was given is no longer its password. */
+  forgetFirstPassword(): void;
+}
+
 export function createAccounts(
   database: Database.Database,
   clock: { wallClock(): number },
-  endLogins: (account: string) => void,
+  { endLogins, forgetFirstPassword }: AccountHooks,
 ): Accounts {
   const insert = database.prepare(
     "INSERT INTO account (id, name, password, subject, created_at) VALUES (@id, @name, @password, @subject, @createdAt)",
@@ -77,6 +93,10 @@ export function createAccounts(
   const byName = database.prepare<[string], AccountRow>(`SELECT ${COLUMNS} FROM account WHERE name = ?`);
   const byId = database.prepare<[string], AccountRow>(`SELECT ${COLUMNS} FROM account WHERE id = ?`);
   const bySubject = database.prepare<[string], AccountRow>(`SELECT ${COLUMNS} FROM account WHERE subject = ?`);
+  const unclaimed = database.prepare<[string], AccountRow>(
+    `SELECT ${COLUMNS} FROM account WHERE name = ? AND password IS NULL AND subject IS NULL`,
+  );
+  const claim = database.prepare("UPDATE account SET subject = ? WHERE id = ?");
   const setHash = database.prepare("UPDATE account SET password = ? WHERE id = ?");
   const removeRow = database.prepare("DELETE FROM account WHERE id = ?");
   const roleOf = database
@@ -86,6 +106,8 @@ export function createAccounts(
     `INSERT INTO membership (account, workspace, role, created_at) VALUES (?, ?, ?, ?)
      ON CONFLICT (account, workspace) DO UPDATE SET role = excluded.role`,
   );
+  const firstOwnerId = database.prepare<[], string>("SELECT account FROM first_owner").pluck();
+  const setFirstOwner = database.prepare("INSERT INTO first_owner VALUES (?)");
   const deleteRole = database.prepare("DELETE FROM membership WHERE account = ? AND workspace = ?");
   const members = database.prepare<
     { account: string | null; workspace: string | null },
@@ -110,11 +132,19 @@ export function createAccounts(
     return shown(row);
   }
 
+  /** What the account was proven by so far proves nothing any more. */
+  function retireProofs(id: string): void {
+    endLogins(id);
+    if (firstOwnerId.get() === id) forgetFirstPassword();
+  }
+
+  const lacksFirstOwner = () => firstOwnerId.get() === undefined && all.get() === undefined;
+
   return {
     async add(name, password) {
       checkName(name);
       if (byName.get(name) !== undefined) throw new AccountError(`there is an account ${name} already`);
-      return insertAccount(name, password === null ? null : await hashed(password), null);
+      return insertAccount(name, await hashed(password), null);
     },
     list: () => all.all().map(shown),
     find(nameOrId) {
@@ -124,7 +154,7 @@ export function createAccounts(
     remove: (id) =>
       database
         .transaction(() => {
-          endLogins(id);
+          retireProofs(id);
           return removeRow.run(id).changes > 0;
         })
         .immediate(),
@@ -133,7 +163,7 @@ export function createAccounts(
       database
         .transaction(() => {
           setHash.run(hash, id);
-          endLogins(id);
+          retireProofs(id);
         })
         .immediate();
     },
@@ -148,6 +178,11 @@ export function createAccounts(
         .transaction(() => {
           const row = bySubject.get(key);
           if (row !== undefined) return shown(row);
+          const kept = unclaimed.get(name);
+          if (kept !== undefined) {
+            claim.run(key, kept.id);
+            return shown(kept);
+          }
           return insertAccount(
             freeName(name, (taken) => byName.get(taken) !== undefined),
             null,
@@ -155,6 +190,23 @@ export function createAccounts(
           );
         })
         .immediate();
+    },
+    lacksFirstOwner,
+    async addFirstOwner(name, password, workspaces) {
+      const hash = await hashed(password);
+      return database
+        .transaction(() => {
+          if (!lacksFirstOwner()) return undefined;
+          const account = insertAccount(fitName(name), hash, null);
+          for (const id of workspaces) upsertRole.run(account.id, id, "owner", account.createdAt);
+          setFirstOwner.run(account.id);
+          return account;
+        })
+        .immediate();
+    },
+    firstOwner() {
+      const row = byId.get(firstOwnerId.get() ?? "");
+      return row === undefined ? undefined : shown(row);
     },
     role: (account, workspace) => checkedRole(roleOf.get(account, workspace)),
     setRole: (account, workspace, role) => void upsertRole.run(account, workspace, role, Math.floor(clock.wallClock())),
@@ -169,9 +221,9 @@ export function createAccounts(
   };
 }
 
-async function hashed(password: string): Promise<string> {
+async function hashed(password: string | null): Promise<string | null> {
   try {
-    return await hashPassword(password);
+    return password === null ? null : await hashPassword(password);
   } catch (cause) {
     throw new AccountError(cause instanceof Error ? cause.message : String(cause), { cause });
   }
@@ -191,14 +243,19 @@ function checkedRole(text: string | undefined): Role | undefined {
 
 /** What the provider calls the person, made fit; with a number behind it where another account has that name. */
 function freeName(wanted: string, isTaken: (name: string) => boolean): string {
+  const name = fitName(wanted);
+  for (let number = 1; ; number += 1) {
+    const candidate = number === 1 ? name : `${name}-${number}`;
+    if (!isTaken(candidate)) return candidate;
+  }
+}
+
+/** What is taken of a name that was given elsewhere. */
+function fitName(wanted: string): string {
   const fit = wanted
     .normalize("NFC")
     .replace(/[^\p{L}\p{N}._@+-]+/gu, "-")
     .replace(/^[^\p{L}\p{N}]+|[^\p{L}\p{N}]+$/gu, "")
     .slice(0, 56);
-  const name = NAME.test(fit) ? fit : "user";
-  for (let number = 1; ; number += 1) {
-    const candidate = number === 1 ? name : `${name}-${number}`;
-    if (!isTaken(candidate)) return candidate;
-  }
+  return NAME.test(fit) ? fit : "user";
 }

@@ -3,6 +3,7 @@
  * gateway and commands beside it have it open at the same time, so whatever one of them changes holds for the other's
  * next call.
  */
+import { existsSync, rmSync } from "node:fs";
 import path from "node:path";
 import Database from "better-sqlite3";
 import type { Clock } from "../../lib/runtime.ts";
@@ -30,6 +31,8 @@ export interface AccountStore {
   revokedUntil(): number;
   /** Ends every token, login and API key there is. */
   revokeAll(): void;
+  /** Where the password lies that `wsfs start` made, while it is the password of the account. */
+  firstPassword(): { readonly account: string; readonly file: string } | undefined;
   close(): void;
 }
 
@@ -37,9 +40,14 @@ type StoreClock = Pick<Clock, "wallClock" | "setTimer">;
 
 export const accountsPath = (dataFolder: string) => path.join(dataFolder, "accounts.db");
 
+/** The password of the account that `wsfs start` makes (first-owner.ts). */
+export const passwordPath = (dataFolder: string) => path.join(dataFolder, "password");
+/** The same, until the account is there. */
+export const newPasswordPath = (dataFolder: string) => `${passwordPath(dataFolder)}.new`;
+
 /** Opens the accounts of a data folder, made when missing. Throws when a newer program has written them. */
 export function openAccounts(dataFolder: string, clock: StoreClock): AccountStore {
-  return storeOf(openAccountsDatabase(accountsPath(dataFolder)), clock);
+  return storeOf(openAccountsDatabase(accountsPath(dataFolder)), clock, dataFolder);
 }
 
 /** Accounts that live as long as the process. */
@@ -49,14 +57,21 @@ export function accountsInMemory(clock: StoreClock): AccountStore {
   return storeOf(database, clock);
 }
 
-function storeOf(database: Database.Database, clock: StoreClock): AccountStore {
+function storeOf(database: Database.Database, clock: StoreClock, folder?: string): AccountStore {
   const records = createOauthRecords(database, clock);
   const keys = createSigningKeys(database, clock);
   const apiKeys = createApiKeys(database, clock);
   const revokedUntil = database.prepare<[], number>("SELECT value FROM setting WHERE name = 'revoked-until'").pluck();
   const revoke = database.prepare("INSERT OR REPLACE INTO setting VALUES ('revoked-until', ?)");
+  const accounts = createAccounts(database, clock, {
+    endLogins: records.endLogins,
+    forgetFirstPassword() {
+      if (folder === undefined) return;
+      for (const file of [passwordPath(folder), newPasswordPath(folder)]) rmSync(file, { force: true });
+    },
+  });
   return {
-    accounts: createAccounts(database, clock, records.endLogins),
+    accounts,
     engines: createEngines(database, clock),
     keys,
     apiKeys,
@@ -68,6 +83,12 @@ function storeOf(database: Database.Database, clock: StoreClock): AccountStore {
       apiKeys.removeAll();
       keys.replaceAll();
     }).immediate,
+    firstPassword() {
+      const account = accounts.firstOwner()?.name;
+      if (account === undefined || folder === undefined) return undefined;
+      const file = passwordPath(folder);
+      return existsSync(file) ? { account, file } : undefined;
+    },
     close() {
       apiKeys.close();
       database.close();

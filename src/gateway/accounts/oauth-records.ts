@@ -17,6 +17,8 @@ export interface OauthRecords {
   /** `expiresIn` in seconds. */
   upsert(kind: string, id: string, payload: Readonly<Record<string, unknown>>, expiresIn: number | undefined): void;
   find(kind: string, id: string): OauthRecord | undefined;
+  /** Undefined also once it has expired, which `find` leaves to the OAuth server to say. */
+  findCurrent(kind: string, id: string): OauthRecord | undefined;
   findByUserCode(kind: string, userCode: string): OauthRecord | undefined;
   findByUid(kind: string, uid: string): OauthRecord | undefined;
   /** False: it was used up before. */
@@ -26,7 +28,7 @@ export interface OauthRecords {
   destroy(kind: string, id: string): void;
   /** Ends a login: nothing it gave is good any more. */
   endLogin(login: string): void;
-  /** Ends all logins of an account. */
+  /** Ends all logins of an account, and its visits to the sign-in pages. */
   endLogins(account: string): void;
   /** Ends all logins there are. */
   endAll(): void;
@@ -53,6 +55,9 @@ export function createOauthRecords(database: Database.Database, clock: { wallClo
   );
   const columns = "SELECT payload, consumed_at AS consumedAt FROM oauth WHERE kind = ?";
   const byId = database.prepare<[string, string], Row>(`${columns} AND id = ?`);
+  const current = database.prepare<[string, string, number], Row>(
+    `${columns} AND id = ? AND (expires_at IS NULL OR expires_at > ?)`,
+  );
   const byUserCode = database.prepare<[string, string], Row>(`${columns} AND user_code = ?`);
   const byUid = database.prepare<[string, string], Row>(`${columns} AND uid = ?`);
   const consumeRow = database.prepare(
@@ -64,6 +69,7 @@ export function createOauthRecords(database: Database.Database, clock: { wallClo
   const loginsOf = database
     .prepare<[string], string>(`SELECT login FROM oauth WHERE kind = '${LOGIN}' AND payload ->> 'accountId' = ?`)
     .pluck();
+  const destroyOwn = database.prepare("DELETE FROM oauth WHERE payload ->> 'accountId' = ?");
   const destroyAll = database.prepare("DELETE FROM oauth");
   const hasLogin = database.prepare<[string, number], 1>(
     `SELECT 1 FROM oauth WHERE kind = '${LOGIN}' AND id = ? AND (expires_at IS NULL OR expires_at > ?)`,
@@ -87,6 +93,7 @@ export function createOauthRecords(database: Database.Database, clock: { wallClo
       upsertRow.run(kind, stored(kind, id), JSON.stringify(payload), ...indexed, expiresAt);
     },
     find: (kind, id) => record(byId.get(kind, stored(kind, id))),
+    findCurrent: (kind, id) => record(current.get(kind, stored(kind, id), seconds())),
     findByUserCode: (kind, userCode) => record(byUserCode.get(kind, userCode)),
     findByUid: (kind, uid) => record(byUid.get(kind, uid)),
     consume: (kind, id) => consumeRow.run(seconds(), kind, stored(kind, id)).changes > 0,
@@ -95,6 +102,7 @@ export function createOauthRecords(database: Database.Database, clock: { wallClo
     endLogin: (login) => void destroyLogin.run(login),
     endLogins(account) {
       for (const login of loginsOf.all(account)) destroyLogin.run(login);
+      destroyOwn.run(account);
     },
     endAll: () => void destroyAll.run(),
     isLogin: (login) => hasLogin.get(login, seconds()) !== undefined,

@@ -53,6 +53,11 @@ const MIGRATIONS: readonly string[] = [
   CREATE INDEX oauth_expiry ON oauth(expires_at) WHERE expires_at IS NOT NULL;
   `,
   `
+  CREATE TABLE first_owner (          -- the account that wsfs start made; the row stays when the account is removed
+    account TEXT PRIMARY KEY
+  ) WITHOUT ROWID;
+  `,
+  `
   CREATE TABLE engine (               -- programs that the gateway's owner has registered (engines.ts)
     id TEXT PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,

@@ -32,7 +32,7 @@ export interface Logs {
   /** Lines with a number above `after`, at most `limit`, the first one first. */
   lines(execution: string, after: number, limit: number): Promise<LogLine[]>;
   count(execution: string): Promise<number>;
-  /** How much the engine has said, kept or not; of a log that is not open, how much is kept. */
+  /** How much the engine has said, kept or not; of a log that a gateway before this one wrote, how much is kept. */
   bytes(execution: string): number;
   /** Told of the execution's id when lines were added or the log was closed. */
   readonly news: Signal;
@@ -49,7 +49,8 @@ export interface LogNeeds {
 export function openLogs({ folder, clock }: LogNeeds): Logs {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const news = createSignal();
-  const open = new Map<string, { said: number }>();
+  /** Of logs that are open, and of those that were full. */
+  const said = new Map<string, number>();
   const filesOf = (execution: string): LogFiles => ({
     log: path.join(folder, `${execution}.log`),
     index: path.join(folder, `${execution}.index`),
@@ -59,8 +60,7 @@ export function openLogs({ folder, clock }: LogNeeds): Logs {
   return {
     news,
     open(execution) {
-      const log = { said: kept(execution) };
-      open.set(execution, log);
+      said.set(execution, kept(execution));
       const appender = appendTo(filesOf(execution));
       const cutters = STREAMS.map((stream) => ({ stream, cutter: createLineCutter() }));
       let isFull = false;
@@ -81,7 +81,7 @@ export function openLogs({ folder, clock }: LogNeeds): Logs {
 
       return {
         write(stream, bytes) {
-          if (stream !== "gateway") log.said += bytes.length;
+          if (stream !== "gateway") said.set(execution, (said.get(execution) ?? 0) + bytes.length);
           if (isFull) return;
           const cutter = cutters.find((one) => one.stream === stream)?.cutter;
           keep((cutter?.push(bytes) ?? []).map((line) => ({ stream, bytes: line })));
@@ -89,15 +89,16 @@ export function openLogs({ folder, clock }: LogNeeds): Logs {
         async close() {
           keep(cutters.flatMap(({ stream, cutter }) => cutter.rest().map((bytes) => ({ stream, bytes }))));
           appender.close();
-          open.delete(execution);
+          if (!isFull) said.delete(execution);
           news.fire([execution]);
         },
       };
     },
     lines: async (execution, after, limit) => linesIn(filesOf(execution), after, limit),
     count: async (execution) => countIn(filesOf(execution)),
-    bytes: (execution) => open.get(execution)?.said ?? kept(execution),
+    bytes: (execution) => said.get(execution) ?? kept(execution),
     async remove(execution) {
+      said.delete(execution);
       const { log, index } = filesOf(execution);
       await rm(index, { force: true });
       await rm(log, { force: true });

@@ -276,7 +276,12 @@ interface Reader {
 
 function listen(fd: number, hear: (bytes: Uint8Array) => void): Reader {
   const socket = new Socket({ fd, readable: true, writable: false });
-  socket.on("data", hear);
+  socket.on("data", (bytes) => {
+    hear(bytes);
+    // Others have their turn between any two of these: a program can print faster than lines are made of it.
+    socket.pause();
+    setImmediate(() => socket.resume());
+  });
   // It ends so as well.
   socket.on("error", () => {});
   return {

@@ -1,6 +1,7 @@
 /**
  * The pages a person approves a program on: a code, who one is, what the program may do. Whatever is wrong shows the same
- * page again and says so. Nothing is done by GET; each form is good only in the visit whose page showed it.
+ * page again and says so. Nothing is done by GET, but for coming back from an outside issuer (outside.ts); each form is good
+ * only in the visit whose page showed it.
  */
 import cookie from "@fastify/cookie";
 import formbody from "@fastify/formbody";
@@ -8,11 +9,25 @@ import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import { z } from "zod";
 import { isScope } from "../../contract/scopes.ts";
 import type { Clock } from "../../lib/runtime.ts";
-import type { AccountStore } from "../accounts/index.ts";
+import type { Account, AccountStore } from "../accounts/index.ts";
+import { isAskedHere } from "../own-names.ts";
 import type { DeviceRequest, DeviceRequests } from "./device-requests.ts";
 import type { Html } from "./html.ts";
 import { createLimit } from "./limits.ts";
-import { approvalPage, codePage, donePage, passwordPage, refusalPage, STYLE, STYLE_PATH } from "./pages.ts";
+import { OUTSIDE_COOKIE, OUTSIDE_SECONDS, type OutsideSignIn } from "./outside.ts";
+import {
+  type ApprovalPage,
+  approvalPage,
+  codePage,
+  donePage,
+  leavingPage,
+  outsidePage,
+  type PasswordPage,
+  passwordPage,
+  refusalPage,
+  STYLE,
+  STYLE_PATH,
+} from "./pages.ts";
 import { createVisits, VISIT_COOKIE, VISIT_SECONDS, type Visit } from "./visits.ts";
 
 export interface WorkspaceChoice {
@@ -27,6 +42,8 @@ export interface ApprovalNeeds {
   readonly requests: DeviceRequests;
   /** Whether cookies are for HTTPS alone. */
   readonly isSecure: boolean;
+  /** Undefined: people have passwords here. */
+  readonly outside?: OutsideSignIn | undefined;
   workspacesOf(account: string): readonly WorkspaceChoice[];
 }
 
@@ -62,7 +79,14 @@ const UNKNOWN_CODE =
   "No program waits with this code. Look at it again; after ten minutes a program has to ask for a new one.";
 const STALE_FORM = "This page was open for too long, or cookies are off. Try once more.";
 
-export function createApproval({ store, clock, requests, isSecure, workspacesOf }: ApprovalNeeds): FastifyInstance {
+export function createApproval({
+  store,
+  clock,
+  requests,
+  isSecure,
+  outside,
+  workspacesOf,
+}: ApprovalNeeds): FastifyInstance {
   const visits = createVisits(store);
   const wrongCodes = createLimit(clock, WRONG_CODES);
   const wrongPasswords = createLimit(clock, WRONG_PASSWORDS);
@@ -84,10 +108,12 @@ export function createApproval({ store, clock, requests, isSecure, workspacesOf 
 
   const send = (reply: FastifyReply, page: Html) => reply.type("text/html; charset=utf-8").send(page.html);
 
-  /** The visit of the request; a new one where there is none. */
-  function visitOf(request: FastifyRequest, reply: FastifyReply): Visit {
-    return visits.find(request.cookies[VISIT_COOKIE]) ?? setVisit(reply, visits.begin(undefined));
+  function showPassword(reply: FastifyReply, form: PasswordPage) {
+    const first = isAskedHere(reply.request.raw) ? store.firstPassword() : undefined;
+    return send(reply, passwordPage({ ...form, first }));
   }
+
+  const visitOf = (request: FastifyRequest) => visits.find(request.cookies[VISIT_COOKIE]);
 
   function setVisit(reply: FastifyReply, visit: Visit): Visit {
     const options = { path: "/sign-in", httpOnly: true, sameSite: "strict", secure: isSecure } as const;
@@ -109,15 +135,33 @@ export function createApproval({ store, clock, requests, isSecure, workspacesOf 
     return send(reply.code(error === undefined ? 200 : 400), codePage({ token: visits.formToken(visit), code, error }));
   }
 
+  function showWho(reply: FastifyReply, visit: Visit, code: string, error?: string, name = "") {
+    const form = { token: visits.formToken(visit), code, error };
+    if (error !== undefined) reply.code(400);
+    return outside === undefined
+      ? showPassword(reply, { ...form, name })
+      : send(reply, outsidePage({ ...form, issuer: outside.name }));
+  }
+
+  /** A new visit: a cookie from before is nobody's. */
+  async function goOn(request: FastifyRequest, reply: FastifyReply, account: Account, code: string) {
+    const signedIn = setVisit(reply, visits.begin(account));
+    const waiting = await requestOf(request, code);
+    return typeof waiting === "string" ? showCode(reply, signedIn, code, waiting) : showNext(reply, signedIn, waiting);
+  }
+
+  /** What was wrong with an approval, and what it was. */
+  type Again = Required<Pick<ApprovalPage, "error" | "chosen">>;
+
   /** The page that comes next for somebody with this code. */
-  function showNext(reply: FastifyReply, visit: Visit, waiting: DeviceRequest, error?: string) {
+  function showNext(reply: FastifyReply, visit: Visit, waiting: DeviceRequest, again?: Again) {
     const token = visits.formToken(visit);
     const { code, application, scopes } = waiting;
-    if (error !== undefined) reply.code(400);
-    if (visit.account === undefined) return send(reply, passwordPage({ token, code, name: "", error }));
+    if (visit.account === undefined) return showWho(reply, visit, code);
     const { id, name: account } = visit.account;
     const workspaces = workspacesOf(id);
-    return send(reply, approvalPage({ token, code, application, account, scopes, workspaces, error }));
+    if (again !== undefined) reply.code(400);
+    return send(reply, approvalPage({ token, code, application, account, scopes, workspaces, ...again }));
   }
 
   interface Submitted {
@@ -127,19 +171,23 @@ export function createApproval({ store, clock, requests, isSecure, workspacesOf 
 
   /** What was filled in, when it comes from a page of this visit; else the first page was sent again. */
   function submitted(request: FastifyRequest, reply: FastifyReply): Submitted | undefined {
-    const visit = visitOf(request, reply);
+    const visit = visitOf(request);
     const read = form.safeParse(request.body ?? {});
     const site = request.headers["sec-fetch-site"];
     const isOurs = site === undefined || site === "same-origin";
-    if (read.success && isOurs && visits.isFormToken(visit, read.data.token)) return { visit, fields: read.data };
-    void showCode(reply, visit, read.success ? read.data.code : "", STALE_FORM);
+    if (read.success && isOurs && visit !== undefined && visits.isFormToken(visit, read.data.token)) {
+      return { visit, fields: read.data };
+    }
+    // No cookie is set: another site's form, which brings none, would end the visit of the person who is lured there.
+    if (visit === undefined || !isOurs) void send(reply.code(400), refusalPage("Try once more", STALE_FORM));
+    else void showCode(reply, visit, read.success ? read.data.code : "", STALE_FORM);
     return undefined;
   }
 
   app.get(STYLE_PATH, (_request, reply) => reply.type("text/css; charset=utf-8").send(STYLE));
 
   app.get<{ Querystring: { user_code?: unknown } }>("/sign-in", async (request, reply) => {
-    const visit = visitOf(request, reply);
+    const visit = visitOf(request) ?? setVisit(reply, visits.begin(undefined));
     const { user_code: code } = request.query;
     if (typeof code !== "string" || code === "") return showCode(reply, visit, "");
     const waiting = await requestOf(request, code);
@@ -159,8 +207,8 @@ export function createApproval({ store, clock, requests, isSecure, workspacesOf 
     if (given === undefined) return reply;
     const { visit, fields } = given;
     const { code, name, password } = fields;
-    const again = (error: string) =>
-      send(reply.code(400), passwordPage({ token: visits.formToken(visit), code, name, error }));
+    const again = (error: string) => showWho(reply, visit, code, error, name);
+    if (outside !== undefined) return again(`Sign in at ${outside.name}.`);
     const wait = Math.max(wrongPasswords.waitSeconds(name), passwords.waitSeconds("all"));
     if (wait > 0) return again(`Too many tries. Try again in ${wait} seconds.`);
     // Counted before the password is looked at: many tries at once are many tries.
@@ -170,10 +218,33 @@ export function createApproval({ store, clock, requests, isSecure, workspacesOf 
     if (account === undefined) return again("There is no such account with this password.");
     wrongPasswords.forget(name);
     visits.end(visit);
-    const signedIn = setVisit(reply, visits.begin(account));
-    const waiting = await requestOf(request, code);
-    return typeof waiting === "string" ? showCode(reply, signedIn, code, waiting) : showNext(reply, signedIn, waiting);
+    return goOn(request, reply, account, code);
   });
+
+  if (outside !== undefined) {
+    // Lax: coming back is a step from the issuer's site to this one.
+    const cookieOptions = { path: "/sign-in/outside", httpOnly: true, sameSite: "lax", secure: isSecure } as const;
+
+    app.post("/sign-in/outside", async (request, reply) => {
+      const given = submitted(request, reply);
+      if (given === undefined) return reply;
+      const { code } = given.fields;
+      const way = await outside.begin(code);
+      if (way === undefined)
+        return showWho(reply, given.visit, code, `${outside.name} does not answer. Try again later.`);
+      reply.setCookie(OUTSIDE_COOKIE, way.cookie, { ...cookieOptions, maxAge: OUTSIDE_SECONDS });
+      // Not a redirect: what this page's forms may lead to is this site alone.
+      return send(reply.header("refresh", `0; url=${way.address}`), leavingPage(outside.name, way.address));
+    });
+
+    app.get("/sign-in/outside", async (request, reply) => {
+      const back = await outside.finish(request.cookies[OUTSIDE_COOKIE], request.url.split("?")[1] ?? "");
+      reply.clearCookie(OUTSIDE_COOKIE, cookieOptions);
+      if (back !== undefined) return goOn(request, reply, back.account, back.code);
+      const why = `${outside.name} did not say who you are, or you began in another browser.`;
+      return send(reply.code(400), refusalPage("You are not signed in", why));
+    });
+  }
 
   app.post("/sign-in/leave", async (request, reply) => {
     const given = submitted(request, reply);
@@ -199,10 +270,12 @@ export function createApproval({ store, clock, requests, isSecure, workspacesOf 
     const scopes = [fields.scope ?? []].flat().filter(isScope);
     const workspaces = workspacesOf(account.id);
     const workspace = workspaces.find(({ id }) => id === fields.workspace)?.id;
+    const again = (error: string) =>
+      showNext(reply, visit, waiting, { error, chosen: { scopes, workspace: fields.workspace } });
     if (fields.decision !== "approve" || (fields.workspace !== "" && workspace === undefined)) {
-      return showNext(reply, visit, waiting, "Choose one of the workspaces, then approve or deny.");
+      return again("Choose one of the workspaces, then approve or deny.");
     }
-    if (scopes.length === 0) return showNext(reply, visit, waiting, "Leave at least one thing it may do, or deny.");
+    if (scopes.length === 0) return again("Leave at least one thing it may do, or deny.");
     return (await waiting.approve({ account, scopes, workspace }))
       ? send(reply, donePage(true, waiting.application))
       : late();

@@ -7,6 +7,9 @@ import type { Logger } from "../../lib/log.ts";
 import type { Clock } from "../../lib/runtime.ts";
 import type { AccountStore } from "../accounts/index.ts";
 import type { WorkspaceChoice } from "./approval.ts";
+import type { OutsideIssuer } from "./outside.ts";
+
+export type { OutsideIssuer };
 
 const PREFIXES = ["/oauth/", "/sign-in"];
 const WELL_KNOWN = /^\/\.well-known\/(?:openid-configuration|oauth-authorization-server)$/;
@@ -17,6 +20,8 @@ export interface SignInNeeds {
   /** The gateway's own address, without a slash at its end. */
   readonly issuer: string;
   readonly log: Logger;
+  /** Where people sign in instead of here. */
+  readonly outside?: OutsideIssuer | undefined;
   /** What an account may use, by name. */
   workspacesOf(account: string): readonly WorkspaceChoice[];
 }
@@ -51,7 +56,12 @@ export function createSignIn(needs: SignInNeeds): SignIn {
     });
     const requests = createDeviceRequests(server.provider, issuer, store);
     const isSecure = issuer.startsWith("https:");
-    const approval = createApproval({ store, clock, requests, isSecure, workspacesOf });
+    const returnTo = `${issuer}/sign-in/outside`;
+    const outside =
+      needs.outside === undefined
+        ? undefined
+        : (await import("./outside.ts")).createOutsideSignIn({ outside: needs.outside, store, returnTo, log });
+    const approval = createApproval({ store, clock, requests, isSecure, outside, workspacesOf });
     await approval.ready();
     return { server, approval };
   }
@@ -68,15 +78,19 @@ export function createSignIn(needs: SignInNeeds): SignIn {
 
   return async (request, response, path) => {
     const { server, approval } = await current();
+    const { socket } = request;
+    let end = () => {};
     const ended = new Promise<void>((resolve) => {
-      response.once("close", resolve);
-      // An answer that waits for earlier ones of its connection does not hear itself that this has ended.
-      if (request.socket.destroyed) resolve();
-      else request.socket.once("close", resolve);
+      end = resolve;
     });
+    response.once("close", end);
+    // An answer that waits for earlier ones of its connection does not hear itself that this has ended.
+    if (socket.destroyed) end();
+    else socket.once("close", end);
     if (path.startsWith("/sign-in")) approval.routing(request, response);
     else void server.handle(request, response);
     await ended;
+    socket.off("close", end);
     return { status: response.statusCode, bytes: Number(response.getHeader("content-length") ?? 0) };
   };
 }

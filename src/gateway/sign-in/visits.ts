@@ -1,6 +1,6 @@
 /**
  * A person's visit to the sign-in pages: a cookie, and who signed in with it. Signing in begins a new visit, so that a
- * cookie that somebody planted before is nobody's. Forms carry a token that only a page of the same visit has (CSRF).
+ * cookie that somebody planted before is nobody's. Until then nothing is kept of it. Forms carry a token that only a page of the same visit has (CSRF).
  */
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import type { Account, AccountStore } from "../accounts/index.ts";
@@ -18,7 +18,7 @@ export interface Visit {
 }
 
 export interface Visits {
-  /** A visit by its cookie; undefined: none, or one that has ended. */
+  /** A visit by its cookie, of nobody where it has ended; undefined: none. */
   find(cookie: string | undefined): Visit | undefined;
   begin(account: Account | undefined): Visit;
   end(visit: Visit): void;
@@ -33,14 +33,12 @@ export function createVisits({ records, accounts }: AccountStore): Visits {
   return {
     find(cookie) {
       if (cookie === undefined || !ID.test(cookie)) return undefined;
-      const payload = records.find(KIND, cookie)?.payload;
-      if (payload === undefined) return undefined;
-      const { accountId } = payload;
+      const accountId = records.findCurrent(KIND, cookie)?.payload.accountId;
       return { id: cookie, account: typeof accountId === "string" ? accounts.find(accountId) : undefined };
     },
     begin(account) {
       const id = randomBytes(ID_BYTES).toString("base64url");
-      records.upsert(KIND, id, account === undefined ? {} : { accountId: account.id }, VISIT_SECONDS);
+      if (account !== undefined) records.upsert(KIND, id, { accountId: account.id }, VISIT_SECONDS);
       return { id, account };
     },
     end: ({ id }) => records.destroy(KIND, id),

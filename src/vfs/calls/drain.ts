@@ -92,7 +92,7 @@ async function drainAll(
     if (left !== leftBefore) doneAt = runtime.elapsed();
     if (left !== leftBefore || isUnderWay(context, writeBack)) movedAt = runtime.elapsed();
     leftBefore = left;
-    const isRefused = parked > 0 || pausedKinds(context).length > 0;
+    const isRefused = parked > 0 || context.readOnly.why !== undefined || pausedKinds(context).length > 0;
     const isStuck = left > 0 && (left === parked || (isRefused && runtime.elapsed() - movedAt >= STALLED_MS));
     if (isDone || isStuck || runtime.elapsed() - reportedAt >= REPORT_MS) {
       reportedAt = runtime.elapsed();
@@ -134,10 +134,12 @@ async function drainAll(
 
 /** Something is being sent, will be repeated or is being written, or could be sent if the gateway answered: it is waited for. */
 function isUnderWay(context: Context, writeBack: WriteBack): boolean {
-  if (writeBack.inFlight().length > 0 || context.metadata.attempts.nextDue() !== undefined) return true;
+  if (writeBack.inFlight().length > 0) return true;
+  if (context.readOnly.why !== undefined) return false;
+  if (context.metadata.attempts.nextDue() !== undefined) return true;
   if (context.network.isUndecided) return true;
   if ([...context.lives.values()].some(({ writers }) => writers > 0)) return true;
-  return heldBack(context) !== undefined && context.readOnly.why === undefined;
+  return heldBack(context) !== undefined;
 }
 
 function whatIsStuck(

@@ -81,6 +81,7 @@ function refuse(context: Context, rows: NodeRow[]): void {
   const { network, metadata, quota } = context;
   const login = loginNeeded(context);
   if (login !== undefined) throw new FsError("EACCES", login);
+  if (context.readOnly.why !== undefined) throw new FsError("EROFS", context.readOnly.why);
   for (const row of rows) {
     if (row.parked !== null) throw new FsError(parkedCode(row.parked), row.parked);
     const scope = row.nodeId === null ? "node.node.create" : "node.node.update";

@@ -15,15 +15,26 @@ export function dueTime(settings: Context["settings"], now: number, dirtySince: 
   return Math.min(now + settings.debounceMs, (dirtySince ?? now) + settings.maximumAgeMs);
 }
 
-/** The node row's local state changed. `since`: of the row that had its content so far; who waits for that content goes on waiting. */
-export function markNode(context: Needs, node: NodeRow, since: number | null = null): NodeRow {
+/**
+ * The node row's local state changed. `since`: of the row that had its content so far; who waits for that content goes on
+ * waiting. `change`: of the row itself, in the same write.
+ */
+export function markNode(
+  context: Needs,
+  node: NodeRow,
+  since: number | null = null,
+  change?: Partial<Omit<NodeRow, "id">>,
+): NodeRow {
+  const { nodes } = context.metadata;
   const now = context.runtime.now();
   const dirtySince = Math.min(node.dirtySince ?? now, since ?? now);
   const due = dueTime(context.settings, now, dirtySince);
-  if (node.dirtySince === dirtySince && node.parked === null && isMarked(context, node, due)) return node;
+  if (node.dirtySince === dirtySince && node.parked === null && isMarked(context, node, due)) {
+    return change === undefined ? node : nodes.update(node.id, change);
+  }
   context.activity.wake(due);
   // A person or program touched it again: what the gateway refused may be accepted now.
-  return context.metadata.nodes.update(node.id, { changedAt: now, dirtySince, due, parked: null });
+  return nodes.update(node.id, { ...change, changedAt: now, dirtySince, due, parked: null });
 }
 
 function isMarked({ settings }: Needs, node: NodeRow, due: number): boolean {

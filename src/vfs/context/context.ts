@@ -28,6 +28,7 @@ import type { Network } from "./network.ts";
 import type { Acknowledged } from "./past.ts";
 import type { PollState } from "./poll-state.ts";
 import type { Quota } from "./quota-state.ts";
+import type { ReadOnly } from "./read-only.ts";
 import type { ReadOrder } from "./read-order.ts";
 import type { Request } from "./request.ts";
 import type { RightOfWay } from "./right-of-way.ts";
@@ -45,7 +46,7 @@ export interface EngineSettings {
   readonly cacheLimit: number;
   /** remote: close and fsync wait for the gateway. */
   readonly durability: "local" | "remote";
-  /** Asked for by the user; the token's scopes may make it read-only too. */
+  /** Asked for by the user; the token's scopes or the account's role may make it read-only too. */
   readonly readOnly: boolean;
   /** What a person does when the gateway refuses the token, in words. */
   readonly howToLogIn?: string;
@@ -139,8 +140,7 @@ export interface Context {
   /** Folders removed here, by node id, that the gateway does not delete because something is in them; see look-inside.ts. */
   readonly notEmpty: Map<string, { readonly since: number; readonly isAsked: boolean }>;
   readonly disk: Disk;
-  /** Why nothing is changed or sent, if so; see start-engine.ts. */
-  readonly readOnly: { readonly why: string | undefined };
+  readonly readOnly: ReadOnly;
   readonly space: Space;
   /** Why the rows were older than the files at the start, and how many files the list of changed ones brought back. */
   readonly restored: { why: string | undefined; files: number };

@@ -3,7 +3,7 @@
  * been paused for that. Every answer and failure is reported here; flows ask before they wait.
  */
 import type { Client } from "../../client/client.ts";
-import { RemoteError } from "../../client/errors.ts";
+import { RemoteError, type RemoteErrorDetails } from "../../client/errors.ts";
 import { OPERATIONS, type OperationName } from "../../contract/operations.ts";
 import type { Scope } from "../../contract/scopes.ts";
 import type { Timer } from "../../lib/runtime.ts";
@@ -105,6 +105,8 @@ export function createNetwork(
   options: {
     scopes: ReadonlySet<string> | undefined;
     isOnline: boolean;
+    /** A change was refused for want of a role. */
+    onLacksRole: (grant: NonNullable<RemoteErrorDetails["grant"]>) => void;
     onChange: (what: "state" | "scopes" | "token") => void;
   },
 ): Network {
@@ -273,7 +275,10 @@ export function createNetwork(
       if (error.code === "offline" || error.code === "silent") setState(false, loginNeeded);
       else if (error.code === "unauthorized") setState(true, error.message);
       else setState(true, loginNeeded);
-      if (error.code === "forbidden" && error.details.scope !== undefined) refuse(error.details.scope, error.message);
+      if (error.code !== "forbidden") return;
+      const { scope, grant, operation } = error.details;
+      if (scope !== undefined) refuse(scope, error.message);
+      else if (grant !== undefined && kindOf(operation) === "changes") options.onLacksRole(grant);
     },
     patience(giveUp) {
       if (isOnline) return undefined;

@@ -25,8 +25,10 @@ export interface Quota {
    * EDQUOT where the workspace is known to have no room for them. Names need none.
    */
   require(bytes: number, exactly?: () => Promise<number>): Promise<void>;
-  /** Asks the gateway. Never rejects. */
+  /** Asks the gateway for the workspace. Never rejects. */
   look(): Promise<void>;
+  /** It is asked now and then, as long as there is something to be told: a quota, or a role that is given. */
+  lookLater(): void;
   start(): void;
   stop(): void;
 }

@@ -105,18 +105,23 @@ export function makeFolder(context: Context, parent: number, name: string): numb
 export function removeName(context: Context, entry: Entry): void {
   const row = context.metadata.nodes.ofEntry(entry.id);
   context.metadata.entries.remove(entry.id);
-  if (row !== undefined) {
-    const left = { leftParent: entry.parent, leftName: entry.name, leftAt: context.runtime.now() };
-    orphan(context, row.kind === "file" && row.nodeId !== null ? context.metadata.nodes.update(row.id, left) : row);
-  }
-  touchFolder(context, entry.parent);
-  context.metadata.inodes.update(entry.inode, { ctime: nowText(context) });
+  if (row !== undefined) orphan(context, row, leftBehind(context, row, entry));
+  const time = nowText(context);
+  touchFolder(context, entry.parent, time);
+  context.metadata.inodes.update(entry.inode, { ctime: time });
   keepInOthers(context, entry.inode, row);
   context.bytes.removedAt = context.runtime.elapsed();
 }
 
+type Left = Partial<Pick<NodeRow, "leftParent" | "leftName" | "leftAt">>;
+
+/** The place that a file's node had, should its name be made again there. */
+function leftBehind({ runtime }: Context, { kind, nodeId }: NodeRow, { parent, name }: Entry): Left {
+  return kind === "file" && nodeId !== null ? { leftParent: parent, leftName: name, leftAt: runtime.now() } : {};
+}
+
 /** The row lost its entry: a deletion to send, or nothing if the gateway never heard of it. */
-function orphan(context: Context, row: NodeRow): void {
+function orphan(context: Context, row: NodeRow, left: Left = {}): void {
   const { metadata } = context;
   endUpload(context, row.id);
   if (row.nodeId === null && metadata.attempts.openOf(row.id) === undefined) {
@@ -124,8 +129,8 @@ function orphan(context: Context, row: NodeRow): void {
     return;
   }
   // A node that its birth turns out to have made and that came in later is the one that was removed.
-  const left = row.nodeId === null ? { leftAt: context.runtime.now() } : {};
-  markNode(context, metadata.nodes.update(row.id, { entry: null, ...left }));
+  const at = row.nodeId === null ? { leftAt: context.runtime.now() } : left;
+  markNode(context, row, null, { entry: null, ...at });
 }
 
 /**
@@ -194,9 +199,9 @@ function giveNode(context: Context, entry: Entry, own: NodeRow | undefined, heir
   if (former !== undefined) pinMtime(context, former.inode);
   pinMtime(context, entry.inode);
   if (own !== undefined) metadata.nodes.update(own.id, { entry: null });
-  markNode(context, metadata.nodes.update(heir.id, { entry: entry.id, ...NOWHERE }), own?.dirtySince);
+  markNode(context, heir, own?.dirtySince, { entry: entry.id, ...NOWHERE });
   if (formerEntry !== null) createUnborn(context, formerEntry, "file", heir.dirtySince);
-  if (own !== undefined) orphan(context, { ...own, entry: null });
+  if (own !== undefined) orphan(context, own);
   return true;
 }
 
@@ -210,23 +215,20 @@ export function replaceTarget(context: Context, source: Entry, target: Entry): v
   metadata.entries.setInode(target.id, source.inode);
   if (targetRow !== undefined) endUpload(context, targetRow.id);
   if (targetRow !== undefined) markNode(context, targetRow, sourceRow?.dirtySince);
-  if (sourceRow !== undefined) orphan(context, { ...sourceRow, entry: null });
-  metadata.inodes.update(target.inode, { ctime: nowText(context) });
+  if (sourceRow !== undefined) orphan(context, sourceRow);
+  const time = nowText(context);
+  metadata.inodes.update(target.inode, { ctime: time });
   keepInOthers(context, target.inode, targetRow);
-  afterMove(context, source.parent, target.parent, source.inode);
+  afterMove(context, source.parent, target.parent, source.inode, time);
 }
 
 /** Rename to a free place. */
 export function moveName(context: Context, entry: Entry, parent: number, name: string): void {
-  const { metadata, runtime } = context;
+  const { metadata } = context;
   metadata.entries.move(entry.id, parent, name);
   const row = metadata.nodes.ofEntry(entry.id);
   if (row !== undefined) {
-    const left =
-      row.kind === "file" && row.nodeId !== null
-        ? { leftParent: entry.parent, leftName: entry.name, leftAt: runtime.now() }
-        : {};
-    markNode(context, metadata.nodes.update(row.id, left));
+    markNode(context, row, null, leftBehind(context, row, entry));
     if (row.kind === "file") claimName(context, { ...entry, parent, name, gatewayName: null });
   }
   afterMove(context, entry.parent, parent, entry.inode);
@@ -243,22 +245,22 @@ export function exchangeNames(context: Context, a: Entry, b: Entry): void {
     const row = nodes.ofEntry(entry.id);
     if (row !== undefined) markNode(context, row);
   }
-  afterMove(context, a.parent, b.parent, a.inode);
-  context.metadata.inodes.update(b.inode, { ctime: nowText(context) });
+  const time = nowText(context);
+  afterMove(context, a.parent, b.parent, a.inode, time);
+  context.metadata.inodes.update(b.inode, { ctime: time });
 }
 
-function afterMove(context: Context, from: number, to: number, inode: number): void {
-  context.metadata.inodes.update(inode, { ctime: nowText(context) });
-  touchFolder(context, from);
-  if (to !== from) touchFolder(context, to);
+function afterMove(context: Context, from: number, to: number, inode: number, time = nowText(context)): void {
+  context.metadata.inodes.update(inode, { ctime: time });
+  touchFolder(context, from, time);
+  if (to !== from) touchFolder(context, to, time);
 }
 
-/** A folder's names changed. */
-export function touchFolder(context: Context, folder: number): void {
+/** A folder's names changed. One change has one time, as on a disk. */
+function touchFolder(context: Context, folder: number, time = nowText(context)): void {
   const { inodes } = context.metadata;
   const inode = inodes.get(folder);
   if (inode === undefined) return;
-  const time = nowText(context);
   inodes.update(folder, { attributes: { ...inode.attributes, mtime: time }, ctime: time });
   markInode(context, folder);
 }

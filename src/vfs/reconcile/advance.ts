@@ -246,7 +246,7 @@ function rebirth(context: Context, row: NodeRow): void {
   const entry = row.entry === null ? undefined : context.metadata.entries.get(row.entry);
   if (entry !== undefined) stepBack(context, entry);
   if (entry !== undefined) leaveGroup(context, entry.inode);
-  markNode(context, context.metadata.nodes.update(row.id, { nodeId: null, base: null, seen: null, seenAt: null }));
+  markNode(context, row, null, { nodeId: null, base: null, seen: null, seenAt: null });
   leftPlace(context, row);
 }
 

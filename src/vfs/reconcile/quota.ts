@@ -3,8 +3,10 @@
  * since, and what waits here to be added. Nothing is sent of which the gateway is known to have no
  * room for, and who would add bytes that will not fit hears EDQUOT. It is asked again now and then,
  * since others add and remove too; where more room is found, what was held back is looked at. What is
- * known may be wrong: the gateway's word (settle.ts) is what holds.
+ * known may be wrong: the gateway's word (settle.ts) is what holds. The account's role comes with it (context/read-only.ts):
+ * while that is too low it is asked for as well.
  */
+import { RemoteError } from "../../client/errors.ts";
 import type { Workspace } from "../../contract/resources.ts";
 import { inStep, sleep } from "../../lib/runtime.ts";
 import { shareRuns } from "../../lib/shared-run.ts";
@@ -65,6 +67,11 @@ export function createQuota(context: Context, told: Workspace, known: boolean): 
     lookLater();
   }
 
+  /** Of another workspace, which this may be, there is nothing to learn. */
+  function learnRole(found: Workspace | undefined): void {
+    if (network.doubt === undefined) context.readOnly.shown(found);
+  }
+
   /** A transaction that is undone runs again, or its request is repeated: either way it counts again, and once. */
   function countGrown(): void {
     for (const [id, { node, growth }] of growing) {
@@ -87,7 +94,9 @@ export function createQuota(context: Context, told: Workspace, known: boolean): 
     try {
       const found = await client.findWorkspace(context.workspace.id, { signal: bytes.stopped.signal });
       network.answered();
-      if (found === undefined || found.id !== context.workspace.id) return;
+      const isShown = found?.id === context.workspace.id;
+      learnRole(isShown ? found : undefined);
+      if (!isShown) return;
       isKnown = true;
       toldAt = runtime.elapsed();
       isExact = !wasSending && context.sending.size === 0;
@@ -95,6 +104,8 @@ export function createQuota(context: Context, told: Workspace, known: boolean): 
       learn(found.quota, found.used ?? 0);
     } catch (error) {
       network.failed(error);
+      // So is answered who may not see the one that the token is for.
+      if (error instanceof RemoteError && error.code === "notFound") learnRole(undefined);
       log.debug({ err: error }, "the workspace's quota could not be asked for");
     } finally {
       askedAt = runtime.elapsed();
@@ -103,7 +114,8 @@ export function createQuota(context: Context, told: Workspace, known: boolean): 
 
   /** Where there is none, the first refusal tells of a new one. */
   function lookLater(): void {
-    if (!isStarted || timer !== undefined || (limit === undefined && isKnown)) return;
+    const isNothingToTell = limit === undefined && isKnown && !context.readOnly.isForRole;
+    if (!isStarted || timer !== undefined || isNothingToTell) return;
     timer = runtime.setTimer(inStep(runtime, LOOK_MS), () => {
       inBackground(context, "asking for the quota", async () => {
         const mayAsk = network.isOnline && network.loginNeeded === undefined && network.pauseMs("listWorkspaces") === 0;
@@ -190,6 +202,7 @@ export function createQuota(context: Context, told: Workspace, known: boolean): 
       add(growth);
     },
     look,
+    lookLater,
     start() {
       isStarted = true;
       lookLater();

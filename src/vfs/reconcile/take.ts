@@ -312,6 +312,6 @@ export function reviveFolder(context: Context, nodeId: string, visited = new Set
   const occupant = metadata.entries.find(parent, shown.name);
   if (occupant !== undefined) moveAside(context, occupant);
   const entry = metadata.entries.create(parent, shown.name, inode.id, shown.gatewayName);
-  markNode(context, metadata.nodes.update(row.id, { entry: entry.id }));
+  markNode(context, row, null, { entry: entry.id });
   return inode.id;
 }

@@ -11,6 +11,7 @@ import { forEachAtOnce } from "../../lib/at-once.ts";
 import { inStep, sleep } from "../../lib/runtime.ts";
 import type { Attempt } from "../../metadata/attempts.ts";
 import type { Reread } from "../../metadata/rereads.ts";
+import { inBackground } from "../context/byte-state.ts";
 import type { Context } from "../context/context.ts";
 import { isPastGone, noteFollowed } from "../context/past.ts";
 import type { Request } from "../context/request.ts";
@@ -128,8 +129,12 @@ export function createFollower(context: Context, hear: Hear, stream?: JournalStr
   function complain(error: unknown): void {
     const isOfGateway = error instanceof RemoteError || error instanceof FsError;
     if (isOfGateway) fresh.inVain(error.message);
-    // With this token nothing is heard any more, whatever was with the one before.
-    if (error instanceof RemoteError && error.code === "forbidden" && fresh.isLive()) fresh.lost(error.message);
+    // Whatever was heard a moment ago, or by the token before: there may be something to tell that nobody hears now.
+    const isRefused = error instanceof RemoteError && error.code === "forbidden";
+    if (isOfGateway && (isRefused || !network.isOnline) && fresh.isLive()) fresh.lost(error.message);
+    // Whoever has no role in the workspace any more is told that there is none.
+    const isUnseen = error instanceof RemoteError && error.code === "notFound" && !context.readOnly.isForRole;
+    if (isUnseen) inBackground(context, "asking for the workspace", context.quota.look);
     if (isOfGateway) log.debug({ err: error }, "the journal could not be read");
     else log.error({ err: error }, "what the journal tells could not be taken in");
   }

@@ -60,6 +60,7 @@ export function createJournalStream(context: Context): JournalStream {
   let isNews = false;
   let waiting: () => void = () => {};
   let loop: Promise<void> = Promise.resolve();
+  let isOver = false;
 
   function wake(): void {
     isNews = true;
@@ -141,6 +142,13 @@ export function createJournalStream(context: Context): JournalStream {
     }
   }
 
+  function begin(): void {
+    isOver = false;
+    loop = run().finally(() => {
+      isOver = true;
+    });
+  }
+
   return {
     get isOpen() {
       return isOpen;
@@ -164,10 +172,12 @@ export function createJournalStream(context: Context): JournalStream {
       entries = left;
     },
     news,
-    renew: () => connection.abort(),
-    start() {
-      loop = run();
+    renew() {
+      connection.abort();
+      // A gateway that said that there is none may have meant the workspace.
+      if (isOver && !stopped.signal.aborted) begin();
     },
+    start: begin,
     async stop() {
       stopped.abort();
       connection.abort();

@@ -26,6 +26,7 @@ import { createFreshness } from "../context/freshness.ts";
 import { createNetwork } from "../context/network.ts";
 import { createAcknowledged, forgetPast, isPastGone } from "../context/past.ts";
 import { createPollState } from "../context/poll-state.ts";
+import { createReadOnly } from "../context/read-only.ts";
 import { createReadOrder } from "../context/read-order.ts";
 import { parseRequest, type Request } from "../context/request.ts";
 import { createRightOfWay } from "../context/right-of-way.ts";
@@ -132,18 +133,30 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     if (disk.trouble !== "damaged") options.onDamage?.(error);
     disk.isDamaged(error);
   });
-  const readOnly: { why: string | undefined } = { why: settings.readOnly ? "asked for" : lackOf(scopes) };
-
   const staged = await openStaged(runtime.files, paths.staged, log);
   const start =
     (options.mount?.resumed === undefined ? undefined : goOn(metadata, client)) ??
     (await findOut(metadata, runtime, client, options.workspace, scopes, log, options.patience));
+  const readOnly = createReadOnly(start.workspace, {
+    isAskedFor: settings.readOnly,
+    lack: lackOf(scopes),
+    onChange(isForRole) {
+      log.warn({ why: readOnly.why }, isForRole ? "nothing can be changed or sent" : "the role for changes was given");
+      if (isForRole) running?.quota.lookLater();
+      else {
+        activity.hasten();
+        stream?.renew();
+      }
+      activity.wake();
+      activity.progressed();
+    },
+  });
   const network = createNetwork(runtime, {
     scopes,
     isOnline: start.trouble === undefined,
+    onLacksRole: readOnly.refused,
     onChange: (what) => {
-      // Should a later token not be able to write either, programs go on, and what it lacks the scope for waits.
-      if (what !== "state" && !settings.readOnly && readOnly.why !== undefined) readOnly.why = lackOf(network.scopes);
+      if (what !== "state") readOnly.tokenChanged(lackOf(network.scopes));
       if (what !== "state") activity.hasten();
       // What is heard by the token before proves nothing of this one: until there is a stream by it, a page does.
       if (what === "token") stream?.renew();
@@ -379,17 +392,14 @@ function beginMount(
   return undefined;
 }
 
-/** Who does not answer now may have something to tell, whatever was heard a moment ago. */
+/** As the kernel was told: what is not live any more it has been made to ask for again. */
 function freshness(context: Context): Pick<EngineStatus, "live" | "staleMs" | "staleWhy"> {
   const { fresh, network, client, runtime } = context;
   const { stale } = fresh;
-  const { offlineSince } = network;
-  if (stale === undefined && offlineSince === undefined) return { live: true };
-  const staleMs =
-    stale === undefined ? runtime.ageOf(offlineSince ?? runtime.now()) : runtime.wallClock() - stale.since;
+  if (stale === undefined) return { live: true };
   const known = client.features.journal ? loginNeeded(context) : "the gateway has no journal";
-  const staleWhy = known ?? (network.isOnline ? network.doubt : "the gateway does not answer") ?? stale?.why;
-  return { live: false, staleMs: Math.max(0, staleMs), ...(staleWhy === undefined ? {} : { staleWhy }) };
+  const staleWhy = known ?? (network.isOnline ? network.doubt : "the gateway does not answer") ?? stale.why;
+  return { live: false, staleMs: Math.max(0, runtime.wallClock() - stale.since), staleWhy };
 }
 
 function diskStatus(disk: Disk): NonNullable<EngineStatus["disk"]> {

@@ -90,7 +90,7 @@ export async function findOut(
   } catch (error) {
     if (error instanceof StartError || !(error instanceof RemoteError)) throw error;
     const isPassing = error.isTransient || error.code === "unauthorized" || error.code === "throttled";
-    if (known === undefined || !isPassing) throw new StartError(startProblem(error), 1, { cause: error });
+    if (known === undefined || !isPassing) throw new StartError(startProblem(error, name), 1, { cause: error });
     log.warn({ err: error }, "the gateway cannot be asked; going on from what is known here");
     return { workspace: known, trouble: error };
   }
@@ -108,7 +108,7 @@ export async function noWorkspace(client: Pick<Client, "listWorkspaces">, name: 
 
 /** What would have kept the mount from starting, had it been told at once, now keeps it from sending. */
 export async function hearLater(
-  { network, bytes, log, workspace, metadata }: Context,
+  { network, readOnly, bytes, log, workspace, metadata }: Context,
   asked: Promise<Workspace | undefined>,
 ): Promise<void> {
   try {
@@ -117,6 +117,7 @@ export async function hearLater(
     network.answered();
     if (told?.id === workspace.id) {
       metadata.settings.set("workspaceName", told.name);
+      readOnly.shown(told);
       network.doubts(undefined);
       return;
     }
@@ -147,12 +148,14 @@ function requireSameCounting({ settings }: Metadata<Request>, { features }: Clie
   return counting;
 }
 
-function startProblem(error: RemoteError): string {
+function startProblem(error: RemoteError, name: string): string {
   switch (error.code) {
     case "unauthorized":
       return `the token was refused: ${error.message}`;
     case "forbidden":
       return error.details.scope === undefined ? error.message : `the token lacks ${error.details.scope}`;
+    case "notFound":
+      return `no workspace "${name}" is visible to this token, an owner of it gives roles: ${error.message}`;
     case "offline":
     case "silent":
       return `the gateway cannot be reached: ${error.message}`;

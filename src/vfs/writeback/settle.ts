@@ -313,8 +313,9 @@ function isEarlierTry({ metadata }: Context, row: NodeRow, { request }: Sent, no
 /** The request certainly had no effect. What does the refusal tell? */
 function tellApart(context: Context, row: NodeRow, request: Request, error: RemoteError, node: Node | undefined): void {
   const isCondition = error.code === "changed" || error.code === "conflict";
-  const isScope = error.code === "forbidden" && error.details.scope !== undefined;
-  if ("copyOf" in request && !isCondition && !isScope && error.code !== "overQuota") {
+  const { scope, grant } = error.details;
+  const isForbidden = error.code === "forbidden" && (scope !== undefined || grant !== undefined);
+  if ("copyOf" in request && !isCondition && !isForbidden && error.code !== "overQuota") {
     // It may be the version that cannot be had like this: its bytes can be sent whatever it is.
     context.network.cannotRefer(request.version);
     lookAgainLater(context, row, "parent" in request ? request.parent : undefined);
@@ -341,11 +342,11 @@ function tellApart(context: Context, row: NodeRow, request: Request, error: Remo
     // The plan makes it wait now. Should it not, for what is known here is not what the gateway counts: not at once.
     context.quota.refused(error.details.excess);
     context.metadata.nodes.update(row.id, { due: context.runtime.now() + LATER_MS });
-  } else if (!isScope) {
-    // A missing scope makes the plan wait, and only for what needs it; anything else is about this node.
+  } else if (!isForbidden) {
+    // A missing scope makes the plan wait, and only for what needs it, a role all changes; anything else is about this node.
     park(context, row, error);
-  } else if (!scopesOf(request.do).some((scope) => scope === error.details.scope)) {
-    // The plan knows nothing of it: of looking at the node first, or of what this gateway wants besides.
+  } else if (!scopesOf(request.do).some((needed) => needed === scope)) {
+    // The plan knows nothing of it: of a role, of looking at the node first, or of what this gateway wants besides.
     context.metadata.nodes.update(row.id, { due: context.runtime.now() + LATER_MS });
   }
 }

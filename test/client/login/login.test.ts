@@ -1,14 +1,12 @@
 /** Signing in against a real gateway; a login used by many at once, over answers that are lost, and after its end. */
 
 import { chmodSync, readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from "node:fs";
-import { createServer, type RequestListener } from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { connect } from "../../../src/client/connect.ts";
 import { type DeviceLoginEvent, deviceLogin } from "../../../src/client/login/device-login.ts";
-import { type Login, writeLogin } from "../../../src/client/login/login-file.ts";
+import type { Login } from "../../../src/client/login/login-file.ts";
 import { describeLogin, endLogin, savedLogin, saveLogin } from "../../../src/client/login/saved-login.ts";
 import { describeToken } from "../../../src/client/token-claims.ts";
 import { workspacePage } from "../../../src/contract/resources.ts";
@@ -16,6 +14,9 @@ import { type Account, type AccountStore, openAccounts } from "../../../src/gate
 import { startGateway } from "../../../src/gateway/start.ts";
 import { systemClock } from "../../../src/lib/system-clock.ts";
 import { Browser, PASSWORD } from "../../gateway/sign-in/support.ts";
+import { until } from "../../support/child.ts";
+import { lossyWay } from "../../support/lossy-way.ts";
+import { becomeStranger, STRANGER } from "../../support/stranger.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 let baseUrl: string;
@@ -88,28 +89,6 @@ async function signIn(decision = "approve", scopes?: readonly string[]) {
   return { login, events };
 }
 
-/** A way to the gateway that loses answers: `isLost` says of which requests. */
-async function lossyWay(isLost: (path: string) => boolean): Promise<string> {
-  const forward: RequestListener = async (request, response) => {
-    const chunks: Buffer[] = [];
-    for await (const chunk of request) chunks.push(chunk);
-    const { host: _, ...headers } = request.headers;
-    const body = chunks.length === 0 ? {} : { body: Buffer.concat(chunks) };
-    const answer = await fetch(`${baseUrl}${request.url}`, {
-      method: request.method ?? "GET",
-      headers: headers as Record<string, string>,
-      ...body,
-    });
-    const text = await answer.text();
-    if (isLost(request.url ?? "")) return void request.socket.destroy();
-    response.writeHead(answer.status, { "content-type": answer.headers.get("content-type") ?? "" }).end(text);
-  };
-  const server = createServer((request, response) => void forward(request, response));
-  await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
-  onTestFinished(() => void server.close());
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
-
 describe("signing in", () => {
   test("shows a code, waits, and keeps a login that only its owner can read", { timeout: 30_000 }, async () => {
     const { events, login } = await signIn();
@@ -168,9 +147,9 @@ describe("a saved login", () => {
   test("forty programs at once, and an answer lost: none loses it", { timeout: 60_000 }, async () => {
     const login = await signedIn();
     let losses = 0;
-    const way = await lossyWay((url) => url === "/oauth/token" && losses++ === 3);
+    const way = await lossyWay(baseUrl, (url) => url === "/oauth/token" && losses++ === 3);
     const server = { ...login.server, token_endpoint: `${way}/oauth/token` };
-    await writeLogin(path, { ...login, server });
+    await saveLogin(path, { ...login, server });
     const tokens = await Promise.all(Array.from({ length: 40 }, () => savedLogin(path).token()));
     expect(new Set(tokens).size).toBe(40);
     expect(losses).toBeGreaterThan(40);
@@ -226,6 +205,34 @@ describe("a saved login", () => {
     expect(String(error)).toContain("not a login of this program");
     expect(String(error)).not.toContain("s3cret");
   });
+
+  test.skipIf(process.getuid?.() !== 0)(
+    "is told no stranger who has taken the gateway's port (needs root)",
+    async () => {
+      const login = await signedIn();
+      const stranger = becomeStranger(0);
+      onTestFinished(() => stranger.end());
+      await stranger.listens();
+      const there = `http://127.0.0.1:${stranger.port()}`;
+      const server = {
+        issuer: there,
+        token_endpoint: `${there}/oauth/token`,
+        revocation_endpoint: `${there}/oauth/revoke`,
+      };
+      await saveLogin(path, { ...login, server });
+      const refused = { code: "offline", message: expect.stringContaining(`user ${STRANGER} listens there`) };
+      await expect(savedLogin(path).token()).rejects.toMatchObject(refused);
+      await expect(endLogin(path)).rejects.toMatchObject(refused);
+      await expect(deviceLogin({ baseUrl: there })).rejects.toMatchObject(refused);
+      expect(stranger.heard()).toBe("");
+      // So it would be heard.
+      const body = new URLSearchParams({ refresh_token: login.refreshToken });
+      const stop = new AbortController();
+      fetch(`${there}/oauth/token`, { method: "POST", body, signal: stop.signal }).catch(() => {});
+      await until("it is heard", () => stranger.heard().includes(login.refreshToken));
+      stop.abort();
+    },
+  );
 
   test("is ended at the gateway and removed; where that is not reached it stays, unless it is forced", {
     timeout: 60_000,

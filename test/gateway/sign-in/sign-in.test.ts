@@ -267,6 +267,32 @@ describe("attacks on the pages", () => {
     expect(await thief.open(`/sign-in?user_code=${code}`)).not.toContain("Let wsfs in?");
   });
 
+  test("a visit ends after eight hours, with a new password, and with the account", async () => {
+    const world = await createWorld();
+    const ends = [
+      () => world.pass(8 * 3600_000),
+      () => world.store.accounts.setPassword(world.ada.id, PASSWORD),
+      () => world.store.accounts.remove(world.ada.id),
+    ];
+    for (const end of ends) {
+      const browser = world.browser();
+      const { code } = await world.device();
+      expect(await browser.signIn(code)).toContain("Let wsfs in?");
+      await end();
+      expect(await browser.open(`/sign-in?user_code=${(await world.device()).code}`)).toContain("Password");
+    }
+  });
+
+  test("a form of another site, which brings no cookie, ends nobody's visit and begins none", async () => {
+    const world = await createWorld();
+    const { code } = await world.device();
+    const answer = await world.post("/sign-in/approval", { code, decision: "approve", scope: "node.file.read" });
+    expect([answer.status, answer.headers.get("set-cookie")]).toEqual([400, null]);
+    const nobody = world.browser();
+    await nobody.open("/sign-in");
+    expect(world.store.records.find("Visit", nobody.cookie.split("=")[1] ?? "")).toBeUndefined();
+  });
+
   test("no frame, no script, no referrer, no cache, a cookie for these pages alone; nowhere else to go", async () => {
     const world = await createWorld();
     const browser = world.browser();
@@ -300,9 +326,7 @@ describe("attacks on the pages", () => {
     expect(await browser.open(`/sign-in?user_code=${code}`)).toContain("Password");
   });
 
-  test("passwords cannot be guessed: after ten wrong ones of an account none is looked at", {
-    timeout: 30_000,
-  }, async () => {
+  test("passwords cannot be guessed: after ten wrong ones of an account none is looked at", async () => {
     const world = await createWorld();
     const { code } = await world.device();
     const browser = world.browser();
@@ -312,6 +336,40 @@ describe("attacks on the pages", () => {
     expect(await browser.signIn(code)).toMatch(/Too many tries. Try again in \d+ seconds/);
     world.pass(60_000);
     expect(await browser.signIn(code)).toContain("Let wsfs in?");
+  });
+
+  test("many passwords at once are many tries", async () => {
+    const world = await createWorld();
+    const { code } = await world.device();
+    const browsers = await Promise.all(
+      Array.from({ length: 20 }, async () => {
+        const browser = world.browser();
+        await browser.open(`/sign-in?user_code=${code}`);
+        return browser;
+      }),
+    );
+    const tries = browsers.map((browser) =>
+      browser.submit("/sign-in/password", { name: "ada", password: "wrong one" }),
+    );
+    const said = (await Promise.all(tries)).map((page) => /There is no such account|Too many tries/.exec(page)?.[0]);
+    expect(said.filter((one) => one === "There is no such account")).toHaveLength(10);
+    expect(said.filter((one) => one === "Too many tries")).toHaveLength(10);
+  });
+
+  test("nowhere is somebody sent elsewhere", async () => {
+    const world = await createWorld();
+    const elsewhere = "http://evil.example/";
+    const query = new URLSearchParams({ client_id: "wsfs", response_type: "code", scope: "openid" });
+    for (const name of ["redirect_uri", "post_logout_redirect_uri", "return_to", "next", "url"])
+      query.set(name, elsewhere);
+    const paths = ["/oauth/auth", "/oauth/device", "/oauth/token", "/oauth/session/end", "/oauth/jwks"];
+    const pages = ["/sign-in", "/sign-in/", "/sign-in//evil.example", "/sign-in/outside", "/sign-in/leave"];
+    for (const path of [...paths, ...pages]) {
+      const answer = await world.get(`${path}?${query}`);
+      expect([path, answer.status < 300 || answer.status >= 400]).toEqual([path, true]);
+      expect([path, answer.headers.get("location"), answer.headers.get("refresh")]).toEqual([path, null, null]);
+      expect([path, answer.text.includes("evil.example")]).toEqual([path, false]);
+    }
   });
 
   test("a large form, and one that is none, are refused", async () => {

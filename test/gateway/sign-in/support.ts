@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { onTestFinished } from "vitest";
 import { type Account, type AccountStore, accountsInMemory } from "../../../src/gateway/accounts/index.ts";
-import { createSignIn } from "../../../src/gateway/sign-in/index.ts";
+import { createSignIn, type OutsideIssuer } from "../../../src/gateway/sign-in/index.ts";
 import { SILENT } from "../../../src/lib/log.ts";
 import { systemClock } from "../../../src/lib/system-clock.ts";
 
@@ -38,7 +38,8 @@ export interface World {
   browser(): Browser;
 }
 
-export async function createWorld(): Promise<World> {
+/** `outside`: where its people sign in instead. */
+export async function createWorld(outside?: OutsideIssuer): Promise<World> {
   let offset = 0;
   const clock = {
     ...systemClock,
@@ -58,7 +59,7 @@ export async function createWorld(): Promise<World> {
     store.close();
   });
   const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const signIn = createSignIn({ store, clock, issuer: base, log: SILENT, workspacesOf: () => WORKSPACES });
+  const signIn = createSignIn({ store, clock, issuer: base, log: SILENT, outside, workspacesOf: () => WORKSPACES });
 
   const call = async (path: string, init: RequestInit = {}): Promise<Answer> => {
     const answer = await fetch(`${base}${path}`, { redirect: "manual", ...init });
@@ -139,8 +140,11 @@ export class Browser {
   async #ask(path: string, init: RequestInit): Promise<string> {
     const headers = this.cookie === "" ? {} : { cookie: this.cookie };
     const answer = await fetch(`${this.#base}${path}`, { redirect: "manual", headers, ...init });
-    const [cookie] = answer.headers.getSetCookie();
-    if (cookie !== undefined) this.cookie = cookie.split(";")[0] ?? "";
+    for (const line of answer.headers.getSetCookie()) {
+      const [, pair = "", name = "", value = ""] = /^(([^=]+)=([^;]*))/.exec(line) ?? [];
+      const others = this.cookie.split("; ").filter((one) => one !== "" && !one.startsWith(`${name}=`));
+      this.cookie = [...others, ...(value === "" ? [] : [pair])].join("; ");
+    }
     this.headers = answer.headers;
     this.status = answer.status;
     this.page = await answer.text();

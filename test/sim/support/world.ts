@@ -9,10 +9,12 @@ import { staticToken } from "../../../src/client/credentials.ts";
 import type { Feature } from "../../../src/contract/features.ts";
 import type { HttpRequest } from "../../../src/contract/http.ts";
 import { SCOPES, type Scope } from "../../../src/contract/scopes.ts";
+import { type AccountStore, accountsInMemory } from "../../../src/gateway/accounts/index.ts";
 import { createGateway, type Gateway } from "../../../src/gateway/core.ts";
 import type { GatewayAnswer } from "../../../src/gateway/exchange.ts";
 import { describeError, type Logger, SILENT } from "../../../src/lib/log.ts";
 import type { EngineSettings } from "../../../src/vfs/context/context.ts";
+import { ISSUER } from "../../support/account-token.ts";
 import { createKeptRows } from "../../support/kept-rows.ts";
 import { createMemoryBlobs } from "../../support/memory-blobs.ts";
 import { createVirtualClock, seededRandom, type VirtualClock } from "../../support/virtual-clock.ts";
@@ -33,6 +35,7 @@ export interface World {
   readonly mounts: readonly Mount[];
   /** The gateway's own rows. */
   readonly store: Database.Database;
+  readonly accounts: AccountStore;
   /** Reaches the gateway at once and always. */
   readonly outside: Client;
   readonly workspace: { readonly id: string; readonly root: string };
@@ -110,7 +113,9 @@ export async function createWorld(options: WorldOptions): Promise<World> {
       fault(`the gateway: ${message}: ${JSON.stringify({ ...fields, err: undefined })} ${describeError(err)}`);
     },
   };
-  const up = () => createGateway({ clock, database: store, blobs, signingKey, options: lag, log });
+  const accounts = accountsInMemory(clock);
+  const needs = { clock, database: store, accounts, issuer: () => ISSUER, blobs, signingKey };
+  const up = () => createGateway({ ...needs, options: lag, log });
   let gateway: Gateway = up();
   const row = gateway.ensureWorkspace("workspace");
   const tokenFor = (ttlSeconds: number, without?: Scope) =>
@@ -165,6 +170,7 @@ export async function createWorld(options: WorldOptions): Promise<World> {
     clock,
     mounts,
     store,
+    accounts,
     outside,
     workspace: row,
     lines,

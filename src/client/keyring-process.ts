@@ -1,0 +1,28 @@
+/** The program that asks the system keyring one thing: a line of JSON comes in, one goes out, and it ends. See keyring.ts. */
+import { text } from "node:stream/consumers";
+
+export type KeyringRequest =
+  | { readonly is: "get" | "remove"; readonly name: string }
+  | { readonly is: "set"; readonly name: string; readonly secret: string };
+
+const SERVICE = "wsfs";
+
+async function answer({ name, ...request }: KeyringRequest): Promise<string | null> {
+  const { Entry } = await import("@napi-rs/keyring").catch((cause: unknown) => {
+    throw new Error("the package @napi-rs/keyring is not installed", { cause });
+  });
+  // Without the pin it would fall back to the kernel's keyring, which is empty after the next boot.
+  const entry = new Entry(SERVICE, name, { linux: { store: "secret-service" } });
+  if (request.is === "get") return entry.getPassword();
+  if (request.is === "set") entry.setPassword(request.secret);
+  else if (entry.getPassword() !== null) entry.deletePassword();
+  return null;
+}
+
+// It comes from the program that has started this one, by a pipe.
+const request = JSON.parse(await text(process.stdin)) as KeyringRequest;
+const said = await answer(request).then(
+  (secret) => ({ secret }),
+  (error: unknown) => ({ error: error instanceof Error ? error.message : String(error) }),
+);
+process.stdout.write(JSON.stringify(said));

@@ -1,0 +1,75 @@
+/**
+ * The keyring of this user's session (Secret Service, as of GNOME or KDE): secrets by name. Each use is a process of its own
+ * (keyring-process.ts): the library waits for the service, or for a person who is to unlock it, on the thread that asks.
+ */
+import { spawn } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { z } from "zod";
+import { RemoteError } from "./errors.ts";
+import type { KeyringRequest } from "./keyring-process.ts";
+
+export interface Keyring {
+  /** Undefined: it has none of that name. */
+  get(name: string): Promise<string | undefined>;
+  /** Kept when it resolves. */
+  set(name: string, secret: string): Promise<void>;
+  remove(name: string): Promise<void>;
+}
+
+const PROGRAM = fileURLToPath(new URL("../client/keyring-process.js", import.meta.url));
+/** For a person who types the keyring's password; a lock of a login is not waited for much longer. */
+const LIMIT_MS = 25_000;
+/** One that does not answer is left alone for a while: a mount asks whenever it looks for a token. */
+const AGAIN_MS = 15_000;
+
+const answer = z.union([z.strictObject({ secret: z.string().nullable() }), z.strictObject({ error: z.string() })]);
+
+/** Rejects with a RemoteError "unauthorized" where no keyring answers. */
+export function systemKeyring(): Keyring {
+  let failed: { readonly error: RemoteError; readonly at: number } | undefined;
+
+  async function ask(request: KeyringRequest): Promise<string | null> {
+    if (failed !== undefined && performance.now() - failed.at < AGAIN_MS) throw failed.error;
+    failed = undefined;
+    try {
+      return await answerOf(request);
+    } catch (cause) {
+      const why = cause instanceof Error ? cause.message : String(cause);
+      const error = new RemoteError("unauthorized", `the system keyring does not answer: ${why}`, { cause });
+      failed = { error, at: performance.now() };
+      throw error;
+    }
+  }
+
+  return {
+    get: async (name) => (await ask({ is: "get", name })) ?? undefined,
+    set: async (name, secret) => void (await ask({ is: "set", name, secret })),
+    remove: async (name) => void (await ask({ is: "remove", name })),
+  };
+}
+
+/** The secret goes through pipes alone: others may read the arguments and, of this user, the environment of a process. */
+async function answerOf(request: KeyringRequest): Promise<string | null> {
+  const child = spawn(process.execPath, [PROGRAM], {
+    cwd: "/",
+    stdio: ["pipe", "pipe", "ignore"],
+    timeout: LIMIT_MS,
+    killSignal: "SIGKILL",
+  });
+  const ended = new Promise<void>((resolve, reject) => {
+    child.once("error", reject);
+    child.once("exit", (code, signal) => {
+      if (code === 0) resolve();
+      else reject(new Error(signal === null ? "the library for it fails" : `nothing within ${LIMIT_MS / 1000} s`));
+    });
+  });
+  ended.catch(() => {});
+  // Of a child that is gone its end tells.
+  child.stdin.on("error", () => {}).end(JSON.stringify(request));
+  let text = "";
+  for await (const chunk of child.stdout.setEncoding("utf8")) text += String(chunk);
+  await ended;
+  const read = answer.parse(JSON.parse(text));
+  if ("error" in read) throw new Error(read.error);
+  return read.secret;
+}

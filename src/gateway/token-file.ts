@@ -1,0 +1,87 @@
+/**
+ * The token of `wsfs start`: in a file of the data folder, which its mount and programs of that person read. It is good for
+ * hours, and the gateway that serves the folder writes another one well before its end, or once it was revoked. It is of
+ * the account that start made while this is an owner of the workspace, else of none: whoever has the folder is an owner.
+ */
+import { readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { SCOPES } from "../contract/scopes.ts";
+import type { Logger } from "../lib/log.ts";
+import { hasCode, withCode } from "../lib/system-error.ts";
+import type { Accounts } from "./accounts/index.ts";
+import type { OwnToken, TokenClaims } from "./tokens.ts";
+
+export const tokenPath = (dataDir: string) => path.join(dataDir, "token");
+
+/** Whoever reads the file has a token for half of it at least. */
+const LIFE_SECONDS = 8 * 3600;
+/** Of one that a gateway of a former release is to accept, which writes no other. */
+const LASTING_SECONDS = 365 * 86_400;
+/** Tells the tokens that are renewed from those that somebody else keeps in a file of this name. */
+const CLIENT = "wsfs-start";
+
+/** `workspace`: its id. `isRenewed`: the gateway that serves the folder keeps the file. */
+export function startClaims(accounts: Accounts, workspace: string, isRenewed = true): TokenClaims {
+  const ttlSeconds = isRenewed ? LIFE_SECONDS : LASTING_SECONDS;
+  return { scopes: SCOPES, workspace, account: ownerOf(accounts, workspace), client: CLIENT, ttlSeconds };
+}
+
+function ownerOf(accounts: Accounts, workspace: string): string | undefined {
+  const id = accounts.firstOwner()?.id;
+  return id !== undefined && accounts.role(id, workspace) === "owner" ? id : undefined;
+}
+
+/** Owner-only, and never half written. On a full disk the file keeps the room it has. */
+export function writeTokenFile(file: string, token: string): void {
+  const beside = `${file}.${process.pid}.new`;
+  try {
+    writeFileSync(beside, `${token}\n`, { mode: 0o600, flush: true });
+    renameSync(beside, file);
+  } catch (error) {
+    rmSync(beside, { force: true });
+    if (!hasCode(withCode(error), "ENOSPC", "EDQUOT")) throw error;
+    const { size } = statSync(file);
+    writeFileSync(file, `${token.padEnd(size - 1)}\n`, { flag: "r+" });
+  }
+}
+
+export interface TokenFileNeeds {
+  readonly dataDir: string;
+  readonly accounts: Accounts;
+  readonly log: Logger;
+  read(token: string): OwnToken | undefined;
+  issue(claims: TokenClaims): string;
+}
+
+/** What it answers looks at the file, and writes a token into it where the one it holds is not good for long enough. */
+export function tokenFileKeeper({ dataDir, accounts, log, read, issue }: TokenFileNeeds): () => void {
+  const file = tokenPath(dataDir);
+  let told: string | undefined;
+
+  function look(): void {
+    const workspace = staleIn(readFileSync(file, "utf8").trim());
+    if (workspace !== undefined) writeTokenFile(file, issue(startClaims(accounts, workspace)));
+  }
+
+  /** The workspace of a token that start made and that is to be followed by another. */
+  function staleIn(token: string): string | undefined {
+    const held = read(token);
+    if (held?.client !== CLIENT || held.workspace === undefined) return undefined;
+    const { secondsLeft, account, workspace } = held;
+    // More than it was given: the clock was set back meanwhile, or it is one for a former release.
+    const isFresh = secondsLeft > LIFE_SECONDS / 2 && secondsLeft <= LIFE_SECONDS;
+    return isFresh && account === ownerOf(accounts, workspace) ? undefined : workspace;
+  }
+
+  return () => {
+    try {
+      look();
+      told = undefined;
+    } catch (error) {
+      if (hasCode(error, "ENOENT")) return;
+      const { message } = error as Error;
+      if (message !== told) log.error({ err: error }, "the token of wsfs start could not be renewed; tried again");
+      told = message;
+    }
+  };
+}

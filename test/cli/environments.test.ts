@@ -1,0 +1,140 @@
+/** The configuration file: what may stand in an environment's entry, what goes before it, and what is said of a fault. */
+import { lstatSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { beforeEach, describe, expect, it, test } from "vitest";
+import { entrySettings } from "../../src/cli/entry-settings.ts";
+import { userFolders } from "../../src/cli/environment.ts";
+import { entryValue, FILE_FLAGS, flagOfKey, keyOf } from "../../src/cli/environment-entry.ts";
+import { chooseEnvironment, writeConfiguration } from "../../src/cli/environments.ts";
+import { withEntry } from "../../src/cli/mount.ts";
+import { givenFlags, resolveValues } from "../../src/cli/resolve-values.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+import { createPlace } from "../support/wsfs.ts";
+
+let folder: string;
+let file: string;
+beforeEach(async () => {
+  folder = await temporaryFolder();
+  file = join(folder, ".config/wsfs/config.json");
+  mkdirSync(join(folder, ".config/wsfs"), { recursive: true });
+});
+
+const URL = "https://gateway.example.com";
+function choose(entry: object, name = "team") {
+  writeFileSync(file, JSON.stringify({ environments: { [name]: { baseUrl: URL, ...entry }, other: { typo: 1 } } }));
+  return chooseEnvironment(name, userFolders({ HOME: folder }));
+}
+
+/** As `wsfs mount` has them. */
+function values(entry: object, flags: Record<string, string> = {}, variables: NodeJS.ProcessEnv = {}) {
+  const given = { DIR: "d", ...flags };
+  const isGiven = givenFlags("mount", given, variables);
+  return withEntry(resolveValues("mount", given, variables), isGiven, choose(entry).entry);
+}
+
+describe("a value of a mount", () => {
+  it.each([
+    ["the flag", { cacheSize: "3K" }, { "cache-size": "1K" }, { WSFS_CACHE_SIZE: "2K" }, 1024],
+    ["the variable", { cacheSize: "3K" }, {}, { WSFS_CACHE_SIZE: "2K" }, 2048],
+    ["the entry, where the variable is empty", { cacheSize: "3K" }, {}, { WSFS_CACHE_SIZE: "" }, 3072],
+    ["the entry, as a number", { cacheSize: 4096 }, {}, {}, 4096],
+    ["the default", {}, {}, {}, 10 * 1024 ** 3],
+  ])("is that of %s", (_, entry, flags, variables, expected) => {
+    expect(values(entry, flags, variables)["cache-size"]).toBe(expected);
+  });
+
+  it("may be a switch that a variable switches off again", () => {
+    expect(values({ readOnly: true })["read-only"]).toBe(true);
+    expect(values({ readOnly: true }, {}, { WSFS_READ_ONLY: "0" })["read-only"]).toBe(false);
+  });
+});
+
+it.each([
+  [{ cacheSize: "many" }, 'environments.team.cacheSize: expected a number of bytes such as 500M or 2G, got "many"'],
+  [{ owners: "theirs" }, 'environments.team.owners: expected one of real, mine, got "theirs"'],
+  [{ readOnly: "perhaps" }, 'environments.team.readOnly: expected 1 or 0, got "perhaps"'],
+  [{ baseUrl: "gateway" }, "environments.team.baseUrl: expected a URL"],
+  [{ issuer: "http://login.example.com" }, "environments.team.issuer: expected an https URL, or one of this machine"],
+  [{ cachesize: "1G" }, /environments\.team: expected one of the keys baseUrl, .*, got "cachesize"$/],
+  [{ stateDir: "/d" }, /environments\.team: expected one of the keys .*, got "stateDir"$/],
+  [{ cacheSize: [1] }, "environments.team.cacheSize: "],
+])("a fault names file, key, what was expected and what came: %j", (entry, message) => {
+  expect(() => choose(entry)).toThrow(message);
+  expect(() => choose(entry)).toThrow(file);
+});
+
+it("the profile of an entry begins at the file's folder", () => {
+  expect(choose({ profile: "a.json" }).entry.profile).toBe(join(folder, ".config/wsfs/a.json"));
+});
+
+it("every key is a flag's, in either spelling, and a typed value stands in the file as it is to be read", () => {
+  for (const name of FILE_FLAGS) expect(flagOfKey(keyOf(name))).toBe(name);
+  expect(flagOfKey("cache-size")).toBe("cache-size");
+  expect(() => flagOfKey("state-dir")).toThrow('got "state-dir"');
+  expect([entryValue("cache-size", "20G"), entryValue("wait", "3"), entryValue("read-only", "yes")]).toEqual([
+    "20G",
+    3,
+    true,
+  ]);
+  expect(() => entryValue("durability", "both")).toThrow('durability: expected one of local, remote, got "both"');
+});
+
+it("a daemon is told all that the entry decides, and which of it the entry says", () => {
+  const { settings, keys, present } = entrySettings(choose({ cacheSize: "1K", wait: 3, noRestart: true }));
+  expect(settings).toMatchObject({ baseUrl: URL, cacheSize: 1024, patienceMs: 3000, crashes: 0, durability: "local" });
+  expect(present.sort()).toEqual(["baseUrl", "cacheSize", "crashes", "patienceMs"]);
+  expect(keys).toMatchObject({ patienceMs: "wait", fuseNative: "transport", crashes: "noRestart" });
+});
+
+it("a file that is a link stays one", () => {
+  const target = join(folder, "dotfiles.json");
+  writeFileSync(target, "{}");
+  symlinkSync(target, file);
+  writeConfiguration({ environments: { team: { baseUrl: URL } } }, file);
+  expect(lstatSync(file).isSymbolicLink()).toBe(true);
+  expect(JSON.parse(readFileSync(target, "utf8"))).toEqual({ environments: { team: { baseUrl: URL } } });
+});
+
+test("wsfs env: adds, sets, shows, unsets, uses and removes", async () => {
+  const place = createPlace();
+  try {
+    const env = async (...args: readonly string[]) => {
+      const { code, stdout, stderr } = await place.wsfs(["env", ...args]);
+      return code === 0 ? stdout : `${code} ${stderr}`;
+    };
+    expect(await env("set", "team", "wait", "3")).toBe('2 wsfs: there is no environment "team": none is configured\n');
+    await env("add", "team", "--base-url", URL, "--issuer", "https://login.example.com");
+    expect(await env("set", "team", "cache-size", "20G")).toBe("");
+    await env("set", "team", "allowOther", "true");
+    expect(await env("show", "team")).toBe(
+      [
+        `baseUrl        ${URL}`,
+        "cacheSize      20G",
+        "allowOther     true",
+        "issuer         https://login.example.com",
+        "",
+      ].join("\n"),
+    );
+    expect(JSON.parse(await env("show", "team", "--json"))).toEqual({
+      name: "team",
+      isSignedIn: false,
+      baseUrl: URL,
+      cacheSize: "20G",
+      allowOther: true,
+      issuer: "https://login.example.com",
+    });
+    expect(await env("set", "team", "cache-size", "x")).toMatch(
+      /^2 wsfs: cacheSize: expected a number of bytes.*"x"\n$/,
+    );
+    expect(await env("set", "team", "size", "1")).toMatch(/^2 wsfs: expected one of the keys .*got "size"\n$/);
+    await env("unset", "team", "cacheSize");
+    expect(await env("show", "team")).not.toContain("cacheSize");
+    await env("add", "uat", "--base-url", URL);
+    await env("use", "uat");
+    expect(await env()).toMatch(/^ {2}team .*\n\* uat /);
+    await env("remove", "uat");
+    expect(await env("show", "uat")).toBe('2 wsfs: there is no environment "uat": there is team\n');
+  } finally {
+    await place.cleanUp();
+  }
+}, 60_000);
