@@ -4,13 +4,14 @@
  * not at all, and with its key it happens once in the end; an answered request that is repeated gets
  * the same answer. How each life ends (after how many answers, how long after one, at which fault
  * point, during the start) and what is asked for come from a seed. After each death is looked at
- * what its life has touched; at everything now and then and in the end.
+ * what its life has touched; at everything now and then and in the end. Executions: gateway-executions.ts.
  */
 import { readdir } from "node:fs/promises";
 import path from "node:path";
 import type { Node } from "../../src/contract/resources.ts";
 import { type Answer, Broken, type Callee } from "./gateway-calls.ts";
 import { type DeathAt, type GatewayChild, type WarmGateway, warmGateway } from "./gateway-child.ts";
+import { executionsUnderKills } from "./gateway-executions.ts";
 import { createOracle, getNode, getRoot } from "./gateway-oracle.ts";
 import {
   describe,
@@ -85,6 +86,7 @@ export async function killGateway({ bundle, dataDir, kills, seed, onKill }: Kill
   const random = seededRandom(seed);
   const labels = [...gatewayLabels()].sort();
   const oracle = createOracle(random);
+  const executions = await executionsUnderKills(dataDir);
   const report = { kills, answered: 0, unanswered: 0, happened: 0, repeated: 0 };
   const deaths: Record<string, number> = {};
   /** Sent, and not answered yet; by now it may have happened. */
@@ -144,6 +146,7 @@ export async function killGateway({ bundle, dataDir, kills, seed, onKill }: Kill
     await oracle.verify(to, touched);
     touched.clear();
     await repeat(to);
+    await executions.look(to);
     if (isWhole) await oracle.verifyAll(to, WHOLE_CONTENTS);
   }
 
@@ -177,7 +180,9 @@ export async function killGateway({ bundle, dataDir, kills, seed, onKill }: Kill
     };
     try {
       await look(gateway, isWhole);
-      const writers = Array.from({ length: WRITERS }, () => write(gateway, onAnswer));
+      root ??= await getRoot(gateway);
+      const runs = executions.write(gateway, root, onAnswer);
+      const writers = [runs, ...Array.from({ length: WRITERS }, () => write(gateway, onAnswer))];
       const ends = await Promise.allSettled(writers);
       for (const end of ends) if (end.status === "rejected") throwUnlessBroken(end.reason);
     } catch (error) {
@@ -206,6 +211,11 @@ export async function killGateway({ bundle, dataDir, kills, seed, onKill }: Kill
     running = await warm.start();
     if (running === undefined) throw new Error("The gateway did not start.");
     await look(running, false);
+    const last = running;
+    await executions.verify(last, async () => {
+      await oracle.readJournal(last);
+      return oracle.activities;
+    });
     await oracle.verifyAll(running, Number.POSITIVE_INFINITY);
     running.end("SIGTERM");
     await running.ended;

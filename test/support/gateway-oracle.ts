@@ -1,5 +1,13 @@
 /** What a gateway has said, and whether it keeps to it: nodes, contents, the journal. */
-import { journalPage, type Node, nodePage, node as nodeSchema, workspacePage } from "../../src/contract/resources.ts";
+import {
+  CHANGE_KINDS,
+  type JournalEntry,
+  journalPage,
+  type Node,
+  nodePage,
+  node as nodeSchema,
+  workspacePage,
+} from "../../src/contract/resources.ts";
 import { type Callee, callGateway } from "./gateway-calls.ts";
 import { PARENT, sha256 } from "./gateway-requests.ts";
 
@@ -18,6 +26,8 @@ export interface Oracle {
   verifyAll(to: Callee, contents: number): Promise<void>;
   /** From where it was left: every revision once, every key once. */
   readJournal(to: Callee): Promise<void>;
+  /** Entries that tell of no change of a node, as far as the journal was read. */
+  readonly activities: readonly JournalEntry[];
   /** Whether the journal has told of the key. */
   isTold(key: string): boolean;
 }
@@ -28,6 +38,7 @@ export function createOracle(random: () => number): Oracle {
   const expected = new Map<string, Expected>();
   const ids: string[] = [];
   const told = new Set<string>();
+  const activities: JournalEntry[] = [];
   let heard = 0;
 
   async function checkContent(to: Callee, node: Node): Promise<void> {
@@ -96,18 +107,24 @@ export function createOracle(random: () => number): Oracle {
     async readJournal(to) {
       for (;;) {
         const page = journalPage.parse(await getJson(to, `/v1/journal?after=${heard}&pageSize=${PAGE}`));
-        for (const { key, name, nodeId, revision, position } of page.items) {
+        for (const entry of page.items) {
+          const { key, kind, name, nodeId, revision, position } = entry;
+          heard = position;
+          if (!CHANGE_KINDS.some((own) => own === kind)) {
+            activities.push(entry);
+            continue;
+          }
           // The parent that the first upload makes has the upload's key too.
           const own = key == null || name === PARENT ? [] : [key];
           for (const once of [`${nodeId} ${revision}`, ...own]) {
             if (told.has(once)) throw new Error(`the journal tells of ${once} twice`);
             told.add(once);
           }
-          heard = position;
         }
         if (page.items.length < PAGE) return;
       }
     },
+    activities,
     isTold: (key) => told.has(key),
   };
 }
