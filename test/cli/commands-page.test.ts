@@ -1,4 +1,4 @@
-/** docs/commands.md, made of the table of commands (`WSFS_WRITE_TABLES=1` writes it), and the README's list of them. */
+/** docs/commands.md, made of the table of commands (`npm run docs` writes it), and the README's list of them. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
