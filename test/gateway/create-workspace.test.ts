@@ -37,7 +37,7 @@ async function workspacesOf(account: Account) {
 
 test("its maker is its owner at once, and nobody else sees it", async () => {
   const { status, json } = await create("plans");
-  expect([status, json]).toEqual([201, { id: json.id, name: "plans", rootId: json.rootId, used: 0 }]);
+  expect([status, json]).toEqual([201, { id: json.id, name: "plans", rootId: json.rootId, used: 0, role: "owner" }]);
   expect(await workspacesOf(carl)).toEqual([{ id: json.id, name: "plans", role: "owner" }]);
   const upload = await core.upload("/v1/files/f", "x", { token: tokenOf(carl), query: { workspace: "plans" } });
   expect(upload.status).toBe(201);
