@@ -97,7 +97,7 @@ const CASES: readonly (readonly [args: readonly string[], code: number, line: st
   [
     ["gateway", "--data", "g", "--issuer", "http://id.example.com", "--client-id", "x"],
     2,
-    '--issuer: expected an https URL, got "http://id.example.com"',
+    '--issuer: expected an https URL, or one of this machine, got "http://id.example.com"',
   ],
   [
     [

@@ -55,7 +55,11 @@ function open(identity: () => ProcessIdentity, link: Partial<SupervisorLink>, pa
     daemon,
     supervisor: identity(),
   };
-  const settings = { runtimeFolder: folder } as DaemonSettings;
+  const settings: DaemonSettings = {
+    ...{ mountId: ID, mountpoint: "/m", baseUrl: "http://g", workspace: "n", tokenFile: "/t" },
+    ...{ stateDir: "/s", stateHome: "/", runtimeFolder: folder, cacheSize: 0, patienceMs: 0, shortenWaits: 1 },
+    ...{ readOnly: false, crashes: 5, passthrough: true, durability: "local", logLevel: "info", foreground: false },
+  };
   return openToCommands(settings, record, served, SILENT, link as SupervisorLink, closers);
 }
 
