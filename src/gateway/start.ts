@@ -35,7 +35,7 @@ export const DEFAULT_WORKSPACE = "workspace";
 
 const TIDY_MS = 3600 * 1000;
 const TOKEN_LOOK_MS = 1000;
-export const MAX_EXECUTIONS = 4;
+const MAX_EXECUTIONS = 4;
 
 export interface StartGatewayOptions extends Partial<GatewayOptions> {
   /** Made when missing; owner-only. */

@@ -2,6 +2,7 @@
 
 import { nameProblem } from "../contract/names.ts";
 import type { Author, Workspace } from "../contract/resources.ts";
+import { isUuid } from "../lib/uuid.ts";
 import { changeOf, checkAccess, roleIn } from "./access.ts";
 import { beginChange, createNodeRow } from "./changes.ts";
 import type { Context } from "./context.ts";
@@ -69,6 +70,7 @@ function insertWorkspace(context: Context, name: string, id: string, by: Author 
  */
 export function createWorkspace(context: Context, { caller, json }: Call<"createWorkspace">): GatewayAnswer {
   if (json === undefined) throw invalid("body", "body: expected a JSON object (content-type application/json)");
+  if (isUuid(json.name)) throw invalid("name", `name: expected one that is not like an id, got ${json.name}`);
   if (caller.workspace !== undefined) {
     throw lacksGrant(
       "The token is bound to a workspace: it takes one that is not to make others.",

@@ -49,6 +49,13 @@ test("its maker is its owner at once, and nobody else sees it", async () => {
   expect(await workspacesOf(carl)).toEqual([{ id: json.id, name: "plans", role: "owner" }]);
 });
 
+test("none has a name like the id of another, which would be taken for it where both are taken", async () => {
+  const { id } = core.workspace;
+  const answer = await create(id);
+  expect([answer.status, answer.json.field]).toEqual([400, "name"]);
+  expect(await workspacesOf(carl)).toEqual([]);
+});
+
 test("a name that is taken is 409 in the same words for everybody, and changes nothing", async () => {
   await create("plans");
   const eve = newAccount(core.accounts, "eve");

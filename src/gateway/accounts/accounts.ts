@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto";
 import Database from "better-sqlite3";
 import { ROLES, type Role } from "../../contract/roles.ts";
+import { isUuid } from "../../lib/uuid.ts";
 import { hashPassword, isPassword } from "./passwords.ts";
 
 export interface Account {
@@ -148,7 +149,8 @@ export function createAccounts(
     },
     list: () => all.all().map(shown),
     find(nameOrId) {
-      const row = byName.get(nameOrId) ?? byId.get(nameOrId);
+      // The id first: a former release let a name be like one.
+      const row = byId.get(nameOrId) ?? byName.get(nameOrId);
       return row === undefined ? undefined : shown(row);
     },
     remove: (id) =>
@@ -229,10 +231,12 @@ async function hashed(password: string | null): Promise<string | null> {
   }
 }
 
+const isName = (text: string) => NAME.test(text) && !isUuid(text);
+
 function checkName(name: string): void {
-  if (NAME.test(name)) return;
+  if (isName(name)) return;
   throw new AccountError(
-    `an account's name has 1 to 64 letters, digits and . _ @ + - inside; got ${JSON.stringify(name)}`,
+    `an account's name has 1 to 64 letters, digits and . _ @ + - inside, and is no id; got ${JSON.stringify(name)}`,
   );
 }
 
@@ -257,5 +261,5 @@ function fitName(wanted: string): string {
     .replace(/[^\p{L}\p{N}._@+-]+/gu, "-")
     .replace(/^[^\p{L}\p{N}]+|[^\p{L}\p{N}]+$/gu, "")
     .slice(0, 56);
-  return NAME.test(fit) ? fit : "user";
+  return isName(fit) ? fit : "user";
 }

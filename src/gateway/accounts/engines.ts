@@ -5,6 +5,7 @@
 import { randomUUID } from "node:crypto";
 import Database from "better-sqlite3";
 import { z } from "zod";
+import { isUuid } from "../../lib/uuid.ts";
 
 export interface NewEngine {
   readonly name: string;
@@ -41,7 +42,6 @@ export class EngineError extends Error {
 
 /** Fit for a folder, a command line and a URL. */
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
-const UUID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/i;
 
 const text = z.string().transform((json): unknown => JSON.parse(json));
 const row = z
@@ -73,7 +73,7 @@ export function createEngines(database: Database.Database, clock: { wallClock():
   return {
     add(engine) {
       const { name, description, command, timeLimitSeconds, scopes, inputSchema } = engine;
-      if (!NAME.test(name) || UUID.test(name)) {
+      if (!NAME.test(name) || isUuid(name)) {
         throw new EngineError(
           `an engine's name has 1 to 64 letters of ASCII, digits and . _ - inside, and is no id; got ${JSON.stringify(name)}`,
         );

@@ -129,12 +129,15 @@ export async function cancelExecution(context: Context, call: Call<"cancelExecut
   const { id } = executionSeen(context, caller, call.parameters.executionId);
   const account = caller.account?.name ?? null;
   const detail = account === null ? "It was cancelled." : `${account} cancelled it.`;
-  const isOver = store.transaction(() => {
-    if (findExecution(store, id)?.state === "queued") moveExecution(context, id, "cancelled", { account, detail });
-    return findExecution(store, id)?.state !== "running";
-  });
-  if (!isOver && engines !== undefined) {
+  const takeOut = () =>
+    store.transaction(() => {
+      if (findExecution(store, id)?.state === "queued") moveExecution(context, id, "cancelled", { account, detail });
+      return findExecution(store, id)?.state;
+    });
+  if (takeOut() === "running" && engines !== undefined) {
     await Promise.race([engines.cancel(id, { account, detail }), sleep(clock, CANCEL_MS)]);
+    // One whose beginning could not be kept waits again.
+    takeOut();
   }
   return jsonAnswer(200, showExecution(context, executionSeen(context, caller, id)));
 }

@@ -12,7 +12,7 @@ import { type EngineEntry, EngineError } from "../accounts/index.ts";
 import { invalid, tooLarge } from "../problems.ts";
 
 /** An input waits in a row of the store: what is larger belongs into a file of the workspace. */
-export const INPUT_BYTES_MAX = 64 * 1024;
+const INPUT_BYTES_MAX = 64 * 1024;
 const SCHEMA_BYTES_MAX = 64 * 1024;
 /** Of a machine's clock, so that one that stood still for a moment refuses nothing. */
 const CHECK_MS = 500;

@@ -24,8 +24,8 @@ const CLOSE_GRACE_MS = 1000;
 const KEPT_MS = 30 * 86_400_000;
 const KEPT_COUNT = 1000;
 const FORGET_BATCH = 100;
-/** An execution's token outlives its time limit by this: it is its end that ends it. */
-const TOKEN_SPARE_SECONDS = 3600;
+/** An execution's token outlives its time limit by this: its end ends it, and a machine may sleep meanwhile. */
+const TOKEN_SPARE_SECONDS = 30 * 86_400;
 
 interface Running {
   done: Promise<void>;

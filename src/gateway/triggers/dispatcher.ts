@@ -120,7 +120,14 @@ export function createDispatcher(context: Context, log: Logger): Dispatcher {
 
   function keepTime(row: TriggerRow, schedule: Schedule, now: number): number {
     if (row.dueAt === null) return IDLE_MS;
-    if (row.dueAt > now) return Math.min(row.dueAt - now, CLOCK_MS);
+    if (row.dueAt > now) {
+      // The clock was set back since: a time that comes again has had its execution.
+      const next = Math.min(row.dueAt, schedule.next(now) ?? row.dueAt);
+      if (next < row.dueAt) {
+        store.transaction(() => store.prepare("UPDATE engine_trigger SET due_at = ? WHERE id = ?").run(next, row.id));
+      }
+      return Math.min(next - now, CLOCK_MS);
+    }
     // Of those that were missed the latest one.
     const scheduledFor = schedule.latest(row.dueAt, now);
     const dueAt = schedule.next(scheduledFor) ?? null;

@@ -1,5 +1,5 @@
 /** Triggers and schedules over HTTP; dispatcher.ts starts engines by them. */
-import type { Trigger, TriggerCondition } from "../../contract/triggers.ts";
+import type { Trigger } from "../../contract/triggers.ts";
 import { changeOf } from "../access.ts";
 import type { Context } from "../context.ts";
 import { requiredInstallation } from "../engines/index.ts";
@@ -34,7 +34,8 @@ export function createTrigger(context: Context, call: Call<"createTrigger">): Ga
       }
       const id = clock.uuid();
       const { by } = changeOf(caller, key);
-      const { position, dueAt } = present(context, on);
+      const condition = JSON.stringify(on);
+      const { position, dueAt } = present(context, condition);
       store
         .prepare(
           `INSERT INTO engine_trigger (id, workspace, name, engine, engine_name, condition, input, enabled, created_at,
@@ -42,7 +43,7 @@ export function createTrigger(context: Context, call: Call<"createTrigger">): Ga
            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)`,
         )
         .run(
-          ...[id, workspace, name, engine.id, engine.name, JSON.stringify(on), checked, Number(isEnabled)],
+          ...[id, workspace, name, engine.id, engine.name, condition, checked, Number(isEnabled)],
           ...[Math.floor(clock.wallClock()), caller.account?.id ?? null, by === null ? null : JSON.stringify(by)],
           ...[position, dueAt],
         );
@@ -56,9 +57,9 @@ export function createTrigger(context: Context, call: Call<"createTrigger">): Ga
   return answer;
 }
 
-/** Where a trigger of this condition begins now. */
-function present({ store, clock }: Context, on: TriggerCondition) {
-  const condition = conditionOf(JSON.stringify(on));
+/** Where a trigger of this condition, as it is stored, begins now. */
+function present({ store, clock }: Context, stored: string) {
+  const condition = conditionOf(stored);
   const dueAt = "schedule" in condition ? (condition.schedule.next(clock.wallClock()) ?? null) : null;
   return { position: lastChange(store).position, dueAt };
 }
@@ -103,9 +104,9 @@ export function updateTrigger(context: Context, call: Call<"updateTrigger">): Ga
       json.input === undefined
         ? before.input
         : requiredInstallation(context, before.workspace, before.engine, json.input).input;
-    const begins = on !== undefined || (isEnabled && before.enabled === 0);
-    const current = showTrigger(before);
-    const { position, dueAt } = begins ? present(context, on ?? current.on) : before;
+    const condition = on === undefined ? before.condition : JSON.stringify(on);
+    const begins = condition !== before.condition || (isEnabled && before.enabled === 0);
+    const { position, dueAt } = begins ? present(context, condition) : before;
     const { by } = changeOf(caller, null);
     store
       .prepare(
@@ -113,7 +114,7 @@ export function updateTrigger(context: Context, call: Call<"updateTrigger">): Ga
            failures = 0, retry_at = NULL, detail = NULL, watched = NULL WHERE id = ?`,
       )
       .run(
-        ...[on === undefined ? before.condition : JSON.stringify(on), input, Number(isEnabled)],
+        ...[condition, input, Number(isEnabled)],
         ...[caller.account?.id ?? null, by === null ? null : JSON.stringify(by), position, dueAt, before.id],
       );
     context.told.add(before.workspace);

@@ -2,6 +2,7 @@
 import { createHmac, createPrivateKey, createPublicKey, sign } from "node:crypto";
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import path from "node:path";
+import Database from "better-sqlite3";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { includesRole } from "../../../src/contract/roles.ts";
 import { readAccessToken } from "../../../src/gateway/accounts/access-tokens.ts";
@@ -9,6 +10,7 @@ import {
   AccountError,
   type AccountStore,
   accountsInMemory,
+  accountsPath,
   openAccounts,
 } from "../../../src/gateway/accounts/index.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
@@ -45,7 +47,10 @@ describe("accounts", () => {
     expect(await accounts.checkPassword("ada", "Schlüssel und Schloß".normalize("NFD"))).toBeDefined();
   });
 
-  test.each(["", " ", "a b", "-a", "a/b", "a\n", "x".repeat(65)])("no account is called %j", async (name) => {
+  test.each([
+    ...["", " ", "a b", "-a", "a/b", "a\n", "x".repeat(65)],
+    ...["7d1c0a52-6f0b-4a35-9a68-0a4a51d0f3f1", "7D1C0A52-6F0B-4A35-9A68-0A4A51D0F3F1"],
+  ])("no account is called %j", async (name) => {
     await expect(accountsInMemory(clock).accounts.add(name, PASSWORD)).rejects.toThrow(AccountError);
   });
 
@@ -85,6 +90,19 @@ describe("accounts", () => {
     expect(accounts.ofOutside(identity, "ada lovelace")).toEqual(outside);
     expect(accounts.ofOutside({ ...identity, subject: "18" }, " ?? ").name).toBe("user");
     expect(await accounts.checkPassword("ada-2", "")).toBeUndefined();
+  });
+
+  test("nobody has the id of another account for a name, and one who has it already is not found by it", async () => {
+    const folder = await temporaryFolder();
+    const { accounts } = await opened(folder);
+    const ada = await accounts.add("ada", PASSWORD);
+    const eve = accounts.ofOutside({ issuer: "https://id.example.com", subject: "666" }, ada.id);
+    expect([eve.name, accounts.find(ada.id)]).toEqual(["user", ada]);
+    // As a release before this one let it be.
+    const database = new Database(accountsPath(folder));
+    database.prepare("UPDATE account SET name = ? WHERE id = ?").run(ada.id, eve.id);
+    database.close();
+    expect([accounts.find(ada.id), accounts.find(eve.id)]).toEqual([ada, { ...eve, name: ada.id }]);
   });
 
   test("the files are the owner's alone", async () => {

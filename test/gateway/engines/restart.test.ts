@@ -1,6 +1,6 @@
 /** A gateway that ends while executions wait and run, by itself or not, on a virtual clock; kills of real ones: kills.test.ts. */
 import Database from "better-sqlite3";
-import { beforeEach, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { createTestCore, type TestCore } from "../../support/gateway-core.ts";
 import { createMemoryBlobs } from "../../support/memory-blobs.ts";
 import { createVirtualClock } from "../../support/virtual-clock.ts";
@@ -67,33 +67,54 @@ test("one that was taken when the gateway closes does not start", async () => {
   expect((await states())[5]).toBe("queued");
 });
 
-test("a program starts only once it is committed that its execution runs; where that fails, it waits as before", async () => {
+describe("a program starts only once it is committed that its execution runs", () => {
   const held: (() => void)[] = [];
-  let isHeld = false;
-  let isFull = false;
-  const clock = {
-    ...createVirtualClock(),
-    step(label: string) {
-      if (isFull && label === "gateway: about to commit") throw new Error("no room");
-    },
-  };
-  const turn = (callback: () => void) => void (isHeld ? held.push(callback) : setImmediate(callback));
-  core = createTestCore({}, { clock, blobs: createMemoryBlobs(), database: new Database(":memory:"), turn });
-  addEngine(core, "scan");
-  await install(core, "scan");
-  const { id } = await start(core, "scan");
-  isHeld = true;
-  await begin(core);
-  expect([held.length, core.engines.started.length]).toEqual([1, 0]);
-  isFull = true;
-  held.shift()?.();
-  await clock.settle();
-  [isFull, isHeld] = [false, false];
-  expect([await stateOf(core, id), core.engines.started.length]).toEqual(["queued", 0]);
-  isHeld = true;
-  await clock.advance(1000);
-  expect([held.length, core.engines.started.length]).toEqual([1, 0]);
-  held.shift()?.();
-  await clock.settle();
-  expect(core.engines.running()).toEqual([id]);
+  let isHeld: boolean;
+  let isFull: boolean;
+  let id: string;
+
+  beforeEach(async () => {
+    [isHeld, isFull] = [false, false];
+    const clock = {
+      ...createVirtualClock(),
+      step(label: string) {
+        if (isFull && label === "gateway: about to commit") throw new Error("no room");
+      },
+    };
+    const turn = (callback: () => void) => void (isHeld ? held.push(callback) : setImmediate(callback));
+    core = createTestCore({}, { clock, blobs: createMemoryBlobs(), database: new Database(":memory:"), turn });
+    addEngine(core, "scan");
+    await install(core, "scan");
+    ({ id } = await start(core, "scan"));
+    isHeld = true;
+    await begin(core);
+    expect([held.length, core.engines.started.length]).toEqual([1, 0]);
+  });
+
+  async function failToCommit(): Promise<void> {
+    [isFull, isHeld] = [true, false];
+    held.shift()?.();
+    isFull = false;
+    await core.clock.settle();
+  }
+
+  test("where that fails, it waits as before", async () => {
+    await failToCommit();
+    expect([await stateOf(core, id), core.engines.started.length]).toEqual(["queued", 0]);
+    isHeld = true;
+    await core.clock.advance(1000);
+    expect([held.length, core.engines.started.length]).toEqual([1, 0]);
+    held.shift()?.();
+    await core.clock.settle();
+    expect(core.engines.running()).toEqual([id]);
+  });
+
+  test("where that fails, and it is cancelled by then, it is cancelled", async () => {
+    const cancelled = core.call("POST", `/v1/executions/${id}/cancel`);
+    await core.clock.settle();
+    await failToCommit();
+    expect([(await cancelled).status, await stateOf(core, id)]).toEqual([200, "cancelled"]);
+    await core.clock.advance(1000);
+    expect(core.engines.started).toEqual([]);
+  });
 });

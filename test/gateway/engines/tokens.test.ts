@@ -74,6 +74,13 @@ test.each([
   expect(await list()).toEqual([401, "The access token has been revoked."]);
 });
 
+test("outlives a night that the machine sleeps while its program runs", async () => {
+  core.clock.sleep(16 * 3600_000);
+  expect(await list()).toEqual([200, undefined]);
+  await finish(core, id);
+  expect(await list()).toEqual([401, "The access token has been revoked."]);
+});
+
 test("does less once the account may do less", async () => {
   core.accounts.accounts.setRole(carl(), core.workspace.id, "viewer");
   const answer = await core.upload("/v1/files/out", "x", { token });

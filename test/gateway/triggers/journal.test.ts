@@ -54,6 +54,18 @@ test("kinds are meant by name; a path is that of the time of the entry", async (
   expect((await executions(core)).map(({ cause }) => cause?.entry?.kind)).toEqual(["moved", "seen", "deleted"]);
 });
 
+test("what it is told to be once more, as after an answer that was lost, passes over nothing", async () => {
+  const trigger = await makeTrigger(core, { on: INBOX });
+  const installation = core.database.prepare("SELECT id FROM installation WHERE engine_name = 'scan'").pluck().get();
+  await core.call("DELETE", `/v1/installations/${String(installation)}`);
+  await save("/inbox/a");
+  expect(await causes(core)).toEqual([]);
+  await core.call("POST", "/v1/installations", { json: { engine: "scan" } });
+  await core.call("PATCH", `/v1/triggers/${trigger.id}`, { json: { on: INBOX, isEnabled: true } });
+  await core.clock.advance(SECOND);
+  expect(await causes(core)).toEqual(["a"]);
+});
+
 test("a trigger that is off passes over what comes, and starts with what comes after", async () => {
   const trigger = await makeTrigger(core, { on: INBOX, isEnabled: false });
   const patch = (json: object) => core.call("PATCH", `/v1/triggers/${trigger.id}`, { json });

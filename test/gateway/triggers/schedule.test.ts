@@ -60,6 +60,16 @@ test("a time that comes again, for the clock was set back, starts nothing", asyn
   expect(await times()).toEqual([15, 30, 45]);
 });
 
+test("one that was made while the clock was years ahead comes once that is set right", async () => {
+  core.clock.jump(1000 * DAY);
+  const trigger = await makeTrigger(core, at("*/15 * * * *"), { token: core.token() });
+  core.clock.jump(-1000 * DAY);
+  await core.clock.advance(MINUTE);
+  expect((await triggerNow(core, trigger)).nextAt).toBe("2026-01-01T00:15:00.000Z");
+  await core.clock.advance(HOUR);
+  expect(await times()).toEqual([15, 30, 45, 60]);
+});
+
 test("the machine slept, or its clock was set forward: within half a minute the latest starts", async () => {
   await makeTrigger(core, at("*/15 * * * *"));
   core.clock.sleep(5 * HOUR);
