@@ -26,7 +26,7 @@ function operationOf(method: string, path: string): string {
 test("a program does everything the gateway can, and each operation was asked for", async () => {
   const dataDir = await temporaryFolder();
   const { server } = await realGateway({}, { dataDir });
-  addEngine(dataDir, "greet", "read input; echo \"hello $input\"; echo warned >&2");
+  addEngine(dataDir, "greet", 'read input; echo "hello $input"; echo warned >&2');
   addEngine(dataDir, "stay", "sleep 600");
   const token = await server.issueToken({});
   const seen = new Set<string>();

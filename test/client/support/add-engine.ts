@@ -2,9 +2,15 @@
 import { openAccounts } from "../../../src/gateway/accounts/index.ts";
 import { systemClock } from "../../../src/lib/system-clock.ts";
 
-export function addEngine(dataDir: string, name: string, script: string, timeLimitSeconds = 60): void {
+export function addEngine(
+  dataDir: string,
+  name: string,
+  script: string,
+  timeLimitSeconds = 60,
+  scopes: readonly string[] = [],
+): void {
   const accounts = openAccounts(dataDir, systemClock);
   const command = ["sh", "-c", script];
-  accounts.engines.add({ name, description: "", command, timeLimitSeconds, scopes: [], inputSchema: null });
+  accounts.engines.add({ name, description: "", command, timeLimitSeconds, scopes, inputSchema: null });
   accounts.close();
 }
