@@ -16,6 +16,7 @@ const INWARD_TESTS = "test/{contract,fuse,fuse-native,lib,metadata,sim,vfs}/**/*
 
 /** Below test/; a fresh clone knows no times, and vitest would go by the size of the files, which says little here. */
 const LONG = [
+  "cli/service",
   "cli/sign-in-pages",
   "gateway/safety",
   "gateway/http",

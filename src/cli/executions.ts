@@ -31,10 +31,8 @@ export async function executionsRun(values: Values<"executions run">): Promise<n
 /** What was not a success is said on standard error. */
 function endOf({ state, exitCode, detail }: Execution): number {
   if (state === "succeeded") return EXIT.ok;
-  const code = exitCode === null || exitCode === 0 ? "" : `, exit code ${exitCode}`;
-  process.stderr.write(
-    `wsfs: the execution ${wordsOf(state)}${code}${detail === null ? "" : `: ${printable(detail)}`}\n`,
-  );
+  const why = detail ?? (exitCode === null ? "" : `exit code ${exitCode}`);
+  process.stderr.write(`wsfs: the execution ${wordsOf(state)}${why === "" ? "" : `: ${printable(why)}`}\n`);
   return EXIT.failure;
 }
 
@@ -64,7 +62,10 @@ export async function executionsList(values: Values<"executions list">): Promise
         one.cause === null ? showAuthor(one.by) : "a trigger",
         one.detail ?? "",
       ],
-      none: "Nothing has run in the workspace.",
+      none:
+        state === undefined && engine === undefined
+          ? "Nothing has run in the workspace."
+          : "There is no such execution in the workspace.",
     }),
   );
   return EXIT.ok;

@@ -46,7 +46,7 @@ export async function keysList(values: Values<"keys list">): Promise<number> {
 export function keysRevoke(values: Values<"keys revoke">): Promise<number> {
   return atGateway({ env: values.env }, ["revokeApiKey"], async (gateway) => {
     await gateway.apiKeys.revoke(values.positionals.ID);
-    process.stdout.write("The key is good no more.\n");
+    process.stdout.write("The key is revoked.\n");
     return EXIT.ok;
   });
 }

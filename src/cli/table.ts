@@ -6,34 +6,64 @@ const GAP = "  ";
 const LEAST = 12;
 
 /**
- * Columns under their heads. On a terminal of `width` columns the last one, and then the widest, are cut to fit;
- * elsewhere nothing is. Empty where there are no rows.
+ * Columns under their heads. On a terminal of `width` columns the last one, and then the widest, are cut to fit, but never
+ * ids, which are copied from there; elsewhere nothing is. Empty where there are no rows.
  */
 export function table(heads: readonly string[], rows: readonly (readonly string[])[], width?: number): string {
   if (rows.length === 0) return "";
   const lines = [heads, ...rows.map((row) => row.map(printable))];
-  const widths = heads.map((_, column) => Math.max(...lines.map((line) => (line[column] ?? "").length)));
-  if (width !== undefined) narrow(widths, width);
+  const widths = heads.map((_, column) => Math.max(...lines.map((line) => widthOf(line[column] ?? ""))));
+  if (width !== undefined) narrow(widths, heads, width);
   const shown = lines.map((line) => {
-    const cells = line.map((cell, column) => cut(cell, widths[column] ?? 0).padEnd(widths[column] ?? 0));
+    const cells = widths.map((own, column) => fill(cut(line[column] ?? "", own), own));
     return `${cells.join(GAP).trimEnd()}\n`;
   });
   return shown.join("");
 }
 
-function narrow(widths: number[], width: number): void {
+function narrow(widths: number[], heads: readonly string[], width: number): void {
   const total = () => widths.reduce((sum, one) => sum + one, 0) + GAP.length * (widths.length - 1);
   const last = widths.length - 1;
   const byWidth = widths.map((_, column) => column).sort((a, b) => (widths[b] ?? 0) - (widths[a] ?? 0));
-  for (const column of [last, ...byWidth]) {
+  for (const column of [last, ...byWidth].filter((one) => heads[one] !== "ID")) {
     const excess = total() - width;
     const own = widths[column] ?? 0;
     if (excess > 0) widths[column] = Math.max(Math.min(own, LEAST), own - excess);
   }
 }
 
+const CHARACTERS = new Intl.Segmenter();
+/** What terminals show in two columns: East Asian wide characters, and emoji. */
+const WIDE =
+  /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{20000}-\u{3fffd}]|\p{Emoji_Presentation}|\ufe0f/u;
+const NO_WIDTH = /^[\p{M}\p{Cf}]+$/u;
+
+/** Of one character, with all that is combined with it. */
+function columnsOf(character: string): number {
+  if (NO_WIDTH.test(character)) return 0;
+  return WIDE.test(character) ? 2 : 1;
+}
+
+/** In columns of a terminal. */
+function widthOf(text: string): number {
+  if (/^[\x20-\x7e]*$/.test(text)) return text.length;
+  let width = 0;
+  for (const { segment } of CHARACTERS.segment(text)) width += columnsOf(segment);
+  return width;
+}
+
+const fill = (cell: string, width: number) => cell + " ".repeat(width - widthOf(cell));
+
 function cut(cell: string, width: number): string {
-  return cell.length <= width ? cell : `${cell.slice(0, width - 1)}…`;
+  if (widthOf(cell) <= width) return cell;
+  let kept = "";
+  let used = 0;
+  for (const { segment } of CHARACTERS.segment(cell)) {
+    used += columnsOf(segment);
+    if (used > width - 1) break;
+    kept += segment;
+  }
+  return `${kept}…`;
 }
 
 /** One field a line: name, then value. Those without a value are left out. */

@@ -27,12 +27,12 @@ export async function triggersCreate(values: Values<"triggers create">): Promise
 function conditionOf(values: Values<"triggers create">): TriggerCondition {
   const { cron, "on-kind": kinds, "on-path": path, "time-zone": timeZone } = values;
   const isJournal = kinds.length > 0 || path !== undefined;
-  if (isJournal === (cron !== undefined)) {
-    throw new Failure(
-      "triggers create: expected --cron, or --on-path and --on-kind: when is the engine to be started?",
-      EXIT.usage,
-    );
-  }
+  const refuse = (message: string) => new Failure(`triggers create: ${message}`, EXIT.usage);
+  if (isJournal && cron !== undefined)
+    throw refuse("--cron goes with neither --on-path nor --on-kind: make two triggers");
+  if (!isJournal && cron === undefined)
+    throw refuse("say when it starts the engine: --on-path or --on-kind, or --cron");
+  if (timeZone !== undefined && cron === undefined) throw refuse("--time-zone is for --cron");
   if (cron !== undefined) return { schedule: { cron, ...(timeZone === undefined ? {} : { timeZone }) } };
   return { journal: { ...(kinds.length === 0 ? {} : { kinds: [...kinds] }), ...(path === undefined ? {} : { path }) } };
 }

@@ -1,11 +1,14 @@
 /** Every operation of the contract through `connect`, against a real gateway over HTTP. */
 import { createHash, randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
-import { connect } from "../../../src/client/connect.ts";
+import { connect, type Gateway } from "../../../src/client/connect.ts";
 import { staticToken } from "../../../src/client/credentials.ts";
 import { createHttpTransport } from "../../../src/client/http-transport.ts";
+import type { LogLine } from "../../../src/contract/engines.ts";
 import type { Transport } from "../../../src/contract/http.ts";
 import { OPERATIONS } from "../../../src/contract/operations.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
+import { addEngine } from "../support/add-engine.ts";
 import { examplePage, exampleWritten } from "../support/examples.ts";
 import { realGateway } from "../support/real-gateway.ts";
 import { json, scripted } from "../support/scripted-transport.ts";
@@ -14,14 +17,17 @@ import { failureOf } from "../support/server.ts";
 /** The operation a request is of, by the contract's table. */
 function operationOf(method: string, path: string): string {
   const found = Object.entries(OPERATIONS).find(([, operation]) => {
-    const pattern = operation.path.replaceAll("{nodeId}", "[^/]+").replace("{path}", ".*");
+    const pattern = operation.path.replace("{path}", ".*").replaceAll(/\{\w+\}/g, "[^/]+");
     return operation.method === method && new RegExp(`^${pattern}$`).test(path);
   });
   return found?.[0] ?? `${method} ${path}`;
 }
 
 test("a program does everything the gateway can, and each operation was asked for", async () => {
-  const { server } = await realGateway();
+  const dataDir = await temporaryFolder();
+  const { server } = await realGateway({}, { dataDir });
+  addEngine(dataDir, "greet", 'read input; echo "hello $input"; echo warned >&2');
+  addEngine(dataDir, "stay", "sleep 600");
   const token = await server.issueToken({});
   const seen = new Set<string>();
   const http = createHttpTransport({ baseUrl: server.baseUrl });
@@ -123,10 +129,118 @@ test("a program does everything the gateway can, and each operation was asked fo
   expect(await failureOf(gateway.account.grant("ada", "viewer"))).toMatchObject({ code: "notFound" });
   expect(await failureOf(gateway.account.revoke("ada"))).toMatchObject({ code: "notFound" });
 
+  await runsEngines(gateway);
+  await startsEnginesByTriggers(gateway);
+  await makesKeys(gateway, http);
+
   expect([...seen].sort()).toEqual(Object.keys(OPERATIONS).sort());
   await gateway.close();
   expect(await failureOf(nodes.get(root.id))).toMatchObject({ code: "aborted", isAmbiguous: false });
 });
+
+/** Workspaces, engines, installations, executions and their logs. */
+async function runsEngines(gateway: Gateway): Promise<void> {
+  const { workspaces, engines, installations, executions, journal } = gateway;
+  const made = await workspaces.create("second");
+  expect(await workspaces.find("second")).toEqual(made);
+  expect(await failureOf(workspaces.create("second"))).toMatchObject({ code: "conflict", status: 409 });
+
+  expect((await engines.list({ orderBy: "-name", pageSize: 1 }).all()).map(({ name }) => name)).toEqual([
+    "stay",
+    "greet",
+  ]);
+  const greet = await engines.get("greet");
+  expect(await engines.get(greet.id)).toEqual(greet);
+  expect(await failureOf(engines.get("none"))).toMatchObject({ code: "notFound" });
+
+  expect(await failureOf(executions.start("greet"))).toMatchObject({ code: "conflict" });
+  const installed = await installations.create("greet", { path: "/tools/greet", idempotencyKey: "once" });
+  expect(await installations.create("greet", { path: "/tools/greet", idempotencyKey: "once" })).toEqual(installed);
+  expect(await failureOf(installations.create("greet"))).toMatchObject({ code: "conflict" });
+  expect((await gateway.nodes.get(installed.folderId)).path).toBe("/tools/greet");
+  const elsewhere = await installations.create("greet", { workspace: "second" });
+  expect(elsewhere.workspace.name).toBe("second");
+  expect(await installations.list().all()).toEqual([installed]);
+  expect(await installations.list({ workspace: "second" }).all()).toEqual([elsewhere]);
+  expect(await installations.get(installed.id)).toEqual(installed);
+
+  const started = await executions.start("greet", { input: { a: 1 }, idempotencyKey: "run" });
+  expect((await executions.start("greet", { input: { a: 1 }, idempotencyKey: "run" })).id).toBe(started.id);
+  const lines: LogLine[] = [];
+  for await (const line of executions.follow(started.id)) lines.push(line);
+  expect(lines.map(({ stream, text }) => [stream, text]).sort()).toEqual([
+    ["err", "warned"],
+    ["out", 'hello {"a":1}'],
+  ]);
+  const ended = await executions.wait(started.id);
+  expect(ended).toMatchObject({ state: "succeeded", exitCode: 0, input: { a: 1 }, cause: null });
+  expect(await executions.log(started.id).all()).toEqual(lines);
+  expect(await executions.log(started.id, { after: 1, pageSize: 1 }).all()).toEqual(lines.slice(1));
+  const kinds = (await journal.list().all()).flatMap((one) => (one.by?.execution === started.id ? [one.kind] : []));
+  expect(kinds).toEqual(["execution.queued", "execution.running", "execution.succeeded"]);
+
+  await installations.create("stay");
+  const staying = await executions.start("stay");
+  await executions.cancel(staying.id);
+  const cancelled = await executions.wait(staying.id);
+  expect(cancelled).toMatchObject({ state: "cancelled", id: staying.id });
+  expect(await executions.cancel(staying.id)).toEqual(cancelled);
+  expect(await executions.list({ pageSize: 1 }).all()).toEqual([cancelled, ended]);
+  expect(await executions.list({ engine: "greet", state: "succeeded" }).all()).toEqual([ended]);
+  expect(await executions.list({ workspace: "second" }).all()).toEqual([]);
+
+  await installations.remove(elsewhere.id);
+  expect(await failureOf(installations.get(elsewhere.id))).toMatchObject({ code: "notFound" });
+  expect(await failureOf(installations.remove(elsewhere.id))).toMatchObject({ code: "notFound" });
+}
+
+async function startsEnginesByTriggers({ triggers, executions, nodes, journal }: Gateway): Promise<void> {
+  const on = { journal: { kinds: ["reviewed"], path: "/a" } };
+  const made = await triggers.create({ name: "reviews", engine: "greet", on, input: "x" }, { idempotencyKey: "t" });
+  const again = await triggers.create({ name: "reviews", engine: "greet", on, input: "x" }, { idempotencyKey: "t" });
+  expect(again.id).toBe(made.id);
+  expect(made).toMatchObject({ name: "reviews", on, input: "x", isEnabled: true, engine: { name: "greet" } });
+  expect(await failureOf(triggers.create({ name: "reviews", engine: "greet", on }))).toMatchObject({
+    code: "conflict",
+  });
+  expect(await triggers.list().all()).toEqual([made]);
+  expect(await triggers.list({ workspace: "second" }).all()).toEqual([]);
+
+  const folder = await nodes.byPath("/a");
+  const entry = await journal.append(folder.id, "reviewed");
+  const startedBy = async () => (await executions.list().all()).filter(({ cause }) => cause?.triggerId === made.id);
+  await expect.poll(async () => (await startedBy()).length, { timeout: 30_000 }).toBe(1);
+  const [started] = await startedBy();
+  expect(await executions.wait(started?.id ?? "")).toMatchObject({
+    state: "succeeded",
+    input: "x",
+    cause: { triggerId: made.id, entry: { position: entry.position } },
+  });
+  expect(await triggers.get(made.id)).toMatchObject({ lastExecutionId: started?.id });
+
+  const schedule = { cron: "30 2 * * *", timeZone: "Europe/Berlin" };
+  const updated = await triggers.update(made.id, { on: { schedule }, isEnabled: false });
+  expect(updated).toMatchObject({ on: { schedule }, isEnabled: false, input: "x" });
+  await triggers.remove(made.id);
+  expect(await failureOf(triggers.get(made.id))).toMatchObject({ code: "notFound" });
+}
+
+async function makesKeys({ apiKeys }: Gateway, transport: Transport): Promise<void> {
+  const expiresAt = new Date("2100-01-01T00:00:00.000Z");
+  const made = await apiKeys.create("service", ["node.node.read-all", "account.workspace.read"], { expiresAt });
+  expect(made).toMatchObject({ name: "service", expiresAt: expiresAt.toISOString(), lastUsedAt: null });
+  const elsewhere = await apiKeys.create("elsewhere", ["node.file.read"], { workspace: "second" });
+  expect((await apiKeys.list().all()).map(({ id }) => id)).toEqual([made.id]);
+  const service = connect({ baseUrl: "http://unused.invalid", transport, credentials: staticToken(made.key) });
+  expect((await service.workspaces.list().all()).map(({ name }) => name)).toEqual(["workspace"]);
+  expect(await failureOf(service.files.upload("/x", "x"))).toMatchObject({ code: "forbidden", status: 403 });
+  const { key: _, ...shown } = made;
+  expect(await apiKeys.list().all()).toEqual([{ ...shown, lastUsedAt: expect.any(String) }]);
+  await apiKeys.revoke(made.id);
+  expect(await failureOf(service.nodes.list().all())).toMatchObject({ status: 401 });
+  expect(await failureOf(apiKeys.revoke(made.id))).toMatchObject({ code: "notFound" });
+  await apiKeys.revoke(elsewhere.id);
+}
 
 test("what a program hands over goes up and comes back, its size known or not", async () => {
   const { gateway } = await realGateway();
