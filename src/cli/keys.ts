@@ -33,7 +33,8 @@ export async function keysList(values: Values<"keys list">): Promise<number> {
         showAuthor({ account: key.account?.name ?? null }),
         showTime(key.createdAt),
         key.expiresAt === null ? "never" : showTime(key.expiresAt),
-        key.lastUsedAt === null ? "never" : showTime(key.lastUsedAt),
+        // The gateway keeps the minute alone: with seconds it would lie before a key made in that minute.
+        key.lastUsedAt === null ? "never" : showTime(key.lastUsedAt).slice(0, "2026-01-31 12:00".length),
         key.id,
         key.scopes.join(" "),
       ],
@@ -46,7 +47,7 @@ export async function keysList(values: Values<"keys list">): Promise<number> {
 export function keysRevoke(values: Values<"keys revoke">): Promise<number> {
   return atGateway({ env: values.env }, ["revokeApiKey"], async (gateway) => {
     await gateway.apiKeys.revoke(values.positionals.ID);
-    process.stdout.write("The key is good no more.\n");
+    process.stdout.write("The key is revoked.\n");
     return EXIT.ok;
   });
 }

@@ -123,7 +123,7 @@ test("a login that is ended at the gateway: reads go on, changes wait, and a new
   );
   expect(check(await place.sh(`cat '${dir}/f' '${dir}/g'`)).stdout).toBe("first\nsecond\n");
   expect(check(await place.wsfs(["status", dir])).stdout).toMatch(
-    /paused +login needed \(run "wsfs login --env team"\)/,
+    /paused +login needed: the login has ended: run "wsfs login --env team"\n/,
   );
   expect(check(await place.wsfs(["queue", dir])).stdout).toContain('run "wsfs login --env team"');
   expect(await place.wsfs(["token", "--env", "team"])).toMatchObject({
