@@ -113,9 +113,16 @@ function installPackages(progress) {
     }
     progress("npm packages (npm ci; some minutes where better-sqlite3 has to be compiled)");
     rmSync(modulesStamp, { force: true });
-    run("npm", ["ci", "--include=dev", "--no-audit", "--no-fund"]);
+    run("npm", ["ci", "--include=dev", "--no-audit", "--no-fund", ...nodeHeaders()]);
   }
   writeFileSync(modulesStamp, `${JSON.stringify({ lock: lockHash(), abi: process.versions.modules })}\n`);
+}
+
+/** The option that names the headers beside node: without it, node-gyp would download them. */
+function nodeHeaders() {
+  const prefix = join(dirname(process.execPath), "..");
+  const named = process.env.npm_config_nodedir !== undefined;
+  return !named && existsSync(join(prefix, "include/node/node.h")) ? [`--nodedir=${prefix}`] : [];
 }
 
 // native build
@@ -132,13 +139,8 @@ function nativeWanted() {
 /** Builds native/ from scratch into native/build. */
 export function buildNative(progress) {
   progress("native build (node-gyp rebuild -C native)");
-  const args = [join(modules, "node-gyp/bin/node-gyp.js"), "rebuild", "-C", native];
-  // Outside npm, node-gyp does not know of headers that lie beside node, and would download them.
-  const prefix = join(dirname(process.execPath), "..");
-  const knowsHeaders = process.env.npm_config_nodedir !== undefined;
-  if (!knowsHeaders && existsSync(join(prefix, "include/node/node.h"))) args.push(`--nodedir=${prefix}`);
   rmSync(nativeStamp, { force: true });
-  run(process.execPath, args);
+  run(process.execPath, [join(modules, "node-gyp/bin/node-gyp.js"), "rebuild", "-C", native, ...nodeHeaders()]);
   writeFileSync(nativeStamp, nativeHash());
 }
 

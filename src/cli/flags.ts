@@ -325,7 +325,7 @@ export const FLAGS = {
     defaultHelp: "none",
     help: "What the engine is given: JSON, a file with it, or - for standard input",
   },
-  follow: { type: "switch", help: "Go on until the execution has ended" },
+  follow: { type: "switch", help: "Print its log as it grows, until the execution has ended" },
   "wait-end": { type: "switch", help: "Wait until the execution has ended; the exit code says whether it succeeded" },
   "idempotency-key": {
     type: "value",
@@ -336,19 +336,19 @@ export const FLAGS = {
     type: "value",
     kind: values.lifetime,
     defaultHelp: "never",
-    help: "How long the key is good",
+    help: "How long the key is good: 90m, 12h or 30d",
   },
   "on-kind": {
     type: "list",
     kind: values.named("KIND"),
     defaultHelp: "every kind",
-    help: "For changes of this kind: created, updated, moved, changed, deleted, restored, or a word of a program's",
+    help: "For changes of this kind: created, updated (a save), moved, changed (attributes), deleted, restored, or a kind that a program writes to the journal",
   },
   "on-path": {
     type: "value",
     kind: values.named("PATTERN"),
     defaultHelp: "every path",
-    help: "For changes of what has such a path, as /pictures/** or /**/*.pdf",
+    help: "For changes of what has such a path, as /pictures/** (the folder and all in it) or /**/*.pdf",
   },
   cron: {
     type: "value",

@@ -33,7 +33,8 @@ export async function keysList(values: Values<"keys list">): Promise<number> {
         showAuthor({ account: key.account?.name ?? null }),
         showTime(key.createdAt),
         key.expiresAt === null ? "never" : showTime(key.expiresAt),
-        key.lastUsedAt === null ? "never" : showTime(key.lastUsedAt),
+        // The gateway keeps the minute alone: with seconds it would lie before a key made in that minute.
+        key.lastUsedAt === null ? "never" : showTime(key.lastUsedAt).slice(0, "2026-01-31 12:00".length),
         key.id,
         key.scopes.join(" "),
       ],

@@ -9,7 +9,7 @@ import type { Logger } from "../lib/log.ts";
 import { systemClock } from "../lib/system-clock.ts";
 import { StartError } from "../vfs/engine.ts";
 import { A_MOMENT, atOnce, insist, type Patience } from "../vfs/start/insist.ts";
-import { noWorkspace } from "../vfs/start/which-workspace.ts";
+import { notVisible, noWorkspace } from "../vfs/start/which-workspace.ts";
 import { listServed } from "./runtime-folder.ts";
 import type { DaemonSettings } from "./settings.ts";
 import { defaultStateFolder, findStateFolder, STATE_CLAIM } from "./state-folder.ts";
@@ -37,6 +37,7 @@ export async function chooseStateFolder(
       log.info({ err: error, stateDir: known }, "the gateway cannot be asked; the state dir of last time is used");
       return known;
     }
+    if (error.code === "notFound") throw new StartError(notVisible(nameOrId), 1, { cause: error });
     const without = error.code === "unauthorized" ? "the token cannot be used" : "the gateway cannot be asked";
     const why = `workspace "${nameOrId}" is not known on this machine, and ${without}: ${error.message}`;
     throw new StartError(why, 1, { cause: error });

@@ -16,8 +16,9 @@ main { width: 100%; max-width: 28rem; background: var(--card); border: 1px solid
 h1 { font-size: 1.35rem; line-height: 1.25; margin: 0 0 .5rem; }
 p { margin: .5rem 0 1rem; }
 main > :last-child { margin-bottom: 0; }
-strong { overflow-wrap: anywhere; }
+strong, .soft { overflow-wrap: anywhere; }
 .soft { color: var(--soft); font-size: .9rem; margin: 0; }
+form + .soft { margin-top: 1rem; }
 .error { color: var(--bad); border-left: 3px solid; padding-left: .75rem; margin: .25rem 0 .5rem; }
 .code { font: 600 1.5rem/1.2 ui-monospace, monospace; letter-spacing: .12em; text-align: center; padding: .75rem; border: 1px dashed var(--edge); border-radius: 8px; margin: 1rem 0; }
 label { display: block; margin: .75rem 0 .25rem; font-weight: 600; }

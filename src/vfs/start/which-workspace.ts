@@ -106,6 +106,11 @@ export async function noWorkspace(client: Pick<Client, "listWorkspaces">, name: 
   return new StartError(`no workspace "${name}" is visible to this token; ${visible}`);
 }
 
+/** The gateway gives no token for it, or does not list it: both say no more than that. */
+export function notVisible(name: string): string {
+  return `no workspace "${name}" is visible to this token; roles in it are given by its owners`;
+}
+
 /** What would have kept the mount from starting, had it been told at once, now keeps it from sending. */
 export async function hearLater(
   { network, readOnly, bytes, log, workspace, metadata }: Context,
@@ -155,7 +160,7 @@ function startProblem(error: RemoteError, name: string): string {
     case "forbidden":
       return error.details.scope === undefined ? error.message : `the token lacks ${error.details.scope}`;
     case "notFound":
-      return `no workspace "${name}" is visible to this token, an owner of it gives roles: ${error.message}`;
+      return notVisible(name);
     case "offline":
     case "silent":
       return `the gateway cannot be reached: ${error.message}`;

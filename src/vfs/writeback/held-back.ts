@@ -27,6 +27,8 @@ export function heldBackUntilToldOtherwise(context: Omit<Needs, "runtime">): str
 /** The gateway refuses the token, or there is none: what a person can do about it, and what was said. */
 export function loginNeeded({ network, settings }: Pick<Needs, "network" | "settings">): string | undefined {
   if (network.loginNeeded === undefined) return undefined;
-  const advice = settings.howToLogIn === undefined ? "" : ` (${settings.howToLogIn})`;
-  return `login needed${advice}: ${network.loginNeeded}`;
+  const { howToLogIn: advice } = settings;
+  // A saved login that has ended says it itself.
+  const isSaid = advice === undefined || network.loginNeeded.includes(advice);
+  return `login needed${isSaid ? "" : ` (${advice})`}: ${network.loginNeeded}`;
 }
