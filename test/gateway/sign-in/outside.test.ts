@@ -11,7 +11,7 @@ interface Outside {
 async function createOutside(): Promise<Outside> {
   const place = { issuer: "", clientId: "gateway", clientSecret: "a secret of the gateway's own" };
   const world = await createWorld(place);
-  const issuer = await startIssuer(`${world.base}/sign-in/outside`);
+  const issuer = await startIssuer(() => `${world.base}/sign-in/outside`);
   place.issuer = issuer.url;
   return { world, issuer };
 }
