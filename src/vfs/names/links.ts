@@ -367,14 +367,13 @@ function haveFromOthers({ metadata, lives }: Pick<Context, "metadata" | "lives">
   const inode = metadata.inodes.get(id);
   if (inode === undefined || inode.content === "dirty" || inode.hash === null || inode.originNode === null) return;
   const { entries, nodes } = metadata;
-  const rows = rowsOfInode({ metadata }, id);
-  if (rows.length === 0) return;
+  if (entries.links(id) === 0) return;
   const hasIt = (row: NodeRow | undefined) => row?.base?.hash === inode.hash;
   const origin = nodes.ofNodeId(inode.originNode);
   const isItsName = origin?.entry != null && entries.get(origin.entry)?.inode === id;
   if (isItsName && hasIt(origin)) return;
   // The last one: of names that are removed one after the other it is the one to stay longest.
-  const { nodeId, base } = rows.findLast(hasIt) ?? {};
+  const { nodeId, base } = rowsOfInode({ metadata }, id).findLast(hasIt) ?? {};
   if (nodeId == null || base?.head == null) return;
   const [node, version] = [nodeId, base.head];
   metadata.inodes.update(id, { originNode: node, originVersion: version });
