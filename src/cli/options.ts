@@ -314,6 +314,7 @@ const OTHER_NAMES: Readonly<Partial<Record<FlagName, string>>> = {
   body: "data",
   "engine-filter": "engine",
   "engine-scope": "scope",
+  "key-scope": "scope",
   "wait-end": "wait",
 };
 
