@@ -107,13 +107,13 @@ export async function envRemove(values: Values<"env remove">): Promise<number> {
   const known = readConfiguration();
   const { environment, environments } = known;
   checkKnown(name, known, false);
+  // Without the entry nobody could sign out, and the next one of this name would get its tokens.
+  checkMove(name, environments[name], undefined);
   const { [name]: _, ...others } = environments;
   writeConfiguration({
     ...(environment === undefined || environment === name ? {} : { environment }),
     environments: others,
   });
-  const signedIn = existsSync(loginPath(name, userFolders()));
-  const left = signedIn ? `; its login is still there: "wsfs logout --env ${name}" ends that first` : "";
-  process.stdout.write(`${name} is no environment any more${left}\n`);
+  process.stdout.write(`${name} is no environment any more\n`);
   return EXIT.ok;
 }

@@ -3,7 +3,7 @@
  */
 import { EXECUTION_STATES } from "../contract/execution-states.ts";
 import { ROLES } from "../contract/roles.ts";
-import { SCOPES } from "../contract/scopes.ts";
+import { KEY_SCOPES, SCOPES } from "../contract/scopes.ts";
 import type { DaemonSettings } from "../daemon/settings.ts";
 import * as values from "./values.ts";
 
@@ -367,6 +367,11 @@ export const FLAGS = {
     kind: values.runSeconds,
     default: 3600,
     help: "End an execution that runs longer",
+  },
+  "key-scope": {
+    type: "list",
+    kind: { ...values.oneOf(...KEY_SCOPES), placeholder: "S" },
+    help: `What the key may do: at least one of ${KEY_SCOPES.join(" ")}`,
   },
   "engine-scope": {
     type: "list",

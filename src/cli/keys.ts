@@ -7,7 +7,7 @@ import { showTime } from "./table.ts";
 
 /** The key goes to standard output alone, the words about it to standard error: KEY=$(wsfs keys create …). */
 export function keysCreate(values: Values<"keys create">): Promise<number> {
-  const { scope: scopes, json } = values;
+  const { "key-scope": scopes, json } = values;
   if (scopes.length === 0) {
     throw new Failure("keys create: name what the key may do with --scope, such as --scope node.file.read", EXIT.usage);
   }

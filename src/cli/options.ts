@@ -167,7 +167,7 @@ export const COMMANDS = {
     positionals: ["NAME"],
     summary: "Remove an environment from the configuration",
     flags: ["debug"],
-    examples: [["wsfs env remove sprint", "its login stays: wsfs logout ends that"]],
+    examples: [["wsfs env remove sprint", "one that you are signed in to stays: wsfs logout first"]],
   },
   status: {
     dir: "required",
@@ -314,6 +314,7 @@ const OTHER_NAMES: Readonly<Partial<Record<FlagName, string>>> = {
   body: "data",
   "engine-filter": "engine",
   "engine-scope": "scope",
+  "key-scope": "scope",
   "wait-end": "wait",
 };
 

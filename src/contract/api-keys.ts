@@ -1,7 +1,7 @@
 /** API keys as schemas (gateway-spec §2; their fields are our own). */
 import { z } from "zod";
 import { accountRef, id, moment, page, workspaceRef } from "./resources.ts";
-import { SCOPES } from "./scopes.ts";
+import { KEY_SCOPES } from "./scopes.ts";
 
 /** Every key begins with it, so that one in a file or a log is known for what it is. */
 export const API_KEY_PREFIX = "wsfs_key_";
@@ -9,9 +9,6 @@ export const API_KEY_PREFIX = "wsfs_key_";
 /** Text that goes into a log or an answer, whatever a caller put where: keys in it, percent-encoded ones too, lose what is secret. */
 export const withoutApiKeys = (text: string) =>
   text.replace(/wsfs(?:_|%5f)key(?:_|%5f)[\w%-]+/gi, `${API_KEY_PREFIX}…`);
-
-/** A key makes no other: once it is ended, none is left that came from it. */
-const keyScope = z.enum(SCOPES.filter((scope) => scope !== "account.key.create"));
 
 export const apiKey = z
   .object({
@@ -38,7 +35,7 @@ export const newApiKey = z
   .strictObject({
     name: z.string().min(1).max(128).describe("For people; need not be unique"),
     scopes: z
-      .array(keyScope)
+      .array(z.enum(KEY_SCOPES))
       .min(1)
       .describe(
         "What it may do: of those of the token that makes it, else 403 naming the first that lacks. Not account.key.create: a key makes no other",

@@ -57,7 +57,7 @@ export const workspace = z
 export type Workspace = z.infer<typeof workspace>;
 
 export const newWorkspace = z
-  .strictObject({ name: nodeName.describe("Unique in the gateway") })
+  .strictObject({ name: nodeName.describe("Unique in the gateway, and not like an id") })
   .meta({ id: "NewWorkspace", description: "How a new workspace is called; who makes it is its owner" });
 export type NewWorkspace = z.infer<typeof newWorkspace>;
 

@@ -25,6 +25,9 @@ export const SCOPES = [
   "node.journal.create",
 ] as const;
 
+/** A key makes no other: once it is ended, none is left that came from it. */
+export const KEY_SCOPES = SCOPES.filter((scope) => scope !== "account.key.create");
+
 export type Scope = (typeof SCOPES)[number];
 
 /** An upload is authorized for everything it may do: the file, its parents, its journal entries (gateway-spec §4). */

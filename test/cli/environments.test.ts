@@ -95,6 +95,23 @@ it("a file that is a link stays one", () => {
   expect(JSON.parse(readFileSync(target, "utf8"))).toEqual({ environments: { team: { baseUrl: URL } } });
 });
 
+test("an environment with a login stays: its name for another gateway would take the tokens there", async () => {
+  const place = createPlace();
+  try {
+    await place.wsfs(["env", "add", "team", "--base-url", URL]);
+    const logins = join(place.folder, "state/wsfs/logins");
+    mkdirSync(logins, { recursive: true });
+    writeFileSync(join(logins, "team.json"), "{}", { mode: 0o600 });
+    const removed = await place.wsfs(["env", "remove", "team"]);
+    const line = `wsfs: team is ${URL}, which you are signed in to: "wsfs logout --env team" first\n`;
+    expect([removed.code, removed.stderr]).toEqual([1, line]);
+    expect((await place.wsfs(["logout", "--env", "team", "--force"])).code).toBe(0);
+    expect((await place.wsfs(["env", "remove", "team"])).stdout).toBe("team is no environment any more\n");
+  } finally {
+    await place.cleanUp();
+  }
+}, 60_000);
+
 test("wsfs env: adds, sets, shows, unsets, uses and removes", async () => {
   const place = createPlace();
   try {

@@ -249,6 +249,8 @@ test("a key is all that is printed, works with curl, and is refused once it is r
 
   const what = "keys create: name what the key may do with --scope, such as --scope node.file.read";
   expect(await wsfs(["keys", "create", "x", ...W])).toEqual(refused(what, 2));
+  const another = await wsfs(["keys", "create", "x", ...W, "--scope", "account.key.create"]);
+  expect(another).toEqual(refused(/--scope: expected one of .*"account\.key\.create"\n$/, 2));
   const made = await place.wsfs([...create, "--json"]);
   expect(lines(made.stdout)).toMatchObject([{ key: expect.stringMatching(/^wsfs_key_/), expiresAt: null }]);
   expect(made.stderr).toContain("It does not expire");
