@@ -375,7 +375,7 @@ export const FLAGS = {
   },
   "engine-scope": {
     type: "list",
-    kind: { ...values.oneOf(...SCOPES), placeholder: "S" },
+    kind: { ...values.oneOf(...KEY_SCOPES), placeholder: "S" },
     defaultHelp: "those that begin with node., for files",
     help: "What the engine may do in a workspace that it is installed in, as the scope of a token",
   },

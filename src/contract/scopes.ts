@@ -25,7 +25,7 @@ export const SCOPES = [
   "node.journal.create",
 ] as const;
 
-/** A key makes no other: once it is ended, none is left that came from it. */
+/** Of API keys and of engines: they make no key, so that none is left that came from one that has ended. */
 export const KEY_SCOPES = SCOPES.filter((scope) => scope !== "account.key.create");
 
 export type Scope = (typeof SCOPES)[number];

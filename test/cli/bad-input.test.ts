@@ -92,6 +92,12 @@ const CASES: readonly (readonly [args: readonly string[], code: number, line: st
   ],
   [["gateway", "--data", "g", "--quota", "1G", "--quota", "2G"], 2, "--quota: that of each workspace is given twice"],
   [["gateway", "--data", "g", "--quota", "a=1G", "--quota", "a=1G"], 2, '--quota: that of "a" is given twice'],
+  // What makes keys would outlive its execution by them.
+  [
+    ["gateway", "engine", "add", "e", "--data", "g", "--scope", "account.key.create", "--", "true"],
+    2,
+    /^--scope: expected one of /,
+  ],
   [["gateway", "--data", "g", "--issuer", "https://id.example.com"], 2, /^--issuer and --client-id go together/],
   [["gateway", "--data", "g", "--client-secret-file", "file"], 2, /^--issuer and --client-id go together/],
   [
