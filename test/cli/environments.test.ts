@@ -86,6 +86,20 @@ it("a daemon is told all that the entry decides, and which of it the entry says"
   expect(keys).toMatchObject({ patienceMs: "wait", fuseNative: "transport", crashes: "noRestart" });
 });
 
+test("production is the default: that of its name, else the only one of a region; what was chosen goes first", () => {
+  const chosen = (names: readonly string[], environment?: string) => {
+    const environments = Object.fromEntries(names.map((name) => [name, { baseUrl: URL }]));
+    writeFileSync(file, JSON.stringify({ environment, environments }));
+    return chooseEnvironment(undefined, userFolders({ HOME: folder })).name;
+  };
+  expect(chosen(["uat", "production", "production-eu"])).toBe("production");
+  expect(chosen(["uat", "production-eu", "sprint"])).toBe("production-eu");
+  expect(chosen(["uat"])).toBe("uat");
+  expect(chosen(["uat", "production"], "uat")).toBe("uat");
+  const which = /^which environment\? --env takes one of production-eu, production-us/;
+  expect(() => chosen(["production-eu", "production-us"])).toThrow(which);
+});
+
 it("a file that is a link stays one", () => {
   const target = join(folder, "dotfiles.json");
   writeFileSync(target, "{}");

@@ -7,7 +7,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { connect, type Gateway } from "../../../src/client/connect.ts";
 import { staticToken } from "../../../src/client/credentials.ts";
-import { RemoteError } from "../../../src/client/errors.ts";
+import type { RemoteError } from "../../../src/client/errors.ts";
 import { createHttpTransport } from "../../../src/client/http-transport.ts";
 import type { LogLine } from "../../../src/contract/engines.ts";
 import type { HttpAnswer, Transport } from "../../../src/contract/http.ts";
@@ -16,6 +16,7 @@ import { run } from "../../support/child.ts";
 import { SEED } from "../../support/seed.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { addEngine } from "../support/add-engine.ts";
+import { bytesOfStream, STEADY, type StreamFault, streamFaults } from "../support/faulty-stream.ts";
 import { realGateway } from "../support/real-gateway.ts";
 import { broken, json, type Scripted, type Step, scripted } from "../support/scripted-transport.ts";
 import { failureOf } from "../support/server.ts";
@@ -34,26 +35,6 @@ const execution = {
   ...{ state: "succeeded", input: null, cause: null, createdAt: TIME, startedAt: TIME, endedAt: TIME, exitCode: 0 },
   ...{ detail: null, logBytes: 30, by: null },
 };
-
-interface StreamFault {
-  /** Bytes of this stream that arrive. */
-  readonly bytes: number;
-  /** How it ends then: an error, or as if all were said. */
-  readonly end: "broken" | "ended";
-  /** Bytes of a chunk: events and characters are cut anywhere. */
-  readonly chunk: number;
-  /** How many lines before the one asked for it begins. */
-  readonly early: number;
-}
-
-const STEADY: StreamFault = { bytes: Number.POSITIVE_INFINITY, end: "ended", chunk: 64, early: 0 };
-
-async function* bytesOfStream(text: string, { bytes, end, chunk }: StreamFault): AsyncGenerator<Uint8Array> {
-  const all = Buffer.from(text);
-  const part = all.subarray(0, Math.min(bytes, all.length));
-  for (let start = 0; start < part.length; start += chunk) yield part.subarray(start, start + chunk);
-  if (end === "broken") throw new RemoteError("offline", "broken on purpose");
-}
 
 /** A gateway that streams the log, each connection with its fault; other calls get the execution. */
 function streaming(faults: readonly StreamFault[], afters: number[] = []): Step {
@@ -81,14 +62,8 @@ function all(script: Scripted, options: object = {}): Promise<LogLine[]> {
 
 describe("follow", () => {
   test("wherever streams break, each line comes once and in order, and the end ends it", async () => {
-    const fault = fc.record({
-      bytes: fc.integer({ min: 0, max: 4500 }),
-      end: fc.constantFrom("broken" as const, "ended" as const),
-      chunk: fc.integer({ min: 1, max: 700 }),
-      early: fc.integer({ min: 0, max: 3 }),
-    });
     await fc.assert(
-      fc.asyncProperty(fc.array(fault, { maxLength: 12 }), async (faults) => {
+      fc.asyncProperty(streamFaults(4500), async (faults) => {
         expect(await all(scripted([streaming(faults)]))).toEqual(LOG);
       }),
       { seed: SEED, numRuns: 200 },

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { expect, onTestFinished, test } from "vitest";
 import { connect } from "../../../src/client/connect.ts";
 import { staticToken } from "../../../src/client/credentials.ts";
-import { RemoteError } from "../../../src/client/errors.ts";
+import type { RemoteError } from "../../../src/client/errors.ts";
 import { createHttpTransport } from "../../../src/client/http-transport.ts";
 import type { HttpAnswer, HttpRequest, Transport } from "../../../src/contract/http.ts";
 import type { JournalEntry } from "../../../src/contract/resources.ts";
@@ -11,6 +11,7 @@ import { startGateway } from "../../../src/gateway/start.ts";
 import { SEED } from "../../support/seed.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { examplePage } from "../support/examples.ts";
+import { bytesOfStream, STEADY, type StreamFault, streamFaults } from "../support/faulty-stream.ts";
 import { realGateway } from "../support/real-gateway.ts";
 import { broken, json, type Scripted, type Step, scripted } from "../support/scripted-transport.ts";
 import { clientOf, failureOf, serve } from "../support/server.ts";
@@ -30,26 +31,6 @@ function entryAt(position: number): JournalEntry {
 /** Positions as a journal has them: with gaps, those of other workspaces. */
 const JOURNAL = Array.from({ length: 30 }, (_, index) => entryAt(3 + index * 2));
 const eventOf = (entry: JournalEntry) => `id: ${entry.position}\ndata: ${JSON.stringify(entry)}\n\n`;
-
-interface StreamFault {
-  /** Bytes of this stream that arrive. */
-  readonly bytes: number;
-  /** How it ends then: an error, or as if all were said. */
-  readonly end: "broken" | "ended";
-  /** Bytes of a chunk: events and characters are cut anywhere. */
-  readonly chunk: number;
-  /** How many entries before the one asked for it begins. */
-  readonly early: number;
-}
-
-const STEADY: StreamFault = { bytes: Number.POSITIVE_INFINITY, end: "ended", chunk: 64, early: 0 };
-
-async function* bytesOfStream(text: string, { bytes, end, chunk }: StreamFault): AsyncGenerator<Uint8Array> {
-  const all = Buffer.from(text);
-  const part = all.subarray(0, Math.min(bytes, all.length));
-  for (let start = 0; start < part.length; start += chunk) yield part.subarray(start, start + chunk);
-  if (end === "broken") throw new RemoteError("offline", "broken on purpose");
-}
 
 /** A gateway that streams the journal, each connection with its fault. */
 function streaming(faults: readonly StreamFault[], afters: number[] = []): Step {
@@ -79,14 +60,8 @@ function take(script: Scripted, count: number, options: object = {}): Promise<Jo
 }
 
 test("wherever streams break, each entry comes once and in order", async () => {
-  const fault = fc.record({
-    bytes: fc.integer({ min: 0, max: 3000 }),
-    end: fc.constantFrom("broken" as const, "ended" as const),
-    chunk: fc.integer({ min: 1, max: 700 }),
-    early: fc.integer({ min: 0, max: 3 }),
-  });
   await fc.assert(
-    fc.asyncProperty(fc.array(fault, { maxLength: 12 }), async (faults) => {
+    fc.asyncProperty(streamFaults(3000), async (faults) => {
       expect(await take(scripted([streaming(faults)]), JOURNAL.length)).toEqual(JOURNAL);
     }),
     { seed: SEED, numRuns: 200 },
