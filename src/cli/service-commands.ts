@@ -134,7 +134,8 @@ export const SERVICE_COMMANDS = {
     dir: "none",
     positionals: ["NAME"],
     summary: "Make an API key for a workspace, and print it, this once",
-    flags: ["env", "workspace", "scope", "expires", "json", "debug"],
+    required: ["key-scope"],
+    flags: ["env", "workspace", "key-scope", "expires", "json", "debug"],
     examples: [
       [
         "KEY=$(wsfs keys create backup --workspace main --scope node.node.read-all --scope node.file.read --expires 30d)",
