@@ -1,6 +1,6 @@
 /** `wsfs keys create|list|revoke`: API keys. */
 import type { Gateway } from "../client/index.ts";
-import { EXIT, Failure } from "./failure.ts";
+import { EXIT } from "./failure.ts";
 import type { Values } from "./options.ts";
 import { atGateway, printList, showAuthor } from "./service.ts";
 import { showTime } from "./table.ts";
@@ -8,9 +8,6 @@ import { showTime } from "./table.ts";
 /** The key goes to standard output alone, the words about it to standard error: KEY=$(wsfs keys create …). */
 export function keysCreate(values: Values<"keys create">): Promise<number> {
   const { "key-scope": scopes, json } = values;
-  if (scopes.length === 0) {
-    throw new Failure("keys create: name what the key may do with --scope, such as --scope node.file.read", EXIT.usage);
-  }
   const expiresAt = values.expires === undefined ? undefined : new Date(Date.now() + values.expires * 1000);
   const create = async (gateway: Gateway) => {
     const made = await gateway.apiKeys.create(values.positionals.NAME, scopes, { expiresAt });

@@ -33,7 +33,7 @@ export function resolveValues<C extends CommandName>(
     const otherwise = () => (command.changes === true ? undefined : defaultOf(flag));
     const value = raw === undefined ? otherwise() : checkedValue(flag, source, raw);
     const isNeeded = command.required?.includes(name) === true && command.orEnvironment !== true;
-    if (isNeeded && value === undefined) missing.push(name);
+    if (isNeeded && raw === undefined) missing.push(name);
     result[name] = value;
   }
   if (missing.length > 0) throw new Failure(`${commandName} needs ${describeMissing(missing)}`, EXIT.usage);

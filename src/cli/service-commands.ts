@@ -134,6 +134,7 @@ export const SERVICE_COMMANDS = {
     dir: "none",
     positionals: ["NAME"],
     summary: "Make an API key for a workspace, and print it, this once",
+    required: ["key-scope"],
     flags: ["env", "workspace", "key-scope", "expires", "json", "debug"],
     examples: [
       [

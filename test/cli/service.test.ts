@@ -247,7 +247,7 @@ test("a key is all that is printed, works with curl, and is refused once it is r
   expect(await wsfs(["keys", "revoke", id])).toEqual(refused(/There is no API key of this id\.\n$/));
   expect(await output("keys", ...W)).toBe("The workspace has no API key.\n");
 
-  const what = "keys create: name what the key may do with --scope, such as --scope node.file.read";
+  const what = "keys create needs --scope: What the key may do: a scope, as wsfs login --help lists them";
   expect(await wsfs(["keys", "create", "x", ...W])).toEqual(refused(what, 2));
   const another = await wsfs(["keys", "create", "x", ...W, "--scope", "account.key.create"]);
   expect(another).toEqual(refused(/--scope: expected one of .*"account\.key\.create"\n$/, 2));
