@@ -11,6 +11,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vit
 import { z } from "zod";
 import { SCOPE_WORDS } from "../../src/contract/scope-words.ts";
 import { SCOPES } from "../../src/contract/scopes.ts";
+import { passwordPage } from "../../src/gateway/sign-in/pages.ts";
 import { startIssuer } from "../gateway/sign-in/issuer.ts";
 import { type Finished, finished } from "../support/child.ts";
 import { check, createPlace, type Place, type TestGateway } from "../support/wsfs.ts";
@@ -201,6 +202,16 @@ describe.skipIf(CHROMIUM === undefined)(
         check(await place.wsfs(["logout", "--env", "team"]));
       },
     );
+
+    test.each(LOOKS)("$name: where the first password is, whose folder has a long name", async (look) => {
+      const page = await openBrowser(look);
+      const first = { account: "ada", file: `/home/ada/.local/share/${"folder".repeat(12)}/password` };
+      const body = passwordPage({ token: "t", code: "BBBB-BBBB", name: "", first }).html;
+      await page.route(`${gateway.baseUrl}/sign-in`, (route) => route.fulfill({ contentType: "text/html", body }));
+      await page.goto(`${gateway.baseUrl}/sign-in`);
+      expect(await page.locator("main").innerText()).toContain(first.file);
+      await lookOver(page, "first password", look);
+    });
 
     test("with keys alone, and another account", async () => {
       const { address, ended } = await startLogin();
