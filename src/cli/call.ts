@@ -42,7 +42,8 @@ export async function call(values: Values<"call">): Promise<number> {
     return exitCodeOf(answer.status);
   } catch (cause) {
     if (cause instanceof Failure) throw cause;
-    const inner = cause instanceof Error && cause.cause instanceof Error ? cause.cause : cause;
+    // What fetch throws says no more than that it failed.
+    const inner = cause instanceof TypeError && cause.cause instanceof Error ? cause.cause : cause;
     throw new Failure(`${method} ${url.pathname}: ${lineOf(inner)}`, EXIT.failure, { cause });
   }
 }

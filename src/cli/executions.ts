@@ -41,7 +41,7 @@ function wordsOf(state: Execution["state"]): string {
     failed: "failed",
     cancelled: "was cancelled",
     "timed-out": "was ended at its time limit",
-    interrupted: "was interrupted: the gateway ended",
+    interrupted: "was interrupted",
   };
   return words[state] ?? `is ${state}`;
 }

@@ -159,7 +159,7 @@ function describeQuota({ quota }: MountStatus): string | undefined {
 function describeEnvironment({ environment }: MountStatus): string | undefined {
   if (environment === undefined) return undefined;
   const { name, file, trouble } = environment;
-  return `as ${file} says of ${name}${trouble === undefined ? "" : `; not taken over: ${trouble}`}`;
+  return `those of environment ${name} in ${file}${trouble === undefined ? "" : `; not taken over: ${trouble}`}`;
 }
 
 function describeOwners({ owners }: MountStatus): string {

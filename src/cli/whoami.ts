@@ -3,6 +3,7 @@ import { chooseEnvironment } from "./environments.ts";
 import { EXIT, Failure, lineOf } from "./failure.ts";
 import type { Values } from "./options.ts";
 import { signedIn } from "./signed-in.ts";
+import { showTime } from "./table.ts";
 import { printable } from "./wording.ts";
 
 export async function whoami(values: Values<"whoami">): Promise<number> {
@@ -32,7 +33,7 @@ export async function whoami(values: Values<"whoami">): Promise<number> {
     const rows: readonly (readonly [string, string])[] = [
       ["account", account === null ? "none" : account.name],
       ["environment", `${at.name} (${at.baseUrl})`],
-      ["signed in", signedInAt === undefined ? "" : new Date(signedInAt).toLocaleString()],
+      ["signed in", showTime(signedInAt ?? null)],
       ["kept in", store === "keyring" ? "the system keyring" : at.loginFile],
       ["ends", "90 days after its last use, or with wsfs logout"],
       ["workspaces", places.length === 0 ? "none" : places.join(", ")],

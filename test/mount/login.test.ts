@@ -82,6 +82,11 @@ test("a mount by a login: signed out of, what is written waits; signed in again,
   const unsigned = await place.wsfs(["mount", dir, "--workspace", gateway.workspace, "--background"]);
   expect(unsigned).toMatchObject({ code: 1, stderr: expect.stringContaining('run "wsfs login --env team"') });
 
+  expect(await place.wsfs(["call", "GET", "/v1/workspaces"])).toMatchObject({
+    code: 1,
+    stderr: 'wsfs: GET /v1/workspaces: not signed in: run "wsfs login --env team"\n',
+  });
+
   await signIn();
   const moved = await place.wsfs(["env", "add", "team", "--base-url", "http://127.0.0.1:9"]);
   expect(moved).toMatchObject({ code: 1, stderr: expect.stringContaining('"wsfs logout --env team" first') });

@@ -172,7 +172,7 @@ function stateOf(
   const unreadable = attempt === undefined && held === undefined ? unreadableWhy(context, row) : undefined;
   if (unreadable !== undefined) return { state: "retry", why: unreadable, at: row.due ?? runtime.now() };
   if (attempt !== undefined && attempt.lastError !== null) {
-    const why = `tried ${attempt.tries} times: ${attempt.lastError}`;
+    const why = `tried ${attempt.tries === 1 ? "once" : `${attempt.tries} times`}: ${attempt.lastError}`;
     if (held === undefined) return { state: "retry", why, at: attempt.nextAt };
     return { state: "waiting", ...held, why: `${held.why}; ${why}` };
   }
