@@ -20,8 +20,8 @@ export async function call(values: Values<"call">): Promise<number> {
   }
   const url = addressOf(at.baseUrl, values.positionals.PATH, values.query);
   const scopes =
-    values.scope.length > 0
-      ? values.scope
+    values["call-scope"].length > 0
+      ? values["call-scope"]
       : scopesOf(method, url.pathname.slice(new URL(at.baseUrl).pathname.length - 1));
   const { body, headers } = await bodyOf(values);
   const workspace = values.workspace ?? at.workspace;

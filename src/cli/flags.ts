@@ -269,6 +269,12 @@ export const FLAGS = {
     defaultHelp: "all",
     help: `Scope the token carries, one of ${SCOPES.join(" ")}`,
   },
+  "call-scope": {
+    type: "list",
+    kind: { ...values.oneOf(...SCOPES), placeholder: "S" },
+    defaultHelp: "the one that the operation takes",
+    help: "Scope the token carries, as wsfs login --help lists them",
+  },
   ttl: {
     type: "value",
     kind: values.seconds,

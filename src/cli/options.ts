@@ -103,7 +103,7 @@ export const COMMANDS = {
     dir: "none",
     positionals: ["METHOD", "PATH"],
     summary: "Call the gateway, signed by itself; exit code 4 or 5 for an answer 4xx or 5xx",
-    flags: ["env", "scope", "workspace", "query", "body", "form", "output", "stream", "include", "debug"],
+    flags: ["env", "call-scope", "workspace", "query", "body", "form", "output", "stream", "include", "debug"],
     examples: [
       ["wsfs call GET /v1/workspaces", "with a token of just the scope that takes"],
       ["wsfs call POST /v1/files/notes.txt --workspace main --form file=@notes.txt", "an upload"],
@@ -314,6 +314,7 @@ const OTHER_NAMES: Readonly<Partial<Record<FlagName, string>>> = {
   body: "data",
   "engine-filter": "engine",
   "engine-scope": "scope",
+  "call-scope": "scope",
   "key-scope": "scope",
   "wait-end": "wait",
 };

@@ -111,8 +111,10 @@ function mint(path: string, { scopes, workspace }: SavedLoginOptions, keyring: K
     const tokens = await again(refresh, AGAIN_MS).catch((error: unknown) => {
       if (!(error instanceof OauthRefusal)) throw error;
       if (error.error === "invalid_grant") throw new LoginOver("the login has ended", identity, error);
-      const isWorkspace = error.error === "invalid_target";
-      if (isWorkspace) throw new RemoteError("notFound", error.message, { status: 404, cause: error });
+      if (error.error === "invalid_target") {
+        const why = `no workspace "${workspace}" is visible to this login`;
+        throw new RemoteError("notFound", why, { status: 404, cause: error });
+      }
       throw error;
     });
     if (tokens.refresh_token !== undefined && tokens.refresh_token !== login.refreshToken) {
