@@ -127,7 +127,10 @@ describe("a saved login", () => {
     await signedIn();
     const token = await savedLogin(path, { scopes: ["node.file.read"], workspace: "main" }).token();
     expect(describeToken(token)).toMatchObject({ scopes: ["node.file.read"], workspace: expect.any(String) });
-    await expect(savedLogin(path, { workspace: "nowhere" }).token()).rejects.toMatchObject({ code: "notFound" });
+    await expect(savedLogin(path, { workspace: "nowhere" }).token()).rejects.toMatchObject({
+      code: "notFound",
+      message: 'no workspace "nowhere" is visible to this login',
+    });
     await expect(savedLogin(path, { scopes: ["a.b.c"] }).token()).rejects.toMatchObject({ code: "unauthorized" });
     // None of that used it up.
     expect(await savedLogin(path).token()).toMatch(/^ey/);
