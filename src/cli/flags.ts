@@ -377,7 +377,7 @@ export const FLAGS = {
   "key-scope": {
     type: "list",
     kind: { ...values.oneOf(...KEY_SCOPES), placeholder: "S" },
-    help: `What the key may do: at least one of ${KEY_SCOPES.join(" ")}`,
+    help: "What the key may do: a scope, as wsfs login --help lists them",
   },
   "engine-scope": {
     type: "list",
