@@ -111,12 +111,13 @@ export async function executionsUnderKills(dataDir: string): Promise<ExecutionsU
       await call(to, "PATCH", `/v1/triggers/${triggerId}`, { isEnabled: true });
       const end = Date.now() + PATIENCE_MS;
       for (;;) {
+        const { items } = executionPage.parse((await call(to, "GET", "/v1/executions?pageSize=1000")).json);
+        const isOver = items.every(({ state }) => FINAL.includes(state));
+        // After the states: what has ended by then is told of.
         const told = await activities();
         const count = (kind: string) => told.filter((entry) => entry.kind === kind).length;
         const queued = count("execution.queued");
         const expected = asked + count(MARK);
-        const { items } = executionPage.parse((await call(to, "GET", "/v1/executions?pageSize=1000")).json);
-        const isOver = items.every(({ state }) => FINAL.includes(state));
         if (queued > expected) throw new Error(`${queued} executions were queued, ${expected} were asked for`);
         if (queued === expected && isOver) {
           checkStates(told);
