@@ -3,15 +3,19 @@
  * package's own types, run against a real local gateway, their output as the page says. Needs the
  * package built (dist/).
  */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { SCOPES } from "../../src/contract/scopes.ts";
 import { openAccounts } from "../../src/gateway/accounts/index.ts";
-import { type RunningGateway, startGateway } from "../../src/gateway/start.ts";
+import { type RunningGateway, startGateway, workspacesIn } from "../../src/gateway/start.ts";
 import { systemClock } from "../../src/lib/system-clock.ts";
+import { Browser, PASSWORD } from "../gateway/sign-in/support.ts";
 import { run } from "../support/child.ts";
 import { COMPILER_OPTIONS, examplesOf } from "./support/page-examples.ts";
 
@@ -41,6 +45,8 @@ beforeAll(async () => {
   const accounts = openAccounts(dataDir, systemClock);
   const command = [process.execPath, join(folder, "greet.js")];
   const scopes = SCOPES.filter((scope) => scope.startsWith("node."));
+  const ada = await accounts.accounts.add("ada", PASSWORD);
+  for (const { id } of workspacesIn(dataDir)) accounts.accounts.setRole(ada.id, id, "editor");
   accounts.engines.add({ name: "greet", description: "", command, timeLimitSeconds: 60, scopes, inputSchema: null });
   accounts.close();
   writeFileSync(join(folder, "token"), await gateway.issueToken({ workspace: "workspace" }), { mode: 0o600 });
@@ -66,7 +72,27 @@ test("the examples fit the package's types, checked strictly", async () => {
   expect(compiled.code).toBe(0);
 });
 
-test.each(programs.map((example) => [example.file, example] as const))(
+test("login.ts does what the page says, once ada has approved it in a browser", async () => {
+  const example = programs.find(({ file }) => file === "login.ts");
+  const env = { ...process.env, WSFS_BASE_URL: gateway?.baseUrl };
+  const child = spawn(process.execPath, ["login.js"], { cwd: folder, env, stdio: ["ignore", "pipe", "inherit"] });
+  const ended = once(child, "exit");
+  const lines: string[] = [];
+  for await (const line of createInterface(child.stdout)) {
+    lines.push(line);
+    const [, code, address = ""] = /^Approve the code (\S+) at (\S+)$/.exec(line) ?? [];
+    if (code === undefined) continue;
+    expect(address).toContain(`${gateway?.baseUrl}/`);
+    const browser = new Browser(gateway?.baseUrl ?? "");
+    await browser.signIn(code);
+    await browser.submit("/sign-in/approval", { decision: "approve" });
+  }
+  expect(await ended).toEqual([0, null]);
+  expect(`${lines.join("\n")}\n`.replace(/code \S+ at \S+/, "code … at …")).toBe(example?.output);
+});
+
+const others = programs.filter(({ file }) => file !== "login.ts");
+test.each(others.map((example) => [example.file, example] as const))(
   "%s does what the page says",
   async (_, { file, output }) => {
     const baseUrl = gateway?.baseUrl ?? "";
