@@ -122,6 +122,8 @@ describe.skipIf(CHROMIUM === undefined)(
 
     /** Everything that a page has to have, and its picture. */
     async function lookOver(page: Page, name: string, { width, name: look }: Look): Promise<void> {
+      // Its text is there before its style is.
+      await page.waitForLoadState("load");
       if (SHOTS !== undefined) {
         await page.screenshot({ path: join(SHOTS, `${name} ${look}.png`.replaceAll(" ", "-")), fullPage: true });
       }
@@ -143,7 +145,8 @@ describe.skipIf(CHROMIUM === undefined)(
         const [allowed, denied] = [await startLogin(), await startLogin("team", "--json")];
         const page = await openBrowser(look);
         const press = (name: string) => page.getByRole("button", { name }).click();
-        const heading = () => page.getByRole("heading", { level: 1 }).textContent();
+        // The page of before may still be shown when a button was pressed.
+        const arrivedAt = (name: string) => page.getByRole("heading", { level: 1, name }).waitFor();
 
         await page.goto(allowed.address.split("?")[0] ?? "");
         await lookOver(page, "code", look);
@@ -164,7 +167,7 @@ describe.skipIf(CHROMIUM === undefined)(
         await page.getByLabel("Password").fill(PASSWORD);
         await press("Sign in");
 
-        expect(await heading()).toContain("wsfs");
+        await arrivedAt("Let wsfs in?");
         expect(await page.locator("main").innerText()).toContain(allowed.code);
         expect(page.url()).not.toContain(allowed.code);
         await lookOver(page, "approval", look);
@@ -184,12 +187,12 @@ describe.skipIf(CHROMIUM === undefined)(
           await page.getByLabel(SCOPE_WORDS[scope]).check();
         }
         await press("Approve");
-        expect(await heading()).toBe("Approved");
+        await arrivedAt("Approved");
         await lookOver(page, "approved", look);
         // Who has signed in is not asked for a password again.
         await page.goto(denied.address);
         await press("Deny");
-        expect(await heading()).toBe("Denied");
+        await arrivedAt("Denied");
         await lookOver(page, "denied", look);
         expect(await allowed.ended).toMatchObject({ code: 0, stdout: expect.stringContaining("as ada") });
         expect(await denied.ended).toMatchObject({ code: 1, stderr: expect.stringContaining("denied") });
