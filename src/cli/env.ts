@@ -65,9 +65,11 @@ export async function envAdd(values: Values<"env add">): Promise<number> {
 
 /** Tokens of its login would go to another gateway. */
 export function checkMove(name: string, before: Entry | undefined, baseUrl: string | undefined): void {
-  if (before?.baseUrl === undefined || before.baseUrl === baseUrl || !existsSync(loginPath(name, userFolders())))
-    return;
-  throw new Failure(`${name} is ${before.baseUrl}, which you are signed in to: "wsfs logout --env ${name}" first`);
+  const addressOf = (given: Entry["baseUrl"] | undefined) => given ?? (name === LOCAL ? localBaseUrl() : undefined);
+  const address = addressOf(before?.baseUrl);
+  const isMoved = address !== undefined && address !== addressOf(baseUrl);
+  if (!isMoved || !existsSync(loginPath(name, userFolders()))) return;
+  throw new Failure(`${name} is ${address}, which you are signed in to: "wsfs logout --env ${name}" first`);
 }
 
 export async function envShow(values: Values<"env show">): Promise<number> {

@@ -119,6 +119,14 @@ test("an environment with a login stays: its name for another gateway would take
     const removed = await place.wsfs(["env", "remove", "team"]);
     const line = `wsfs: team is ${URL}, which you are signed in to: "wsfs logout --env team" first\n`;
     expect([removed.code, removed.stderr]).toEqual([1, line]);
+    // The local gateway needs no entry: its record has the address.
+    mkdirSync(join(place.folder, "data/wsfs/gateway"), { recursive: true });
+    const record = { baseUrl: "http://127.0.0.1:9", port: 9, workspace: "workspace" };
+    writeFileSync(join(place.folder, "data/wsfs/gateway/gateway.json"), JSON.stringify(record));
+    writeFileSync(join(logins, "local.json"), "{}", { mode: 0o600 });
+    const moved = await place.wsfs(["env", "set", "local", "base-url", URL]);
+    expect([moved.code, moved.stderr]).toEqual([1, line.replaceAll("team", "local").replace(URL, record.baseUrl)]);
+    expect((await place.wsfs(["env", "set", "local", "cache-size", "20G"])).code).toBe(0);
     expect((await place.wsfs(["logout", "--env", "team", "--force"])).code).toBe(0);
     expect((await place.wsfs(["env", "remove", "team"])).stdout).toBe("team is no environment any more\n");
   } finally {
