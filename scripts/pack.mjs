@@ -59,7 +59,7 @@ async function makeClient(folder) {
     peerDependenciesMeta: { [KEYRING]: { optional: true } },
   };
   writeFileSync(join(folder, "package.json"), `${JSON.stringify(description, undefined, 2)}\n`);
-  writeFileSync(join(folder, "README.md"), read("src/client/README.md").replaceAll('"wsfs/client"', '"wsfs-client"'));
+  writeFileSync(join(folder, "README.md"), read("docs/sdk.md").replaceAll('"wsfs/client"', '"wsfs-client"'));
   copyFileSync(join(projectFolder, "LICENSE"), join(folder, "LICENSE"));
 }
 

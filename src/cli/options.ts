@@ -145,7 +145,7 @@ export const COMMANDS = {
     summary: "Set one key of an environment; mounts that use it take it over within seconds",
     flags: ["debug"],
     examples: [
-      ["wsfs env set production cache-size 20G", "as --cache-size of mount; docs/configuration.md lists the keys"],
+      ["wsfs env set production cache-size 20G", "as --cache-size of mount; docs/user/settings.md lists the keys"],
     ],
   },
   "env unset": {

@@ -1,4 +1,4 @@
-/** docs/commands.md, made of the table of commands (`npm run docs` writes it), and the README's list of them. */
+/** docs/user/commands.md, made of the table of commands (`npm run docs` writes it), and the README's list of them. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
@@ -6,7 +6,7 @@ import type { Command } from "../../src/cli/command.ts";
 import { FLAGS, type Flag, type FlagName } from "../../src/cli/flags.ts";
 import { COMMANDS, type CommandName, flagName, variableOf } from "../../src/cli/options.ts";
 
-const PAGE = fileURLToPath(new URL("../../docs/commands.md", import.meta.url));
+const PAGE = fileURLToPath(new URL("../../docs/user/commands.md", import.meta.url));
 const INTRODUCTION = `# Commands
 
 Made of the table that the commands themselves are made of. Every command takes \`--help\`, and \`--debug\` or \`WSFS_DEBUG=1\`
@@ -60,7 +60,7 @@ function row(name: FlagName, isRequired: boolean, orEnvironment: boolean): strin
 
 const placeholder = (flag: Exclude<Flag, { type: "switch" }>) => flag.kind.placeholder;
 
-test("docs/commands.md is what the table of commands gives", () => {
+test("docs/user/commands.md is what the table of commands gives", () => {
   const names = Object.keys(COMMANDS) as CommandName[];
   const made = [INTRODUCTION, ...names.map(section)].join("\n");
   if (process.env.WSFS_WRITE_TABLES === "1") writeFileSync(PAGE, made);

@@ -1,6 +1,6 @@
 /**
  * Saving, as editors and tools do it: whatever the dance of names, the file keeps its node, which
- * gets one more version, and no other node is left behind. src/vfs/SAVES.md is made of the same list
+ * gets one more version, and no other node is left behind. docs/user/ways-to-save.md is made of the same list
  * (`WSFS_WRITE_TABLES=1` writes it).
  */
 import { readFileSync, writeFileSync } from "node:fs";
@@ -11,7 +11,7 @@ import { check, createPlace, type Place, type TestGateway, type TestMount } from
 import { childrenAt } from "./support/nodes.ts";
 import { SAVES, saves } from "./support/saves.ts";
 
-const TABLE = fileURLToPath(new URL("../../src/vfs/SAVES.md", import.meta.url));
+const TABLE = fileURLToPath(new URL("../../docs/user/ways-to-save.md", import.meta.url));
 
 function saveTable(): string {
   const rows = Object.entries(SAVES).map(([name, { by = "", leaves = [] }]) => {

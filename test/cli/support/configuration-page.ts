@@ -1,4 +1,4 @@
-/** docs/configuration.md, made of the tables of flags and commands. Knows nothing of how they are parsed. */
+/** docs/user/settings.md, made of the tables of flags and commands. Knows nothing of how they are parsed. */
 
 import type { Command } from "../../../src/cli/command.ts";
 import { FILE_FLAGS, type FileFlag, keyOf } from "../../../src/cli/environment-entry.ts";

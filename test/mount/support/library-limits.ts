@@ -1,4 +1,4 @@
-/** src/fuse-native/README.md's table: what a mount by fuse-native cannot do, and what shows it. */
+/** docs/user/fuse-native.md's table: what a mount by fuse-native cannot do, and what shows it. */
 
 export interface Limit {
   readonly what: string;

@@ -1,4 +1,4 @@
-/** src/vfs/CONFLICTS.md, made of the list of conflicts. Knows nothing of how they are played. */
+/** docs/user/conflict-table.md, made of the list of conflicts. Knows nothing of how they are played. */
 import type { Conflict, Shown } from "./conflict-run.ts";
 
 const HEAD = `# Conflicts
