@@ -1,4 +1,4 @@
-/** docs/user/commands.md, made of the table of commands (`npm run docs` writes it), and the README's list of them. */
+/** docs/user/commands.md, made of the table of commands (`npm run docs` writes it), and the README's few. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
@@ -13,6 +13,14 @@ Made of the table that the commands themselves are made of. Every command takes 
 to log everything and to show the stack of an error. Exit codes: 0 done, 1 it could not be done, 2 the command line was not
 understood, 3 nothing is mounted there; \`wsfs call\` has 4 and 5 besides, for what the gateway refused and where it failed.
 `;
+
+/** Of a heading, as GitHub makes it. */
+const anchorOf = (name: string) => `#wsfs-${name.replaceAll(" ", "-")}`;
+
+function contents(names: readonly CommandName[]): string {
+  const rows = names.map((name) => `| [wsfs ${name}](${anchorOf(name)}) | ${COMMANDS[name].summary} |`);
+  return ["| command | what it does |", "| --- | --- |", ...rows, ""].join("\n");
+}
 
 function section(name: CommandName): string {
   const command: Command = COMMANDS[name];
@@ -62,16 +70,19 @@ const placeholder = (flag: Exclude<Flag, { type: "switch" }>) => flag.kind.place
 
 test("docs/user/commands.md is what the table of commands gives", () => {
   const names = Object.keys(COMMANDS) as CommandName[];
-  const made = [INTRODUCTION, ...names.map(section)].join("\n");
+  const made = [INTRODUCTION, contents(names), ...names.map(section)].join("\n");
   if (process.env.WSFS_WRITE_TABLES === "1") writeFileSync(PAGE, made);
   expect(readFileSync(PAGE, "utf8")).toBe(made);
 });
 
-test("the README names every command that others are not below", () => {
+test("every command that the README shows is one, and it shows five", () => {
   const readme = readFileSync(new URL("../../README.md", import.meta.url), "utf8");
-  const shown = /## Commands\n+```\n([\s\S]*?)```/.exec(readme)?.[1] ?? "";
-  const missing = Object.keys(COMMANDS).filter(
-    (name) => !name.includes(" ") && !new RegExp(`\\b${name}\\b`).test(shown),
-  );
-  expect(missing).toEqual([]);
+  const shown = /## Commands\n[\s\S]*?```\n([\s\S]*?)```/.exec(readme)?.[1] ?? "";
+  const lines = shown.split("\n").filter((line) => line !== "");
+  expect(lines).toHaveLength(5);
+  const named = lines.flatMap((line) => {
+    const [, usage = ""] = /^wsfs (.+?)(?: {2}|$)/.exec(line) ?? [];
+    return usage.split(", ").map((one) => one.split(" ")[0] ?? "");
+  });
+  expect(named.filter((name) => !Object.keys(COMMANDS).includes(name))).toEqual([]);
 });
