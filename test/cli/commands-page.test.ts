@@ -9,9 +9,16 @@ import { COMMANDS, type CommandName, flagName, variableOf } from "../../src/cli/
 const PAGE = fileURLToPath(new URL("../../docs/user/commands.md", import.meta.url));
 const INTRODUCTION = `# Commands
 
-Made of the table that the commands themselves are made of. Every command takes \`--help\`, and \`--debug\` or \`WSFS_DEBUG=1\`
-to log everything and to show the stack of an error. Exit codes: 0 done, 1 it could not be done, 2 the command line was not
-understood, 3 nothing is mounted there; \`wsfs call\` has 4 and 5 besides, for what the gateway refused and where it failed.
+This page is made from the table of commands (\`src/cli/options.ts\`) by \`npm run docs\`. Every command takes \`--help\`. It also
+takes \`--debug\` (or \`WSFS_DEBUG=1\`), which logs everything and shows the stack of an error.
+
+| exit code | meaning |
+| --- | --- |
+| 0 | done |
+| 1 | it failed |
+| 2 | the command line was not understood |
+| 3 | nothing is mounted there |
+| 4, 5 | \`wsfs call\` only: the gateway refused the call, the gateway failed |
 `;
 
 /** Of a heading, as GitHub makes it. */

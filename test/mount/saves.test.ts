@@ -18,13 +18,13 @@ function saveTable(): string {
     const left = leaves.map((one) => `\`${one}\``).join(", ");
     return `| ${name} | ${by} | ${left} |\n`;
   });
-  return `# Saves
+  return `# Ways to save a file
 
-Programs save a file in many ways: in place, beside it and renamed over, with the old one moved away first.
-Whatever the dance, the gateway shows one more version of the same node afterwards, and no node of a temporary
-name. Each row is a test on a mount (\`test/mount/saves.test.ts\`); this page is made of its list.
+Programs save a file in many ways: in place, beside it and renamed over, with the old one moved away first. After
+each of these the gateway shows one more version of the same node, and no node of a temporary name. Each row is a
+test on a mount (\`test/mount/saves.test.ts\`); this page is made of its list.
 
-| the file is | so do | beside it is left, with the old content |
+| the file is | programs that do so | name left beside it, with the old content |
 |---|---|---|
 ${rows.join("")}`;
 }
