@@ -18,14 +18,13 @@ interface Page {
 }
 
 /** Tracked or new, not ignored. */
-function pagesOf(): Page[] {
-  const listed = execFileSync("git", ["ls-files", "-z", "--cached", "--others", "--exclude-standard", "*.md"], {
-    cwd: ROOT,
-    encoding: "utf8",
-  });
-  const paths = [...new Set(listed.split("\0"))].filter((path) => path !== "" && existsSync(at(path)));
-  return paths.map((path) => ({ path, text: withoutCode(readFileSync(at(path), "utf8")) }));
+function filesOf(...patterns: string[]): string[] {
+  const git = ["ls-files", "-z", "--cached", "--others", "--exclude-standard", ...patterns];
+  const listed = execFileSync("git", git, { cwd: ROOT, encoding: "utf8" });
+  return [...new Set(listed.split("\0"))].filter((path) => path !== "" && existsSync(at(path)));
 }
+
+const read = (path: string) => readFileSync(at(path), "utf8");
 
 const withoutCode = (text: string) => text.replace(/^```.*?^```$/gms, "");
 
@@ -73,7 +72,7 @@ function faultsOf({ path, text }: Page, textAt: (path: string) => string | undef
 /** Of a folder: nothing. Undefined: it is not there. */
 function textAt(path: string): string | undefined {
   if (path.startsWith("..") || !existsSync(at(path))) return undefined;
-  return statSync(at(path)).isDirectory() ? "" : withoutCode(readFileSync(at(path), "utf8"));
+  return statSync(at(path)).isDirectory() ? "" : withoutCode(read(path));
 }
 
 /** Paths of the project that a page names as code. Those with a placeholder or a pattern are none. */
@@ -84,7 +83,7 @@ function pathsNamedIn(text: string): string[] {
 
 const isThere = (path: string) => ["", ".ts", ".test.ts"].some((end) => existsSync(at(path + end)));
 
-const pages = pagesOf();
+const pages = filesOf("*.md").map((path): Page => ({ path, text: withoutCode(read(path)) }));
 
 test("relative links lead to files and headings that are there", () => {
   expect(pages.map(({ path }) => path)).toEqual(expect.arrayContaining(["README.md", "docs/README.md", "docs/sdk.md"]));
@@ -98,6 +97,16 @@ test("paths that pages name are there", () => {
     pathsNamedIn(text)
       .filter((named) => !isThere(named))
       .map((named) => `${path}: ${named}`),
+  );
+  expect(wrong).toEqual([]);
+});
+
+test("pages that comments of the source name are there", () => {
+  const sources = filesOf("*.ts", "*.mjs", "*.c", "*.h").filter((path) => path !== "test/docs/links.test.ts");
+  const wrong = sources.flatMap((path) =>
+    [...read(path).matchAll(/(?<![\w/])(?:src|docs)\/[\w./-]+\.md\b/g)]
+      .filter(([named]) => !existsSync(at(named)))
+      .map(([named]) => `${path}: ${named}`),
   );
   expect(wrong).toEqual([]);
 });
