@@ -59,7 +59,9 @@ async function makeClient(folder) {
     peerDependenciesMeta: { [KEYRING]: { optional: true } },
   };
   writeFileSync(join(folder, "package.json"), `${JSON.stringify(description, undefined, 2)}\n`);
-  writeFileSync(join(folder, "README.md"), read("src/client/README.md").replaceAll('"wsfs/client"', '"wsfs-client"'));
+  // Its links lead to pages and files that are not in the package.
+  const page = read("docs/sdk.md").replaceAll(/\[([^\]]+)\]\((?!https?:|#)[^)]+\)/g, "$1");
+  writeFileSync(join(folder, "README.md"), page.replaceAll('"wsfs/client"', '"wsfs-client"'));
   copyFileSync(join(projectFolder, "LICENSE"), join(folder, "LICENSE"));
 }
 

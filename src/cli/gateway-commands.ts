@@ -7,7 +7,7 @@ export const GATEWAY_COMMANDS = {
     dir: "none",
     summary: "Serve a local gateway: the development environment of the platform",
     notes: [
-      'In the foreground. Makes workspaces that are missing; one of the name "workspace" where none is named and there is none.',
+      'Runs in the foreground. Makes workspaces that are missing, and one named "workspace" where there would be none.',
       'With --json the first line of standard output is {"baseUrl":URL,"workspace":NAME,"token":TOKEN}: a token with all scopes for the first workspace, for 30 days.',
       "Each request is a line on standard error: words on a terminal, JSON with --json or elsewhere.",
     ],
@@ -41,7 +41,7 @@ export const GATEWAY_COMMANDS = {
   },
   "gateway token": {
     dir: "none",
-    summary: "Print an access token for a local gateway, or end all there are",
+    summary: "Print an access token for a local gateway, or end all tokens",
     flags: ["data", "workspace", "scope", "ttl", "revoke-all", "debug"],
     required: ["data"],
     examples: [
@@ -79,7 +79,7 @@ export const GATEWAY_COMMANDS = {
     summary: "Remove an account, its logins and its roles",
     flags: ["data", "debug"],
     required: ["data"],
-    examples: [["wsfs gateway user remove ada --data ~/gateway", "what the account has written stays"]],
+    examples: [["wsfs gateway user remove ada --data ~/gateway", "files that the account has written stay"]],
   },
   "gateway user password": {
     dir: "none",
@@ -125,8 +125,8 @@ export const GATEWAY_COMMANDS = {
     rest: "COMMAND",
     summary: "Add an engine: a command that the gateway runs as its own Unix user",
     notes: [
-      "Add only what you trust: an engine may do on this machine whatever the gateway may.",
-      "It runs in an empty folder of its own, so files of yours are named by whole paths. Its input is on standard input, as JSON; WSFS_BASE_URL and WSFS_TOKEN lead to the gateway, WSFS_WORKSPACE and WSFS_FOLDER say where it is installed. Exit code 0 is success; what it prints is its log.",
+      "Add only programs that you trust: an engine may do on this machine whatever the gateway may.",
+      "It runs in an empty folder of its own, so name your own files by absolute paths. Its input is on standard input, as JSON. WSFS_BASE_URL and WSFS_TOKEN lead to the gateway; WSFS_WORKSPACE and WSFS_FOLDER say where it is installed. Exit code 0 is success; its output is its log.",
     ],
     flags: ["data", "description", "time-limit", "engine-scope", "input-schema", "debug"],
     required: ["data"],
@@ -147,7 +147,7 @@ export const GATEWAY_COMMANDS = {
   "gateway engine show": {
     dir: "none",
     positionals: ["NAME"],
-    summary: "Show an engine: its command, what it takes, what it may do",
+    summary: "Show an engine: its command, its input, its rights",
     flags: ["data", "json", "debug"],
     required: ["data"],
     examples: [["wsfs gateway engine show thumbnails --data ~/gateway", ""]],
@@ -155,7 +155,7 @@ export const GATEWAY_COMMANDS = {
   "gateway engine remove": {
     dir: "none",
     positionals: ["NAME"],
-    summary: "Remove an engine: what runs goes on, what waits is cancelled at its turn",
+    summary: "Remove an engine: running executions go on, waiting ones are cancelled at their turn",
     flags: ["data", "debug"],
     required: ["data"],
     examples: [["wsfs gateway engine remove thumbnails --data ~/gateway", "its folders in workspaces stay"]],

@@ -26,7 +26,7 @@ export const FIXED = ["base-url", "workspace", "state-dir", ...OF_THE_MOUNT] as 
 export const COMMANDS = {
   start: {
     dir: "optional",
-    summary: "Local gateway and mount in one",
+    summary: "A local gateway and a mount of its workspace in one",
     notes: [
       "DIR defaults to ~/Workspace, and is made if it is missing.",
       "The gateway keeps its port, and one that dies is started again while a mount uses it.",
@@ -87,7 +87,7 @@ export const COMMANDS = {
   },
   whoami: {
     dir: "none",
-    summary: "Say who is signed in, and what that account may do where",
+    summary: "Show who is signed in, and the roles of that account",
     flags: ["env", "json", "debug"],
     examples: [["wsfs whoami --json | jq -r '.workspaces[].name'", "the workspaces there are"]],
   },
@@ -105,7 +105,7 @@ export const COMMANDS = {
     summary: "Call the gateway, signed by itself; exit code 4 or 5 for an answer 4xx or 5xx",
     flags: ["env", "call-scope", "workspace", "query", "body", "form", "output", "stream", "include", "debug"],
     examples: [
-      ["wsfs call GET /v1/workspaces", "with a token of just the scope that takes"],
+      ["wsfs call GET /v1/workspaces", "with a token of just the scope it needs"],
       ["wsfs call POST /v1/files/notes.txt --workspace main --form file=@notes.txt", "an upload"],
       ["wsfs call GET /v1/journal/stream --workspace main --stream", "a line of JSON for each change, as it comes"],
     ],
@@ -118,7 +118,7 @@ export const COMMANDS = {
   },
   "env list": {
     dir: "none",
-    summary: "List the environments; * is used where none is named",
+    summary: "List the environments; * is the default",
     flags: ["json", "debug"],
     examples: [["wsfs env list", "local is the gateway of wsfs start"]],
   },
@@ -133,7 +133,7 @@ export const COMMANDS = {
   "env show": {
     dir: "none",
     positionals: ["NAME"],
-    summary: "Show what the configuration file says of an environment",
+    summary: "Show an environment of the configuration file",
     flags: ["json", "settings", "debug"],
     // For a daemon that follows the file: what it says of a mount's settings.
     hidden: ["settings"],
@@ -145,7 +145,7 @@ export const COMMANDS = {
     summary: "Set one key of an environment; mounts that use it take it over within seconds",
     flags: ["debug"],
     examples: [
-      ["wsfs env set production cache-size 20G", "as --cache-size of mount; docs/configuration.md lists the keys"],
+      ["wsfs env set production cache-size 20G", "as --cache-size of mount; docs/user/settings.md lists the keys"],
     ],
   },
   "env unset": {
@@ -158,9 +158,9 @@ export const COMMANDS = {
   "env use": {
     dir: "none",
     positionals: ["NAME"],
-    summary: "Use an environment where none is named",
+    summary: "Make an environment the default",
     flags: ["debug"],
-    examples: [["wsfs env use uat", "until it is another one"]],
+    examples: [["wsfs env use uat", "until another one is used"]],
   },
   "env remove": {
     dir: "none",
@@ -171,7 +171,7 @@ export const COMMANDS = {
   },
   status: {
     dir: "required",
-    summary: "Say how the mount at DIR is doing",
+    summary: "Show the state of the mount at DIR",
     notes: [
       'With --json: {"mounted":true,"pid":DAEMON,"online":true,"live":true,"dirty":N,"uploading":N,"parked":N,"bytesPending":N, ...}.',
       'Of no mount: {"mounted":false} and exit code 3; with "left":[{"stateDir":DIR,"dirty":N,...}] where the last one left something to upload.',
@@ -181,24 +181,24 @@ export const COMMANDS = {
   },
   queue: {
     dir: "required",
-    summary: "Show what waits to be uploaded from the mount at DIR, and why it does",
+    summary: "Show what waits to be uploaded from the mount at DIR, and why",
     notes: [
-      "What is under way comes first, then what was refused, then the oldest.",
+      "Changes under way come first, then refused ones, then the oldest.",
       'With --json: {"sums":{...}}, then {"item":{...}} for each.',
     ],
     flags: ["limit", "json", "debug"],
     examples: [
-      ["wsfs queue ~/work", "what is under way, what was refused, then the oldest first"],
+      ["wsfs queue ~/work", "each change that waits, and what for"],
       [
         "wsfs queue ~/work --limit 0 --json | jq -r 'select(.item.state == \"parked\").item.path'",
-        "all that was refused",
+        "all refused changes",
       ],
     ],
   },
   "queue retry": {
     dir: "required",
     paths: true,
-    summary: "Try now what was refused or waits: all, or what is at PATH and below",
+    summary: "Try refused and waiting changes now: all of them, or those at PATH and below",
     notes: ["Exit code 1 when nothing waits at a PATH."],
     flags: ["json", "debug"],
     examples: [
@@ -211,7 +211,7 @@ export const COMMANDS = {
     summary: "Upload everything and wait until the gateway shows it",
     notes: [
       "Progress goes to standard error: a bar on a terminal, else a line every 3 s; with --json lines of it go to standard output.",
-      "Exit code 0 when nothing is dirty and the index has caught up (--no-settle: without the latter); 1 when time is up or something was refused or is still being written, and it says what. Ctrl-C ends the waiting only.",
+      "Exit code 0 when nothing is left to upload and the gateway's index shows all of it (--no-settle: without the latter). Exit code 1 when the time is up, or a change was refused or is still being written; the command names it. Ctrl-C ends the waiting only.",
     ],
     flags: ["timeout", "no-settle", "json", "debug"],
     examples: [
@@ -221,10 +221,10 @@ export const COMMANDS = {
   },
   umount: {
     dir: "required",
-    summary: "Unmount DIR; what is not uploaded yet stays in the state dir for the next mount",
+    summary: "Unmount DIR; changes that are not uploaded yet stay in the state dir for the next mount",
     notes: [
-      "Without --drain it says how much the next mount still has to upload. With it the mount stays, with exit code 1, when not all could be uploaded.",
-      "Busy: exit code 1, and it names the processes.",
+      "Without --drain the command says how much the next mount still has to upload. With --drain the mount stays, with exit code 1, when not all could be uploaded.",
+      "Exit code 1 when the mount is busy; the command names the processes.",
     ],
     flags: ["drain", "debug"],
     examples: [
@@ -234,9 +234,10 @@ export const COMMANDS = {
   },
   reload: {
     dir: "required",
-    summary:
-      "Have a new daemon serve DIR, of the release that is installed now or with other settings; programs see a pause",
-    notes: ["Exit code 1 when it could not: then a daemon as before serves; 2 for what cannot change."],
+    summary: "Start a new daemon for DIR, of the installed release or with other settings; programs see a pause",
+    notes: [
+      "Exit code 1 when that failed: a daemon as before serves then. Exit code 2 for a setting that cannot change.",
+    ],
     changes: true,
     flags: [
       "env",
@@ -256,8 +257,8 @@ export const COMMANDS = {
     hidden: FIXED,
     examples: [
       ["wsfs reload ~/work", "after an upgrade of wsfs: the same settings"],
-      ["wsfs reload ~/work --cache-size 20G --log-level debug", "other settings; what is not given stays"],
-      ["wsfs reload ~/work --env production", "what the configuration file says of that environment"],
+      ["wsfs reload ~/work --cache-size 20G --log-level debug", "other settings; all others stay"],
+      ["wsfs reload ~/work --env production", "the settings of that environment in the configuration file"],
     ],
   },
   ...GATEWAY_COMMANDS,

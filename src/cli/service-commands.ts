@@ -36,7 +36,7 @@ export const SERVICE_COMMANDS = {
   "engines show": {
     dir: "none",
     positionals: ["ENGINE"],
-    summary: "Show an engine: what it takes and what it may do",
+    summary: "Show an engine: its input and its rights",
     flags: ["env", "json", "debug"],
     examples: [["wsfs engines show thumbnails", "by name or id"]],
   },
@@ -67,17 +67,17 @@ export const SERVICE_COMMANDS = {
     positionals: ["ID"],
     summary: "Remove an engine from a workspace; its folder stays",
     flags: ["env", "debug"],
-    examples: [["wsfs installations remove ID", "what runs goes on to its end"]],
+    examples: [["wsfs installations remove ID", "executions that run go on to their end"]],
   },
   executions: {
     dir: "none",
-    summary: "What ran in a workspace and runs",
+    summary: "The executions of engines in a workspace",
     flags: ["env", "workspace", "state", "engine-filter", "limit", "json", "debug"],
     examples: [["wsfs executions --workspace main", "as wsfs executions list"]],
   },
   "executions list": {
     dir: "none",
-    summary: "List what ran in a workspace and runs, newest first",
+    summary: "List the executions in a workspace, newest first",
     flags: ["env", "workspace", "state", "engine-filter", "limit", "json", "debug"],
     examples: [
       ["wsfs executions list --workspace main --state running", ""],
@@ -107,7 +107,7 @@ export const SERVICE_COMMANDS = {
   "executions logs": {
     dir: "none",
     positionals: ["ID"],
-    summary: "Print what an execution has said: its standard output and error, each to ours",
+    summary: "Print the log of an execution: its standard output and error, each to the command's own",
     flags: ["env", "follow", "json", "debug"],
     examples: [["wsfs executions logs ID --follow", "until it has ended; goes on over lost connections"]],
   },
@@ -152,13 +152,13 @@ export const SERVICE_COMMANDS = {
   },
   triggers: {
     dir: "none",
-    summary: "What starts engines of a workspace by itself",
+    summary: "The triggers of a workspace, which start engines by themselves",
     flags: ["env", "workspace", "json", "debug"],
     examples: [["wsfs triggers --workspace main", "as wsfs triggers list"]],
   },
   "triggers list": {
     dir: "none",
-    summary: "List what starts engines of a workspace by itself",
+    summary: "List the triggers of a workspace",
     flags: ["env", "workspace", "json", "debug"],
     examples: [["wsfs triggers list --workspace main", ""]],
   },
@@ -182,7 +182,7 @@ export const SERVICE_COMMANDS = {
   "triggers show": {
     dir: "none",
     positionals: ["ID"],
-    summary: "Show a trigger: when it starts next, and what went wrong last",
+    summary: "Show a trigger: its next start, and its last failure",
     flags: ["env", "json", "debug"],
     examples: [["wsfs triggers show ID", ""]],
   },
@@ -191,7 +191,7 @@ export const SERVICE_COMMANDS = {
     positionals: ["ID"],
     summary: "Switch a trigger on",
     flags: ["env", "json", "debug"],
-    examples: [["wsfs triggers enable ID", "changes that came meanwhile are passed over"]],
+    examples: [["wsfs triggers enable ID", "changes that came meanwhile are skipped"]],
   },
   "triggers disable": {
     dir: "none",
@@ -203,7 +203,7 @@ export const SERVICE_COMMANDS = {
   "triggers remove": {
     dir: "none",
     positionals: ["ID"],
-    summary: "Remove a trigger; what it has started goes on",
+    summary: "Remove a trigger; executions that it has started go on",
     flags: ["env", "debug"],
     examples: [["wsfs triggers remove ID", ""]],
   },

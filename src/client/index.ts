@@ -1,6 +1,6 @@
 /**
  * `wsfs/client`: the gateway's files, nodes and journal from a program of your own, without a
- * mount: the SDK for apps and engines. src/client/README.md shows how, each example tested.
+ * mount: the SDK for apps and engines. docs/sdk.md shows how, each example tested.
  *
  *     import { connect, tokenFile } from "wsfs/client";
  *

@@ -1,7 +1,7 @@
 /**
  * What a gateway of this contract can do beyond the plainest calls, each a thing another gateway
  * may lack: the one list that profiles, the client and the engine share. What its lack costs is in
- * src/gateway/BARE.md and README.md.
+ * docs/gateway/profiles.md.
  */
 export const FEATURES = {
   /** Writes answer a position; lists say up to which one they are complete (`asOf`). */

@@ -1,4 +1,4 @@
-/** What the file system says, in the numbers the library takes. What does not fit into them is cut here, and said in README.md. */
+/** What the file system says, in the numbers the library takes. What does not fit into them is cut here, and said in docs/user/fuse-native.md. */
 import { KIND_BITS } from "../fuse/attributes.ts";
 import type { Time } from "../lib/time.ts";
 import type { FolderEntry, SpaceInfo, Stat } from "../vfs/filesystem.ts";

@@ -1,6 +1,6 @@
 /**
  * The tables of what we know, as numbered migrations. A migration that has shipped never changes;
- * a new one is added below it. Words are those of src/README.md. Times are milliseconds of the
+ * a new one is added below it. Words are those of docs/dev/glossary.md. Times are milliseconds of the
  * rows' own time (vfs/context/even-time.ts), or "seconds.nnnnnnnnn" text where a file system shows them.
  */
 

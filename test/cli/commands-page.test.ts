@@ -1,4 +1,4 @@
-/** docs/commands.md, made of the table of commands (`npm run docs` writes it), and the README's list of them. */
+/** docs/user/commands.md, made of the table of commands (`npm run docs` writes it), and the README's few. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
@@ -6,13 +6,28 @@ import type { Command } from "../../src/cli/command.ts";
 import { FLAGS, type Flag, type FlagName } from "../../src/cli/flags.ts";
 import { COMMANDS, type CommandName, flagName, variableOf } from "../../src/cli/options.ts";
 
-const PAGE = fileURLToPath(new URL("../../docs/commands.md", import.meta.url));
+const PAGE = fileURLToPath(new URL("../../docs/user/commands.md", import.meta.url));
 const INTRODUCTION = `# Commands
 
-Made of the table that the commands themselves are made of. Every command takes \`--help\`, and \`--debug\` or \`WSFS_DEBUG=1\`
-to log everything and to show the stack of an error. Exit codes: 0 done, 1 it could not be done, 2 the command line was not
-understood, 3 nothing is mounted there; \`wsfs call\` has 4 and 5 besides, for what the gateway refused and where it failed.
+This page is made from the table of commands (\`src/cli/options.ts\`) by \`npm run docs\`. Every command takes \`--help\`. It also
+takes \`--debug\` (or \`WSFS_DEBUG=1\`), which logs everything and shows the stack of an error.
+
+| exit code | meaning |
+| --- | --- |
+| 0 | done |
+| 1 | it failed |
+| 2 | the command line was not understood |
+| 3 | nothing is mounted there |
+| 4, 5 | \`wsfs call\` only: the gateway refused the call, the gateway failed |
 `;
+
+/** Of a heading, as GitHub makes it. */
+const anchorOf = (name: string) => `#wsfs-${name.replaceAll(" ", "-")}`;
+
+function contents(names: readonly CommandName[]): string {
+  const rows = names.map((name) => `| [wsfs ${name}](${anchorOf(name)}) | ${COMMANDS[name].summary} |`);
+  return ["| command | what it does |", "| --- | --- |", ...rows, ""].join("\n");
+}
 
 function section(name: CommandName): string {
   const command: Command = COMMANDS[name];
@@ -60,18 +75,21 @@ function row(name: FlagName, isRequired: boolean, orEnvironment: boolean): strin
 
 const placeholder = (flag: Exclude<Flag, { type: "switch" }>) => flag.kind.placeholder;
 
-test("docs/commands.md is what the table of commands gives", () => {
+test("docs/user/commands.md is what the table of commands gives", () => {
   const names = Object.keys(COMMANDS) as CommandName[];
-  const made = [INTRODUCTION, ...names.map(section)].join("\n");
+  const made = [INTRODUCTION, contents(names), ...names.map(section)].join("\n");
   if (process.env.WSFS_WRITE_TABLES === "1") writeFileSync(PAGE, made);
   expect(readFileSync(PAGE, "utf8")).toBe(made);
 });
 
-test("the README names every command that others are not below", () => {
+test("every command that the README shows is one, and it shows five", () => {
   const readme = readFileSync(new URL("../../README.md", import.meta.url), "utf8");
-  const shown = /## Commands\n+```\n([\s\S]*?)```/.exec(readme)?.[1] ?? "";
-  const missing = Object.keys(COMMANDS).filter(
-    (name) => !name.includes(" ") && !new RegExp(`\\b${name}\\b`).test(shown),
-  );
-  expect(missing).toEqual([]);
+  const shown = /## Commands\n[\s\S]*?```\n([\s\S]*?)```/.exec(readme)?.[1] ?? "";
+  const lines = shown.split("\n").filter((line) => line !== "");
+  expect(lines).toHaveLength(5);
+  const named = lines.flatMap((line) => {
+    const [, usage = ""] = /^wsfs (.+?)(?: {2}|$)/.exec(line) ?? [];
+    return usage.split(", ").map((one) => one.split(" ")[0] ?? "");
+  });
+  expect(named.filter((name) => !Object.keys(COMMANDS).includes(name))).toEqual([]);
 });

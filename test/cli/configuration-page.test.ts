@@ -1,10 +1,10 @@
-/** docs/configuration.md is what the tables of flags and commands give (`npm run docs` writes it). */
+/** docs/user/settings.md is what the tables of flags and commands give (`npm run docs` writes it). */
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { configurationPage } from "./support/configuration-page.ts";
 
-const PAGE = fileURLToPath(new URL("../../docs/configuration.md", import.meta.url));
+const PAGE = fileURLToPath(new URL("../../docs/user/settings.md", import.meta.url));
 
 test("the page is made of the tables", () => {
   const made = configurationPage();

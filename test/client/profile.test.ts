@@ -234,8 +234,8 @@ test("the bare gateway has nothing of ours", async () => {
   expect(Object.keys(answer.headers)).not.toContain("etag");
 });
 
-test("the profile that README.md shows is one", () => {
-  const readme = readFileSync(new URL("../../README.md", import.meta.url), "utf8");
-  const shown = readme.split("```").find((block) => block.includes('"name": "theirs"'));
+test("the profile that docs/gateway/profiles.md shows is one", () => {
+  const page = readFileSync(new URL("../../docs/gateway/profiles.md", import.meta.url), "utf8");
+  const shown = page.split("```").find((block) => block.includes('"name": "theirs"'));
   expect(faultsOf(shown)).toBe("none");
 });

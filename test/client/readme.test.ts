@@ -1,5 +1,5 @@
 /**
- * The examples of src/client/README.md as a user has them: copied out, compiled against the
+ * The examples of docs/sdk.md as a user has them: copied out, compiled against the
  * package's own types, run against a real local gateway, their output as the page says. Needs the
  * package built (dist/).
  */
@@ -20,7 +20,7 @@ import { run } from "../support/child.ts";
 import { COMPILER_OPTIONS, examplesOf } from "./support/page-examples.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
-const page = readFileSync(join(root, "src/client/README.md"), "utf8");
+const page = readFileSync(join(root, "docs/sdk.md"), "utf8");
 
 const examples = examplesOf(page);
 const programs = examples.filter(({ output }) => output !== undefined);

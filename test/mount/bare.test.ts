@@ -1,7 +1,7 @@
 /**
  * The behaviour cases on a mount of a bare gateway (gateway/bare.ts), through the profile that
- * ships with it. What a program sees other than on a disk is written down in src/gateway/BARE.md,
- * which is made of this run (`WSFS_WRITE_TABLES=1` writes it) and must be what this run shows.
+ * ships with it. What a program sees other than on a disk is written down at the end of
+ * docs/gateway/profiles.md, which is made of this run (`WSFS_WRITE_TABLES=1` writes it) and must be what this run shows.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -9,11 +9,11 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { BARE_PROFILE } from "../../src/gateway/start.ts";
 import { createPlace, type Place, type TestGateway, type TestMount } from "../support/wsfs.ts";
 import { CASES } from "./cases/all.ts";
-import { bareReport, readReport } from "./support/bare-report.ts";
+import { readReport, withReport } from "./support/bare-report.ts";
 import { contentsOf, readTree, type Tree } from "./support/tree.ts";
 import { createWorker, type Worker } from "./support/worker.ts";
 
-const REPORT = fileURLToPath(new URL("../../src/gateway/BARE.md", import.meta.url));
+const REPORT = fileURLToPath(new URL("../../docs/gateway/profiles.md", import.meta.url));
 const MAKES_IT_ANEW = process.env.WSFS_WRITE_TABLES === "1";
 const PROFILE = ["--profile", BARE_PROFILE];
 
@@ -57,7 +57,8 @@ test("content and names are on another mount, and the report says what is not", 
   const another = await place.mount(gateway, { name: "another", args: PROFILE });
   const found = await readTree(place, another.dir);
   expect(contentsOf(found)).toEqual(contentsOf(left));
-  const made = bareReport({
+  const page = readFileSync(REPORT, "utf8");
+  const made = withReport(page, {
     refused,
     total: Object.values(CASES).flatMap(Object.keys).length,
     kept: keptOf(left, found),
@@ -65,7 +66,7 @@ test("content and names are on another mount, and the report says what is not", 
   if (MAKES_IT_ANEW) writeFileSync(REPORT, made);
   // A case that could not be shown here says nothing about the report.
   const isShown = (name: string) => shown.has(name);
-  expect(readReport(made, isShown)).toEqual(readReport(readFileSync(REPORT, "utf8"), isShown));
+  expect(readReport(made, isShown)).toEqual(readReport(page, isShown));
 });
 
 /** For each thing one can see of a name, whether the other mount shows the same. */

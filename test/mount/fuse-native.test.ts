@@ -1,6 +1,6 @@
 /**
  * A mount by the optional package fuse-native and libfuse 2: the commands work as with any mount, the behaviour
- * cases and saves hold but for a list, each row of which is shown here and stands in src/fuse-native/README.md
+ * cases and saves hold but for a list, each row of which is shown here and stands in docs/user/fuse-native.md
  * (`WSFS_WRITE_TABLES=1` writes it).
  */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
@@ -21,7 +21,7 @@ import { createWorker, type Outcome, WAS_KILLED, type Worker } from "./support/w
 const BY_LIBRARY = ["--transport", "fuse-native"];
 /** Nothing is said where all was sent in time. */
 const WHAT_IS_LEFT = /^(wsfs: left to upload with the next mount: .*\n)?$/;
-const README = fileURLToPath(new URL("../../src/fuse-native/README.md", import.meta.url));
+const README = fileURLToPath(new URL("../../docs/user/fuse-native.md", import.meta.url));
 
 /** Here `npm ci` installs the package, and it has a build: only a missing libfuse 2, which not everyone may install, is no failure. */
 const LIBFUSE = "/usr/lib/x86_64-linux-gnu/libfuse.so.2";

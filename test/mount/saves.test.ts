@@ -1,6 +1,6 @@
 /**
  * Saving, as editors and tools do it: whatever the dance of names, the file keeps its node, which
- * gets one more version, and no other node is left behind. src/vfs/SAVES.md is made of the same list
+ * gets one more version, and no other node is left behind. docs/user/ways-to-save.md is made of the same list
  * (`WSFS_WRITE_TABLES=1` writes it).
  */
 import { readFileSync, writeFileSync } from "node:fs";
@@ -11,20 +11,20 @@ import { check, createPlace, type Place, type TestGateway, type TestMount } from
 import { childrenAt } from "./support/nodes.ts";
 import { SAVES, saves } from "./support/saves.ts";
 
-const TABLE = fileURLToPath(new URL("../../src/vfs/SAVES.md", import.meta.url));
+const TABLE = fileURLToPath(new URL("../../docs/user/ways-to-save.md", import.meta.url));
 
 function saveTable(): string {
   const rows = Object.entries(SAVES).map(([name, { by = "", leaves = [] }]) => {
     const left = leaves.map((one) => `\`${one}\``).join(", ");
     return `| ${name} | ${by} | ${left} |\n`;
   });
-  return `# Saves
+  return `# Ways to save a file
 
-Programs save a file in many ways: in place, beside it and renamed over, with the old one moved away first.
-Whatever the dance, the gateway shows one more version of the same node afterwards, and no node of a temporary
-name. Each row is a test on a mount (\`test/mount/saves.test.ts\`); this page is made of its list.
+Programs save a file in many ways: in place, beside it and renamed over, with the old one moved away first. After
+each of these the gateway shows one more version of the same node, and no node of a temporary name. Each row is a
+test on a mount (\`test/mount/saves.test.ts\`); this page is made of its list.
 
-| the file is | so do | beside it is left, with the old content |
+| the file is | programs that do so | name left beside it, with the old content |
 |---|---|---|
 ${rows.join("")}`;
 }

@@ -1,6 +1,6 @@
 /**
  * Every conflict of conflict-cases.ts on two mounts, whoever is first at the gateway, with and
- * without lag; and src/vfs/CONFLICTS.md, which is made of the same list (`WSFS_WRITE_TABLES=1`
+ * without lag; and docs/user/conflict-table.md, which is made of the same list (`WSFS_WRITE_TABLES=1`
  * writes it).
  */
 import { readFileSync, writeFileSync } from "node:fs";
@@ -11,7 +11,7 @@ import { CONFLICTS } from "./support/conflict-cases.ts";
 import { type Conflict, endOf, type First, playConflict } from "./support/conflict-run.ts";
 import { conflictTable } from "./support/conflict-table.ts";
 
-const TABLE = fileURLToPath(new URL("../../src/vfs/CONFLICTS.md", import.meta.url));
+const TABLE = fileURLToPath(new URL("../../docs/user/conflict-table.md", import.meta.url));
 
 const titled = CONFLICTS.map((conflict): [string, Conflict] => [
   `${conflict.one} | ${conflict.other}`.replaceAll("`", ""),

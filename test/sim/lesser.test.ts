@@ -1,6 +1,6 @@
 /**
  * Histories on gateways that lack one thing, or all: nothing finished is lost, all agree in the end,
- * and a mount alone is a plain folder throughout. What cannot hold there is in src/gateway/BARE.md.
+ * and a mount alone is a plain folder throughout. What cannot hold there is in docs/gateway/profiles.md.
  */
 import { afterAll, expect, test } from "vitest";
 import { FEATURE_NAMES } from "../../src/contract/features.ts";

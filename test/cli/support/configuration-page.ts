@@ -1,4 +1,4 @@
-/** docs/configuration.md, made of the tables of flags and commands. Knows nothing of how they are parsed. */
+/** docs/user/settings.md, made of the tables of flags and commands. Knows nothing of how they are parsed. */
 
 import type { Command } from "../../../src/cli/command.ts";
 import { FILE_FLAGS, type FileFlag, keyOf } from "../../../src/cli/environment-entry.ts";
@@ -55,19 +55,19 @@ export function configurationPage(): string {
     const value = flag.type === "switch" ? "" : code(flag.kind.placeholder);
     return [[flagOf(name), code(variableOf(name)), value, defaultOf(flag) ?? "", commandsOf(name), flag.help]];
   });
-  return `# Configuration
+  return `# Settings
 
-Made of the table of flags (\`src/cli/flags.ts\`) by \`npm run docs\`.
+This page is made from the table of flags (\`src/cli/flags.ts\`) by \`npm run docs\`.
 
-What a command needs to know it takes from the first of these that says it:
+A command takes each setting from the first of these that has it:
 
 1. the flag;
-2. the variable of the environment, \`WSFS_\` and the flag's name. An empty one says nothing;
+2. the environment variable, \`WSFS_\` and the flag's name. An empty one counts as absent;
 3. for \`wsfs mount\`, \`login\`, \`logout\`, \`whoami\`, \`token\` and \`call\`: the environment's entry in the configuration file;
 4. the default.
 
 \`wsfs mount\` takes \`--base-url\` and \`--token-file\` in the place of an environment, not beside one. \`wsfs reload\` takes flags
-alone, and \`--env\`: what is not given stays.
+alone, and \`--env\`: all other settings stay.
 
 ## The configuration file
 
@@ -78,21 +78,24 @@ workspaces are mounted. No secret stands in it: logins are kept elsewhere.
 ${JSON.stringify(EXAMPLE, undefined, 2)}
 \`\`\`
 
-\`environment\` is the one that is used where none is named (\`wsfs env use\`); without it that is \`production\`, else the only
-\`production-REGION\`, else the only one there is, or \`local\`: the gateway of \`wsfs start\`, which needs no entry.
+\`environment\` is the default (\`wsfs env use\`). Without it the default is \`production\`, else the only \`production-REGION\`, else
+the only environment there is, or \`local\`: the gateway of \`wsfs start\`, which needs no entry.
+
 \`wsfs env add\`, \`set\`, \`unset\`, \`show\`, \`list\`, \`use\` and \`remove\` read and change the file; so may any editor. A size is
-bytes, or a number with K, M, G or T. A path of \`profile\` begins at the file's folder. A value that is not right is refused by
-whatever uses the entry, in one line with the file, the key, what was expected and what stands there.
+bytes, or a number with K, M, G or T. A path of \`profile\` begins at the file's folder. A wrong value is refused by the command that
+uses the entry, in one line: the file, the key, the expected value and the value there.
 
 ${table(["key", "flag", "variable", "value", "default", "taken over while mounted", "meaning"], keys)}
 
-A mount that was made with an environment (\`--env\`, or the one that is used where none is named) follows its entry: within
-seconds after the file has changed another daemon takes the mount over with what may change, as by \`wsfs reload\`; programs see
-a pause. What a flag or a variable said when it was mounted, or a flag of \`wsfs reload\` since, stays. What cannot change while
-mounted is told by \`wsfs status\` and \`daemon.log\`, and counts for the next mount; so is a file with a fault, which changes
-nothing. \`wsfs reload DIR --env NAME\` takes over what an entry says also where a flag had said otherwise, and the mount follows
-that one from then on. A configuration that lies inside a wsfs mount is not followed, nor is a profile's own file; of a
-configuration that is a link, its target is watched.
+A mount that was made with an environment (\`--env\`, or the default) follows its entry. Within seconds after the file has changed,
+another daemon takes the mount over with the settings that may change, as by \`wsfs reload\`; programs see a pause.
+
+- A setting that a flag or a variable gave at the mount, or a flag of \`wsfs reload\` since, stays.
+- A setting that cannot change while mounted counts for the next mount. \`wsfs status\` and \`daemon.log\` name it. They also name a
+  file with a fault, which changes nothing.
+- \`wsfs reload DIR --env NAME\` takes over an entry even where a flag had said otherwise. The mount follows that entry from then on.
+- A configuration inside a wsfs mount is not followed, nor is the file of a profile. If the configuration is a link, its target is
+  watched.
 
 ## All other flags
 
@@ -105,9 +108,9 @@ ${table(
   [
     [
       "`XDG_CONFIG_HOME`, `XDG_STATE_HOME`, `XDG_DATA_HOME`",
-      "where configuration, state dirs and logins, and the data of `wsfs start` are, each in `wsfs` below it",
+      "folders of the configuration, of state dirs and logins, and of the data of `wsfs start`; each in `wsfs` below it",
     ],
-    ["`WSFS_RUNTIME_DIR`", "where daemons are found; the same for all commands"],
+    ["`WSFS_RUNTIME_DIR`", "folder in which commands find daemons; the same for all commands"],
   ],
 )}
 `;

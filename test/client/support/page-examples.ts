@@ -1,4 +1,4 @@
-/** The examples of src/client/README.md: blocks of code that name their file, and what each prints. */
+/** The examples of docs/sdk.md: blocks of code that name their file, and what each prints. */
 
 export interface Example {
   readonly file: string;

@@ -1,4 +1,4 @@
-/** src/fuse-native/README.md's table: what a mount by fuse-native cannot do, and what shows it. */
+/** docs/user/fuse-native.md's table: what a mount by fuse-native cannot do, and what shows it. */
 
 export interface Limit {
   readonly what: string;
@@ -16,7 +16,7 @@ export interface Limit {
 export const LIMITS: readonly Limit[] = [
   {
     what: "a daemon that dies is replaced",
-    instead: "the mount ends, and programs that use it get ENOTCONN; what was written goes on with the next mount",
+    instead: "the mount ends, and programs that use it get ENOTCONN; unsent changes go on with the next mount",
     test: "a daemon that dies ends the mount, and the next one has what was written",
   },
   {
@@ -25,14 +25,14 @@ export const LIMITS: readonly Limit[] = [
     test: "reload is refused, and says why",
   },
   {
-    what: "who makes a file owns it, and chown counts (`--owners real`)",
+    what: "the user who makes a file owns it, and chown counts (`--owners real`)",
     instead: "refused: all files are the mounting user's",
     test: "real owners are refused, and why is said",
   },
   {
-    what: "what others change is shown at once, and nothing is asked for twice",
+    what: "remote changes are shown at once, and nothing is asked for twice",
     instead:
-      "names and attributes are asked for again after a second, content at the next open; an open file goes on in the new content; who works in a folder that moved elsewhere gets ENOENT",
+      "names and attributes are asked for again after a second, content at the next open; an open file goes on in the new content; a program in a folder that moved elsewhere gets ENOENT",
     test: "what another mount changes shows within seconds, in open files too",
   },
   {
@@ -42,7 +42,7 @@ export const LIMITS: readonly Limit[] = [
   },
   {
     what: "a signal ends the waiting for the gateway",
-    instead: "it does when the limits of waiting are over; no call waits longer than that",
+    instead: "the waiting ends at its limits; no call waits longer than that",
     test: "no call hangs on a gateway that is frozen, and umount works",
   },
   {
@@ -55,8 +55,8 @@ export const LIMITS: readonly Limit[] = [
     ],
   },
   {
-    what: "rename over a file that somebody has open, in one step",
-    instead: "it is removed, then the other one takes its name: there is a moment without it",
+    what: "rename over a file that a program has open, in one step",
+    instead: "the file is removed, then the other one takes its name: there is a moment without it",
     sometimes: ["together/50 processes save one file over: it always has one whole content"],
     script: `
 import threading
@@ -91,7 +91,7 @@ equal(os.path.exists("over"), True)`,
   },
   {
     what: "names of one file (hard links) are one file at once",
-    instead: "to the kernel each is a file of its own: what is done by one shows by the other after a second",
+    instead: "to the kernel each is a file of its own: a change by one name shows by the other after a second",
     sometimes: [
       "links/a hard link is the same file: content, attributes, number, count",
       "links/an open file sees what comes by its other name",
@@ -107,7 +107,7 @@ os.stat("link-b0"); put("link-a0", b"longer"); time.sleep(1.5)
 equal(get("link-b0"), b"longer")`,
   },
   {
-    what: "a folder that was removed is listed as empty by who has it open",
+    what: "a removed folder is listed as empty by a program that has it open",
     instead: "ENOENT",
     cases: [
       "removing/a folder one stands in is removed: it is empty and takes nothing new",
@@ -130,13 +130,12 @@ equal(os.path.exists("d"), False)`,
   },
   {
     what: "a listing that is under way shows changes made meanwhile, seekdir comes back to its place",
-    instead: "it is as the folder was when it was begun",
+    instead: "the listing is as the folder was when it was begun",
     cases: ["folders/telldir and seekdir come back to the same place, also after changes"],
   },
   {
     what: "a name may hold U+FFFD",
-    instead:
-      "EILSEQ for all that is done with it: the package gives this for bytes that are not UTF-8, whichever they were",
+    instead: "EILSEQ for every call on it: the package gives this for bytes that are not UTF-8, whichever they were",
     script: String.raw`
 for name in ("a\ufffd", b"a\xff"):
     for action in (os.lstat, os.unlink, os.rmdir, os.mkdir, open, lambda n: os.truncate(n, 0), lambda n: os.rename(n, "other")):
@@ -155,7 +154,7 @@ equal(os.lseek(fd, 0, os.SEEK_DATA), 0)`,
   },
   {
     what: "pages the kernel has of a file stay through its next open",
-    instead: "each open reads anew what is read (within one open it is kept; mappings, shared ones too, work)",
+    instead: "each open reads anew (within one open the pages are kept; mappings, shared ones too, work)",
     test: "what was read is read again after an open, and mappings see what is written",
   },
 ];

@@ -1,6 +1,6 @@
 /**
  * The conflicts, one after the other: what two do at the same time, and what is there in the end.
- * The one list makes both the tests (conflicts.test.ts) and the table (src/vfs/CONFLICTS.md).
+ * The one list makes both the tests (conflicts.test.ts) and the table (docs/user/conflict-table.md).
  */
 import { LINKED, OPEN } from "./conflict-files.ts";
 import type { Conflict, Hands } from "./conflict-run.ts";
@@ -45,7 +45,7 @@ const EXCHANGED: readonly Conflict[] = [
   {
     one: "exchanges `a` and `b`",
     other: "removes `a`",
-    why: "a deletion wins against a move, and the other one goes where it was to go",
+    why: "a deletion wins against a move, and the other file goes to its new place",
     before: ab,
     left: (at) => at.calls.exchange("a", "b"),
     right: (at) => at.calls.unlink("a"),
@@ -70,7 +70,7 @@ export const CONFLICTS: readonly Conflict[] = [
   {
     one: "saves `a`",
     other: "saves `a`",
-    why: "who comes second keeps his beside the other",
+    why: "the second one's content is kept beside the first",
     before: a,
     left: (at) => at.save("a", "one's"),
     right: (at) => at.save("a", "the other's"),
@@ -182,7 +182,7 @@ export const CONFLICTS: readonly Conflict[] = [
   {
     one: "makes `d/b`",
     other: "removes `d` with all in it",
-    why: "something new keeps its folder",
+    why: "a new file keeps its folder",
     before: d,
     left: (at) => at.save("d/b", "one's"),
     right: async (at) => {
@@ -194,7 +194,7 @@ export const CONFLICTS: readonly Conflict[] = [
   {
     one: "moves `a` into `d`",
     other: "removes the empty `d`",
-    why: "what moves in keeps its folder",
+    why: "a file that moves in keeps its folder",
     before: async (at) => {
       await a(at);
       await at.calls.mkdir("d");
@@ -228,7 +228,7 @@ export const CONFLICTS: readonly Conflict[] = [
   {
     one: "makes `a`",
     other: "makes `a`",
-    why: "who comes second keeps his beside the other",
+    why: "the second one's content is kept beside the first",
     left: (at) => at.save("a", "one's"),
     right: (at) => at.save("a", "the other's"),
     ends: { a: "one's", "a (conflict)": "the other's" },
@@ -256,7 +256,7 @@ export const CONFLICTS: readonly Conflict[] = [
   {
     one: "makes the file `a`",
     other: "makes the folder `a`",
-    why: "who comes second is moved aside",
+    why: "the second one is moved aside",
     left: (at) => at.save("a", "one's"),
     right: async (at) => {
       await at.calls.mkdir("a");
@@ -281,7 +281,7 @@ export const CONFLICTS: readonly Conflict[] = [
   {
     one: "makes `d/b`",
     other: "puts a file in the place of `d`",
-    why: "something new keeps its folder, beside what has the name",
+    why: "a new file keeps its folder, beside the file that has the name",
     before: (at) => at.calls.mkdir("d"),
     left: (at) => at.save("d/b", "one's"),
     right: async (at) => {
@@ -325,7 +325,7 @@ export const CONFLICTS: readonly Conflict[] = [
   {
     one: "exchanges the folders `d` and `e`, through a third name",
     other: "saves `d/a`",
-    why: "what is in a folder moves with it",
+    why: "the contents of a folder move with it",
     before: async (at) => {
       await de(at);
       await at.save("d/a", "base");
@@ -374,7 +374,7 @@ export const CONFLICTS: readonly Conflict[] = [
   {
     one: "makes the symbolic link `a`",
     other: "makes the symbolic link `a` to something else",
-    why: "who comes second keeps his beside the other",
+    why: "the second one's content is kept beside the first",
     left: (at) => at.calls.symlink("one", "a"),
     right: (at) => at.calls.symlink("other", "a"),
     ends: { a: "-> one", "a (conflict)": "-> other" },
@@ -409,7 +409,7 @@ export const CONFLICTS: readonly Conflict[] = [
   {
     one: "moves `a` into `d`",
     other: "renames `d` to `e`",
-    why: "what is in a folder moves with it",
+    why: "the contents of a folder move with it",
     before: async (at) => {
       await a(at);
       await at.calls.mkdir("d");
@@ -433,7 +433,7 @@ export const CONFLICTS: readonly Conflict[] = [
   {
     one: "saves `d/a`",
     other: "renames `d` to `e`",
-    why: "what is in a folder moves with it",
+    why: "the contents of a folder move with it",
     before: d,
     left: (at) => at.save("d/a", "one's"),
     right: (at) => at.calls.rename("d", "e"),
@@ -443,7 +443,7 @@ export const CONFLICTS: readonly Conflict[] = [
   {
     one: "makes `d/b`",
     other: "renames `d` to `e`",
-    why: "what is in a folder moves with it",
+    why: "the contents of a folder move with it",
     before: d,
     left: (at) => at.save("d/b", "one's"),
     right: (at) => at.calls.rename("d", "e"),

@@ -123,7 +123,7 @@ export const LINKED: readonly Conflict[] = [
   {
     one: "saves `a`, of which `b` is another name",
     other: "is writing `b`",
-    why: "nothing is taken over before what was written is sent, by whichever name",
+    why: "nothing is taken over before the written content is sent, by whichever name",
     before: linked,
     left: (at) => at.save("a", "one's"),
     right: (at) => at.write("b", "the other's"),
@@ -145,7 +145,7 @@ const HELD_OPEN: readonly Conflict[] = [
   {
     one: "saves `a`",
     other: "has `a` open for writing",
-    why: "what is merely open is in nobody's way, and goes on showing the old bytes",
+    why: "a file that is merely open blocks nothing, and goes on showing the old bytes",
     before: a,
     left: (at) => at.save("a", "one's"),
     right: (at) => at.hold("a", HELD),
@@ -159,7 +159,7 @@ const HELD_OPEN: readonly Conflict[] = [
   {
     one: "saves `a`",
     other: "has `a` open for writing, and writes after that",
-    why: "what is written to the old bytes is a copy; what is written later, versions of that",
+    why: "a write to the old bytes makes a copy; later writes are versions of that copy",
     before: a,
     left: (at) => at.save("a", "one's"),
     right: (at) => at.hold("a", HELD),
@@ -181,7 +181,7 @@ const HELD_OPEN: readonly Conflict[] = [
   {
     one: "saves `a`, and the other does too, by renaming a new file over it",
     other: "has `a` open for writing in a third program",
-    why: "who saves what is shown is in no conflict, whatever has the old bytes open",
+    why: "a save of the shown file is in no conflict, whoever has the old bytes open",
     before: a,
     left: (at) => at.save("a", "one's"),
     right: (at) => at.hold("a", HELD),
@@ -206,7 +206,7 @@ const HELD_OPEN: readonly Conflict[] = [
   {
     one: "removes `a`",
     other: "has `a` open for writing",
-    why: "what is merely open is in nobody's way, and goes on showing the old bytes",
+    why: "a file that is merely open blocks nothing, and goes on showing the old bytes",
     before: a,
     left: (at) => at.calls.unlink("a"),
     right: (at) => at.hold("a", HELD),
@@ -219,7 +219,7 @@ const HELD_OPEN: readonly Conflict[] = [
   {
     one: "removes `a`",
     other: "has `a` open for writing, and writes after that",
-    why: "the name is free, and what is written comes back under it",
+    why: "the name is free, and the written file comes back under it",
     before: a,
     left: (at) => at.calls.unlink("a"),
     right: (at) => at.hold("a", HELD),
@@ -229,7 +229,7 @@ const HELD_OPEN: readonly Conflict[] = [
   {
     one: "removes `a`",
     other: "has `a` open for writing, makes another `a`, and writes to the old one after that",
-    why: "the name is taken: what is written to the old bytes is a copy",
+    why: "the name is taken: a write to the old bytes makes a copy",
     before: a,
     left: (at) => at.calls.unlink("a"),
     right: (at) => at.hold("a", HELD),
@@ -242,7 +242,7 @@ const HELD_OPEN: readonly Conflict[] = [
   {
     one: "removes `d` with all in it",
     other: "has `d/a` open for writing, and writes after that",
-    why: "what is written comes back under its name, and its folder with it",
+    why: "the written file comes back under its name, and its folder with it",
     before: d,
     left: removeAll,
     right: (at) => at.hold("d/a", HELD),
@@ -259,7 +259,7 @@ export const OPEN: readonly Conflict[] = [
   {
     one: "saves `a`",
     other: "has `a` open for reading",
-    why: "what is open goes on showing the old bytes",
+    why: "an open file goes on showing the old bytes",
     before: a,
     left: (at) => at.save("a", "one's"),
     right: (at) => at.hold("a"),
@@ -273,7 +273,7 @@ export const OPEN: readonly Conflict[] = [
   {
     one: "removes `a`",
     other: "has `a` open for reading",
-    why: "what is open goes on showing the old bytes",
+    why: "an open file goes on showing the old bytes",
     before: a,
     left: (at) => at.calls.unlink("a"),
     right: (at) => at.hold("a"),
@@ -287,7 +287,7 @@ export const OPEN: readonly Conflict[] = [
   {
     one: "saves `a`",
     other: "is writing `a`",
-    why: "nothing is taken over before what was written is sent; if it comes second, both are kept when he closes it",
+    why: "nothing is taken over before the written content is sent; if that comes second, both are kept when the file is closed",
     before: a,
     left: (at) => at.save("a", "one's"),
     right: (at) => at.write("a", "the other's"),
@@ -299,7 +299,7 @@ export const OPEN: readonly Conflict[] = [
   {
     one: "saves `a`",
     other: "is writing `a`, for more than a quarter of an hour",
-    why: "both are kept then, and he goes on writing in the copy",
+    why: "both are kept then, and the program goes on writing in the copy",
     before: a,
     left: (at) => at.save("a", "one's"),
     right: (at) => at.write("a", "the other's"),
@@ -344,7 +344,7 @@ export const OPEN: readonly Conflict[] = [
   {
     one: "saves `a`, renames it to `b` and puts a folder in its place",
     other: "is writing `a`",
-    why: "the place is taken over at once, the content when he closes it",
+    why: "the place is taken over at once, the content when the file is closed",
     before: a,
     left: async (at) => {
       await at.save("a", "one's");

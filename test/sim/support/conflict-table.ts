@@ -1,13 +1,13 @@
-/** src/vfs/CONFLICTS.md, made of the list of conflicts. Knows nothing of how they are played. */
+/** docs/user/conflict-table.md, made of the list of conflicts. Knows nothing of how they are played. */
 import type { Conflict, Shown } from "./conflict-run.ts";
 
 const HEAD = `# Conflicts
 
-Two change the same thing at the same time: each before it has heard of the other. What is there when
-both have, for every pair there is a rule for. Each row is a test (\`test/sim/conflicts.test.ts\`), played
-on two mounts in both orders, with and without lag; this page is made of its list. A name with
-\`(conflict)\` stands for one like \`a (conflict, HOST, 2026-01-31 12.00.05)\`. Nothing waits for a person,
-and nothing else waits for a conflict. "base" is what was there before.
+Two people change the same thing at the same time: each before hearing of the other's change. The table shows
+the result for every pair that has a rule. Each row is a test (\`test/sim/conflicts.test.ts\`), played on two
+mounts in both orders, with and without lag; this page is made of its list. A name with \`(conflict)\` stands for
+one like \`a (conflict, HOST, 2026-01-31 12.00.05)\`. Nothing waits for a person, and no other file waits for a
+conflict. "base" is the content before.
 
 | one | the other | in the end | because |
 |---|---|---|---|

@@ -185,7 +185,7 @@ async function createPlayer(world: World, oracle: Oracle, options: PlayerOptions
       world.note(`  ${error.message}`);
       if (ORDINARY.has(error.code) || paired !== undefined) return;
       if (NETWORK_CODES.has(error.code) && !isTrusted(mount)) return;
-      // A version that was replaced or deleted before all of it was here: see src/gateway/BARE.md.
+      // A version that was replaced or deleted before all of it was here: see docs/gateway/profiles.md.
       if (error.code === "EIO" && lacks.includes("versions") && /no longer|is deleted/.test(error.message)) return;
       throw new Fault(`${mount.name}: a program gets ${error.message}`, { cause: error });
     }

@@ -1,5 +1,5 @@
 /**
- * The sessions of src/gateway/README.md, run in one shell against real gateways: what stands below
+ * The sessions of docs/gateway/api.md and faults.md, run in one shell against real gateways: what stands below
  * each command is what it prints. "…" stands for any text within a line.
  */
 import { spawn } from "node:child_process";
@@ -17,12 +17,14 @@ import { systemClock } from "../../src/lib/system-clock.ts";
 import { finished } from "../support/child.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
-const README = new URL("../../src/gateway/README.md", import.meta.url);
+const FOLDER = new URL("../../docs/gateway/", import.meta.url);
+/** In the order in which they are played. */
+const PAGES = ["api.md", "faults.md"];
 /** More than any machine needs; a session that hangs ends with it. */
 const LIMIT_MS = 240_000;
 
 /**
- * `wsfs gateway token` and `wsfs gateway engine add` as the README calls them, their arguments one a line, without a Node for
+ * `wsfs gateway token` and `wsfs gateway engine add` as the pages call them, their arguments one a line, without a Node for
  * each: the commands themselves are tested in test/cli.
  */
 async function serveCommands(): Promise<string> {
@@ -73,19 +75,19 @@ function addEngine(given: readonly string[]): string {
 }
 
 interface Step {
-  /** Line of the README, from 1. */
-  readonly line: number;
+  /** The page, and the line there, from 1. */
+  readonly place: string;
   readonly command: string;
   readonly expected: readonly string[];
 }
 
-function stepsOf(page: string): Step[] {
-  const steps: { line: number; command: string; expected: string[] }[] = [];
+function stepsOf(page: string, text: string): Step[] {
+  const steps: { place: string; command: string; expected: string[] }[] = [];
   let within = false;
-  for (const [index, line] of page.split("\n").entries()) {
+  for (const [index, line] of text.split("\n").entries()) {
     if (line.startsWith("```")) within = line === "```console";
     else if (!within) continue;
-    else if (line.startsWith("$ ")) steps.push({ line: index + 1, command: line.slice(2), expected: [] });
+    else if (line.startsWith("$ ")) steps.push({ place: `${page}:${index + 1}`, command: line.slice(2), expected: [] });
     else steps.at(-1)?.expected.push(line);
   }
   return steps;
@@ -115,9 +117,10 @@ async function play(steps: readonly Step[], environment: Record<string, string>)
 }
 
 test(
-  "every session of the README is as it says",
+  "every session of the pages is as it says",
   async () => {
-    const steps = stepsOf(await readFile(README, "utf8"));
+    const texts = await Promise.all(PAGES.map((page) => readFile(new URL(page, FOLDER), "utf8")));
+    const steps = PAGES.flatMap((page, index) => stepsOf(page, texts[index] ?? ""));
     expect(steps.length).toBeGreaterThan(80);
     const [dataDir, lateDir, bin] = await Promise.all([temporaryFolder(), temporaryFolder(), temporaryFolder()]);
     const gateway = await startGateway({ dataDir, workspaces: ["main", "second"] });
@@ -148,9 +151,9 @@ test(
 
 test("a session that prints something else is seen", () => {
   const text = "# x\n```console\n$ one\na …\n\n$ two\n```\n```\n$ none\n```\n";
-  expect(stepsOf(text)).toEqual([
-    { line: 3, command: "one", expected: ["a …", ""] },
-    { line: 6, command: "two", expected: [] },
+  expect(stepsOf("a.md", text)).toEqual([
+    { place: "a.md:3", command: "one", expected: ["a …", ""] },
+    { place: "a.md:6", command: "two", expected: [] },
   ]);
   expect([fits("a …", "a b"), fits("a.…", "ab"), fits("a", "a b")]).toEqual([true, false, false]);
 });
