@@ -1,4 +1,4 @@
-/** One mount under lag, faults and crashes is a plain folder at every moment: nothing flickers, nothing is lost. */
+/** Random histories of one mount under lag, faults and crashes: at every moment it shows what a plain folder would. */
 import { expect, test } from "vitest";
 import { playHistories, runSettings } from "./support/run.ts";
 import { createTally, describeTally } from "./support/tally.ts";
