@@ -1,4 +1,4 @@
-/** An engine broken on purpose does not get through: how many histories it takes is printed. */
+/** The simulation itself: an engine broken on purpose does not get through. How many histories it takes is printed. */
 import { expect, test } from "vitest";
 import type { HttpRequest } from "../../src/contract/http.ts";
 import type { Connection } from "../../src/metadata/database.ts";
@@ -9,6 +9,7 @@ import { playHistories } from "./support/run.ts";
 import type { Step } from "./support/steps.ts";
 
 const SEED = 1;
+
 /** Several times as many as the slowest of them takes. */
 const HISTORIES_MAX = 150;
 
