@@ -37,7 +37,6 @@ const LONG = [
   "sim/unsigned-birth",
   "vfs/readdir",
   "sim/harness-sabotage",
-  "sim/linked-at-once",
   "vfs/plan-property",
   "sim/histories-several-mounts",
   "sim/histories-one-mount",

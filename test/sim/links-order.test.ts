@@ -1,4 +1,4 @@
-/** Which of two contents of a linked file came later, where requests, mounts and the journal are late, lost or gone. */
+/** Hard links: which of two contents came later, where requests, mounts and the journal are late, lost or gone. */
 import { expect, test } from "vitest";
 import type { Feature } from "../../src/contract/features.ts";
 import { isContentWrite } from "./support/content-write.ts";
@@ -8,6 +8,7 @@ import { hashOf } from "./support/tree.ts";
 import { beginTwo, TURNS_MS } from "./support/two-world.ts";
 
 const SIZE = 40;
+
 const hash = (label: string) => hashOf(bytesOf(label, SIZE));
 
 /** `a` and one more name of it, which both mounts know, if it is in the root. */
