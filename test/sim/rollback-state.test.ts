@@ -1,7 +1,8 @@
 /**
- * Rows that are lost, or older than what was done by them: no content a program was promised is lost,
- * none is doubled, and mount and gateway agree when all is quiet.
+ * The rows of the mount (its database) are lost, damaged, or older than what was done by them: no content that a program was
+ * promised is lost, none is doubled, and mount and gateway agree in the end.
  */
+
 import Database from "better-sqlite3";
 import { describe, expect, test } from "vitest";
 import { callsOf, type Damage, playDamage, rest } from "./support/damage-run.ts";
@@ -12,6 +13,7 @@ import { readFile } from "./support/tree.ts";
 import { createWorld, type World } from "./support/world.ts";
 
 const SEED = Number(process.env.WSFS_SEED ?? 1);
+
 const RUNS = Number(process.env.SIM_RUNS ?? 1);
 
 const DAMAGES: readonly Damage[] = (["copy", "none", "behind"] as const).flatMap((rows) =>
@@ -24,6 +26,7 @@ const DAMAGES: readonly Damage[] = (["copy", "none", "behind"] as const).flatMap
 
 /** Rows that nothing says are old are found to be only by the list, and only after a crash. How it ended matters little else. */
 const isPlayed = ({ rows, list, ends }: Damage) => (list === "whole" && rows !== "behind") || ends === "crash";
+
 const isFound = ({ rows, list }: Damage) => rows !== "behind" || list === "whole";
 
 describe.each(DAMAGES.filter(isPlayed).filter(isFound))(

@@ -2,6 +2,7 @@
  * The gateway's data are replaced by older ones: mounts show what is there now, send what is unsent, and keep the
  * contents that the gateway had acknowledged, or told of, and lost.
  */
+
 import { createHash } from "node:crypto";
 import type { Database } from "better-sqlite3";
 import { expect, test } from "vitest";
@@ -337,6 +338,7 @@ const contextOf = ({ process, name }: Mount) => {
   if (process === undefined) throw new Error(`${name} is down`);
   return process.engine.context;
 };
+
 const plain = (tree: ReadonlyMap<string, { kind: string; content: string }>) =>
   shown(tree).map((line) => line.replace(CONFLICT, " (conflict)"));
 
