@@ -1,4 +1,4 @@
-/** A workspace with a quota: what does not fit waits here, programs hear EDQUOT in time, and room is used when there is some. */
+/** A workspace with a quota: what does not fit waits here, programs get EDQUOT in time, and free space is used once there is some. */
 import { expect, test } from "vitest";
 import type { Node } from "../../src/contract/resources.ts";
 import type { QueueItem } from "../../src/vfs/engine.ts";
@@ -9,6 +9,7 @@ import { begin, there } from "./support/one-world.ts";
 import { bytesOf, runProgram } from "./support/programs.ts";
 
 const TIMEOUT = { timeout: 120_000 };
+
 const HOUR = 3_600_000;
 
 async function small(quota: number | undefined, sabotage: Sabotage = {}, more: Parameters<typeof begin>[2] = {}) {
