@@ -3,6 +3,7 @@
  * name shows that at once, and the program goes on with its bytes. What it writes from then on is kept, once, whatever
  * ends when: the program, the mount, or the process behind it.
  */
+
 import { describe, expect, test } from "vitest";
 import { sleep } from "../../src/lib/runtime.ts";
 import { violations } from "./support/invariants.ts";
@@ -12,11 +13,15 @@ import { gatewayTree, hashOf, readFile } from "./support/tree.ts";
 import { createWorld } from "./support/world.ts";
 
 const SIZE = 40;
+
 /** Longer than it takes to hear of a change; shorter than any cut of an open file. */
 const HEARD_MS = 2_500;
+
 /** Longer than until a file that stays open is cut and sent. */
 const CUT_MS = 70_000;
+
 const DRAINED = { drained: true, left: [] };
+
 const text = (label: string) => bytesOf(label, SIZE).toString();
 
 /** Of an even seed the kernel writes alpha's files by itself; see support/mount.ts. */
