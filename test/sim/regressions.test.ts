@@ -1,4 +1,5 @@
-/** Histories in which something once went wrong, as short as they could be made. */
+/** Regressions as data: histories in which something once went wrong, as short as they could be made. */
+
 import { test } from "vitest";
 import { FEATURE_NAMES } from "../../src/contract/features.ts";
 import { type HistoryOptions, playHistory } from "./support/history.ts";
@@ -18,6 +19,7 @@ const setBack = (skewMs: number): Step[] => [
 ];
 
 const KEYS = ["uploadKeys", "folderKeys", "changeKeys", "lastKey"] as const;
+
 const TWO_FILES: readonly Step[] = [
   { do: "run", mount: 0, program: { do: "save", path: "a", size: 20 } },
   { do: "run", mount: 0, program: { do: "save", path: "b", size: 20 } },
@@ -26,12 +28,15 @@ const TWO_FILES: readonly Step[] = [
 
 /** Where only heads can be read. */
 const HEADS: Pick<HistoryOptions, "seed" | "lacks"> = { seed: 1, lacks: ["versions", "references"] };
+
 const save = (mount: number, path: string, size = 20): Step => ({
   do: "run",
   mount,
   program: { do: "save", path, size },
 });
+
 const LIST: Step = { do: "run", mount: 1, program: { do: "list", path: "" } };
+
 /** A file in the root and one in a folder, both known to the other mount, which has read neither. */
 const IN_A_FOLDER: readonly Step[] = [
   save(0, "a"),
@@ -41,6 +46,7 @@ const IN_A_FOLDER: readonly Step[] = [
   LIST,
   { do: "run", mount: 1, program: { do: "list", path: "d" } },
 ];
+
 /** Known to the other mount, which has read neither name. */
 const LINKED: readonly Step[] = [
   save(0, "a"),
