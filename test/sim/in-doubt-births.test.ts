@@ -1,0 +1,217 @@
+/**
+ * Requests in doubt: the creation of a file or folder ("birth") was sent, and its answer is lost, late or a refusal.
+ * The node it may have made is recognised as this mount's own: it is not doubled, and nobody else's is taken for it.
+ */
+import { describe, expect, test } from "vitest";
+import type { HttpRequest } from "../../src/contract/http.ts";
+import { begin } from "./support/one-world.ts";
+import { bytesOf } from "./support/programs.ts";
+
+describe("somebody else changes the new node before this mount hears of it", () => {
+  const isBirth = ({ method, path }: HttpRequest) =>
+    method === "POST" && (path === "/v1/nodes" || path.startsWith("/v1/files/"));
+
+  const bytes = (text: string) => ({
+    size: text.length,
+    async *read() {
+      yield Buffer.from(text);
+    },
+  });
+
+  /** Whose answer is lost is asked for again after ten seconds; the journal tells sooner. */
+  const HEARD_MS = 3_000;
+
+  /** `a` is saved, the answer to its birth is lost, and somebody calls it `e`: its node. */
+  async function savedAndRenamed(it: Awaited<ReturnType<typeof begin>>): Promise<string> {
+    const { outside, workspace } = it.world;
+    await it.drain();
+    const birth = it.once("silent-after", isBirth);
+    await it.save("a");
+    await it.until(birth.isSent);
+    const [node] = (await it.world.run(outside.listFolder(workspace.root))).items;
+    if (node === undefined) throw new Error("nothing was born");
+    await it.world.run(outside.patchNode(node.id, { name: "e" }));
+    return node.id;
+  }
+
+  test("a file born without an answer, moved and written by somebody: it is the one file", async () => {
+    const it = await begin(true);
+    const { outside, clock } = it.world;
+    const node = await savedAndRenamed(it);
+    await it.world.run(outside.writeContent(node, bytes("theirs")));
+    for (let waited = 0; waited < 30_000; waited += HEARD_MS) {
+      await clock.advance(HEARD_MS);
+      expect(["a", "e"]).toEqual(expect.arrayContaining(await it.names()));
+      expect((await it.names()).length).toBe(1);
+    }
+    await it.ends(["e"]);
+    expect(await it.content("e")).toBe("theirs");
+  });
+
+  test("a folder born without an answer, moved by somebody, with something in it: it is the one folder", async () => {
+    const it = await begin(true);
+    const { outside, workspace, clock } = it.world;
+    await it.drain();
+    const birth = it.once("silent-after", isBirth);
+    await it.world.run(it.calls().mkdir("d"));
+    await it.save("d/own");
+    await it.until(birth.isSent);
+    const [node] = (await it.world.run(outside.listFolder(workspace.root))).items;
+    await it.world.run(outside.patchNode(node?.id ?? "", { name: "e" }));
+    await it.world.run(outside.upload(node?.id ?? "", "x", bytes("theirs")));
+    for (let waited = 0; waited < 30_000; waited += HEARD_MS) {
+      await clock.advance(HEARD_MS);
+      expect((await it.names()).length).toBe(1);
+    }
+    await it.ends(["e", "e/own", "e/x"]);
+    expect(await it.content("e/own")).toBe(bytesOf("d/own", 40).toString("latin1"));
+  });
+});
+
+describe("sent again after a lost answer, and refused", () => {
+  const isBirth = ({ method, path }: HttpRequest) =>
+    method === "POST" && (path === "/v1/nodes" || path.startsWith("/v1/files/"));
+
+  /** Asked again, the gateway does not look whether it has done that already: it is not allowed. */
+  function refuseAfterBirth(it: Awaited<ReturnType<typeof begin>>): void {
+    const birth = it.once("lost-after", isBirth);
+    const { choose } = it.rules;
+    it.rules.choose = (request) => {
+      if (birth.isSent()) it.mount.weather.refusal = 403;
+      return choose(request);
+    };
+  }
+
+  async function isRefused(it: Awaited<ReturnType<typeof begin>>): Promise<void> {
+    await it.until(() => it.world.lines.some((line) => /POST .* 403$/.test(line)));
+    Object.assign(it.rules, { choose: () => undefined });
+    it.mount.weather.refusal = undefined;
+  }
+
+  test("a file born without an answer, then refused, then removed here: it goes, and stays away", async () => {
+    const it = await begin(true);
+    await it.drain();
+    refuseAfterBirth(it);
+    await it.save("a");
+    await isRefused(it);
+    await it.unlink("a");
+    await it.ends([]);
+  });
+
+  test("a file born without an answer, then refused, then written again: it is one file, without a conflict", async () => {
+    const it = await begin(true);
+    await it.drain();
+    refuseAfterBirth(it);
+    await it.save("a");
+    await isRefused(it);
+    await it.save("a", "second");
+    await it.ends(["a"]);
+    expect(await it.content("a")).toBe(bytesOf("second", 40).toString("latin1"));
+  });
+
+  test("a folder whose making was refused when it was asked for again: what others have put into it since is seen", async () => {
+    const it = await begin(true);
+    const { outside, workspace } = it.world;
+    it.world.setLag({ path: 0, journal: 0, id: 9_000 });
+    let births = 0;
+    it.rules.choose = (request) => {
+      if (!isBirth(request)) return undefined;
+      births += 1;
+      return "lost-after";
+    };
+    await it.world.run(it.calls().mkdir("d"));
+    await it.until(() => births > 0);
+    it.rules.choose = () => undefined;
+    it.mount.weather.refusal = 403;
+    const [made] = (await it.world.run(outside.listFolder(workspace.root))).items;
+    await it.world.run(outside.createFolder(made?.id ?? "", "others"));
+    await it.world.clock.advance(12_000);
+    it.mount.weather.refusal = undefined;
+    await it.world.run(it.mount.process?.engine.retry() ?? Promise.reject());
+    await it.ends(["d", "d/others"]);
+  });
+});
+
+describe("answered after others have changed what was made", () => {
+  /** An id that has answered 404 for so long is gone. */
+  const SETTLED_MS = 5 * 60_000 + 10_000;
+
+  test("a folder whose birth was answered late is listed: what was put into it meanwhile was passed over", async () => {
+    const it = await begin(true);
+    const { outside, workspace } = it.world;
+    await it.drain();
+    const birth = it.once("silent-after", ({ method, path }) => method === "POST" && path === "/v1/nodes");
+    await it.world.run(it.calls().mkdir("d"));
+    await it.until(birth.isSent);
+    await it.world.clock.advance(1_000);
+    const [folder] = (await it.world.run(outside.listFolder(workspace.root))).items;
+    await it.world.run(outside.createFolder(folder?.id ?? "", "e"));
+    await it.world.clock.advance(5_000);
+    await it.ends(["d", "d/e"]);
+  });
+
+  test.each([false, true])(
+    "a crash between an answer and the re-read it asks for (rows forgotten: %s)",
+    async (isBroken) => {
+      const it = await begin(true, {
+        engine: ({ context: { metadata } }) => {
+          if (isBroken)
+            for (const reread of metadata.rereads.due(Number.MAX_SAFE_INTEGER, 100)) metadata.rereads.done(reread);
+        },
+      });
+      const { outside, workspace } = it.world;
+      await it.drain();
+      const upload = it.once("silent-after", ({ path }) => path.startsWith("/v1/files/"));
+      await it.save("a");
+      await it.until(upload.isSent);
+      const [node] = (await it.world.run(outside.listFolder(workspace.root))).items;
+      await it.world.run(outside.deleteNode(node?.id ?? ""));
+      // The journal is past the deletion, and listings too, before the upload is answered.
+      await it.until(() => it.metadata().settings.getNumber("cursor") >= it.world.position(), 5_000);
+      it.metadata().settings.set("indexed", String(it.world.position()));
+      const other = await it.world.run(outside.createFolder(workspace.root, "other"));
+      await it.until(() => it.metadata().settings.getNumber("cursor") >= other.position, 5_000);
+      expect(it.metadata().tombstones.get(node?.id ?? "")).toBeUndefined();
+      it.rules.choose = ({ method, path }) =>
+        method === "GET" && path.startsWith("/v1/nodes/") ? "silent-before" : undefined;
+      await it.until(() => it.metadata().nodes.ofNodeId(node?.id ?? "") !== undefined);
+      it.mount.crash();
+      it.rules.choose = () => undefined;
+      await it.world.run(it.mount.start());
+      await it.world.clock.advance(SETTLED_MS);
+      expect(await it.names()).toEqual(isBroken ? ["a", "other"] : ["other"]);
+    },
+  );
+
+  test("a birth answered after the journal told of its end is over at once", async () => {
+    const it = await begin(true);
+    const { outside, workspace } = it.world;
+    await it.drain();
+    const upload = it.once("silent-after", ({ path }) => path.startsWith("/v1/files/"));
+    await it.save("a");
+    await it.until(upload.isSent);
+    const [node] = (await it.world.run(outside.listFolder(workspace.root))).items;
+    await it.world.run(outside.deleteNode(node?.id ?? ""));
+    await it.until(() => it.asked.filter((line) => line === "POST /v1/files/a 201").length === 2);
+    await it.world.clock.advance(1_000);
+    expect(await it.names()).toEqual([]);
+  });
+
+  test("a node of ours is not taken for gone while its id is not found yet, though the journal told of it", async () => {
+    const it = await begin(true);
+    await it.drain();
+    it.world.setLag({ path: 0, journal: 0, id: 20_000 });
+    const upload = it.once("silent-after", ({ path }) => path.startsWith("/v1/files/"));
+    await it.save("a");
+    await it.until(upload.isSent);
+    await it.until(() => it.metadata().settings.getNumber("cursor") >= it.world.position());
+    await it.until(() => it.metadata().nodes.counts().dirty === 0);
+    // The answer asked for the node, whose id answers 404; its folder is there.
+    await it.until(() => {
+      const { rereads } = it.metadata();
+      return rereads.due(Number.MAX_SAFE_INTEGER, 9).some(({ nodeId }) => rereads.missingSince(nodeId) !== undefined);
+    });
+    expect(await it.names()).toEqual(["a"]);
+    await it.ends(["a"]);
+  });
+});
