@@ -4,6 +4,7 @@
  */
 import { afterAll, expect, test } from "vitest";
 import { FEATURE_NAMES } from "../../src/contract/features.ts";
+import { ignoring } from "./support/break-rows.ts";
 import { playHistory } from "./support/history.ts";
 import type { Sabotage } from "./support/mount.ts";
 import { playHistories, runSettings } from "./support/run.ts";
@@ -35,9 +36,7 @@ const LATE_LISTING: readonly Step[] = [
 test("what was removed does not come back with a late list; without its echo it would", async () => {
   const options = { mounts: 1, seed: 1, lacks: FEATURE_NAMES, hasKeys: true } as const;
   await playHistory(LATE_LISTING, options);
-  const sabotage: Sabotage = {
-    engine: ({ context }) => void Object.assign(context.metadata.vacated, { isHeard: () => false }),
-  };
+  const sabotage = ignoring("UPDATE OF heard ON vacated");
   await expect(playHistory(LATE_LISTING, { ...options, sabotage })).rejects.toThrow(/the mount has it|is back after/);
 });
 
@@ -55,11 +54,21 @@ test("a mount whose list is not answered is waited for; one that does not list a
   const options = { mounts: 2, seed: 1, lacks: ["journal"], faults: ["silent-before"], hasKeys: true } as const;
   await playHistory(UNANSWERED_LIST, options);
   const sabotage: Sabotage = {
-    engine({ context: { listings, metadata } }) {
-      const run = listings.run.bind(listings);
-      const isKnown = (folder: number) => metadata.inodes.get(folder)?.listed != null;
-      const onlyOnce: typeof run = (folder, ...asked) => (isKnown(folder) ? Promise.resolve() : run(folder, ...asked));
-      Object.assign(listings, { run: onlyOnce });
+    engine(_files, _rows, { client }) {
+      const { listFolder } = client;
+      const known = new Map<string, ReturnType<typeof listFolder>>();
+      Object.assign(client, {
+        listFolder(...[folder, options]: Parameters<typeof listFolder>) {
+          if (options?.pageSize === 1) return listFolder(folder, options);
+          const list = known.get(folder) ?? listFolder(folder, options);
+          list.then(
+            () => known.set(folder, list),
+            () => {},
+          );
+          return list;
+        },
+      });
+      return {};
     },
   };
   await expect(playHistory(UNANSWERED_LIST, { ...options, sabotage })).rejects.toThrow(/does not list folder/);

@@ -5,7 +5,6 @@
 import { describe, expect, test } from "vitest";
 import { FEATURE_NAMES, type Feature } from "../../src/contract/features.ts";
 import type { HttpRequest } from "../../src/contract/http.ts";
-import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { ALL_ARRIVED_MS, begin, there } from "./support/one-world.ts";
 import { bytesOf, sourceOf } from "./support/programs.ts";
 import type { Weather } from "./support/transport.ts";
@@ -94,7 +93,7 @@ describe("a birth whose second sending is refused", () => {
       },
       async clear() {
         Object.assign(it.mount.weather, { withdrawn: undefined, refusal: undefined });
-        await it.world.run(it.mount.process?.engine.retry() ?? Promise.reject());
+        await it.world.run(it.engine().retry());
       },
       remove: () => (kind === "file" ? it.unlink("b") : it.world.run(it.calls().rmdir("b"))),
     };
@@ -198,7 +197,7 @@ describe("a folder whose creation was not answered", () => {
 
   test.each(LACKS)("without $what: what is in it is told while nobody answers", async ({ lacks }) => {
     const it = await lost(lacks);
-    await it.until(() => it.mount.process?.engine.status().dirty === 0);
+    await it.until(() => it.engine().status().dirty === 0);
     it.mount.weather.isOffline = true;
     await it.world.clock.advance(60_000);
     expect(await it.world.run(it.calls().list("d"))).toEqual([]);
@@ -239,8 +238,10 @@ describe("the contents of a folder made here, while its birth is in doubt", () =
     };
     await it.world.run(it.calls().mkdir("d"));
     await it.until(() => births === 1);
-    const row = () => it.metadata().nodes.ofEntry(it.metadata().entries.find(ROOT_INODE, "d")?.id ?? 0);
-    return { ...it, other: other?.id ?? "", births: () => births, row };
+    const row = () => it.rows().node("d");
+    /** Whether the mount shows a name in `other` already. */
+    const isShown = (name: string) => it.rows().inode(name, it.rows().inode("other")?.id ?? 0) !== undefined;
+    return { ...it, other: other?.id ?? "", births: () => births, row, isShown };
   }
 
   test("answered late, without the journal: that tells of nothing which a list would not", async () => {
@@ -262,10 +263,7 @@ describe("the contents of a folder made here, while its birth is in doubt", () =
     const made = (await it.world.run(outside.listFolder(workspace.root))).items.find(({ name }) => name === "d");
     await it.world.run(outside.createFolder(made?.id ?? "", "e"));
     await it.world.run(outside.createFolder(it.other, "more"));
-    await it.until(
-      () =>
-        it.metadata().entries.find(it.metadata().entries.find(ROOT_INODE, "other")?.inode ?? 0, "more") !== undefined,
-    );
+    await it.until(() => it.isShown("more"));
     it.rules.choose = (request) => (isListOf(request, made?.id) ? "failed" : undefined);
     await it.until(() => it.row()?.nodeId != null, ALL_ARRIVED_MS);
     it.rules.choose = () => "failed";
@@ -273,7 +271,7 @@ describe("the contents of a folder made here, while its birth is in doubt", () =
     await it.world.clock.advance(5_000);
     expect(await it.world.run(it.calls().list("d"))).toEqual([]);
     it.rules.choose = () => undefined;
-    await it.until(() => it.metadata().relists.count() === 0, ALL_ARRIVED_MS);
+    await it.until(() => it.rows().relists() === 0, ALL_ARRIVED_MS);
     expect(await it.world.run(it.calls().list("d"))).toEqual(["e"]);
     await it.ends(["d", "d/e", "other", "other/more"]);
   });
@@ -282,21 +280,17 @@ describe("the contents of a folder made here, while its birth is in doubt", () =
     const it = await unanswered(false, ["uploadKeys", "folderKeys", "lastKey"]);
     const { outside, workspace } = it.world;
     const more = (name: string) => it.world.run(outside.createFolder(it.other, name));
-    const isShown = (name: string) => {
-      const { entries } = it.metadata();
-      return entries.find(entries.find(ROOT_INODE, "other")?.inode ?? 0, name) !== undefined;
-    };
     await more("first");
-    await it.until(() => isShown("first"));
+    await it.until(() => it.isShown("first"));
     const made = (await it.world.run(outside.listFolder(workspace.root))).items.find(({ name }) => name === "d");
     it.rules.choose = (request) => (isListOf(request, made?.id) ? "silent-before" : undefined);
-    await it.until(() => it.metadata().relists.count() === 1, ALL_ARRIVED_MS);
+    await it.until(() => it.rows().relists() === 1, ALL_ARRIVED_MS);
     for (const name of ["second", "third"]) {
       await it.world.clock.advance(20_000);
       await more(name);
-      await it.until(() => isShown(name));
+      await it.until(() => it.isShown(name));
     }
-    expect(it.metadata().relists.count()).toBe(1);
+    expect(it.rows().relists()).toBe(1);
     it.rules.choose = () => undefined;
     await it.ends(["d", "other", "other/first", "other/second", "other/third"]);
   });

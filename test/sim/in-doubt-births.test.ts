@@ -127,7 +127,7 @@ describe("sent again after a lost answer, and refused", () => {
     await it.world.run(outside.createFolder(made?.id ?? "", "others"));
     await it.world.clock.advance(12_000);
     it.mount.weather.refusal = undefined;
-    await it.world.run(it.mount.process?.engine.retry() ?? Promise.reject());
+    await it.world.run(it.engine().retry());
     await it.ends(["d", "d/others"]);
   });
 });
@@ -153,12 +153,7 @@ describe("answered after others have changed what was made", () => {
   test.each([false, true])(
     "a crash between an answer and the re-read it asks for (rows forgotten: %s)",
     async (isBroken) => {
-      const it = await begin(true, {
-        engine: ({ context: { metadata } }) => {
-          if (isBroken)
-            for (const reread of metadata.rereads.due(Number.MAX_SAFE_INTEGER, 100)) metadata.rereads.done(reread);
-        },
-      });
+      const it = await begin(true);
       const { outside, workspace } = it.world;
       await it.drain();
       const upload = it.once("silent-after", ({ path }) => path.startsWith("/v1/files/"));
@@ -167,15 +162,15 @@ describe("answered after others have changed what was made", () => {
       const [node] = (await it.world.run(outside.listFolder(workspace.root))).items;
       await it.world.run(outside.deleteNode(node?.id ?? ""));
       // The journal is past the deletion, and listings too, before the upload is answered.
-      await it.until(() => it.metadata().settings.getNumber("cursor") >= it.world.position(), 5_000);
-      it.metadata().settings.set("indexed", String(it.world.position()));
+      await it.until(() => it.rows().cursor() >= it.world.position(), 5_000);
       const other = await it.world.run(outside.createFolder(workspace.root, "other"));
-      await it.until(() => it.metadata().settings.getNumber("cursor") >= other.position, 5_000);
-      expect(it.metadata().tombstones.get(node?.id ?? "")).toBeUndefined();
+      await it.until(() => it.rows().cursor() >= other.position, 5_000);
+      expect(await it.world.run(it.calls().list("other"))).toEqual([]);
+      expect(it.rows().tombstone(node?.id ?? "")).toBeUndefined();
       it.rules.choose = ({ method, path }) =>
         method === "GET" && path.startsWith("/v1/nodes/") ? "silent-before" : undefined;
-      await it.until(() => it.metadata().nodes.ofNodeId(node?.id ?? "") !== undefined);
-      it.mount.crash();
+      await it.until(() => it.rows().nodeOfId(node?.id ?? "") !== undefined);
+      it.mount.crash((rows) => void (isBroken && rows.exec("DELETE FROM reread")));
       it.rules.choose = () => undefined;
       await it.world.run(it.mount.start());
       await it.world.clock.advance(SETTLED_MS);
@@ -204,13 +199,15 @@ describe("answered after others have changed what was made", () => {
     const upload = it.once("silent-after", ({ path }) => path.startsWith("/v1/files/"));
     await it.save("a");
     await it.until(upload.isSent);
-    await it.until(() => it.metadata().settings.getNumber("cursor") >= it.world.position());
-    await it.until(() => it.metadata().nodes.counts().dirty === 0);
+    await it.until(() => it.rows().cursor() >= it.world.position());
+    await it.untilSent();
     // The answer asked for the node, whose id answers 404; its folder is there.
-    await it.until(() => {
-      const { rereads } = it.metadata();
-      return rereads.due(Number.MAX_SAFE_INTEGER, 9).some(({ nodeId }) => rereads.missingSince(nodeId) !== undefined);
-    });
+    await it.until(() =>
+      it
+        .rows()
+        .rereads()
+        .some(({ missingSince }) => missingSince !== null),
+    );
     expect(await it.names()).toEqual(["a"]);
     await it.ends(["a"]);
   });

@@ -5,7 +5,6 @@
 import { describe, expect, test } from "vitest";
 import { FEATURE_NAMES, type Feature } from "../../src/contract/features.ts";
 import type { HttpRequest } from "../../src/contract/http.ts";
-import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { isMove } from "./support/late-move.ts";
 import { begin } from "./support/one-world.ts";
 import { bytesOf } from "./support/programs.ts";
@@ -114,7 +113,7 @@ describe("lists or the journal are late", () => {
       if (how === "crash") it.mount.weather.latencyMs = 300;
       const birth = how === "lost" ? it.once("lost-before", isBirth) : undefined;
       await make();
-      await it.until(birth?.isSent ?? (() => it.metadata().attempts.countOpen() > 0));
+      await it.until(birth?.isSent ?? (() => it.rows().openRequests().length > 0));
       if (how === "crash") await it.again("crash");
       await it.ends(["b"]);
     },
@@ -186,8 +185,8 @@ describe("lists or the journal are late", () => {
       if (what === "write") expect(items[0]?.contentHash).toBe(hashOf(bytesOf("new", 40)));
       else if (what === "unlink" || what === "rmdir") expect(items.length).toBe(1);
       else expect(items.map(({ name }) => name)).toContain("d");
-      expect([asOf, it.metadata().settings.getNumber("cursor")]).toEqual([it.world.position(), it.world.position()]);
-      expect(it.mount.process?.engine.status().settled).toBe(true);
+      expect([asOf, it.rows().cursor()]).toEqual([it.world.position(), it.world.position()]);
+      expect(it.engine().status().settled).toBe(true);
     },
   );
 });
@@ -211,7 +210,7 @@ describe("content that arrived and was refused when it was sent again", () => {
       await it.world.clock.advance(20_000);
       it.mount.weather.withdrawn = undefined;
       await it.drain();
-      const inode = () => it.metadata().inodes.get(it.metadata().entries.find(ROOT_INODE, "b")?.inode ?? 0);
+      const inode = () => it.rows().inode("b");
       const { outside, workspace } = it.world;
       const [node] = (await it.world.run(outside.listFolder(workspace.root))).items;
       expect(inode()).toMatchObject({ content: "clean", originNode: node?.id, originVersion: node?.head });

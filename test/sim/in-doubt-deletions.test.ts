@@ -4,7 +4,6 @@
  */
 import { describe, expect, test } from "vitest";
 import type { HttpRequest } from "../../src/contract/http.ts";
-import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { begin, there } from "./support/one-world.ts";
 import { edit } from "./support/outside.ts";
 import { bytesOf, runProgram } from "./support/programs.ts";
@@ -69,7 +68,7 @@ describe("carried out without an answer, and refused when it is sent again", () 
       /** Nothing is refused any more. */
       async clear() {
         Object.assign(it.mount.weather, { refusal: undefined, withdrawn: undefined });
-        await it.world.run(it.mount.process?.engine.retry() ?? Promise.reject());
+        await it.world.run(it.engine().retry());
       },
     };
   }
@@ -85,9 +84,9 @@ describe("carried out without an answer, and refused when it is sent again", () 
     "keys: $hasKeys, $refusal: what is made in its place is no version of what may be gone",
     async ({ hasKeys, refusal }) => {
       const it = await removed(["e"], hasKeys, refusal);
-      const node = it.metadata().nodes.dirty(1)[0]?.nodeId ?? "";
+      const node = it.rows().dirtyNodes()[0]?.nodeId ?? "";
       await it.save("e", BYTES);
-      expect(it.metadata().nodes.ofNodeId(node)?.entry).toBeNull();
+      expect(it.rows().nodeOfId(node)?.entry).toBeNull();
       await it.clear();
       await it.ends(["e"]);
       expect(await it.content("e")).toBe(bytesOf(BYTES, 40).toString("latin1"));
@@ -174,7 +173,7 @@ describe("refused for good, while its name was made again", () => {
     await it.drain();
     Object.assign(it.mount.weather, { ...WITHDRAWN, latencyMs: 5_000 });
     await it.unlink("e");
-    await it.until(() => it.metadata().attempts.countOpen() > 0);
+    await it.until(() => it.rows().openRequests().length > 0);
     await it.save("e", "after");
     it.mount.weather.latencyMs = 0;
     await it.world.clock.advance(60_000);
@@ -186,8 +185,8 @@ describe("refused for good, while its name was made again", () => {
     const it = await refused(["a", "e"], WITHDRAWN);
     await it.rename("a", "e");
     await it.world.clock.advance(FORGOTTEN_MS);
-    const waiting = it.metadata().nodes.dirty(9);
-    expect(waiting.map(({ entry, base }) => [entry, base?.name])).toEqual([[null, "a"]]);
+    const waiting = it.rows().dirtyNodes();
+    expect(waiting.map(({ entry, baseName }) => [entry, baseName])).toEqual([[null, "a"]]);
     it.mount.weather.withdrawn = undefined;
     await it.ends(["e"]);
     expect(await it.content("e")).toBe(bytesOf("a", 40).toString("latin1"));
@@ -197,11 +196,10 @@ describe("refused for good, while its name was made again", () => {
     const it = await refused(["e"], WITHDRAWN);
     const { world } = it;
     await edit(world, { do: "outside", edit: "write", path: "e", to: "" }, "");
-    await it.until(() => it.metadata().entries.find(ROOT_INODE, "e") !== undefined);
+    await it.until(() => it.rows().inode("e") !== undefined);
     await world.run(runProgram(it.calls(), { do: "save", path: "e", size: 40 }, "outside"));
     await world.clock.advance(60_000);
-    const entry = it.metadata().entries.find(ROOT_INODE, "e");
-    expect(entry && it.metadata().inodes.get(entry.inode)?.content).toBe("clean");
+    expect(it.rows().inode("e")?.content).toBe("clean");
   });
 });
 
@@ -212,7 +210,7 @@ describe("at gateways that lack features", () => {
     const it = await begin(false);
     it.world.setLag({ path: 0, journal: 0, id: 30_000 });
     await it.save("a");
-    await it.until(() => it.metadata().nodes.counts().dirty === 0);
+    await it.untilSent();
     const deletion = it.once("lost-before", isDeletion);
     await it.unlink("a");
     await it.until(deletion.isSent);

@@ -6,7 +6,6 @@
 
 import { describe, expect, test } from "vitest";
 import type { HttpRequest } from "../../src/contract/http.ts";
-import type { QueueItem } from "../../src/vfs/engine.ts";
 import type { Sabotage } from "./support/mount.ts";
 import { begin, there } from "./support/one-world.ts";
 import type { Fault } from "./support/transport.ts";
@@ -245,20 +244,11 @@ describe("in the queue", () => {
   }, async () => {
     for (const retried of ["/a", "/b"]) {
       const it = await begin(true);
-      const { world, mount, rules } = it;
+      const { world, rules } = it;
       await it.save("a");
       await it.save("b");
       await it.drain();
-      const engine = () => {
-        if (mount.process === undefined) throw new Error("the mount is down");
-        return mount.process.engine;
-      };
-      async function items(): Promise<QueueItem[]> {
-        const all: QueueItem[] = [];
-        for await (const some of engine().queue(100)) all.push(...some);
-        return all.filter(({ path }) => path !== "/").sort((x, y) => (x.path < y.path ? -1 : 1));
-      }
-      const queue = () => world.run(items());
+      const queue = async () => (await it.queue()).sort((x, y) => (x.path < y.path ? -1 : 1));
       let isFailing = true;
       let asked = 0;
       rules.choose = ({ path }) => {
@@ -275,7 +265,7 @@ describe("in the queue", () => {
       expect(other?.why).toBe(`exchanged with ${one?.path} by one request: ${one?.why}`);
       isFailing = false;
       const tries = asked;
-      expect(await world.run(engine().retry([retried]))).toEqual({ retried: 1, unknown: [] });
+      expect(await world.run(it.engine().retry([retried]))).toEqual({ retried: 1, unknown: [] });
       await world.clock.advance(500);
       expect(asked).toBe(tries + 1);
       await world.clock.advance(1_000);

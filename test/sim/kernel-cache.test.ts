@@ -1,13 +1,14 @@
 /** What the kernel keeps of names, attributes and listings is what is there: it is told of every change, and forgets what is gone. */
+
 import { describe, expect, test } from "vitest";
-import { ROOT_INODE } from "../../src/metadata/metadata.ts";
-import { ROUND_MS } from "../../src/vfs/files/ask-kernel.ts";
 import type { FileSystem, Lineage } from "../../src/vfs/filesystem.ts";
 import type { KernelCache, KernelNews } from "../../src/vfs/kernel-cache.ts";
 import { playHistory } from "./support/history.ts";
+import { diskViolations } from "./support/invariants.ts";
 import type { Mount, Sabotage } from "./support/mount.ts";
 import { begin } from "./support/one-world.ts";
 import { bytesOf, type Program, runProgram, sourceOf } from "./support/programs.ts";
+import { rowsOf } from "./support/rows.ts";
 import type { Step } from "./support/steps.ts";
 import { hashOf, readFile } from "./support/tree.ts";
 import { beginTwo } from "./support/two-world.ts";
@@ -71,7 +72,16 @@ describe("changed elsewhere", () => {
     [
       "that a listing is another",
       CHANGED,
-      { engine: ({ context }) => void Object.assign(context.kernel.listed, { delete: () => false }) },
+      {
+        ...without({ listings: [] }),
+        fileSystem: (own) =>
+          Object.assign(Object.create(own), {
+            opendir: async (...args: Parameters<typeof own.opendir>) => ({
+              ...(await own.opendir(...args)),
+              keepCache: true,
+            }),
+          }),
+      },
       /was not told: folder/,
     ],
     [
@@ -102,30 +112,28 @@ describe("a name that changed between lookup and open", () => {
     const { items } = await world.run(world.outside.listFolder(world.workspace.root));
     const node = items.find(({ name }) => name === "a");
     if (node === undefined) throw new Error("a is not there");
-    const { metadata } = engine.context;
-    const lineageOf = (name: string): Lineage => {
-      const inode = metadata.entries.find(ROOT_INODE, name)?.inode;
-      return (inode === undefined ? undefined : metadata.inodes.get(inode)?.lineage) ?? 0;
-    };
+    const rows = rowsOf(mount.process.database);
+    const lineageOf = (name: string): Lineage => rows.inode(name)?.lineage ?? 0;
     const fileSystem: FileSystem = engine.fileSystem;
-    return { world, node, metadata, fileSystem, lineageOf };
+    return { world, node, rows, fileSystem, lineageOf };
   }
 
   test("removed elsewhere: the name is looked up again, and what is in no file goes when it is forgotten", async () => {
-    const { world, node, metadata, fileSystem, lineageOf } = await begin();
+    const { world, node, rows, fileSystem, lineageOf } = await begin();
     const found = lineageOf("a");
     const reader = await world.run(fileSystem.open(CALLER, found, { ...FOR_WRITING, write: false }));
     await world.run(world.outside.deleteNode(node.id));
     await world.clock.advance(HEARD_MS);
-    expect(metadata.entries.find(ROOT_INODE, "a")).toBeUndefined();
+    expect(rows.inode("a")).toBeUndefined();
     await expect(world.run(fileSystem.open(CALLER, found, FOR_WRITING))).rejects.toMatchObject({ code: "ESTALE" });
     // Who has it open reads on.
     expect((await world.run(fileSystem.read(CALLER, reader.handle, 0, 40))).length).toBe(40);
+    const inode = rows.inodeOfLineage(found)?.id ?? 0;
+    expect(rows.hasInode(inode)).toBe(true);
     await world.run(fileSystem.release(reader.handle));
-    const inode = metadata.inodes.ofLineage(found)?.id ?? 0;
     fileSystem.forget([{ lineage: found, count: 1 }]);
     await world.clock.advance(1_000);
-    expect(metadata.inodes.get(inode)).toBeUndefined();
+    expect(rows.hasInode(inode)).toBe(false);
     world.check();
   });
 
@@ -166,18 +174,19 @@ describe("a name that changed between lookup and open", () => {
 });
 
 describe("rows of what the kernel forgot", () => {
+  /** The kernel is asked once in so long what it has. */
+  const ASK_KERNEL_MS = 60_000;
+
   const NAMES = ["a", "b", "c", "d"];
 
   async function begin() {
     const two = await beginTwo();
     const { world, alpha, beta, run, calls } = two;
-    const rowsOf = ({ process }: Mount) => {
-      if (process === undefined) throw new Error("it is down");
-      const { metadata, lives } = process.engine.context;
-      const { inodes } = metadata;
-      const nameless = inodes.nameless(0, inodes.newestNameless(), 1_000).length;
-      const superseded = inodes.superseded(0, inodes.newestSuperseded(), 1_000).length;
-      return { nameless, superseded, files: metadata.lives.among(0, 1_000_000).length, open: lives.size };
+    /** What a mount has of files that are gone and of versions that are replaced, and how many files it has open. */
+    const kept = (mount: Mount) => {
+      const rows = two.rows(mount);
+      const open = (mount.process?.files.openHandles() ?? 0) - openAtRest;
+      return { nameless: rows.nameless(), superseded: rows.superseded(), files: rows.liveFiles(), open };
     };
     const save = async (name: string, label: string) => {
       await run(alpha, { do: "save", path: `in/${name}`, size: 40 }, label);
@@ -186,11 +195,12 @@ describe("rows of what the kernel forgot", () => {
     await two.drain(alpha);
     await world.clock.advance(15_000);
     expect(await world.run(calls(beta).list("in"))).toEqual([]);
-    return { ...two, rowsOf, save, heard: () => world.clock.advance(15_000) };
+    const openAtRest = beta.process?.files.openHandles() ?? 0;
+    return { ...two, kept, save, heard: () => world.clock.advance(15_000) };
   }
 
   test("looked into once, a folder in which files come and go leaves no rows", async () => {
-    const { world, alpha, beta, calls, rowsOf, save, drain, heard } = await begin();
+    const { world, alpha, beta, calls, kept, save, drain, heard } = await begin();
     for (let round = 0; round < 3; round += 1) {
       for (const name of NAMES) await save(name, `${name}${round}`);
       await drain(alpha);
@@ -199,14 +209,14 @@ describe("rows of what the kernel forgot", () => {
       await drain(alpha);
       await heard();
     }
-    expect(rowsOf(beta).nameless).toBeGreaterThan(0);
-    await world.clock.advance(2 * ROUND_MS + 5_000);
-    expect(rowsOf(beta)).toEqual({ nameless: 0, superseded: 0, files: 0, open: 0 });
+    expect(kept(beta).nameless).toBeGreaterThan(0);
+    await world.clock.advance(2 * ASK_KERNEL_MS + 5_000);
+    expect(kept(beta)).toEqual({ nameless: 0, superseded: 0, files: 0, open: 0 });
     world.check();
   });
 
   test("versions that were read and forgotten leave no files; the one that is shown, and one that is held, stay", async () => {
-    const { world, alpha, beta, calls, rowsOf, save, drain, heard, labelOf } = await begin();
+    const { world, alpha, beta, calls, kept, save, drain, heard, labelOf } = await begin();
     const held: number[] = [];
     for (let version = 0; version < 4; version += 1) {
       await save("a", `version${version}`);
@@ -216,9 +226,9 @@ describe("rows of what the kernel forgot", () => {
       if (version === 1) held.push(await world.run(calls(beta).open("in/a", {})));
       calls(beta).dropCaches();
     }
-    expect(rowsOf(beta)).toMatchObject({ superseded: 3, files: 4 });
-    await world.clock.advance(2 * ROUND_MS + 5_000);
-    expect(rowsOf(beta)).toEqual({ nameless: 0, superseded: 1, files: 2, open: 1 });
+    expect(kept(beta)).toMatchObject({ superseded: 3, files: 4 });
+    await world.clock.advance(2 * ASK_KERNEL_MS + 5_000);
+    expect(kept(beta)).toEqual({ nameless: 0, superseded: 1, files: 2, open: 1 });
     for (const fd of held) {
       expect((await world.run(calls(beta).read(fd, 0, 40))).toString()).toMatch(/^version1;/);
       await world.run(calls(beta).close(fd));
@@ -230,15 +240,13 @@ describe("rows of what the kernel forgot", () => {
 
 describe("a reload", () => {
   test("what the kernel forgot right before a reload is gone when the daemon has left", async () => {
-    const { world, mount, save, unlink, metadata } = await begin(true);
+    const { world, mount, save, unlink, engine, rows } = await begin(true);
     await save("a");
     await world.clock.advance(10_000);
     await unlink("a");
-    const engine = mount.process?.engine;
-    if (engine === undefined) throw new Error("the mount is down");
-    const { inodes } = metadata();
-    const nameless = () => inodes.nameless(0, inodes.newestNameless(), 10).length;
-    await world.run(engine.leave(async () => {}));
-    expect([nameless(), engine.context.bytes.forgotten.size]).toEqual([0, 0]);
+    expect([rows().nameless(), rows().liveFiles()]).toEqual([1, 1]);
+    await world.run(engine().leave(async () => {}));
+    expect([rows().nameless(), rows().liveFiles()]).toEqual([0, 0]);
+    expect(mount.process === undefined ? [] : diskViolations(mount.process)).toEqual([]);
   });
 });

@@ -1,50 +1,20 @@
 /** The gateway refuses requests, asks for pauses, breaks connections or is away for hours: what waits, what goes on, and when it is tried again. */
 
 import { describe, expect, test } from "vitest";
-import type { Feature } from "../../src/contract/features.ts";
 import type { HttpRequest } from "../../src/contract/http.ts";
-import { signToken } from "../../src/gateway/tokens.ts";
-import type { QueueItem } from "../../src/vfs/engine.ts";
 import { begin, there } from "./support/one-world.ts";
+import { tampered } from "./support/tampered.ts";
 
 describe("refusals", () => {
   const TIMEOUT = { timeout: 120_000 };
 
-  /** As world.ts has it. */
-  const KEY = Buffer.alloc(32, 7);
-
   const isUpload = ({ method, path }: HttpRequest) => method === "POST" && path.startsWith("/v1/files/");
-
-  /** A world whose requests are changed on their way by whatever `tamper.change` is by then. */
-  async function tampered(lacks: readonly Feature[] = []) {
-    const tamper: { change: (request: HttpRequest) => HttpRequest } = { change: (request) => request };
-    const one = await begin(true, { request: (request) => tamper.change(request) }, { lacks });
-    const { world, mount } = one;
-    const engine = () => {
-      if (mount.process === undefined) throw new Error("the mount is down");
-      return mount.process.engine;
-    };
-    async function items(): Promise<QueueItem[]> {
-      const all: QueueItem[] = [];
-      for await (const some of engine().queue(100)) all.push(...some);
-      return all;
-    }
-    /** Requests as of a token with these scopes. */
-    const withToken = (scopes: readonly string[], isMeant: (request: HttpRequest) => boolean = () => true) => {
-      const token = signToken(KEY, world.clock, { scopes, workspace: world.workspace.id, ttlSeconds: 86_400 * 30 });
-      tamper.change = (request) =>
-        isMeant(request) ? { ...request, headers: { ...request.headers, authorization: `Bearer ${token}` } } : request;
-    };
-    const queue = () => world.run(items());
-    const names = async () => [...(await there(world)).keys()];
-    return { ...one, tamper, engine, queue, withToken, there: names };
-  }
 
   test(
     "refused for itself (400), a file is parked with the reason, readable, and sent when somebody retries",
     TIMEOUT,
     async () => {
-      const { world, tamper, save, queue, there, engine, content, asked } = await tampered();
+      const { world, tamper, heal, save, queue, there, engine, content, asked } = await tampered();
       tamper.change = (request) => {
         const { body } = request;
         if (!isUpload(request) || !request.path.includes("bad") || body?.kind !== "upload") return request;
@@ -67,7 +37,7 @@ describe("refusals", () => {
         drained: false,
         left: [`/bad: ${item?.why}`],
       });
-      tamper.change = (request) => request;
+      heal();
       expect(await world.run(engine().retry(["/nothing"]))).toEqual({ retried: 0, unknown: ["/nothing"] });
       expect(await world.run(engine().retry(["/bad"]))).toEqual({ retried: 1, unknown: [] });
       await world.clock.advance(5_000);
@@ -200,11 +170,7 @@ describe("Retry-After", () => {
 
   async function started() {
     const sim = await begin(true);
-    const { world, mount, names } = sim;
-    const engine = () => {
-      if (mount.process === undefined) throw new Error("the mount is down");
-      return mount.process.engine;
-    };
+    const { world, engine, names } = sim;
     await world.run(world.outside.createFolder(world.workspace.root, "before"));
     await sim.until(() => engine().status().live);
     await world.clock.advance(SOON_MS);
@@ -215,7 +181,7 @@ describe("Retry-After", () => {
       expect(await names()).toContain(name);
       expect(engine().status()).toMatchObject({ live: true, online: true });
     };
-    return { ...sim, engine, others };
+    return { ...sim, others };
   }
 
   test.each(["throttled-long", "unavailable-long"] as const)(

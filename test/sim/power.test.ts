@@ -68,9 +68,9 @@ describe("after a request was carried out", () => {
       const it = await begin(true, {}, power.options);
       await before?.(it);
       await it.drain();
-      await it.world.run(it.mount.process?.engine.context.syncRows() ?? Promise.reject());
+      power.sync(it.mount);
       await sent(it);
-      await it.until(() => it.metadata().nodes.counts().dirty === 0);
+      await it.untilSent();
       power.lose(it.mount);
       it.mount.weather.isOffline = true;
       await it.world.run(it.mount.start());
@@ -121,7 +121,7 @@ describe("while contents wait to be sent", () => {
       const { world, mount } = it;
       await it.save("a");
       await it.drain();
-      await world.run(mount.process?.engine.context.syncRows() ?? Promise.reject());
+      power.sync(mount);
       reason.begin(it);
       await world.clock.advance(5_000);
       const fd = await world.run(it.calls().open("a", { write: true, truncate: true }));

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import { FEATURE_NAMES, type Feature } from "../../src/contract/features.ts";
-import type { Engine } from "../../src/vfs/engine.ts";
+import type { EngineHook } from "./support/mount.ts";
 import { begin, there } from "./support/one-world.ts";
 import { runProgram } from "./support/programs.ts";
 import { gatewayTree, readFile, treeOf } from "./support/tree.ts";
@@ -120,7 +120,7 @@ describe("a folder removed elsewhere with all in it", () => {
   ];
 
   /** The list of a folder that is not there is a 404, not an empty one. */
-  function refuseGone({ context: { client } }: Engine): void {
+  const refuseGone: EngineHook = (_files, _rows, { client }) => {
     const { listFolder, getNode } = client;
     Object.assign(client, {
       async listFolder(...args: Parameters<typeof listFolder>) {
@@ -128,7 +128,8 @@ describe("a folder removed elsewhere with all in it", () => {
         return listFolder(...args);
       },
     });
-  }
+    return {};
+  };
 
   test.each(LESSER)("without $name: a folder removed elsewhere with all that was in it goes", async ({ lacks }) => {
     const settings = { pollMs: 5_000 };
@@ -227,16 +228,12 @@ describe("the clock is set", () => {
     const it = await begin(true, {}, { lacks: ["positions", "journal"] });
     await it.save("a");
     await it.drain();
-    const metadata = it.metadata();
     const later = it.world.clock.wallClock() + HOUR;
-    metadata.transaction(() => {
-      for (const key of ["cursor", "indexed", "written"] as const) metadata.settings.set(key, String(later));
-      const root = metadata.settings.get("root") ?? "";
-      for (const { id, base } of metadata.nodes.below(root)) {
-        if (base !== null) metadata.nodes.update(id, { base: { ...base, position: later } });
-      }
+    it.mount.crash((rows) => {
+      rows.prepare("UPDATE setting SET value = ? WHERE key IN ('cursor', 'indexed', 'written')").run(String(later));
+      rows.prepare("UPDATE node SET base_position = ? WHERE base_parent IS NOT NULL").run(later);
     });
-    await it.again("crash");
+    await it.world.run(it.mount.start());
     expect(await it.names()).toEqual(["a"]);
     await remove(it, "a");
     await it.world.clock.advance(SETTLED_MS);

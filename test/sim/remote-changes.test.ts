@@ -1,11 +1,11 @@
 /** What others change comes in as a whole, in order and once, however late lists, journal and ids are. */
 import { describe, expect, test } from "vitest";
 import { ATTRIBUTES_BYTES_MAX } from "../../src/contract/attributes.ts";
-import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { SEED } from "../support/seed.ts";
 import type { Process } from "./support/mount.ts";
 import { begin } from "./support/one-world.ts";
 import { runProgram } from "./support/programs.ts";
+import { rowsOf } from "./support/rows.ts";
 import { TAG, treeOf } from "./support/tree.ts";
 import { createWorld } from "./support/world.ts";
 
@@ -55,7 +55,7 @@ describe("many renames at once", () => {
   ];
 
   /** Every path with what tells one folder from another: the mark it was made with. From the rows, as they are now. */
-  function marked({ database, engine }: Process): string {
+  function marked({ database }: Process): string {
     const entries = database.prepare("SELECT parent, name, inode FROM entry WHERE parent <> inode").all() as {
       readonly parent: number;
       readonly name: string;
@@ -66,7 +66,7 @@ describe("many renames at once", () => {
       return entry === undefined ? "" : `${pathOf(entry.parent)}/${entry.name}`;
     };
     const markOf = (inode: number) => {
-      const mark = engine.context.metadata.inodes.get(inode)?.attributes.xattrs?.[TAG] ?? "";
+      const mark = rowsOf(database).attributes(inode).xattrs?.[TAG] ?? "";
       return Buffer.from(mark, "base64").toString();
     };
     return entries
@@ -75,28 +75,16 @@ describe("many renames at once", () => {
       .join(", ");
   }
 
-  /** What the rows show after each transaction. */
-  function watch(process: Process): Set<string> {
-    const seen = new Set<string>();
-    const { metadata } = process.engine.context;
-    const { transaction } = metadata;
-    let depth = 0;
-    Object.assign(metadata, {
-      transaction<T>(change: () => T): T {
-        depth += 1;
-        try {
-          return transaction(change);
-        } finally {
-          depth -= 1;
-          if (depth === 0) seen.add(marked(process));
-        }
+  test.each(CASES)("$what of renames", async ({ folders, renames }) => {
+    /** What the rows of beta show after each transaction, once it is looked at. */
+    let seen: Set<string> | undefined;
+    const world = await createWorld({
+      seed: SEED,
+      mounts: ["alpha", "beta"],
+      onStep({ name, process }, label) {
+        if (name === "beta" && label === "rows: committed" && process !== undefined) seen?.add(marked(process));
       },
     });
-    return seen;
-  }
-
-  test.each(CASES)("$what of renames", async ({ folders, renames }) => {
-    const world = await createWorld({ seed: SEED, mounts: ["alpha", "beta"] });
     const [alpha, beta] = world.mounts;
     const [here, there] = [alpha?.process, beta?.process];
     if (beta === undefined || here === undefined || there === undefined) throw new Error("two mounts");
@@ -122,7 +110,7 @@ describe("many renames at once", () => {
     const after = marked(here);
     expect(after).not.toBe(before);
 
-    const seen = watch(there);
+    seen = new Set();
     beta.weather.isOffline = false;
     await world.clock.advance(30_000);
     world.check();
@@ -142,7 +130,7 @@ describe("ids that are not found yet, and late lists", () => {
     if (isListed) expect(await it.names()).toEqual([]);
     it.world.setLag({ path: isListed ? 0 : 60_000, journal: 0, id: 10_000 });
     await it.world.run(outside.createFolder(workspace.root, "d"));
-    await it.until(() => it.metadata().settings.getNumber("cursor") >= it.world.position());
+    await it.until(() => it.rows().cursor() >= it.world.position());
     expect(await it.names()).toEqual([]);
     await it.again("crash");
     await it.world.clock.advance(25_000);
@@ -155,10 +143,12 @@ describe("ids that are not found yet, and late lists", () => {
     await it.drain();
     it.world.setLag({ path: 0, journal: 3_600_000, id: 0 });
     await it.save("a");
-    await it.until(() => it.metadata().nodes.counts().dirty === 0);
+    await it.untilSent();
     const [node] = (await it.world.run(outside.listFolder(workspace.root))).items;
     await it.world.run(outside.deleteNode(node?.id ?? ""));
-    it.metadata().rereads.add(node?.id ?? "");
+    const id = node?.id ?? "";
+    it.mount.crash((rows) => void rows.prepare("INSERT INTO reread (node_id, due) VALUES (?, 0)").run(id));
+    await it.world.run(it.mount.start());
     await clock.advance(150_000);
     expect(await it.names()).toEqual(["a"]);
     await it.again("crash");
@@ -168,10 +158,10 @@ describe("ids that are not found yet, and late lists", () => {
     // Five minutes after the first 404, whatever was between.
     await clock.advance(60_000);
     expect(await it.names()).toEqual([]);
-    expect(it.metadata().tombstones.get(node?.id ?? "")).toMatchObject({ position: null });
+    expect(it.rows().tombstone(node?.id ?? "")).toMatchObject({ position: null });
     it.world.setLag({ path: 0, journal: 0, id: 0 });
     await clock.advance(5_000);
-    expect(it.metadata().tombstones.get(node?.id ?? "")).not.toMatchObject({ position: null });
+    expect(it.rows().tombstone(node?.id ?? "")).not.toMatchObject({ position: null });
   });
 
   test("a node moved away before its id is found is not taken for gone by a listing of where it was", async () => {
@@ -182,19 +172,21 @@ describe("ids that are not found yet, and late lists", () => {
     await it.drain();
     it.world.setLag({ path: 0, journal: 3_600_000, id: 30_000 });
     await it.save("d/a");
-    await it.until(() => it.metadata().nodes.counts().dirty === 0);
+    await it.untilSent();
     const [d, e] = (await it.world.run(outside.listFolder(workspace.root))).items;
     const [a] = (await it.world.run(outside.listFolder(d?.id ?? ""))).items;
     await it.world.run(outside.patchNode(a?.id ?? "", { parentId: e?.id ?? "" }));
     // The folder is listed again, as after its rows were given up.
-    const entry = it.metadata().entries.find(ROOT_INODE, "d");
-    it.metadata().inodes.update(entry?.inode ?? 0, { listed: null });
+    it.mount.crash(
+      (rows) => void rows.exec("UPDATE inode SET listed = NULL WHERE id IN (SELECT inode FROM entry WHERE name = 'd')"),
+    );
+    await it.world.run(it.mount.start());
     const tree = async () => [...(await it.world.run(treeOf(it.calls(), { withContent: true }))).keys()];
     expect(await tree()).toEqual(["d", "d/a", "e"]);
     expect(
       it
-        .metadata()
-        .rereads.due(Number.MAX_SAFE_INTEGER, 9)
+        .rows()
+        .rereads()
         .map(({ nodeId }) => nodeId),
     ).toContain(a?.id);
     await clock.advance(60_000);
@@ -208,10 +200,13 @@ describe("ids that are not found yet, and late lists", () => {
     const { outside, workspace, clock } = it.world;
     await it.save("a");
     await it.save("b");
+    // Not looked into yet: a list of either says how far the gateway's lists are.
+    for (const name of ["x", "y"]) await it.world.run(outside.createFolder(workspace.root, name));
     await it.drain();
+    await clock.advance(5_000);
+    expect(await it.names()).toEqual(["a", "b", "x", "y"]);
     it.world.setLag({ path: 8_000, journal: 0, id: 0 });
-    const nodes = (await it.world.run(outside.listFolder(workspace.root))).items;
-    const [a, b] = nodes.map((node) => node.id);
+    const [a, b] = (await it.nodes()).map((node) => node.id);
     // Offline meanwhile, so that one page of the journal tells all of it.
     it.mount.weather.isOffline = true;
     await clock.advance(3_000);
@@ -219,23 +214,25 @@ describe("ids that are not found yet, and late lists", () => {
     await clock.advance(6_000);
     const { position } = await it.world.run(outside.deleteNode(a ?? ""));
     it.mount.weather.isOffline = false;
-    await it.until(() => it.metadata().tombstones.get(a ?? "") !== undefined);
-    expect(it.metadata().tombstones.get(a ?? "")).toMatchObject({ position });
+    await it.until(() => it.rows().tombstone(a ?? "") !== undefined);
+    expect(it.rows().tombstone(a ?? "")).toMatchObject({ position });
     // Listings show what was before the deletion, and later what comes after it.
     const shown = async () => (await it.world.run(outside.listFolder(workspace.root, { pageSize: 1 }))).asOf;
     let asOf = await shown();
     for (; asOf <= position - 4; asOf = await shown()) await clock.advance(100);
     expect(asOf).toBeLessThan(position);
-    it.metadata().settings.set("indexed", String(asOf));
+    expect(await it.world.run(it.calls().list("x"))).toEqual([]);
+    expect(it.rows().indexed()).toBe(asOf);
     await it.world.run(outside.patchNode(b ?? "", { attributes: { mode: 0o644 } }));
     await clock.advance(2_000);
-    expect(it.metadata().settings.getNumber("cursor")).toBeGreaterThan(position);
-    expect(it.metadata().tombstones.get(a ?? "")).toMatchObject({ position });
-    await it.ends(["b"]);
-    it.metadata().settings.set("indexed", String(it.world.position()));
+    expect(it.rows().cursor()).toBeGreaterThan(position);
+    expect(it.rows().tombstone(a ?? "")).toMatchObject({ position });
+    await it.ends(["b", "x", "y"]);
+    expect(await it.world.run(it.calls().list("y"))).toEqual([]);
+    expect(it.rows().indexed()).toBe(it.world.position());
     await it.world.run(outside.patchNode(b ?? "", { attributes: { mode: 0o600 } }));
     await clock.advance(15_000);
-    expect(it.metadata().tombstones.get(a ?? "")).toBeUndefined();
+    expect(it.rows().tombstone(a ?? "")).toBeUndefined();
   });
 });
 
@@ -297,7 +294,7 @@ describe("extended attributes set elsewhere", () => {
     await it.world.run(it.calls().chmod("a", 0o640));
     await it.world.run(it.calls().utimens("a", 1_000_000));
     await it.drain();
-    expect(it.mount.process?.engine.status().parked).toBe(0);
+    expect(it.engine().status().parked).toBe(0);
     expect((await node())?.attributes).toMatchObject({ mode: 0o640, note: "x".repeat(rest) });
   });
 });

@@ -1,54 +1,25 @@
 /** A token, its scopes or the account's role do not suffice: what is refused to programs, what waits, how it is told, and how it goes on. */
+
 import { describe, expect, test } from "vitest";
-import type { Feature } from "../../src/contract/features.ts";
 import type { HttpRequest } from "../../src/contract/http.ts";
 import type { Role } from "../../src/contract/roles.ts";
 import { SCOPES } from "../../src/contract/scopes.ts";
-import { signToken } from "../../src/gateway/tokens.ts";
-import { createReadOnly } from "../../src/vfs/context/read-only.ts";
-import type { QueueItem } from "../../src/vfs/engine.ts";
 import { accountToken, newAccount } from "../support/account-token.ts";
+import { CALLER } from "../support/bytes-world.ts";
 import { codeOf } from "./support/calls.ts";
-import { begin, there } from "./support/one-world.ts";
+import { tampered } from "./support/tampered.ts";
 
 describe("scopes and refused tokens", () => {
   const TIMEOUT = { timeout: 120_000 };
 
-  /** As world.ts has it. */
-  const KEY = Buffer.alloc(32, 7);
-
   const isUpload = ({ method, path }: HttpRequest) => method === "POST" && path.startsWith("/v1/files/");
 
-  /** A world whose requests are changed on their way by whatever `tamper.change` is by then. */
-  async function tampered(lacks: readonly Feature[] = []) {
-    const tamper: { change: (request: HttpRequest) => HttpRequest } = { change: (request) => request };
-    const one = await begin(true, { request: (request) => tamper.change(request) }, { lacks });
-    const { world, mount } = one;
-    const engine = () => {
-      if (mount.process === undefined) throw new Error("the mount is down");
-      return mount.process.engine;
-    };
-    async function items(): Promise<QueueItem[]> {
-      const all: QueueItem[] = [];
-      for await (const some of engine().queue(100)) all.push(...some);
-      return all;
-    }
-    /** Requests as of a token with these scopes. */
-    const withToken = (scopes: readonly string[], isMeant: (request: HttpRequest) => boolean = () => true) => {
-      const token = signToken(KEY, world.clock, { scopes, workspace: world.workspace.id, ttlSeconds: 86_400 * 30 });
-      tamper.change = (request) =>
-        isMeant(request) ? { ...request, headers: { ...request.headers, authorization: `Bearer ${token}` } } : request;
-    };
-    const queue = () => world.run(items());
-    const names = async () => [...(await there(world)).keys()];
-    return { ...one, tamper, engine, queue, withToken, there: names };
-  }
-
   test("a scope the token lacks (403) pauses what needs it after one request, and nothing else", TIMEOUT, async () => {
-    const { world, save, unlink, withToken, asked, there, engine, queue, tamper } = await tampered();
+    const { world, save, unlink, withBearer, tokenWith, tokenChanged, asked, there, engine, queue, heal } =
+      await tampered();
     for (const name of ["a", "b", "c", "d"]) await save(name);
     await world.clock.advance(10_000);
-    withToken(SCOPES.filter((scope) => scope !== "node.file.delete"));
+    withBearer(tokenWith(SCOPES.filter((scope) => scope !== "node.file.delete")));
     await unlink("a");
     await world.clock.advance(10_000);
     await save("e");
@@ -64,8 +35,8 @@ describe("scopes and refused tokens", () => {
     expect(refused()).toBeGreaterThan(1);
     expect(refused()).toBeLessThan(7);
     // Another token: at once.
-    tamper.change = (request) => request;
-    engine().context.network.tokenChanged(undefined);
+    heal();
+    tokenChanged();
     await world.clock.advance(5_000);
     expect(await there()).toEqual(["b", "c", "d", "e"]);
     expect(engine().status().paused).toBe(undefined);
@@ -76,8 +47,8 @@ describe("scopes and refused tokens", () => {
     const posts = (asked: readonly string[]) => asked.filter((line) => line.startsWith("POST")).length;
 
     test("what waits for it goes soon after something else went that takes it", TIMEOUT, async () => {
-      const { world, save, withToken, asked, there, tamper } = await tampered();
-      withToken(lacking);
+      const { world, save, withBearer, tokenWith, asked, there, heal } = await tampered();
+      withBearer(tokenWith(lacking));
       await save("a");
       // Tried after five minutes, after ten and twenty more.
       await world.clock.advance(40 * 60_000);
@@ -85,14 +56,14 @@ describe("scopes and refused tokens", () => {
       await world.run(world.outside.createFolder(world.workspace.root, "b"));
       await world.clock.advance(10_000);
       expect(await there()).toEqual(["b"]);
-      tamper.change = (request) => request;
+      heal();
       await world.clock.advance(10_000);
       expect(await there()).toEqual(["a", "b"]);
     });
 
     test("and that has another reason: it is not tried with each thing that is read", TIMEOUT, async () => {
-      const { world, save, withToken, asked } = await tampered();
-      withToken(lacking, isUpload);
+      const { world, save, withBearer, tokenWith, asked } = await tampered();
+      withBearer(tokenWith(lacking), isUpload);
       await save("a");
       for (let minute = 0; minute < 60; minute += 1) {
         await world.run(world.outside.createFolder(world.workspace.root, `b${minute}`));
@@ -105,11 +76,11 @@ describe("scopes and refused tokens", () => {
   });
 
   test("a scope nobody expects a request to need (403) does not make it go again and again", TIMEOUT, async () => {
-    const { world, unlink, save, withToken, asked, there, tamper, drain } = await tampered();
+    const { world, unlink, save, withBearer, tokenWith, asked, there, tamper, heal, drain } = await tampered();
     await save("a");
     await drain();
     // Without node.file.delete, this gateway says, it wants another one.
-    withToken(SCOPES.filter((scope) => scope !== "node.node.update"));
+    withBearer(tokenWith(SCOPES.filter((scope) => scope !== "node.node.update")));
     tamper.change = (
       (change) => (request) =>
         request.method === "DELETE"
@@ -119,19 +90,19 @@ describe("scopes and refused tokens", () => {
     await unlink("a");
     await world.clock.advance(60_000);
     expect(asked.filter((line) => line.startsWith("PATCH") && line.endsWith("403")).length).toBeLessThan(10);
-    tamper.change = (request) => request;
+    heal();
     await world.clock.advance(60_000);
     expect(await there()).toEqual([]);
   });
 
   test("the try after a refused scope meets a conflict: the others do not wait for the next one", TIMEOUT, async () => {
-    const { world, calls, withToken, there, tamper, save } = await tampered();
-    withToken(SCOPES.filter((scope) => scope !== "node.node.create"));
+    const { world, calls, withBearer, tokenWith, there, heal, save } = await tampered();
+    withBearer(tokenWith(SCOPES.filter((scope) => scope !== "node.node.create")));
     await world.run(calls().mkdir("a"));
     await world.clock.advance(2_000);
     await save("b");
     await save("c");
-    tamper.change = (request) => request;
+    heal();
     // The journal is late: what is tried first is in somebody's way.
     world.setLag({ path: 600_000, journal: 600_000, id: 0 });
     await world.run(world.outside.createFolder(world.workspace.root, "a"));
@@ -145,13 +116,15 @@ describe("scopes and refused tokens", () => {
     "without keys, the answer to the try after a refused scope is lost: the others do not wait for the next one",
     TIMEOUT,
     async () => {
-      const { world, calls, withToken, there, tamper, save, rules } = await tampered(["uploadKeys", "folderKeys"]);
-      withToken(SCOPES.filter((scope) => scope !== "node.node.create"));
+      const { world, calls, withBearer, tokenWith, there, heal, save, rules } = await tampered({
+        lacks: ["uploadKeys", "folderKeys"],
+      });
+      withBearer(tokenWith(SCOPES.filter((scope) => scope !== "node.node.create")));
       await world.run(calls().mkdir("a"));
       await world.clock.advance(2_000);
       await save("b");
       await save("c");
-      tamper.change = (request) => request;
+      heal();
       let isTried = false;
       rules.choose = ({ method }) => {
         if (isTried || method !== "POST") return undefined;
@@ -168,10 +141,10 @@ describe("scopes and refused tokens", () => {
     "a token that is refused (401) pauses the queue; the mount goes on, and so does the queue with a good one",
     TIMEOUT,
     async () => {
-      const { world, save, content, names, there, engine, tamper, asked, queue } = await tampered();
+      const { world, save, content, names, there, engine, withBearer, heal, asked, queue } = await tampered();
       await save("a");
       await world.clock.advance(10_000);
-      tamper.change = (request) => ({ ...request, headers: { ...request.headers, authorization: "Bearer x" } });
+      withBearer("x");
       // With a stream the journal is asked for twice a minute.
       await world.clock.advance(40_000);
       for (const name of ["b", "c", "d"]) await save(name);
@@ -181,11 +154,11 @@ describe("scopes and refused tokens", () => {
       expect(await names()).toEqual(["a", "b", "c", "d"]);
       expect((await content("a")).length).toBeGreaterThan(0);
       expect(engine().status().paused).toContain("login needed");
-      const files = (await queue()).filter(({ path }) => path !== "/");
+      const files = await queue();
       expect(files.map(({ state, why }) => [state, why.startsWith("login needed")])).toEqual(
         Array.from({ length: 3 }, () => ["waiting", true]),
       );
-      tamper.change = (request) => request;
+      heal();
       await world.clock.advance(10_000);
       expect(await there()).toEqual(["a", "b", "c", "d"]);
       expect(engine().status().paused).toBe(undefined);
@@ -196,14 +169,14 @@ describe("scopes and refused tokens", () => {
     "a token is found to be good again within seconds, also while the stream of the journal is as it was",
     TIMEOUT,
     async () => {
-      const { world, save, there, engine, tamper } = await tampered();
+      const { world, save, there, engine, withBearer, heal } = await tampered();
       await save("a");
       await world.clock.advance(40_000);
-      tamper.change = (request) => ({ ...request, headers: { ...request.headers, authorization: "Bearer x" } });
+      withBearer("x");
       await save("b");
       await world.clock.advance(4_000);
       expect(engine().status().paused).toContain("login needed");
-      tamper.change = (request) => request;
+      heal();
       await world.clock.advance(3_000);
       expect(engine().status().paused).toBe(undefined);
       expect(await there()).toEqual(["a", "b"]);
@@ -227,14 +200,8 @@ describe("roles", () => {
 
   /** One mount with ada's tokens, for one workspace if they are bound; she is an editor at first. */
   async function mountOfAda(isBound = false) {
-    let token: (() => string) | undefined;
-    const one = await begin(true, {
-      request: (request) =>
-        token === undefined
-          ? request
-          : { ...request, headers: { ...request.headers, authorization: `Bearer ${token()}` } },
-    });
-    const { world, mount, calls } = one;
+    const one = await tampered();
+    const { world, calls, engine } = one;
     const { accounts } = world.accounts;
     const ada = newAccount(world.accounts, "ada");
     const setRole = (role: Role | undefined) => {
@@ -242,29 +209,16 @@ describe("roles", () => {
       else accounts.setRole(ada.id, world.workspace.id, role);
     };
     setRole("editor");
-    token = () => accountToken(world.accounts, world.clock, ada, isBound ? { workspace: world.workspace.id } : {});
+    const binding = isBound ? { workspace: world.workspace.id } : {};
+    one.withBearer(() => accountToken(world.accounts, world.clock, ada, binding));
     await one.again("remount");
-    const engine = () => {
-      if (mount.process === undefined) throw new Error("the mount is down");
-      return mount.process.engine;
-    };
     return {
       ...one,
-      engine,
       setRole,
       said: (work: Promise<unknown>) => world.run(work.then(() => "done", codeOf)),
       make: (name: string) => calls().mkdir(name),
       drain: () => world.run(engine().drain({ settle: false, signal: new AbortController().signal })),
-      async queue(): Promise<QueueItem[]> {
-        const list = async () => {
-          const all: QueueItem[] = [];
-          for await (const some of engine().queue(100)) all.push(...some);
-          return all.filter(({ path }) => path !== "/");
-        };
-        return world.run(list());
-      },
       refusals: () => one.asked.filter((line) => line.endsWith("403")).length,
-      there: async () => [...(await there(world)).keys()],
     };
   }
 
@@ -390,23 +344,6 @@ describe("roles", () => {
       world.end();
     },
   );
-
-  describe("a gateway that tells of no roles", () => {
-    const workspace = { id: "w", name: "w", rootId: "r" };
-
-    test("is tried again by changes once it was asked for the workspace", () => {
-      const changes: boolean[] = [];
-      const readOnly = createReadOnly(workspace, {
-        isAskedFor: false,
-        lack: undefined,
-        onChange: (is) => changes.push(is),
-      });
-      readOnly.refused({ workspace: "w", role: "editor" });
-      expect(readOnly.why).toBe('changing files in workspace "w" takes the role editor');
-      readOnly.shown(workspace);
-      expect([readOnly.why, changes]).toEqual([undefined, [true, false]]);
-    });
-  });
 });
 
 describe("whether what is shown is live", () => {
@@ -415,43 +352,27 @@ describe("whether what is shown is live", () => {
   /** Two looks at the token, and a request. */
   const SOON_MS = 5_000;
 
-  /** As world.ts has it. */
-  const KEY = Buffer.alloc(32, 7);
-
-  /** A mount that is live; `use` has its requests bear another token, its stream open as before. */
+  /** A mount that is live, and the paths it asks for; its stream stays open when its requests bear another token. */
   async function started() {
-    let token: string | undefined;
+    const it = await tampered();
     const seen: string[] = [];
-    const sim = await begin(true, {
-      request(request) {
-        seen.push(request.path);
-        return token === undefined
-          ? request
-          : { ...request, headers: { ...request.headers, authorization: `Bearer ${token}` } };
-      },
-    });
-    const { world, mount, until } = sim;
-    const engine = () => {
-      if (mount.process === undefined) throw new Error("the mount is down");
-      return mount.process.engine;
+    it.rules.choose = ({ path }) => {
+      seen.push(path);
+      return undefined;
     };
-    await until(() => engine().status().live);
-    await world.clock.advance(SOON_MS);
-    expect(await sim.names()).toEqual([]);
-    expect(engine().status().live).toBe(true);
-    const use = (other: string | undefined) => {
-      token = other;
-    };
-    return { ...sim, engine, use, seen };
+    await it.until(() => it.engine().status().live);
+    await it.world.clock.advance(SOON_MS);
+    expect(await it.names()).toEqual([]);
+    expect(it.engine().status().live).toBe(true);
+    return { ...it, seen };
   }
 
   test(
     "a token that is refused ends it, though the stream by the one before goes on; a good one brings it back",
     TIMEOUT,
     async () => {
-      const { world, engine, use, names } = await started();
-      use("bad");
-      const { context } = engine();
+      const { world, engine, withBearer, heal, names } = await started();
+      withBearer("bad");
       const begun = world.clock.wallClock();
       await world.run(world.outside.createFolder(world.workspace.root, "theirs"));
       await world.clock.advance(SOON_MS);
@@ -461,8 +382,8 @@ describe("whether what is shown is live", () => {
       expect(staleMs).toBeLessThanOrEqual(world.clock.wallClock() - begun);
       // Heartbeats go on, and prove nothing.
       await world.clock.advance(60_000);
-      expect([engine().status().live, context.fresh.isLive()]).toEqual([false, false]);
-      use(undefined);
+      expect(engine().status().live).toBe(false);
+      heal();
       await world.clock.advance(SOON_MS);
       expect(engine().status()).toMatchObject({ live: true });
       expect(engine().status().staleWhy).toBe(undefined);
@@ -472,25 +393,24 @@ describe("whether what is shown is live", () => {
   );
 
   test("another token is tried at once on the journal, nobody having changed anything", TIMEOUT, async () => {
-    const { world, engine, use, seen } = await started();
+    const { world, engine, withBearer, tokenChanged, seen } = await started();
     seen.length = 0;
-    const { network } = engine().context;
-    network.tokenChanged(undefined);
+    tokenChanged();
     await world.clock.advance(SOON_MS);
     expect(seen).toEqual(expect.arrayContaining(["/v1/journal", "/v1/journal/stream"]));
     expect(engine().status().live).toBe(true);
-    use("bad");
-    network.tokenChanged(undefined);
+    withBearer("bad");
+    tokenChanged();
     await world.clock.advance(SOON_MS);
     expect(engine().status()).toMatchObject({ live: false, staleWhy: expect.stringContaining("login needed") });
     world.end();
   });
 
   test("a token that may not read the journal any more ends it", TIMEOUT, async () => {
-    const { world, engine, use } = await started();
+    const { world, engine, withBearer, tokenWith, tokenChanged } = await started();
     const scopes = SCOPES.filter((scope) => scope !== "node.node.read-all");
-    use(signToken(KEY, world.clock, { scopes, workspace: world.workspace.id, ttlSeconds: 86_400 }));
-    engine().context.network.tokenChanged(undefined);
+    withBearer(tokenWith(scopes));
+    tokenChanged();
     await world.clock.advance(SOON_MS);
     expect(engine().status()).toMatchObject({ live: false, online: true, staleWhy: expect.stringContaining("403") });
     world.end();
@@ -507,7 +427,8 @@ describe("whether what is shown is live", () => {
       const { live, online, staleWhy, staleMs = 0 } = engine().status();
       expect([live, online, staleWhy]).toEqual([false, false, "the gateway does not answer"]);
       // The kernel believes nothing either.
-      expect(engine().context.fresh.isLive()).toBe(false);
+      const { validMs } = await world.run(engine().fileSystem.getattr(CALLER, 1));
+      expect(validMs).toBeLessThanOrEqual(1_000);
       expect(staleMs).toBeLessThanOrEqual(SOON_MS);
       mount.weather.isOffline = false;
       await world.clock.advance(2 * SOON_MS);

@@ -6,16 +6,23 @@
 import { createHash } from "node:crypto";
 import type { Database } from "better-sqlite3";
 import { expect, test } from "vitest";
+import { createLayout } from "../../src/content/layout.ts";
 import type { HttpRequest } from "../../src/contract/http.ts";
-import { itemOf } from "../../src/vfs/calls/pending.ts";
-import { isPastGone, noteFollowed, notePastGone } from "../../src/vfs/context/past.ts";
-import { evict } from "../../src/vfs/files/evict.ts";
-import type { Mount } from "./support/mount.ts";
+import { onDisk, ROOMY } from "./support/disk.ts";
+import { type Mount, STATE } from "./support/mount.ts";
+import { queueOf } from "./support/one-world.ts";
+import { rowsOf } from "./support/rows.ts";
 import type { Fault } from "./support/transport.ts";
 import { gatewayTree, treeOf } from "./support/tree.ts";
 import { createWorld, type World, type WorldOptions } from "./support/world.ts";
 
 const file = (path: string, text: string) => `${path} file ${createHash("sha256").update(text).digest("hex")}`;
+
+/** The local file behind a name. */
+const liveFileOf = ({ process, name: of }: Mount, name: string) => {
+  if (process === undefined) throw new Error(`${of} is down`);
+  return createLayout(process.files, STATE).live(rowsOf(process.database).inode(name)?.lineage ?? 0);
+};
 
 /** Twice the settle time, and some looks. */
 const SETTLED_MS = 11 * 60_000;
@@ -46,7 +53,7 @@ const bytes = (text: string) => ({
   },
 });
 
-async function begin(mounts: readonly string[] = ["alpha"], more: Pick<WorldOptions, "tokenSeconds"> = {}) {
+async function begin(mounts: readonly string[] = ["alpha"], more: Pick<WorldOptions, "tokenSeconds" | "engine"> = {}) {
   const rules: { choose: (request: HttpRequest) => Fault | undefined } = { choose: () => undefined };
   const world = await createWorld({
     seed: 1,
@@ -164,8 +171,8 @@ test("a folder that is gone too is made again for what is in it", async () => {
   await world.clock.advance(60_000);
   restore();
   await world.clock.advance(60_000);
-  const { context } = mount.process?.engine ?? {};
-  const waiting = context?.metadata.nodes.dirty(5).map((row) => itemOf(context, row, undefined).why);
+  const engine = mount.process?.engine ?? expect.unreachable("the mount is down");
+  const waiting = (await world.run(queueOf(engine))).map(({ why }) => why);
   expect(waiting).toEqual([expect.stringMatching(/^the gateway does not find it any more/)]);
   await world.clock.advance(2 * SETTLED_MS);
   expect(shown(await tree())).toEqual(["d folder ", "d/e folder ", file("d/e/f", "lost")]);
@@ -253,10 +260,7 @@ test("bytes that are no longer what they were are nobody's content", async () =>
   const restore = backup(world);
   await save("f", "lost");
   await world.clock.advance(60_000);
-  const { context } = mount.process?.engine ?? {};
-  const inode = context?.metadata.inodes.get(2);
-  if (context === undefined || inode === undefined) throw new Error("no such inode");
-  const file = await world.run(context.runtime.files.open(context.paths.live(inode.lineage), "r+"));
+  const file = await world.run(mount.files().open(liveFileOf(mount, "f"), "r+"));
   await world.run(file.write(Buffer.from("\0\0\0\0"), 0));
   await world.run(file.close());
   restore();
@@ -334,17 +338,12 @@ test("a gateway that only starts again, and a mount that does, begin nothing ane
   world.check();
 });
 
-const contextOf = ({ process, name }: Mount) => {
-  if (process === undefined) throw new Error(`${name} is down`);
-  return process.engine.context;
-};
-
 const plain = (tree: ReadonlyMap<string, { kind: string; content: string }>) =>
   shown(tree).map((line) => line.replace(CONFLICT, " (conflict)"));
 
 /** Until it is noticed: the questions are under way. */
-async function noticed(world: World, mount: Mount): Promise<void> {
-  for (let waited = 0; !isPastGone(contextOf(mount)); waited += 10) {
+async function noticed(world: World): Promise<void> {
+  for (let waited = 0; !world.lines.some((line) => line.includes(ANOTHER)); waited += 10) {
     if (waited >= 60_000) throw new Error("not noticed");
     await world.clock.advance(10);
   }
@@ -355,8 +354,7 @@ test("one live file that cannot be read keeps neither the others nor the journal
   const restore = backup(world);
   for (const name of ["a", "b"]) await save(name, `${name}, lost`);
   await world.clock.advance(60_000);
-  const { paths, metadata } = contextOf(mount);
-  const path = new RegExp(`${paths.live(metadata.inodes.get(2)?.lineage ?? 0)}$`);
+  const path = new RegExp(`${liveFileOf(mount, "a")}$`);
   mount.process?.files.fail({ path, code: "EIO", on: ["hash"], times: Number.POSITIVE_INFINITY });
   restore();
   await make(root, "later", "x");
@@ -381,15 +379,17 @@ test("a gateway that fails now and then while it is asked is asked for the rest"
 });
 
 test("while it is asked what is left nothing is evicted, and no drain is over", async () => {
-  const { world, mount, save, remote } = await begin();
+  let available = ROOMY;
+  const { world, mount, save, remote } = await begin(["alpha"], { engine: (files) => onDisk(files, () => available) });
   const restore = backup(world);
   for (const name of ["a", "b", "c"]) await save(name, `${name}, lost`);
   await world.clock.advance(60_000);
   mount.weather.latencyMs = 3_000;
   restore();
-  await noticed(world, mount);
+  await noticed(world);
+  // From here on the cache is to make room at each look at the disk.
+  available = 0;
   const drained = mount.process?.engine.drain({ settle: false, signal: new AbortController().signal });
-  await world.run(evict(contextOf(mount), 1e9));
   expect(await world.run(drained ?? Promise.reject(new Error("down")), 3_600_000)).toMatchObject({ drained: true });
   expect(plain(await remote())).toEqual(["a", "b", "c"].map((name) => file(name, `${name}, lost`)));
   world.check();
@@ -430,24 +430,6 @@ test("who writes without a pause for long, while the journal is late all the tim
   }
   expect(world.lines.filter((line) => line.includes(ANOTHER))).toEqual([]);
   await world.clock.advance(60_000);
-  expect(shown(await tree())).toEqual(shown(await remote()));
-  world.check();
-});
-
-test("a refusal tells that the past is another one while entries are applied: it is not forgotten", async () => {
-  const { world, mount, save, tree, remote, make, root } = await begin();
-  const restore = backup(world);
-  await save("f", "lost");
-  await world.clock.advance(60_000);
-  restore();
-  const context = contextOf(mount);
-  notePastGone(context);
-  const entry = { position: 1_000, nodeId: "n", revision: 1, time: "2026-01-01T00:00:00.000Z" };
-  context.metadata.transaction(() => noteFollowed(context, [entry]));
-  expect(isPastGone(context)).toBe(true);
-  for (let count = 0; count < 20; count += 1) await make(root, `new-${count}`, "new");
-  await world.clock.advance(2 * SETTLED_MS);
-  expect(shown(await remote())).toContain(file("f", "lost"));
   expect(shown(await tree())).toEqual(shown(await remote()));
   world.check();
 });

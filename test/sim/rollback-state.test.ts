@@ -211,7 +211,7 @@ test("damage that the write-back loop meets is no mistake of one row's", async (
   });
   running.database.exec("CREATE TEMP TRIGGER damaged BEFORE INSERT ON main.attempt BEGIN SELECT damaged(); END");
   await world.clock.advance(60_000);
-  expect(running.engine.context.disk.reason).toContain("is damaged");
+  expect(running.engine.status().paused).toContain("is damaged");
   expect(world.lines.filter((line) => line.includes("write-back of a node failed"))).toEqual([]);
 });
 
@@ -241,6 +241,6 @@ test("rows that turn out to be damaged at work refuse changes, and nothing is se
   expect(await world.run(kernel.list(""))).toContain("a");
   await world.clock.advance(60_000);
   expect(world.position()).toBe(before);
-  expect(engine.context.disk.reason).toContain("is damaged");
+  expect(engine.status().paused).toContain("is damaged");
   expect(told).toHaveLength(1);
 });

@@ -4,7 +4,6 @@
  */
 
 import { describe, expect, test } from "vitest";
-import { RemoteError } from "../../src/client/errors.ts";
 import type { HttpRequest } from "../../src/contract/http.ts";
 import { watchTokens } from "../../src/daemon/notice-tokens.ts";
 import { stayFound } from "../../src/daemon/stay-found.ts";
@@ -12,12 +11,22 @@ import { deferred } from "../../src/lib/deferred.ts";
 import { SILENT } from "../../src/lib/log.ts";
 import { every } from "../../src/lib/runtime.ts";
 import type { Connection } from "../../src/metadata/database.ts";
-import { BULK_BYTES } from "../../src/vfs/writeback/lanes.ts";
 import type { VirtualClock } from "../support/virtual-clock.ts";
 import type { Calls } from "./support/calls.ts";
+import { DEBOUNCE_MS, type EngineHook, MAXIMUM_AGE_MS } from "./support/mount.ts";
 import { ALL_ARRIVED_MS, begin, there } from "./support/one-world.ts";
-import { bytesOf, runProgram } from "./support/programs.ts";
+import { bytesOf, runProgram, sourceOf } from "./support/programs.ts";
 import { readFile } from "./support/tree.ts";
+import { watchedRows } from "./support/watched-rows.ts";
+
+/** As large as what has lanes of its own. */
+const BULK_BYTES = 1024 * 1024;
+
+/** What each look at what is to be sent asks at its end: when is the next one due? */
+const NEXT_DUE = /^SELECT due FROM node WHERE bulk/;
+
+/** Nodes that wait for their name are tried. */
+const ARRIVALS = /^SELECT node FROM arrival WHERE node_id >/;
 
 describe("fairness", () => {
   const TIMEOUT = { timeout: 120_000 };
@@ -35,15 +44,13 @@ describe("fairness", () => {
     method === "POST" && path.startsWith("/v1/files/") && path.includes(name);
 
   test("a file that is saved again before it was quiet is sent all the same, at its maximum age", TIMEOUT, async () => {
-    const { world, mount, save, asked, content } = await begin(true);
-    const { debounceMs, maximumAgeMs } = mount.process?.engine.context.settings ?? { debounceMs: 0, maximumAgeMs: 0 };
-    expect(AGAIN_MS).toBeLessThan(debounceMs);
+    const { world, save, asked, content } = await begin(true);
     const isArrived = async () => (await there(world)).has("a");
-    const saves = Math.ceil((3 * maximumAgeMs) / AGAIN_MS);
+    const saves = Math.ceil((3 * MAXIMUM_AGE_MS) / AGAIN_MS);
     for (let saved = 1; saved <= saves; saved += 1) {
       await save("a", `save ${saved}`);
       await world.clock.advance(AGAIN_MS);
-      if (saved * AGAIN_MS > maximumAgeMs + debounceMs) expect(await isArrived()).toBe(true);
+      if (saved * AGAIN_MS > MAXIMUM_AGE_MS + DEBOUNCE_MS) expect(await isArrived()).toBe(true);
     }
     // Once each maximum age, not once each save.
     expect(asked.length).toBeGreaterThanOrEqual(2);
@@ -77,18 +84,24 @@ describe("fairness", () => {
     "what comes due while the gateway has asked for a pause goes when that is over, whatever is under way",
     TIMEOUT,
     async () => {
-      const { world, mount, calls, rules, save, asked } = await begin(true);
-      rules.choose = (request) => (isUploadOf("big", request) ? "silent-before" : "none");
+      const { world, calls, engine, rules, save, asked, until } = await begin(true);
+      let isThrottled = false;
+      rules.choose = (request) => {
+        if (isUploadOf("big", request)) return "silent-before";
+        if (isThrottled || !isUploadOf("other", request)) return "none";
+        isThrottled = true;
+        return "throttled";
+      };
       await world.run(runProgram(calls(), { do: "save", path: "big", size: BULK_BYTES }, "big"));
       await world.clock.advance(SOON_MS);
-      const { network } = mount.process?.engine.context ?? {};
-      const details = { status: 429, operation: "upload", retryAfterMs: SOON_MS } as const;
-      network?.failed(new RemoteError("throttled", "too many requests", details));
+      await save("other");
+      await until(() => isThrottled);
       await save("small");
-      await world.clock.advance(SOON_MS - 100);
+      // It is due by then. One second is the least that Retry-After says, three the most.
+      await world.clock.advance(DEBOUNCE_MS + 200);
       const ofSmall = () => asked.filter((line) => line.includes("small")).length;
-      expect(ofSmall()).toBe(0);
-      await world.clock.advance(SOON_MS);
+      expect([ofSmall(), engine().status().paused]).toEqual([0, expect.stringContaining("takes no more")]);
+      await world.clock.advance(3_000);
       expect(ofSmall()).toBe(1);
     },
   );
@@ -97,28 +110,18 @@ describe("fairness", () => {
     "without versions, files so new that they cannot be read yet hold up nothing that is to be sent",
     TIMEOUT,
     async () => {
-      const { world, mount, calls, save, asked } = await begin(true, {}, { lacks: ["versions", "references"] });
+      const { world, calls, engine, save, asked } = await begin(true, {}, { lacks: ["versions", "references"] });
       world.setLag({ path: 0, journal: 0, id: 9_000 });
       // More than it takes for an outage, were each of them one.
       const fresh = Array.from({ length: 9 }, (_, index) => `fresh-${index}`);
       const bytes = Buffer.alloc(5_000, "fresh");
-      for (const name of fresh) {
-        await world.run(
-          world.outside.upload(world.workspace.root, name, {
-            size: bytes.length,
-            read: async function* () {
-              yield bytes;
-            },
-          }),
-        );
-      }
+      for (const name of fresh) await world.run(world.outside.upload(world.workspace.root, name, sourceOf(bytes)));
       await world.run(calls().list(""));
-      const network = mount.process?.engine.context.network;
       const reads = fresh.map((name) => readFile(calls(), name));
       await save("mine");
       for (let waited = 0; waited < SOON_MS; waited += 100) {
         await world.clock.advance(100);
-        expect(network?.pauseMs("changes")).toBe(0);
+        expect(engine().condition().paused).toBeUndefined();
       }
       expect(asked.filter((line) => line.includes("mine"))).toHaveLength(1);
       for (const read of await world.run(Promise.all(reads))) expect(bytes.equals(read)).toBe(true);
@@ -129,35 +132,39 @@ describe("fairness", () => {
     "a big file whose hash comes %i turns after the end of a look is sent at once",
     TIMEOUT,
     async (turns) => {
-      const { world, mount, calls, save, asked } = await begin(true);
-      const context = mount.process?.engine.context;
-      if (context === undefined) throw new Error("the mount is down");
-      const { files } = context.runtime;
-      const { nodes } = context.metadata;
-      const { hash } = files;
-      const { nextDueAfter } = nodes;
       let release: (() => void) | undefined;
-      Object.assign(files, {
-        async hash(path: string, signal?: AbortSignal) {
-          await new Promise<void>((resolve) => {
-            release = resolve;
-          });
-          return hash(path, signal);
+      let isSmallSent = false;
+      const it = await begin(
+        true,
+        {},
+        {
+          engine(_, rows, { runtime: { files } }) {
+            const { hash } = files;
+            Object.assign(files, {
+              async hash(path: string, signal?: AbortSignal) {
+                await new Promise<void>((resolve) => {
+                  release = resolve;
+                });
+                return hash(path, signal);
+              },
+            });
+            const database = watchedRows(rows, (sql) => {
+              const go = release;
+              if (go === undefined || !isSmallSent || !NEXT_DUE.test(sql)) return;
+              let over = Promise.resolve();
+              for (let turn = 0; turn < turns; turn += 1) over = over.then(() => {});
+              if (turns === 0) go();
+              else void over.then(go);
+            });
+            return { database };
+          },
         },
-      });
-      // What a look ends with while something is under way.
-      Object.assign(nodes, {
-        nextDueAfter(now: number) {
-          const next = nextDueAfter(now);
-          const go = release;
-          if (go === undefined || asked.every((line) => !line.includes("small"))) return next;
-          let over = Promise.resolve();
-          for (let turn = 0; turn < turns; turn += 1) over = over.then(() => {});
-          if (turns === 0) go();
-          else void over.then(go);
-          return next;
-        },
-      });
+      );
+      const { world, calls, save, asked } = it;
+      it.rules.choose = (request) => {
+        isSmallSent ||= isUploadOf("small", request);
+        return "none";
+      };
       await world.run(runProgram(calls(), { do: "save", path: "big", size: 3 * BULK_BYTES }, "big"));
       await world.clock.advance(SOON_MS);
       expect(release).toBeDefined();
@@ -174,24 +181,22 @@ describe("fairness", () => {
     "the gateway answers again, %s: what had failed often before is tried at once",
     TIMEOUT,
     async (_, ask) => {
-      const { world, mount, calls, rules, save, metadata } = await begin(true);
+      const { world, mount, calls, rules, save, engine, queue } = await begin(true);
       await world.run(world.outside.createFolder(world.workspace.root, "there"));
       await world.clock.advance(10_000);
       await world.run(calls().stat("there"));
       const { id } = (await world.run(world.outside.listFolder(world.workspace.root))).items[0] ?? expect.unreachable();
       rules.choose = (request) => (isUploadOf("a", request) ? "failed" : "none");
       await save("a");
-      const nextAt = () => metadata().attempts.open()[0]?.nextAt ?? 0;
-      const now = () => mount.process?.engine.context.runtime.now() ?? 0;
-      while (nextAt() - now() < 25_000) await world.clock.advance(100);
+      while (((await queue())[0]?.nextTryMs ?? 0) < 25_000) await world.clock.advance(100);
       const isRead = (request: HttpRequest) => request.method === "GET" && request.path.endsWith(id);
       rules.choose = (request) => (ask === undefined && isRead(request) ? "failed" : "none");
       mount.weather.isOffline = true;
       await world.clock.advance(10_000);
-      expect(mount.process?.engine.context.network.isOnline).toBe(false);
+      expect(engine().status().online).toBe(false);
+      if (ask === undefined) await world.run(world.outside.patchNode(id, { attributes: { mode: 0o700 } }));
       mount.weather.isOffline = false;
-      if (ask === undefined) metadata().rereads.add(id);
-      else await world.run(ask(calls()));
+      if (ask !== undefined) await world.run(ask(calls()));
       await world.clock.advance(8_000);
       expect((await there(world)).has("a")).toBe(true);
     },
@@ -202,9 +207,6 @@ describe("programs that ask without end", () => {
   const TIMEOUT = { timeout: 60_000 };
 
   const FILES = 120;
-
-  /** The quiet that is waited for; see mount.ts. */
-  const DEBOUNCE_MS = 500;
 
   /** A rest, and what an upload takes. */
   const REST_MS = 2_000;
@@ -252,23 +254,22 @@ describe("programs that ask without end", () => {
   });
 
   test("looks for nothing but another turn try none of the nodes that wait for their name", TIMEOUT, async () => {
-    const { world, metadata, saveMany, arrived, asked } = await busy({ settings: { maximumAgeMs: 60_000 } });
-    const { nodes, arrivals } = metadata();
     const count = { looks: 0, tries: 0 };
-    const { nextDue } = nodes;
-    const { list } = arrivals;
-    Object.assign(nodes, {
-      nextDue() {
-        count.looks += 1;
-        return nextDue();
-      },
+    const engine: EngineHook = (_, rows) => ({
+      database: watchedRows(rows, (sql) => {
+        if (NEXT_DUE.test(sql)) count.looks += 1;
+        if (ARRIVALS.test(sql)) count.tries += 1;
+      }),
     });
-    Object.assign(arrivals, {
-      list(after: string, limit: number) {
-        count.tries += 1;
-        return list(after, limit);
-      },
-    });
+    const it = await busy({ engine, settings: { maximumAgeMs: 60_000 } });
+    const { world, saveMany, arrived, asked } = it;
+    // A node waits for its name: what is made under it here is not answered.
+    it.once("silent-before", ({ method, path }) => method === "POST" && path.endsWith("/taken"));
+    await it.save("taken");
+    await it.until(() => it.engine().status().uploading > 0);
+    await world.run(world.outside.upload(world.workspace.root, "taken", sourceOf(bytesOf("theirs", 40))));
+    await it.until(() => it.rows().arrivals() > 0);
+    count.tries = 0;
     await saveMany();
     await world.clock.advance(DEBOUNCE_MS);
     /** Within a rest: what was begun is done, what came of it told, and the next turn not begun. */
@@ -335,12 +336,12 @@ describe("a request that waits for its turn", () => {
     it.mount.weather.latencyMs = 30_000;
     await it.save("a");
     await it.save("b");
-    const requested = () =>
+    const isRequested = (wanted: string) =>
       it
-        .metadata()
-        .attempts.open()
-        .flatMap(({ request }) => ("name" in request ? request.name : []));
-    await it.until(() => ["a", "b"].every((name) => requested().includes(name)));
+        .rows()
+        .openRequests()
+        .some(({ name }) => name === wanted);
+    await it.until(() => ["a", "b"].every(isRequested));
     it.mount.weather.latencyMs = 0;
     expect(it.asked.filter((line) => line.startsWith("POST"))).toEqual([]);
     return it;
@@ -393,32 +394,6 @@ describe("a request that waits for its turn", () => {
 });
 
 describe("a start with a long queue", () => {
-  /** Counts statements that run, and rows they answer. */
-  function counting(database: Connection, count: (rows: number) => void): Connection {
-    const counted = (result: unknown) => {
-      count(Array.isArray(result) ? 1 + result.length : 1);
-      return result;
-    };
-    const bound = (target: object, name: string | symbol) => {
-      const value: unknown = Reflect.get(target, name);
-      return typeof value === "function" ? value.bind(target) : value;
-    };
-    const statementOf = (prepared: ReturnType<Connection["prepare"]>): typeof prepared =>
-      new Proxy(prepared, {
-        get(statement, method) {
-          const value: unknown = bound(statement, method);
-          if (typeof value !== "function") return value;
-          if (method === "raw" || method === "pluck") return (toggle: boolean) => statementOf(value(toggle));
-          if (method !== "get" && method !== "all" && method !== "run") return value;
-          return (...parameters: unknown[]) => counted(value(...parameters));
-        },
-      });
-    return new Proxy(database, {
-      get: (target, name) =>
-        name === "prepare" ? (sql: string) => statementOf(target.prepare(sql)) : bound(target, name),
-    });
-  }
-
   /** Of a mount with so many files to be sent. */
   async function workOfStart(files: number): Promise<number> {
     let work = 0;
@@ -428,8 +403,8 @@ describe("a start with a long queue", () => {
       isCounted
         ? {
             inUse: inUse.promise,
-            database: counting(database, (rows) => {
-              work += rows;
+            database: watchedRows(database, (_, rows) => {
+              work += 1 + rows;
             }),
           }
         : {};
@@ -477,19 +452,18 @@ describe("at rest", () => {
   test("a mount at rest is woken no more than once a second, and for what the stream tells", async () => {
     const it = await begin(true);
     const { clock } = it.world;
-    const runtime = () => it.mount.process?.engine.context.runtime ?? clock;
+    const runtime = it.mount.process?.runtime ?? expect.unreachable("the mount is down");
     for (const name of ["a", "b", "c"]) await it.save(name);
     await it.drain();
     const ends = [];
     // Each begins some time after the other.
-    ends.push(every(runtime(), 1_000, () => {}).cancel);
+    ends.push(every(runtime, 1_000, () => {}).cancel);
     await clock.advance(337);
-    ends.push(stayFound({ isThere: () => true, makeAgain: async () => {} }, runtime(), SILENT));
+    ends.push(stayFound({ isThere: () => true, makeAgain: async () => {} }, runtime, SILENT));
     await clock.advance(337);
-    ends.push(watchTokens({ token: async () => "token" }, runtime()));
+    ends.push(watchTokens({ token: async () => "token" }, runtime));
     await clock.advance(ALL_ARRIVED_MS);
-    const { context } = it.mount.process?.engine ?? {};
-    expect([context?.fresh.isLive(), context?.activity.conflicts]).toEqual([true, 0]);
+    expect(it.engine().status()).toMatchObject({ live: true, conflicts: 0 });
     const fired = firings(clock);
     // What was begun before is over by then.
     await clock.advance(2 * HEARTBEAT_MS);

@@ -1,8 +1,8 @@
 /** What others change is heard by the journal's stream, by its pages, and by reading nodes again. */
 
 import { describe, expect, test } from "vitest";
-import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { begin } from "./support/one-world.ts";
+import { rowsOf } from "./support/rows.ts";
 import type { Fault } from "./support/transport.ts";
 import { createWorld, type World } from "./support/world.ts";
 
@@ -25,8 +25,9 @@ describe("the stream", () => {
     });
     const [mount] = world.mounts;
     const kernel = mount?.process?.kernel;
-    const fresh = mount?.process?.engine.context.fresh;
-    if (kernel === undefined || fresh === undefined) throw new Error("no mount");
+    const engine = mount?.process?.engine;
+    if (kernel === undefined || engine === undefined) throw new Error("no mount");
+    const isLive = () => engine.status().live;
     const ms = async (isSo: () => Promise<boolean>) => {
       const start = world.clock.elapsed();
       while (!(await world.run(isSo()))) {
@@ -36,12 +37,12 @@ describe("the stream", () => {
       return world.clock.elapsed() - start;
     };
     const isThere = (name: string) => async () => (await kernel.list("")).includes(name);
-    await ms(async () => fresh.isLive());
+    await ms(async () => isLive());
     // Once the stream is there, a page tells what came before it.
     await world.clock.advance(5_000);
     expect(await world.run(kernel.list(""))).toEqual([]);
     asked.length = 0;
-    return { world, asked, ms, isThere, fresh };
+    return { world, asked, ms, isThere, isLive };
   }
 
   const make = (world: World, name: string) => world.run(world.outside.createFolder(world.workspace.root, name));
@@ -103,17 +104,17 @@ describe("the stream", () => {
     "what is told %s and cannot be applied is not live, though the journal is heard of",
     async (_, stream) => {
       let fault: Fault | undefined;
-      const { world, ms, isThere, fresh } = await begin(
+      const { world, ms, isThere, isLive } = await begin(
         () => stream,
         () => fault,
       );
       try {
         fault = "lost-before";
         await make(world, "a");
-        expect(await ms(async () => !fresh.isLive())).toBeLessThan(2 * 60_000);
+        expect(await ms(async () => !isLive())).toBeLessThan(2 * 60_000);
         fault = undefined;
         await ms(isThere("a"));
-        await ms(async () => fresh.isLive());
+        await ms(async () => isLive());
         world.check();
       } finally {
         world.end();
@@ -183,9 +184,8 @@ describe("a node that the gateway fails to tell of", () => {
     await it.names();
     await it.save("a");
     await it.world.clock.advance(60_000);
-    const { settings } = it.metadata();
-    expect(settings.getNumber("written")).toBeGreaterThan(0);
-    expect(settings.getNumber("indexed")).toBeGreaterThanOrEqual(settings.getNumber("written"));
+    expect(it.rows().written()).toBeGreaterThan(0);
+    expect(it.rows().indexed()).toBeGreaterThanOrEqual(it.rows().written());
   });
 });
 
@@ -200,13 +200,17 @@ describe("what is remembered of deletions and of nodes to read again", () => {
     const [a, b] = (await it.world.run(outside.listFolder(workspace.root))).items;
     await it.world.run(outside.patchNode(b?.id ?? "", { name: "c" }));
     it.rules.choose = ({ path }) => (path === `/v1/nodes/${a?.id}` ? "unavailable" : undefined);
-    for (const node of [a, b]) it.metadata().rereads.add(node?.id ?? "");
+    it.mount.crash((rows) => {
+      const insert = rows.prepare("INSERT INTO reread (node_id, due) VALUES (?, 0)");
+      for (const node of [a, b]) insert.run(node?.id);
+    });
+    await it.world.run(it.mount.start());
     await it.world.clock.advance(5_000);
     expect(await it.names()).toEqual(["a", "c"]);
     it.rules.choose = () => undefined;
     it.world.setLag({ path: 0, journal: 0, id: 0 });
     await it.ends(["a", "c"]);
-    expect(it.metadata().rereads.count()).toBe(0);
+    expect(it.rows().rereads().length).toBe(0);
   });
 
   test("deletions are forgotten though nobody lists a folder any more", async () => {
@@ -216,9 +220,9 @@ describe("what is remembered of deletions and of nodes to read again", () => {
     await it.unlink("a");
     await it.until(() => it.asked.includes("DELETE /v1/nodes/ID 200"));
     await it.world.clock.advance(1_000);
-    expect(it.metadata().tombstones.isAnyUpTo(Number.MAX_SAFE_INTEGER)).toBe(true);
+    expect(it.rows().tombstones() > 0).toBe(true);
     await it.world.clock.advance(90_000);
-    expect(it.metadata().tombstones.isAnyUpTo(Number.MAX_SAFE_INTEGER)).toBe(false);
+    expect(it.rows().tombstones() > 0).toBe(false);
   });
 
   test("a name that was deleted while its folder is being listed does not come back with the listing", async () => {
@@ -226,7 +230,7 @@ describe("what is remembered of deletions and of nodes to read again", () => {
     const shown: boolean[] = [];
     let held = "";
     const it = await begin(true, {
-      engine({ context: { client, metadata } }) {
+      engine(_, database, { client }) {
         const { listFolder, readJournal } = client;
         Object.assign(client, {
           async listFolder(...args: Parameters<typeof listFolder>) {
@@ -235,11 +239,12 @@ describe("what is remembered of deletions and of nodes to read again", () => {
             return page;
           },
           readJournal(...args: Parameters<typeof readJournal>) {
-            const folder = metadata.entries.find(ROOT_INODE, "d")?.inode ?? 0;
-            shown.push(metadata.entries.find(folder, "n") !== undefined);
+            const rows = rowsOf(database);
+            shown.push(rows.inode("n", rows.inode("d")?.id ?? 0) !== undefined);
             return readJournal(...args);
           },
         });
+        return {};
       },
     });
     const { outside, workspace } = it.world;
@@ -252,10 +257,10 @@ describe("what is remembered of deletions and of nodes to read again", () => {
     await it.until(() => answers.length > 0);
     // The journal tells of it, another listing is past it, and the journal goes on.
     await it.world.run(outside.deleteNode(n.id));
-    await it.until(() => it.metadata().settings.getNumber("cursor") >= it.world.position());
+    await it.until(() => it.rows().cursor() >= it.world.position());
     expect(await it.world.run(it.calls().list("e"))).toEqual([]);
     await it.world.run(outside.patchNode(e.id, { attributes: { mode: 0o700 } }));
-    await it.until(() => it.metadata().settings.getNumber("cursor") >= it.world.position());
+    await it.until(() => it.rows().cursor() >= it.world.position());
     held = "";
     for (const answer of answers) answer();
     expect(await it.world.run(listed)).toEqual([]);
