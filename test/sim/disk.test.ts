@@ -2,12 +2,11 @@
 
 import Database from "better-sqlite3";
 import { describe, expect, test } from "vitest";
-import { createReserve } from "../../src/content/reserve.ts";
-import type { StateDisk } from "../../src/content/state-disk.ts";
 import type { Connection } from "../../src/metadata/database.ts";
 import type { MemoryFiles, Operation } from "../support/memory-files.ts";
 import { CallError, type Calls } from "./support/calls.ts";
-import { bytesOf, runProgram } from "./support/programs.ts";
+import { onDisk, RESERVE, ROOMY } from "./support/disk.ts";
+import { bytesOf, runProgram, sourceOf } from "./support/programs.ts";
 import { differences, gatewayTree, readFile, treeOf } from "./support/tree.ts";
 import { createWorld, type World } from "./support/world.ts";
 
@@ -23,8 +22,6 @@ describe("full", () => {
     "sync",
     "syncFolder",
   ];
-
-  const RESERVE = 64 * 1024;
 
   /** How the disk fails: the n-th call that takes room, once or from then on. */
   interface Failing {
@@ -100,7 +97,7 @@ describe("full", () => {
     let isCounting = false;
 
     const engine = (files: MemoryFiles, database: Connection) => {
-      const options = withReserve(files, () => (isFull ? 0 : 2 ** 30));
+      const options = onDisk(files, () => (isFull ? 0 : ROOMY));
       const { reserve } = options.stateDisk;
       countRows(database, () => {
         if (!isCounting) return false;
@@ -196,24 +193,6 @@ describe("full", () => {
     return { problems, taken };
   }
 
-  function withReserve(files: MemoryFiles, available: () => number) {
-    const stateDisk: StateDisk = {
-      reserve: createReserve(files, "/state/reserve", RESERVE, files.removeNow),
-      isThere: () => true,
-      look: () => ({ problem: undefined, total: 2 ** 30, available: available() }),
-    };
-    return { stateDisk, limits: { keepFree: 2 ** 20 } };
-  }
-
-  function sourceOf(bytes: Buffer) {
-    return {
-      size: bytes.length,
-      async *read() {
-        yield bytes;
-      },
-    };
-  }
-
   /** Every statement that changes something, and every commit, asks first. */
   function countRows(database: Connection, refuses: () => boolean): void {
     const prepare = database.prepare.bind(database);
@@ -280,7 +259,7 @@ describe("full", () => {
     const world = await createWorld({
       seed: 1,
       mounts: ["alpha"],
-      engine: (files) => withReserve(files, () => 2 ** 30),
+      engine: (files) => onDisk(files, () => ROOMY),
     });
     const running = world.mounts[0]?.process;
     if (running === undefined) throw new Error("no mount");
@@ -323,25 +302,18 @@ describe("read-only", () => {
         }) as typeof statement.run;
         return statement;
       }) as typeof database.prepare;
-      const stateDisk: StateDisk = {
-        reserve: createReserve(files, "/state/reserve", 4096, () => false),
-        isThere: () => true,
-        look: () => ({ problem: isReadOnly ? "readOnly" : undefined, total: 2 ** 30, available: 2 ** 30 }),
-      };
-      return { stateDisk, limits: { keepFree: 0 } };
+      return onDisk(
+        files,
+        () => ROOMY,
+        () => isReadOnly,
+      );
     };
     const world = await createWorld({ seed: 1, mounts: ["alpha"], engine });
     const [running] = world.mounts.map((mount) => mount.process);
     if (running === undefined) throw new Error("no mount");
     const { kernel: calls, files } = running;
     const far = bytesOf("far", 5_000);
-    const source = {
-      size: far.length,
-      async *read() {
-        yield far;
-      },
-    };
-    await world.run(world.outside.upload(world.workspace.root, "far", source));
+    await world.run(world.outside.upload(world.workspace.root, "far", sourceOf(far)));
     const fd = await world.run(calls.open("near", { write: true, create: true }));
     await world.run(calls.write(fd, 0, Buffer.from("near")));
     await world.run(calls.list(""));

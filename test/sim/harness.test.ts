@@ -66,7 +66,7 @@ test("a folder that goes while a mount made afresh looks around is no fault of t
   expect(refused).toBeGreaterThan(0);
 });
 
-test("who looks around passes over what goes meanwhile, and over nothing else", async () => {
+test("the look-around of a new mount passes over what goes meanwhile, and over nothing else", async () => {
   const model = createModel();
   for (const path of ["d", "e", "e/d"]) await model.mkdir(path);
   const listed: string[] = [];
@@ -125,13 +125,13 @@ describe("a write that was cut off: what the model allows", () => {
     { isDone: false, content: "a;", other: "b" },
   ];
 
-  test.each(OUTCOMES)("what it came to (done: $isDone) is right", async ({ isDone }) => {
+  test.each(OUTCOMES)("what became of it (done: $isDone) is accepted", async ({ isDone }) => {
     const { paired } = await cutOff(isDone);
     await paired.compare(true);
   });
 
   test.each(OUTCOMES)(
-    "what it came to (done: $isDone), once read, is so for good",
+    "what became of it (done: $isDone), once it was read, has to stay",
     async ({ isDone, content, other }) => {
       const { paired, read, becomes } = await cutOff(isDone);
       expect(await read()).toBe(content);
@@ -140,7 +140,7 @@ describe("a write that was cut off: what the model allows", () => {
     },
   );
 
-  test.each(OUTCOMES)("what is neither (done: $isDone) is wrong", async ({ isDone }) => {
+  test.each(OUTCOMES)("a third content (done: $isDone) is a fault", async ({ isDone }) => {
     const { paired, becomes } = await cutOff(isDone);
     await becomes("c");
     await expect(paired.compare(true)).rejects.toThrow(/a: content is .* -- or: a: content is/);

@@ -29,7 +29,7 @@ describe("a renamed file born without an answer, at a gateway without a journal"
     return node.id;
   }
 
-  test("without a journal, a file born without an answer, renamed by somebody and removed here: his name stays", async () => {
+  test("somebody renames it, and it is removed here: the other name stays", async () => {
     const it = await begin(true, {}, { lacks: ["journal"] });
     const { clock } = it.world;
     await savedAndRenamed(it);
@@ -195,7 +195,7 @@ describe("a folder whose creation was not answered", () => {
     return it;
   }
 
-  test.each(LACKS)("without $what: what is in it is told while nobody answers", async ({ lacks }) => {
+  test.each(LACKS)("without $what: it can be listed while the gateway does not answer", async ({ lacks }) => {
     const it = await lost(lacks);
     await it.until(() => it.engine().status().dirty === 0);
     it.mount.weather.isOffline = true;
@@ -207,7 +207,7 @@ describe("a folder whose creation was not answered", () => {
     await it.ends(["d", "d/a"]);
   });
 
-  test.each(LACKS)("without $what: what somebody has put into it by then is there", async ({ lacks }) => {
+  test.each(LACKS)("without $what: it shows what somebody has put into it by then", async ({ lacks }) => {
     const it = await lost(lacks);
     const { outside, workspace } = it.world;
     const [folder] = (await it.world.run(outside.listFolder(workspace.root))).items;
@@ -244,7 +244,7 @@ describe("the contents of a folder made here, while its birth is in doubt", () =
     return { ...it, other: other?.id ?? "", births: () => births, row, isShown };
   }
 
-  test("answered late, without the journal: that tells of nothing which a list would not", async () => {
+  test("without a journal, answered late: it is known to be empty without a list", async () => {
     const it = await unanswered(true, ["journal"]);
     const { outside } = it.world;
     await it.world.run(outside.createFolder(it.other, "more"));
@@ -257,7 +257,7 @@ describe("the contents of a folder made here, while its birth is in doubt", () =
     await it.ends(["d", "d/e", "other", "other/more"]);
   });
 
-  test("answered late by its place, while the journal has gone on: what came into it meanwhile is shown when it answers", async () => {
+  test("recognised late by its place: what others put into it meanwhile is shown once it can be listed", async () => {
     const it = await unanswered(false, ["uploadKeys", "folderKeys", "lastKey"]);
     const { outside, workspace } = it.world;
     const made = (await it.world.run(outside.listFolder(workspace.root))).items.find(({ name }) => name === "d");

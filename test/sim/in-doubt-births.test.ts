@@ -5,18 +5,11 @@
 import { describe, expect, test } from "vitest";
 import type { HttpRequest } from "../../src/contract/http.ts";
 import { begin } from "./support/one-world.ts";
-import { bytesOf } from "./support/programs.ts";
+import { bytesOf, sourceOf } from "./support/programs.ts";
 
 describe("somebody else changes the new node before this mount hears of it", () => {
   const isBirth = ({ method, path }: HttpRequest) =>
     method === "POST" && (path === "/v1/nodes" || path.startsWith("/v1/files/"));
-
-  const bytes = (text: string) => ({
-    size: text.length,
-    async *read() {
-      yield Buffer.from(text);
-    },
-  });
 
   /** Whose answer is lost is asked for again after ten seconds; the journal tells sooner. */
   const HEARD_MS = 3_000;
@@ -34,11 +27,11 @@ describe("somebody else changes the new node before this mount hears of it", () 
     return node.id;
   }
 
-  test("a file born without an answer, moved and written by somebody: it is the one file", async () => {
+  test("a new file that somebody moves and writes is shown once", async () => {
     const it = await begin(true);
     const { outside, clock } = it.world;
     const node = await savedAndRenamed(it);
-    await it.world.run(outside.writeContent(node, bytes("theirs")));
+    await it.world.run(outside.writeContent(node, sourceOf("theirs")));
     for (let waited = 0; waited < 30_000; waited += HEARD_MS) {
       await clock.advance(HEARD_MS);
       expect(["a", "e"]).toEqual(expect.arrayContaining(await it.names()));
@@ -48,7 +41,7 @@ describe("somebody else changes the new node before this mount hears of it", () 
     expect(await it.content("e")).toBe("theirs");
   });
 
-  test("a folder born without an answer, moved by somebody, with something in it: it is the one folder", async () => {
+  test("a new folder that somebody moves and fills is shown once", async () => {
     const it = await begin(true);
     const { outside, workspace, clock } = it.world;
     await it.drain();
@@ -58,7 +51,7 @@ describe("somebody else changes the new node before this mount hears of it", () 
     await it.until(birth.isSent);
     const [node] = (await it.world.run(outside.listFolder(workspace.root))).items;
     await it.world.run(outside.patchNode(node?.id ?? "", { name: "e" }));
-    await it.world.run(outside.upload(node?.id ?? "", "x", bytes("theirs")));
+    await it.world.run(outside.upload(node?.id ?? "", "x", sourceOf("theirs")));
     for (let waited = 0; waited < 30_000; waited += HEARD_MS) {
       await clock.advance(HEARD_MS);
       expect((await it.names()).length).toBe(1);
@@ -88,7 +81,7 @@ describe("sent again after a lost answer, and refused", () => {
     it.mount.weather.refusal = undefined;
   }
 
-  test("a file born without an answer, then refused, then removed here: it goes, and stays away", async () => {
+  test("a new file that is then removed here goes, and stays away", async () => {
     const it = await begin(true);
     await it.drain();
     refuseAfterBirth(it);
@@ -98,7 +91,7 @@ describe("sent again after a lost answer, and refused", () => {
     await it.ends([]);
   });
 
-  test("a file born without an answer, then refused, then written again: it is one file, without a conflict", async () => {
+  test("a new file that is then written again is one file, without a conflict", async () => {
     const it = await begin(true);
     await it.drain();
     refuseAfterBirth(it);
@@ -109,7 +102,7 @@ describe("sent again after a lost answer, and refused", () => {
     expect(await it.content("a")).toBe(bytesOf("second", 40).toString("latin1"));
   });
 
-  test("a folder whose making was refused when it was asked for again: what others have put into it since is seen", async () => {
+  test("a new folder shows what others have put into it since", async () => {
     const it = await begin(true);
     const { outside, workspace } = it.world;
     it.world.setLag({ path: 0, journal: 0, id: 9_000 });
@@ -136,7 +129,7 @@ describe("answered after others have changed what was made", () => {
   /** An id that has answered 404 for so long is gone. */
   const SETTLED_MS = 5 * 60_000 + 10_000;
 
-  test("a folder whose birth was answered late is listed: what was put into it meanwhile was passed over", async () => {
+  test("a folder whose creation is answered late shows what others put into it meanwhile", async () => {
     const it = await begin(true);
     const { outside, workspace } = it.world;
     await it.drain();
@@ -151,7 +144,7 @@ describe("answered after others have changed what was made", () => {
   });
 
   test.each([false, true])(
-    "a crash between an answer and the re-read it asks for (rows forgotten: %s)",
+    "killed between the answer and the read that follows from it: what was deleted meanwhile goes (row of that read lost: %s)",
     async (isBroken) => {
       const it = await begin(true);
       const { outside, workspace } = it.world;
@@ -178,7 +171,7 @@ describe("answered after others have changed what was made", () => {
     },
   );
 
-  test("a birth answered after the journal told of its end is over at once", async () => {
+  test("a file whose deletion the journal told of before its creation is answered is gone at once", async () => {
     const it = await begin(true);
     const { outside, workspace } = it.world;
     await it.drain();
@@ -192,7 +185,7 @@ describe("answered after others have changed what was made", () => {
     expect(await it.names()).toEqual([]);
   });
 
-  test("a node of ours is not taken for gone while its id is not found yet, though the journal told of it", async () => {
+  test("a new file is not taken for deleted while its id answers 404, though the journal told of it", async () => {
     const it = await begin(true);
     await it.drain();
     it.world.setLag({ path: 0, journal: 0, id: 20_000 });

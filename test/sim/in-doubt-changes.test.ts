@@ -7,7 +7,7 @@ import { describe, expect, test } from "vitest";
 import type { HttpRequest } from "../../src/contract/http.ts";
 import { isMove, movedLate } from "./support/late-move.ts";
 import { ALL_ARRIVED_MS, begin, there } from "./support/one-world.ts";
-import { bytesOf } from "./support/programs.ts";
+import { bytesOf, sourceOf } from "./support/programs.ts";
 
 describe("a move or attributes that arrive late, or whose answer is lost", () => {
   const isPatch = ({ method }: HttpRequest) => method === "PATCH";
@@ -16,34 +16,40 @@ describe("a move or attributes that arrive late, or whose answer is lost", () =>
     (["crash", "remount"] as const).map((how) => ({ hasKeys, how, kind: hasKeys ? "with keys" : "without keys" })),
   );
 
-  test.each(CASES)("$kind: a move that arrives after a $how is no foreign one", async ({ hasKeys, how }) => {
-    const it = await begin(hasKeys);
-    await it.save("a");
-    await it.drain();
-    const move = it.once("late", isMove);
-    await it.rename("a", "b");
-    await it.until(move.isSent);
-    // Back again before anybody answered: there is nothing left to ask for.
-    await it.rename("b", "a");
-    await it.again(how);
-    await it.ends(["a"]);
-    expect(it.world.lines.join("\n")).toContain("late: PATCH");
-  });
+  test.each(CASES)(
+    "$kind: a move that arrives after a $how is not taken for somebody else's",
+    async ({ hasKeys, how }) => {
+      const it = await begin(hasKeys);
+      await it.save("a");
+      await it.drain();
+      const move = it.once("late", isMove);
+      await it.rename("a", "b");
+      await it.until(move.isSent);
+      // Back again before anybody answered: there is nothing left to ask for.
+      await it.rename("b", "a");
+      await it.again(how);
+      await it.ends(["a"]);
+      expect(it.world.lines.join("\n")).toContain("late: PATCH");
+    },
+  );
 
-  test.each(CASES)("$kind: attributes that arrive after a $how do not come back", async ({ hasKeys, how }) => {
-    const it = await begin(hasKeys);
-    await it.save("a");
-    await it.world.run(it.calls().chmod("a", 0o644));
-    await it.drain();
-    const change = it.once("late", isPatch);
-    await it.world.run(it.calls().chmod("a", 0o600));
-    await it.until(change.isSent);
-    await it.world.run(it.calls().chmod("a", 0o644));
-    await it.again(how);
-    await it.ends(["a"]);
-    expect((await it.world.run(it.calls().stat("a"))).mode & 0o777).toBe(0o644);
-    expect([...(await there(it.world)).values()][0]).toMatchObject({ mode: 0o644 });
-  });
+  test.each(CASES)(
+    "$kind: attributes that were taken back, and arrive after a $how, do not come back",
+    async ({ hasKeys, how }) => {
+      const it = await begin(hasKeys);
+      await it.save("a");
+      await it.world.run(it.calls().chmod("a", 0o644));
+      await it.drain();
+      const change = it.once("late", isPatch);
+      await it.world.run(it.calls().chmod("a", 0o600));
+      await it.until(change.isSent);
+      await it.world.run(it.calls().chmod("a", 0o644));
+      await it.again(how);
+      await it.ends(["a"]);
+      expect((await it.world.run(it.calls().stat("a"))).mode & 0o777).toBe(0o644);
+      expect([...(await there(it.world)).values()][0]).toMatchObject({ mode: 0o644 });
+    },
+  );
 
   test.each(CASES)("$kind: a lost answer to a move is found again after a $how and a further move", async (options) => {
     const it = await begin(options.hasKeys);
@@ -72,7 +78,7 @@ describe("a move or attributes that arrive late, or whose answer is lost", () =>
     expect([...(await there(it.world)).values()][0]).toMatchObject({ mode: 0o640 });
   });
 
-  test("refused for a name that is taken, and carried out late when it is free: ours all the same", async () => {
+  test("a move that was refused for a taken name, and is carried out late, is known to be this mount's own", async () => {
     const { it } = await movedLate();
     it.rules.choose = () => undefined;
     await it.world.clock.advance(ALL_ARRIVED_MS);
@@ -83,7 +89,7 @@ describe("a move or attributes that arrive late, or whose answer is lost", () =>
 });
 
 describe("carried out late, and changed by somebody else at once", () => {
-  test("a move that was refused and is carried out late, changed by somebody at once: it does not come back", async () => {
+  test("a refused move that is carried out late does not undo the next one, nor what somebody did at once", async () => {
     const { it, node } = await movedLate();
     const { outside, clock } = it.world;
     await it.world.run(outside.patchNode(node?.id ?? "", { attributes: { mode: 0o640 } }));
@@ -96,14 +102,7 @@ describe("carried out late, and changed by somebody else at once", () => {
 });
 
 describe("a save that was given up for a newer one", () => {
-  const bytes = (text: string) => ({
-    size: text.length,
-    async *read() {
-      yield Buffer.from(text);
-    },
-  });
-
-  test("a save that was given up for a newer one and had arrived, changed by somebody: no conflict with oneself", async () => {
+  test("it had arrived, and somebody changes the file: no conflict with this mount's own save", async () => {
     const it = await begin(true);
     const { outside, workspace, clock } = it.world;
     await it.save("a");
@@ -126,32 +125,29 @@ describe("a save that was given up for a newer one", () => {
   test.each([
     ["under his own key", "his"],
     ["without a key", undefined],
-  ])(
-    "a save that was given up for a newer one and never arrived, the same bytes written by somebody %s: both stay",
-    async (_, idempotencyKey) => {
-      const it = await begin(true);
-      const { outside, workspace, clock } = it.world;
-      await it.save("a");
-      await it.drain();
-      it.world.setLag({ path: 0, journal: 30_000, id: 0 });
-      const sending = it.once("silent-before", ({ method, path }) => method === "PUT" && path.endsWith("/content"));
-      await it.save("a", "second");
-      await it.until(sending.isSent);
-      const [node] = (await it.world.run(outside.listFolder(workspace.root))).items;
-      const second = bytesOf("second", 40).toString("latin1");
-      await it.world.run(outside.writeContent(node?.id ?? "", bytes(second), { idempotencyKey }));
-      await it.save("a", "third");
-      await clock.advance(20_000);
-      await it.drain();
-      const names = await it.names();
-      expect(names.length).toBe(2);
-      expect([...(await there(it.world)).keys()]).toEqual(names);
-      const contents = await Promise.all(names.map((name) => it.content(name)));
-      expect(contents.sort()).toEqual([second, bytesOf("third", 40).toString("latin1")].sort());
-    },
-  );
+  ])("it never arrived, and somebody writes the same bytes %s: both contents stay", async (_, idempotencyKey) => {
+    const it = await begin(true);
+    const { outside, workspace, clock } = it.world;
+    await it.save("a");
+    await it.drain();
+    it.world.setLag({ path: 0, journal: 30_000, id: 0 });
+    const sending = it.once("silent-before", ({ method, path }) => method === "PUT" && path.endsWith("/content"));
+    await it.save("a", "second");
+    await it.until(sending.isSent);
+    const [node] = (await it.world.run(outside.listFolder(workspace.root))).items;
+    const second = bytesOf("second", 40).toString("latin1");
+    await it.world.run(outside.writeContent(node?.id ?? "", sourceOf(second), { idempotencyKey }));
+    await it.save("a", "third");
+    await clock.advance(20_000);
+    await it.drain();
+    const names = await it.names();
+    expect(names.length).toBe(2);
+    expect([...(await there(it.world)).keys()]).toEqual(names);
+    const contents = await Promise.all(names.map((name) => it.content(name)));
+    expect(contents.sort()).toEqual([second, bytesOf("third", 40).toString("latin1")].sort());
+  });
 
-  test("removed and made again while its last save is under way: the name keeps its node", async () => {
+  test("the file is removed and made again meanwhile: the name keeps its node", async () => {
     const it = await begin(true);
     await it.save("a");
     await it.drain();
@@ -169,7 +165,7 @@ describe("a save that was given up for a newer one", () => {
   });
 
   test.each(["crash", "remount", undefined] as const)(
-    "a save whose answer was lost, given up for the next, and nothing heard for a quarter of an hour (%s): no conflict",
+    "its answer was lost, and the gateway is away for a quarter of an hour (%s): no conflict",
     async (how) => {
       const it = await begin(true);
       await it.save("a");

@@ -81,7 +81,7 @@ describe("carried out without an answer, and refused when it is sent again", () 
   ] as const;
 
   test.each(CASES)(
-    "keys: $hasKeys, $refusal: what is made in its place is no version of what may be gone",
+    "keys: $hasKeys, $refusal: what is made in its place is a new node, no version of one that may be gone",
     async ({ hasKeys, refusal }) => {
       const it = await removed(["e"], hasKeys, refusal);
       const node = it.rows().dirtyNodes()[0]?.nodeId ?? "";
@@ -104,7 +104,7 @@ describe("carried out without an answer, and refused when it is sent again", () 
     },
   );
 
-  test.each(["crash", "remount"] as const)("it is remembered by who comes after a %s", async (how) => {
+  test.each(["crash", "remount"] as const)("what is moved into its place after a %s stays there", async (how) => {
     const it = await removed(["a", "e"], true, { withdrawn: "node.file.delete" });
     await it.again(how);
     await it.rename("a", "e");
@@ -158,7 +158,7 @@ describe("refused for good, while its name was made again", () => {
     },
   );
 
-  test("a name that waits for that gets to the gateway also after a crash", async () => {
+  test("a name that is made again gets to the gateway also after a crash", async () => {
     const it = await refused(["e"], WITHDRAWN);
     await it.save("e", "after");
     await it.again("crash");

@@ -351,7 +351,7 @@ describe("a name is found later, and the name with the new content is gone", () 
     await comesInLate({ names: [], programs: BACKED_UP, hasHeard: true, shown });
   });
 
-  test("the same when what was saved anew is sent before that", async () => {
+  test("moved away from the only name that has it, and the save is sent first: it stays where it was moved to", async () => {
     const shown = { a: ANOTHER, "a~": NEW, "d/c": NEW };
     await comesInLate({ names: [], programs: BACKED_UP, hasHeard: true, isSent: true, shown });
   });

@@ -104,7 +104,7 @@ test("without references: while what one name has is read for the other's node, 
   expect(rows(alpha).unclean()).toEqual([]);
 });
 
-test("saved often while nothing could be sent: a name that is listed afterwards is behind", async () => {
+test("saved often while offline: a name that is found afterwards is brought up", async () => {
   const { world, alpha, beta, calls, drain, save, shown } = await begin("d/c");
   beta.weather.isOffline = true;
   for (let at = 0; at < 20; at += 1) {
@@ -154,7 +154,7 @@ test("somebody whose link names no saves has written one name: it is shown, and 
   for (const mount of [alpha, beta]) expect(await shown(mount)).toEqual({ a: "theirs", b: "theirs" });
 });
 
-test("what a turn sends gets no answer, and something newer comes in: who did nothing keeps no copies", async () => {
+test("the mount that brings the names up gets no answer, and something newer comes in: no conflict copies", async () => {
   const { world, alpha, beta, rules, idOf, save, shown } = await begin("b");
   const b = await idOf("b");
   const isFromBeta = (body: unknown) => JSON.stringify(body).includes("copyOf");

@@ -103,20 +103,14 @@ test("linked on one mount, it is one file on one that knew it, and on one that k
   ]);
 });
 
-test("one name written by somebody who knows of no links leaves for good, on both mounts", async () => {
+test("a name that a client without links writes is a file of its own from then on, on both mounts", async () => {
   const it = await begin();
   await it.save(it.alpha, "a", "old");
   await it.link(it.alpha, "a", "b");
   await it.drain(it.alpha);
   await it.world.clock.advance(3_000);
   oneFile("old")(await it.shown(it.beta));
-  const text = Buffer.from("outside;");
-  const source = {
-    size: text.length,
-    read: async function* () {
-      yield text;
-    },
-  };
+  const source = sourceOf("outside;");
   const [, b] = await it.nodes();
   await it.world.run(it.world.outside.writeContent(b?.id ?? "", source));
   await it.world.clock.advance(TURNS_MS);
@@ -241,7 +235,7 @@ test("one of its names put in place of another file while somebody else saves it
   await everyName(it, "new");
 });
 
-test("the same on a gateway that takes no references: the bytes are as old as where they come from", async () => {
+test("at a gateway without references a name put in place of another file is no newer either", async () => {
   const it = await begin({ lacks: ["references"] });
   await putInPlaceMeanwhile(it);
   await everyName(it, "new");
@@ -273,7 +267,7 @@ test("an attribute that was set elsewhere while the file was linked is there by 
   }
 });
 
-test("no extended attributes and an empty list of them are the same: names that differ in that alone are left", async () => {
+test("nodes that differ only in no extended attributes and an empty list of them are left as they are", async () => {
   const it = await begin();
   it.beta.weather.isOffline = true;
   await it.save(it.alpha, "a", "old");

@@ -204,7 +204,7 @@ describe("Retry-After", () => {
     },
   );
 
-  test("who asks for it has it tried at once", TIMEOUT, async () => {
+  test("a retry by hand is tried at once", TIMEOUT, async () => {
     const { world, once, until, save, engine } = await started();
     const refused = once("throttled-long", isUpload);
     await save("mine");

@@ -269,7 +269,7 @@ describe("roles", () => {
     },
   );
 
-  test("who asks for a retry has the role looked at, at once", TIMEOUT, async () => {
+  test("a retry by hand looks at the role at once", TIMEOUT, async () => {
     const { world, save, setRole, engine, there } = await mountOfAda();
     setRole("viewer");
     await save("f");

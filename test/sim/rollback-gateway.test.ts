@@ -11,6 +11,7 @@ import type { HttpRequest } from "../../src/contract/http.ts";
 import { onDisk, ROOMY } from "./support/disk.ts";
 import { type Mount, STATE } from "./support/mount.ts";
 import { queueOf } from "./support/one-world.ts";
+import { sourceOf } from "./support/programs.ts";
 import { rowsOf } from "./support/rows.ts";
 import type { Fault } from "./support/transport.ts";
 import { gatewayTree, treeOf } from "./support/tree.ts";
@@ -46,13 +47,6 @@ function backup({ store, restartGateway }: World): () => void {
   };
 }
 
-const bytes = (text: string) => ({
-  size: text.length,
-  async *read() {
-    yield Buffer.from(text);
-  },
-});
-
 async function begin(mounts: readonly string[] = ["alpha"], more: Pick<WorldOptions, "tokenSeconds" | "engine"> = {}) {
   const rules: { choose: (request: HttpRequest) => Fault | undefined } = { choose: () => undefined };
   const world = await createWorld({
@@ -83,7 +77,7 @@ async function begin(mounts: readonly string[] = ["alpha"], more: Pick<WorldOpti
     },
     tree: (of: Mount | undefined = mount) => world.run(treeOf(calls(of), { withContent: true })),
     remote: () => world.run(gatewayTree(outside, workspace.root)),
-    make: (parent: string, name: string, text: string) => world.run(outside.upload(parent, name, bytes(text))),
+    make: (parent: string, name: string, text: string) => world.run(outside.upload(parent, name, sourceOf(text))),
   };
 }
 
@@ -106,7 +100,7 @@ test.each(["while it is up", "while it is down"])(
     await tree();
     const restore = backup(world);
 
-    await world.run(outside.writeContent(a.id, bytes("two, lost")));
+    await world.run(outside.writeContent(a.id, sourceOf("two, lost")));
     await world.run(outside.deleteNode(b.id));
     await world.run(outside.patchNode(c.id, { parentId: e.id, name: "moved" }));
     await make(d.id, "new", "lost");
@@ -132,7 +126,7 @@ test.each(["while it is up", "while it is down"])(
     ]);
 
     // Nothing is left behind: what comes now is followed as ever.
-    await world.run(outside.writeContent(a.id, bytes("three")));
+    await world.run(outside.writeContent(a.id, sourceOf("three")));
     await make(e.id, "later", "x");
     await world.clock.advance(30_000);
     expect(shown(await tree())).toEqual(shown(await remote()));
@@ -193,7 +187,7 @@ test("what two mounts have here is made again once", async () => {
   world.check();
 });
 
-test("who has it open for writing and writes nothing does not lose it, and who reads goes on", async () => {
+test("a file that is open for writing without a change is not lost, and readers go on", async () => {
   const { world, save, calls, tree, remote } = await begin();
   const restore = backup(world);
   await save("f", "lost");
@@ -255,7 +249,7 @@ test.each(["the gateway does not answer for a while", "the mount dies"])(
   },
 );
 
-test("bytes that are no longer what they were are nobody's content", async () => {
+test("a local file whose bytes have changed on the disk is not sent", async () => {
   const { world, mount, save, remote } = await begin();
   const restore = backup(world);
   await save("f", "lost");
@@ -316,7 +310,7 @@ test.each(["made", "changed"])(
   },
 );
 
-test("a gateway that only starts again, and a mount that does, begin nothing anew", async () => {
+test("a restart of the gateway or of the mount is no rollback", async () => {
   const { world, mount, save, root, remote, tree, make } = await begin();
   for (const name of ["a", "b"]) await save(name, name);
   await make(root, "theirs", "there");
@@ -349,7 +343,7 @@ async function noticed(world: World): Promise<void> {
   }
 }
 
-test("one live file that cannot be read keeps neither the others nor the journal from going on", async () => {
+test("a local file that cannot be read keeps neither the other files nor the journal from going on", async () => {
   const { world, mount, save, root, remote, make } = await begin();
   const restore = backup(world);
   for (const name of ["a", "b"]) await save(name, `${name}, lost`);
@@ -410,7 +404,8 @@ test("others change a file before it is decided that a newer one is lost: what w
   restore();
   world.setLag({ path: 0, journal: 0, id: 0 });
   const [node] = (await world.run(world.outside.listFolder(root, { name: "f" }))).items;
-  for (const text of ["theirs 1", "theirs 2"]) await world.run(world.outside.writeContent(node?.id ?? "", bytes(text)));
+  for (const text of ["theirs 1", "theirs 2"])
+    await world.run(world.outside.writeContent(node?.id ?? "", sourceOf(text)));
   for (let count = 0; count < 10; count += 1) await make(root, `new-${count}`, "new");
   await world.clock.advance(10_000);
   mount.weather.isOffline = false;
@@ -420,7 +415,7 @@ test("others change a file before it is decided that a newer one is lost: what w
   world.check();
 });
 
-test("who writes without a pause for long, while the journal is late all the time, begins nothing anew", async () => {
+test("writing for long while the journal is always late is no rollback", async () => {
   // One connection for all that time.
   const { world, save, tree, remote } = await begin(["alpha"], { tokenSeconds: 3_600 });
   world.setLag({ path: 0, journal: 3_000, id: 0 });

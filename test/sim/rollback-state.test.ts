@@ -46,14 +46,7 @@ test("bytes that were written where some were missing, after the copy was made, 
   const [mount] = world.mounts;
   if (mount?.process === undefined) throw new Error("no mount");
   const origin = bytesOf("far", 300_000);
-  await world.run(
-    world.outside.upload(world.workspace.root, "far", {
-      size: origin.length,
-      async *read() {
-        yield origin;
-      },
-    }),
-  );
+  await world.run(world.outside.upload(world.workspace.root, "far", sourceOf(origin)));
   await world.clock.advance(5_000);
   const { kernel } = mount.process;
   const handle = await world.run(kernel.open("far", { write: true }));
@@ -131,12 +124,7 @@ test("what is brought back goes over the version it was written over, and over n
     const { world, mount } = await replaced("crash", async ({ outside, workspace, run }) => {
       if (!isChanged) return;
       const [node] = (await run(outside.listFolder(workspace.root))).items;
-      const source = {
-        size: theirs.length,
-        async *read() {
-          yield Buffer.from(theirs);
-        },
-      };
+      const source = sourceOf(theirs);
       await run(outside.writeContent(node?.id ?? "", source));
     });
     await world.run(mount.start());
@@ -201,7 +189,7 @@ test.each([
   },
 );
 
-test("damage that the write-back loop meets is no mistake of one row's", async () => {
+test("damage that the write-back loop meets is not counted as a mistake of one row", async () => {
   const world = await createWorld({ seed: SEED, mounts: ["alpha"] });
   const running = world.mounts[0]?.process;
   if (running === undefined) throw new Error("no mount");
@@ -215,7 +203,7 @@ test("damage that the write-back loop meets is no mistake of one row's", async (
   expect(world.lines.filter((line) => line.includes("write-back of a node failed"))).toEqual([]);
 });
 
-test("rows that turn out to be damaged at work refuse changes, and nothing is sent", async () => {
+test("once rows turn out to be damaged, changes are refused and nothing is sent", async () => {
   const told: unknown[] = [];
   const world = await createWorld({
     seed: SEED,

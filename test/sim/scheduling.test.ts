@@ -129,7 +129,7 @@ describe("fairness", () => {
   );
 
   test.each([0, 1, 2, 3, 5, 8])(
-    "a big file whose hash comes %i turns after the end of a look is sent at once",
+    "a big file whose hash is ready %i microtasks after a look at the queue is sent at once",
     TIMEOUT,
     async (turns) => {
       let release: (() => void) | undefined;
@@ -253,44 +253,48 @@ describe("programs that ask without end", () => {
     expect(await arrived()).toBe(FILES + 1);
   });
 
-  test("looks for nothing but another turn try none of the nodes that wait for their name", TIMEOUT, async () => {
-    const count = { looks: 0, tries: 0 };
-    const engine: EngineHook = (_, rows) => ({
-      database: watchedRows(rows, (sql) => {
-        if (NEXT_DUE.test(sql)) count.looks += 1;
-        if (ARRIVALS.test(sql)) count.tries += 1;
-      }),
-    });
-    const it = await busy({ engine, settings: { maximumAgeMs: 60_000 } });
-    const { world, saveMany, arrived, asked } = it;
-    // A node waits for its name: what is made under it here is not answered.
-    it.once("silent-before", ({ method, path }) => method === "POST" && path.endsWith("/taken"));
-    await it.save("taken");
-    await it.until(() => it.engine().status().uploading > 0);
-    await world.run(world.outside.upload(world.workspace.root, "taken", sourceOf(bytesOf("theirs", 40))));
-    await it.until(() => it.rows().arrivals() > 0);
-    count.tries = 0;
-    await saveMany();
-    await world.clock.advance(DEBOUNCE_MS);
-    /** Within a rest: what was begun is done, what came of it told, and the next turn not begun. */
-    const resting = { looks: 0, tries: 0 };
-    let last = { looks: 0, tries: 0 };
-    for (let still = 0, window = 0; window < 50; window += 1) {
-      const before = { ...count, asked: asked.length };
-      await world.clock.advance(100);
-      still = asked.length === before.asked ? still + 1 : 0;
-      if (still > 3) {
-        resting.looks += last.looks;
-        resting.tries += last.tries;
+  test(
+    "while the upload loop only waits for its next turn, nodes that wait for their name are not tried",
+    TIMEOUT,
+    async () => {
+      const count = { looks: 0, tries: 0 };
+      const engine: EngineHook = (_, rows) => ({
+        database: watchedRows(rows, (sql) => {
+          if (NEXT_DUE.test(sql)) count.looks += 1;
+          if (ARRIVALS.test(sql)) count.tries += 1;
+        }),
+      });
+      const it = await busy({ engine, settings: { maximumAgeMs: 60_000 } });
+      const { world, saveMany, arrived, asked } = it;
+      // A node waits for its name: what is made under it here is not answered.
+      it.once("silent-before", ({ method, path }) => method === "POST" && path.endsWith("/taken"));
+      await it.save("taken");
+      await it.until(() => it.engine().status().uploading > 0);
+      await world.run(world.outside.upload(world.workspace.root, "taken", sourceOf(bytesOf("theirs", 40))));
+      await it.until(() => it.rows().arrivals() > 0);
+      count.tries = 0;
+      await saveMany();
+      await world.clock.advance(DEBOUNCE_MS);
+      /** Within a rest: what was begun is done, what came of it told, and the next turn not begun. */
+      const resting = { looks: 0, tries: 0 };
+      let last = { looks: 0, tries: 0 };
+      for (let still = 0, window = 0; window < 50; window += 1) {
+        const before = { ...count, asked: asked.length };
+        await world.clock.advance(100);
+        still = asked.length === before.asked ? still + 1 : 0;
+        if (still > 3) {
+          resting.looks += last.looks;
+          resting.tries += last.tries;
+        }
+        last = { looks: count.looks - before.looks, tries: count.tries - before.tries };
       }
-      last = { looks: count.looks - before.looks, tries: count.tries - before.tries };
-    }
-    expect(await arrived()).toBeLessThan(FILES);
-    expect(resting.looks).toBeGreaterThan(20);
-    expect(resting.tries).toBe(0);
-    // What ends wakes the loop for all there is.
-    expect(count.tries).toBeGreaterThan(0);
-  });
+      expect(await arrived()).toBeLessThan(FILES);
+      expect(resting.looks).toBeGreaterThan(20);
+      expect(resting.tries).toBe(0);
+      // What ends wakes the loop for all there is.
+      expect(count.tries).toBeGreaterThan(0);
+    },
+  );
 
   test("under endless requests a file saved now and then is there soon after each save", TIMEOUT, async () => {
     const { world, save } = await busy();
@@ -318,7 +322,7 @@ describe("programs that ask without end", () => {
     expect(world.clock.elapsed() - begun).toBeLessThan(3_000);
   });
 
-  test("who waits for the gateway at each close waits for no turn", TIMEOUT, async () => {
+  test("with durability remote a close waits for no turn", TIMEOUT, async () => {
     const { world, save } = await busy({ settings: { durability: "remote" } });
     const begun = world.clock.elapsed();
     for (let round = 0; round < 10; round += 1) await save(`round-${round}`);
@@ -377,7 +381,7 @@ describe("a request that waits for its turn", () => {
     expect(made).toEqual([...new Set(made)]);
   });
 
-  test("while the gateway asks for a pause, who has the next turn does not go out", async () => {
+  test("while the gateway asks for a pause, the next request in turn is not sent", async () => {
     const it = await waiting();
     let asked = 0;
     it.rules.choose = ({ method }) => {
@@ -424,7 +428,7 @@ describe("a start with a long queue", () => {
     return before;
   }
 
-  test("no statement more, and no row more, before it is used", async () => {
+  test("what is done before the mount is used does not grow with the queue", async () => {
     const few = await workOfStart(5);
     expect(few).toBeGreaterThan(10);
     expect(await workOfStart(60)).toBe(few);

@@ -145,7 +145,7 @@ describe("a node that the gateway fails to tell of", () => {
     return { ...it, rename, fails };
   }
 
-  test("a node that answers 500 for good: what comes after it is heard of as soon as ever, and it once it answers", async () => {
+  test("a node that answers 500 for good: later changes are shown as soon as ever, and the node once it answers", async () => {
     const it = await withTwoFiles();
     const asked = it.fails("failed");
     await it.rename("bad", "bad, renamed");
@@ -190,7 +190,7 @@ describe("a node that the gateway fails to tell of", () => {
 });
 
 describe("what is remembered of deletions and of nodes to read again", () => {
-  test("a node the gateway fails to show keeps nobody from being read again", async () => {
+  test("a node that cannot be read keeps no other node from being read again", async () => {
     const it = await begin(true);
     const { outside, workspace } = it.world;
     await it.save("a");
