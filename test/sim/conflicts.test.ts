@@ -1,6 +1,6 @@
 /**
  * Conflicts: two sides change the same file or name. Each row of support/conflict-cases.ts is played on two mounts,
- * whichever is first at the gateway, with and without lag. src/vfs/CONFLICTS.md is made of the same list
+ * whichever is first at the gateway, with and without lag. docs/user/conflict-table.md is made of the same list
  * (`WSFS_WRITE_TABLES=1` writes it).
  */
 

@@ -1,6 +1,6 @@
 /**
  * Random histories at gateways that lack one feature, or all of them: no finished content is lost, all mounts agree in the
- * end, and a single mount behaves as a plain folder throughout. What cannot hold there is in src/gateway/BARE.md.
+ * end, and a single mount behaves as a plain folder throughout. What cannot hold there is in docs/gateway/profiles.md.
  */
 import { afterAll, expect, test } from "vitest";
 import { FEATURE_NAMES } from "../../src/contract/features.ts";
