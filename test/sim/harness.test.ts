@@ -1,11 +1,14 @@
 /** The simulation itself: the same seed is the same history, and what it is there to catch is caught. */
+
 import fc from "fast-check";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { CallError } from "./support/calls.ts";
 import { playHistory } from "./support/history.ts";
 import { createModel } from "./support/model.ts";
+import { createPaired } from "./support/paired.ts";
+import { runProgram } from "./support/programs.ts";
 import { type Step, stepsOf } from "./support/steps.ts";
-import { lookAround } from "./support/tree.ts";
+import { lookAround, readFile } from "./support/tree.ts";
 
 const [steps = []] = fc.sample(stepsOf({ mounts: 2, isOutside: true }, { min: 25, max: 25 }), {
   seed: 7,
@@ -63,7 +66,7 @@ test("a folder that goes while a mount made afresh looks around is no fault of t
   expect(refused).toBeGreaterThan(0);
 });
 
-test("who looks around passes over what goes meanwhile, and over nothing else", async () => {
+test("the look-around of a new mount passes over what goes meanwhile, and over nothing else", async () => {
   const model = createModel();
   for (const path of ["d", "e", "e/d"]) await model.mkdir(path);
   const listed: string[] = [];
@@ -83,4 +86,63 @@ test("who looks around passes over what goes meanwhile, and over nothing else", 
   expect(listed).toEqual(["", "d", "e", "e/d"]);
   const failing = { ...model, stat: () => Promise.reject(new CallError("EIO", "e")) };
   await expect(lookAround(failing)).rejects.toThrow("EIO");
+});
+
+describe("a write that was cut off: what the model allows", () => {
+  /** `a` was "a;"; writing "b;" over it was cut off, in weather that hides what came of it. */
+  async function cutOff(isDone: boolean) {
+    const mount = createModel();
+    const weather = { isClear: true };
+    let isDying = false;
+    const dying: typeof mount = {
+      ...mount,
+      async write(...args) {
+        if (isDone || !isDying) await mount.write(...args);
+        if (isDying) await new Promise(() => {});
+      },
+    };
+    const paired = createPaired(dying, createModel(), () => !weather.isClear);
+    await runProgram(paired.calls, { do: "save", path: "a", size: 1 }, "a");
+    Object.assign(weather, { isClear: false });
+    isDying = true;
+    const overwrite = (calls: typeof paired.calls, label: string) =>
+      runProgram(calls, { do: "overwrite", path: "a", at: 0, size: 1 }, label);
+    void overwrite(paired.calls, "b");
+    await new Promise((resolve) => setImmediate(resolve));
+    await paired.crashed(mount);
+    await paired.compare(false);
+    Object.assign(weather, { isClear: true });
+    return {
+      paired,
+      read: async () => (await readFile(paired.calls, "a")).toString(),
+      /** Nobody asked for that. */
+      becomes: (label: string) => overwrite(mount, label),
+    };
+  }
+
+  const OUTCOMES = [
+    { isDone: true, content: "b;", other: "a" },
+    { isDone: false, content: "a;", other: "b" },
+  ];
+
+  test.each(OUTCOMES)("what became of it (done: $isDone) is accepted", async ({ isDone }) => {
+    const { paired } = await cutOff(isDone);
+    await paired.compare(true);
+  });
+
+  test.each(OUTCOMES)(
+    "what became of it (done: $isDone), once it was read, has to stay",
+    async ({ isDone, content, other }) => {
+      const { paired, read, becomes } = await cutOff(isDone);
+      expect(await read()).toBe(content);
+      await becomes(other);
+      await expect(paired.compare(true)).rejects.toThrow("a: content is");
+    },
+  );
+
+  test.each(OUTCOMES)("a third content (done: $isDone) is a fault", async ({ isDone }) => {
+    const { paired, becomes } = await cutOff(isDone);
+    await becomes("c");
+    await expect(paired.compare(true)).rejects.toThrow(/a: content is .* -- or: a: content is/);
+  });
 });

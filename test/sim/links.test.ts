@@ -1,6 +1,6 @@
 /**
- * Files with several names on two mounts: each name is a node of its own at the gateway, and what
- * brings them together can stop between any two of them.
+ * Hard links: a file with several names. Each name is a node of its own at the gateway; all mounts show one file, whichever
+ * of its nodes is written, copied, removed or changed by a client that knows of no links.
  */
 import { expect, test } from "vitest";
 import type { Feature } from "../../src/contract/features.ts";
@@ -103,103 +103,14 @@ test("linked on one mount, it is one file on one that knew it, and on one that k
   ]);
 });
 
-test("half updated, both names show the newest, here and on a mount that knew it, and only the writer sends", async () => {
-  const it = await begin();
-  await it.world.run(it.calls(it.beta).list(""));
-  await halfUpdated(it);
-  await it.world.clock.advance(3_000);
-  oneFile("new")(await it.shown(it.alpha));
-  oneFile("new")(await it.shown(it.beta));
-  it.rules.choose = () => undefined;
-  await it.world.clock.advance(30_000);
-  expect(it.changes.filter((line) => line.startsWith("beta"))).toEqual([]);
-  for (const node of await it.nodes()) expect(await it.versions(node.id)).toBe(2);
-});
-
-test("half updated, a mount that knew nothing shows the newest by both names", async () => {
-  const it = await begin();
-  it.beta.weather.isOffline = true;
-  await halfUpdated(it);
-  it.beta.weather.isOffline = false;
-  await it.world.clock.advance(3_000);
-  oneFile("new")(await it.shown(it.beta));
-});
-
-test("the writer dies between the two: it goes on where it was", async () => {
-  const it = await begin();
-  await halfUpdated(it);
-  it.alpha.crash();
-  it.rules.choose = () => undefined;
-  await it.world.run(it.alpha.start());
-  await it.drain(it.alpha);
-  await it.world.clock.advance(5_000);
-  for (const mount of [it.alpha, it.beta]) oneFile("new")(await it.shown(mount));
-  for (const node of await it.nodes()) expect(await it.versions(node.id)).toBe(2);
-});
-
-test("the writer never comes back: another mount brings the rest up", async () => {
-  const it = await begin();
-  await it.world.run(it.calls(it.beta).list(""));
-  await halfUpdated(it);
-  it.alpha.crash();
-  it.rules.choose = () => undefined;
-  expect(new Set((await it.nodes()).map((node) => node.contentHash)).size).toBe(2);
-  await it.world.clock.advance(TURNS_MS);
-  await it.drain(it.beta);
-  expect(new Set((await it.nodes()).map((node) => node.contentHash)).size).toBe(1);
-  oneFile("new")(await it.shown(it.beta));
-});
-
-/** Half updated by a writer that never comes back, while beta, offline, has the name removed that was brought up. */
-async function removedMeanwhile(it: World, more: (other: string) => Promise<unknown>): Promise<string> {
-  await halfUpdated(it, async () => {
-    await it.world.clock.advance(3_000);
-    await it.world.run(it.calls(it.beta).list(""));
-    it.beta.weather.isOffline = true;
-  });
-  it.alpha.crash();
-  it.rules.choose = () => undefined;
-  const [newest, other] = (await it.nodes()).sort((x, y) => (x.modifiedAt < y.modifiedAt ? 1 : -1));
-  if (newest === undefined || other === undefined) throw new Error("two nodes");
-  await more(other.name);
-  await it.world.run(it.calls(it.beta).unlink(newest.name));
-  await it.world.clock.advance(3_000);
-  it.beta.weather.isOffline = false;
-  await it.world.clock.advance(TURNS_MS);
-  await it.drain(it.beta);
-  return other.name;
-}
-
-test("removed elsewhere by the name that has the newest content, the other name has it", async () => {
-  const it = await begin();
-  const other = await removedMeanwhile(it, async () => undefined);
-  expect((await it.shown(it.beta)).map(({ name, text }) => [name, text])).toEqual([[other, "new"]]);
-  expect((await it.nodes()).map(({ name, size }) => [name, size])).toEqual([[other, 40]]);
-});
-
-test("removed elsewhere by that name while the other was written there: both contents are there", async () => {
-  const it = await begin();
-  const other = await removedMeanwhile(it, (name) => it.save(it.beta, name, "theirs"));
-  const shown = await it.shown(it.beta);
-  expect(shown.map(({ text }) => text).sort()).toEqual(["new", "theirs"]);
-  expect(shown.find(({ name }) => name === other)?.text).toBe("theirs");
-  expect((await it.nodes()).length).toBe(2);
-});
-
-test("one name written by somebody who knows of no links leaves for good, on both mounts", async () => {
+test("a name that a client without links writes is a file of its own from then on, on both mounts", async () => {
   const it = await begin();
   await it.save(it.alpha, "a", "old");
   await it.link(it.alpha, "a", "b");
   await it.drain(it.alpha);
   await it.world.clock.advance(3_000);
   oneFile("old")(await it.shown(it.beta));
-  const text = Buffer.from("outside;");
-  const source = {
-    size: text.length,
-    read: async function* () {
-      yield text;
-    },
-  };
+  const source = sourceOf("outside;");
   const [, b] = await it.nodes();
   await it.world.run(it.world.outside.writeContent(b?.id ?? "", source));
   await it.world.clock.advance(TURNS_MS);
@@ -324,7 +235,7 @@ test("one of its names put in place of another file while somebody else saves it
   await everyName(it, "new");
 });
 
-test("the same on a gateway that takes no references: the bytes are as old as where they come from", async () => {
+test("at a gateway without references a name put in place of another file is no newer either", async () => {
   const it = await begin({ lacks: ["references"] });
   await putInPlaceMeanwhile(it);
   await everyName(it, "new");
@@ -356,7 +267,7 @@ test("an attribute that was set elsewhere while the file was linked is there by 
   }
 });
 
-test("no extended attributes and an empty list of them are the same: names that differ in that alone are left", async () => {
+test("nodes that differ only in no extended attributes and an empty list of them are left as they are", async () => {
   const it = await begin();
   it.beta.weather.isOffline = true;
   await it.save(it.alpha, "a", "old");

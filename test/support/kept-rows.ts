@@ -28,7 +28,10 @@ export function createKeptRows(open: () => Connection): KeptRows {
     take(rows) {
       const kept = free.pop() ?? keep(open());
       fill(kept, rows ?? kept.first);
-      const lent = lend(kept, () => free.push(kept));
+      const lent = lend(kept, () => {
+        dropTriggers(kept);
+        free.push(kept);
+      });
       lentOut.set(lent, kept);
       return lent;
     },
@@ -38,6 +41,12 @@ export function createKeptRows(open: () => Connection): KeptRows {
       return rowsIn(kept);
     },
   };
+}
+
+/** Those that who had it has made for himself. */
+function dropTriggers({ connection, prepare }: Kept): void {
+  const names = prepare("SELECT name FROM sqlite_temp_master WHERE type = 'trigger'", "pluck").all();
+  for (const name of names) connection.exec(`DROP TRIGGER temp."${name}"`);
 }
 
 interface Kept {

@@ -6,7 +6,7 @@ import { expect } from "vitest";
 import type { Calls } from "./calls.ts";
 import { violations } from "./invariants.ts";
 import type { Mount } from "./mount.ts";
-import { nextLook } from "./rest.ts";
+import { rowsOf } from "./rows.ts";
 import { differences, gatewayTree, readFile, treeOf } from "./tree.ts";
 import { createWorld, type World } from "./world.ts";
 
@@ -141,7 +141,9 @@ async function rest(world: World): Promise<void> {
     }
     await world.clock.advance(REST_MS);
     check(world);
-    const isIdle = world.mounts.every(({ process }) => process === undefined || nextLook(process.engine) === undefined);
+    const isIdle = world.mounts.every(
+      ({ process }) => process === undefined || rowsOf(process.database).nextLook() === null,
+    );
     if (world.position() === before && isIdle) return;
   }
   throw new Error("they do not come to rest");

@@ -3,16 +3,18 @@
  * again each time: what it shows, what the gateway has and what lies in its rows and files must be
  * as if the interrupted call had happened, or had not.
  */
+import { createLayout } from "../../../src/content/layout.ts";
 import type { HttpRequest } from "../../../src/contract/http.ts";
 import type { Connection } from "../../../src/metadata/database.ts";
 import { CallError, type Calls } from "./calls.ts";
 import { violations } from "./invariants.ts";
 import { createModel, type Model } from "./model.ts";
-import type { Mount } from "./mount.ts";
+import { type Mount, STATE } from "./mount.ts";
 import { createOracle } from "./oracle.ts";
 import { edit } from "./outside.ts";
 import { createPaired, type Paired } from "./paired.ts";
 import { bytesOf, type Program, runProgram } from "./programs.ts";
+import { rowsOf } from "./rows.ts";
 import type { Step } from "./steps.ts";
 import type { Fault as TransportFault } from "./transport.ts";
 import { differences, gatewayTree, treeOf } from "./tree.ts";
@@ -275,9 +277,8 @@ export async function playScript(script: Script, options: CrashOptions = {}): Pr
       const before = world.position();
       await world.clock.advance(QUIET_MS);
       check();
-      const { metadata } = process.engine.context;
-      const isAtRest =
-        metadata.nodes.counts().dirty === 0 && metadata.rereads.count() === 0 && metadata.arrivals.count() === 0;
+      const rows = rowsOf(process.database);
+      const isAtRest = process.engine.status().dirty === 0 && rows.rereads().length === 0 && rows.arrivals() === 0;
       if (isAtRest && world.position() === before) return;
     }
     const left = [];
@@ -318,14 +319,12 @@ export async function playScript(script: Script, options: CrashOptions = {}): Pr
   async function leftovers(): Promise<string[]> {
     const process = mount?.process;
     if (process === undefined) return [];
-    const { metadata, paths } = process.engine.context;
+    const paths = createLayout(process.files, STATE);
     const files = new Set<number>();
     for await (const lineage of paths.liveFiles()) files.add(lineage);
     const cuts: number[] = [];
     for await (const id of paths.generationFiles()) cuts.push(id);
-    const rows = new Map(
-      metadata.lives.among(0, Number.MAX_SAFE_INTEGER).map(({ lineage, bytes }) => [lineage, bytes]),
-    );
+    const rows = new Map(process.database.prepare("SELECT lineage, bytes FROM live").raw().all() as [number, number][]);
     const unlike: string[] = [];
     for (const [lineage, bytes] of rows) {
       // A row without a file is made anew when it is opened.

@@ -8,6 +8,7 @@ import { CallError, type Calls } from "./calls.ts";
 import { violations } from "./invariants.ts";
 import type { Mount } from "./mount.ts";
 import { type Program, runProgram } from "./programs.ts";
+import { rowsOf } from "./rows.ts";
 import { differences, gatewayTree, type Tree, treeOf } from "./tree.ts";
 import { createWorld, Fault, type World } from "./world.ts";
 
@@ -149,8 +150,8 @@ export async function rest(world: World, mount: Mount): Promise<void> {
     const [first] = violations(process);
     if (first !== undefined) throw new Fault(first);
     if (!drained) world.note(`left: ${left.join("; ")}`);
-    const { nodes, rereads, arrivals } = engine.context.metadata;
-    const isAtRest = nodes.counts().dirty === 0 && rereads.count() === 0 && arrivals.count() === 0;
+    const rows = rowsOf(process.database);
+    const isAtRest = engine.status().dirty === 0 && rows.rereads().length === 0 && rows.arrivals() === 0;
     if (isAtRest && world.position() === position) return;
   }
   throw new Fault("does not come to rest");

@@ -1,45 +1,50 @@
 /**
- * How far a mount has heard where no journal tells: the folders it knows, and when each was last asked for
- * that has been looked at since. The engine itself keeps no account of it.
+ * How far a mount has heard where no journal tells: the folders it knows, and when each was last asked for of which a
+ * whole list is here. The engine itself keeps no account of it: seen by what it asks of its client, and by its rows.
  */
-import type { Context } from "../../../src/vfs/context/context.ts";
-import { FsError } from "../../../src/vfs/errors.ts";
-import { rowOfFolder } from "../../../src/vfs/names/identity.ts";
+import type { Client } from "../../../src/client/client.ts";
+import type { Connection } from "../../../src/metadata/database.ts";
 
 export interface Heard {
-  /** Known folders (inodes) of which no list is here, judged to its end, that was asked for at `since` or later. */
+  /** Known folders (inodes) of which no list is here that was asked for at `since` or later. */
   notSince(since: number): number[];
 }
 
-/** `elapsed`: of the clock `since` is of. */
-export function hearLists(context: Context, elapsed: () => number): Heard {
-  const { listings, metadata } = context;
-  const askedAt = new Map<number, number>();
-  const run = listings.run.bind(listings);
-  Object.assign(listings, {
-    run(...[folder, work, ...rest]: Parameters<typeof run>) {
-      // Who comes while a list is under way gets that one, asked for before.
-      const told: typeof work = (awaited) => {
-        const asked = elapsed();
-        const tell = () => void askedAt.set(folder, asked);
-        const list = work(awaited);
-        // A folder that is not found was told of too: its node is read again by itself.
-        list.then(tell, (error: unknown) => error instanceof FsError && error.code === "ENOENT" && tell());
-        return list;
-      };
-      return run(folder, told, ...rest);
+interface Listed {
+  /** When the first page of the last whole list was asked for, and when the last one was answered. */
+  readonly askedAt: number;
+  readonly answeredAt: number;
+}
+
+/** Those that are completely known, or in which something is. One that is not at the gateway nobody else can have put anything into. */
+const KNOWN = `SELECT inode.id AS folder, node.node_id AS nodeId FROM inode
+  JOIN entry ON entry.inode = inode.id JOIN node ON node.entry = entry.id
+  WHERE inode.kind = 'folder' AND node.node_id IS NOT NULL
+  AND (inode.listed IS NOT NULL OR inode.id IN (SELECT parent FROM entry)) ORDER BY inode.id`;
+
+/** From here on the client tells. `elapsed`: of the clock `since` is of. */
+export function hearLists(client: Client, elapsed: () => number) {
+  const listed = new Map<string, Listed>();
+  const begun = new Map<string, number>();
+  const { listFolder } = client;
+  Object.assign(client, {
+    async listFolder(...[nodeId, options]: Parameters<typeof listFolder>) {
+      // The first page begins a list; one name that is looked for is none.
+      if (options?.name !== undefined || options?.pageSize === 1) return listFolder(nodeId, options);
+      if (options?.after === undefined) begun.set(nodeId, elapsed());
+      const page = await listFolder(nodeId, options);
+      const askedAt = begun.get(nodeId);
+      if (page.next == null && askedAt !== undefined) listed.set(nodeId, { askedAt, answeredAt: elapsed() });
+      return page;
     },
   });
-  return {
+  return (rows: Connection): Heard => ({
     notSince(since) {
-      const unheard: number[] = [];
-      for (let folder = metadata.inodes.knownFolderAfter(0); folder !== undefined; ) {
-        // One that is not at the gateway nobody else can have put anything into.
-        const isThere = rowOfFolder(context, folder)?.nodeId != null;
-        if (isThere && (askedAt.get(folder) ?? Number.NEGATIVE_INFINITY) < since) unheard.push(folder);
-        folder = metadata.inodes.knownFolderAfter(folder);
-      }
-      return unheard;
+      const known = rows.prepare(KNOWN).all() as { readonly folder: number; readonly nodeId: string }[];
+      // What a list shows is judged within the moment in which it is answered, in fair weather.
+      const isHeard = (list: Listed | undefined) =>
+        list !== undefined && list.askedAt >= since && list.answeredAt < elapsed();
+      return known.filter(({ nodeId }) => !isHeard(listed.get(nodeId))).map(({ folder }) => folder);
     },
-  };
+  });
 }

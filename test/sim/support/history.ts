@@ -11,6 +11,7 @@ import { edit } from "./outside.ts";
 import { createPaired, type Paired } from "./paired.ts";
 import { bytesOf, type Program, runProgram } from "./programs.ts";
 import { describeRest, isQuiet } from "./rest.ts";
+import { rowsOf } from "./rows.ts";
 import { describeStep, type Step } from "./steps.ts";
 import { count, type Tally } from "./tally.ts";
 import type { Fault as TransportFault } from "./transport.ts";
@@ -438,7 +439,7 @@ async function createPlayer(world: World, oracle: Oracle, options: PlayerOptions
   function hasHeard({ name, process }: Mount, position: number, since: number): boolean {
     if (process === undefined) return false;
     if (!lacks.includes("journal") && !lacks.includes("positions"))
-      return process.engine.context.metadata.settings.getNumber("cursor") >= position;
+      return rowsOf(process.database).cursor() >= position;
     const [folder] = process.heard.notSince(since);
     if (folder === undefined || clock.elapsed() - since <= LEFT_ALONE_MS + quietMs) return folder === undefined;
     throw new Fault(`${name} does not list folder ${folder} again`);
@@ -455,13 +456,13 @@ async function createPlayer(world: World, oracle: Oracle, options: PlayerOptions
       // What was sent only now (a scope that a former token lacked is tried again after minutes) nobody can have heard.
       if (world.position() !== before) continue;
       const isAtRest = mounts.every(
-        (mount) => mount.process !== undefined && isQuiet(mount.process.engine) && hasHeard(mount, before, since),
+        (mount) => mount.process !== undefined && isQuiet(mount.process) && hasHeard(mount, before, since),
       );
       if (isAtRest) return;
     }
-    const states = mounts.map(
-      ({ name, process }) => `${name}: ${process === undefined ? "down" : describeRest(process.engine)}`,
-    );
+    const stateOf = async ({ name, process }: Mount) =>
+      `${name}: ${process === undefined ? "down" : await describeRest(process)}`;
+    const states = await world.run(Promise.all(mounts.map(stateOf)));
     throw new Fault(`they do not come to rest: ${states.join("; ")}`);
   }
 

@@ -4,8 +4,7 @@
  * long with what the rows say: a change nobody told of shows there.
  */
 import type { Clock } from "../../../src/lib/runtime.ts";
-import type { Context } from "../../../src/vfs/context/context.ts";
-import { SHORT_MS } from "../../../src/vfs/context/freshness.ts";
+import type { Connection } from "../../../src/metadata/database.ts";
 import type { Absent, Attributed, Caller, FileSystem, Found, Lineage, Stat } from "../../../src/vfs/filesystem.ts";
 import type { KernelCache } from "../../../src/vfs/kernel-cache.ts";
 
@@ -22,6 +21,14 @@ interface Kept<T> {
   readonly value: T;
   readonly until: number;
   readonly isLong: boolean;
+}
+
+/** What the memory is compared with. */
+interface Asked {
+  readonly rows: Connection;
+  readonly fileSystem: FileSystem;
+  /** Others' changes are heard of at once: something may be kept for long. */
+  readonly isLive: boolean;
 }
 
 export interface KernelMemory {
@@ -52,8 +59,11 @@ export interface KernelMemory {
   forget(lineage: Lineage): void;
   clear(): void;
   /** One line for each thing it would answer wrongly. */
-  stale(context: Context, fileSystem: FileSystem, caller: Caller): Promise<string[]>;
+  stale(asked: Asked, caller: Caller): Promise<string[]>;
 }
+
+/** What may be kept for no longer than this needs no word when it changes. */
+const SHORT_MS = 1_000;
 
 export const keyOf = (parent: Lineage, name: string) => `${parent}/${name}`;
 
@@ -181,33 +191,42 @@ export function createKernelMemory(clock: Pick<Clock, "elapsed" | "soon">): Kern
       for (const all of [dentries, absents, attributes, listings]) all.clear();
     },
 
-    async stale({ metadata, kernel, fresh }, fileSystem, caller) {
+    async stale({ rows, fileSystem, isLive }, caller) {
       const wrong: string[] = [];
-      const isLive = fresh.isLive();
+      const inodeOf = (lineage: Lineage) =>
+        rows.prepare("SELECT inode FROM lineage WHERE id = ?").pluck().get(lineage) as number | undefined;
+      /** The lineage a name shows. */
+      const find = (parent: Lineage, name: string) =>
+        rows
+          .prepare("SELECT lineage FROM entry JOIN inode ON inode.id = entry.inode WHERE parent = ? AND name = ?")
+          .pluck()
+          .get(inodeOf(parent), name) as Lineage | undefined;
       // What has just been told is heard.
       await new Promise<void>((resolve) => clock.soon(resolve));
       const isKeptForLong = (one: { isLong: boolean; until: number }) => one.isLong && isValid(one);
       const all = [...dentries.values(), ...absents.values(), ...attributes.values()];
       if (!isLive && all.some(isKeptForLong)) wrong.push("something is kept for long although nobody would tell");
-      const inodeOf = (lineage: Lineage) => metadata.inodes.ofLineage(lineage);
       for (const dentry of dentries.values()) {
         if (!dentry.isLong || !isValid(dentry)) continue;
-        const entry = metadata.entries.find(inodeOf(dentry.parent)?.id ?? 0, dentry.name);
-        const lineage = entry === undefined ? undefined : metadata.inodes.get(entry.inode)?.lineage;
+        const lineage = find(dentry.parent, dentry.name);
         if (lineage !== dentry.lineage)
           wrong.push(`${dentry.name} in ${dentry.parent} is kept as ${dentry.lineage} and is ${lineage}`);
       }
       for (const absent of absents.values()) {
         const { parent, name } = absent.value;
-        if (!isValid(absent) || metadata.entries.find(inodeOf(parent)?.id ?? 0, name) === undefined) continue;
+        if (!isValid(absent) || find(parent, name) === undefined) continue;
         wrong.push(`${name} in ${parent} is kept as absent and is there`);
       }
       for (const [folder, names] of listings) {
-        const id = inodeOf(folder)?.id;
-        if (id === undefined || !kernel.listed.has(id)) continue;
-        const shown = metadata.entries.list(id, 0, 10_000).map(({ name }) => name);
+        const id = inodeOf(folder);
+        if (id === undefined) continue;
+        const shown = rows.prepare("SELECT name FROM entry WHERE parent = ?").pluck().all(id) as string[];
         const there = shown.filter((name) => name !== "" && !name.includes("/")).sort();
-        if (there.join("/") !== names.join("/")) wrong.push(`folder ${folder} is kept as ${names} and is ${there}`);
+        if (there.join("/") === names.join("/")) continue;
+        // It is thrown away by who opens the folder and hears that he is not to keep it.
+        const { handle, keepCache } = await fileSystem.opendir(caller, folder);
+        await fileSystem.releasedir(handle);
+        if (keepCache === true) wrong.push(`folder ${folder} is kept as ${names} and is ${there}`);
       }
       for (const [lineage, { value, until, isLong }] of attributes) {
         if (!isLong || clock.elapsed() >= until || inodeOf(lineage) === undefined) continue;

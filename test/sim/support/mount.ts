@@ -4,6 +4,7 @@
  * reaches nobody: its timers and answers never come, its files are closed, its rows are not those
  * the next one starts from.
  */
+import type { Client } from "../../../src/client/client.ts";
 import { createClient } from "../../../src/client/create-client.ts";
 import type { Credentials } from "../../../src/client/credentials.ts";
 import { OWN_PROFILE, withoutFeatures } from "../../../src/client/profile.ts";
@@ -16,8 +17,8 @@ import { describeError, type Logger } from "../../../src/lib/log.ts";
 import type { Clock, Runtime } from "../../../src/lib/runtime.ts";
 import { timeFromMilliseconds } from "../../../src/lib/time.ts";
 import { type Connection, openDatabase } from "../../../src/metadata/database.ts";
-import type { EngineSettings } from "../../../src/vfs/context/context.ts";
 import type { Engine } from "../../../src/vfs/engine.ts";
+import type { FileSystem } from "../../../src/vfs/filesystem.ts";
 import type { KernelCache } from "../../../src/vfs/kernel-cache.ts";
 import { type EngineOptions, startEngine } from "../../../src/vfs/start/start-engine.ts";
 import { createKeptRows, type Rows } from "../../support/kept-rows.ts";
@@ -36,14 +37,18 @@ import {
   type Withdrawable,
 } from "./transport.ts";
 
+export type Settings = EngineOptions["settings"];
+
 /** An engine broken on purpose, to see that it is noticed. */
 export interface Sabotage {
   /** Changes requests on their way. */
   readonly request?: (request: HttpRequest) => HttpRequest;
-  /** Breaks a part of the engine after its start. */
-  readonly engine?: (engine: Engine) => void;
+  /** Breaks what each start of the engine is given. */
+  readonly engine?: EngineHook;
   /** A crash takes back what the last system call committed. */
   readonly losesLastCall?: boolean;
+  /** What the kernel asks goes through it. */
+  readonly fileSystem?: (fileSystem: FileSystem) => FileSystem;
   /** What the kernel is told goes through it. */
   readonly kernelCache?: (cache: KernelCache) => KernelCache;
   /** Changes the rows a crash leaves. */
@@ -51,6 +56,9 @@ export interface Sabotage {
   /** What goes wrong with a request, instead of what the weather says. */
   readonly choose?: (request: HttpRequest) => Fault | "none" | undefined;
 }
+
+/** What an engine is started with besides; called at each start. */
+export type EngineHook = (files: MemoryFiles, rows: Connection, own: Own) => Partial<EngineOptions>;
 
 export interface MountOptions {
   readonly name: string;
@@ -65,15 +73,14 @@ export interface MountOptions {
   /** A new one, good for a while, without the scope. */
   readonly tokenWithout: (scope: Withdrawable | undefined) => string;
   readonly workspace: string;
-  readonly settings?: Partial<EngineSettings>;
+  readonly settings?: Partial<Settings>;
   readonly sabotage?: Sabotage | undefined;
   /** What the gateway is taken not to have. */
   readonly lacks?: readonly Feature[];
   readonly faults?: readonly Fault[];
   /** Right after anything that outlives the process, and at the fault points of the engine: it may be killed there. */
   readonly onStep?: ((mount: Mount, label: string) => void) | undefined;
-  /** What the engine is started with besides. */
-  readonly engine?: (files: MemoryFiles, database: Connection, own: Own) => Partial<EngineOptions>;
+  readonly engine?: EngineHook;
   readonly onAnswer: (mount: Mount, request: HttpRequest, answer: GatewayAnswer) => void;
   readonly onRequest?: SimTransportOptions["onRequest"];
   readonly note: (line: string) => void;
@@ -83,7 +90,9 @@ export interface MountOptions {
 
 /** What an engine is started with anyway. */
 export interface Own {
-  readonly settings: EngineSettings;
+  readonly settings: Settings;
+  readonly runtime: Runtime;
+  readonly client: Client;
   readonly copyRows: () => Rows;
 }
 
@@ -93,7 +102,10 @@ export interface Process {
   readonly kernel: Kernel;
   readonly database: Connection;
   readonly files: MemoryFiles;
+  readonly runtime: Runtime;
   readonly heard: Heard;
+  /** As the daemon does when another token is in use. */
+  tokenChanged(): void;
   /** What the kernel keeps for long although it does not hold; one line for each. */
   stale(): Promise<string[]>;
 }
@@ -108,8 +120,8 @@ export interface Mount {
   start(): Promise<void>;
   /** As umount. */
   stop(): Promise<void>;
-  /** As kill -9, at this very moment. */
-  crash(): void;
+  /** As kill -9, at this very moment. `change`: changes the rows that it leaves. */
+  crash(change?: (rows: Connection) => void): void;
   /** While it is down: its state folder is emptied. */
   wipe(): void;
   /** The rows as they are committed now. */
@@ -124,7 +136,11 @@ export interface Mount {
 
 /** Of all worlds: their statements take longer to prepare than a short history to play. */
 const DATABASES = createKeptRows(() => openDatabase(":memory:"));
-const STATE = "/state";
+/** Of the paths of its files. */
+export const STATE = "/state";
+/** A change is sent after this much quiet, and after this long at the latest. */
+export const DEBOUNCE_MS = 500;
+export const MAXIMUM_AGE_MS = 3_000;
 const REFUSED = "refused by the gateway, kept here";
 
 export function createMount(options: MountOptions): Mount {
@@ -134,7 +150,7 @@ export function createMount(options: MountOptions): Mount {
   const { startedMs = 0 } = options;
   const elapsed = () => clock.elapsed() + startedMs;
   const weather: Weather = { isOffline: false, latencyMs: 0, faultShare: 0 };
-  const settings: EngineSettings = {
+  const settings: Settings = {
     owner: { uid: 1000, gid: 1000 },
     owners: "mine",
     umask: 0o022,
@@ -143,8 +159,8 @@ export function createMount(options: MountOptions): Mount {
     readOnly: false,
     hostName: name,
     boot: "boot",
-    debounceMs: 500,
-    maximumAgeMs: 3_000,
+    debounceMs: DEBOUNCE_MS,
+    maximumAgeMs: MAXIMUM_AGE_MS,
     pollMs: 1_000,
     concurrency: 4,
     ...options.settings,
@@ -170,10 +186,10 @@ export function createMount(options: MountOptions): Mount {
 
     async start() {
       starts += 1;
-      const own = starts;
+      const started = starts;
       // A zombie of an earlier start asks here before it does anything to the world.
-      const isAlive = () => starts === own;
-      const random = seededRandom(seed * 31 + own);
+      const isAlive = () => starts === started;
+      const random = seededRandom(seed * 31 + started);
       const step = (label: string) => {
         if (isAlive()) options.onStep?.(mount, label);
       };
@@ -196,7 +212,7 @@ export function createMount(options: MountOptions): Mount {
         clock,
         gateway: options.gateway,
         weather,
-        random: seededRandom(seed * 37 + own),
+        random: seededRandom(seed * 37 + started),
         isAlive,
         onAnswer(request, answer) {
           options.onAnswer(mount, request, answer);
@@ -226,6 +242,8 @@ export function createMount(options: MountOptions): Mount {
       const passthrough = isPassing ? createMemoryPassthrough(files) : undefined;
       const memory = createKernelMemory(runtime);
       const { kernelCache = (cache: KernelCache) => cache } = options.sabotage ?? {};
+      const heard = hearLists(client, clock.elapsed);
+      const own = { settings, copyRows: mount.copyRows, runtime, client };
       const engine = await startEngine({
         runtime,
         kernelCache: kernelCache(memory.cache),
@@ -238,22 +256,19 @@ export function createMount(options: MountOptions): Mount {
         workspace: options.workspace,
         scopes: undefined,
         ...(passthrough === undefined ? {} : { passthrough }),
-        ...options.engine?.(files, rows, { settings, copyRows: mount.copyRows }),
+        ...options.engine?.(files, rows, own),
+        ...options.sabotage?.engine?.(files, rows, own),
       });
       if (!isAlive()) return;
-      const heard = hearLists(engine.context, clock.elapsed);
-      options.sabotage?.engine?.(engine);
+      const fileSystem = options.sabotage?.fileSystem?.(engine.fileSystem) ?? engine.fileSystem;
       const keep = () => {
         if (options.sabotage?.losesLastCall === true) before = DATABASES.rowsOf(rows);
       };
-      const kernel = whileAlive(
-        createKernel(engine.fileSystem, { elapsed }, memory, passthrough?.fileOf),
-        isAlive,
-        keep,
-      );
+      const kernel = whileAlive(createKernel(fileSystem, { elapsed }, memory, passthrough?.fileOf), isAlive, keep);
       const caller = createCaller();
-      const stale = () => memory.stale(engine.context, engine.fileSystem, caller);
-      current = { engine, kernel, database: rows, files, heard, stale };
+      const stale = () => memory.stale({ rows, fileSystem, isLive: engine.status().live }, caller);
+      const tokenChanged = () => engine.context.network.tokenChanged(undefined);
+      current = { engine, kernel, database: rows, files, runtime, heard: heard(rows), tokenChanged, stale };
     },
 
     async stop() {
@@ -290,7 +305,7 @@ export function createMount(options: MountOptions): Mount {
       files = createMemoryFiles({ now });
     },
 
-    crash() {
+    crash(change) {
       starts += 1;
       current = undefined;
       if (database === undefined) return;
@@ -300,6 +315,7 @@ export function createMount(options: MountOptions): Mount {
       database = DATABASES.take(before ?? DATABASES.rowsOf(database));
       before = undefined;
       options.sabotage?.crash?.(database);
+      change?.(database);
       const snapshot = files.snapshot();
       files.kill();
       files = createMemoryFiles({ now, snapshot });

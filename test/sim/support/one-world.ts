@@ -2,9 +2,11 @@
 import { expect } from "vitest";
 import type { Feature } from "../../../src/contract/features.ts";
 import type { HttpRequest } from "../../../src/contract/http.ts";
-import type { EngineSettings } from "../../../src/vfs/context/context.ts";
-import type { Sabotage } from "./mount.ts";
+import type { Node } from "../../../src/contract/resources.ts";
+import type { Engine, QueueItem } from "../../../src/vfs/engine.ts";
+import type { Sabotage, Settings } from "./mount.ts";
 import { runProgram } from "./programs.ts";
+import { rowsOf } from "./rows.ts";
 import type { Fault } from "./transport.ts";
 import { gatewayTree, readFile, treeOf } from "./tree.ts";
 import { createWorld, type World, type WorldOptions } from "./world.ts";
@@ -18,7 +20,7 @@ type Rule = (request: HttpRequest) => Fault | "none" | undefined;
 interface More extends Pick<WorldOptions, "engine"> {
   /** What the gateway is taken not to have. */
   readonly lacks?: readonly Feature[];
-  readonly settings?: Partial<EngineSettings>;
+  readonly settings?: Partial<Settings>;
 }
 
 /** A world with one mount whose requests meet what `rules.choose` says, fair weather if nothing. */
@@ -42,17 +44,25 @@ export async function begin(hasKeys: boolean, sabotage: Sabotage = {}, more: Mor
     if (mount.process === undefined) throw new Error("the mount is down");
     return mount.process.kernel;
   };
-  const metadata = () => {
+  const engine = () => {
     if (mount.process === undefined) throw new Error("the mount is down");
-    return mount.process.engine.context.metadata;
+    return mount.process.engine;
   };
-  return {
+  const it = {
     world,
     mount,
     rules,
     asked,
     calls,
-    metadata,
+    engine,
+    /** What waits to be sent, without the root, whose time is sent like anything else. */
+    queue: () => world.run(queueOf(engine())),
+    /** What the mount's tables say. */
+    rows: () => rowsOf(mount.process?.database ?? expect.unreachable("the mount is down")),
+    /** As the daemon says it of another token. */
+    tokenChanged: () => mount.process?.tokenChanged(),
+    /** The nodes in the root at the gateway, by name. */
+    nodes: () => nodesIn(world, world.workspace.root),
     /** The first request like this meets the fault. */
     once(fault: Fault, isMeant: (request: HttpRequest) => boolean): { isSent(): boolean } {
       let isSent = false;
@@ -68,8 +78,7 @@ export async function begin(hasKeys: boolean, sabotage: Sabotage = {}, more: Mor
     rename: (from: string, to: string) => world.run(calls().rename(from, to)),
     async drain() {
       const limit = new AbortController();
-      const engine = mount.process?.engine;
-      const result = await world.run(engine?.drain({ settle: true, signal: limit.signal }) ?? Promise.reject());
+      const result = await world.run(engine().drain({ settle: true, signal: limit.signal }));
       expect(result).toEqual({ drained: true, left: [] });
     },
     async again(how: "crash" | "remount") {
@@ -84,12 +93,14 @@ export async function begin(hasKeys: boolean, sabotage: Sabotage = {}, more: Mor
         await world.clock.advance(100);
       }
     },
+    /** All that was changed here is acknowledged. */
+    untilSent: () => it.until(() => engine().status().dirty === 0),
     names: () => world.run(calls().list("")),
     content: async (path: string) => (await world.run(readFile(calls(), path))).toString("latin1"),
     /** Everything has arrived, been told and come to rest: mount and gateway show these names. */
     async ends(names: readonly string[]) {
       await world.clock.advance(ALL_ARRIVED_MS);
-      await this.drain();
+      await it.drain();
       await world.clock.advance(15_000);
       world.check();
       const shown = [...(await world.run(treeOf(calls(), { withContent: true }))).keys()];
@@ -97,6 +108,22 @@ export async function begin(hasKeys: boolean, sabotage: Sabotage = {}, more: Mor
       expect([...(await there(world)).keys()]).toEqual(names);
     },
   };
+  return it;
+}
+
+export type OneWorld = Awaited<ReturnType<typeof begin>>;
+
+/** What waits to be sent, but the time of the root. */
+export async function queueOf(engine: Engine): Promise<QueueItem[]> {
+  const all: QueueItem[] = [];
+  for await (const some of engine.queue(100)) all.push(...some);
+  return all.filter(({ path }) => path !== "/");
+}
+
+/** The nodes in a folder of the gateway, by name. */
+export async function nodesIn(world: World, folder: string): Promise<Node[]> {
+  const { items } = await world.run(world.outside.listFolder(folder));
+  return items.sort((x, y) => (x.name < y.name ? -1 : 1));
 }
 
 export const there = (world: World) => world.run(gatewayTree(world.outside, world.workspace.root));

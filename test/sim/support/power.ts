@@ -16,6 +16,10 @@ export function withPower() {
   };
   return {
     options,
+    /** From here on its rows as they are now survive. */
+    sync(mount: Mount): void {
+      synced = mount.copyRows();
+    },
     lose(mount: Mount, { keepsRows = false } = {}): void {
       boots += 1;
       mount.crash();

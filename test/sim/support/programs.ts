@@ -29,7 +29,8 @@ export function bytesOf(label: string, size: number): Buffer {
 }
 
 /** To be sent by a client. */
-export function sourceOf(bytes: Uint8Array): ContentSource {
+export function sourceOf(content: Uint8Array | string): ContentSource {
+  const bytes = typeof content === "string" ? Buffer.from(content) : content;
   return {
     size: bytes.length,
     async *read() {

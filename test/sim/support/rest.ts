@@ -1,36 +1,31 @@
 /** Whether an engine has anything left to do, and what. */
+import type { Process } from "./mount.ts";
+import { rowsOf } from "./rows.ts";
 
-import { itemOf } from "../../../src/vfs/calls/pending.ts";
-import type { Engine } from "../../../src/vfs/engine.ts";
-
-export function isQuiet(engine: Engine): boolean {
-  const { rereads, relists, arrivals } = engine.context.metadata;
-  const unheard = rereads.count() + relists.count() + arrivals.count();
-  return (
-    engine.status().dirty === 0 && unheard === 0 && nextLook(engine) === undefined && unsentFiles(engine).length === 0
-  );
-}
-
-/** When something that is no change of its own is looked at next. */
-export function nextLook({ context }: Engine): number | undefined {
-  const { nodes, turns } = context.metadata;
-  return nodes.nextDue() ?? turns.nextEnd();
+export function isQuiet({ engine, database }: Process): boolean {
+  const rows = rowsOf(database);
+  const unheard = rows.rereads().length + rows.relists() + rows.arrivals();
+  return engine.status().dirty === 0 && unheard === 0 && rows.nextLook() === null && unsentFiles(rows).length === 0;
 }
 
 /** For a failure's message. */
-export function describeRest(engine: Engine): string {
-  const { context } = engine;
-  const { rereads, relists, arrivals, nodes } = context.metadata;
-  const items = nodes.dirty(5).map((row) => itemOf(context, row, undefined));
-  const unread = { rereads: rereads.count(), known: rereads.countKnown(), relists: relists.count() };
-  return `${JSON.stringify(items)} ${JSON.stringify({ ...unread, arrivals: arrivals.count(), due: nextLook(engine), unsent: unsentFiles(engine) })}`;
+export async function describeRest({ engine, database }: Process): Promise<string> {
+  const rows = rowsOf(database);
+  const items = [];
+  for await (const some of engine.queue(5)) items.push(...some);
+  return JSON.stringify({
+    items,
+    rereads: rows.rereads(),
+    relists: rows.relists(),
+    arrivals: rows.arrivals(),
+    due: rows.nextLook(),
+    unsent: unsentFiles(rows),
+  });
 }
 
 /** Files whose bytes are said to be nobody else's, though nothing waits. */
-function unsentFiles({ context }: Engine): readonly string[] {
-  const { inodes, entries } = context.metadata;
-  return inodes.unclean(0, 1000).flatMap(({ id, content, hash }) => {
-    const [name] = entries.ofInode(id);
-    return content === "dirty" && name !== undefined ? `${name.name} ${hash}` : [];
-  });
+function unsentFiles(rows: ReturnType<typeof rowsOf>): readonly string[] {
+  return rows
+    .unclean()
+    .flatMap(({ name, content, hash }) => (content === "dirty" && name !== null ? [`${name} ${hash}`] : []));
 }

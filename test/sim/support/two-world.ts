@@ -4,7 +4,9 @@ import type { Feature } from "../../../src/contract/features.ts";
 import type { HttpRequest } from "../../../src/contract/http.ts";
 import { SEED } from "../../support/seed.ts";
 import type { Mount } from "./mount.ts";
+import { nodesIn } from "./one-world.ts";
 import { type Program, runProgram } from "./programs.ts";
+import { rowsOf } from "./rows.ts";
 import type { Fault } from "./transport.ts";
 import { readFile } from "./tree.ts";
 import { createWorld, type WorldOptions } from "./world.ts";
@@ -14,7 +16,7 @@ export const TURNS_MS = 150_000;
 
 type Rule = (request: HttpRequest) => Fault | "none" | undefined;
 
-interface More extends Pick<WorldOptions, "onAnswer"> {
+interface More extends Pick<WorldOptions, "onAnswer" | "onStep" | "engine"> {
   /** What the gateway is taken not to have. */
   readonly lacks?: readonly Feature[];
 }
@@ -51,10 +53,9 @@ export async function beginTwo(more: More = {}) {
       const drained = mount.process?.engine.drain({ settle: true, signal: new AbortController().signal });
       expect(await world.run(drained ?? Promise.reject(new Error("down")))).toEqual({ drained: true, left: [] });
     },
-    /** The nodes in the root, by name. */
-    async nodes() {
-      const { items } = await world.run(world.outside.listFolder(world.workspace.root));
-      return items.sort((x, y) => (x.name < y.name ? -1 : 1));
-    },
+    /** What the tables of a mount say. */
+    rows: ({ name, process }: Mount) => rowsOf(process?.database ?? expect.unreachable(`${name} is down`)),
+    /** The nodes in the root at the gateway, by name. */
+    nodes: () => nodesIn(world, world.workspace.root),
   };
 }

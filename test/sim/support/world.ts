@@ -13,12 +13,11 @@ import { type AccountStore, accountsInMemory } from "../../../src/gateway/accoun
 import { createGateway, type Gateway } from "../../../src/gateway/core.ts";
 import type { GatewayAnswer } from "../../../src/gateway/exchange.ts";
 import { describeError, type Logger, SILENT } from "../../../src/lib/log.ts";
-import type { EngineSettings } from "../../../src/vfs/context/context.ts";
 import { ISSUER } from "../../support/account-token.ts";
 import { createKeptRows } from "../../support/kept-rows.ts";
 import { createMemoryBlobs } from "../../support/memory-blobs.ts";
 import { createVirtualClock, seededRandom, type VirtualClock } from "../../support/virtual-clock.ts";
-import { createMount, type Mount, type MountOptions, type Sabotage } from "./mount.ts";
+import { createMount, type Mount, type MountOptions, type Sabotage, type Settings } from "./mount.ts";
 import { count, type Tally } from "./tally.ts";
 import { createSimTransport, type Fault as TransportFault } from "./transport.ts";
 
@@ -60,7 +59,7 @@ export interface World {
 export interface WorldOptions {
   readonly seed: number;
   readonly mounts: readonly string[];
-  readonly settings?: Partial<EngineSettings>;
+  readonly settings?: Partial<Settings>;
   readonly sabotage?: Sabotage | undefined;
   /** What the gateway is taken not to have. */
   readonly lacks?: readonly Feature[] | undefined;
@@ -80,6 +79,9 @@ export interface WorldOptions {
   readonly onAnswer?: (mount: Mount, request: HttpRequest, answer: GatewayAnswer) => void;
 }
 
+/** Of the gateway's tokens. */
+export const SIGNING_KEY = Buffer.alloc(32, 7);
+
 const LIMIT_MS = 15 * 60_000;
 const WORKSPACE_AGE_MS = 60_000;
 const TOKEN_SECONDS = 90;
@@ -97,7 +99,7 @@ export async function createWorld(options: WorldOptions): Promise<World> {
   const clock = createVirtualClock(seed);
   const store = STORES.take();
   const blobs = createMemoryBlobs();
-  const signingKey = Buffer.alloc(32, 7);
+  const signingKey = SIGNING_KEY;
   const lag = { pathLagMs: 0, journalLagMs: 0, idLagMs: 0 };
   const lines: string[] = [];
   const faults: string[] = [];

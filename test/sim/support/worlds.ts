@@ -15,19 +15,19 @@ const LAG = { path: 3_000, journal: 5_000, id: 0 };
 
 export const ONE: WorldKind = {
   name: "a mount alone shows what a plain folder would, at every moment",
-  file: "one-mount.test.ts",
+  file: "histories-one-mount.test.ts",
   options: { mounts: 1, lag: LAG },
 };
 
 export const TWO: WorldKind = {
   name: "two mounts of one workspace end in agreement, with every finished content kept",
-  file: "two-mounts.test.ts",
+  file: "histories-several-mounts.test.ts",
   options: { mounts: 2 },
 };
 
 export const THREE: WorldKind = {
   name: "three mounts of one workspace end in agreement, with every finished content kept",
-  file: "three-mounts.test.ts",
+  file: "histories-several-mounts.test.ts",
   options: { mounts: 3 },
 };
 
@@ -51,7 +51,7 @@ const faultsOf = (lacks: readonly Feature[]) =>
 const lesser = (mounts: 1 | 2, what: string): readonly WorldKind[] =>
   LACKS.map(([name, lacks]) => ({
     name: `${what} on a gateway without ${name}`,
-    file: "lesser.test.ts",
+    file: "histories-lesser-gateways.test.ts",
     options: { mounts, lacks, faults: faultsOf(lacks), hasKeys: true, ...(mounts === 1 ? { lag: LAG } : {}) },
   }));
 

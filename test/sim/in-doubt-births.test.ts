@@ -1,0 +1,207 @@
+/**
+ * Requests in doubt: the creation of a file or folder ("birth") was sent, and its answer is lost, late or a refusal.
+ * The node it may have made is recognised as this mount's own: it is not doubled, and nobody else's is taken for it.
+ */
+import { describe, expect, test } from "vitest";
+import type { HttpRequest } from "../../src/contract/http.ts";
+import { begin } from "./support/one-world.ts";
+import { bytesOf, sourceOf } from "./support/programs.ts";
+
+describe("somebody else changes the new node before this mount hears of it", () => {
+  const isBirth = ({ method, path }: HttpRequest) =>
+    method === "POST" && (path === "/v1/nodes" || path.startsWith("/v1/files/"));
+
+  /** Whose answer is lost is asked for again after ten seconds; the journal tells sooner. */
+  const HEARD_MS = 3_000;
+
+  /** `a` is saved, the answer to its birth is lost, and somebody calls it `e`: its node. */
+  async function savedAndRenamed(it: Awaited<ReturnType<typeof begin>>): Promise<string> {
+    const { outside, workspace } = it.world;
+    await it.drain();
+    const birth = it.once("silent-after", isBirth);
+    await it.save("a");
+    await it.until(birth.isSent);
+    const [node] = (await it.world.run(outside.listFolder(workspace.root))).items;
+    if (node === undefined) throw new Error("nothing was born");
+    await it.world.run(outside.patchNode(node.id, { name: "e" }));
+    return node.id;
+  }
+
+  test("a new file that somebody moves and writes is shown once", async () => {
+    const it = await begin(true);
+    const { outside, clock } = it.world;
+    const node = await savedAndRenamed(it);
+    await it.world.run(outside.writeContent(node, sourceOf("theirs")));
+    for (let waited = 0; waited < 30_000; waited += HEARD_MS) {
+      await clock.advance(HEARD_MS);
+      expect(["a", "e"]).toEqual(expect.arrayContaining(await it.names()));
+      expect((await it.names()).length).toBe(1);
+    }
+    await it.ends(["e"]);
+    expect(await it.content("e")).toBe("theirs");
+  });
+
+  test("a new folder that somebody moves and fills is shown once", async () => {
+    const it = await begin(true);
+    const { outside, workspace, clock } = it.world;
+    await it.drain();
+    const birth = it.once("silent-after", isBirth);
+    await it.world.run(it.calls().mkdir("d"));
+    await it.save("d/own");
+    await it.until(birth.isSent);
+    const [node] = (await it.world.run(outside.listFolder(workspace.root))).items;
+    await it.world.run(outside.patchNode(node?.id ?? "", { name: "e" }));
+    await it.world.run(outside.upload(node?.id ?? "", "x", sourceOf("theirs")));
+    for (let waited = 0; waited < 30_000; waited += HEARD_MS) {
+      await clock.advance(HEARD_MS);
+      expect((await it.names()).length).toBe(1);
+    }
+    await it.ends(["e", "e/own", "e/x"]);
+    expect(await it.content("e/own")).toBe(bytesOf("d/own", 40).toString("latin1"));
+  });
+});
+
+describe("sent again after a lost answer, and refused", () => {
+  const isBirth = ({ method, path }: HttpRequest) =>
+    method === "POST" && (path === "/v1/nodes" || path.startsWith("/v1/files/"));
+
+  /** Asked again, the gateway does not look whether it has done that already: it is not allowed. */
+  function refuseAfterBirth(it: Awaited<ReturnType<typeof begin>>): void {
+    const birth = it.once("lost-after", isBirth);
+    const { choose } = it.rules;
+    it.rules.choose = (request) => {
+      if (birth.isSent()) it.mount.weather.refusal = 403;
+      return choose(request);
+    };
+  }
+
+  async function isRefused(it: Awaited<ReturnType<typeof begin>>): Promise<void> {
+    await it.until(() => it.world.lines.some((line) => /POST .* 403$/.test(line)));
+    Object.assign(it.rules, { choose: () => undefined });
+    it.mount.weather.refusal = undefined;
+  }
+
+  test("a new file that is then removed here goes, and stays away", async () => {
+    const it = await begin(true);
+    await it.drain();
+    refuseAfterBirth(it);
+    await it.save("a");
+    await isRefused(it);
+    await it.unlink("a");
+    await it.ends([]);
+  });
+
+  test("a new file that is then written again is one file, without a conflict", async () => {
+    const it = await begin(true);
+    await it.drain();
+    refuseAfterBirth(it);
+    await it.save("a");
+    await isRefused(it);
+    await it.save("a", "second");
+    await it.ends(["a"]);
+    expect(await it.content("a")).toBe(bytesOf("second", 40).toString("latin1"));
+  });
+
+  test("a new folder shows what others have put into it since", async () => {
+    const it = await begin(true);
+    const { outside, workspace } = it.world;
+    it.world.setLag({ path: 0, journal: 0, id: 9_000 });
+    let births = 0;
+    it.rules.choose = (request) => {
+      if (!isBirth(request)) return undefined;
+      births += 1;
+      return "lost-after";
+    };
+    await it.world.run(it.calls().mkdir("d"));
+    await it.until(() => births > 0);
+    it.rules.choose = () => undefined;
+    it.mount.weather.refusal = 403;
+    const [made] = (await it.world.run(outside.listFolder(workspace.root))).items;
+    await it.world.run(outside.createFolder(made?.id ?? "", "others"));
+    await it.world.clock.advance(12_000);
+    it.mount.weather.refusal = undefined;
+    await it.world.run(it.engine().retry());
+    await it.ends(["d", "d/others"]);
+  });
+});
+
+describe("answered after others have changed what was made", () => {
+  /** An id that has answered 404 for so long is gone. */
+  const SETTLED_MS = 5 * 60_000 + 10_000;
+
+  test("a folder whose creation is answered late shows what others put into it meanwhile", async () => {
+    const it = await begin(true);
+    const { outside, workspace } = it.world;
+    await it.drain();
+    const birth = it.once("silent-after", ({ method, path }) => method === "POST" && path === "/v1/nodes");
+    await it.world.run(it.calls().mkdir("d"));
+    await it.until(birth.isSent);
+    await it.world.clock.advance(1_000);
+    const [folder] = (await it.world.run(outside.listFolder(workspace.root))).items;
+    await it.world.run(outside.createFolder(folder?.id ?? "", "e"));
+    await it.world.clock.advance(5_000);
+    await it.ends(["d", "d/e"]);
+  });
+
+  test.each([false, true])(
+    "killed between the answer and the read that follows from it: what was deleted meanwhile goes (row of that read lost: %s)",
+    async (isBroken) => {
+      const it = await begin(true);
+      const { outside, workspace } = it.world;
+      await it.drain();
+      const upload = it.once("silent-after", ({ path }) => path.startsWith("/v1/files/"));
+      await it.save("a");
+      await it.until(upload.isSent);
+      const [node] = (await it.world.run(outside.listFolder(workspace.root))).items;
+      await it.world.run(outside.deleteNode(node?.id ?? ""));
+      // The journal is past the deletion, and listings too, before the upload is answered.
+      await it.until(() => it.rows().cursor() >= it.world.position(), 5_000);
+      const other = await it.world.run(outside.createFolder(workspace.root, "other"));
+      await it.until(() => it.rows().cursor() >= other.position, 5_000);
+      expect(await it.world.run(it.calls().list("other"))).toEqual([]);
+      expect(it.rows().tombstone(node?.id ?? "")).toBeUndefined();
+      it.rules.choose = ({ method, path }) =>
+        method === "GET" && path.startsWith("/v1/nodes/") ? "silent-before" : undefined;
+      await it.until(() => it.rows().nodeOfId(node?.id ?? "") !== undefined);
+      it.mount.crash((rows) => void (isBroken && rows.exec("DELETE FROM reread")));
+      it.rules.choose = () => undefined;
+      await it.world.run(it.mount.start());
+      await it.world.clock.advance(SETTLED_MS);
+      expect(await it.names()).toEqual(isBroken ? ["a", "other"] : ["other"]);
+    },
+  );
+
+  test("a file whose deletion the journal told of before its creation is answered is gone at once", async () => {
+    const it = await begin(true);
+    const { outside, workspace } = it.world;
+    await it.drain();
+    const upload = it.once("silent-after", ({ path }) => path.startsWith("/v1/files/"));
+    await it.save("a");
+    await it.until(upload.isSent);
+    const [node] = (await it.world.run(outside.listFolder(workspace.root))).items;
+    await it.world.run(outside.deleteNode(node?.id ?? ""));
+    await it.until(() => it.asked.filter((line) => line === "POST /v1/files/a 201").length === 2);
+    await it.world.clock.advance(1_000);
+    expect(await it.names()).toEqual([]);
+  });
+
+  test("a new file is not taken for deleted while its id answers 404, though the journal told of it", async () => {
+    const it = await begin(true);
+    await it.drain();
+    it.world.setLag({ path: 0, journal: 0, id: 20_000 });
+    const upload = it.once("silent-after", ({ path }) => path.startsWith("/v1/files/"));
+    await it.save("a");
+    await it.until(upload.isSent);
+    await it.until(() => it.rows().cursor() >= it.world.position());
+    await it.untilSent();
+    // The answer asked for the node, whose id answers 404; its folder is there.
+    await it.until(() =>
+      it
+        .rows()
+        .rereads()
+        .some(({ missingSince }) => missingSince !== null),
+    );
+    expect(await it.names()).toEqual(["a"]);
+    await it.ends(["a"]);
+  });
+});
