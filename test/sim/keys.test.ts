@@ -5,6 +5,7 @@
 import { expect, test } from "vitest";
 import { FEATURE_NAMES, type Feature } from "../../src/contract/features.ts";
 import type { HttpRequest } from "../../src/contract/http.ts";
+import { inodeId } from "../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { isMove, movedLate } from "./support/late-move.ts";
 import { ALL_ARRIVED_MS, begin, there } from "./support/one-world.ts";
@@ -337,7 +338,7 @@ test("a node moved away before its id is found is not taken for gone by a listin
   await it.world.run(outside.patchNode(a?.id ?? "", { parentId: e?.id ?? "" }));
   // The folder is listed again, as after its rows were given up.
   const entry = it.metadata().entries.find(ROOT_INODE, "d");
-  it.metadata().inodes.update(entry?.inode ?? 0, { listed: null });
+  it.metadata().inodes.update(entry?.inode ?? inodeId(0), { listed: null });
   const tree = async () => [...(await it.world.run(treeOf(it.calls(), { withContent: true }))).keys()];
   expect(await tree()).toEqual(["d", "d/a", "e"]);
   expect(

@@ -4,6 +4,7 @@
  */
 import { afterAll, expect, test } from "vitest";
 import { FEATURE_NAMES } from "../../src/contract/features.ts";
+import type { InodeId } from "../../src/metadata/ids.ts";
 import { playHistory } from "./support/history.ts";
 import type { Sabotage } from "./support/mount.ts";
 import { playHistories, runSettings } from "./support/run.ts";
@@ -57,7 +58,7 @@ test("a mount whose list is not answered is waited for; one that does not list a
   const sabotage: Sabotage = {
     engine({ context: { listings, metadata } }) {
       const run = listings.run.bind(listings);
-      const isKnown = (folder: number) => metadata.inodes.get(folder)?.listed != null;
+      const isKnown = (folder: InodeId) => metadata.inodes.get(folder)?.listed != null;
       const onlyOnce: typeof run = (folder, ...asked) => (isKnown(folder) ? Promise.resolve() : run(folder, ...asked));
       Object.assign(listings, { run: onlyOnce });
     },

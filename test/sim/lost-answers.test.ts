@@ -6,6 +6,7 @@
 import { expect, test } from "vitest";
 import type { Feature } from "../../src/contract/features.ts";
 import type { HttpRequest } from "../../src/contract/http.ts";
+import { inodeId } from "../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { begin, there } from "./support/one-world.ts";
 import { bytesOf } from "./support/programs.ts";
@@ -140,7 +141,7 @@ test.each([{ what: "nothing", lacks: [] }, ...LACKS])(
     await it.world.clock.advance(20_000);
     it.mount.weather.withdrawn = undefined;
     await it.drain();
-    const inode = () => it.metadata().inodes.get(it.metadata().entries.find(ROOT_INODE, "b")?.inode ?? 0);
+    const inode = () => it.metadata().inodes.get(it.metadata().entries.find(ROOT_INODE, "b")?.inode ?? inodeId(0));
     const { outside, workspace } = it.world;
     const [node] = (await it.world.run(outside.listFolder(workspace.root))).items;
     expect(inode()).toMatchObject({ content: "clean", originNode: node?.id, originVersion: node?.head });

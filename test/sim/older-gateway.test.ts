@@ -6,6 +6,7 @@ import { createHash } from "node:crypto";
 import type { Database } from "better-sqlite3";
 import { expect, test } from "vitest";
 import type { HttpRequest } from "../../src/contract/http.ts";
+import { inodeId, kernelNodeId } from "../../src/metadata/ids.ts";
 import { itemOf } from "../../src/vfs/calls/pending.ts";
 import { isPastGone, noteFollowed, notePastGone } from "../../src/vfs/context/past.ts";
 import { evict } from "../../src/vfs/files/evict.ts";
@@ -253,7 +254,7 @@ test("bytes that are no longer what they were are nobody's content", async () =>
   await save("f", "lost");
   await world.clock.advance(60_000);
   const { context } = mount.process?.engine ?? {};
-  const inode = context?.metadata.inodes.get(2);
+  const inode = context?.metadata.inodes.get(inodeId(2));
   if (context === undefined || inode === undefined) throw new Error("no such inode");
   const file = await world.run(context.runtime.files.open(context.paths.live(inode.lineage), "r+"));
   await world.run(file.write(Buffer.from("\0\0\0\0"), 0));
@@ -354,7 +355,7 @@ test("one live file that cannot be read keeps neither the others nor the journal
   for (const name of ["a", "b"]) await save(name, `${name}, lost`);
   await world.clock.advance(60_000);
   const { paths, metadata } = contextOf(mount);
-  const path = new RegExp(`${paths.live(metadata.inodes.get(2)?.lineage ?? 0)}$`);
+  const path = new RegExp(`${paths.live(metadata.inodes.get(inodeId(2))?.lineage ?? kernelNodeId(0))}$`);
   mount.process?.files.fail({ path, code: "EIO", on: ["hash"], times: Number.POSITIVE_INFINITY });
   restore();
   await make(root, "later", "x");

@@ -2,6 +2,7 @@
 import { expect, test } from "vitest";
 import type { Feature } from "../../src/contract/features.ts";
 import type { HttpRequest } from "../../src/contract/http.ts";
+import { entryId, inodeId } from "../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { ALL_ARRIVED_MS, begin } from "./support/one-world.ts";
 
@@ -24,7 +25,7 @@ async function unanswered(hasKeys: boolean, lacks: readonly Feature[]) {
   };
   await it.world.run(it.calls().mkdir("d"));
   await it.until(() => births === 1);
-  const row = () => it.metadata().nodes.ofEntry(it.metadata().entries.find(ROOT_INODE, "d")?.id ?? 0);
+  const row = () => it.metadata().nodes.ofEntry(it.metadata().entries.find(ROOT_INODE, "d")?.id ?? entryId(0));
   return { ...it, other: other?.id ?? "", births: () => births, row };
 }
 
@@ -48,7 +49,9 @@ test("answered late by its place, while the journal has gone on: what came into 
   await it.world.run(outside.createFolder(made?.id ?? "", "e"));
   await it.world.run(outside.createFolder(it.other, "more"));
   await it.until(
-    () => it.metadata().entries.find(it.metadata().entries.find(ROOT_INODE, "other")?.inode ?? 0, "more") !== undefined,
+    () =>
+      it.metadata().entries.find(it.metadata().entries.find(ROOT_INODE, "other")?.inode ?? inodeId(0), "more") !==
+      undefined,
   );
   it.rules.choose = (request) => (isListOf(request, made?.id) ? "failed" : undefined);
   await it.until(() => it.row()?.nodeId != null, ALL_ARRIVED_MS);
@@ -68,7 +71,7 @@ test("a list that is never answered does not keep the journal from being followe
   const more = (name: string) => it.world.run(outside.createFolder(it.other, name));
   const isShown = (name: string) => {
     const { entries } = it.metadata();
-    return entries.find(entries.find(ROOT_INODE, "other")?.inode ?? 0, name) !== undefined;
+    return entries.find(entries.find(ROOT_INODE, "other")?.inode ?? inodeId(0), name) !== undefined;
   };
   await more("first");
   await it.until(() => isShown("first"));

@@ -1,5 +1,6 @@
 /** What is remembered of deletions, and of nodes to be read again: long enough, and not for ever. */
 import { expect, test } from "vitest";
+import { inodeId } from "../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { begin } from "./support/one-world.ts";
 
@@ -48,7 +49,7 @@ test("a name that was deleted while its folder is being listed does not come bac
           return page;
         },
         readJournal(...args: Parameters<typeof readJournal>) {
-          const folder = metadata.entries.find(ROOT_INODE, "d")?.inode ?? 0;
+          const folder = metadata.entries.find(ROOT_INODE, "d")?.inode ?? inodeId(0);
           shown.push(metadata.entries.find(folder, "n") !== undefined);
           return readJournal(...args);
         },

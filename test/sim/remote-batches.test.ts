@@ -3,6 +3,7 @@
  * before or the tree after, never a gap, a name twice, or a conflict.
  */
 import { expect, test } from "vitest";
+import type { InodeId } from "../../src/metadata/ids.ts";
 import { SEED } from "../support/seed.ts";
 import type { Process } from "./support/mount.ts";
 import { runProgram } from "./support/programs.ts";
@@ -58,13 +59,13 @@ function marked({ database, engine }: Process): string {
   const entries = database.prepare("SELECT parent, name, inode FROM entry WHERE parent <> inode").all() as {
     readonly parent: number;
     readonly name: string;
-    readonly inode: number;
+    readonly inode: InodeId;
   }[];
   const pathOf = (inode: number): string => {
     const entry = entries.find((one) => one.inode === inode);
     return entry === undefined ? "" : `${pathOf(entry.parent)}/${entry.name}`;
   };
-  const markOf = (inode: number) => {
+  const markOf = (inode: InodeId) => {
     const mark = engine.context.metadata.inodes.get(inode)?.attributes.xattrs?.[TAG] ?? "";
     return Buffer.from(mark, "base64").toString();
   };

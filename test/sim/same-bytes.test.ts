@@ -1,6 +1,7 @@
 /** Somebody saves a file elsewhere with the bytes it had: a new version, which here is the content that was there before. */
 import { expect, test } from "vitest";
 import type { Feature } from "../../src/contract/features.ts";
+import { inodeId, kernelNodeId } from "../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import type { Context } from "../../src/vfs/context/context.ts";
 import { bytesOf, runProgram, sourceOf } from "./support/programs.ts";
@@ -13,7 +14,7 @@ const HEARD_MS = 5_000;
 const BYTES = Buffer.from("the same bytes, twice");
 
 const inodeOf = ({ context }: { readonly context: Context }, name: string) =>
-  context.metadata.entries.find(ROOT_INODE, name)?.inode ?? 0;
+  context.metadata.entries.find(ROOT_INODE, name)?.inode ?? inodeId(0);
 
 /** Known here and open, none of it read, when it is saved once more. */
 async function savedAgain(lacks: readonly Feature[]) {
@@ -25,7 +26,7 @@ async function savedAgain(lacks: readonly Feature[]) {
   const node = await world.run(world.outside.upload(world.workspace.root, "a", source));
   await world.clock.advance(HEARD_MS);
   await world.run(kernel.list(""));
-  const lineage = engine.context.metadata.inodes.get(inodeOf(engine, "a"))?.lineage ?? 0;
+  const lineage = engine.context.metadata.inodes.get(inodeOf(engine, "a"))?.lineage ?? kernelNodeId(0);
   const { handle } = await world.run(engine.fileSystem.open(CALLER, lineage, READING));
   await world.run(world.outside.writeContent(node.id, source));
   await world.clock.advance(HEARD_MS);
@@ -65,6 +66,6 @@ test("made here and there with the same bytes, the local copy may go when room i
   const { inodes, lives } = engine.context.metadata;
   const inode = inodes.get(inodeOf(engine, "a"));
   expect(inode?.content).toBe("clean");
-  expect(lives.isEvictable(inode?.lineage ?? 0)).toBe(true);
+  expect(lives.isEvictable(inode?.lineage ?? kernelNodeId(0))).toBe(true);
   world.check();
 });

@@ -1,6 +1,7 @@
 /** A program saves the bytes the gateway has already: they are not sent again, nor kept as if nobody else had them. */
 import { expect, test } from "vitest";
 import type { Feature } from "../../src/contract/features.ts";
+import { inodeId } from "../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { begin } from "./support/one-world.ts";
 import { bytesOf, runProgram, sourceOf } from "./support/programs.ts";
@@ -29,7 +30,7 @@ test.each(WAYS)(
     const before = await node();
     await write(how);
     await it.drain();
-    const inode = it.metadata().inodes.get(it.metadata().entries.find(ROOT_INODE, "a")?.inode ?? 0);
+    const inode = it.metadata().inodes.get(it.metadata().entries.find(ROOT_INODE, "a")?.inode ?? inodeId(0));
     expect(inode).toMatchObject({ content: "clean", originNode: before?.id, originVersion: before?.head });
     expect((await node())?.head).toBe(before?.head);
     await it.save("a", "other");
@@ -47,7 +48,7 @@ test.each([0, 40])("%i bytes, made elsewhere at the same moment: one file, clean
   await it.world.run(runProgram(it.calls(), { do: "save", path: "a", size }, "alike"));
   await it.world.clock.advance(10_000);
   await it.drain();
-  const inode = it.metadata().inodes.get(it.metadata().entries.find(ROOT_INODE, "a")?.inode ?? 0);
+  const inode = it.metadata().inodes.get(it.metadata().entries.find(ROOT_INODE, "a")?.inode ?? inodeId(0));
   expect(inode).toMatchObject({ content: "clean", originNode: theirs.id, originVersion: theirs.head });
   await it.ends(["a"]);
 });

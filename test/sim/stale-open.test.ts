@@ -3,6 +3,7 @@
  * file's, because of what somebody did elsewhere. What it then writes must be in the file of that name.
  */
 import { expect, test } from "vitest";
+import { inodeId, kernelNodeId } from "../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import type { FileSystem, Lineage } from "../../src/vfs/filesystem.ts";
 import { bytesOf, runProgram, sourceOf } from "./support/programs.ts";
@@ -26,7 +27,7 @@ async function begin() {
   const { metadata } = engine.context;
   const lineageOf = (name: string): Lineage => {
     const inode = metadata.entries.find(ROOT_INODE, name)?.inode;
-    return (inode === undefined ? undefined : metadata.inodes.get(inode)?.lineage) ?? 0;
+    return (inode === undefined ? undefined : metadata.inodes.get(inode)?.lineage) ?? kernelNodeId(0);
   };
   const fileSystem: FileSystem = engine.fileSystem;
   return { world, node, metadata, fileSystem, lineageOf };
@@ -43,7 +44,7 @@ test("removed elsewhere: the name is looked up again, and what is in no file goe
   // Who has it open reads on.
   expect((await world.run(fileSystem.read(CALLER, reader.handle, 0, 40))).length).toBe(40);
   await world.run(fileSystem.release(reader.handle));
-  const inode = metadata.inodes.ofLineage(found)?.id ?? 0;
+  const inode = metadata.inodes.ofLineage(found)?.id ?? inodeId(0);
   fileSystem.forget([{ lineage: found, count: 1 }]);
   await world.clock.advance(1_000);
   expect(metadata.inodes.get(inode)).toBeUndefined();

@@ -4,6 +4,7 @@
  */
 import { partsWithin } from "../../lib/ranges.ts";
 import { unlessAborted } from "../../lib/single-flight.ts";
+import type { Lineage } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { inBackground } from "../context/byte-state.ts";
 import type { Context } from "../context/context.ts";
@@ -54,7 +55,7 @@ function isWanted({ metadata, lives }: Context, { kind, content, size, lineage, 
 }
 
 /** As if somebody read it. Should that fail, whoever opens it asks again. */
-async function fetchWhole(context: Context, lineage: number): Promise<void> {
+async function fetchWhole(context: Context, lineage: Lineage): Promise<void> {
   const { signal } = context.bytes.stopped;
   try {
     const live = await openLive(context, lineage, { write: false });

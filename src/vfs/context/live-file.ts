@@ -4,6 +4,7 @@ import type { RangeLock } from "../../lib/range-lock.ts";
 import type { Ranges } from "../../lib/ranges.ts";
 import type { Timer } from "../../lib/runtime.ts";
 import type { Time } from "../../lib/time.ts";
+import type { InodeId, Lineage } from "../../metadata/ids.ts";
 
 /** The version the missing ranges belong to. */
 export interface Origin {
@@ -45,8 +46,8 @@ const NEVER = Number.NEGATIVE_INFINITY;
 export const UNCUT: Pace = { step: 0, cutAt: NEVER, writtenAt: NEVER, notBefore: NEVER };
 
 export interface LiveFile {
-  readonly lineage: number;
-  readonly inode: number;
+  readonly lineage: Lineage;
+  readonly inode: InodeId;
   readonly path: string;
   file: OpenFile;
   /** Taken before it, and perhaps still read from: closed with it. */

@@ -6,6 +6,7 @@
 import { dirname } from "node:path";
 import { type FileStat, isSameStat } from "../../lib/files.ts";
 import { compareTimes, formatTime, type Time } from "../../lib/time.ts";
+import type { Lineage } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { alone, inBackground } from "../context/byte-state.ts";
 import { lookAfterQuiet, markInode } from "../context/changes.ts";
@@ -32,7 +33,7 @@ const USED_MS = 10_000;
 /** Counts as one open until closeLive. A writable one has marked the inode durably before this resolves. */
 export async function openLive(
   context: Context,
-  lineage: number,
+  lineage: Lineage,
   options: {
     write: boolean;
     /** Its row was made with the inode's, and there is no file yet. */
@@ -64,7 +65,7 @@ async function haveFile(context: Context, live: LiveFile, isNeeded: boolean): Pr
   }
 }
 
-async function hold(context: Context, lineage: number, isNew: boolean): Promise<LiveFile> {
+async function hold(context: Context, lineage: Lineage, isNew: boolean): Promise<LiveFile> {
   const { lives, bytes, disk } = context;
   let isUntried = isNew;
   for (let mayBeAbsent = disk.trouble !== undefined; ; ) {
@@ -360,7 +361,7 @@ export async function setLiveTimes(context: Context, inode: Inode, mtime: Time):
 }
 
 /** The bytes and rows of a lineage nobody can reach any more. Not while it is open or being sent. */
-export function forgetLineage(context: Context, lineage: number): void {
+export function forgetLineage(context: Context, lineage: Lineage): void {
   const { metadata, runtime, lives } = context;
   if (lives.has(lineage) || metadata.generations.ofLineage(lineage).length > 0) return;
   const hasFile = metadata.lives.get(lineage) !== undefined;

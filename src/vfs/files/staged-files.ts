@@ -4,6 +4,7 @@
  */
 import type { Written } from "../../content/staged.ts";
 import type { Entry } from "../../metadata/entries.ts";
+import type { After, InodeId, Lineage } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
 import { inBackground } from "../context/byte-state.ts";
@@ -21,7 +22,7 @@ export function tellWritten({ metadata, staged }: Needs, inode: Inode, live?: Li
 }
 
 /** It has another name, or none, and changed content that only this machine has. */
-export function tellNamed(context: Context, id: number): void {
+export function tellNamed(context: Context, id: InodeId): void {
   const inode = context.metadata.inodes.get(id);
   if (inode?.kind !== "file" || inode.content !== "dirty") return;
   tellWritten(context, inode, context.lives.get(inode.lineage));
@@ -29,7 +30,7 @@ export function tellNamed(context: Context, id: number): void {
 }
 
 /** The gateway has it, or nobody wants it any more, once the caller's transaction is committed. */
-export function tellDone(context: Needs & Pick<Context, "bytes" | "log" | "disk">, lineage: number): void {
+export function tellDone(context: Needs & Pick<Context, "bytes" | "log" | "disk">, lineage: Lineage): void {
   inBackground(context, "keeping the list of changed files", async () => {
     await undefined;
     const inode = context.metadata.inodes.ofLineage(lineage);
@@ -53,7 +54,7 @@ export async function renewList(context: Needs & Pick<Context, "bytes" | "log" |
   try {
     await staged.replace(async function* lines() {
       // What is added from here on comes after these.
-      for (let after = 0; ; ) {
+      for (let after: After<InodeId> = 0; ; ) {
         const inodes = metadata.inodes.unclean(after, SLICE);
         // Of any size: the rows hear of it when the writer closes.
         for (const inode of inodes) if (inode.content !== "clean") yield writtenOf(metadata, inode);

@@ -7,6 +7,7 @@
 import { RemoteError, type RemoteErrorCode } from "../../client/errors.ts";
 import { forEachAtOnce } from "../../lib/at-once.ts";
 import { NO_RANGES } from "../../lib/ranges.ts";
+import type { After, InodeId, Lineage, NodeRowId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { markNode } from "../context/changes.ts";
 import type { Context } from "../context/context.ts";
@@ -36,14 +37,14 @@ export interface LostVersions {
 export function createLostVersions(context: Context): LostVersions {
   const { metadata, log } = context;
   /** Lineages whose versions are there. */
-  const there = new Set<number>();
+  const there = new Set<Lineage>();
   /** How often the gateway has failed for it. */
-  const failed = new Map<number, number>();
+  const failed = new Map<Lineage, number>();
 
-  async function lookAt(lineage: number, signal: AbortSignal): Promise<void> {
+  async function lookAt(lineage: Lineage, signal: AbortSignal): Promise<void> {
     const inode = currentOf(context, lineage);
     if (inode === undefined || there.has(lineage)) return;
-    const heads = new Map<number, string>();
+    const heads = new Map<NodeRowId, string>();
     for (const { id, nodeId, base } of rowsOfInode(context, inode.id)) {
       if (nodeId === null || base?.head == null || isStandIn(base.head)) continue;
       const isUnknown = (failed.get(lineage) ?? 0) >= TRIES;
@@ -56,7 +57,7 @@ export function createLostVersions(context: Context): LostVersions {
   return {
     async keepAll(signal) {
       let failure: unknown;
-      for (let after = 0; ; ) {
+      for (let after: After<Lineage> = 0; ; ) {
         const lineages = metadata.lives.whole(after, SLICE);
         const last = lineages.at(-1);
         if (last === undefined) break;
@@ -82,7 +83,7 @@ export function createLostVersions(context: Context): LostVersions {
 }
 
 /** What a program is writing anew is sent anyway. */
-function currentOf({ metadata }: Context, lineage: number): Inode | undefined {
+function currentOf({ metadata }: Context, lineage: Lineage): Inode | undefined {
   const inode = metadata.inodes.ofLineage(lineage);
   return inode?.lineage === lineage && inode.kind === "file" && inode.content !== "dirty" ? inode : undefined;
 }
@@ -111,7 +112,7 @@ async function isTrue(context: Context, inode: Inode, signal: AbortSignal): Prom
 }
 
 /** One transaction. What has become of it since it was looked at counts: it is another content then, or not here any more. */
-function keep(context: Context, id: number, lineage: number, heads: ReadonlyMap<number, string>): void {
+function keep(context: Context, id: InodeId, lineage: Lineage, heads: ReadonlyMap<NodeRowId, string>): void {
   const { metadata, lives, staged, log, bytes } = context;
   metadata.transaction(() => {
     const inode = currentOf(context, lineage);

@@ -5,6 +5,7 @@
 import { clipRanges, formatRanges, NO_RANGES, parseRanges } from "../../lib/ranges.ts";
 import { hasCode } from "../../lib/system-error.ts";
 import { compareTimes, formatTime } from "../../lib/time.ts";
+import type { Lineage } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import type { LiveRow } from "../../metadata/live-rows.ts";
 import { markInode } from "../context/changes.ts";
@@ -37,7 +38,7 @@ export async function recoverOpenFiles(
   if (isDoubtful) await doubtContents(context);
   const wasOlder = await bringBack(context, isDoubtful);
   const inWriting = inodes.writing();
-  const written = resumed === undefined ? new Set<number>() : writtenBy(resumed);
+  const written = resumed === undefined ? new Set<Lineage>() : writtenBy(resumed);
   const mapped = resumed === undefined ? [] : await mappedOf(context, inWriting, written);
   if (resumed === undefined) for (const { lineage } of inWriting) await leaveToFormerWriters(context, lineage);
   for (const inode of isDoubtful || wasOlder ? inodes.unfinished() : inWriting) {
@@ -64,8 +65,8 @@ export async function recoverOpenFiles(
 }
 
 /** Files that no program has open for writing any more, and one may have mapped: the kernel wrote them by itself. */
-async function mappedOf(context: Context, inWriting: readonly Inode[], written: Set<number>): Promise<number[]> {
-  const mapped: number[] = [];
+async function mappedOf(context: Context, inWriting: readonly Inode[], written: Set<Lineage>): Promise<Lineage[]> {
+  const mapped: Lineage[] = [];
   for (const { lineage } of inWriting) {
     if (!written.has(lineage) && !(await hasNoWriter(context, lineage))) mapped.push(lineage);
   }

@@ -5,6 +5,7 @@
  * Files that somebody has open for writing have their own times (cut-times.ts).
  */
 import { inStep, sleep, type Timer } from "../../lib/runtime.ts";
+import type { After, InodeId } from "../../metadata/ids.ts";
 import { HELD, type Inode } from "../../metadata/inodes.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import { inBackground } from "../context/byte-state.ts";
@@ -38,7 +39,7 @@ export function createWaitingCuts(context: Context, cut: (row: NodeRow) => Promi
   }
 
   async function look(): Promise<void> {
-    let after = 0;
+    let after: After<InodeId> = 0;
     while (!over.signal.aborted && !bytes.stopped.signal.aborted && mayCut(context)) {
       const inodes = metadata.inodes.unclean(after, SLICE);
       for (let rows = atRest(context, inodes); rows.length > 0; rows = rows.slice(TOGETHER)) {

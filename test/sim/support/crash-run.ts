@@ -5,6 +5,7 @@
  */
 import type { HttpRequest } from "../../../src/contract/http.ts";
 import type { Connection } from "../../../src/metadata/database.ts";
+import type { Lineage } from "../../../src/metadata/ids.ts";
 import { CallError, type Calls } from "./calls.ts";
 import { violations } from "./invariants.ts";
 import { createModel, type Model } from "./model.ts";
@@ -319,7 +320,7 @@ export async function playScript(script: Script, options: CrashOptions = {}): Pr
     const process = mount?.process;
     if (process === undefined) return [];
     const { metadata, paths } = process.engine.context;
-    const files = new Set<number>();
+    const files = new Set<Lineage>();
     for await (const lineage of paths.liveFiles()) files.add(lineage);
     const cuts: number[] = [];
     for await (const id of paths.generationFiles()) cuts.push(id);

@@ -4,6 +4,7 @@
  * long with what the rows say: a change nobody told of shows there.
  */
 import type { Clock } from "../../../src/lib/runtime.ts";
+import { entryId, inodeId, kernelNodeId } from "../../../src/metadata/ids.ts";
 import type { Context } from "../../../src/vfs/context/context.ts";
 import { SHORT_MS } from "../../../src/vfs/context/freshness.ts";
 import type { Absent, Attributed, Caller, FileSystem, Found, Lineage, Stat } from "../../../src/vfs/filesystem.ts";
@@ -104,7 +105,7 @@ export function createKernelMemory(clock: Pick<Clock, "elapsed" | "soon">): Kern
       everything(known) {
         clock.soon(() => {
           // Only what the rows name: absent names are told by themselves.
-          for (let after = 0; ; ) {
+          for (let after = entryId(0); ; ) {
             const rows = known.names(after, 7);
             for (const { parent, name } of rows) {
               const dentry = dentries.get(keyOf(parent, name));
@@ -114,7 +115,7 @@ export function createKernelMemory(clock: Pick<Clock, "elapsed" | "soon">): Kern
             if (last === undefined) break;
             after = last.id;
           }
-          for (let after = 0; ; ) {
+          for (let after = kernelNodeId(0); ; ) {
             const lineages = known.lineages(after, 7);
             for (const lineage of lineages) attributes.delete(lineage);
             const last = lineages.at(-1);
@@ -192,14 +193,14 @@ export function createKernelMemory(clock: Pick<Clock, "elapsed" | "soon">): Kern
       const inodeOf = (lineage: Lineage) => metadata.inodes.ofLineage(lineage);
       for (const dentry of dentries.values()) {
         if (!dentry.isLong || !isValid(dentry)) continue;
-        const entry = metadata.entries.find(inodeOf(dentry.parent)?.id ?? 0, dentry.name);
+        const entry = metadata.entries.find(inodeOf(dentry.parent)?.id ?? inodeId(0), dentry.name);
         const lineage = entry === undefined ? undefined : metadata.inodes.get(entry.inode)?.lineage;
         if (lineage !== dentry.lineage)
           wrong.push(`${dentry.name} in ${dentry.parent} is kept as ${dentry.lineage} and is ${lineage}`);
       }
       for (const absent of absents.values()) {
         const { parent, name } = absent.value;
-        if (!isValid(absent) || metadata.entries.find(inodeOf(parent)?.id ?? 0, name) === undefined) continue;
+        if (!isValid(absent) || metadata.entries.find(inodeOf(parent)?.id ?? inodeId(0), name) === undefined) continue;
         wrong.push(`${name} in ${parent} is kept as absent and is there`);
       }
       for (const [folder, names] of listings) {
