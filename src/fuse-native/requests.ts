@@ -6,9 +6,9 @@ import { ERRNO, errorName } from "../fuse/errno.ts";
 import { type Clock, createInFlightTable, InFlight, type Origin } from "../fuse/in-flight.ts";
 import { createOperationLog } from "../fuse/operation-log.ts";
 import { describeError, type Logger } from "../lib/log.ts";
-import { kernelNodeId } from "../metadata/ids.ts";
 import { FsError } from "../vfs/errors.ts";
 import type { Caller } from "../vfs/filesystem.ts";
+import { kernelNodeId } from "../vfs/filesystem.ts";
 
 const SLOW_MS = 1000;
 

@@ -5,8 +5,7 @@
  */
 import type { Logger } from "../lib/log.ts";
 import { type Clock, sleep, type Timer } from "../lib/runtime.ts";
-import type { After, EntryId } from "../metadata/ids.ts";
-import type { Lineage } from "../vfs/filesystem.ts";
+import type { After, EntryId, Lineage } from "../vfs/filesystem.ts";
 import type { ChangedName, KernelCache, KnownRows } from "../vfs/kernel-cache.ts";
 import { CONNECTION_ERRNO, ERRNO } from "./errno.ts";
 import { notifyExpireInodes, notifyInvalEntry, notifyInvalInode } from "./notifications.ts";

@@ -9,8 +9,8 @@ import type { Time } from "../lib/time.ts";
 import type { InodeId, Lineage } from "../metadata/ids.ts";
 import type { InodeKind } from "../metadata/inodes.ts";
 
-/** What the kernel calls a node id: a lineage. */
-export type { Lineage };
+/** What the kernel calls a node id is a lineage. */
+export { type After, type EntryId, kernelNodeId, type Lineage } from "../metadata/ids.ts";
 /** An open file or folder. Never reused on one connection. */
 export type HandleId = number & Brand<"HandleId">;
 
