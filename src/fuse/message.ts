@@ -2,7 +2,6 @@
  * One message from the kernel: its header, and a cursor over what follows it. Everything that
  * comes from outside is checked here and in `requests.ts`, once. Knows no opcode.
  */
-
 import { FsError, type FsErrorCode } from "../vfs/errors.ts";
 import type { Lineage } from "../vfs/filesystem.ts";
 import { kernelNodeId } from "../vfs/filesystem.ts";

@@ -21,6 +21,14 @@ export interface LiveRow {
   readonly doubted: 0 | 1;
 }
 
+/** Every byte of the file is here. Not of one without a row. */
+export const isWhole = (row: LiveRow | undefined): boolean => row?.missing === NO_RANGES;
+/** No byte of it is yet to be checked. Not of one without a row. */
+export const isProven = (row: LiveRow | undefined): boolean => row?.unproven === NO_RANGES;
+
+/** As a row says it. */
+const NO_RANGES = "[]";
+
 const COLUMNS = `live.lineage, live.origin_node AS originNode, live.origin_version AS originVersion,
   live.origin_hash AS originHash, live.origin_size AS originSize, live.size, live.bytes, live.missing, live.unproven,
   live.used_at AS usedAt, live.doubted`;
@@ -93,7 +101,7 @@ export function createLiveRows(database: Connection) {
     isEvictable: (lineage: Lineage): boolean => oneEvictable.get(lineage) !== undefined,
     create(row: Made): void {
       const { lineage, originNode, originVersion, size, bytes, missing, usedAt } = row;
-      const { originHash = null, originSize = 0, unproven = "[]" } = row;
+      const { originHash = null, originSize = 0, unproven = NO_RANGES } = row;
       // Each by its name: an object made of others takes far longer, and every new file has one.
       const made: LiveRow = {
         lineage,

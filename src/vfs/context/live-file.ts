@@ -98,8 +98,7 @@ export interface LiveFile {
   isSafe: boolean;
   /** Size and times in the rows are older than the file's. */
   isUnrecorded: boolean;
-  /** No less than the kernel was told it last. NOT_SHOWN: since then it has cut the file short itself; SHOWN_ANYHOW: not known. */
-  shownSize: number;
+  shownSize: ShownSize;
   /** The mtime that it was told with just that size; undefined: not known. */
   shownTime: Time | undefined;
   /** The file's own mtime is the truth, or will be after a crash: fetched bytes must not change it. */
@@ -149,8 +148,16 @@ export interface LiveFile {
   readonly sync: () => Promise<void>;
 }
 
-export const NOT_SHOWN = -1;
-export const SHOWN_ANYHOW = Number.POSITIVE_INFINITY;
+/**
+ * No less than the kernel was told last that the file's size is. cut: since then it has cut the file short itself; unknown:
+ * it may have been told anything.
+ */
+export type ShownSize = number | "cut" | "unknown";
+
+/** The kernel was not told yet that the file is so long. */
+export function isLongerThanShown(size: number, shown: ShownSize): boolean {
+  return shown === "cut" || (shown !== "unknown" && size > shown);
+}
 
 /** Size and time of the rows may be older than the file's. */
 export function mayBeUnrecorded(live: LiveFile): boolean {

@@ -11,7 +11,7 @@ import type { Inode } from "../../metadata/inodes.ts";
 import { alone, inBackground } from "../context/byte-state.ts";
 import { lookAfterQuiet, markInode } from "../context/changes.ts";
 import type { Context } from "../context/context.ts";
-import { type LiveFile, mayBeUnrecorded, SHOWN_ANYHOW } from "../context/live-file.ts";
+import { isLongerThanShown, type LiveFile, mayBeUnrecorded } from "../context/live-file.ts";
 import { asAsked } from "../context/tell-kernel.ts";
 import { fromDisk } from "../errors.ts";
 import { despiteFullDisk } from "./despite-full-disk.ts";
@@ -125,7 +125,7 @@ async function becomeWriter(context: Context, live: LiveFile): Promise<void> {
         // What is uncut has its pause from here on.
         live.lastWriteAt = context.runtime.elapsed();
         // While nobody wrote, the kernel was told what the rows have, which may be older than the file.
-        live.shownSize = live.isUnrecorded || inode.content === "open" ? SHOWN_ANYHOW : inode.size;
+        live.shownSize = live.isUnrecorded || inode.content === "open" ? "unknown" : inode.size;
       }
       // Since a writer before this one: what it did could not be told to the rows.
       if (live.writers === 0 && inode.content === "open") markWritten(context, live);
@@ -312,7 +312,7 @@ function recordStat(context: Context, live: LiveFile, { size, allocated, mtime }
   // Only a call that the kernel knows of makes a file longer, and by it the kernel forgets what it was told before.
   // Of any other change it is told, unless it was shown that: it may have been made through a mapping.
   const isShown = size === live.shownSize && live.shownTime !== undefined && compareTimes(mtime, live.shownTime) === 0;
-  if (size > live.shownSize || isShown) asAsked(context, record, live.lineage);
+  if (isLongerThanShown(size, live.shownSize) || isShown) asAsked(context, record, live.lineage);
   else metadata.changed.ours(() => metadata.transaction(record));
   runtime.step("write: size and time recorded");
   live.isUnrecorded = false;

@@ -6,6 +6,7 @@ import type { Written } from "../../content/staged.ts";
 import type { Entry } from "../../metadata/entries.ts";
 import type { After, InodeId, Lineage } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
+import { isWhole } from "../../metadata/live-rows.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
 import { inBackground } from "../context/byte-state.ts";
 import type { Context } from "../context/context.ts";
@@ -75,7 +76,8 @@ function writtenOf(metadata: Context["metadata"], inode: Inode, live?: LiveFile)
   const entry = metadata.entries.firstOfInode(inode.id);
   const row = entry === undefined ? undefined : metadata.nodes.ofEntry(entry.id);
   const base = row?.base;
-  const isWhole = (live?.missing.length ?? 0) === 0 && (metadata.lives.get(lineage)?.missing ?? "[]") === "[]";
+  const known = metadata.lives.get(lineage);
+  const isAllHere = (live?.missing.length ?? 0) === 0 && (known === undefined || isWhole(known));
   const isOf =
     live?.origin ??
     (originNode === null || originVersion === null ? undefined : { node: originNode, version: originVersion });
@@ -91,7 +93,7 @@ function writtenOf(metadata: Context["metadata"], inode: Inode, live?: LiveFile)
     ...(row?.nodeId == null || base == null ? {} : { node: row.nodeId, revision: base.revision, size: base.size }),
     ...(row?.nodeId == null || base?.head == null ? {} : { head: base.head }),
     ...(row?.nodeId == null || base?.hash == null ? {} : { hash: base.hash }),
-    ...(isWhole || isOf === undefined ? {} : { missingFrom: isOf }),
+    ...(isAllHere || isOf === undefined ? {} : { missingFrom: isOf }),
   };
 }
 

@@ -6,6 +6,7 @@
 import type { Entry } from "../../metadata/entries.ts";
 import type { EntryId, InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
+import { isWhole } from "../../metadata/live-rows.ts";
 import { type NodeRow, unborn } from "../../metadata/nodes.ts";
 import { dueTime, markInode, markNode } from "../context/changes.ts";
 import type { Context } from "../context/context.ts";
@@ -65,7 +66,7 @@ export function mayLeaveNode(
 ): boolean {
   const inode = metadata.inodes.get(id);
   if (client.features.versions || inode?.kind !== "file" || inode.content !== "clean" || inode.size === 0) return true;
-  return metadata.lives.get(inode.lineage)?.missing === "[]" && !bytes.evicting.has(inode.lineage);
+  return isWhole(metadata.lives.get(inode.lineage)) && !bytes.evicting.has(inode.lineage);
 }
 
 /** `dirtySince`: of the row that had the content so far, so that who waits for that content goes on waiting. */

@@ -6,9 +6,10 @@
  */
 import { RemoteError, type RemoteErrorCode } from "../../client/errors.ts";
 import { forEachAtOnce } from "../../lib/at-once.ts";
-import { NO_RANGES } from "../../lib/ranges.ts";
+import { formatRanges, NO_RANGES } from "../../lib/ranges.ts";
 import type { After, InodeId, Lineage, NodeRowId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
+import { isWhole } from "../../metadata/live-rows.ts";
 import { markNode } from "../context/changes.ts";
 import type { Context } from "../context/context.ts";
 import { tellWritten } from "../files/staged-files.ts";
@@ -116,7 +117,7 @@ function keep(context: Context, id: InodeId, lineage: Lineage, heads: ReadonlyMa
   const { metadata, lives, staged, log, bytes } = context;
   metadata.transaction(() => {
     const inode = currentOf(context, lineage);
-    const isHere = metadata.lives.get(lineage)?.missing === "[]" && !bytes.evicting.has(lineage);
+    const isHere = isWhole(metadata.lives.get(lineage)) && !bytes.evicting.has(lineage);
     if (inode?.id !== id || !isHere) return;
     const rows = rowsOfInode(context, id);
     const behind = rows.filter((row) => row.base?.head != null && heads.get(row.id) === row.base.head);
@@ -128,7 +129,7 @@ function keep(context: Context, id: InodeId, lineage: Lineage, heads: ReadonlyMa
     const ofNothing = { originNode: null, originVersion: null };
     const changed = { content: "dirty", changes: inode.changes + 1, hash: null, synced: null } as const;
     const kept = metadata.inodes.update(id, { ...changed, ...ofNothing });
-    metadata.lives.update(lineage, { ...ofNothing, originHash: null, unproven: "[]" });
+    metadata.lives.update(lineage, { ...ofNothing, originHash: null, unproven: formatRanges(NO_RANGES) });
     // What was written here has waited since then: a drain that is under way is not over without it.
     for (const row of rowsOfInode(context, id)) markNode(context, row, row.changedAt === 0 ? null : row.changedAt);
     metadata.afterCommit(() => {

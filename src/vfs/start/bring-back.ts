@@ -22,6 +22,7 @@ import { formatTime } from "../../lib/time.ts";
 import type { Entry } from "../../metadata/entries.ts";
 import type { After, GenerationId, InodeId, Lineage } from "../../metadata/ids.ts";
 import { HELD, type Inode } from "../../metadata/inodes.ts";
+import { isWhole } from "../../metadata/live-rows.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import { markInode, markNode } from "../context/changes.ts";
@@ -122,7 +123,7 @@ async function bringFile(needs: Needs, word: Written): Promise<void> {
   const isNews = word.changes > inode.changes;
   const row = metadata.lives.get(word.lineage);
   // Of one change there is one line: where bytes were missing, its program may have written since.
-  const isFuller = word.missingFrom !== undefined && inode.content === "dirty" && row?.missing !== "[]";
+  const isFuller = word.missingFrom !== undefined && inode.content === "dirty" && !isWhole(row);
   if (!isNews && !isFuller) return;
   const recorded = isNews || row === undefined ? undefined : parseRanges(row.missing);
   metadata.transaction(() => {
@@ -312,7 +313,7 @@ async function judgeUntold(needs: Needs, lineage: Lineage): Promise<void> {
   }
   const row = metadata.lives.get(lineage);
   if (list.isWhole || inode.lineage !== lineage || inode.content !== "clean" || inode.kind !== "file") return;
-  if (row?.missing === "[]") {
+  if (isWhole(row)) {
     if ((await runtime.files.hash(paths.live(lineage))).hash === inode.hash) return;
     const stat = await runtime.files.stat(paths.live(lineage));
     metadata.transaction(() => {

@@ -8,6 +8,7 @@ import { compareTimes, formatTime } from "../../lib/time.ts";
 import type { Lineage } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import type { LiveRow } from "../../metadata/live-rows.ts";
+import { isWhole } from "../../metadata/live-rows.ts";
 import { markInode } from "../context/changes.ts";
 import type { Context } from "../context/context.ts";
 import { hasNoWriter, leaveToFormerWriters } from "../files/former-writers.ts";
@@ -121,7 +122,7 @@ async function recoverInode(context: Context, inode: Inode): Promise<void> {
  */
 async function recoverOpen(context: Context, inode: Inode, row: LiveRow | undefined): Promise<void> {
   const { metadata } = context;
-  let isClean = row === undefined || row.missing !== "[]";
+  let isClean = !isWhole(row);
   if (!isClean && inode.hash !== null) isClean = await isStill(context, inode, inode.hash);
   metadata.transaction(() => {
     if (isClean) {

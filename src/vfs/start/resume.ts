@@ -7,7 +7,7 @@ import { formatTime } from "../../lib/time.ts";
 import type { Lineage } from "../../metadata/ids.ts";
 import { alone } from "../context/byte-state.ts";
 import type { Context } from "../context/context.ts";
-import { type LiveFile, SHOWN_ANYHOW } from "../context/live-file.ts";
+import type { LiveFile } from "../context/live-file.ts";
 import { closePassed } from "../files/lingering.ts";
 import { isUncut, reopenFile, requireCurrent } from "../files/local-file.ts";
 import { markWritten } from "../files/mark-written.ts";
@@ -116,7 +116,7 @@ function reopen(context: Context, lineage: Lineage, writers: number): Promise<Li
   return alone(context, lineage, async () => {
     const live = await reopenFile(context, lineage, writers > 0);
     live.writers = writers;
-    live.shownSize = SHOWN_ANYHOW;
+    live.shownSize = "unknown";
     context.lives.set(lineage, live);
     return live;
   });
