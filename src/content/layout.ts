@@ -13,21 +13,31 @@
  * thousand files. Folders are 0700, files 0600.
  */
 import { dirname, join } from "node:path";
+import type { Brand } from "../lib/brand.ts";
 import type { Files } from "../lib/files.ts";
 import { hasCode } from "../lib/system-error.ts";
 
 /** Ids in one folder. */
 export const SHARD = 1000;
 
-export type FileKind = "live" | "generation";
+/** Ids of files: types of the same names as those of the rows, which are not known here. */
+type Lineage = number & Brand<"Lineage">;
+type GenerationId = number & Brand<"GenerationId">;
+
+interface FileIds {
+  readonly live: Lineage;
+  readonly generation: GenerationId;
+}
+
+export type FileKind = keyof FileIds;
 
 export interface Layout {
   readonly root: string;
   readonly lock: string;
   readonly reserve: string;
   readonly staged: string;
-  live(lineage: number): string;
-  generation(id: number): string;
+  live(lineage: Lineage): string;
+  generation(id: GenerationId): string;
   /** Makes the folders that are always there; they survive power loss once it resolves. */
   prepare(): Promise<void>;
   /** To be awaited before a live file or generation is made: its folder is there, and survives power loss. */
@@ -35,13 +45,13 @@ export interface Layout {
   /** To be awaited after a file was made or renamed, where its name must survive power loss. */
   syncFolderOf(path: string): Promise<void>;
   /** Lineages that have a file, ascending by shard. */
-  liveFiles(): AsyncIterable<number>;
+  liveFiles(): AsyncIterable<Lineage>;
   /** Generations that have a file. */
-  generationFiles(): AsyncIterable<number>;
+  generationFiles(): AsyncIterable<GenerationId>;
   /** The shards that have a folder, ascending. */
   shards(kind: FileKind): Promise<number[]>;
   /** What has a file in a shard. */
-  inShard(kind: FileKind, shard: number): Promise<number[]>;
+  inShard<Kind extends FileKind>(kind: Kind, shard: number): Promise<FileIds[Kind][]>;
   /** Moves a file out of the way under a name that begins with `name`; resolves to its new path. */
   quarantine(path: string, name: string): Promise<string>;
 }
@@ -103,8 +113,8 @@ export function createLayout(files: Files, root: string): Layout {
 
     prepareFolderOf,
     syncFolderOf: (path) => files.syncFolder(dirname(path)),
-    liveFiles: () => listIds(files, live),
-    generationFiles: () => listIds(files, generation),
+    liveFiles: () => listIds<"live">(files, live),
+    generationFiles: () => listIds<"generation">(files, generation),
     shards: (kind) => listShards(files, kind === "live" ? live : generation),
     inShard: (kind, shard) => listShard(files, kind === "live" ? live : generation, shard),
 
@@ -123,8 +133,8 @@ function shardPath(folder: string, id: number): string {
 }
 
 /** What is not where an id of that name belongs is none of ours and left out. */
-async function* listIds(files: Files, folder: string): AsyncGenerator<number, void, undefined> {
-  for (const shard of await listShards(files, folder)) yield* await listShard(files, folder, shard);
+async function* listIds<Kind extends FileKind>(files: Files, folder: string): AsyncGenerator<FileIds[Kind]> {
+  for (const shard of await listShards(files, folder)) yield* await listShard<Kind>(files, folder, shard);
 }
 
 async function listShards(files: Files, folder: string): Promise<number[]> {
@@ -135,8 +145,9 @@ async function listShards(files: Files, folder: string): Promise<number[]> {
     .sort((a, b) => a - b);
 }
 
-async function listShard(files: Files, folder: string, shard: number): Promise<number[]> {
-  const ids = (await namesIn(files, join(folder, String(shard)))).filter(isId).map(Number);
+async function listShard<Kind extends FileKind>(files: Files, folder: string, shard: number): Promise<FileIds[Kind][]> {
+  const names = (await namesIn(files, join(folder, String(shard)))).filter(isId);
+  const ids = names.map((name) => Number(name) as FileIds[Kind]);
   return ids.filter((id) => Math.floor(id / SHARD) === shard);
 }
 

@@ -9,17 +9,27 @@
 import { createHash } from "node:crypto";
 import { dirname } from "node:path";
 import { z } from "zod";
+import type { Brand } from "../lib/brand.ts";
 import type { Files, OpenFile } from "../lib/files.ts";
 import type { Logger } from "../lib/log.ts";
 
+const lineage = z
+  .number()
+  .int()
+  .transform((id) => id as number & Brand<"Lineage">);
+const folder = z
+  .number()
+  .int()
+  .transform((id) => id as number & Brand<"InodeId">);
+
 const written = z.object({
-  lineage: z.number().int(),
+  lineage,
   /** Of the inode, once it was marked. */
   changes: z.number().int(),
   /** Names from the root down; empty: it has none. */
   path: z.array(z.string()),
   /** Inode of the folder. */
-  folder: z.number().int().optional(),
+  folder: folder.optional(),
   mode: z.number().int().optional(),
   /** The node of that name, as it was last agreed on. */
   node: z.string().optional(),
@@ -34,13 +44,13 @@ const written = z.object({
 export type Written = z.infer<typeof written>;
 
 /** The gateway has what was written, or nobody wants it any more. */
-const done = z.object({ lineage: z.number().int(), done: z.literal(true) });
+const done = z.object({ lineage, done: z.literal(true) });
 const line = z.union([done, written]);
 type Line = z.infer<typeof line>;
 
 export interface StagedList {
   /** The last that was said of each lineage, where that is not that it is done. */
-  readonly written: ReadonlyMap<number, Written>;
+  readonly written: ReadonlyMap<Written["lineage"], Written>;
   readonly isWhole: boolean;
 }
 
@@ -249,7 +259,7 @@ function checksum(text: string): string {
 function parse(text: string, isFromStart: boolean): StagedList {
   const lines = text.split("\n");
   let isWhole = isFromStart && lines[0] === encode(FIRST).trimEnd() && lines.at(-1) === "";
-  const found = new Map<number, Written>();
+  const found = new Map<Written["lineage"], Written>();
   for (const [index, one] of lines.entries()) {
     if (one === "" || (index === 0 && isWhole)) continue;
     const told = parseLine(one);

@@ -13,6 +13,8 @@ import type { Connection } from "../fuse/init.ts";
 import type { Logger } from "../lib/log.ts";
 import { systemClock } from "../lib/system-clock.ts";
 import { hasCode } from "../lib/system-error.ts";
+import { kernelNodeId } from "../metadata/ids.ts";
+import { handleId } from "../vfs/filesystem.ts";
 import type { HandleTable, KeptHandle } from "../vfs/handle-table.ts";
 import { type ProcessIdentity, processIdentity } from "./processes.ts";
 
@@ -230,7 +232,7 @@ function keptState(fd: number, file: KeptFile, left: Buffer, { wasOwnFault }: Be
         const slot = free.pop() ?? end++;
         if (slot >= SLOTS_MAX) throw new Error(`more than ${SLOTS_MAX} open files`);
         last += 1;
-        const id = last * SLOTS_MAX + slot;
+        const id = handleId(last * SLOTS_MAX + slot);
         writeSlot(record, { ...handle, id });
         file.write(record, SLOT_SIZE, SLOTS_AT + slot * SLOT_SIZE);
         return id;
@@ -286,9 +288,9 @@ function readSlots(bytes: Buffer): { free: number[]; kept: KeptHandle[]; given: 
       continue;
     }
     kept.push({
-      id,
+      id: handleId(id),
       request: bytes.readDoubleLE(at + 8),
-      lineage: bytes.readDoubleLE(at + 16),
+      lineage: kernelNodeId(bytes.readDoubleLE(at + 16)),
       kind: (flags & FOLDER) === 0 ? "file" : "folder",
       write: (flags & WRITE) !== 0,
       append: (flags & APPEND) !== 0,

@@ -10,7 +10,8 @@ import { createInterface } from "node:readline";
 import { compiled } from "../lib/compiled.ts";
 import type { Logger } from "../lib/log.ts";
 import { type Clock, sleep, type Timer } from "../lib/runtime.ts";
-import type { Replay, Replays } from "../vfs/replay.ts";
+import { type InodeId, inodeId } from "../metadata/ids.ts";
+import { EVERYTHING, type Replay, type Replays } from "../vfs/replay.ts";
 import { mountAt, readMountTable } from "./mount-table.ts";
 import { identifyProcess, isAlive, type ProcessIdentity } from "./processes.ts";
 
@@ -132,7 +133,7 @@ export function startReplayer(options: ReplayerOptions): Replayer {
   async function lookWhoWatches(by: Program): Promise<void> {
     const asked = clock.elapsed();
     const watch = replays.asking();
-    const watched = new Set((await by.ask("watched")).split(" ").filter(Boolean).map(Number));
+    const watched = new Set((await by.ask("watched")).split(" ").filter(Boolean).map(watchedOf));
     const took = clock.elapsed() - asked;
     const shortest = watched.size > 0 ? WATCHED_MS : UNWATCHED_MS;
     askAgainAt = asked + Math.min(Math.max(shortest, took * WATCHED_SHARE), WATCHED_MOST_MS);
@@ -168,7 +169,7 @@ export function startReplayer(options: ReplayerOptions): Replayer {
     return mountAt(readMountTable(), join(options.mountpoint, folder, name)) !== undefined;
   }
 
-  function pathOf(folder: number): string | undefined {
+  function pathOf(folder: InodeId): string | undefined {
     const path = replays.pathOf(folder);
     return path === undefined || Buffer.byteLength(path) > PATH_BYTES_MAX ? undefined : path;
   }
@@ -255,4 +256,9 @@ function startProgram(
       stdin.end();
     },
   };
+}
+
+/** An inode by its number; 0 stands for all of them (native/replayer). */
+function watchedOf(number: string): InodeId | typeof EVERYTHING {
+  return number === "0" ? EVERYTHING : inodeId(Number(number));
 }

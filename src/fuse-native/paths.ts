@@ -9,8 +9,9 @@
 import { LRUCache } from "lru-cache";
 import { FsError } from "../vfs/errors.ts";
 import type { Caller, FileSystem, Lineage } from "../vfs/filesystem.ts";
+import { kernelNodeId } from "../vfs/filesystem.ts";
 
-const ROOT: Lineage = 1;
+const ROOT = kernelNodeId(1);
 const NAME_MAX = 255;
 const FOLDERS_MAX = 1000;
 

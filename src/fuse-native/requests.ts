@@ -8,6 +8,7 @@ import { createOperationLog } from "../fuse/operation-log.ts";
 import { describeError, type Logger } from "../lib/log.ts";
 import { FsError } from "../vfs/errors.ts";
 import type { Caller } from "../vfs/filesystem.ts";
+import { kernelNodeId } from "../vfs/filesystem.ts";
 
 const SLOW_MS = 1000;
 
@@ -115,7 +116,7 @@ export function createRequests({ clock, deadlineMs, log, unheard, attended }: Re
       lastId += 1;
       counts.set(kind.name, (counts.get(kind.name) ?? 0) + 1);
       // Who asks libfuse knows, and the package does not say.
-      const origin = { id: lastId, nodeid: 0, ...self, pid: 0, answerable: false };
+      const origin = { id: lastId, nodeid: kernelNodeId(0), ...self, pid: 0, answerable: false };
       const request = new InFlight(kind.name, origin, values, clock.elapsed(), kind.local !== true);
       table.add(request);
       fails.set(request, fail);

@@ -123,7 +123,7 @@ export function mkdir({ fileSystem, caller, nodeid }: Call, request: In<typeof s
   return fileSystem.mkdir(caller, nodeid, request.name, request.mode & 0o7777);
 }
 
-export function link({ fileSystem, caller, nodeid }: Call, request: { oldnodeid: number; name: string }) {
+export function link({ fileSystem, caller, nodeid }: Call, request: { oldnodeid: Lineage; name: string }) {
   return fileSystem.link(caller, request.oldnodeid, nodeid, request.name);
 }
 

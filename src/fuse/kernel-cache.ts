@@ -5,6 +5,7 @@
  */
 import type { Logger } from "../lib/log.ts";
 import { type Clock, sleep, type Timer } from "../lib/runtime.ts";
+import type { After, EntryId, Lineage } from "../vfs/filesystem.ts";
 import type { ChangedName, KernelCache, KnownRows } from "../vfs/kernel-cache.ts";
 import { CONNECTION_ERRNO, ERRNO } from "./errno.ts";
 import { notifyExpireInodes, notifyInvalEntry, notifyInvalInode } from "./notifications.ts";
@@ -66,16 +67,16 @@ export function createKernelCache(clock: Pick<Clock, "setTimer">, log: Logger): 
   let expiresNames = false;
   const names = new Map<string, ChangedName>();
   const absent = new Map<string, ChangedName>();
-  const inodes = new Set<number>();
-  const listings = new Set<number>();
+  const inodes = new Set<Lineage>();
+  const listings = new Set<Lineage>();
   /** Told, to be told once more: since the last look, and those whose turn is at the next one. */
   const lately = new Map<string, ChangedName>();
   let ripe: ChangedName[] = [];
   let againTimer: Timer | undefined;
   /** Where the ways through everything that is known have come to; undefined: not on one. */
   let known: KnownRows | undefined;
-  let nameAt: number | undefined;
-  let lineageAt: number | undefined;
+  let nameAt: After<EntryId> | undefined;
+  let lineageAt: After<Lineage> | undefined;
   /** Ways through all names still to go after this one. */
   let ways = 0;
 
@@ -121,7 +122,7 @@ export function createKernelCache(clock: Pick<Clock, "setTimer">, log: Logger): 
   }
 
   function takeInodes(): Uint8Array | undefined {
-    const lineages: number[] = [];
+    const lineages: Lineage[] = [];
     const parts: Uint8Array[] = [];
     for (const lineage of listings) {
       if (parts.length >= BATCH) break;

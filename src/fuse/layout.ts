@@ -7,13 +7,24 @@
  * checks `Number.isSafeInteger` first. Values that must be exact and may be larger (a request's
  * `unique`) are never read as a number but copied as bytes.
  */
+import type { HandleId, Lineage } from "../vfs/filesystem.ts";
 
-/** "i64" is signed; "id" is a `unique` without its resent bit (63). */
-export type FieldType = "u16" | "u32" | "i32" | "u64" | "i64" | "id";
+/**
+ * "i64" is signed; "id" is a `unique` without its resent bit (63); "node" and "handle" are the ids that we gave the kernel,
+ * as "u64".
+ */
+export type FieldType = "u16" | "u32" | "i32" | "u64" | "i64" | "id" | "node" | "handle";
+
+interface Ids {
+  readonly node: Lineage;
+  readonly handle: HandleId;
+}
 
 export type Fields = Readonly<Record<string, readonly [offset: number, type: FieldType]>>;
 
-export type Values<F extends Fields> = { -readonly [K in keyof F]: number };
+export type Values<F extends Fields> = {
+  -readonly [K in keyof F]: F[K][1] extends keyof Ids ? Ids[F[K][1]] : number;
+};
 
 export interface Struct<F extends Fields = Fields> {
   /** Its name in linux/fuse.h. */
@@ -69,6 +80,8 @@ function readField(view: DataView, at: number, type: FieldType): number {
     case "u32":
       return view.getUint32(at, LITTLE_ENDIAN);
     case "u64":
+    case "node":
+    case "handle":
       return readU64(view, at);
     case "i64":
       return readI64(view, at);
@@ -90,6 +103,8 @@ function writeField(view: DataView, at: number, type: FieldType, value: number):
     case "u64":
     case "i64":
     case "id":
+    case "node":
+    case "handle":
       writeU64(view, at, value);
       break;
     case "u16":
@@ -110,7 +125,7 @@ export function struct<const F extends Fields>(name: string, size: number, field
     fields,
     read(view, at) {
       const values = {} as Values<F>;
-      for (const field of list) values[field.key] = readField(view, at + field.at, field.type);
+      for (const field of list) values[field.key] = readField(view, at + field.at, field.type) as Values<F>[keyof F];
       return values;
     },
     write(view, at, values) {

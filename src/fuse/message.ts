@@ -3,6 +3,8 @@
  * comes from outside is checked here and in `requests.ts`, once. Knows no opcode.
  */
 import { FsError, type FsErrorCode } from "../vfs/errors.ts";
+import type { Lineage } from "../vfs/filesystem.ts";
+import { kernelNodeId } from "../vfs/filesystem.ts";
 import { NAME_MAX, SYMLINK_MAX } from "./flags.ts";
 import {
   type Fields,
@@ -38,7 +40,7 @@ export interface Message {
   readonly resent: boolean;
   /** Whether there is a `unique` that a reply can carry. */
   readonly answerable: boolean;
-  readonly nodeid: number;
+  readonly nodeid: Lineage;
   readonly uid: number;
   readonly gid: number;
   /** The calling thread; 0 for what the kernel does by itself. */
@@ -85,10 +87,10 @@ export function opcodeOf(view: DataView): number {
 }
 
 /** We hand out node ids below 2^53: another one is not from us. */
-export function nodeIdAt(view: DataView, at: number): number {
+export function nodeIdAt(view: DataView, at: number): Lineage {
   const value = readU64(view, at);
   if (!Number.isSafeInteger(value)) throw new MalformedError(`node id ${value}: over 2^53, never given out`);
-  return value;
+  return kernelNodeId(value);
 }
 
 /** The fixed part at the start of the body, `size` bytes of it if that is given. */

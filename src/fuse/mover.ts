@@ -1,13 +1,14 @@
 /** Lets the device move bytes by itself, once there is one that may. It knows numbers, not whose they are. */
+import type { HandleId } from "../vfs/filesystem.ts";
 import type { Mover } from "../vfs/mover.ts";
 
 /** The device's own; see native.ts. */
 export interface MovingDevice {
-  letRead(handle: number, descriptor: number): void;
-  letWrite(handle: number, descriptor: number, milliseconds: number): void;
+  letRead(handle: HandleId, descriptor: number): void;
+  letWrite(handle: HandleId, descriptor: number, milliseconds: number): void;
   stopReading(descriptor: number): void;
   stopWriting(descriptor: number): void;
-  endHandle(handle: number): void;
+  endHandle(handle: HandleId): void;
 }
 
 export interface DeviceMover extends Mover {

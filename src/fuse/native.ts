@@ -4,6 +4,7 @@
  */
 import { closeSync, openSync } from "node:fs";
 import { loadAddon } from "../lib/addon.ts";
+import type { HandleId } from "../vfs/filesystem.ts";
 
 declare const handleOf: unique symbol;
 type Handle<What extends string> = { readonly [handleOf]: What };
@@ -19,11 +20,11 @@ interface Addon {
   devicePause(device: Handle<"device">): void;
   deviceReply(device: Handle<"device">, parts: readonly Uint8Array[]): number;
   deviceNotify(device: Handle<"device">, queue: number, message: Uint8Array): Promise<number>;
-  deviceLetRead(device: Handle<"device">, handle: number, fd: number): void;
-  deviceLetWrite(device: Handle<"device">, handle: number, fd: number, milliseconds: number): void;
+  deviceLetRead(device: Handle<"device">, handle: HandleId, fd: number): void;
+  deviceLetWrite(device: Handle<"device">, handle: HandleId, fd: number, milliseconds: number): void;
   deviceStopReading(device: Handle<"device">, fd: number): void;
   deviceStopWriting(device: Handle<"device">, fd: number): void;
-  deviceEndHandle(device: Handle<"device">, handle: number): void;
+  deviceEndHandle(device: Handle<"device">, handle: HandleId): void;
   deviceAnswered(device: Handle<"device">): [reads: number, writes: number, getxattrs: number];
   deviceClose(device: Handle<"device">): void;
   openControl(fd: number, onLine: (line: string, descriptor: number) => void, onEnd: () => void): Handle<"control">;
@@ -92,14 +93,14 @@ export interface Device {
    * From now on READs of this handle are answered out of the open file, without a callback, wherever that can be
    * done by one plain call; until endHandle, which must come before the descriptor is closed.
    */
-  letRead(handle: number, descriptor: number): void;
+  letRead(handle: HandleId, descriptor: number): void;
   /** … and its WRITEs go to it, for so many milliseconds. */
-  letWrite(handle: number, descriptor: number, milliseconds: number): void;
+  letWrite(handle: HandleId, descriptor: number, milliseconds: number): void;
   /** No READ of any handle is answered out of this file by itself any more … */
   stopReading(descriptor: number): void;
   /** … and no WRITE goes to it. */
   stopWriting(descriptor: number): void;
-  endHandle(handle: number): void;
+  endHandle(handle: HandleId): void;
   /** How many requests were answered without a callback: so, and GETXATTRs of names that no file has. */
   answered(): { readonly READ: number; readonly WRITE: number; readonly GETXATTR: number };
   /** No callback comes after it. The descriptor is closed as soon as no notification is inside the kernel. */

@@ -46,7 +46,7 @@ export const ATTR = struct("fuse_attr", 88, {
 
 /** A fuse_attr follows at offset 40. */
 export const ENTRY_OUT = struct("fuse_entry_out", 128, {
-  nodeid: [0, "u64"],
+  nodeid: [0, "node"],
   generation: [8, "u64"],
   entry_valid: [16, "u64"],
   attr_valid: [24, "u64"],
@@ -60,7 +60,7 @@ export const ATTR_OUT = struct("fuse_attr_out", 104, { attr_valid: [0, "u64"], a
 export const ATTR_OUT_ATTR_AT = 16;
 
 export const OPEN_OUT = struct("fuse_open_out", 16, {
-  fh: [0, "u64"],
+  fh: [0, "handle"],
   open_flags: [8, "u32"],
   backing_id: [12, "i32"],
 });
@@ -152,13 +152,13 @@ export const NOTIFY_DELETE_OUT = struct("fuse_notify_delete_out", 24, {
   namelen: [16, "u32"],
 });
 export const NOTIFY_STORE_OUT = struct("fuse_notify_store_out", 24, {
-  nodeid: [0, "u64"],
+  nodeid: [0, "node"],
   offset: [8, "u64"],
   size: [16, "u32"],
 });
 export const NOTIFY_RETRIEVE_OUT = struct("fuse_notify_retrieve_out", 32, {
   notify_unique: [0, "u64"],
-  nodeid: [8, "u64"],
+  nodeid: [8, "node"],
   offset: [16, "u64"],
   size: [24, "u32"],
 });

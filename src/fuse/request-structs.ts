@@ -8,7 +8,7 @@ export const IN_HEADER = struct("fuse_in_header", 40, {
   len: [0, "u32"],
   opcode: [4, "u32"],
   unique: [8, "id"],
-  nodeid: [16, "u64"],
+  nodeid: [16, "node"],
   uid: [24, "u32"],
   gid: [28, "u32"],
   pid: [32, "u32"],
@@ -28,13 +28,13 @@ export const INIT_IN_SIZE_BEFORE_36 = 16;
 
 export const FORGET_IN = struct("fuse_forget_in", 8, { nlookup: [0, "u64"] });
 export const BATCH_FORGET_IN = struct("fuse_batch_forget_in", 8, { count: [0, "u32"] });
-export const FORGET_ONE = struct("fuse_forget_one", 16, { nodeid: [0, "u64"], nlookup: [8, "u64"] });
+export const FORGET_ONE = struct("fuse_forget_one", 16, { nodeid: [0, "node"], nlookup: [8, "u64"] });
 
-export const GETATTR_IN = struct("fuse_getattr_in", 16, { getattr_flags: [0, "u32"], fh: [8, "u64"] });
+export const GETATTR_IN = struct("fuse_getattr_in", 16, { getattr_flags: [0, "u32"], fh: [8, "handle"] });
 
 export const SETATTR_IN = struct("fuse_setattr_in", 88, {
   valid: [0, "u32"],
-  fh: [8, "u64"],
+  fh: [8, "handle"],
   size: [16, "u64"],
   lock_owner: [24, "u64"],
   atime: [32, "i64"],
@@ -50,7 +50,7 @@ export const SETATTR_IN = struct("fuse_setattr_in", 88, {
 
 export const STATX_IN = struct("fuse_statx_in", 24, {
   getattr_flags: [0, "u32"],
-  fh: [8, "u64"],
+  fh: [8, "handle"],
   sx_flags: [16, "u32"],
   sx_mask: [20, "u32"],
 });
@@ -59,9 +59,9 @@ export const ACCESS_IN = struct("fuse_access_in", 8, { mask: [0, "u32"] });
 
 export const MKNOD_IN = struct("fuse_mknod_in", 16, { mode: [0, "u32"], rdev: [4, "u32"], umask: [8, "u32"] });
 export const MKDIR_IN = struct("fuse_mkdir_in", 8, { mode: [0, "u32"], umask: [4, "u32"] });
-export const RENAME_IN = struct("fuse_rename_in", 8, { newdir: [0, "u64"] });
-export const RENAME2_IN = struct("fuse_rename2_in", 16, { newdir: [0, "u64"], flags: [8, "u32"] });
-export const LINK_IN = struct("fuse_link_in", 8, { oldnodeid: [0, "u64"] });
+export const RENAME_IN = struct("fuse_rename_in", 8, { newdir: [0, "node"] });
+export const RENAME2_IN = struct("fuse_rename2_in", 16, { newdir: [0, "node"], flags: [8, "u32"] });
+export const LINK_IN = struct("fuse_link_in", 8, { oldnodeid: [0, "node"] });
 
 export const OPEN_IN = struct("fuse_open_in", 8, { flags: [0, "u32"], open_flags: [4, "u32"] });
 export const CREATE_IN = struct("fuse_create_in", 16, {
@@ -72,7 +72,7 @@ export const CREATE_IN = struct("fuse_create_in", 16, {
 });
 
 export const READ_IN = struct("fuse_read_in", 40, {
-  fh: [0, "u64"],
+  fh: [0, "handle"],
   offset: [8, "u64"],
   size: [16, "u32"],
   read_flags: [20, "u32"],
@@ -81,7 +81,7 @@ export const READ_IN = struct("fuse_read_in", 40, {
 });
 
 export const WRITE_IN = struct("fuse_write_in", 40, {
-  fh: [0, "u64"],
+  fh: [0, "handle"],
   offset: [8, "u64"],
   size: [16, "u32"],
   write_flags: [20, "u32"],
@@ -90,13 +90,13 @@ export const WRITE_IN = struct("fuse_write_in", 40, {
 });
 
 export const RELEASE_IN = struct("fuse_release_in", 24, {
-  fh: [0, "u64"],
+  fh: [0, "handle"],
   flags: [8, "u32"],
   release_flags: [12, "u32"],
   lock_owner: [16, "u64"],
 });
-export const FLUSH_IN = struct("fuse_flush_in", 24, { fh: [0, "u64"], lock_owner: [16, "u64"] });
-export const FSYNC_IN = struct("fuse_fsync_in", 16, { fh: [0, "u64"], fsync_flags: [8, "u32"] });
+export const FLUSH_IN = struct("fuse_flush_in", 24, { fh: [0, "handle"], lock_owner: [16, "u64"] });
+export const FSYNC_IN = struct("fuse_fsync_in", 16, { fh: [0, "handle"], fsync_flags: [8, "u32"] });
 
 /** Eight bytes unless SETXATTR_EXT was agreed on. */
 export const SETXATTR_IN = struct("fuse_setxattr_in", 16, {
@@ -115,14 +115,14 @@ export const FILE_LOCK = struct("fuse_file_lock", 24, {
   pid: [20, "u32"],
 });
 /** The lock itself (FILE_LOCK) lies at offset 16. */
-export const LK_IN = struct("fuse_lk_in", 48, { fh: [0, "u64"], owner: [8, "u64"], lk_flags: [40, "u32"] });
+export const LK_IN = struct("fuse_lk_in", 48, { fh: [0, "handle"], owner: [8, "u64"], lk_flags: [40, "u32"] });
 export const LK_IN_LOCK_AT = 16;
 
 export const INTERRUPT_IN = struct("fuse_interrupt_in", 8, { unique: [0, "id"] });
 export const BMAP_IN = struct("fuse_bmap_in", 16, { block: [0, "u64"], blocksize: [8, "u32"] });
 
 export const IOCTL_IN = struct("fuse_ioctl_in", 32, {
-  fh: [0, "u64"],
+  fh: [0, "handle"],
   flags: [8, "u32"],
   cmd: [12, "u32"],
   arg: [16, "u64"],
@@ -131,7 +131,7 @@ export const IOCTL_IN = struct("fuse_ioctl_in", 32, {
 });
 
 export const POLL_IN = struct("fuse_poll_in", 24, {
-  fh: [0, "u64"],
+  fh: [0, "handle"],
   kh: [8, "u64"],
   flags: [16, "u32"],
   events: [20, "u32"],
@@ -141,17 +141,17 @@ export const POLL_IN = struct("fuse_poll_in", 24, {
 export const NOTIFY_RETRIEVE_IN = struct("fuse_notify_retrieve_in", 40, { offset: [8, "u64"], size: [16, "u32"] });
 
 export const FALLOCATE_IN = struct("fuse_fallocate_in", 32, {
-  fh: [0, "u64"],
+  fh: [0, "handle"],
   offset: [8, "u64"],
   length: [16, "u64"],
   mode: [24, "u32"],
 });
-export const LSEEK_IN = struct("fuse_lseek_in", 24, { fh: [0, "u64"], offset: [8, "u64"], whence: [16, "u32"] });
+export const LSEEK_IN = struct("fuse_lseek_in", 24, { fh: [0, "handle"], offset: [8, "u64"], whence: [16, "u32"] });
 
 export const COPY_FILE_RANGE_IN = struct("fuse_copy_file_range_in", 56, {
   fh_in: [0, "u64"],
   off_in: [8, "u64"],
-  nodeid_out: [16, "u64"],
+  nodeid_out: [16, "node"],
   fh_out: [24, "u64"],
   off_out: [32, "u64"],
   len: [40, "u64"],
@@ -159,7 +159,7 @@ export const COPY_FILE_RANGE_IN = struct("fuse_copy_file_range_in", 56, {
 });
 
 export const SETUPMAPPING_IN = struct("fuse_setupmapping_in", 40, {
-  fh: [0, "u64"],
+  fh: [0, "handle"],
   foffset: [8, "u64"],
   len: [16, "u64"],
   flags: [24, "u64"],

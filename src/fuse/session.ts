@@ -6,7 +6,7 @@
  */
 import { describeError, type Logger } from "../lib/log.ts";
 import { FsError } from "../vfs/errors.ts";
-import type { Done, FileSystem } from "../vfs/filesystem.ts";
+import type { Done, FileSystem, Lineage } from "../vfs/filesystem.ts";
 import { type AtHand, createSuspects, NOTHING_KEPT } from "./at-hand.ts";
 import type { Device, OpenDevice } from "./device.ts";
 import { ERRNO, type ErrorName, errorName } from "./errno.ts";
@@ -58,7 +58,7 @@ export interface SessionOptions {
 export interface RequestInFlight {
   readonly operation: string;
   readonly id: number;
-  readonly node: number;
+  readonly node: Lineage;
   readonly uid: number;
   readonly pid: number;
   readonly milliseconds: number;

@@ -1,14 +1,23 @@
 /** Attempts (requests that are rows before they are sent), generations (what they upload) and tombstones. */
 import { type Connection, earliest, LANES, prepare, prepareColumn, remember } from "./database.ts";
+import {
+  type AttemptId,
+  addedId,
+  type GenerationId,
+  generationId,
+  type InodeId,
+  type Lineage,
+  type NodeRowId,
+} from "./ids.ts";
 
 export interface Attempt<Request> {
-  readonly id: number;
-  readonly node: number;
+  readonly id: AttemptId;
+  readonly node: NodeRowId;
   /** abandoned: given up for a newer cut; its key still marks the answer as ours. */
   readonly state: "open" | "abandoned";
   readonly key: string;
   readonly request: Request;
-  readonly generation: number | null;
+  readonly generation: GenerationId | null;
   readonly tries: number;
   /** When it may be sent again; of one given up, when that was. */
   readonly nextAt: number;
@@ -37,17 +46,17 @@ const COLUMNS = `id, node, state, key, request, generation, tries, next_at AS ne
 export function createAttempts<Request>(database: Connection, parse: (value: unknown) => Request) {
   const byId = prepare<Row>(database, `SELECT ${COLUMNS} FROM attempt WHERE id = ?`);
   const openOfNode = prepare<Row>(database, `SELECT ${COLUMNS} FROM attempt WHERE node = ? AND state = 'open'`);
-  const byKey = prepare<{ id: number }>(database, "SELECT id FROM attempt WHERE key = ?");
+  const byKey = prepare<{ id: AttemptId }>(database, "SELECT id FROM attempt WHERE key = ?");
   const all = prepare<Row>(database, `SELECT ${COLUMNS} FROM attempt WHERE state = 'open' ORDER BY id`);
-  const nodesWanting = prepare<{ node: number }>(
+  const nodesWanting = prepare<{ node: NodeRowId }>(
     database,
     "SELECT node FROM attempt WHERE state = 'open' AND parent = ?",
   );
-  const nodesCopying = prepare<{ node: number }>(
+  const nodesCopying = prepare<{ node: NodeRowId }>(
     database,
     "SELECT node FROM attempt WHERE state = 'open' AND copy_of = ?",
   );
-  const due = prepareColumn<number>(
+  const due = prepareColumn<NodeRowId>(
     database,
     "SELECT node FROM attempt WHERE state = 'open' AND bulk = ? AND next_at <= ? ORDER BY next_at, id LIMIT +?",
   );
@@ -58,7 +67,7 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
   const openCount = prepare<{ count: number }>(database, "SELECT count(*) AS count FROM attempt WHERE state = 'open'");
   const filling = prepare<{ one: number }>(
     database,
-    "SELECT 1 AS one FROM attempt WHERE state = 'open' AND node <> ? AND parent = ? AND name = ? LIMIT 1",
+    "SELECT 1 AS one FROM attempt WHERE state = 'open' AND node IS NOT ? AND parent = ? AND name = ? LIMIT 1",
   );
   const exchanging = prepare<Row>(
     database,
@@ -110,45 +119,45 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
     return { ...row, tries, request: parse(JSON.parse(row.request)) };
   };
   const decode = (row: Row | undefined) => (row === undefined ? undefined : decodeRow(row));
-  const get = remember(database, ["attempt"], (id: number) => decode(byId.get(id)));
-  const openOf = remember(database, ["attempt"], (node: number) => decode(openOfNode.get(node)));
+  const get = remember(database, ["attempt"], (id: AttemptId) => decode(byId.get(id)));
+  const openOf = remember(database, ["attempt"], (node: NodeRowId) => decode(openOfNode.get(node)));
   const idOfKey = remember(database, ["attempt"], (key: string) => byKey.get(key)?.id);
-  const ofGeneration = remember(database, ["attempt"], (generation: number): readonly Attempt<Request>[] =>
+  const ofGeneration = remember(database, ["attempt"], (generation: GenerationId): readonly Attempt<Request>[] =>
     sending.all(generation).map(decodeRow),
   );
 
   const nextAt = (now: number): number | undefined => earliest(LANES.map((bulk) => nextInLane.get(bulk, now)?.at));
 
   return {
-    openOf: (node: number) => openOf(node),
+    openOf: (node: NodeRowId) => openOf(node),
     ofKey(key: string): Attempt<Request> | undefined {
       const id = idOfKey(key);
       return id === undefined ? undefined : get(id);
     },
     /** Several, when the names of one inode are sent at the same time. */
-    ofGeneration: (generation: number): readonly Attempt<Request>[] => ofGeneration(generation),
+    ofGeneration: (generation: GenerationId): readonly Attempt<Request>[] => ofGeneration(generation),
     open: (): Attempt<Request>[] => all.all().map(decodeRow),
     /** Node rows with a request under way that puts them into this folder. */
-    nodesWanting: (parent: string): number[] => nodesWanting.all(parent).map((row) => row.node),
+    nodesWanting: (parent: string): NodeRowId[] => nodesWanting.all(parent).map((row) => row.node),
     /** Node rows with a request under way that takes its content from a version of this node. */
-    nodesCopying: (nodeId: string): number[] => nodesCopying.all(nodeId).map((row) => row.node),
+    nodesCopying: (nodeId: string): NodeRowId[] => nodesCopying.all(nodeId).map((row) => row.node),
     /** Node rows whose attempts are due, of one lane, the longest due first. */
-    due: (bulk: number, now: number, limit: number): number[] => due(bulk, now, limit),
+    due: (bulk: number, now: number, limit: number): NodeRowId[] => due(bulk, now, limit),
     nextDue: (): number | undefined => nextAt(Number.MIN_SAFE_INTEGER),
     /** When the first one that waits may be sent again. */
     nextAt,
     /** Whether another node may be at this place already: a request of ours put it there, its answer is not known. */
-    isPlaceWanted: (node: number, parent: string, name: string): boolean =>
-      filling.get(node, parent, name) !== undefined,
+    isPlaceWanted: (node: NodeRowId | undefined, parent: string, name: string): boolean =>
+      filling.get(node ?? null, parent, name) !== undefined,
     /** A request of another node that exchanges it with the one at this place. */
     exchanging: (nodeId: string, parent: string, name: string): Attempt<Request> | undefined =>
       decode(exchanging.get({ nodeId, parent, name })),
     countOpen: (): number => openCount.get()?.count ?? 0,
     create(attempt: {
-      node: number;
+      node: NodeRowId;
       key: string;
       request: Request;
-      generation: number | null;
+      generation: GenerationId | null;
       nextAt: number;
       createdAt: number;
       bulk?: number;
@@ -160,7 +169,7 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
       const { parent = null, name = null, copyOf = null, with: partner = null } = request as Sought;
       const columns = { parent, name, copyOf, partner };
       const row = { node, key, generation, nextAt, createdAt, bulk, request: text, ...columns };
-      const id = Number(insert.run(row).lastInsertRowid);
+      const id = addedId<AttemptId>(insert.run(row));
       const rest = { state: "open", tries: 0, lastError: null } as const;
       const created = { id, node, key, request, generation, nextAt, createdAt, bulk, ...rest };
       get.tell(id, created);
@@ -169,7 +178,7 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
       if (generation !== null) ofGeneration.drop(generation);
       return created;
     },
-    failed(id: number, nextAt: number, error: string): void {
+    failed(id: AttemptId, nextAt: number, error: string): void {
       failed.run(nextAt, error, id);
     },
     /** So many that wait longer wait until `at`, of each lane the next ones first. False: there are no more. */
@@ -179,14 +188,14 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
       return left === 0;
     },
     /** That of one node row waits no longer than until `at`. */
-    rushOf(node: number, at: number): void {
+    rushOf(node: NodeRowId, at: number): void {
       rushOne.run(at, node);
     },
     /** Given up now; from here on `nextAt` says when that was. */
-    abandon(id: number, now: number): void {
+    abandon(id: AttemptId, now: number): void {
       abandon.run(now, id);
     },
-    remove(id: number): void {
+    remove(id: AttemptId): void {
       const current = get(id);
       remove.run(id);
       get.tell(id, undefined);
@@ -195,13 +204,13 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
       if (current.state === "open") openOf.tell(current.node, undefined);
       if (current.generation !== null) ofGeneration.drop(current.generation);
     },
-    removeAllOf(node: number): void {
+    removeAllOf(node: NodeRowId): void {
       removeOf.run(node);
     },
     /** Whether a node may still be made for this row by a request that was given up. */
-    hasAbandonedBirth: (node: number): boolean => abandoned.get(node) !== undefined,
+    hasAbandonedBirth: (node: NodeRowId): boolean => abandoned.get(node) !== undefined,
     /** Those that were given up, the last one first. */
-    abandonedOf: (node: number): Attempt<Request>[] =>
+    abandonedOf: (node: NodeRowId): Attempt<Request>[] =>
       abandonedOf.all(node).map((row) => ({ ...row, request: parse(JSON.parse(row.request)) })),
     /** Those that were to put a node at this place and were given up, the last one first. */
     abandonedAt: (parent: string, name: string): Attempt<Request>[] => abandonedAt.all(parent, name).map(decodeRow),
@@ -213,12 +222,12 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
 }
 
 export interface Generation {
-  readonly id: number;
-  readonly inode: number;
+  readonly id: GenerationId;
+  readonly inode: InodeId;
   /** Of the inode when it was cut: while that has not moved on, this is its newest content. */
   readonly changes: number;
   /** The live file of this lineage is the cut; null: a file of its own. */
-  readonly lineage: number | null;
+  readonly lineage: Lineage | null;
   readonly size: number;
   readonly hash: string;
   readonly mtime: string;
@@ -248,7 +257,7 @@ export function createGenerations(database: Connection) {
     database,
     `SELECT ${GENERATION} FROM generation WHERE lineage IS NULL AND id >= ? AND id < ?`,
   );
-  const nextCopy = prepare<{ id: number | null }>(
+  const nextCopy = prepare<{ id: GenerationId | null }>(
     database,
     "SELECT min(id) AS id FROM generation WHERE lineage IS NULL AND id >= ?",
   );
@@ -269,9 +278,11 @@ export function createGenerations(database: Connection) {
   let reserved = 0;
   const detach = prepare(database, "UPDATE generation SET lineage = NULL WHERE id = ?");
   const remove = prepare(database, "DELETE FROM generation WHERE id = ?", []);
-  const get = remember(database, ["generation"], (id: number) => byId.get(id));
-  const newestOf = remember(database, ["generation"], (inode: number) => newest.get(inode));
-  const cutsOf = remember(database, ["generation"], (lineage: number): readonly Generation[] => ofLineage.all(lineage));
+  const get = remember(database, ["generation"], (id: GenerationId) => byId.get(id));
+  const newestOf = remember(database, ["generation"], (inode: InodeId) => newest.get(inode));
+  const cutsOf = remember(database, ["generation"], (lineage: Lineage): readonly Generation[] =>
+    ofLineage.all(lineage),
+  );
 
   function drop({ inode, lineage }: Generation): void {
     newestOf.drop(inode);
@@ -279,12 +290,12 @@ export function createGenerations(database: Connection) {
   }
 
   return {
-    get: (id: number): Generation | undefined => get(id),
-    newestOf: (inode: number): Generation | undefined => newestOf(inode),
+    get: (id: GenerationId): Generation | undefined => get(id),
+    newestOf: (inode: InodeId): Generation | undefined => newestOf(inode),
     /** The cuts that are this live file itself. */
-    ofLineage: (lineage: number): readonly Generation[] => cutsOf(lineage),
+    ofLineage: (lineage: Lineage): readonly Generation[] => cutsOf(lineage),
     /** The lineage was made just now. */
-    noneOfLineage(lineage: number): void {
+    noneOfLineage(lineage: Lineage): void {
       cutsOf.tell(lineage, []);
     },
     /** The cuts that are live files themselves, of the lineages from this one on, before that one. */
@@ -293,23 +304,23 @@ export function createGenerations(database: Connection) {
     staleOfLineages: (from: number, to: number): Generation[] => stale.all(from, to),
     /** Those that have files of their own, from this one on, before that one. */
     copies: (from: number, to: number): Generation[] => copies.all(from, to),
-    nextCopy: (from: number): number | undefined => nextCopy.get(from)?.id ?? undefined,
+    nextCopy: (from: number): GenerationId | undefined => nextCopy.get(from)?.id ?? undefined,
     /** All that have been reserved are below. */
     end: (): number => Math.max(reserved, sequence.get()?.seq ?? 0) + 1,
     /** Of this inode, those no attempt will send. */
-    unusedOf: (inode: number): Generation[] => unused.all(inode),
+    unusedOf: (inode: InodeId): Generation[] => unused.all(inode),
     /** … and those an attempt sends, or will. */
-    sentOf: (inode: number): Generation[] => sent.all(inode),
+    sentOf: (inode: InodeId): Generation[] => sent.all(inode),
     /** Up to this one, none is given out any more. */
     passIds(upTo: number): void {
       reserved = Math.max(reserved, upTo);
     },
     /** An id for a cut whose file is made before its row. Not handed out again on this connection. */
-    reserveId(): number {
+    reserveId(): GenerationId {
       reserved = Math.max(reserved, sequence.get()?.seq ?? 0) + 1;
-      return reserved;
+      return generationId(reserved);
     },
-    create(generation: Omit<Generation, "id"> & { readonly id?: number }): Generation {
+    create(generation: Omit<Generation, "id"> & { readonly id?: GenerationId }): Generation {
       const row = { ...generation, id: generation.id ?? this.reserveId() };
       const before = newestOf(row.inode);
       insert.run(row);
@@ -322,10 +333,10 @@ export function createGenerations(database: Connection) {
       return created;
     },
     /** The cut has become a file of its own. */
-    detach(id: number): void {
+    detach(id: GenerationId): void {
       detach.run(id);
     },
-    remove(id: number): void {
+    remove(id: GenerationId): void {
       const current = get(id);
       remove.run(id);
       get.tell(id, undefined);

@@ -3,35 +3,36 @@
  * of them. It is told of once it is committed; what was undone never was. Knows nobody who listens.
  */
 import type { Connection } from "./database.ts";
+import type { EntryId, InodeId } from "./ids.ts";
 
 export interface Changed {
   /** By their folder; each with the inode it had before, null where there was no such name. */
-  readonly names: ReadonlyMap<number, ReadonlyMap<string, number | null>>;
+  readonly names: ReadonlyMap<InodeId, ReadonlyMap<string, InodeId | null>>;
   /** Folders in which names changed as all who were told of them know. */
-  readonly heardIn: ReadonlySet<number>;
+  readonly heardIn: ReadonlySet<InodeId>;
   /** New ones: nobody was told of them. */
-  readonly made: ReadonlySet<number>;
+  readonly made: ReadonlySet<InodeId>;
   /** Attributes, or the number of names. Not of new ones. */
-  readonly inodes: ReadonlySet<number>;
+  readonly inodes: ReadonlySet<InodeId>;
   /** Those of them whose lineage is a new one. */
-  readonly switched: ReadonlySet<number>;
+  readonly switched: ReadonlySet<InodeId>;
   /** Those of them that programs on this machine have changed. */
-  readonly ours: ReadonlySet<number>;
+  readonly ours: ReadonlySet<InodeId>;
   /** Entries whose node is another, or was changed by the gateway at another time. */
-  readonly nodesOf: ReadonlySet<number>;
+  readonly nodesOf: ReadonlySet<EntryId>;
 }
 
 /** Others: not on this machine. Ours: by programs here. Heard: ours, and all who were told of what was before know of it. */
 type Source = "others" | "ours" | "heard";
 
 export function createChanged(database: Connection) {
-  let names = new Map<number, Map<string, number | null>>();
-  let heardIn = new Set<number>();
-  let made = new Set<number>();
-  let inodes = new Set<number>();
-  let switched = new Set<number>();
-  let nodesOf = new Set<number>();
-  let ours = new Set<number>();
+  let names = new Map<InodeId, Map<string, InodeId | null>>();
+  let heardIn = new Set<InodeId>();
+  let made = new Set<InodeId>();
+  let inodes = new Set<InodeId>();
+  let switched = new Set<InodeId>();
+  let nodesOf = new Set<EntryId>();
+  let ours = new Set<InodeId>();
   let by: Source = "others";
   let listener: (changed: Changed) => void = () => {};
 
@@ -68,28 +69,28 @@ export function createChanged(database: Connection) {
   }
 
   return {
-    name(folder: number, name: string, before: number | null): void {
+    name(folder: InodeId, name: string, before: InodeId | null): void {
       if (by === "heard") {
         heardIn.add(folder);
       } else {
-        const known = names.get(folder) ?? new Map<string, number | null>();
+        const known = names.get(folder) ?? new Map<string, InodeId | null>();
         names.set(folder, known);
         if (!known.has(name)) known.set(name, before);
       }
       noted();
     },
-    madeInode(id: number): void {
+    madeInode(id: InodeId): void {
       made.add(id);
       if (!database.inTransaction) drop();
     },
-    inode(id: number, isSwitched = false): void {
+    inode(id: InodeId, isSwitched = false): void {
       if (by === "heard" || made.has(id)) return;
       inodes.add(id);
       if (isSwitched) switched.add(id);
       if (by === "ours") ours.add(id);
       noted();
     },
-    nodeOf(entry: number | null): void {
+    nodeOf(entry: EntryId | null): void {
       if (by === "heard" || entry === null) return;
       nodesOf.add(entry);
       noted();

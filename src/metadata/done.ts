@@ -4,27 +4,31 @@
  * for its answer, and its row that place: the table is as long as ever many waited at once.
  */
 import { type Connection, prepare } from "./database.ts";
+import type { Lineage } from "./ids.ts";
 
 export interface DoneRow {
-  /** What the answer is about; 0: nothing. */
-  readonly lineage: number;
+  /** What the answer is about; undefined: nothing. The column has 0 then. */
+  readonly lineage: Lineage | undefined;
 }
 
 export function createDone(database: Connection) {
   const put = prepare(database, "INSERT OR REPLACE INTO done (place, request, lineage) VALUES (?, ?, ?)");
-  const byRequest = prepare<DoneRow>(database, "SELECT lineage FROM done WHERE request = ?");
+  const byRequest = prepare<{ lineage: Lineage | 0 }>(database, "SELECT lineage FROM done WHERE request = ?");
   const last = prepare<{ place: number | null }>(database, "SELECT max(place) AS place FROM done");
   const remove = prepare(database, "DELETE FROM done WHERE request = ?");
   const clear = prepare(database, "DELETE FROM done");
   return {
-    put(place: number, request: number, lineage: number): void {
-      put.run(place, request, lineage);
+    put(place: number, request: number, lineage: Lineage | undefined): void {
+      put.run(place, request, lineage ?? 0);
     },
     /** What it did is undone, in this transaction: a successor is to do it. */
     undone(request: number): void {
       remove.run(request);
     },
-    of: (request: number): DoneRow | undefined => byRequest.get(request),
+    of(request: number): DoneRow | undefined {
+      const row = byRequest.get(request);
+      return row === undefined ? undefined : { lineage: row.lineage === 0 ? undefined : row.lineage };
+    },
     /** The first place nobody had. */
     end: (): number => (last.get()?.place ?? -1) + 1,
     clear(): void {

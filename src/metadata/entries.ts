@@ -1,17 +1,18 @@
 /** Entries: the names in folders. */
 import type { ChangedRows } from "./changed.ts";
 import { type Connection, prepare, remember } from "./database.ts";
+import { type After, addedId, type EntryId, type InodeId, type Lineage } from "./ids.ts";
 import type { Inode } from "./inodes.ts";
 import type { NodeRow } from "./nodes.ts";
 
 export interface Entry {
-  readonly id: number;
+  readonly id: EntryId;
   /** Inode of the folder. */
-  readonly parent: number;
+  readonly parent: InodeId;
   readonly name: string;
   /** Where the gateway's name differs from the shown one. */
   readonly gatewayName: string | null;
-  readonly inode: number;
+  readonly inode: InodeId;
 }
 
 /**
@@ -20,29 +21,29 @@ export interface Entry {
  * entry takes a name that was passed.
  */
 export interface Pass {
-  readonly folder: number;
-  readonly until: number;
+  readonly folder: InodeId;
+  readonly until: After<EntryId>;
   /** Where it went on last. */
   reached: number;
   /** Names their entries have left since they were passed, with the entry's id. */
-  readonly left: Map<string, number>;
+  readonly left: Map<string, EntryId>;
   /** Names left since it went on last; whether they were passed, where it goes on next says. */
-  readonly leftSince: Map<string, number>;
+  readonly leftSince: Map<string, EntryId>;
 }
 
 /** The rows of nodes that point at entries. */
 interface NodesOfEntries {
-  ofEntry(entry: number): NodeRow | undefined;
+  ofEntry(entry: EntryId): NodeRow | undefined;
   /** The entry was made just now. */
-  noneOfEntry(entry: number): void;
+  noneOfEntry(entry: EntryId): void;
   /** The row's entry has gone: by the table it points at none any more. */
   entryGone(row: NodeRow): void;
 }
 
 /** The inodes behind names. */
 interface InodesOfEntries {
-  get(id: number): Inode | undefined;
-  update(id: number, values: Pick<Inode, "folders">): unknown;
+  get(id: InodeId): Inode | undefined;
+  update(id: InodeId, values: Pick<Inode, "folders">): unknown;
 }
 
 const COLUMNS = "id, parent, name, gateway_name AS gatewayName, inode";
@@ -53,7 +54,7 @@ const isName = (name: string) => !name.includes("/");
 /** Up to so many names of an inode are remembered from one change to the next; of thousands each would copy all. */
 const FEW = 16;
 
-const keyOf = (parent: number, name: string) => `${parent}/${name}`;
+const keyOf = (parent: InodeId, name: string) => `${parent}/${name}`;
 
 export function createEntries(
   database: Connection,
@@ -71,12 +72,12 @@ export function createEntries(
     database,
     `SELECT ${COLUMNS} FROM entry WHERE parent = ? AND id > ? AND id <= ? ORDER BY id LIMIT +?`,
   );
-  const names = prepare<{ id: number; parent: number; name: string }>(
+  const names = prepare<{ id: EntryId; parent: Lineage; name: string }>(
     database,
     `SELECT entry.id, inode.lineage AS parent, entry.name FROM entry JOIN inode ON inode.id = entry.parent
      WHERE entry.id > ? AND entry.name <> '' ORDER BY entry.id LIMIT +?`,
   );
-  const newest = prepare<{ id: number | null }>(database, "SELECT max(id) AS id FROM entry");
+  const newest = prepare<{ id: EntryId | null }>(database, "SELECT max(id) AS id FROM entry");
   const ofInode = prepare<Entry>(database, `SELECT ${COLUMNS} FROM entry WHERE inode = ? ORDER BY id`);
   const firstOfInode = prepare<Entry>(database, `SELECT ${COLUMNS} FROM entry WHERE inode = ? ORDER BY id LIMIT 1`);
   const first = prepare<{ one: number }>(database, "SELECT 1 AS one FROM entry WHERE parent = ? LIMIT 1");
@@ -90,30 +91,30 @@ export function createEntries(
   );
   const links = prepare<{ count: number }>(database, "SELECT count(*) AS count FROM entry WHERE inode = ?");
 
-  const get = remember(database, ["entry"], (id: number) => byId.get(id));
+  const get = remember(database, ["entry"], (id: EntryId) => byId.get(id));
   const find = remember(database, ["entry"], (key: string): Entry | undefined => {
     const slash = key.indexOf("/");
     const entry = byName.get(Number(key.slice(0, slash)), key.slice(slash + 1));
     if (entry !== undefined) get.tell(entry.id, entry);
     return entry;
   });
-  const namesOf = remember(database, ["entry"], (inode: number) => ofInode.all(inode));
-  const linksOf = remember(database, ["entry"], (inode: number): number => links.get(inode)?.count ?? 0);
+  const namesOf = remember(database, ["entry"], (inode: InodeId) => ofInode.all(inode));
+  const linksOf = remember(database, ["entry"], (inode: InodeId): number => links.get(inode)?.count ?? 0);
   const passes = new Set<Pass>();
 
   /** The folder that counts the entry among the folders it shows. */
-  function countedIn(entry: Entry | undefined): number | undefined {
+  function countedIn(entry: Entry | undefined): InodeId | undefined {
     const isFolder = entry !== undefined && isName(entry.name) && inodes.get(entry.inode)?.kind === "folder";
     return isFolder ? entry.parent : undefined;
   }
 
-  function count(parent: number | undefined, change: 1 | -1): void {
+  function count(parent: InodeId | undefined, change: 1 | -1): void {
     const folder = parent === undefined ? undefined : inodes.get(parent);
     if (folder !== undefined) inodes.update(folder.id, { folders: folder.folders + change });
   }
 
   /** The entry of this id was the first, and is the second. */
-  function tell(id: number, current: Entry | undefined, next: Entry | undefined): void {
+  function tell(id: EntryId, current: Entry | undefined, next: Entry | undefined): void {
     get.tell(id, next);
     const [left, entered] = [countedIn(current), countedIn(next)];
     if (left !== entered) {
@@ -128,7 +129,7 @@ export function createEntries(
   }
 
   /** The inode has so many names more, or others. */
-  function tellNames(inode: number, more: -1 | 0 | 1): void {
+  function tellNames(inode: InodeId, more: -1 | 0 | 1): void {
     const known = namesOf.known(inode)?.length ?? linksOf.known(inode);
     namesOf.drop(inode);
     if (known === undefined) return;
@@ -145,7 +146,7 @@ export function createEntries(
   }
 
   /** Also right when the transaction is taken back: the entry that keeps the name was passed. */
-  function leavesName(id: number): void {
+  function leavesName(id: EntryId): void {
     if (passes.size === 0) return;
     const entry = get(id);
     if (entry === undefined) return;
@@ -154,8 +155,9 @@ export function createEntries(
     }
   }
 
-  function noteLeft(names: Map<string, number>, name: string, id: number): void {
-    names.set(name, Math.min(id, names.get(name) ?? id));
+  function noteLeft(names: Map<string, EntryId>, name: string, id: EntryId): void {
+    const other = names.get(name) ?? id;
+    names.set(name, other < id ? other : id);
   }
 
   /** Only what was passed counts: any other is handed out under the name it has by now. Looks at each name once. */
@@ -169,14 +171,14 @@ export function createEntries(
 
   return {
     get,
-    find: (parent: number, name: string): Entry | undefined => find(keyOf(parent, name)),
+    find: (parent: InodeId, name: string): Entry | undefined => find(keyOf(parent, name)),
     /** The inode was made just now. */
-    noneOfInode(inode: number): void {
+    noneOfInode(inode: InodeId): void {
       namesOf.tell(inode, []);
     },
     /** Entries of a folder with an id above `cookie`, in order of id. */
-    list: (parent: number, cookie: number, limit: number): Entry[] => after.all(parent, cookie, limit),
-    beginPass(folder: number): Pass {
+    list: (parent: InodeId, cookie: number, limit: number): Entry[] => after.all(parent, cookie, limit),
+    beginPass(folder: InodeId): Pass {
       const until = newest.get()?.id ?? 0;
       const pass: Pass = { folder, until, reached: 0, left: new Map(), leftSince: new Map() };
       passes.add(pass);
@@ -196,24 +198,25 @@ export function createEntries(
       return listed;
     },
     /** All names with the lineages of their folders, by the entries' ids. */
-    namesAfter: (id: number, limit: number): { id: number; parent: number; name: string }[] => names.all(id, limit),
+    namesAfter: (id: After<EntryId>, limit: number): { id: EntryId; parent: Lineage; name: string }[] =>
+      names.all(id, limit),
     endPass(pass: Pass): void {
       passes.delete(pass);
     },
-    ofInode: (inode: number): readonly Entry[] => namesOf(inode),
+    ofInode: (inode: InodeId): readonly Entry[] => namesOf(inode),
     /** The oldest of them, of which there may be thousands. */
-    firstOfInode: (inode: number): Entry | undefined => namesOf.known(inode)?.[0] ?? firstOfInode.get(inode),
-    links: (inode: number): number => namesOf.known(inode)?.length ?? linksOf(inode),
-    isEmpty: (parent: number): boolean => first.get(parent) === undefined,
-    create(parent: number, name: string, inode: number, gatewayName: string | null = null): Entry {
-      const id = Number(insert.run(parent, name, gatewayName, inode).lastInsertRowid);
+    firstOfInode: (inode: InodeId): Entry | undefined => namesOf.known(inode)?.[0] ?? firstOfInode.get(inode),
+    links: (inode: InodeId): number => namesOf.known(inode)?.length ?? linksOf(inode),
+    isEmpty: (parent: InodeId): boolean => first.get(parent) === undefined,
+    create(parent: InodeId, name: string, inode: InodeId, gatewayName: string | null = null): Entry {
+      const id = addedId<EntryId>(insert.run(parent, name, gatewayName, inode));
       const created = { id, parent, name, gatewayName, inode };
       tellNew(created);
       changed.name(parent, name, null);
       changed.inode(inode);
       return created;
     },
-    move(id: number, parent: number, name: string, gatewayName: string | null = null): void {
+    move(id: EntryId, parent: InodeId, name: string, gatewayName: string | null = null): void {
       leavesName(id);
       const former = get(id);
       place.run(parent, name, gatewayName, id);
@@ -223,7 +226,7 @@ export function createEntries(
       changed.name(former.parent, former.name, former.inode);
       changed.name(parent, name, null);
     },
-    setInode(id: number, inode: number): void {
+    setInode(id: EntryId, inode: InodeId): void {
       const former = get(id);
       retarget.run(inode, id);
       if (former === undefined) return;
@@ -233,7 +236,7 @@ export function createEntries(
       changed.inode(former.inode);
       changed.inode(inode);
     },
-    remove(id: number): void {
+    remove(id: EntryId): void {
       leavesName(id);
       const former = get(id);
       const node = nodes.ofEntry(id);

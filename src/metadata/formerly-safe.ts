@@ -3,21 +3,22 @@
  * it is clean by now. Until the rows are synced, those on the disk say it still: a byte that changes
  * meanwhile would be taken for a safe one. Kept in memory: a mount begins with synced rows.
  */
+import type { InodeId } from "./ids.ts";
 
 /** More than this are not told apart. */
 const MOST = 10_000;
 
 export interface FormerlySafe {
-  add(inode: number): void;
-  has(inode: number): boolean;
+  add(inode: InodeId): void;
+  has(inode: InodeId): boolean;
   /** To be called before the rows are synced; and what it returns, when they are. */
   beforeSync(): () => void;
 }
 
 export function createFormerlySafe(): FormerlySafe {
-  const inodes = new Set<number>();
+  const inodes = new Set<InodeId>();
   /** Since the last sync began, which may be too early for them. */
-  const added = new Set<number>();
+  const added = new Set<InodeId>();
   /** How often one did not fit in any more. */
   let others = 0;
   return {

@@ -4,6 +4,7 @@ import { isSaveOf, savesOfContent } from "../contract/saves.ts";
 import type { ChangedRows } from "./changed.ts";
 import { type Connection, differences, prepare, prepareColumn, prepareUpdates, remember } from "./database.ts";
 import { createFormerlySafe } from "./formerly-safe.ts";
+import { type After, addedId, type InodeId, kernelNodeId, type Lineage } from "./ids.ts";
 
 export type InodeKind = "file" | "folder" | "symlink" | "fifo" | "socket" | "block" | "character";
 
@@ -11,9 +12,9 @@ export type InodeKind = "file" | "folder" | "symlink" | "fifo" | "socket" | "blo
 export type ContentState = "clean" | "open" | "dirty";
 
 export interface Inode {
-  readonly id: number;
+  readonly id: InodeId;
   readonly kind: InodeKind;
-  readonly lineage: number;
+  readonly lineage: Lineage;
   readonly attributes: Attributes;
   readonly size: number;
   readonly hash: string | null;
@@ -110,23 +111,23 @@ export function createInodes(database: Connection, changed: ChangedRows, isNew: 
   const remove = prepare(database, "DELETE FROM inode WHERE id = ?", []);
   const insertLineage = prepare(database, "INSERT INTO lineage (inode) VALUES (?)", []);
   const giveLineage = prepare(database, "INSERT INTO lineage (id, inode) VALUES (?, ?)", []);
-  const newestLineage = prepare<{ seq: number }>(database, "SELECT seq FROM sqlite_sequence WHERE name = 'lineage'");
+  const newestLineage = prepare<{ seq: Lineage }>(database, "SELECT seq FROM sqlite_sequence WHERE name = 'lineage'");
   const ofHash = prepare(database, "SELECT 1 FROM inode WHERE hash = ? AND content = 'clean' LIMIT 1");
-  const lineageInode = prepare<{ inode: number }>(database, "SELECT inode FROM lineage WHERE id = ?");
+  const lineageInode = prepare<{ inode: InodeId }>(database, "SELECT inode FROM lineage WHERE id = ?");
   const removeLineage = prepare(database, "DELETE FROM lineage WHERE id = ?", []);
-  const lineagesOf = prepareColumn<number>(database, "SELECT id FROM lineage WHERE inode = ? ORDER BY id");
-  const lineagesAfter = prepare<{ id: number }>(database, "SELECT id FROM lineage WHERE id > ? ORDER BY id LIMIT +?");
+  const lineagesOf = prepareColumn<Lineage>(database, "SELECT id FROM lineage WHERE inode = ? ORDER BY id");
+  const lineagesAfter = prepare<{ id: Lineage }>(database, "SELECT id FROM lineage WHERE id > ? ORDER BY id LIMIT +?");
   const supersede = prepare(database, "INSERT OR REPLACE INTO superseded (lineage) VALUES (?)");
   const newestSuperseded = prepare<{ seq: number }>(
     database,
     "SELECT seq FROM sqlite_sequence WHERE name = 'superseded'",
   );
-  const superseded = prepare<{ id: number; lineage: number }>(
+  const superseded = prepare<{ id: number; lineage: Lineage }>(
     database,
     "SELECT id, lineage FROM superseded WHERE id > ? AND id <= ? ORDER BY id LIMIT +?",
   );
   const newestNameless = prepare<{ seq: number }>(database, "SELECT seq FROM sqlite_sequence WHERE name = 'nameless'");
-  const nameless = prepare<{ id: number; inode: number }>(
+  const nameless = prepare<{ id: number; inode: InodeId }>(
     database,
     "SELECT id, inode FROM nameless WHERE id > ? AND id <= ? ORDER BY id LIMIT +?",
   );
@@ -141,7 +142,7 @@ export function createInodes(database: Connection, changed: ChangedRows, isNew: 
     database,
     `SELECT ${COLUMNS} FROM inode WHERE content <> 'clean' AND kind = 'file' AND id > ? ORDER BY id LIMIT +?`,
   );
-  const knownFolderAfter = prepare<{ id: number | null }>(
+  const knownFolderAfter = prepare<{ id: InodeId | null }>(
     database,
     `SELECT min(id) AS id FROM (
        SELECT * FROM (SELECT id FROM inode WHERE listed IS NOT NULL AND id > @after ORDER BY id LIMIT 1)
@@ -151,16 +152,16 @@ export function createInodes(database: Connection, changed: ChangedRows, isNew: 
   const decodeAll = (rows: Row[]): Inode[] => rows.map(decode);
 
   const formerlySafe = createFormerlySafe();
-  const get = remember(database, ["inode"], (id: number) => {
+  const get = remember(database, ["inode"], (id: InodeId) => {
     const row = byId.get(id);
     return row === undefined ? undefined : decode(row);
   });
 
-  const inodeOfLineage = remember(database, ["lineage"], (lineage: number) => lineageInode.get(lineage)?.inode);
-  const lastLineage = remember(database, ["lineage"], (_: 0) => newestLineage.get()?.seq ?? 0);
-  const lineages = remember(database, ["lineage"], (id: number): readonly number[] => lineagesOf(id));
+  const inodeOfLineage = remember(database, ["lineage"], (lineage: Lineage) => lineageInode.get(lineage)?.inode);
+  const lastLineage = remember(database, ["lineage"], (_: 0): After<Lineage> => newestLineage.get()?.seq ?? 0);
+  const lineages = remember(database, ["lineage"], (id: InodeId): readonly Lineage[] => lineagesOf(id));
 
-  function update(id: number, values: Partial<Omit<Inode, "id">>): Inode {
+  function update(id: InodeId, values: Partial<Omit<Inode, "id">>): Inode {
     const current = get(id);
     if (current === undefined) throw new Error(`no inode ${id}`);
     const next = { ...current, ...values };
@@ -182,15 +183,15 @@ export function createInodes(database: Connection, changed: ChangedRows, isNew: 
   }
 
   /** Of this lineage, which no inode has. */
-  function add(inode: NewInode, lineage: number): Inode {
+  function add(inode: NewInode, lineage: Lineage): Inode {
     const { kind, size, hash, originNode, originVersion, content, changes = 0, atime, ctime, listed = null } = inode;
     const attributes = JSON.stringify(inode.attributes);
     const from = [originNode, originVersion] as const;
     const values = [kind, lineage, attributes, size, hash, ...from, content, changes, atime, ctime, listed];
-    const id = Number(insert.run(...values).lastInsertRowid);
+    const id = addedId<InodeId>(insert.run(...values));
     const last = lastLineage(0);
     giveLineage.run(lineage, id);
-    lastLineage.tell(0, Math.max(last, lineage));
+    lastLineage.tell(0, last > lineage ? last : lineage);
     const made: Inode = {
       id,
       kind,
@@ -217,8 +218,8 @@ export function createInodes(database: Connection, changed: ChangedRows, isNew: 
     return made;
   }
 
-  function newLineage(id: number): number {
-    const lineage = Number(insertLineage.run(id).lastInsertRowid);
+  function newLineage(id: InodeId): Lineage {
+    const lineage = addedId<Lineage>(insertLineage.run(id));
     lastLineage.tell(0, lineage);
     inodeOfLineage.tell(lineage, id);
     lineages.drop(id);
@@ -231,36 +232,37 @@ export function createInodes(database: Connection, changed: ChangedRows, isNew: 
     formerlySafe,
     /** A new inode with a lineage of its own. */
     create(inode: NewInode): Inode {
-      const made = add(inode, lastLineage(0) + 1);
+      const made = add(inode, kernelNodeId(lastLineage(0) + 1));
       isNew(made);
       changed.madeInode(made.id);
       return made;
     },
     /** Gives the inode a new lineage; the one before is superseded but still known. */
-    switchLineage(id: number, change: Partial<Omit<Inode, "id" | "lineage">>): Inode {
+    switchLineage(id: InodeId, change: Partial<Omit<Inode, "id" | "lineage">>): Inode {
       supersede.run(get(id)?.lineage);
       return update(id, { ...change, lineage: newLineage(id) });
     },
     /** A new inode for the file of a lineage that the rows have forgotten. */
-    adopt: (inode: NewInode, lineage: number): Inode => add(inode, lineage),
+    adopt: (inode: NewInode, lineage: Lineage): Inode => add(inode, lineage),
     /** A file of the gateway's has this content. Looks at all of them. */
     isKnownContent: (hash: string): boolean => ofHash.get(hash) !== undefined,
     /** The last that was given out here. */
-    newestLineage: (): number => lastLineage(0),
-    remove(id: number): void {
+    newestLineage: (): After<Lineage> => lastLineage(0),
+    remove(id: InodeId): void {
       const known = lineages(id);
       remove.run(id);
       for (const lineage of known) inodeOfLineage.tell(lineage, undefined);
       lineages.tell(id, []);
       get.tell(id, undefined);
     },
-    ofLineage(lineage: number): Inode | undefined {
+    ofLineage(lineage: Lineage): Inode | undefined {
       const inode = inodeOfLineage(lineage);
       return inode === undefined ? undefined : get(inode);
     },
-    lineages: (id: number): readonly number[] => lineages(id),
-    lineagesAfter: (lineage: number, limit: number): number[] => lineagesAfter.all(lineage, limit).map((row) => row.id),
-    removeLineage(lineage: number): void {
+    lineages: (id: InodeId): readonly Lineage[] => lineages(id),
+    lineagesAfter: (lineage: After<Lineage>, limit: number): Lineage[] =>
+      lineagesAfter.all(lineage, limit).map((row) => row.id),
+    removeLineage(lineage: Lineage): void {
       const inode = inodeOfLineage(lineage);
       removeLineage.run(lineage);
       inodeOfLineage.tell(lineage, undefined);
@@ -272,13 +274,13 @@ export function createInodes(database: Connection, changed: ChangedRows, isNew: 
     newestSuperseded: (): number => newestSuperseded.get()?.seq ?? 0,
     newestNameless: (): number => newestNameless.get()?.seq ?? 0,
     /** Lineages their inodes have left, between two of these numbers. */
-    superseded: (after: number, upTo: number, limit: number): { id: number; lineage: number }[] =>
+    superseded: (after: number, upTo: number, limit: number): { id: number; lineage: Lineage }[] =>
       superseded.all(after, upTo, limit),
     /** Inodes that have lost their last name; they may have another since. */
-    nameless: (after: number, upTo: number, limit: number): { id: number; inode: number }[] =>
+    nameless: (after: number, upTo: number, limit: number): { id: number; inode: InodeId }[] =>
       nameless.all(after, upTo, limit),
     /** It is not nameless any more. */
-    hasName(id: number): void {
+    hasName(id: InodeId): void {
       hasName.run(id);
     },
     /** Those whose writer was not closed: after a crash of the daemon, each must be looked at. */
@@ -286,11 +288,11 @@ export function createInodes(database: Connection, changed: ChangedRows, isNew: 
     /** All that were not cut: after a crash of the machine, what the rows say of them may be more than the disk has. */
     unfinished: (): Inode[] => decodeAll(unfinished.all()),
     /** Those whose content is not, or may not be, a version's. */
-    unclean: (after = 0, limit = -1): Inode[] => decodeAll(unclean.all(after, limit)),
+    unclean: (after: After<InodeId> = 0, limit = -1): Inode[] => decodeAll(unclean.all(after, limit)),
     /** Whose content is, or grew from, a version of this node. */
     withOrigin: (nodeId: string): Inode[] => decodeAll(byOrigin.all(nodeId)),
     /** The folder next in order that is completely known or in which something is. */
-    knownFolderAfter: (after: number): number | undefined => knownFolderAfter.get({ after })?.id ?? undefined,
+    knownFolderAfter: (after: After<InodeId>): InodeId | undefined => knownFolderAfter.get({ after })?.id ?? undefined,
     ofGroup: (group: string): Inode[] => decodeAll(byGroup.all(group)),
   };
 }

@@ -1,8 +1,9 @@
 /** Rows of live files: what is on disk behind a lineage, and what may be evicted. */
 import { type Connection, differences, prepare, prepareColumn, prepareUpdates, remember } from "./database.ts";
+import type { After, Lineage } from "./ids.ts";
 
 export interface LiveRow {
-  readonly lineage: number;
+  readonly lineage: Lineage;
   readonly originNode: string | null;
   readonly originVersion: string | null;
   /** What that version hashes to, also once the file is no longer all that version's; null: not known. */
@@ -19,6 +20,14 @@ export interface LiveRow {
   /** 1: the machine went down since, clean bytes are to be looked at before they are used. */
   readonly doubted: 0 | 1;
 }
+
+/** Every byte of the file is here. Not of one without a row. */
+export const isWhole = (row: LiveRow | undefined): boolean => row?.missing === NO_RANGES;
+/** No byte of it is yet to be checked. Not of one without a row. */
+export const isProven = (row: LiveRow | undefined): boolean => row?.unproven === NO_RANGES;
+
+/** As a row says it. */
+const NO_RANGES = "[]";
 
 const COLUMNS = `live.lineage, live.origin_node AS originNode, live.origin_version AS originVersion,
   live.origin_hash AS originHash, live.origin_size AS originSize, live.size, live.bytes, live.missing, live.unproven,
@@ -41,15 +50,15 @@ export function createLiveRows(database: Connection) {
   );
   const oneEvictable = prepare(database, `SELECT 1 ${fromEvictable} AND live.lineage = ?`);
   const total = prepare<{ bytes: number }>(database, "SELECT bytes FROM held");
-  const among = prepare<{ lineage: number; bytes: number }>(
+  const among = prepare<{ lineage: Lineage; bytes: number }>(
     database,
     "SELECT lineage, bytes FROM live WHERE lineage >= ? AND lineage < ?",
   );
-  const next = prepare<{ lineage: number | null }>(
+  const next = prepare<{ lineage: Lineage | null }>(
     database,
     "SELECT min(lineage) AS lineage FROM live WHERE lineage >= ?",
   );
-  const whole = prepareColumn<number>(
+  const whole = prepareColumn<Lineage>(
     database,
     `SELECT lineage FROM live WHERE lineage > ? AND origin_version IS NOT NULL AND missing = '[]'
      ORDER BY lineage LIMIT +?`,
@@ -76,23 +85,23 @@ export function createLiveRows(database: Connection) {
   });
   const doubtAll = prepare(database, "UPDATE live SET doubted = 1");
   const remove = prepare(database, "DELETE FROM live WHERE lineage = ?", []);
-  const get = remember(database, ["live"], (lineage: number) => byLineage.get(lineage));
+  const get = remember(database, ["live"], (lineage: Lineage) => byLineage.get(lineage));
   return {
     get,
     /** From this lineage on, before that one. */
-    among: (from: number, to: number): { lineage: number; bytes: number }[] => among.all(from, to),
+    among: (from: number, to: number): { lineage: Lineage; bytes: number }[] => among.all(from, to),
     /** The first that has a row, from this one on. */
-    next: (from: number): number | undefined => next.get(from)?.lineage ?? undefined,
+    next: (from: number): Lineage | undefined => next.get(from)?.lineage ?? undefined,
     /** Lineages after this one of which every byte is here, and a version of the gateway. */
-    whole: (after: number, limit: number): number[] => whole(after, limit),
+    whole: (after: After<Lineage>, limit: number): Lineage[] => whole(after, limit),
     totalBytes: (): number => total.get()?.bytes ?? 0,
     /** Least recently used first, none used after `before`. */
     evictable: (before: number, limit: number): LiveRow[] => evictable.all(before, limit),
     /** Everything in its file is the gateway's too, and nobody is about to send it. */
-    isEvictable: (lineage: number): boolean => oneEvictable.get(lineage) !== undefined,
+    isEvictable: (lineage: Lineage): boolean => oneEvictable.get(lineage) !== undefined,
     create(row: Made): void {
       const { lineage, originNode, originVersion, size, bytes, missing, usedAt } = row;
-      const { originHash = null, originSize = 0, unproven = "[]" } = row;
+      const { originHash = null, originSize = 0, unproven = NO_RANGES } = row;
       // Each by its name: an object made of others takes far longer, and every new file has one.
       const made: LiveRow = {
         lineage,
@@ -113,14 +122,14 @@ export function createLiveRows(database: Connection) {
     doubtAll(): void {
       doubtAll.run();
     },
-    update(lineage: number, changed: Partial<Omit<LiveRow, "lineage">>): void {
+    update(lineage: Lineage, changed: Partial<Omit<LiveRow, "lineage">>): void {
       const current = get(lineage);
       if (current === undefined) throw new Error(`no live file of lineage ${lineage}`);
       const next = { ...current, ...changed };
       change(lineage, differences(current, next));
       get.tell(lineage, next);
     },
-    remove(lineage: number): void {
+    remove(lineage: Lineage): void {
       remove.run(lineage);
       get.tell(lineage, undefined);
     },

@@ -19,6 +19,7 @@ import {
 import { createDone } from "./done.ts";
 import { createEntries } from "./entries.ts";
 import { createGoneFiles } from "./gone-files.ts";
+import { type After, type EntryId, entryId, type GenerationId, inodeId, type Lineage } from "./ids.ts";
 import { createInodes } from "./inodes.ts";
 import { createLiveRows } from "./live-rows.ts";
 import { createNodes } from "./nodes.ts";
@@ -32,10 +33,10 @@ import { createTurns } from "./turns.ts";
 import { createVacated } from "./vacated.ts";
 import { createWriters } from "./writers.ts";
 
-export const ROOT_INODE = 1;
+export const ROOT_INODE = inodeId(1);
 /** Entry ids up to here are never shown: the root's own, "." and "..". */
 export const FIRST_COOKIE = 15;
-const ROOT_ENTRY = 3;
+const ROOT_ENTRY = entryId(3);
 /** More than are given out between two copies of the database. */
 const NUMBERS_GAP = 10_000_000;
 
@@ -207,7 +208,7 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
      * The rows are older than what was done by them: no number they may have given out meanwhile is
      * given out again, neither those that files have (`lineage`, `generation`) nor any other.
      */
-    skipNumbers(seen: { readonly lineage: number; readonly generation: number }): void {
+    skipNumbers(seen: { readonly lineage: After<Lineage>; readonly generation: After<GenerationId> }): void {
       for (const [table, least] of [
         ["inode", 0],
         ["entry", 0],
@@ -234,7 +235,7 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
     },
 
     /** The root's entry: its own parent, without a name. */
-    createRootEntry(): number {
+    createRootEntry(): EntryId {
       const insert = prepare(database, "INSERT INTO entry (id, parent, name, inode) VALUES (?, ?, '', ?)");
       insert.run(ROOT_ENTRY, ROOT_INODE, ROOT_INODE);
       return ROOT_ENTRY;

@@ -14,6 +14,7 @@ import {
   remember,
   type Statement,
 } from "./database.ts";
+import { type After, type EntryId, type InodeId, type NodeRowId, nodeRowId } from "./ids.ts";
 
 /** What we and the gateway last agreed on. */
 export interface Base {
@@ -40,9 +41,9 @@ export type Seen =
   | { readonly deleted: true; readonly revision: number; readonly position?: number };
 
 export interface NodeRow {
-  readonly id: number;
+  readonly id: NodeRowId;
   /** Null: a program removed the name, the deletion is to be sent. */
-  readonly entry: number | null;
+  readonly entry: EntryId | null;
   readonly kind: "file" | "folder";
   /** The gateway's id; null: unborn. */
   readonly nodeId: string | null;
@@ -54,7 +55,7 @@ export interface NodeRow {
   readonly changedAt: number;
   readonly dirtySince: number | null;
   readonly due: number | null;
-  readonly leftParent: number | null;
+  readonly leftParent: InodeId | null;
   readonly leftName: string | null;
   /** Of a row without an entry and a node: when its name was removed. */
   readonly leftAt: number | null;
@@ -192,16 +193,17 @@ function changedColumns(current: NodeRow, next: NodeRow): Readonly<Record<string
 /** A place in the queue: oldest first, and by id those of one moment, of which there may be any number. */
 export interface Place {
   readonly since: number;
-  readonly id: number;
+  readonly id: After<NodeRowId>;
 }
 
 export interface Pending extends Place {
+  readonly id: NodeRowId;
   readonly bytes: number;
 }
 
 /** A born node as it is known to be in a folder at the gateway. */
 export interface Below {
-  readonly id: number;
+  readonly id: NodeRowId;
   readonly name: string;
   readonly nodeId: string;
   readonly position: number;
@@ -239,7 +241,7 @@ export function createNodes(database: Connection, changed: ChangedRows) {
   const untold = select("base_position < 0 AND base_position < -@since ORDER BY base_position DESC LIMIT +@limit");
   const byLeft = select("left_parent = ? AND left_name = ? ORDER BY left_at DESC, id DESC");
   // The index has all of it: no row is read.
-  const dueNow = prepareColumn<number>(
+  const dueNow = prepareColumn<NodeRowId>(
     database,
     "SELECT id FROM node WHERE bulk = ? AND due <= ? ORDER BY due, id LIMIT +?",
   );
@@ -278,7 +280,7 @@ export function createNodes(database: Connection, changed: ChangedRows) {
     `UPDATE node SET due = @now WHERE id IN (SELECT id FROM node INDEXED BY node_due
        WHERE bulk = @bulk AND due > @now AND dirty_since IS NOT NULL AND parked IS NULL ORDER BY due LIMIT +@limit)`,
   );
-  const entriesIn = prepare<{ id: number }>(
+  const entriesIn = prepare<{ id: EntryId }>(
     database,
     "SELECT id FROM entry WHERE parent = ? AND id > ? ORDER BY id LIMIT +?",
   );
@@ -286,7 +288,7 @@ export function createNodes(database: Connection, changed: ChangedRows) {
     database,
     "UPDATE node SET due = @now WHERE entry = @entry AND dirty_since IS NOT NULL AND parked IS NULL AND due > @now",
   );
-  const namesOf = prepare<{ id: number }>(
+  const namesOf = prepare<{ id: EntryId }>(
     database,
     "SELECT id FROM entry WHERE inode = ? AND id > ? ORDER BY id LIMIT +?",
   );
@@ -305,7 +307,7 @@ export function createNodes(database: Connection, changed: ChangedRows) {
 
   const one = (row: Row | undefined): NodeRow | undefined => (row === undefined ? undefined : decode(row));
   const tables = ["node"];
-  const get = remember(database, tables, (id: number) => {
+  const get = remember(database, tables, (id: NodeRowId) => {
     const node = one(byId.get(id));
     if (node?.entry != null) ofEntry.tell(node.entry, id);
     return node;
@@ -316,11 +318,11 @@ export function createNodes(database: Connection, changed: ChangedRows) {
       if (node !== undefined) get.tell(node.id, node);
       return node?.id;
     });
-  const ofEntry = idOf<number>(byEntry);
+  const ofEntry = idOf<EntryId>(byEntry);
   const ofNodeId = idOf<string>(byNodeId);
 
   /** The row of this id was the first, and is the second. */
-  function tell(id: number, current: NodeRow | undefined, next: NodeRow | undefined): void {
+  function tell(id: NodeRowId, current: NodeRow | undefined, next: NodeRow | undefined): void {
     get.tell(id, next);
     if (current?.entry !== next?.entry) {
       if (current?.entry != null) ofEntry.tell(current.entry, undefined);
@@ -336,11 +338,11 @@ export function createNodes(database: Connection, changed: ChangedRows) {
 
   return {
     get,
-    ofEntry(entry: number): NodeRow | undefined {
+    ofEntry(entry: EntryId): NodeRow | undefined {
       const id = ofEntry(entry);
       return id === undefined ? undefined : get(id);
     },
-    noneOfEntry(entry: number): void {
+    noneOfEntry(entry: EntryId): void {
       ofEntry.tell(entry, undefined);
     },
     entryGone(row: NodeRow): void {
@@ -360,9 +362,9 @@ export function createNodes(database: Connection, changed: ChangedRows) {
     /** Whose last write of ours is known since after that time, and its position is not; the first known first. */
     untold: (since: number, limit: number): NodeRow[] => untold.all({ since, limit }).map(decode),
     /** The nodes that programs moved away or removed from this place, the latest first. */
-    thatLeft: (parent: number, name: string): NodeRow[] => byLeft.all(parent, name).map(decode),
+    thatLeft: (parent: InodeId, name: string): NodeRow[] => byLeft.all(parent, name).map(decode),
     /** Of one lane, the longest due first. */
-    due: (bulk: number, now: number, limit: number): number[] => dueNow(bulk, now, limit),
+    due: (bulk: number, now: number, limit: number): NodeRowId[] => dueNow(bulk, now, limit),
     nextDue: (): number | undefined => nextDueAfter(FIRST),
     nextDueAfter,
     /** Oldest first, `after` a row that was had before. */
@@ -382,21 +384,21 @@ export function createNodes(database: Connection, changed: ChangedRows) {
       return left === 0;
     },
     /** The same for so many entries of a folder (an inode), by their ids after the given one. The last one's; undefined: there are no more. */
-    hastenIn(folder: number, now: number, after: number, limit: number): number | undefined {
+    hastenIn(folder: InodeId, now: number, after: After<EntryId>, limit: number): EntryId | undefined {
       const entries = entriesIn.all(folder, after, limit);
       for (const { id } of entries) hastenEntry.run({ now, entry: id });
       return entries.length < limit ? undefined : entries.at(-1)?.id;
     },
     /** So many names of an inode, by their entries' ids after the given one, are to be looked at now, but for those that wait for their time anyway. The answer as of `hastenIn`. */
-    lookAtNames(inode: number, now: number, after: number, limit: number): number | undefined {
+    lookAtNames(inode: InodeId, now: number, after: After<EntryId>, limit: number): EntryId | undefined {
       const entries = namesOf.all(inode, after, limit);
       for (const { id } of entries) lookAtEntry.run({ now, entry: id });
       return entries.length < limit ? undefined : entries.at(-1)?.id;
     },
     /** All names of an inode have been dirty since then, or longer. */
-    areNamesDirty: (inode: number, since: number): boolean => sentSince.get(inode, since) === undefined,
+    areNamesDirty: (inode: InodeId, since: number): boolean => sentSince.get(inode, since) === undefined,
     create(node: Omit<NodeRow, "id">): NodeRow {
-      const id = insert(encode(node));
+      const id = nodeRowId(insert(encode(node)));
       const base = node.base === null ? null : baseAsRead(node.base);
       const seen = node.seen === null ? null : asRead(node.seen);
       const created: NodeRow = { ...node, base, seen, id };
@@ -404,7 +406,7 @@ export function createNodes(database: Connection, changed: ChangedRows) {
       if (node.base !== null) changed.nodeOf(node.entry);
       return created;
     },
-    update(id: number, values: Partial<Omit<NodeRow, "id">>): NodeRow {
+    update(id: NodeRowId, values: Partial<Omit<NodeRow, "id">>): NodeRow {
       const current = get(id);
       if (current === undefined) throw new Error(`no node row ${id}`);
       const next = { ...current, ...values };
@@ -419,7 +421,7 @@ export function createNodes(database: Connection, changed: ChangedRows) {
       }
       return next;
     },
-    remove(id: number): void {
+    remove(id: NodeRowId): void {
       const current = get(id);
       remove.run(id);
       tell(id, current, undefined);
@@ -428,7 +430,7 @@ export function createNodes(database: Connection, changed: ChangedRows) {
 }
 
 /** A node row nobody has seen or sent yet. */
-export function unborn(entry: number, kind: "file" | "folder", now: number, due: number): Omit<NodeRow, "id"> {
+export function unborn(entry: EntryId, kind: "file" | "folder", now: number, due: number): Omit<NodeRow, "id"> {
   return {
     entry,
     kind,
@@ -448,7 +450,7 @@ export function unborn(entry: number, kind: "file" | "folder", now: number, due:
 }
 
 /** A node row that agrees with the gateway. */
-export function born(entry: number | null, node: Node): Omit<NodeRow, "id"> {
+export function born(entry: EntryId | null, node: Node): Omit<NodeRow, "id"> {
   return {
     entry,
     kind: node.kind,

@@ -3,15 +3,16 @@
  * shows what was written there. Each is an inode without a name; its row says where it was, and goes with it.
  */
 import { type Connection, prepare, remember, rememberAny } from "./database.ts";
+import type { InodeId } from "./ids.ts";
 
 /** A name, and the folder (inode) it was in. */
 export interface Place {
-  readonly folder: number;
+  readonly folder: InodeId;
   readonly name: string;
 }
 
 export interface Overtaken {
-  readonly inode: number;
+  readonly inode: InodeId;
   /** From the root down to its own name. */
   readonly way: readonly Place[];
   /** The name went; else it is another file's. */
@@ -46,21 +47,21 @@ export function createOvertaken(database: Connection) {
   const remove = prepare(database, "DELETE FROM overtaken WHERE inode = ?");
   const isAny = rememberAny(database, "overtaken");
   // An inode that goes takes its row along, and its number never comes back.
-  const get = remember(database, ["overtaken"], (inode: number) => {
+  const get = remember(database, ["overtaken"], (inode: InodeId) => {
     const row = byInode.get(inode);
     return row === undefined ? undefined : decode(row);
   });
   return {
-    get: (inode: number): Overtaken | undefined => (isAny() ? get(inode) : undefined),
+    get: (inode: InodeId): Overtaken | undefined => (isAny() ? get(inode) : undefined),
     all: (): Overtaken[] => (isAny() ? every.all().map(decode) : []),
     add({ inode, way, isRemoved, hash }: Omit<Overtaken, "dirtySince">): void {
       insert.run({ inode, way: JSON.stringify(way), isRemoved: isRemoved ? 1 : 0, hash });
     },
     /** Of an inode that may be none of them. Null: it has the bytes again that it had. */
-    setDirtySince(inode: number, since: number | null): void {
+    setDirtySince(inode: InodeId, since: number | null): void {
       if (isAny()) dirty.run(since, inode);
     },
-    remove(inode: number): void {
+    remove(inode: InodeId): void {
       remove.run(inode);
     },
   };

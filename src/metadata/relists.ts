@@ -3,11 +3,12 @@
  * when nobody here listened. Rows, because what asks for it is committed with it: a crash in between must not lose it.
  */
 import { type Connection, prepare, rememberAny } from "./database.ts";
+import type { InodeId } from "./ids.ts";
 
 export interface Relist {
   readonly id: number;
   /** An inode. */
-  readonly folder: number;
+  readonly folder: InodeId;
 }
 
 export function createRelists(database: Connection) {
@@ -24,7 +25,7 @@ export function createRelists(database: Connection) {
   const count = prepare<{ count: number }>(database, "SELECT count(*) AS count FROM relist");
   const isAny = rememberAny(database, "relist");
   return {
-    add(folder: number): void {
+    add(folder: InodeId): void {
       insert.run(folder);
     },
     /** Every folder in which anything is known. */

@@ -3,12 +3,13 @@
  * of a file: to mark each of thousands whenever one more of them is heard of would take ever longer.
  */
 import { type Connection, prepare, remember, rememberAny } from "./database.ts";
+import type { After, EntryId, InodeId } from "./ids.ts";
 
 export interface Turn {
-  readonly inode: number;
+  readonly inode: InodeId;
   readonly endsAt: number;
   /** The entry up to which its names were marked once it had ended. */
-  readonly reached: number;
+  readonly reached: After<EntryId>;
 }
 
 export function createTurns(database: Connection) {
@@ -23,12 +24,12 @@ export function createTurns(database: Connection) {
   const remove = prepare(database, "DELETE FROM turn WHERE inode = ?");
   const isAny = rememberAny(database, "turn");
   // An inode that goes takes its turn along, and its number never comes back.
-  const get = remember(database, ["turn"], (inode: number) => byInode.get(inode));
+  const get = remember(database, ["turn"], (inode: InodeId) => byInode.get(inode));
   return {
     /** Of an inode; undefined: nothing is waited for. */
-    get: (inode: number): Turn | undefined => (isAny() ? get(inode) : undefined),
+    get: (inode: InodeId): Turn | undefined => (isAny() ? get(inode) : undefined),
     /** One that has begun goes on as it is. */
-    begin(inode: number, endsAt: number): void {
+    begin(inode: InodeId, endsAt: number): void {
       insert.run({ inode, endsAt });
     },
     /** The one that has been over for longest. */
@@ -36,11 +37,11 @@ export function createTurns(database: Connection) {
     /** When the first of them ends. */
     nextEnd: (): number | undefined => (isAny() ? (next.get()?.at ?? undefined) : undefined),
     /** Its names up to this entry are marked. */
-    reached(inode: number, entry: number): void {
+    reached(inode: InodeId, entry: EntryId): void {
       reach.run({ inode, reached: entry });
     },
     /** All of them are. */
-    done(inode: number): void {
+    done(inode: InodeId): void {
       remove.run(inode);
     },
   };

@@ -4,27 +4,28 @@
  * time later (to look at one more costs little), so it goes with the next transaction that changes something.
  */
 import { type Connection, prepare, remember } from "./database.ts";
+import type { InodeId } from "./ids.ts";
 
 export function createWriters(database: Connection) {
   const one = prepare(database, "SELECT 1 FROM writing WHERE inode = ?");
   const insert = prepare(database, "INSERT OR IGNORE INTO writing (inode) VALUES (?)", []);
   const remove = prepare(database, "DELETE FROM writing WHERE inode = ?", []);
   const removeAll = prepare(database, "DELETE FROM writing");
-  const isNoted = remember(database, ["writing"], (inode: number) => one.get(inode) !== undefined);
+  const isNoted = remember(database, ["writing"], (inode: InodeId) => one.get(inode) !== undefined);
   /** Not noted yet. */
-  const ended = new Set<number>();
+  const ended = new Set<InodeId>();
   /** … except by a transaction that is not committed yet. */
-  let told: number[] = [];
+  let told: InodeId[] = [];
 
   return {
     /** The rows of it may be behind its file until `end`. */
-    begin(inode: number): void {
+    begin(inode: InodeId): void {
       ended.delete(inode);
       if (isNoted(inode)) return;
       insert.run(inode);
       isNoted.tell(inode, true);
     },
-    end(inode: number): void {
+    end(inode: InodeId): void {
       ended.add(inode);
     },
     /** After a start, when all of them have been looked at. */

@@ -2,6 +2,7 @@
  * A workspace at work without a kernel: what `daemon/` starts, serves through `fuse/` and asks for
  * its state. The same engine runs in the simulation on a virtual clock.
  */
+import type { InodeId } from "../metadata/ids.ts";
 import type { Context } from "./context/context.ts";
 import type { FileSystem } from "./filesystem.ts";
 import type { Replays } from "./replay.ts";
@@ -49,7 +50,7 @@ export interface OvertakenFile {
   /** Where it was, in the mount, from "/". */
   readonly path: string;
   /** The st_ino of what they have open. */
-  readonly inode: number;
+  readonly inode: InodeId;
   /** The name was removed; else it shows what was written elsewhere. */
   readonly isRemoved: boolean;
   /** They have written to it since; it is not cut yet. */

@@ -4,18 +4,22 @@
  * of this folder to it. Every operation rejects with an `FsError`; anything else is a bug and is
  * answered EIO.
  */
+import type { Brand } from "../lib/brand.ts";
 import type { Time } from "../lib/time.ts";
+import type { InodeId, Lineage } from "../metadata/ids.ts";
 import type { InodeKind } from "../metadata/inodes.ts";
 
-/** What the kernel calls a node id: a lineage. The root is 1. Never reused, below 2^53. */
-export type Lineage = number;
+/** What the kernel calls a node id is a lineage. */
+export { type After, type EntryId, kernelNodeId, type Lineage } from "../metadata/ids.ts";
 /** An open file or folder. Never reused on one connection. */
-export type HandleId = number;
+export type HandleId = number & Brand<"HandleId">;
+
+export const handleId = (id: number): HandleId => id as HandleId;
 
 export type FileKind = InodeKind;
 
 export interface Stat {
-  readonly inode: number;
+  readonly inode: InodeId;
   readonly kind: FileKind;
   /** Permission bits, 07777. */
   readonly mode: number;
@@ -85,7 +89,7 @@ export interface SetAttributes {
 
 export interface FolderEntry {
   readonly name: string;
-  readonly inode: number;
+  readonly inode: InodeId;
   readonly kind: FileKind;
   /** Where the listing goes on after this entry; > 0, stable for as long as the entry lives. */
   readonly cookie: number;

@@ -2,7 +2,7 @@
  * What is open, written down outside of this process before the kernel is told of it, so that a daemon that
  * takes over goes on with the same numbers (resume.ts). Where it lies is not known here.
  */
-import type { HandleId, Lineage } from "./filesystem.ts";
+import { type HandleId, handleId, type Lineage } from "./filesystem.ts";
 
 export interface KeptHandle {
   readonly id: HandleId;
@@ -30,7 +30,7 @@ export function countHandles(): HandleTable {
   return {
     add() {
       last += 1;
-      return last;
+      return handleId(last);
     },
     remove() {},
     openedBy: () => undefined,

@@ -3,6 +3,7 @@
  * from threads of its own: nothing here waits, and no request waits for it. What is told was committed
  * before. Content is not among it: a lineage has one content for ever.
  */
+import type { After, EntryId } from "../metadata/ids.ts";
 import type { Lineage } from "./filesystem.ts";
 
 export interface ChangedName {
@@ -28,8 +29,8 @@ export interface KernelNews {
 
 /** All there is that the kernel may have been told of, in slices by growing numbers. */
 export interface KnownRows {
-  lineages(after: number, limit: number): readonly Lineage[];
-  names(after: number, limit: number): readonly { id: number; parent: Lineage; name: string }[];
+  lineages(after: After<Lineage>, limit: number): readonly Lineage[];
+  names(after: After<EntryId>, limit: number): readonly { id: EntryId; parent: Lineage; name: string }[];
 }
 
 export interface KernelCache {

@@ -4,12 +4,13 @@
  * were the change (replayed.ts). Declared here; what there is to be done again is found out by changes-to-replay.ts.
  */
 import type { Changed } from "../metadata/changed.ts";
+import type { InodeId } from "../metadata/ids.ts";
 import type { InodeKind } from "../metadata/inodes.ts";
 import type { Lineage } from "./filesystem.ts";
 
 /** A name in a folder (an inode). */
 export interface Place {
-  readonly folder: number;
+  readonly folder: InodeId;
   readonly name: string;
 }
 
@@ -19,7 +20,7 @@ export type Replay = Place &
     | { readonly what: "made"; readonly kind: InodeKind }
     /** `lineage`: what the kernel may know it by. */
     | { readonly what: "gone"; readonly kind: "file" | "folder"; readonly lineage: Lineage | undefined }
-    | { readonly what: "moved"; readonly inode: number; readonly to: Place }
+    | { readonly what: "moved"; readonly inode: InodeId; readonly to: Place }
     /** As a write, a change of attributes, a close after writing would be told of; by the number the kernel may know the inode by. */
     | { readonly what: "written" | "attributes" | "closed"; readonly lineage: Lineage }
   );
@@ -44,7 +45,7 @@ export interface Replays {
   /** A name went from there, and who does that once more needs the kernel not to know. */
   isToGo(place: Place): boolean;
   /** Somebody may watch the folder (an inode), and what is in it may not be known. */
-  mayBeWatched(folder: number): void;
+  mayBeWatched(folder: InodeId): void;
   /** Called when there is something to replay, or who watches is to be found out; without, nothing is noted. */
   onAny(begin: (() => void) | undefined): void;
   readonly isAny: boolean;
@@ -52,7 +53,7 @@ export interface Replays {
    * Who watches what is asked for: to be called with the inodes, EVERYTHING among them. What is to be heard in folders has
    * to be known first: they are listed.
    */
-  asking(): (watched: ReadonlySet<number>) => void;
+  asking(): (watched: Watched) => void;
   /** The next, which is under way until the one after it, or the end of them: undefined. */
   next(): Replay | undefined;
   readonly current: Replay | undefined;
@@ -72,8 +73,10 @@ export interface Replays {
   /** What the kernel knows of this name is older than the change. */
   isUntold(place: Place): boolean;
   /** From the root, without a slash at either end; undefined: the folder has no path. */
-  pathOf(folder: number): string | undefined;
+  pathOf(folder: InodeId): string | undefined;
 }
 
-/** No inode has this number. */
-export const EVERYTHING = 0;
+export const EVERYTHING = "everything";
+
+/** Inodes that programs watch. */
+export type Watched = ReadonlySet<InodeId | typeof EVERYTHING>;

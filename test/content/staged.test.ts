@@ -6,6 +6,7 @@ import { beforeEach, expect, test } from "vitest";
 import { openStaged, type Staged, type Written } from "../../src/content/staged.ts";
 import { SILENT } from "../../src/lib/log.ts";
 import { timeFromMilliseconds } from "../../src/lib/time.ts";
+import { inodeId, kernelNodeId } from "../../src/metadata/ids.ts";
 import { createMemoryFiles, type MemoryFiles } from "../support/memory-files.ts";
 
 const PATH = "/state/staged";
@@ -21,7 +22,12 @@ beforeEach(async () => {
 
 async function* noLines(): AsyncGenerator<Written> {}
 
-const word = (lineage: number, changes = 1): Written => ({ lineage, changes, path: [`file ${lineage}`], folder: 1 });
+const word = (lineage: number, changes = 1): Written => ({
+  lineage: kernelNodeId(lineage),
+  changes,
+  path: [`file ${lineage}`],
+  folder: inodeId(1),
+});
 
 /** What another process finds. */
 async function found() {
@@ -32,14 +38,14 @@ async function found() {
 test("what was added last is there when it is closed", async () => {
   staged.add(word(1));
   await staged.flush();
-  staged.add({ lineage: 1, done: true });
+  staged.add({ lineage: kernelNodeId(1), done: true });
   await staged.close();
   expect(await found()).toEqual({ lineages: [], isWhole: true });
 });
 
 test("the last word of each file counts", async () => {
   for (const one of [word(1), word(2), word(1, 5), word(3)]) staged.add(one);
-  staged.add({ lineage: 2, done: true });
+  staged.add({ lineage: kernelNodeId(2), done: true });
   await staged.flush();
   const { written, isWhole } = await (await openStaged(files, PATH, SILENT)).read();
   expect([...written.values()]).toEqual([word(1, 5), word(3)]);
@@ -155,11 +161,11 @@ test("that a file is done need not survive power loss: a sync is for those that 
   const { list, synced } = await counted();
   expect(await synced(word(1))).toBe(1);
   expect(await synced()).toBe(0);
-  expect(await synced({ lineage: 1, done: true })).toBe(0);
-  expect(await synced({ lineage: 1, done: true }, word(2))).toBe(1);
+  expect(await synced({ lineage: kernelNodeId(1), done: true })).toBe(0);
+  expect(await synced({ lineage: kernelNodeId(1), done: true }, word(2))).toBe(1);
   list.add(word(3));
   await list.flush();
-  expect(await synced({ lineage: 2, done: true })).toBe(1);
+  expect(await synced({ lineage: kernelNodeId(2), done: true })).toBe(1);
   await list.close();
 });
 

@@ -4,6 +4,8 @@ import { join } from "node:path";
 import { afterEach, expect, test, vi } from "vitest";
 import { openKeptState } from "../../src/daemon/kept-state.ts";
 import type { Logger } from "../../src/lib/log.ts";
+import { kernelNodeId } from "../../src/metadata/ids.ts";
+import { type HandleId, handleId } from "../../src/vfs/filesystem.ts";
 import { CONNECTION } from "../support/connection.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -15,8 +17,15 @@ const LOG: Logger = {
   warn: (_, message) => void warnings.push(message),
   error: () => {},
 };
-const FILE = { request: 40, lineage: 7, kind: "file", write: true, append: false, backing: 3 } as const;
-const FOLDER = { request: 0, lineage: 2 ** 40, kind: "folder", write: false, append: false, backing: 0 } as const;
+const FILE = { request: 40, lineage: kernelNodeId(7), kind: "file", write: true, append: false, backing: 3 } as const;
+const FOLDER = {
+  request: 0,
+  lineage: kernelNodeId(2 ** 40),
+  kind: "folder",
+  write: false,
+  append: false,
+  backing: 0,
+} as const;
 
 afterEach(() => {
   vi.restoreAllMocks();
@@ -56,7 +65,7 @@ test("what is open, agreed and at hand is there for a successor, which ends as k
   expect([first.handles, first.connection]).toEqual([[], undefined]);
   first.agreed(CONNECTION);
   const [a, b, c] = [FILE, FOLDER, FILE].map((handle) => first.handleTable.add(handle));
-  first.handleTable.remove(c ?? 0);
+  first.handleTable.remove(c ?? handleId(0));
   first.atHand.inFlight([2, 4]);
   first.atHand.suspected([2 ** 41]);
   const second = resume(path);
@@ -74,13 +83,13 @@ test("what is open, agreed and at hand is there for a successor, which ends as k
 
 test("no number comes back, whichever daemon gives it out", async () => {
   const path = await pathIn();
-  const given = new Set<number>();
+  const given = new Set<HandleId>();
   const first = beginAgreed(path);
   for (let i = 0; i < 3000; i += 1) given.add(first.handleTable.add(FILE));
   for (const id of given) if (id % 3 !== 0) first.handleTable.remove(id);
   const second = resume(path);
   expect(second?.handles).toHaveLength([...given].filter((id) => id % 3 === 0).length);
-  for (let i = 0; i < 3000; i += 1) given.add(second?.handleTable.add(FOLDER) ?? 0);
+  for (let i = 0; i < 3000; i += 1) given.add(second?.handleTable.add(FOLDER) ?? handleId(0));
   expect(given.size).toBe(6000);
   expect(Math.max(...given)).toBeLessThan(2 ** 53);
 });
@@ -135,11 +144,11 @@ test("a handle that found no room counts as not written down, whatever is writte
   const ids = Array.from({ length: 1100 }, () => first.handleTable.add(FILE));
   expect(first.isWritten()).toBe(false);
   // Those before it have their place in the file.
-  first.handleTable.remove(ids[0] ?? 0);
+  first.handleTable.remove(ids[0] ?? handleId(0));
   first.atHand.suspected([2]);
   expect(first.isWritten()).toBe(false);
   disk.hasRoom = true;
-  first.handleTable.remove(ids[1] ?? 0);
+  first.handleTable.remove(ids[1] ?? handleId(0));
   expect(first.isWritten()).toBe(true);
   expect(resume(path)?.handles.map(({ id }) => id)).toEqual(ids.slice(2));
   expect(warnings).toEqual(["what is open cannot be written down; a crash of the daemon would end it"]);

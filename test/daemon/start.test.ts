@@ -11,11 +11,12 @@ import { STATE_CLAIM } from "../../src/daemon/state-folder.ts";
 import { openControl, socketPair } from "../../src/fuse/native.ts";
 import { claimFolder } from "../../src/lib/claim-folder.ts";
 import { SILENT } from "../../src/lib/log.ts";
+import { kernelNodeId } from "../../src/metadata/ids.ts";
 import type { Engine } from "../../src/vfs/engine.ts";
 import { CONNECTION } from "../support/connection.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
-const FILE = { request: 40, lineage: 7, kind: "file", write: true, append: false, backing: 0 } as const;
+const FILE = { request: 40, lineage: kernelNodeId(7), kind: "file", write: true, append: false, backing: 0 } as const;
 
 function settingsIn(folder: string, runtimeFolder: string): DaemonSettings {
   return {

@@ -2,6 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { createCalls } from "../../src/fuse-native/calls.ts";
 import { createPaths } from "../../src/fuse-native/paths.ts";
+import { kernelNodeId } from "../../src/metadata/ids.ts";
 import { FsError } from "../../src/vfs/errors.ts";
 import { createMemoryFileSystem } from "../fuse/memory-file-system.ts";
 
@@ -59,8 +60,8 @@ describe("a file that libfuse hides, since it is open", () => {
     const number = await calls.open(caller, "/d/f", 0);
     const plain = { noReplace: false, exchange: false };
     await put("/new", "two");
-    const { lineage = 0 } = await fileSystem.lookup(caller, 1, "d");
-    await fileSystem.rename(caller, { parent: 1, name: "new" }, { parent: lineage, name: "f" }, plain);
+    const { lineage = kernelNodeId(0) } = await fileSystem.lookup(caller, kernelNodeId(1), "d");
+    await fileSystem.rename(caller, { parent: kernelNodeId(1), name: "new" }, { parent: lineage, name: "f" }, plain);
     await calls.rename(caller, "/d", "/e");
     await calls.rename(caller, "/e/f", `/e/${hiddenName(1)}`);
     expect(await names("/e")).toEqual([]);
@@ -143,7 +144,12 @@ it("a folder's path leads to another folder once somebody else moved it", async 
   await put("/a/f", "x");
   expect(await names("/a")).toEqual(["f"]);
   const elsewhere = { noReplace: false, exchange: false };
-  await fileSystem.rename(caller, { parent: 1, name: "a" }, { parent: 1, name: "b" }, elsewhere);
+  await fileSystem.rename(
+    caller,
+    { parent: kernelNodeId(1), name: "a" },
+    { parent: kernelNodeId(1), name: "b" },
+    elsewhere,
+  );
   paths.forgetFolders();
   await expect(calls.getattr(caller, "/a/f")).rejects.toSatisfy(fails("ENOENT"));
   expect(await names("/b")).toEqual(["f"]);
@@ -153,7 +159,7 @@ it("a name whose bytes nobody knows names nothing", async () => {
   const { calls, fileSystem, names, known } = mounted();
   const name = "a\ufffd";
   const flags = { read: true, write: true, append: false, truncate: false, exclusive: true };
-  const { handle, lineage } = await fileSystem.create(caller, 1, name, 0o644, flags);
+  const { handle, lineage } = await fileSystem.create(caller, kernelNodeId(1), name, 0o644, flags);
   await fileSystem.release(handle);
   fileSystem.forget([{ lineage, count: 1 }]);
   const all: (() => Promise<unknown>)[] = [
@@ -185,8 +191,8 @@ it("what a read opens after its file was closed is closed again", async () => {
   await put("/new", "two");
   await fileSystem.rename(
     caller,
-    { parent: 1, name: "new" },
-    { parent: 1, name: "f" },
+    { parent: kernelNodeId(1), name: "new" },
+    { parent: kernelNodeId(1), name: "f" },
     { noReplace: false, exchange: false },
   );
   Object.assign(fileSystem, { changes: fileSystem.changes + 1 });

@@ -1,4 +1,5 @@
 /** A FileSystem that writes down how it is called, and a file for it to answer with. */
+import { inodeId, kernelNodeId } from "../../src/metadata/ids.ts";
 import type { FileSystem, Found, Stat } from "../../src/vfs/filesystem.ts";
 import { type Part, startFakeKernel } from "./fake-kernel.ts";
 
@@ -8,7 +9,7 @@ export const EMPTY = Buffer.alloc(0);
 export const READ = (fh: bigint, offset: bigint, size: number): Part[] => [fh, offset, size, 0, 0n, 0o100000, 0];
 
 export const STAT: Stat = {
-  inode: 4_294_967_299,
+  inode: inodeId(4_294_967_299),
   kind: "file",
   mode: 0o4751,
   links: 3,
@@ -22,7 +23,12 @@ export const STAT: Stat = {
   ctime: { seconds: -5, nanoseconds: 999_999_999 },
   btime: { seconds: 7, nanoseconds: 8 },
 };
-export const FOUND: Found = { stat: STAT, lineage: 8_589_934_593, validMs: 1500.5, entryValidMs: 3_600_000 };
+export const FOUND: Found = {
+  stat: STAT,
+  lineage: kernelNodeId(8_589_934_593),
+  validMs: 1500.5,
+  entryValidMs: 3_600_000,
+};
 
 export type Arguments = unknown[];
 

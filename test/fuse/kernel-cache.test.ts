@@ -4,6 +4,7 @@ import { CONNECTION_ERRNO, ERRNO } from "../../src/fuse/errno.ts";
 import { createKernelCache } from "../../src/fuse/kernel-cache.ts";
 import { NOTIFY } from "../../src/fuse/notifications.ts";
 import { SILENT } from "../../src/lib/log.ts";
+import { entryId, kernelNodeId } from "../../src/metadata/ids.ts";
 import type { KernelNews, KnownRows } from "../../src/vfs/kernel-cache.ts";
 import { createVirtualClock } from "../support/virtual-clock.ts";
 
@@ -49,11 +50,14 @@ function start(minor: number, hold: Partial<Record<"entry" | "inode", Promise<nu
 }
 
 const KNOWN: KnownRows = {
-  lineages: (after, limit) => [1, 5, 9].filter((lineage) => lineage > after).slice(0, Math.min(2, limit)),
+  lineages: (after, limit) =>
+    [kernelNodeId(1), kernelNodeId(5), kernelNodeId(9)]
+      .filter((lineage) => lineage > after)
+      .slice(0, Math.min(2, limit)),
   names: (after, limit) =>
     [
-      { id: 20, parent: 1, name: "a" },
-      { id: 21, parent: 5, name: "b" },
+      { id: entryId(20), parent: kernelNodeId(1), name: "a" },
+      { id: entryId(21), parent: kernelNodeId(5), name: "b" },
     ]
       .filter(({ id }) => id > after)
       .slice(0, Math.min(1, limit)),
@@ -64,11 +68,11 @@ it("names that exist expire, those that are gone are dropped; attributes and lis
   cache.tell(
     {
       names: [
-        { parent: 1, name: "kept", isGone: no, wasThere: true },
-        { parent: 2, name: "göne", isGone: yes, wasThere: true },
+        { parent: kernelNodeId(1), name: "kept", isGone: no, wasThere: true },
+        { parent: kernelNodeId(2), name: "göne", isGone: yes, wasThere: true },
       ],
-      listings: [2],
-      inodes: [7, 2],
+      listings: [kernelNodeId(2)],
+      inodes: [kernelNodeId(7), kernelNodeId(2)],
     },
     KNOWN,
   );
@@ -87,9 +91,9 @@ it("what waits is told once, and a way that waits holds nothing up on the other"
   });
   const { clock, cache, texts } = start(EXPIRES, { entry: held });
   const again: KernelNews = {
-    names: [{ parent: 1, name: "a", isGone: no, wasThere: true }],
+    names: [{ parent: kernelNodeId(1), name: "a", isGone: no, wasThere: true }],
     listings: [],
-    inodes: [3],
+    inodes: [kernelNodeId(3)],
   };
   for (let round = 0; round < 5; round += 1) {
     cache.tell(again, KNOWN);
@@ -105,13 +109,18 @@ it("what waits is told once, and a way that waits holds nothing up on the other"
 it("everything: what exists is named by the rows, what is gone or absent still waits; never the word that unmounts", async () => {
   for (const minor of [EXPIRES, 45]) {
     const { clock, cache, texts } = start(minor);
-    cache.tell({ ...NOTHING, names: [{ parent: 1, name: "gone", isGone: yes, wasThere: true }] }, KNOWN);
+    cache.tell({ ...NOTHING, names: [{ parent: kernelNodeId(1), name: "gone", isGone: yes, wasThere: true }] }, KNOWN);
     cache.everything(KNOWN);
-    cache.tell({ ...NOTHING, names: [{ parent: 1, name: "absent", isGone: no, wasThere: true }] }, KNOWN);
+    cache.tell({ ...NOTHING, names: [{ parent: kernelNodeId(1), name: "absent", isGone: no, wasThere: true }] }, KNOWN);
     await clock.advance(100);
     expect(texts("entry")).toEqual(["drop 1/gone", "expire 1/absent", "expire 1/a", "expire 5/b"]);
     expect(texts("inode")).toEqual(["attributes 1", "attributes 5", "attributes 9"]);
-    const names = Array.from({ length: 10_001 }, (_, i) => ({ parent: 1, name: `${i}`, isGone: no, wasThere: true }));
+    const names = Array.from({ length: 10_001 }, (_, i) => ({
+      parent: kernelNodeId(1),
+      name: `${i}`,
+      isGone: no,
+      wasThere: true,
+    }));
     cache.tell({ ...NOTHING, names }, KNOWN);
     await clock.advance(500);
     expect(texts("entry")).toHaveLength(4 + 10_001);
@@ -124,9 +133,9 @@ it("a name that expires is told once more: a caller may have had an old answer i
     {
       ...NOTHING,
       names: [
-        { parent: 1, name: "kept", isGone: no, wasThere: true },
-        { parent: 1, name: "gone", isGone: yes, wasThere: true },
-        { parent: 1, name: "absent", isGone: no, wasThere: false },
+        { parent: kernelNodeId(1), name: "kept", isGone: no, wasThere: true },
+        { parent: kernelNodeId(1), name: "gone", isGone: yes, wasThere: true },
+        { parent: kernelNodeId(1), name: "absent", isGone: no, wasThere: false },
       ],
     },
     KNOWN,
@@ -151,7 +160,10 @@ it("more names wait than are kept: all there is, by the rows, is told instead, a
   const { clock, cache, texts } = start(EXPIRES, { entry: held });
   for (let first = 0; first < 120_000; first += 1_000) {
     const names = Array.from({ length: 1_000 }, (_, index) => `x-${first + index}`);
-    cache.tell({ ...NOTHING, names: names.map((name) => ({ parent: 1, name, isGone: no, wasThere: true })) }, KNOWN);
+    cache.tell(
+      { ...NOTHING, names: names.map((name) => ({ parent: kernelNodeId(1), name, isGone: no, wasThere: true })) },
+      KNOWN,
+    );
     await clock.advance(10);
   }
   release(0);
@@ -166,15 +178,20 @@ it("more names wait than are kept: all there is, by the rows, is told instead, a
 it("names held to be absent are in no row: however many wait, each is told", async () => {
   const { clock, cache, texts } = start(EXPIRES);
   const absent = Array.from({ length: 50_000 }, (_, i) => ({
-    parent: 1,
+    parent: kernelNodeId(1),
     name: `no-${i}`,
     isGone: no,
     wasThere: false,
   }));
   cache.tell({ ...NOTHING, names: absent }, KNOWN);
   // Made, and removed again before anybody heard of it.
-  cache.tell({ ...NOTHING, names: [{ parent: 1, name: "no-7", isGone: yes, wasThere: true }] }, KNOWN);
-  const others = Array.from({ length: 50_001 }, (_, i) => ({ parent: 1, name: `x-${i}`, isGone: no, wasThere: true }));
+  cache.tell({ ...NOTHING, names: [{ parent: kernelNodeId(1), name: "no-7", isGone: yes, wasThere: true }] }, KNOWN);
+  const others = Array.from({ length: 50_001 }, (_, i) => ({
+    parent: kernelNodeId(1),
+    name: `x-${i}`,
+    isGone: no,
+    wasThere: true,
+  }));
   cache.tell({ ...NOTHING, names: others }, KNOWN);
   await clock.advance(5_000);
   const told = texts("entry");
@@ -190,10 +207,10 @@ it("each round gathers, not only the first", async () => {
     if (way === "entry") at.push(clock.elapsed());
     for (const text of wordsOf(messages)) told.push({ way, text });
     if (told.length === 1)
-      cache.tell({ ...NOTHING, names: [{ parent: 1, name: "b", isGone: yes, wasThere: true }] }, KNOWN);
+      cache.tell({ ...NOTHING, names: [{ parent: kernelNodeId(1), name: "b", isGone: yes, wasThere: true }] }, KNOWN);
     return 0;
   }, EXPIRES);
-  cache.tell({ ...NOTHING, names: [{ parent: 1, name: "a", isGone: yes, wasThere: true }] }, KNOWN);
+  cache.tell({ ...NOTHING, names: [{ parent: kernelNodeId(1), name: "a", isGone: yes, wasThere: true }] }, KNOWN);
   await clock.advance(100);
   const [first = 0, second = 0] = at;
   expect(told.map(({ text }) => text)).toEqual(["drop 1/a", "drop 1/b"]);
@@ -207,9 +224,12 @@ it("whether a name is gone is asked when it is sent: made anew meanwhile, it is 
   });
   const { clock, cache, texts } = start(EXPIRES, { entry: held });
   let isGone = true;
-  cache.tell({ ...NOTHING, names: [{ parent: 2, name: "slow", isGone: no, wasThere: true }] }, KNOWN);
+  cache.tell({ ...NOTHING, names: [{ parent: kernelNodeId(2), name: "slow", isGone: no, wasThere: true }] }, KNOWN);
   await clock.advance(100);
-  cache.tell({ ...NOTHING, names: [{ parent: 1, name: "a", isGone: () => isGone, wasThere: true }] }, KNOWN);
+  cache.tell(
+    { ...NOTHING, names: [{ parent: kernelNodeId(1), name: "a", isGone: () => isGone, wasThere: true }] },
+    KNOWN,
+  );
   await clock.advance(100);
   isGone = false;
   release(0);
@@ -224,8 +244,8 @@ it("where names cannot expire (Linux before 6.2) what exists is not taken down: 
     {
       ...NOTHING,
       names: [
-        { parent: 1, name: "kept", isGone: no, wasThere: true },
-        { parent: 1, name: "gone", isGone: yes, wasThere: true },
+        { parent: kernelNodeId(1), name: "kept", isGone: no, wasThere: true },
+        { parent: kernelNodeId(1), name: "gone", isGone: yes, wasThere: true },
       ],
     },
     KNOWN,
@@ -240,7 +260,14 @@ it("what is told before there is a kernel is told to it then; nobody is told at 
   const clock = createVirtualClock();
   const cache = createKernelCache(clock, SILENT);
   expect(cache.expiresNames).toBe(false);
-  cache.tell({ names: [{ parent: 1, name: "gone", isGone: yes, wasThere: true }], listings: [], inodes: [7] }, KNOWN);
+  cache.tell(
+    {
+      names: [{ parent: kernelNodeId(1), name: "gone", isGone: yes, wasThere: true }],
+      listings: [],
+      inodes: [kernelNodeId(7)],
+    },
+    KNOWN,
+  );
   await clock.advance(100);
   const told: string[] = [];
   cache.use(async (_, messages) => {
@@ -250,7 +277,7 @@ it("what is told before there is a kernel is told to it then; nobody is told at 
   await clock.advance(100);
   expect(told.sort()).toEqual(["attributes 7", "drop 1/gone"]);
   cache.close();
-  cache.tell({ ...NOTHING, inodes: [1] }, KNOWN);
+  cache.tell({ ...NOTHING, inodes: [kernelNodeId(1)] }, KNOWN);
   cache.everything(KNOWN);
   await clock.advance(100);
   expect([told.length, cache.expiresNames]).toEqual([2, false]);
@@ -266,7 +293,7 @@ it("asked what it has, the kernel says of each by itself; hushed, closed or with
     words.push(`${way}: ${word}${others.length === 0 ? "" : " and more"}`);
     return / [57]$/.test(word) ? answer : 0;
   };
-  const lacked = async () => [...((await cache.lacks?.([5, 6, 7])) ?? [])];
+  const lacked = async () => [...((await cache.lacks?.([kernelNodeId(5), kernelNodeId(6), kernelNodeId(7)])) ?? [])];
   expect(await lacked()).toEqual([]);
   cache.use(notify, EXPIRES - 1);
   expect(await lacked()).toEqual([5, 7]);
@@ -289,7 +316,7 @@ it("a name that is to be asked for at once is, once who was answered before has 
   const goneOn = { isIt: false };
   let answer = (_: number) => {};
   const { clock, cache, texts } = start(EXPIRES, { entry: new Promise((resolve) => (answer = resolve)) });
-  const asked = cache.expireNow?.(5, "a").then(() => (goneOn.isIt = true));
+  const asked = cache.expireNow?.(kernelNodeId(5), "a").then(() => (goneOn.isIt = true));
   await clock.advance(1);
   expect(texts("entry")).toEqual([]);
   await clock.advance(100);
@@ -297,7 +324,7 @@ it("a name that is to be asked for at once is, once who was answered before has 
   answer(ERRNO.ENOENT);
   await asked;
   const older = start(EXPIRES - 1);
-  const done = older.cache.expireNow?.(5, "a");
+  const done = older.cache.expireNow?.(kernelNodeId(5), "a");
   await older.clock.advance(100);
   await done;
   expect(older.told).toEqual([]);
@@ -306,9 +333,9 @@ it("a name that is to be asked for at once is, once who was answered before has 
 it("hushed and used again, it tells what came meanwhile and what comes then, and once more what expires", async () => {
   const { clock, cache, texts } = start(EXPIRES);
   const news = (name: string, isGone: () => boolean): KernelNews => ({
-    names: [{ parent: 1, name, isGone, wasThere: true }],
+    names: [{ parent: kernelNodeId(1), name, isGone, wasThere: true }],
     listings: [],
-    inodes: [7],
+    inodes: [kernelNodeId(7)],
   });
   cache.tell(news("before", no), KNOWN);
   await clock.advance(100);

@@ -17,7 +17,10 @@ import { OPERATIONS } from "../../src/fuse/opcodes.ts";
 import * as replyStructs from "../../src/fuse/reply-structs.ts";
 import * as requestStructs from "../../src/fuse/request-structs.ts";
 
-const FIELD_SIZES = { u16: 2, u32: 4, i32: 4, u64: 8, i64: 8, id: 8 } as const satisfies Record<FieldType, number>;
+const FIELD_SIZES = { u16: 2, u32: 4, i32: 4, u64: 8, i64: 8, id: 8, node: 8, handle: 8 } as const satisfies Record<
+  FieldType,
+  number
+>;
 
 interface Layout {
   size: number;

@@ -1,5 +1,6 @@
 /** READDIR and READDIRPLUS: whole records, never more than asked, and only what was handed out is counted. */
 import { describe, expect, it } from "vitest";
+import { inodeId } from "../../src/metadata/ids.ts";
 import { FsError } from "../../src/vfs/errors.ts";
 import type { FolderEntry } from "../../src/vfs/filesystem.ts";
 import { type Arguments, FOUND, READ, recorder } from "./call-recorder.ts";
@@ -84,7 +85,7 @@ describe.each([
     const fs = createMemoryFileSystem();
     const forgotten: unknown[] = [];
     let calls = 0;
-    const entry: FolderEntry = { name: "a", inode: 2, kind: "file", cookie: 5, found: FOUND };
+    const entry: FolderEntry = { name: "a", inode: inodeId(2), kind: "file", cookie: 5, found: FOUND };
     const kernel = startFakeKernel({
       fileSystem: {
         ...fs,
@@ -109,8 +110,8 @@ it("READDIR of an absurd size asks for no more than a megabyte of entries", asyn
 
 it("READDIRPLUS never hands out the folder itself or its parent", async () => {
   const dots: FolderEntry[] = [
-    { name: ".", inode: 1, kind: "folder", cookie: 1, found: FOUND },
-    { name: "..", inode: 1, kind: "folder", cookie: 2, found: FOUND },
+    { name: ".", inode: inodeId(1), kind: "folder", cookie: 1, found: FOUND },
+    { name: "..", inode: inodeId(1), kind: "folder", cookie: 2, found: FOUND },
   ];
   const { calls, kernel } = recorder({
     readdir: (...args: Arguments) => dots.filter(({ cookie }) => cookie > Number(args[2])),
@@ -124,7 +125,7 @@ it("READDIRPLUS never hands out the folder itself or its parent", async () => {
 });
 
 it("READDIRPLUS without attributes for an entry says node 0 and nothing else", async () => {
-  const entry: FolderEntry = { name: "abc", inode: 7, kind: "symlink", cookie: 9 };
+  const entry: FolderEntry = { name: "abc", inode: inodeId(7), kind: "symlink", cookie: 9 };
   let served = false;
   const { kernel } = recorder({
     readdir: () => {

@@ -4,24 +4,27 @@
  */
 
 import { type Time, timeFromMilliseconds } from "../../src/lib/time.ts";
+import { type InodeId, inodeId, kernelNodeId } from "../../src/metadata/ids.ts";
 import { FsError } from "../../src/vfs/errors.ts";
-import type {
-  Attributed,
-  Caller,
-  FileKind,
-  FileSystem,
-  FolderEntry,
-  Found,
-  HandleId,
-  Lineage,
-  Opened,
-  SetAttributes,
-  SpaceInfo,
-  Stat,
+import {
+  type Attributed,
+  type Caller,
+  type FileKind,
+  type FileSystem,
+  type FolderEntry,
+  type Found,
+  type HandleId,
+  handleId,
+  type Lineage,
+  type Opened,
+  type SetAttributes,
+  type SpaceInfo,
+  type Stat,
 } from "../../src/vfs/filesystem.ts";
 
 interface Node {
-  readonly inode: number;
+  readonly inode: InodeId;
+  readonly lineage: Lineage;
   readonly kind: FileKind;
   mode: number;
   links: number;
@@ -60,12 +63,13 @@ export function createMemoryFileSystem(now: () => number = Date.now): MemoryFile
   let nextHandle = 1;
   let nextCookie = 3;
 
-  make("folder", 0o755, 0, 0, 1);
+  make("folder", 0o755, 0, 0, kernelNodeId(1));
 
   function make(kind: FileKind, mode: number, uid: number, gid: number, parent: Lineage, rdev = 0): Node {
     const time = timeFromMilliseconds(now());
     const node: Node = {
-      inode: nextNode++,
+      inode: inodeId(nextNode),
+      lineage: kernelNodeId(nextNode),
       kind,
       mode,
       links: kind === "folder" ? 2 : 1,
@@ -82,7 +86,8 @@ export function createMemoryFileSystem(now: () => number = Date.now): MemoryFile
       parent,
       xattrs: new Map(),
     };
-    nodes.set(node.inode, node);
+    nextNode += 1;
+    nodes.set(node.lineage, node);
     return node;
   }
 
@@ -113,7 +118,7 @@ export function createMemoryFileSystem(now: () => number = Date.now): MemoryFile
   function put(parent: Lineage, name: string, node: Node): void {
     const { children } = folder(parent);
     if (children.has(name)) throw new FsError("EEXIST", `"${name}" in ${parent}`);
-    children.set(name, { lineage: node.inode, cookie: nextCookie++ });
+    children.set(name, { lineage: node.lineage, cookie: nextCookie++ });
   }
 
   function touched(node: Node): void {
@@ -131,13 +136,13 @@ export function createMemoryFileSystem(now: () => number = Date.now): MemoryFile
   const attributed = (node: Node): Attributed => ({ stat: stat(node), validMs: VALID_MS });
 
   function found(node: Node): Found {
-    counts.set(node.inode, (counts.get(node.inode) ?? 0) + 1);
-    return { ...attributed(node), lineage: node.inode, entryValidMs: VALID_MS };
+    counts.set(node.lineage, (counts.get(node.lineage) ?? 0) + 1);
+    return { ...attributed(node), lineage: node.lineage, entryValidMs: VALID_MS };
   }
 
   function open(node: Node): Opened {
-    const handle = nextHandle++;
-    handles.set(handle, node.inode);
+    const handle = handleId(nextHandle++);
+    handles.set(handle, node.lineage);
     return { handle, keepCache: true };
   }
 
@@ -238,11 +243,11 @@ export function createMemoryFileSystem(now: () => number = Date.now): MemoryFile
       if (target !== undefined && noReplace) throw new FsError("EEXIST", to.name);
       if (exchange) {
         const other = child(to.parent, to.name);
-        folder(from.parent).children.set(from.name, { lineage: other.inode, cookie: nextCookie++ });
-        folder(to.parent).children.set(to.name, { lineage: source.inode, cookie: nextCookie++ });
+        folder(from.parent).children.set(from.name, { lineage: other.lineage, cookie: nextCookie++ });
+        folder(to.parent).children.set(to.name, { lineage: source.lineage, cookie: nextCookie++ });
         return;
       }
-      if (target?.lineage === source.inode) return;
+      if (target?.lineage === source.lineage) return;
       if (target !== undefined) {
         assertReplaceable(source, get(target.lineage));
         remove(to.parent, to.name);
@@ -290,7 +295,7 @@ export function createMemoryFileSystem(now: () => number = Date.now): MemoryFile
       const node = opened(handle);
       const listed: FolderEntry[] = [
         { name: ".", inode: node.inode, kind: "folder", cookie: 1 },
-        { name: "..", inode: node.parent, kind: "folder", cookie: 2 },
+        { name: "..", inode: get(node.parent).inode, kind: "folder", cookie: 2 },
       ];
       const after = listed.filter((entry) => entry.cookie > cookie).slice(0, limit);
       for (const [name, entry] of node.children) {

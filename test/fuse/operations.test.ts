@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest";
 import { parseMessage } from "../../src/fuse/message.ts";
 import { OPERATIONS } from "../../src/fuse/opcodes.ts";
 import { FsError } from "../../src/vfs/errors.ts";
-import type { SetAttributes } from "../../src/vfs/filesystem.ts";
+import { handleId, type SetAttributes } from "../../src/vfs/filesystem.ts";
 import { type Arguments, EMPTY, FOUND, READ, recorder, STAT } from "./call-recorder.ts";
 import { bytesOf, type Part, requestBytes } from "./fake-kernel.ts";
 
@@ -388,7 +388,7 @@ describe("SETATTR", () => {
     ["owner", 2 | 4 | 0x800, { uid: 1001, gid: 1002, killPrivileges: true }],
     ["group", 4, { gid: 1002 }],
     ["size", 8 | 0x200, { size: 5_368_709_127 }],
-    ["size of a handle", 8 | 0x40 | 0x800, { size: 5_368_709_127, handle: 6, killPrivileges: true }],
+    ["size of a handle", 8 | 0x40 | 0x800, { size: 5_368_709_127, handle: handleId(6), killPrivileges: true }],
     ["times", 0x30, { atime: { seconds: 1, nanoseconds: 11 }, mtime: { seconds: -2, nanoseconds: 12 } }],
     ["times to now", 0x30 | 0x180, { atime: "now", mtime: "now" }],
     ["one time", 0x20, { mtime: { seconds: -2, nanoseconds: 12 } }],

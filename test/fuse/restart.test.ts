@@ -2,7 +2,8 @@
 import { describe, expect, it } from "vitest";
 import type { AtHand } from "../../src/fuse/at-hand.ts";
 import type { Connection } from "../../src/fuse/init.ts";
-import type { Caller, Done, FileSystem, Mark } from "../../src/vfs/filesystem.ts";
+import type { Lineage } from "../../src/metadata/ids.ts";
+import { type Caller, type Done, type FileSystem, handleId, type Mark } from "../../src/vfs/filesystem.ts";
 import { FOUND } from "./call-recorder.ts";
 import { gate, type Part, requestBytes, settled, startFakeKernel } from "./fake-kernel.ts";
 import { createMemoryFileSystem } from "./memory-file-system.ts";
@@ -63,7 +64,7 @@ describe("a daemon that takes over", () => {
     expect((await kernel.call(OP.GETATTR, 1, ...GETATTR_BODY)).error).toBe(0);
   });
 
-  const opened = { handle: 77, keepCache: false };
+  const opened = { handle: handleId(77), keepCache: false };
   const cases: readonly [string, number, Part[], number][] = [
     ["MKDIR", OP.MKDIR, [0o755, 0, "x"], 128],
     ["MKNOD", OP.MKNOD, [0o100644, 0, 0, 0, "x"], 128],
@@ -138,7 +139,7 @@ describe("a request that was at hand when two daemons died of themselves", () =>
     const { atHand, kept } = keptLists();
     const held = gate();
     const memory = createMemoryFileSystem();
-    const getattr = async (caller: Caller, lineage: number) => {
+    const getattr = async (caller: Caller, lineage: Lineage) => {
       await held.promise;
       return memory.getattr(caller, lineage);
     };
@@ -156,7 +157,7 @@ describe("a request that was at hand when two daemons died of themselves", () =>
     const { atHand, kept } = keptLists([], [40], false);
     const held = gate();
     const memory = createMemoryFileSystem();
-    const getattr = (caller: Caller, lineage: number) => held.promise.then(() => memory.getattr(caller, lineage));
+    const getattr = (caller: Caller, lineage: Lineage) => held.promise.then(() => memory.getattr(caller, lineage));
     const kernel = successor({ ...memory, getattr }, { atHand });
     kernel.sendRaw(requestBytes({ opcode: OP.GETATTR, id: AGAIN + 40n }, ...GETATTR_BODY));
     kernel.sendRaw(requestBytes({ opcode: OP.GETATTR, id: AGAIN + 42n }, ...GETATTR_BODY));
@@ -181,7 +182,7 @@ describe("with a kernel that sends nothing again", () => {
     const { atHand, kept } = keptLists();
     const seen: number[][] = [];
     const memory = createMemoryFileSystem();
-    const getattr = (caller: Caller, lineage: number) => {
+    const getattr = (caller: Caller, lineage: Lineage) => {
       seen.push(kept.inFlight.at(-1) ?? []);
       return memory.getattr(caller, lineage);
     };
@@ -221,7 +222,7 @@ it("requests at hand together have places of their own, above those of a daemon 
   const callers: Caller[] = [];
   const held = gate();
   const memory = createMemoryFileSystem();
-  const getattr = async (caller: Caller, lineage: number) => {
+  const getattr = async (caller: Caller, lineage: Lineage) => {
     callers.push(caller);
     marks.push(caller.mark && { id: caller.mark.id, place: caller.mark.place });
     await held.promise;

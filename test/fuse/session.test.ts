@@ -1,7 +1,8 @@
 /** The device loop: exactly one answer a request, deadlines, INTERRUPT, what is logged and counted. */
 import { describe, expect, it } from "vitest";
+import { kernelNodeId } from "../../src/metadata/ids.ts";
 import { FsError } from "../../src/vfs/errors.ts";
-import type { Caller, FileSystem, Found, Opened } from "../../src/vfs/filesystem.ts";
+import { type Caller, type FileSystem, type Found, handleId, type Opened } from "../../src/vfs/filesystem.ts";
 import { bytesOf, CALLER, gate, initBody, requestBytes, settled, startFakeKernel } from "./fake-kernel.ts";
 import { createMemoryFileSystem } from "./memory-file-system.ts";
 
@@ -15,7 +16,7 @@ function withOperations(operations: Partial<FileSystem>) {
 }
 
 async function foundRoot(memory: FileSystem, caller: Caller): Promise<Found> {
-  return { ...(await memory.getattr(caller, 1)), lineage: 77, entryValidMs: 0 };
+  return { ...(await memory.getattr(caller, kernelNodeId(1))), lineage: kernelNodeId(77), entryValidMs: 0 };
 }
 
 describe("a request", () => {
@@ -199,7 +200,7 @@ describe("a deadline", () => {
     kernel.send(OP.OPEN, 5, 0, 0);
     kernel.clock.advance(60_000);
     looked.open(await foundRoot(memory, {} as Caller));
-    opened.open({ handle: 9, keepCache: false });
+    opened.open({ handle: handleId(9), keepCache: false });
     await settled();
     expect(kernel.replies.map(({ error }) => error)).toEqual([-ERRNO.EIO, -ERRNO.EIO]);
     expect(forgotten).toEqual([{ lineage: 77, count: 1 }]);
@@ -476,7 +477,7 @@ describe("INIT", () => {
       const kernel = startFakeKernel({ fileSystem: memory, init: false });
       await kernel.call(OP.INIT, 0, ...initBody(45, 7, flags));
       expect((await kernel.call(21, 1, fixedPart, "user.a", Buffer.from("v"))).error).toBe(0);
-      expect(await memory.listxattr({} as Caller, 1)).toEqual(["user.a"]);
+      expect(await memory.listxattr({} as Caller, kernelNodeId(1))).toEqual(["user.a"]);
     }
   });
 });

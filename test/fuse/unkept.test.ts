@@ -1,5 +1,6 @@
 /** Answers that may be older than what the kernel was told meanwhile: given, and not to be remembered. */
 import { describe, expect, it } from "vitest";
+import { kernelNodeId } from "../../src/metadata/ids.ts";
 import type { Caller, FileSystem } from "../../src/vfs/filesystem.ts";
 import { startFakeKernel } from "./fake-kernel.ts";
 import { createMemoryFileSystem } from "./memory-file-system.ts";
@@ -35,8 +36,8 @@ describe("an answer that was begun before the kernel was told of a change", () =
 
   it("is not kept: names, attributes and what a listing says", async () => {
     const { memory, kernel, state } = changing();
-    await memory.mkdir(caller, 1, "a", 0o755);
-    const { handle } = await memory.opendir(caller, 1);
+    await memory.mkdir(caller, kernelNodeId(1), "a", 0o755);
+    const { handle } = await memory.opendir(caller, kernelNodeId(1));
     const ask = async () => {
       const found = (await kernel.call(OP.LOOKUP, 1, "a")).body;
       const attributes = (await kernel.call(OP.GETATTR, 1, ...GETATTR_BODY)).body;

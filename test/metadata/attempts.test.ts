@@ -3,6 +3,7 @@ import { join } from "node:path";
 import Database from "better-sqlite3";
 import { expect, test } from "vitest";
 import { openDatabase } from "../../src/metadata/database.ts";
+import { nodeRowId } from "../../src/metadata/ids.ts";
 import { createMetadata, type Metadata } from "../../src/metadata/metadata.ts";
 import { MIGRATIONS } from "../../src/metadata/schema.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -23,7 +24,7 @@ function found({ attempts }: Metadata<unknown>) {
     copying: attempts.nodesCopying("node"),
     exchanging: attempts.exchanging("other", "folder", "c")?.node,
     elsewhere: attempts.exchanging("other", "folder", "a")?.node,
-    isWanted: [1, 2].map((node) => attempts.isPlaceWanted(node, "folder", "a")),
+    isWanted: [nodeRowId(1), nodeRowId(2)].map((node) => attempts.isPlaceWanted(node, "folder", "a")),
   };
 }
 

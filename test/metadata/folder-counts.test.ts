@@ -4,6 +4,7 @@ import Database from "better-sqlite3";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type Connection, openDatabase } from "../../src/metadata/database.ts";
+import { type EntryId, entryId, type InodeId, inodeId } from "../../src/metadata/ids.ts";
 import { createMetadata } from "../../src/metadata/metadata.ts";
 import { MIGRATIONS } from "../../src/metadata/schema.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -13,7 +14,7 @@ const TIMES = { atime: "0.000000000", ctime: "0.000000000" };
 const PLACES = 4;
 
 interface Counted {
-  readonly id: number;
+  readonly id: InodeId;
   readonly folders: number;
   readonly shown: number;
 }
@@ -55,18 +56,18 @@ test("names come, move, step aside and go: the count is that of the folders show
         told = new Set([...changed.inodes, ...changed.made]);
       });
       let named = 0;
-      const all = () => database.prepare<[], { id: number }>("SELECT id FROM entry WHERE id > 15 ORDER BY id").all();
-      const entryAt = (index: number) => entries.get(all()[index % all().length]?.id ?? 0);
+      const all = () => database.prepare<[], { id: EntryId }>("SELECT id FROM entry WHERE id > 15 ORDER BY id").all();
+      const entryAt = (index: number) => entries.get(all()[index % all().length]?.id ?? entryId(0));
       const make = (kind: "folder" | "file", to: number) => {
         named += 1;
-        entries.create(1 + (to % PLACES), `n${named}`, inodes.create({ ...NEW, ...TIMES, kind }).id);
+        entries.create(inodeId(1 + (to % PLACES)), `n${named}`, inodes.create({ ...NEW, ...TIMES, kind }).id);
       };
       const carryOut = ({ what, at, to }: (typeof steps)[number]) => {
         if (what === "folder" || what === "file") return make(what, to);
         const [one, other] = [entryAt(at), entryAt(to)];
         if (one === undefined || other === undefined) return;
         named += 1;
-        if (what === "move") entries.move(one.id, 1 + (to % PLACES), `n${named}`);
+        if (what === "move") entries.move(one.id, inodeId(1 + (to % PLACES)), `n${named}`);
         if (what === "rename") entries.move(one.id, one.parent, `n${named}`, "as the gateway has it");
         if (what === "aside") entries.move(one.id, one.parent, `/${one.id}`);
         if (what === "exchange") {

@@ -1,27 +1,28 @@
 /** What the rows on the disk may still call safe is known until they are synced, and a sync may begin too early. */
 import { expect, test } from "vitest";
 import { createFormerlySafe } from "../../src/metadata/formerly-safe.ts";
+import { inodeId } from "../../src/metadata/ids.ts";
 
 test("what was said before a sync began is over with it, what was said again meanwhile is not", () => {
   const formerlySafe = createFormerlySafe();
-  formerlySafe.add(1);
-  formerlySafe.add(2);
+  formerlySafe.add(inodeId(1));
+  formerlySafe.add(inodeId(2));
   const synced = formerlySafe.beforeSync();
-  formerlySafe.add(2);
-  formerlySafe.add(3);
+  formerlySafe.add(inodeId(2));
+  formerlySafe.add(inodeId(3));
   synced();
-  expect([1, 2, 3].map(formerlySafe.has)).toEqual([false, true, true]);
+  expect([1, 2, 3].map(inodeId).map(formerlySafe.has)).toEqual([false, true, true]);
   formerlySafe.beforeSync()();
-  expect([1, 2, 3].map(formerlySafe.has)).toEqual([false, false, false]);
+  expect([1, 2, 3].map(inodeId).map(formerlySafe.has)).toEqual([false, false, false]);
 });
 
 test("of more than can be told apart all count, until a sync began after the last of them", () => {
   const formerlySafe = createFormerlySafe();
-  for (let inode = 0; inode < 20_000; inode += 1) formerlySafe.add(inode);
+  for (let inode = 0; inode < 20_000; inode += 1) formerlySafe.add(inodeId(inode));
   const synced = formerlySafe.beforeSync();
-  formerlySafe.add(20_000);
+  formerlySafe.add(inodeId(20_000));
   synced();
-  expect([1, 30_000].map(formerlySafe.has)).toEqual([true, true]);
+  expect([1, 30_000].map(inodeId).map(formerlySafe.has)).toEqual([true, true]);
   formerlySafe.beforeSync()();
-  expect([1, 30_000].map(formerlySafe.has)).toEqual([false, false]);
+  expect([1, 30_000].map(inodeId).map(formerlySafe.has)).toEqual([false, false]);
 });

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import Database from "better-sqlite3";
 import { expect, test } from "vitest";
 import { openDatabase } from "../../src/metadata/database.ts";
+import { kernelNodeId } from "../../src/metadata/ids.ts";
 import { createMetadata } from "../../src/metadata/metadata.ts";
 import { MIGRATIONS } from "../../src/metadata/schema.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -28,7 +29,9 @@ test("rows of the schema before: known of what is missing while that version is 
     VALUES (50, 101, 'file', '{}', 9, 'clean', '0', '0'), (51, 104, 'file', '{}', 9, 'dirty', '0', '0')`);
   before.close();
   const metadata = createMetadata(openDatabase(path), (value) => value);
-  const rows = [101, 102, 103, 104].map((lineage) => metadata.lives.get(lineage));
+  const rows = [kernelNodeId(101), kernelNodeId(102), kernelNodeId(103), kernelNodeId(104)].map((lineage) =>
+    metadata.lives.get(lineage),
+  );
   expect(rows.map((row) => row?.originHash)).toEqual(["its hash", null, null, "its hash"]);
   expect(rows.map((row) => row?.unproven)).toEqual(["[]", "[]", "[]", "[3,9]"]);
   expect(rows[3]?.originSize).toBe(9);

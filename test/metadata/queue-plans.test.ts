@@ -4,6 +4,7 @@ import { join } from "node:path";
 import Database from "better-sqlite3";
 import { expect, test } from "vitest";
 import { type Connection, openDatabase } from "../../src/metadata/database.ts";
+import { entryId, generationId, inodeId, kernelNodeId, nodeRowId } from "../../src/metadata/ids.ts";
 import { createMetadata } from "../../src/metadata/metadata.ts";
 import { unborn } from "../../src/metadata/nodes.ts";
 import { MIGRATIONS } from "../../src/metadata/schema.ts";
@@ -40,9 +41,9 @@ test("a turn of the loop, the start, a drain and a list of the queue find what t
   nodes.nextDue();
   nodes.nextDueAfter(1);
   nodes.hasten(1, 10);
-  nodes.hastenIn(1, 1, 0, 10);
-  nodes.lookAtNames(1, 1, 0, 10);
-  nodes.areNamesDirty(1, 1);
+  nodes.hastenIn(inodeId(1), 1, 0, 10);
+  nodes.lookAtNames(inodeId(1), 1, 0, 10);
+  nodes.areNamesDirty(inodeId(1), 1);
   nodes.dirty(10);
   nodes.parked(10);
   nodes.untold(1, 10);
@@ -50,18 +51,18 @@ test("a turn of the loop, the start, a drain and a list of the queue find what t
   attempts.nextDue();
   attempts.nextAt(1);
   attempts.rush(1, 10);
-  attempts.openOf(1);
+  attempts.openOf(nodeRowId(1));
   attempts.removeAbandonedBefore(1);
   attempts.nodesWanting("a");
   attempts.nodesCopying("a");
-  attempts.isPlaceWanted(1, "a", "b");
+  attempts.isPlaceWanted(nodeRowId(1), "a", "b");
   attempts.abandonedAt("a", "b");
   attempts.exchanging("a", "b", "c");
   attempts.ofKey("a");
-  attempts.ofGeneration(1);
+  attempts.ofGeneration(generationId(1));
   arrivals.list("", 10);
   arrivals.isAnyIn("a");
-  generations.ofLineage(1);
+  generations.ofLineage(kernelNodeId(1));
   inodes.writing();
   // In the order of an index, up to a limit, is no search; `writing` has as many rows as files are open.
   // So is the first row there is, whichever that be.
@@ -79,7 +80,7 @@ test("a turn of the loop, the start, a drain and a list of the queue find what t
 test("what is due next is the next of either lane, and hurrying is for both", () => {
   const { nodes, attempts } = createMetadata(openDatabase(":memory:"), (value) => value);
   const add = (bulk: 0 | 1, due: number) => {
-    const { id } = nodes.create({ ...unborn(0, "file", 1, due), entry: null, bulk });
+    const { id } = nodes.create({ ...unborn(entryId(0), "file", 1, due), entry: null, bulk });
     attempts.create({ node: id, key: `${id}`, request: {}, generation: null, nextAt: due, createdAt: 1, bulk });
   };
   expect([nodes.nextDue(), attempts.nextDue()]).toEqual([undefined, undefined]);
@@ -118,11 +119,11 @@ test("what the schema before held is found by the indexes of this one, and no li
   expect(nodes.nextDue()).toBe(20);
   const now = Date.now() + 1;
   expect(lives.evictable(now, 10).map(({ lineage }) => lineage)).toEqual([1]);
-  const { usedAt = 0 } = lives.get(2) ?? {};
+  const { usedAt = 0 } = lives.get(kernelNodeId(2)) ?? {};
   expect([usedAt > started - 2000, usedAt < now]).toEqual([true, true]);
   // What the gateway has by now may go.
-  inodes.update(2, { content: "clean" });
-  lives.update(2, { originNode: "m", originVersion: "w" });
+  inodes.update(inodeId(2), { content: "clean" });
+  lives.update(kernelNodeId(2), { originNode: "m", originVersion: "w" });
   expect(lives.evictable(now, 10).map(({ lineage }) => lineage)).toEqual([1, 2]);
   database.close();
 });

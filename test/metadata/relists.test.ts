@@ -3,6 +3,7 @@ import { join } from "node:path";
 import Database from "better-sqlite3";
 import { beforeEach, expect, test } from "vitest";
 import { type Connection, openDatabase } from "../../src/metadata/database.ts";
+import { type InodeId, inodeId } from "../../src/metadata/ids.ts";
 import { createMetadata, type Metadata } from "../../src/metadata/metadata.ts";
 import { MIGRATIONS } from "../../src/metadata/schema.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -12,7 +13,7 @@ beforeEach(() => {
   metadata = createMetadata(openDatabase(":memory:"), (value) => value);
 });
 
-function folder({ inodes }: Metadata<unknown>, listed: number | null): number {
+function folder({ inodes }: Metadata<unknown>, listed: number | null): InodeId {
   const about = { attributes: {}, size: 0, hash: null, originNode: null, originVersion: null, atime: "0", ctime: "0" };
   return inodes.create({ kind: "folder", content: "clean", ...about, listed }).id;
 }
@@ -62,7 +63,7 @@ test("all folders of which anything is known are asked for at once", () => {
     [root, partly],
     [partly, unknown],
   ]) {
-    metadata.entries.create(parent ?? 0, `${inode}`, inode ?? 0);
+    metadata.entries.create(parent ?? inodeId(0), `${inode}`, inode ?? inodeId(0));
   }
   metadata.relists.addAll();
   const asked: number[] = [];

@@ -1,6 +1,7 @@
 /** What is read twice is asked once, and never older than the last change; parts of a transaction. */
 import { beforeEach, expect, test } from "vitest";
 import { openDatabase } from "../../src/metadata/database.ts";
+import { entryId } from "../../src/metadata/ids.ts";
 import { createMetadata, type Metadata, ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { unborn } from "../../src/metadata/nodes.ts";
 import { recordedRows } from "../support/recorded-rows.ts";
@@ -60,7 +61,7 @@ test("a change of nothing leaves what was read", () => {
     if (/^SELECT .* FROM attempt WHERE id/s.test(sql)) reads += 1;
   });
   const { nodes, attempts } = createMetadata(rows, (value) => value);
-  const node = nodes.create({ ...unborn(0, "file", 1, 2), entry: null }).id;
+  const node = nodes.create({ ...unborn(entryId(0), "file", 1, 2), entry: null }).id;
   const { id } = attempts.create({
     node,
     key: "k",

@@ -2,6 +2,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { forgetRead, openDatabase } from "../../src/metadata/database.ts";
+import { type AttemptId, entryId, generationId, inodeId, kernelNodeId, nodeRowId } from "../../src/metadata/ids.ts";
 import { createMetadata, type Part, ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { born, unborn } from "../../src/metadata/nodes.ts";
 
@@ -53,22 +54,28 @@ test("what is remembered is what is there", () => {
       });
       let names = 0;
       // Most steps take one of the newest rows, so that they are there and point at each other.
-      const made = { inode: [1], entry: [3], node: [0], attempt: [0], generation: [0] };
-      const noted = <Row extends { id: number }>(of: keyof typeof made, { id }: Row) => made[of].push(id);
-      const inodeAt = (back: number) => made.inode.at(-back) ?? 1;
-      const entryAt = (back: number) => made.entry.at(-back) ?? 3;
-      const nodeAt = (back: number) => made.node.at(-back) ?? 0;
-      const attemptAt = (back: number) => made.attempt.at(-back) ?? 0;
-      const generationAt = (back: number) => made.generation.at(-back) ?? 0;
-      const lineageAt = (back: number) => inodes.get(inodeAt(back))?.lineage ?? 0;
+      const made = {
+        inode: [inodeId(1)],
+        entry: [entryId(3)],
+        node: [nodeRowId(0)],
+        attempt: [] as AttemptId[],
+        generation: [generationId(0)],
+      };
+      const noted = <Id>(ids: Id[], { id }: { readonly id: Id }) => ids.push(id);
+      const inodeAt = (back: number) => made.inode.at(-back) ?? inodeId(1);
+      const entryAt = (back: number) => made.entry.at(-back) ?? entryId(3);
+      const nodeAt = (back: number) => made.node.at(-back) ?? nodeRowId(0);
+      const attemptAt = (back: number) => made.attempt.at(-back) ?? (0 as AttemptId);
+      const generationAt = (back: number) => made.generation.at(-back) ?? generationId(0);
+      const lineageAt = (back: number) => inodes.get(inodeAt(back))?.lineage ?? kernelNodeId(0);
       const steps: ((a: number, b: number) => unknown)[] = [
-        () => noted("inode", inodes.create(NEW)),
+        () => noted(made.inode, inodes.create(NEW)),
         (a) => inodes.update(inodeAt(a), { size: a, attributes: { mode: a, mtime: `${a}.0` } }),
         (a, b) => inodes.update(inodeAt(a), { content: b > 3 ? "clean" : "dirty", synced: 1 }),
         (a) => inodes.switchLineage(inodeAt(a), { content: "clean" }),
-        (a) => noted("entry", entries.create(ROOT_INODE, `name-${names++}`, inodeAt(a))),
-        (a, b) => noted("node", nodes.create(unborn(entryAt(a), "file", b, b))),
-        (a, b) => noted("node", nodes.create(born(entryAt(a), { ...NODE, id: `node-${b}` }))),
+        (a) => noted(made.entry, entries.create(ROOT_INODE, `name-${names++}`, inodeAt(a))),
+        (a, b) => noted(made.node, nodes.create(unborn(entryAt(a), "file", b, b))),
+        (a, b) => noted(made.node, nodes.create(born(entryAt(a), { ...NODE, id: `node-${b}` }))),
         (a) => nodes.update(nodeAt(a), { due: null, parked: "no" }),
         (a, b) => nodes.update(nodeAt(a), { entry: entryAt(b) }),
         (a) => nodes.update(nodeAt(a), { entry: null }),
@@ -84,12 +91,12 @@ test("what is remembered is what is there", () => {
         (a) => inodes.removeLineage(lineageAt(a)),
         (a) => inodes.remove(inodeAt(a)),
         (a, b) => [nodes.hasten(a, b), times.notAfter(a), lives.doubtAll(), recount(0)],
-        (a, b) => noted("generation", generations.create({ ...CUT, inode: inodeAt(a), lineage: lineageAt(b) })),
+        (a, b) => noted(made.generation, generations.create({ ...CUT, inode: inodeAt(a), lineage: lineageAt(b) })),
         (a) => generations.detach(generationAt(a)),
         (a) => generations.remove(generationAt(a)),
         (a, b) =>
           noted(
-            "attempt",
+            made.attempt,
             attempts.create({ ...SENT, node: nodeAt(a), generation: generationAt(b), key: `${++names}` }),
           ),
         (a, b) => (b > 3 ? attempts.failed(attemptAt(a), b, "failed") : attempts.abandon(attemptAt(a), b)),
@@ -105,17 +112,17 @@ test("what is remembered is what is there", () => {
         ...made.generation.map((id) => [generations.get(id), attempts.ofGeneration(id)]),
         ...made.inode.map((id) => generations.newestOf(id)),
         ...made.node.map((id) => attempts.openOf(id)),
-        ...[...made.inode, 9].map((id) => [
+        ...[...made.inode, inodeId(9)].map((id) => [
           inodes.get(id),
           entries.ofInode(id),
           entries.links(id),
           entries.firstOfInode(id),
           inodes.lineages(id),
         ]),
-        ...[...made.entry, 99].map((id) => [entries.get(id), nodes.ofEntry(id)]),
-        ...[...made.node, 9].map((id) => nodes.get(id)),
+        ...[...made.entry, entryId(99)].map((id) => [entries.get(id), nodes.ofEntry(id)]),
+        ...[...made.node, nodeRowId(9)].map((id) => nodes.get(id)),
         ...Array.from({ length: IDS + 1 }, (_, id) => nodes.ofNodeId(`node-${id}`)),
-        ...Array.from({ length: lineages() + 2 }, (_, id) => [
+        ...Array.from({ length: lineages() + 2 }, (_, id) => kernelNodeId(id)).map((id) => [
           inodes.ofLineage(id),
           lives.get(id),
           generations.ofLineage(id),

@@ -1,6 +1,7 @@
 /** Whose turn it is to bring the names of a linked file together, as rows. */
 import { beforeEach, expect, test } from "vitest";
 import { openDatabase } from "../../src/metadata/database.ts";
+import { entryId, type InodeId } from "../../src/metadata/ids.ts";
 import { createMetadata, type Metadata } from "../../src/metadata/metadata.ts";
 import { unborn } from "../../src/metadata/nodes.ts";
 
@@ -9,7 +10,7 @@ beforeEach(() => {
   metadata = createMetadata(openDatabase(":memory:"), (value) => value);
 });
 
-function file(): number {
+function file(): InodeId {
   const about = { attributes: {}, size: 0, hash: null, originNode: null, originVersion: null, atime: "0", ctime: "0" };
   return metadata.inodes.create({ kind: "file", content: "clean", ...about }).id;
 }
@@ -29,7 +30,7 @@ test("one that has begun ends when it was to, however often something comes in",
 test("where it was broken off it goes on; by a clock that begins anew it is over", () => {
   const a = file();
   metadata.turns.begin(a, 10_000);
-  metadata.turns.reached(a, 7);
+  metadata.turns.reached(a, entryId(7));
   expect(metadata.turns.ended(9_999)).toBeUndefined();
   metadata.times.notAfter(500);
   expect(metadata.turns.ended(500)).toEqual({ inode: a, endsAt: 500, reached: 7 });
@@ -44,7 +45,7 @@ test("a file that goes takes its turn along", () => {
 
 test("of its names, so many at a time are to be looked at, but for those that wait for their own time", () => {
   const [folder, inode, other] = [file(), file(), file()];
-  const row = (name: string, of: number, change: object) => {
+  const row = (name: string, of: InodeId, change: object) => {
     const { id } = metadata.entries.create(folder, name, of);
     return metadata.nodes.create({ ...unborn(id, "file", 0, 0), dirtySince: null, due: null, ...change }).id;
   };

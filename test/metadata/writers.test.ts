@@ -1,6 +1,7 @@
 /** Who has a file open for writing, as the rows say it; and transactions that change nothing. */
 import { expect, test } from "vitest";
 import { openDatabase } from "../../src/metadata/database.ts";
+import { inodeId, nodeRowId } from "../../src/metadata/ids.ts";
 import { createMetadata } from "../../src/metadata/metadata.ts";
 import { recordedRows } from "../support/recorded-rows.ts";
 
@@ -17,10 +18,10 @@ function opened() {
 test("a writer is noted at once, its end with the next change that is committed", () => {
   const { metadata, noted, change } = opened();
   const { writers } = metadata;
-  metadata.transaction(() => writers.begin(7));
-  writers.begin(8);
+  metadata.transaction(() => writers.begin(inodeId(7)));
+  writers.begin(inodeId(8));
   expect(noted()).toEqual([7, 8]);
-  writers.end(7);
+  writers.end(inodeId(7));
   metadata.transaction(() => metadata.settings.get("written"));
   expect(noted()).toEqual([7, 8]);
   expect(() =>
@@ -37,16 +38,16 @@ test("a writer is noted at once, its end with the next change that is committed"
 test("one that comes again before the end of the last was noted stays noted", () => {
   const { metadata, noted, change } = opened();
   const { writers } = metadata;
-  writers.begin(7);
-  writers.end(7);
-  metadata.transaction(() => writers.begin(7));
+  writers.begin(inodeId(7));
+  writers.end(inodeId(7));
+  metadata.transaction(() => writers.begin(inodeId(7)));
   change("1");
   expect(noted()).toEqual([7]);
-  writers.end(7);
+  writers.end(inodeId(7));
   change("2");
   expect(noted()).toEqual([]);
   // … and after it was.
-  writers.begin(7);
+  writers.begin(inodeId(7));
   expect(noted()).toEqual([7]);
   writers.endAll();
   change("3");
@@ -57,21 +58,21 @@ test("a writer whose transaction is undone is not taken for one that is noted", 
   const { metadata, noted } = opened();
   expect(() =>
     metadata.transaction(() => {
-      metadata.writers.begin(7);
+      metadata.writers.begin(inodeId(7));
       throw new Error("undone");
     }),
   ).toThrow("undone");
-  metadata.writers.begin(7);
+  metadata.writers.begin(inodeId(7));
   expect(noted()).toEqual([7]);
 });
 
 test("a transaction begins with its first change", () => {
   const { metadata, statements } = opened();
   statements.length = 0;
-  metadata.transaction(() => metadata.transaction(() => metadata.nodes.get(1)));
+  metadata.transaction(() => metadata.transaction(() => metadata.nodes.get(nodeRowId(1))));
   expect(statements.filter((sql) => /BEGIN|COMMIT/.test(sql))).toEqual([]);
   metadata.transaction(() => {
-    metadata.nodes.get(2);
+    metadata.nodes.get(nodeRowId(2));
     metadata.part(() => metadata.settings.set("cursor", "1"));
   });
   expect(statements.filter((sql) => /BEGIN|COMMIT/.test(sql))).toEqual(["BEGIN IMMEDIATE", "COMMIT"]);

@@ -5,11 +5,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { DEVICE_BUFFER_SIZE, type Device, openDevice, socketPair } from "../../src/fuse/native.ts";
+import { handleId } from "../../src/vfs/filesystem.ts";
 
 const READ = 15;
 const WRITE = 16;
 const GETATTR = 3;
-const HANDLE = 2 ** 40 + 7;
+const HANDLE = handleId(2 ** 40 + 7);
 const LONG_MS = 60_000;
 
 let folder: string;
@@ -116,7 +117,7 @@ it("reads what is let read, short at the end of the file, and leaves the rest to
 
 it("writes what is let write, for as long as it may, to that file alone", async () => {
   daemon.letWrite(HANDLE, fd, LONG_MS);
-  daemon.letWrite(HANDLE + 1, fd, 0);
+  daemon.letWrite(handleId(HANDLE + 1), fd, 0);
   expect(await outcome({ data: "ab", offset: 3n })).toBe(2);
   expect(await outcome({ data: "cd", offset: 12n })).toBe(2);
   expect(content()).toBe("012ab56789\0\0cd");
@@ -188,7 +189,7 @@ it.skipIf(!canTell)("much that the disk would have to bring is JavaScript's (no 
 it("handles whose numbers fall on one place take it from each other", async () => {
   daemon.letRead(HANDLE, fd);
   daemon.letWrite(HANDLE, fd, LONG_MS);
-  daemon.letRead(HANDLE + 1024, fd);
+  daemon.letRead(handleId(HANDLE + 1024), fd);
   expect(await outcome({})).toBeUndefined();
   expect(await outcome({ handle: HANDLE + 1024 })).toBe("0123");
   expect(await outcome({ handle: HANDLE + 1024, data: "no" })).toBeUndefined();

@@ -13,6 +13,7 @@ import type { Logger } from "../../src/lib/log.ts";
 import { createSingleFlight } from "../../src/lib/single-flight.ts";
 import { timeFromNanoseconds } from "../../src/lib/time.ts";
 import { type Connection, openDatabase } from "../../src/metadata/database.ts";
+import type { InodeId } from "../../src/metadata/ids.ts";
 import type { Inode } from "../../src/metadata/inodes.ts";
 import { createMetadata, ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { born, unborn } from "../../src/metadata/nodes.ts";
@@ -69,7 +70,7 @@ export interface BytesWorld {
   readonly complaints: string[];
   /** A file the gateway has, nothing of it here; `hash: null`: the gateway does not tell. */
   addRemote(content: Uint8Array, options?: { hash?: string | null; attributes?: Attributes; name?: string }): Inode;
-  inode(id: number): Inode;
+  inode(id: InodeId | undefined): Inode;
   /** Made here, open for reading and writing. */
   create(): Promise<{ inode: Inode; handle: HandleId }>;
   open(inode: Inode, flags?: Partial<OpenFlags>): Promise<HandleId>;
@@ -296,7 +297,7 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
       });
     },
     inode(id) {
-      const inode = metadata.inodes.get(id);
+      const inode = id === undefined ? undefined : metadata.inodes.get(id);
       if (inode === undefined) throw new Error(`no inode ${id}`);
       return inode;
     },

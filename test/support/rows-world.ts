@@ -1,6 +1,7 @@
 /** Node rows of a world without a gateway: programs make, rename and remove names, and requests are under way. */
 import type { Node } from "../../src/contract/resources.ts";
 import type { Attempt } from "../../src/metadata/attempts.ts";
+import type { InodeId } from "../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { born, type NodeRow } from "../../src/metadata/nodes.ts";
 import type { Context } from "../../src/vfs/context/context.ts";
@@ -44,7 +45,7 @@ export async function makeWorld(): Promise<BytesWorld & { readonly metadata: Con
 }
 
 /** A program makes an empty file; its content is what an upload of nothing has. */
-export function make(world: BytesWorld, folder: number, name: string): NodeRow {
+export function make(world: BytesWorld, folder: InodeId, name: string): NodeRow {
   const { context } = world;
   const inode = context.metadata.inodes.create({
     kind: "file",
@@ -78,27 +79,27 @@ export function sendNext({ context }: BytesWorld, row: NodeRow, key: string): At
   });
 }
 
-export function inodeOfFolder({ context }: BytesWorld, nodeId: string): number {
+export function inodeOfFolder({ context }: BytesWorld, nodeId: string): InodeId {
   const row = context.metadata.nodes.ofNodeId(nodeId);
   const entry = row?.entry == null ? undefined : context.metadata.entries.get(row.entry);
   if (entry === undefined) throw new Error(`folder ${nodeId} is not shown`);
   return entry.inode;
 }
 
-export function namesIn({ context }: BytesWorld, folder: number): string[] {
+export function namesIn({ context }: BytesWorld, folder: InodeId): string[] {
   return context.metadata.entries
     .list(folder, 15, 100)
     .filter((entry) => entry.inode !== folder)
     .map((entry) => entry.name);
 }
 
-export function remove({ context }: BytesWorld, folder: number, name: string): void {
+export function remove({ context }: BytesWorld, folder: InodeId, name: string): void {
   const entry = context.metadata.entries.find(folder, name);
   if (entry === undefined) throw new Error(`no ${name}`);
   context.metadata.transaction(() => removeName(context, entry));
 }
 
-export function rename({ context }: BytesWorld, row: NodeRow, folder: number, name: string): void {
+export function rename({ context }: BytesWorld, row: NodeRow, folder: InodeId, name: string): void {
   const entry = row.entry === null ? undefined : context.metadata.entries.get(row.entry);
   if (entry === undefined) throw new Error("no entry");
   context.metadata.transaction(() => moveName(context, entry, folder, name));

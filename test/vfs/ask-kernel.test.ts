@@ -1,5 +1,6 @@
 /** What the kernel does not have goes without its word, after it was asked, once; what it has, or may be about to, stays. */
 import { expect, test } from "vitest";
+import { type InodeId, inodeId, kernelNodeId, type Lineage } from "../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { create } from "../../src/vfs/calls/create.ts";
 import { getattr, lookup } from "../../src/vfs/calls/lookup.ts";
@@ -21,13 +22,13 @@ const ROUND = ROUND_MS + 5_000;
 
 async function begin() {
   const world = await createBytesWorld();
-  const asked: number[] = [];
+  const asked: Lineage[] = [];
   /** What the kernel has. */
-  const known = new Set<number>();
+  const known = new Set<Lineage>();
   let hold: Promise<unknown> = Promise.resolve();
   const cache = {
     ...NO_KERNEL_CACHE,
-    async lacks(lineages: readonly number[]) {
+    async lacks(lineages: readonly Lineage[]) {
       asked.push(...lineages);
       const lacking = lineages.filter((lineage) => !known.has(lineage));
       await hold;
@@ -37,7 +38,7 @@ async function begin() {
   const context: Context = { ...world.context, kernel: createToldKernel(cache) };
   const { inodes, entries } = context.metadata;
   inodes.update(ROOT_INODE, { listed: 0 });
-  const root = inodes.get(ROOT_INODE)?.lineage ?? 0;
+  const root = inodes.get(ROOT_INODE)?.lineage ?? kernelNodeId(0);
   const asking = createAskKernel(context);
   asking.start();
   /** As it comes by the journal: no program has looked. */
@@ -62,7 +63,7 @@ async function begin() {
   ];
   return {
     ...{ world, context, inodes, entries, root, asking, asked, known, came, went, cameAndWent, rows },
-    isThere: (id: number) => inodes.get(id) !== undefined,
+    isThere: (id: InodeId) => inodes.get(id) !== undefined,
     pass: (milliseconds: number) => world.clock.advance(milliseconds),
     /** Answers come when it is called. */
     holdAnswers() {
@@ -91,9 +92,9 @@ test("what came and went by the journal goes within two rounds; before a whole r
 
 test("what the kernel has stays, for as long as it has it", async () => {
   const { known, cameAndWent, rows, pass, isThere, inodes } = await begin();
-  const [kept = 0, gone = 0] = ["kept", "gone"].map(cameAndWent);
+  const [kept = inodeId(0), gone = inodeId(0)] = ["kept", "gone"].map(cameAndWent);
   // A program holds on to it by the lineage it had before it lost its name.
-  const [before = 0] = inodes.lineages(kept);
+  const [before = kernelNodeId(0)] = inodes.lineages(kept);
   known.add(before);
   await pass(5 * ROUND);
   expect([isThere(kept), isThere(gone), inodes.lineages(kept).length, rows()]).toEqual([true, false, 2, [1, 1]]);
@@ -110,9 +111,10 @@ test("of what has a name the former version goes, with its bytes, and nothing el
     await closeLive(context, await openLive(context, lineage, { write: false }), { write: false });
     inodes.switchLineage(inode.id, {});
   }
-  const [first = 0, second = 0, third = 0, current = 0] = inodes.lineages(inode.id);
+  const [first, second, third, current] = inodes.lineages(inode.id);
+  if (first === undefined || second === undefined || third === undefined) throw new Error("four lineages expected");
   known.add(second);
-  const hasFile = (lineage: number) => context.metadata.lives.get(lineage) !== undefined;
+  const hasFile = (lineage: Lineage) => context.metadata.lives.get(lineage) !== undefined;
   expect([first, second, third].map(hasFile)).toEqual([true, true, true]);
   await pass(2 * ROUND);
   expect([first, second, third].map(hasFile)).toEqual([false, true, false]);
@@ -124,7 +126,7 @@ test("of what has a name the former version goes, with its bytes, and nothing el
 
 test("who comes with one that is gone is told to look the name up again", async () => {
   const { context, cameAndWent, inodes, pass } = await begin();
-  const [before = 0, after = 0] = inodes.lineages(cameAndWent("a"));
+  const [before = kernelNodeId(0), after = kernelNodeId(0)] = inodes.lineages(cameAndWent("a"));
   await pass(2 * ROUND);
   for (const lineage of [before, after]) {
     await expect(getattr(context, lineage)).rejects.toMatchObject({ code: "ESTALE" });
@@ -141,7 +143,7 @@ test("what comes back while the answer is on its way stays, also when a program 
   await pass(2 * ROUND);
   expect(asked).toHaveLength(6);
   for (const [index, name] of names.slice(0, 2).entries()) {
-    entries.create(ROOT_INODE, name, ids[index] ?? 0);
+    entries.create(ROOT_INODE, name, ids[index] ?? inodeId(0));
     expect((await lookup(context, CALLER, root, name)).lineage).toBeDefined();
   }
   await unlink(context, CALLER, root, "lost");
@@ -173,7 +175,7 @@ test("what a program removes while the answer about a former version is on its w
 test("its word that it forgot it may come before the answer, or after it", async () => {
   const { world, context, cameAndWent, inodes, isThere, pass, holdAnswers, rows } = await begin();
   const id = cameAndWent("a");
-  const [before = 0] = inodes.lineages(id);
+  const [before = kernelNodeId(0)] = inodes.lineages(id);
   const answer = holdAnswers();
   await pass(2 * ROUND);
   forget(context, [{ lineage: before }]);
@@ -208,7 +210,7 @@ test("what was written here and is not sent stays with its name", async () => {
   await world.write(handle, 0, pattern(10));
   await world.close(handle);
   await pass(4 * ROUND);
-  expect(isThere(inodes.ofLineage(lineage)?.id ?? 0)).toBe(true);
+  expect(isThere(inodes.ofLineage(lineage)?.id ?? inodeId(0))).toBe(true);
   expect(context.metadata.lives.get(lineage)?.bytes).toBeGreaterThan(0);
 });
 

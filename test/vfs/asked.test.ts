@@ -1,12 +1,13 @@
 /** What programs change, told to the kernel only of lineages it did not ask by. */
 import { expect, test } from "vitest";
+import { inodeId, kernelNodeId } from "../../src/metadata/ids.ts";
 import { setattr, setxattr } from "../../src/vfs/calls/attributes.ts";
 import { link } from "../../src/vfs/calls/create.ts";
 import type { Lineage } from "../../src/vfs/filesystem.ts";
 import { CALLER, createBytesWorld } from "../support/bytes-world.ts";
 
 const TEXT = Buffer.from("some text");
-const ROOT = 1;
+const ROOT = inodeId(1);
 
 async function begin() {
   const world = await createBytesWorld();
@@ -31,7 +32,7 @@ test.each<[string, (context: Awaited<ReturnType<typeof begin>>["context"], linea
     (context, lineage) =>
       setxattr(context, CALLER, lineage, "user.a", Buffer.from("x"), { create: false, replace: false }),
   ],
-  ["number of names", (context, lineage) => link(context, CALLER, lineage, ROOT, "second")],
+  ["number of names", (context, lineage) => link(context, CALLER, lineage, kernelNodeId(1), "second")],
 ])("%s: the kernel is told once the file has two lineages, by whichever it is changed", async (_, change) => {
   for (const which of ["only", "left", "current"]) {
     const { context, id, old, told, replace } = await begin();

@@ -4,9 +4,11 @@ import { parse } from "node:path";
 import { expect, test } from "vitest";
 import { sleep } from "../../src/lib/runtime.ts";
 import type { Attempt } from "../../src/metadata/attempts.ts";
+import { generationId, type InodeId, inodeId } from "../../src/metadata/ids.ts";
 import { fsync } from "../../src/vfs/calls/write.ts";
 import type { Request } from "../../src/vfs/context/request.ts";
 import { dropGeneration, generationSource } from "../../src/vfs/files/generation.ts";
+import { handleId } from "../../src/vfs/filesystem.ts";
 import { EMPTY_HASH } from "../../src/vfs/names/stat.ts";
 import { recoverContents } from "../../src/vfs/start/recover.ts";
 import { cutGeneration } from "../../src/vfs/writeback/cut.ts";
@@ -14,17 +16,17 @@ import { type BytesWorld, CALLER, createBytesWorld, hashOf, pattern } from "../s
 
 const TEXT = Buffer.from("written here");
 
-async function written(world: BytesWorld, bytes: Uint8Array = TEXT): Promise<number> {
+async function written(world: BytesWorld, bytes: Uint8Array = TEXT): Promise<InodeId> {
   const { inode, handle } = await world.create();
   await world.write(handle, 0, bytes);
   await world.close(handle);
   return inode.id;
 }
 
-const cut = (world: BytesWorld, id: number) => cutGeneration(world.context, id, CALLER.signal);
-const newest = (world: BytesWorld, id: number) => world.context.metadata.generations.newestOf(id);
+const cut = (world: BytesWorld, id: InodeId) => cutGeneration(world.context, id, CALLER.signal);
+const newest = (world: BytesWorld, id: InodeId) => world.context.metadata.generations.newestOf(id);
 
-async function bytesOf(world: BytesWorld, id: number): Promise<Buffer> {
+async function bytesOf(world: BytesWorld, id: InodeId): Promise<Buffer> {
   const generation = newest(world, id);
   if (generation === undefined) throw new Error("no generation");
   const parts: Uint8Array[] = [];
@@ -33,7 +35,7 @@ async function bytesOf(world: BytesWorld, id: number): Promise<Buffer> {
 }
 
 /** As the write-back loop makes one. */
-function attempt(world: BytesWorld, id: number, key: string): Attempt<Request> {
+function attempt(world: BytesWorld, id: InodeId, key: string): Attempt<Request> {
   const { metadata } = world.context;
   const [entry] = metadata.entries.ofInode(id);
   const row = entry === undefined ? undefined : metadata.nodes.ofEntry(entry.id);
@@ -171,7 +173,7 @@ test("a writer that is let in while a cut waits for its commit: the cut counts f
   const world = await createBytesWorld();
   const id = await written(world);
   const { together } = world.context;
-  let writer = 0;
+  let writer = handleId(0);
   const later = async <T>(change: () => T) => {
     writer = await world.open(world.inode(id), { write: true });
     return together(change);
@@ -194,7 +196,7 @@ test.each([
   if (live === undefined) throw new Error("not open");
   const { sync, file } = live;
   const content = pattern(100_000);
-  let writer = 0;
+  let writer = handleId(0);
   const arrives = async () => {
     Object.assign(live, { sync });
     writer = await world.open(world.inode(id), { write: true });
@@ -296,7 +298,7 @@ test("a writer stops an upload of the live file twice; the third time the upload
     const kept = world.context.metadata.attempts.ofKey(`key ${round}`);
     if (round < 3) {
       expect(kept).toMatchObject({ state: "abandoned", generation: null });
-      expect(world.context.metadata.generations.get(before?.id ?? 0)).toBeUndefined();
+      expect(world.context.metadata.generations.get(before?.id ?? generationId(0))).toBeUndefined();
       expect(world.inode(id).hash).toBeNull();
     } else {
       expect(kept).toMatchObject({ state: "open", generation: before?.id });
@@ -316,7 +318,7 @@ test("two names send one cut: a writer stops both, and the first answer leaves i
   await cut(world, id);
   const { metadata } = world.context;
   const first = attempt(world, id, "one");
-  const second = { ...metadata.entries.create(1, "other", id) };
+  const second = { ...metadata.entries.create(inodeId(1), "other", id) };
   const { unborn } = await import("../../src/metadata/nodes.ts");
   const row = metadata.nodes.create(unborn(second.id, "file", 0, 0));
   metadata.attempts.create({
@@ -328,7 +330,7 @@ test("two names send one cut: a writer stops both, and the first answer leaves i
     createdAt: 0,
   });
   metadata.attempts.remove(first.id);
-  dropGeneration(world.context, first.generation ?? 0);
+  dropGeneration(world.context, first.generation ?? generationId(0));
   expect(newest(world, id)?.id).toBe(first.generation);
   const handle = await world.open(world.inode(id), { write: true });
   expect(metadata.attempts.ofKey("two")).toMatchObject({ state: "abandoned" });
@@ -344,7 +346,7 @@ test("after a crash a cut without its file is none, and one with it is as it was
   await world.clock.advance(1000);
   await cut(world, open.id);
   const copy = newest(world, open.id);
-  await world.files.remove(world.context.paths.generation(copy?.id ?? 0));
+  await world.files.remove(world.context.paths.generation(copy?.id ?? generationId(0)));
   const next = world.crash();
   await recoverContents(next.context);
   expect(await bytesOf(next, id)).toEqual(TEXT);

@@ -1,5 +1,6 @@
 /** Content that grew from a version: what of that comes from the gateway is known to be right before it is part of another one. */
 import { expect, test } from "vitest";
+import { entryId } from "../../src/metadata/ids.ts";
 import type { Inode } from "../../src/metadata/inodes.ts";
 import { open } from "../../src/vfs/calls/open.ts";
 import { truncate } from "../../src/vfs/calls/write.ts";
@@ -119,7 +120,7 @@ test.each(SIZES)("of a version that is not the head any more, too (%i bytes)", a
   const { world, inode, then } = await changed("something is appended", size);
   const { nodes, entries } = world.context.metadata;
   const [entry] = entries.ofInode(inode.id);
-  const row = nodes.ofEntry(entry?.id ?? 0) ?? expect.unreachable("no row");
+  const row = nodes.ofEntry(entry?.id ?? entryId(0)) ?? expect.unreachable("no row");
   if (row.base !== null) nodes.update(row.id, { base: { ...row.base, head: "later", hash: hashOf(MORE) } });
   const next = world.crash();
   await recoverContents(next.context);
@@ -242,7 +243,7 @@ test.each(SIZES)("a version that is sent as that of another node is checked too 
   world.context.network.cannotRefer(inode.originVersion ?? "");
   const { nodes, entries } = world.context.metadata;
   const [entry] = entries.ofInode(inode.id);
-  const row = nodes.ofEntry(entry?.id ?? 0) ?? expect.unreachable("no row");
+  const row = nodes.ofEntry(entry?.id ?? entryId(0)) ?? expect.unreachable("no row");
   if (row.base !== null) nodes.update(row.id, { base: { ...row.base, hash: hashOf(MORE) } });
   await isNotSentWrong(world, inode, content);
 });

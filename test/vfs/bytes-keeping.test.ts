@@ -1,5 +1,6 @@
 /** What is kept on disk and what goes: the cache limit, forgotten lineages, and what a crash left behind. */
 import { expect, test } from "vitest";
+import { type InodeId, inodeId, kernelNodeId } from "../../src/metadata/ids.ts";
 import { fsync } from "../../src/vfs/calls/write.ts";
 import { evict } from "../../src/vfs/files/evict.ts";
 import { dropForgotten, forget } from "../../src/vfs/files/forgotten.ts";
@@ -59,7 +60,7 @@ test("what is dirty, open, or being sent never goes", async () => {
   expect(Buffer.from(await world.readAll(dirty))).toEqual(TEXT);
 });
 
-async function written(world: BytesWorld): Promise<number> {
+async function written(world: BytesWorld): Promise<InodeId> {
   const { inode, handle } = await world.create();
   await world.write(handle, 0, TEXT);
   await world.close(handle);
@@ -148,8 +149,8 @@ test("after a crash: superseded and nameless go, unknown files are set aside, em
     metadata.entries.remove(entry.id);
   }
   for (const [lineage, bytes] of [
-    [700, TEXT],
-    [701, new Uint8Array()],
+    [kernelNodeId(700), TEXT],
+    [kernelNodeId(701), new Uint8Array()],
   ] as const) {
     const file = await world.files.open(paths.live(lineage), "w+");
     await file.write(bytes, 0);
@@ -192,7 +193,7 @@ test("after the machine went down, clean bytes are looked at before they are use
 async function shown(world: BytesWorld): Promise<Record<string, string>> {
   const { entries, inodes } = world.context.metadata;
   const found: Record<string, string> = {};
-  for (const { id, name, inode } of entries.list(1, 0, 100)) {
+  for (const { id, name, inode } of entries.list(inodeId(1), 0, 100)) {
     const of = inodes.get(inode);
     if (id > 15 && of !== undefined) found[name] = Buffer.from(await world.readAll(of)).toString();
   }
@@ -236,7 +237,7 @@ test("what goes on beside a linked file after power loss is no content of its ot
   const handle = await world.open(inode, { write: true });
   await world.write(handle, 0, Buffer.from("changed!"));
   const { metadata } = (await powerLoss(world)).context;
-  const found = metadata.entries.list(1, 0, 100).flatMap((entry) => {
+  const found = metadata.entries.list(inodeId(1), 0, 100).flatMap((entry) => {
     const of = entry.inode === 1 ? undefined : metadata.inodes.get(entry.inode);
     return of === undefined ? [] : [[entry.name.replace(/, .*\)/, ")"), of.linkGroup, of.attributes.link]];
   });

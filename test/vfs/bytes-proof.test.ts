@@ -1,6 +1,7 @@
 /** What it costs to know that what changed content has of a version is that version's, and what happens meanwhile. */
 import { expect, test } from "vitest";
 import { NO_RANGES, parseRanges, totalBytes } from "../../src/lib/ranges.ts";
+import { entryId } from "../../src/metadata/ids.ts";
 import type { Inode } from "../../src/metadata/inodes.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { born } from "../../src/metadata/nodes.ts";
@@ -310,7 +311,7 @@ test("what it goes on to name and not to have keeps nothing from being sent", as
   gateway.listed = [...gateway.versions.keys()];
   gateway.versions.clear();
   const [entry] = context.metadata.entries.ofInode(inode.id);
-  const row = context.metadata.nodes.ofEntry(entry?.id ?? 0) ?? expect.unreachable("no row");
+  const row = context.metadata.nodes.ofEntry(entry?.id ?? entryId(0)) ?? expect.unreachable("no row");
   for (const tries of [1, 2, 3, 4]) {
     const error = await cut(world, inode).catch((thrown: unknown) => thrown);
     expect(couldNotRead(context, row, world.inode(inode.id), error)).toBe(tries);

@@ -5,9 +5,11 @@
  */
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import type { InodeId } from "../../src/metadata/ids.ts";
 import { allocate, truncate } from "../../src/vfs/calls/write.ts";
 import { FsError } from "../../src/vfs/errors.ts";
 import { generationSource } from "../../src/vfs/files/generation.ts";
+import type { HandleId } from "../../src/vfs/filesystem.ts";
 import { recoverContents } from "../../src/vfs/start/recover.ts";
 import { cutGeneration } from "../../src/vfs/writeback/cut.ts";
 import { type BytesWorld, CALLER, createBytesWorld, hashOf, pattern } from "../support/bytes-world.ts";
@@ -61,7 +63,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 );
 
 interface Open {
-  readonly handle: number;
+  readonly handle: HandleId;
   readonly write: boolean;
 }
 
@@ -260,7 +262,7 @@ async function run(seed: number, steps: readonly Step[]): Promise<void> {
   expect(world.files.openHandles(), "handles still open").toBe(0);
 }
 
-async function checkCut(world: BytesWorld, id: number, bytes: Uint8Array): Promise<void> {
+async function checkCut(world: BytesWorld, id: InodeId, bytes: Uint8Array): Promise<void> {
   const inode = world.inode(id);
   expect(inode.hash).toBe(hashOf(bytes));
   if (bytes.length === 0) return;
@@ -272,7 +274,7 @@ async function checkCut(world: BytesWorld, id: number, bytes: Uint8Array): Promi
   expect(hashOf(Buffer.concat(parts))).toBe(generation.hash);
 }
 
-async function readWhole(world: BytesWorld, id: number): Promise<Uint8Array> {
+async function readWhole(world: BytesWorld, id: InodeId): Promise<Uint8Array> {
   world.gateway.failures = [];
   world.gateway.breaks = [];
   world.gateway.shorts = [];
@@ -283,7 +285,7 @@ async function readWhole(world: BytesWorld, id: number): Promise<Uint8Array> {
   return bytes;
 }
 
-async function checkWhole(world: BytesWorld, id: number, bytes: Uint8Array): Promise<void> {
+async function checkWhole(world: BytesWorld, id: InodeId, bytes: Uint8Array): Promise<void> {
   const now = await readWhole(world, id);
   expect(now.length).toBe(bytes.length);
   const at = now.findIndex((byte, index) => byte !== bytes[index]);
@@ -291,7 +293,7 @@ async function checkWhole(world: BytesWorld, id: number, bytes: Uint8Array): Pro
   expect(world.inode(id).size).toBe(bytes.length);
 }
 
-async function checkAfterCrash(world: BytesWorld, id: number, model: Model): Promise<void> {
+async function checkAfterCrash(world: BytesWorld, id: InodeId, model: Model): Promise<void> {
   const now = await readWhole(world, id);
   if (model.uncertain.length === 0) {
     expect(Buffer.compare(now, model.bytes), "bytes after a crash").toBe(0);

@@ -1,8 +1,10 @@
 /** `durability remote`: close and fsync end when the gateway has the content, or says why it has not. */
 import { expect, test } from "vitest";
 import { RemoteError } from "../../src/client/errors.ts";
+import type { InodeId } from "../../src/metadata/ids.ts";
 import { flush, fsync } from "../../src/vfs/calls/write.ts";
 import { FsError } from "../../src/vfs/errors.ts";
+import type { HandleId } from "../../src/vfs/filesystem.ts";
 import { type BytesWorld, CALLER, createBytesWorld, hashOf } from "../support/bytes-world.ts";
 
 const TEXT = Buffer.from("written here");
@@ -21,7 +23,7 @@ async function writing() {
   return { world, id: inode.id, handle };
 }
 
-function rowOf(world: BytesWorld, id: number) {
+function rowOf(world: BytesWorld, id: InodeId) {
   const { metadata } = world.context;
   const [entry] = metadata.entries.ofInode(id);
   const row = entry === undefined ? undefined : metadata.nodes.ofEntry(entry.id);
@@ -30,7 +32,7 @@ function rowOf(world: BytesWorld, id: number) {
 }
 
 /** As an acknowledgement does. */
-function acknowledge(world: BytesWorld, id: number, hash: string): void {
+function acknowledge(world: BytesWorld, id: InodeId, hash: string): void {
   const base = {
     parent: "root",
     name: "a",
@@ -50,7 +52,7 @@ test.each([
   ["close", flush],
   [
     "fsync",
-    (context: BytesWorld["context"], caller: typeof CALLER, handle: number) => fsync(context, caller, handle, false),
+    (context: BytesWorld["context"], caller: typeof CALLER, handle: HandleId) => fsync(context, caller, handle, false),
   ],
 ] as const)("%s cuts the open file, asks for it to be sent now, and waits for the answer", async (_name, call) => {
   const { world, id, handle } = await writing();

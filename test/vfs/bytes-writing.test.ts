@@ -1,11 +1,13 @@
 /** Writing: what the rows say before, while and after bytes change, and what a crash leaves of it. */
 import { expect, test } from "vitest";
 import { formatTime } from "../../src/lib/time.ts";
+import type { Lineage } from "../../src/metadata/ids.ts";
 import { setattr } from "../../src/vfs/calls/attributes.ts";
 import { getattr } from "../../src/vfs/calls/lookup.ts";
 import { release } from "../../src/vfs/calls/open.ts";
 import { allocate, flush, fsync, truncate, write } from "../../src/vfs/calls/write.ts";
 import { FsError } from "../../src/vfs/errors.ts";
+import type { HandleId } from "../../src/vfs/filesystem.ts";
 import { recoverContents } from "../../src/vfs/start/recover.ts";
 import { cutGeneration } from "../../src/vfs/writeback/cut.ts";
 import { type BytesWorld, CALLER, createBytesWorld, hashOf, pattern } from "../support/bytes-world.ts";
@@ -326,7 +328,7 @@ test("a failed write into what is missing leaves the origin there", async () => 
   same(await world.read(handle, 0, 5000), content.subarray(0, 5000));
 });
 
-test.each<{ what: string; change(world: BytesWorld, handle: number, lineage: number): Promise<unknown> }>([
+test.each<{ what: string; change(world: BytesWorld, handle: HandleId, lineage: Lineage): Promise<unknown> }>([
   {
     what: "a write",
     change: ({ context }, handle) => write(context, CALLER, handle, 0, TEXT, { killPrivileges: true }),

@@ -1,5 +1,6 @@
 /** What a create, a close and an open cost: commits, and calls on local files. */
 import { expect, test } from "vitest";
+import { type InodeId, inodeId, kernelNodeId } from "../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { create } from "../../src/vfs/calls/create.ts";
 import { release } from "../../src/vfs/calls/open.ts";
@@ -29,7 +30,7 @@ async function countingWorld(isPassing: boolean) {
   );
   const { context } = world;
   context.metadata.inodes.update(ROOT_INODE, { listed: 0 });
-  const root = context.metadata.inodes.get(ROOT_INODE)?.lineage ?? 0;
+  const root = context.metadata.inodes.get(ROOT_INODE)?.lineage ?? kernelNodeId(0);
   const commitsOf = async <T>(work: () => Promise<T>) => {
     const before = commits;
     const result = await work();
@@ -72,7 +73,7 @@ test("a removal is one commit, and the end of what was removed another, with a c
     const { handle, lineage } = await create(context, CALLER, root, "a", 0o644, WRITING);
     await world.write(handle, 0, pattern(10));
     await world.close(handle);
-    const inode = context.metadata.inodes.ofLineage(lineage)?.id ?? 0;
+    const inode = context.metadata.inodes.ofLineage(lineage)?.id ?? inodeId(0);
     if (isCut) expect(await cutGeneration(context, inode, CALLER.signal)).toBe("cut");
     const removed = await commitsOf(() => unlink(context, CALLER, root, "a"));
     const forgotten = await commitsOf(async () => {
@@ -87,12 +88,12 @@ test("a removal is one commit, and the end of what was removed another, with a c
 
 test("many cuts are one commit, and none makes a file one that was used lately", async () => {
   const { world, context, root, commitsOf } = await countingWorld(false);
-  const inodes: number[] = [];
+  const inodes: InodeId[] = [];
   for (const name of ["a", "b", "c"]) {
     const { handle, lineage } = await create(context, CALLER, root, name, 0o644, WRITING);
     await world.write(handle, 0, pattern(10));
     await world.close(handle);
-    inodes.push(context.metadata.inodes.ofLineage(lineage)?.id ?? 0);
+    inodes.push(context.metadata.inodes.ofLineage(lineage)?.id ?? inodeId(0));
   }
   const usedAt = () => inodes.map((id) => context.metadata.lives.get(world.inode(id).lineage)?.usedAt);
   const before = usedAt();
@@ -135,7 +136,7 @@ test("what a create and a close do to the local file, told to truncate it too: n
 
 test("a file that a crash left in the place of a new one is none of its content", async () => {
   const { world, context, root } = await countingWorld(true);
-  const next = context.metadata.inodes.newestLineage() + 1;
+  const next = kernelNodeId(context.metadata.inodes.newestLineage() + 1);
   const path = context.paths.live(next);
   await context.paths.prepareFolderOf(path);
   const left = await world.files.open(path, "w+");

@@ -1,6 +1,7 @@
 /** When something was last changed, as programs are shown it. */
 import { expect, test } from "vitest";
 import { compareTimes, formatTime } from "../../src/lib/time.ts";
+import type { Lineage } from "../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { removexattr, setattr, setxattr } from "../../src/vfs/calls/attributes.ts";
 import { link, mkdir, symlink } from "../../src/vfs/calls/create.ts";
@@ -107,7 +108,7 @@ test("what is changed later is never older, whether the disk or the rows are sta
   const world = await createBytesWorld();
   const { context } = world;
   const { lineage: root } = context.metadata.inodes.update(ROOT_INODE, { listed: 1 });
-  const shown = async (lineage: number) => (await getattr(context, lineage)).stat;
+  const shown = async (lineage: Lineage) => (await getattr(context, lineage)).stat;
   const { inode: file, handle } = await world.create();
   const of = () => shown(world.inode(file.id).lineage);
   const name = context.metadata.entries.firstOfInode(file.id)?.name ?? "";
@@ -160,7 +161,7 @@ test.each([2 * HOUR_MS, -2 * HOUR_MS])(
       metadata.transaction(() => observeNode(context, node));
       const row = rowOf(world, "x");
       const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
-      const { ctime, mtime } = await statOf(context, world.inode(entry?.inode ?? 0));
+      const { ctime, mtime } = await statOf(context, world.inode(entry?.inode));
       expect([row.base?.revision, ctime.seconds]).toEqual([node.revision, Math.floor(clock.wallClock() / 1000)]);
       expect(mtime.seconds).toBe(Math.floor(Date.parse(modifiedAt) / 1000));
     }

@@ -1,6 +1,7 @@
 /** Open files through trouble of the disk, and what was removed on purpose: gone from the disk too, in the end. */
 import { expect, test } from "vitest";
 import { hasCode } from "../../src/lib/system-error.ts";
+import { kernelNodeId, type Lineage } from "../../src/metadata/ids.ts";
 import { itemOf } from "../../src/vfs/calls/pending.ts";
 import { unlink } from "../../src/vfs/calls/remove.ts";
 import type { DiskTrouble } from "../../src/vfs/context/disk.ts";
@@ -107,13 +108,13 @@ async function filesOf(world: BytesWorld): Promise<number[]> {
 }
 
 /** Written here, removed by a program, forgotten by the kernel: its lineage. */
-async function removed(world: BytesWorld): Promise<number> {
+async function removed(world: BytesWorld): Promise<Lineage> {
   const { inode, handle } = await world.create();
   await world.write(handle, 0, pattern(10 * KIB));
   await world.close(handle);
   const [entry] = world.context.metadata.entries.ofInode(inode.id);
   if (entry === undefined) throw new Error("the file has no name");
-  await unlink(world.context, CALLER, 1, entry.name);
+  await unlink(world.context, CALLER, kernelNodeId(1), entry.name);
   forget(world.context, [{ lineage: inode.lineage }]);
   dropForgotten(world.context);
   return inode.lineage;
@@ -146,7 +147,7 @@ test("the state dir is gone, and another mount's is in its place: nothing of tha
   await world.write(handle, 0, content);
   await world.close(handle);
   const [entry] = context.metadata.entries.ofInode(inode.id);
-  await unlink(context, CALLER, 1, entry?.name ?? "");
+  await unlink(context, CALLER, kernelNodeId(1), entry?.name ?? "");
   await world.clock.settle();
 
   disk.trouble = "gone";
@@ -247,7 +248,8 @@ test("a file that cannot be removed keeps no other from it, however many are lef
   Object.assign(context.runtime, {
     files: { ...files, remove: (path: string) => (isStuck(path) ? Promise.reject(stuck) : files.remove(path)) },
   });
-  for (let index = 0; index < 250; index += 1) context.metadata.gone.add({ kind: "live", id: first + 1 + index });
+  for (let index = 0; index < 250; index += 1)
+    context.metadata.gone.add({ kind: "live", id: kernelNodeId(first + 1 + index) });
   const left = () => context.metadata.gone.some(1_000).map(({ id }) => id);
   await world.clock.settle();
   expect([left().length, context.bytes.isLeft]).toEqual([251, true]);

@@ -1,5 +1,6 @@
 /** Where only heads can be read: content that is being evicted, and a program that needs all of it meanwhile. */
 import { expect, test } from "vitest";
+import type { Lineage } from "../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { rename } from "../../src/vfs/calls/rename.ts";
 import { truncate } from "../../src/vfs/calls/write.ts";
@@ -69,7 +70,7 @@ test.each(["open", "truncate"] as const)("all of it is here when it may be writt
 });
 
 /** Its bytes come before it gets a node that has to be given them. */
-async function replacesWhole(world: BytesWorld, lineage: number): Promise<void> {
+async function replacesWhole(world: BytesWorld, lineage: Lineage): Promise<void> {
   const { context } = world;
   await replace(world);
   expect(context.metadata.lives.get(lineage)?.missing).toBe("[]");

@@ -4,6 +4,7 @@ import type { Client } from "../../src/client/client.ts";
 import { RemoteError } from "../../src/client/errors.ts";
 import { ALL_FEATURES } from "../../src/contract/features.ts";
 import type { Node } from "../../src/contract/resources.ts";
+import { type InodeId, inodeId } from "../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { born } from "../../src/metadata/nodes.ts";
 import { lookInto } from "../../src/vfs/calls/folders-ahead.ts";
@@ -68,7 +69,7 @@ async function begin({ beside = 0, within = 2, later = within, client = {} }: Wo
   };
   const signal = new AbortController().signal;
   /** Large lists are taken over in several turns. */
-  const look = async (folder: number) => {
+  const look = async (folder: InodeId) => {
     let isOver = false;
     const over = lookInto(context, folder, signal).finally(() => {
       isOver = true;
@@ -78,7 +79,7 @@ async function begin({ beside = 0, within = 2, later = within, client = {} }: Wo
     return over;
   };
   await look(ROOT_INODE);
-  const inodeOf = (name: string) => metadata.entries.find(ROOT_INODE, name)?.inode ?? 0;
+  const inodeOf = (name: string) => metadata.entries.find(ROOT_INODE, name)?.inode ?? inodeId(0);
   return {
     context,
     world,

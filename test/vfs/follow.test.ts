@@ -4,6 +4,7 @@ import type { Client } from "../../src/client/client.ts";
 import { RemoteError } from "../../src/client/errors.ts";
 import { ALL_FEATURES } from "../../src/contract/features.ts";
 import type { JournalEntry, Node } from "../../src/contract/resources.ts";
+import { inodeId } from "../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { born } from "../../src/metadata/nodes.ts";
 import type { Context } from "../../src/vfs/context/context.ts";
@@ -103,7 +104,7 @@ for (const revisions of [true, false]) {
   async function withWaiting(client: Partial<Client>) {
     const world = await begin({ features, ...client });
     const { context, metadata } = world;
-    const folder = metadata.entries.find(ROOT_INODE, "a")?.inode ?? 0;
+    const folder = metadata.entries.find(ROOT_INODE, "a")?.inode ?? inodeId(0);
     metadata.inodes.update(folder, { listed: 1 });
     const { id } = metadata.inodes.create({ ...contentOfNode(x, "0"), kind: "folder", atime: "0" });
     addName(context, folder, "x", id, "folder");
@@ -147,7 +148,7 @@ for (const revisions of [true, false]) {
         },
       });
       metadata.settings.set("cursor", "9");
-      const folder = metadata.entries.find(ROOT_INODE, "a")?.inode ?? 0;
+      const folder = metadata.entries.find(ROOT_INODE, "a")?.inode ?? inodeId(0);
       const { id } = metadata.inodes.create({ ...contentOfNode(x, "0"), kind: "folder", atime: "0" });
       addName(context, folder, "x", id, "folder");
       await completeFolder(context, folder, SIGNAL);
@@ -176,11 +177,11 @@ test("a folder that may not be listed does not keep the others, nor what comes a
       return { items, totalCount: 1, pageNo: 1, pageSize: 1000, asOf: 7, next: null };
     },
   });
-  const folders = ["a", "b"].map((name) => metadata.entries.find(ROOT_INODE, name)?.inode ?? 0);
+  const folders = ["a", "b"].map((name) => metadata.entries.find(ROOT_INODE, name)?.inode ?? inodeId(0));
   for (const folder of folders) metadata.inodes.update(folder, { listed: 1 });
   // The root has its turn too.
   for (let round = 0; round < 2; round += 1) await pollFolders(context, SIGNAL);
-  expect(metadata.entries.find(folders[1] ?? 0, "in b")).toBeDefined();
+  expect(metadata.entries.find(folders[1] ?? inodeId(0), "in b")).toBeDefined();
   expect(metadata.settings.getNumber("cursor")).toBe(7);
 });
 
@@ -194,7 +195,7 @@ test("known not to answer, no further folder is asked for", async () => {
     },
   });
   for (const name of ["a", "b"]) {
-    metadata.inodes.update(metadata.entries.find(ROOT_INODE, name)?.inode ?? 0, { listed: 1 });
+    metadata.inodes.update(metadata.entries.find(ROOT_INODE, name)?.inode ?? inodeId(0), { listed: 1 });
   }
   await expect(pollFolders(context, SIGNAL)).rejects.toThrow("no connection");
   expect(calls).toBe(1);
@@ -224,7 +225,7 @@ for (const isTaken of [false, true]) {
         return id === "x" ? x : nodeOf(id);
       },
     });
-    const folder = metadata.entries.find(ROOT_INODE, "a")?.inode ?? 0;
+    const folder = metadata.entries.find(ROOT_INODE, "a")?.inode ?? inodeId(0);
     if (isTaken) {
       const { id } = metadata.inodes.create({ ...contentOfNode(x, "0"), kind: "file", atime: "0" });
       addName(context, folder, "x", id, "file");
@@ -246,7 +247,7 @@ async function withNewsOfX() {
     getNode: async () => x,
   });
   world.metadata.settings.set("cursor", "3");
-  const folder = world.metadata.entries.find(ROOT_INODE, "a")?.inode ?? 0;
+  const folder = world.metadata.entries.find(ROOT_INODE, "a")?.inode ?? inodeId(0);
   return { ...world, folder, isShown: () => world.metadata.entries.find(folder, "x") !== undefined };
 }
 

@@ -1,6 +1,7 @@
 /** Nodes read together that have moved: what else becomes of one on the way, becomes of it where it was. */
 import { expect, test } from "vitest";
 import type { JournalEntry, Node } from "../../src/contract/resources.ts";
+import { type InodeId, inodeId } from "../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { born } from "../../src/metadata/nodes.ts";
 import { observeNode } from "../../src/vfs/reconcile/observe.ts";
@@ -50,7 +51,7 @@ async function twoInFolder() {
     contentHash: hashOf(Buffer.from(content)),
     revision: 2,
   });
-  const names = (parent: number) =>
+  const names = (parent: InodeId) =>
     metadata.entries
       .list(parent, 0, 100)
       .filter((entry) => entry.inode !== parent)
@@ -105,7 +106,7 @@ test("a folder that cannot take its place yet does not go back into one that wen
   const entryOf = (position: number, kind: string, { id, name, parentId, revision }: Node): JournalEntry => {
     return { position, time: NODE.createdAt, kind, nodeId: id, revision, parentId, name };
   };
-  const inodeOf = (name: string, parent = ROOT_INODE) => metadata.entries.find(parent, name)?.inode ?? 0;
+  const inodeOf = (name: string, parent = ROOT_INODE) => metadata.entries.find(parent, name)?.inode ?? inodeId(0);
   metadata.nodes.create(born(root?.id ?? null, folder("root", null, "")));
   for (const id of ["x", "y", "z"]) observeNode(context, folder(id, "root"));
   const [x, y] = [inodeOf("x"), inodeOf("y")];
@@ -114,7 +115,7 @@ test("a folder that cannot take its place yet does not go back into one that wen
   const a = inodeOf("a", x);
 
   /** Bounded: a folder that is in itself has no end. */
-  const pathOf = (inode: number): string => {
+  const pathOf = (inode: InodeId): string => {
     const names: string[] = [];
     for (let at = inode; at !== ROOT_INODE && names.length < 9; ) {
       const [entry] = metadata.entries.ofInode(at);

@@ -1,6 +1,7 @@
 /** What the kernel forgot goes a little later, many with one commit, unless the kernel was told of it again. */
 import { expect, test } from "vitest";
 import { type Connection, forgetRead } from "../../src/metadata/database.ts";
+import { inodeId, kernelNodeId, type Lineage } from "../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { create } from "../../src/vfs/calls/create.ts";
 import { getattr, lookup } from "../../src/vfs/calls/lookup.ts";
@@ -30,7 +31,7 @@ async function worldOfFiles() {
   const world = await createBytesWorld({}, rows);
   const { context } = world;
   context.metadata.inodes.update(ROOT_INODE, { listed: 0 });
-  const root = context.metadata.inodes.get(ROOT_INODE)?.lineage ?? 0;
+  const root = context.metadata.inodes.get(ROOT_INODE)?.lineage ?? kernelNodeId(0);
   const made = async (name: string) => {
     const { handle, lineage } = await create(context, CALLER, root, name, 0o644, WRITING);
     await world.write(handle, 0, pattern(10));
@@ -42,7 +43,7 @@ async function worldOfFiles() {
     await unlink(context, CALLER, root, name);
     return lineage;
   };
-  const isThere = (lineage: number) => context.metadata.inodes.ofLineage(lineage) !== undefined;
+  const isThere = (lineage: Lineage) => context.metadata.inodes.ofLineage(lineage) !== undefined;
   /** Nothing is remembered of the rows. */
   const forgetRows = () => connection !== undefined && forgetRead(connection);
   return { world, context, root, told, made, removed, isThere, forgetRows };
@@ -52,7 +53,7 @@ const names = (count: number) => Array.from({ length: count }, (_, index) => `fi
 
 test("files that were removed one after the other go with one commit, and that they are gone is another", async () => {
   const { world, context, told, removed, isThere } = await worldOfFiles();
-  const lineages: number[] = [];
+  const lineages: Lineage[] = [];
   for (const name of names(20)) lineages.push(await removed(name));
   const before = told.commits;
   for (const lineage of lineages) forget(context, [{ lineage }]);
@@ -65,7 +66,7 @@ test("files that were removed one after the other go with one commit, and that t
 
 test("of very many each commit takes some, and none waits for the next word", async () => {
   const { world, context, removed, isThere } = await worldOfFiles();
-  const lineages: number[] = [];
+  const lineages: Lineage[] = [];
   for (const name of names(100)) lineages.push(await removed(name));
   forget(
     context,
@@ -99,7 +100,7 @@ test("a version that replaced the forgotten one, and is known, stays though it l
   const { world, context, root, made } = await worldOfFiles();
   const { metadata } = context;
   const old = await made("a");
-  const id = metadata.inodes.ofLineage(old)?.id ?? 0;
+  const id = metadata.inodes.ofLineage(old)?.id ?? inodeId(0);
   // A remote version came; the kernel looks the name up anew, and forgets the one before.
   const { lineage } = metadata.inodes.switchLineage(id, {});
   expect(await lookup(context, CALLER, root, "a")).toMatchObject({ lineage });

@@ -1,5 +1,6 @@
 /** READs and WRITEs that pass us by: which may, and that no flow misses one. */
 import { expect, test } from "vitest";
+import type { InodeId } from "../../src/metadata/ids.ts";
 import { setattr } from "../../src/vfs/calls/attributes.ts";
 import { allocate, flush, fsync, truncate } from "../../src/vfs/calls/write.ts";
 import { createDisk } from "../../src/vfs/context/disk.ts";
@@ -12,7 +13,7 @@ const FIRST = Buffer.from("first");
 const LATER = Buffer.from("LATER");
 
 /** A new file, written to once: from here on writes may pass. */
-async function written(world: BytesWorld): Promise<{ id: number; handle: HandleId }> {
+async function written(world: BytesWorld): Promise<{ id: InodeId; handle: HandleId }> {
   const { inode, handle } = await world.create();
   await world.write(handle, 0, FIRST);
   return { id: inode.id, handle };
@@ -93,13 +94,13 @@ test("nothing passes into a file with privileges, which a write takes away, nor 
 });
 
 /** What the rows must say of a file that was just written to, whoever did it. */
-function expectTold(world: BytesWorld, id: number): void {
+function expectTold(world: BytesWorld, id: InodeId): void {
   const { content, hash, synced, lineage } = world.inode(id);
   expect({ content, hash, isSafe: synced === 1 }).toEqual({ content: "dirty", hash: null, isSafe: false });
   expect(world.context.lives.get(lineage)).toMatchObject({ isWritten: true, isSafe: false, isUnrecorded: true });
 }
 
-type Flow = (world: BytesWorld, id: number, handle: HandleId) => Promise<unknown>;
+type Flow = (world: BytesWorld, id: InodeId, handle: HandleId) => Promise<unknown>;
 const FLOWS: Record<string, Flow> = {
   "a cut": (world, id) => cutGeneration(world.context, id, CALLER.signal),
   "a close of one of its descriptors": (world, _id, handle) => flush(world.context, CALLER, handle),

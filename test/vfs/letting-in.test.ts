@@ -1,5 +1,6 @@
 /** A cut of a passed file that ends at any moment while a writer is being let in: what he writes then is neither lost nor called whole. */
 import { expect, test } from "vitest";
+import type { InodeId } from "../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { open } from "../../src/vfs/calls/open.ts";
 import { fsync } from "../../src/vfs/calls/write.ts";
@@ -13,7 +14,7 @@ const READING: OpenFlags = { read: true, write: false, append: false, truncate: 
 const WRITING: OpenFlags = { ...READING, write: true };
 
 const inodeAt = ({ context, inode }: BytesWorld, name: string) =>
-  inode(context.metadata.entries.find(ROOT_INODE, name)?.inode ?? 0);
+  inode(context.metadata.entries.find(ROOT_INODE, name)?.inode);
 
 /** File "a" of the gateway, all here, as the writer finds it; a reader has it open. */
 async function begin(state: "clean" | "written" | "synced") {
@@ -40,7 +41,7 @@ async function begin(state: "clean" | "written" | "synced") {
   return { world, id, lineage, live, write };
 }
 
-const cut = ({ context }: BytesWorld, id: number) => cutGeneration(context, id, CALLER.signal);
+const cut = ({ context }: BytesWorld, id: InodeId) => cutGeneration(context, id, CALLER.signal);
 
 const STATES = ["clean", "written", "synced"] as const;
 const MOMENTS = ["flush", "syncRows", "stat"] as const;

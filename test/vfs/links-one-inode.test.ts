@@ -4,6 +4,7 @@ import type { Attributes } from "../../src/contract/attributes.ts";
 import type { Node } from "../../src/contract/resources.ts";
 import { savesOfContent } from "../../src/contract/saves.ts";
 import type { Changed } from "../../src/metadata/changed.ts";
+import { inodeId } from "../../src/metadata/ids.ts";
 import type { Inode } from "../../src/metadata/inodes.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { markInode } from "../../src/vfs/context/changes.ts";
@@ -31,7 +32,7 @@ const relinked = (id: string, more: Attributes = {}) => linked(id, "one", OLD, {
 const saved = (id: string, change: Partial<Node> = {}) => linked(id, "two", NEW, { head: `two of ${id}`, ...change });
 
 function inodeAt({ metadata }: World, entry: string): Inode {
-  const inode = metadata.inodes.get(metadata.entries.find(ROOT_INODE, entry)?.inode ?? 0);
+  const inode = metadata.inodes.get(metadata.entries.find(ROOT_INODE, entry)?.inode ?? inodeId(0));
   if (inode === undefined) throw new Error(`no ${entry}`);
   return inode;
 }

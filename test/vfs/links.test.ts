@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { type Attributes, patchAttributes } from "../../src/contract/attributes.ts";
 import type { Node } from "../../src/contract/resources.ts";
 import { savesOfContent } from "../../src/contract/saves.ts";
+import { inodeId } from "../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { markInode, markNode } from "../../src/vfs/context/changes.ts";
 import { giveName } from "../../src/vfs/names/links.ts";
@@ -37,7 +38,7 @@ function linkSent(world: World, name: string, before: Attributes = {}): Attribut
   return patchAttributes(before, step.request.attributes).link;
 }
 
-const inodeAt = ({ metadata }: World, name: string) => metadata.entries.find(ROOT_INODE, name)?.inode ?? 0;
+const inodeAt = ({ metadata }: World, name: string) => metadata.entries.find(ROOT_INODE, name)?.inode ?? inodeId(0);
 
 /** By name: which inode it is a name of, and what that shows. */
 function shown(world: World, ...names: string[]) {

@@ -5,6 +5,7 @@ import { RemoteError } from "../../src/client/errors.ts";
 import { ALL_FEATURES } from "../../src/contract/features.ts";
 import type { JournalEntry, Node } from "../../src/contract/resources.ts";
 import { sleep } from "../../src/lib/runtime.ts";
+import { inodeId } from "../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { born } from "../../src/metadata/nodes.ts";
 import type { Context } from "../../src/vfs/context/context.ts";
@@ -96,7 +97,7 @@ test("names that are behind come in without a look at all the others for each, a
   );
   await finished(clock, completeFolder(context, ROOT_INODE, SIGNAL));
   expect(read).toBeLessThan(10 * nodes.length);
-  expect(metadata.entries.links(metadata.entries.find(ROOT_INODE, "newest")?.inode ?? 0)).toBe(nodes.length);
+  expect(metadata.entries.links(metadata.entries.find(ROOT_INODE, "newest")?.inode ?? inodeId(0))).toBe(nodes.length);
   const waiting = () => behind.filter(({ id }) => metadata.nodes.ofNodeId(id)?.due != null).length;
   expect(waiting()).toBe(0);
   await clock.advance(120_000);
@@ -403,7 +404,7 @@ test("of extended attributes, and of those nobody here knows, only as much is ta
   const { context, metadata, clock } = await begin({ ...noNews, listFolder });
   await finished(clock, completeFolder(context, ROOT_INODE, SIGNAL));
   const attributes = (name: string) =>
-    metadata.inodes.get(metadata.entries.find(ROOT_INODE, name)?.inode ?? 0)?.attributes;
+    metadata.inodes.get(metadata.entries.find(ROOT_INODE, name)?.inode ?? inodeId(0))?.attributes;
   expect(attributes("large")).toEqual({ mode: 0o600, xattrs: { "user.small": "AAAA" } });
   expect(Object.keys(attributes("many")?.xattrs ?? {})).toEqual(["user.0", "user.1", "user.2", "user.3"]);
   expect(attributes("strange")).toMatchObject({ mode: 0o600, known: 1 });

@@ -1,6 +1,7 @@
 /** The size and times of a file the kernel writes itself are looked at by several at once, or while its writers go. */
 import { expect, test } from "vitest";
 import { formatTime } from "../../src/lib/time.ts";
+import { type InodeId, inodeId } from "../../src/metadata/ids.ts";
 import type { Inode } from "../../src/metadata/inodes.ts";
 import { setattr } from "../../src/vfs/calls/attributes.ts";
 import { open, release } from "../../src/vfs/calls/open.ts";
@@ -44,7 +45,7 @@ async function begin() {
   return { world, context, clock, id, lineage, openPassed, liveOf, inode };
 }
 
-const cut = ({ context }: BytesWorld, id: number) => cutGeneration(context, id, CALLER.signal);
+const cut = ({ context }: BytesWorld, id: InodeId) => cutGeneration(context, id, CALLER.signal);
 
 test("a reader syncs the file while its last writer closes it: nothing fails, and nobody is left writing", async () => {
   const { context, clock, openPassed, liveOf, inode } = await begin();
@@ -122,7 +123,7 @@ test("what was written since a sync is not called safe where the last close cann
   expect(inode()).toMatchObject({ content: "dirty", synced: 0 });
   await context.syncRows();
   const next = await world.powerLoss();
-  expect(await cut(next, next.context.metadata.inodes.ofLineage(lineage)?.id ?? 0)).toBe("held");
+  expect(await cut(next, next.context.metadata.inodes.ofLineage(lineage)?.id ?? inodeId(0))).toBe("held");
 });
 
 test("a cut does not count where the close of one who came meanwhile cannot look", async () => {

@@ -1,5 +1,6 @@
 /** A file is made shorter while others read it: the kernel shows zeros for what an answer lacks of the length it knows. */
 import { expect, test } from "vitest";
+import type { InodeId } from "../../src/metadata/ids.ts";
 import { setattr } from "../../src/vfs/calls/attributes.ts";
 import { read } from "../../src/vfs/calls/read.ts";
 import { flush } from "../../src/vfs/calls/write.ts";
@@ -12,7 +13,7 @@ const OTHER: Caller = { ...CALLER, pid: CALLER.pid + 1 };
 
 interface Shared {
   readonly world: BytesWorld;
-  readonly id: number;
+  readonly id: InodeId;
   readonly writer: HandleId;
   readonly reader: HandleId;
 }

@@ -1,6 +1,7 @@
 /** Names no program can give: who has one is not shown, and comes to be seen again under another. */
 import { expect, test } from "vitest";
 import { nameProblem } from "../../src/contract/names.ts";
+import { inodeId, kernelNodeId } from "../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { opendir, readdir } from "../../src/vfs/calls/readdir.ts";
 import { refreshNode } from "../../src/vfs/reconcile/fetch-node.ts";
@@ -17,7 +18,7 @@ async function begin() {
   observeNode(context, nodeOf("f"));
   const shown = async () => {
     const root = metadata.inodes.get(ROOT_INODE);
-    const { handle } = await opendir(context, CALLER, root?.lineage ?? 0);
+    const { handle } = await opendir(context, CALLER, root?.lineage ?? kernelNodeId(0));
     const lines = await readdir(context, CALLER, handle, 2, 100, false);
     return lines.map(({ name }) => name);
   };
@@ -59,7 +60,7 @@ test("written here, deleted there: kept under a name a file can have", async () 
   observeNode(context, nodeOf("f", { name: "a/b.txt", revision: 2 }));
   const entry = rowOf(world, "f").entry;
   const inode = entry === null ? undefined : metadata.entries.get(entry)?.inode;
-  metadata.inodes.update(inode ?? 0, { content: "dirty", hash: "other", changes: 1 });
+  metadata.inodes.update(inode ?? inodeId(0), { content: "dirty", hash: "other", changes: 1 });
   metadata.nodes.update(rowOf(world, "f").id, { dirtySince: 1, due: 1 });
   observeDeletion(context, "f", 3, 9);
   const [name] = await shown();

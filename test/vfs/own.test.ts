@@ -1,5 +1,6 @@
 /** A request that was given up arrives on top of what somebody else has done: only what it asked for is ours. */
 import { expect, test } from "vitest";
+import { inodeId } from "../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { markInode } from "../../src/vfs/context/changes.ts";
 import { advance } from "../../src/vfs/reconcile/advance.ts";
@@ -14,12 +15,12 @@ async function makeGivenUp() {
   const entry = metadata.entries.find(ROOT_INODE, "a");
   const content = { content: "dirty", hash: EMPTY, size: 0 } as const;
   metadata.transaction(() => {
-    metadata.inodes.update(entry?.inode ?? 0, content);
-    markInode(context, entry?.inode ?? 0);
+    metadata.inodes.update(entry?.inode ?? inodeId(0), content);
+    markInode(context, entry?.inode ?? inodeId(0));
   });
   const given = sendNext(world, rowOf(world, "n"), "ours");
   metadata.attempts.abandon(given.id, context.runtime.now());
-  return { ...world, file: entry?.inode ?? 0 };
+  return { ...world, file: entry?.inode ?? inodeId(0) };
 }
 
 test("content that was given up arrives after somebody's move: it stays moved", async () => {

@@ -1,6 +1,7 @@
 /** Whose a node is: what is kept of whoever made it or was given it, and whom programs of another machine see. */
 import { expect, test } from "vitest";
 import type { Attributes } from "../../src/contract/attributes.ts";
+import { inodeId, kernelNodeId } from "../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import type { Accounts } from "../../src/vfs/accounts.ts";
 import { setattr } from "../../src/vfs/calls/attributes.ts";
@@ -10,7 +11,7 @@ import { mergeAttributes } from "../../src/vfs/names/merge-attributes.ts";
 import { statOf } from "../../src/vfs/names/stat.ts";
 import { CALLER, createBytesWorld, pattern } from "../support/bytes-world.ts";
 
-const ROOT = 1;
+const ROOT = kernelNodeId(1);
 const MOUNTER = 1000;
 const NOBODY = 65534;
 const NEW_FILE = { read: true, write: true, append: false, truncate: false, exclusive: true };
@@ -100,7 +101,7 @@ test("an owner that is given takes number and name together, and none that is th
   expect(kept(lineage)).toMatchObject({ uid: 1001, uname: "alice", gid: 50, gname: "staff" });
   const inode = () => context.metadata.inodes.ofLineage(lineage);
   const before = inode();
-  context.metadata.inodes.update(before?.id ?? 0, { attributes: { ...before?.attributes, uid: 4711 } });
+  context.metadata.inodes.update(before?.id ?? inodeId(0), { attributes: { ...before?.attributes, uid: 4711 } });
   // By the name it is alice's, whatever number that has elsewhere.
   expect(await set(lineage, { uid: 1001 })).toBe("1001:50");
   expect(kept(lineage).uid).toBe(4711);

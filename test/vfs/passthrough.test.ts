@@ -1,6 +1,7 @@
 /** Files that the kernel reads and writes itself: what is passed on, and that no write of it goes unnoticed. */
 import { expect, test } from "vitest";
 import { SILENT } from "../../src/lib/log.ts";
+import { entryId } from "../../src/metadata/ids.ts";
 import type { Inode } from "../../src/metadata/inodes.ts";
 import { setattr } from "../../src/vfs/calls/attributes.ts";
 import { getattr } from "../../src/vfs/calls/lookup.ts";
@@ -399,7 +400,7 @@ test("a writer passed on beside a reader of before there was a quota: what he ad
   await writer.close();
   await reader.close();
   const [entry] = context.metadata.entries.ofInode(inode.id);
-  const row = context.metadata.nodes.ofEntry(entry?.id ?? 0);
+  const row = context.metadata.nodes.ofEntry(entry?.id ?? entryId(0));
   if (row === undefined) throw new Error("no row");
   expect(fits(context, row)).toBe(false);
   expect(await text(world, inode)).toBe("n".repeat(150));

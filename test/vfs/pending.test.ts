@@ -1,5 +1,6 @@
 /** What people are told of what waits: where it is. */
 import { expect, test } from "vitest";
+import { entryId } from "../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { born, unborn } from "../../src/metadata/nodes.ts";
 import { pathOfEntry } from "../../src/vfs/calls/pending.ts";
@@ -11,7 +12,7 @@ test("a file that is gone, and whose birth was given up and may still arrive, is
   const { metadata } = context;
   const [root] = metadata.entries.ofInode(ROOT_INODE);
   metadata.nodes.create(born(root?.id ?? null, nodeOf("root", { kind: "folder", parentId: null, name: "" })));
-  const row = metadata.nodes.create({ ...unborn(0, "file", 1, 1), entry: null });
+  const row = metadata.nodes.create({ ...unborn(entryId(0), "file", 1, 1), entry: null });
   expect(pathOfEntry(context, row)).toBe("…/?");
   const request = { do: "upload", parent: "root", name: "new", hash: "h", size: 1, attributes: {} } as const;
   const sent = { node: row.id, key: "k", request, generation: null, nextAt: 1, createdAt: 1 };

@@ -3,6 +3,8 @@
  * is whole must be whole, whatever was done since then.
  */
 import { expect, test } from "vitest";
+import { entryId, type InodeId, inodeId } from "../../src/metadata/ids.ts";
+import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { rename } from "../../src/vfs/calls/rename.ts";
 import { fsync } from "../../src/vfs/calls/write.ts";
 import { cutGeneration } from "../../src/vfs/writeback/cut.ts";
@@ -14,7 +16,7 @@ const HEAD = Buffer.from("the head");
 async function shown(world: BytesWorld): Promise<Record<string, string>> {
   const { entries, inodes } = world.context.metadata;
   const found: Record<string, string> = {};
-  for (const { name, inode: id } of entries.list(1, 0, 100)) {
+  for (const { name, inode: id } of entries.list(inodeId(1), 0, 100)) {
     const inode = id === 1 ? undefined : inodes.get(id);
     if (inode !== undefined) {
       found[name.replace(/, .*\)/, ")")] = Buffer.from(await world.readAll(inode)).toString();
@@ -23,7 +25,7 @@ async function shown(world: BytesWorld): Promise<Record<string, string>> {
   return found;
 }
 
-async function save(world: BytesWorld, inode: number, text: string, isSynced: boolean): Promise<void> {
+async function save(world: BytesWorld, inode: InodeId, text: string, isSynced: boolean): Promise<void> {
   const handle = await world.open(world.inode(inode), { write: true, truncate: true });
   await world.write(handle, 0, Buffer.from(text));
   if (isSynced) await fsync(world.context, CALLER, handle, false);
@@ -51,7 +53,7 @@ test("of two files a program syncs, none goes back to the gateway's version alon
     await cutGeneration(world.context, id, CALLER.signal);
     // It has arrived; the next change begins with clean content.
     const [entry] = world.context.metadata.entries.ofInode(id);
-    const row = world.context.metadata.nodes.ofEntry(entry?.id ?? 0);
+    const row = world.context.metadata.nodes.ofEntry(entry?.id ?? entryId(0));
     if (row?.base == null) throw new Error("no base");
     const { hash } = world.inode(id);
     world.context.metadata.nodes.update(row.id, { base: { ...row.base, head: "next", hash, size: 5 } });
@@ -73,7 +75,7 @@ test("what a program was told is safe is replaced by a rename only once the new 
   const { inode, handle } = await world.create();
   await world.write(handle, 0, Buffer.from("newer"));
   await world.close(handle);
-  const root = world.inode(1).lineage;
+  const root = world.inode(ROOT_INODE).lineage;
   const [temporary] = world.context.metadata.entries.ofInode(inode.id);
   const move = () => {
     const from = { parent: root, name: temporary?.name ?? "" };

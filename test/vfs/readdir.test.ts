@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { opendir, readdir, releasedir } from "../../src/vfs/calls/readdir.ts";
+import type { HandleId } from "../../src/vfs/filesystem.ts";
 import { CALLER, createBytesWorld } from "../support/bytes-world.ts";
 
 async function createFolder() {
@@ -16,7 +17,7 @@ async function createFolder() {
     lineage: root.lineage,
     isKept: () => context.kernel.listed.has(ROOT_INODE),
     open: async () => (await opendir(context, CALLER, root.lineage)).handle,
-    close: (handle: number) => releasedir(context, handle),
+    close: (handle: HandleId) => releasedir(context, handle),
     make: (name: string) => entries.create(ROOT_INODE, name, ROOT_INODE),
     remove(name: string) {
       const entry = entries.find(ROOT_INODE, name);
@@ -31,7 +32,7 @@ async function createFolder() {
       else entries.remove(entry.id);
     },
     /** Names and where to go on, "." and ".." left out. */
-    async list(handle: number, cookie: number, limit: number) {
+    async list(handle: HandleId, cookie: number, limit: number) {
       const listed = await readdir(context, CALLER, handle, cookie, limit, false);
       const last = listed.at(-1);
       const names = listed.map(({ name }) => name).filter((name) => name !== "." && name !== "..");

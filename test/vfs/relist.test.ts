@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import type { Client } from "../../src/client/client.ts";
 import { RemoteError } from "../../src/client/errors.ts";
 import type { Node } from "../../src/contract/resources.ts";
+import type { InodeId } from "../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { born } from "../../src/metadata/nodes.ts";
 import type { Context } from "../../src/vfs/context/context.ts";
@@ -44,7 +45,7 @@ async function begin(listFolder: Client["listFolder"]) {
   const folder = metadata.inodes.create({ kind: "folder", content: "clean", ...about, listed: 0 }).id;
   const entry = metadata.entries.create(ROOT_INODE, "f", folder);
   metadata.nodes.create(born(entry.id, nodeOf("f", { kind: "folder", parentId: "root" })));
-  const namesIn = (inode: number) => metadata.entries.list(inode, 0, 100).flatMap(({ name }) => name || []);
+  const namesIn = (inode: InodeId) => metadata.entries.list(inode, 0, 100).flatMap(({ name }) => name || []);
   return { context, metadata, folder, namesIn, clock: world.clock };
 }
 

@@ -1,6 +1,7 @@
 /** What it costs that a file goes whose attributes were shown a moment ago: statements on rows, and looks at the clock. */
 import { expect, test } from "vitest";
 import { type Connection, forgetRead } from "../../src/metadata/database.ts";
+import type { InodeId } from "../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { unlink } from "../../src/vfs/calls/remove.ts";
 import { rename } from "../../src/vfs/calls/rename.ts";
@@ -68,7 +69,7 @@ test("of files that go with one commit none makes the next be looked for again",
 test("a change of names has one time: of the folders, and of what has the name", async () => {
   const { world, context, root, files } = await worldOfFiles();
   const [first, second] = files;
-  const timesOf = (...ids: (number | undefined)[]) => new Set(ids.map((id) => world.inode(id ?? 0).ctime)).size;
+  const timesOf = (...ids: (InodeId | undefined)[]) => new Set(ids.map((id) => world.inode(id).ctime)).size;
   await unlink(context, CALLER, root, "a");
   expect(timesOf(ROOT_INODE, first?.id)).toBe(1);
   const flags = { exchange: false, noReplace: false };

@@ -1,5 +1,6 @@
 /** What others changed, as it is done once more for who watches; and what who does it is answered. */
 import { beforeEach, expect, test } from "vitest";
+import { entryId, type InodeId, inodeId, kernelNodeId } from "../../src/metadata/ids.ts";
 import type { Inode } from "../../src/metadata/inodes.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { createFileSystem } from "../../src/vfs/calls/mounted.ts";
@@ -11,7 +12,7 @@ import { EVERYTHING, type Replays } from "../../src/vfs/replay.ts";
 import { createBytesWorld } from "../support/bytes-world.ts";
 
 const HELPER = 77;
-const ROOT_LINEAGE = 1;
+const ROOT_LINEAGE = kernelNodeId(1);
 const NEW = {
   attributes: {},
   size: 0,
@@ -45,9 +46,9 @@ beforeEach(async () => {
   watch(folder.id);
 });
 
-const watch = (...inodes: number[]) => replays.asking()(new Set(inodes));
+const watch = (...inodes: InodeId[]) => replays.asking()(new Set(inodes));
 
-function make(kind: "file" | "folder", parent: number, name: string): Inode {
+function make(kind: "file" | "folder", parent: InodeId, name: string): Inode {
   const { inodes, entries, transaction } = context.metadata;
   return transaction(() => {
     const inode = inodes.create({ kind, ...NEW });
@@ -66,11 +67,11 @@ function all(): string[] {
 
 const remove = (name: string, parent = folder.id) => {
   const { entries, transaction } = context.metadata;
-  transaction(() => entries.remove(entries.find(parent, name)?.id ?? 0));
+  transaction(() => entries.remove(entries.find(parent, name)?.id ?? entryId(0)));
 };
 const move = (name: string, to: string) => {
   const { entries, transaction } = context.metadata;
-  transaction(() => entries.move(entries.find(folder.id, name)?.id ?? 0, folder.id, to));
+  transaction(() => entries.move(entries.find(folder.id, name)?.id ?? entryId(0), folder.id, to));
 };
 const calledBy = (pid: number): Caller => ({ uid: 0, gid: 0, pid, signal: new AbortController().signal });
 const helper = calledBy(HELPER);
@@ -107,7 +108,7 @@ test("a name whose inode turns out to be another's file was not written; one tha
     inodes.update(older.id, { hash: "one", linkGroup: "g" });
     inodes.update(younger.id, { hash, linkGroup: group });
     all();
-    transaction(() => entries.setInode(entries.find(folder.id, name)?.id ?? 0, older.id));
+    transaction(() => entries.setInode(entries.find(folder.id, name)?.id ?? entryId(0), older.id));
     watch(folder.id);
     return all();
   };
@@ -221,7 +222,7 @@ test.each(["by", "formerly"] as const)(
     const before = JSON.stringify([
       inodes.get(inode.id),
       inodes.get(folder.id),
-      context.metadata.entries.list(1, 0, 99),
+      context.metadata.entries.list(inodeId(1), 0, 99),
     ]);
     if (who === "formerly") {
       replays.by = undefined;
@@ -250,7 +251,7 @@ test.each(["by", "formerly"] as const)(
     const after = JSON.stringify([
       inodes.get(inode.id),
       inodes.get(folder.id),
-      context.metadata.entries.list(1, 0, 99),
+      context.metadata.entries.list(inodeId(1), 0, 99),
     ]);
     expect(after).toBe(before);
   },

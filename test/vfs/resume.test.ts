@@ -1,6 +1,8 @@
 /** What a daemon finds of one that died under its mount: handles go on, and what was done is not done again. */
 import { expect, test } from "vitest";
+import { type InodeId, kernelNodeId } from "../../src/metadata/ids.ts";
 import type { Inode } from "../../src/metadata/inodes.ts";
+import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { create, link, mkdir } from "../../src/vfs/calls/create.ts";
 import { doneBefore } from "../../src/vfs/calls/done-before.ts";
 import { getattr } from "../../src/vfs/calls/lookup.ts";
@@ -8,7 +10,7 @@ import { release } from "../../src/vfs/calls/open.ts";
 import { unlink } from "../../src/vfs/calls/remove.ts";
 import { rename } from "../../src/vfs/calls/rename.ts";
 import { dropForgotten, forget } from "../../src/vfs/files/forgotten.ts";
-import type { Caller, HandleId } from "../../src/vfs/filesystem.ts";
+import { type Caller, type HandleId, handleId } from "../../src/vfs/filesystem.ts";
 import type { HandleTable, KeptHandle } from "../../src/vfs/handle-table.ts";
 import { observeDeletion, observeNode } from "../../src/vfs/reconcile/observe.ts";
 import { recoverOpenFiles } from "../../src/vfs/start/recover.ts";
@@ -17,7 +19,7 @@ import { type BytesWorld, CALLER, createBytesWorld, remoteNode } from "../suppor
 
 const TEXT = Buffer.from("some text");
 const NEWS = Buffer.from("news");
-const ROOT = 1;
+const ROOT = kernelNodeId(1);
 
 /** Outlives a daemon, as the file of slots does. */
 function keptTable(): HandleTable & { readonly kept: Map<HandleId, KeptHandle> } {
@@ -27,8 +29,9 @@ function keptTable(): HandleTable & { readonly kept: Map<HandleId, KeptHandle> }
     kept,
     add(handle) {
       last += 1;
-      kept.set(last, { ...handle, id: last });
-      return last;
+      const id = handleId(last);
+      kept.set(id, { ...handle, id });
+      return id;
     },
     remove: (id) => void kept.delete(id),
     openedBy: (request) => [...kept.values()].find((handle) => handle.request === request),
@@ -39,7 +42,7 @@ async function worldWith(isPassing = false) {
   const world = await createBytesWorld({}, { isPassing });
   const table = keptTable();
   Object.assign(world.context, { handleTable: table });
-  world.context.metadata.inodes.update(ROOT, { listed: 1 });
+  world.context.metadata.inodes.update(ROOT_INODE, { listed: 1 });
   /** As kill -9, and the start of its successor. */
   const successor = async (before?: (next: BytesWorld) => Promise<void>): Promise<BytesWorld> => {
     const next = world.crash();
@@ -370,7 +373,7 @@ test("a file that cannot be taken over is not kept half open", async () => {
     const { begin } = context.metadata.writers;
     let count = 0;
     Object.assign(context.metadata.writers, {
-      begin(id: number) {
+      begin(id: InodeId) {
         count += 1;
         if (count === 2) throw new Error("disk full");
         begin(id);

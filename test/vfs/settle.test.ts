@@ -5,6 +5,7 @@ import { RemoteError, type RemoteErrorDetails } from "../../src/client/errors.ts
 import type { Attributes } from "../../src/contract/attributes.ts";
 import type { JournalEntry, Node } from "../../src/contract/resources.ts";
 import type { Attempt } from "../../src/metadata/attempts.ts";
+import { inodeId, nodeRowId } from "../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import type { NodeRow } from "../../src/metadata/nodes.ts";
 import { markInode } from "../../src/vfs/context/changes.ts";
@@ -329,7 +330,7 @@ test("a node that came in as a stranger and is in use: its request is dropped, l
   observeNode(world.context, nodeOf("n", { name: "z", revision: 2, contentHash: EMPTY, size: 0 }));
   const stranger = rowOf(world, "n");
   const entry = world.metadata.entries.find(ROOT_INODE, "z");
-  world.metadata.inodes.update(entry?.inode ?? 0, { attributes: { mode: 0o600 } });
+  world.metadata.inodes.update(entry?.inode ?? inodeId(0), { attributes: { mode: 0o600 } });
   world.metadata.nodes.update(stranger.id, { dirtySince: 1, due: 1 });
   const change = sendNext(world, stranger, "change");
   let isStopped = false;
@@ -405,18 +406,18 @@ async function writtenName(names: readonly string[]) {
       nodeOf(id, { revision: 2, head: "theirs", contentHash: "1st", attributes: link("1st") }),
     );
   }
-  const inode = metadata.entries.find(ROOT_INODE, "n")?.inode ?? 0;
+  const inode = metadata.entries.find(ROOT_INODE, "n")?.inode ?? inodeId(0);
   metadata.inodes.update(inode, { content: "dirty", hash: EMPTY, size: 0, changes: 1 });
   metadata.transaction(() => markInode(world.context, inode));
   const rows = metadata.entries.ofInode(inode).map(({ id }) => metadata.nodes.ofEntry(id));
   acknowledge(world.context, birth, nodeOf("n", { name: "a", lastKey: "birth", contentHash: EMPTY, size: 0 }), 3);
-  return { world, inode, link, ids: rows.map((row) => row?.id ?? 0) };
+  return { world, inode, link, ids: rows.map((row) => row?.id ?? nodeRowId(0)) };
 }
 
 test("a name of a linked file that was written to and loses its node: what was written is not taken for what is behind", async () => {
   const { world, inode, link, ids } = await writtenName(["n"]);
   const { metadata } = world;
-  const row = metadata.nodes.get(ids[0] ?? 0);
+  const row = metadata.nodes.get(ids[0] ?? nodeRowId(0));
   if (row === undefined) throw new Error("no row");
   const attempt = sendNext(world, row, "again");
   const createdAt = "2026-01-01T02:00:00.000Z";
@@ -444,7 +445,7 @@ test("names of a hard-linked file that come in while it is being updated are one
   observeNode(world.context, nodeOf("b", { contentHash: "old", attributes: link("old", ["old.1"]) }));
   const inodeOf = (name: string) => world.metadata.entries.find(ROOT_INODE, name)?.inode;
   expect(inodeOf("b")).toBe(inodeOf("a"));
-  expect(world.metadata.inodes.get(inodeOf("b") ?? 0)?.hash).toBe("new");
+  expect(world.metadata.inodes.get(inodeOf("b") ?? inodeId(0))?.hash).toBe("new");
   expect(nextOf(world, rowOf(world, "b"))).toBeUndefined();
   observeNode(world.context, nodeOf("b", { contentHash: "new", head: "h2", revision: 2, attributes: latest }));
   expect(inodeOf("b")).toBe(inodeOf("a"));

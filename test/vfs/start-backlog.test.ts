@@ -4,6 +4,7 @@ import type { Client } from "../../src/client/client.ts";
 import { RemoteError } from "../../src/client/errors.ts";
 import { SILENT } from "../../src/lib/log.ts";
 import { openDatabase } from "../../src/metadata/database.ts";
+import { kernelNodeId } from "../../src/metadata/ids.ts";
 import { createMetadata, ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { unborn } from "../../src/metadata/nodes.ts";
 import { parseRequest } from "../../src/vfs/context/request.ts";
@@ -51,7 +52,7 @@ async function startWith(count: number, boot: string) {
       const name = metadata.entries.create(ROOT_INODE, `lost-${index}`, lost.id);
       metadata.inodes.switchLineage(lost.id, {});
       metadata.entries.remove(name.id);
-      metadata.gone.add({ kind: "live", id: 1_000_000 + index });
+      metadata.gone.add({ kind: "live", id: kernelNodeId(1_000_000 + index) });
     }
   });
   for (const path of files) {

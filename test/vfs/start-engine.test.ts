@@ -7,6 +7,7 @@ import type { Workspace } from "../../src/contract/resources.ts";
 import { SCOPES } from "../../src/contract/scopes.ts";
 import { SILENT } from "../../src/lib/log.ts";
 import { openDatabase } from "../../src/metadata/database.ts";
+import { kernelNodeId } from "../../src/metadata/ids.ts";
 import { createMetadata, ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { born, unborn } from "../../src/metadata/nodes.ts";
 import { parseRequest } from "../../src/vfs/context/request.ts";
@@ -108,7 +109,7 @@ test("begun with a token that cannot write, a mount goes on with one that can, a
   tell(ITS_OWN);
   const why = "the token lacks node.node.create";
   const { fileSystem, context } = engine;
-  const write = () => during(fileSystem.setattr(CALLER, 1, { mode: 0o700 }));
+  const write = () => during(fileSystem.setattr(CALLER, kernelNodeId(1), { mode: 0o700 }));
   await clock.advance(60_000);
   expect([sent, engine.condition().readOnly]).toEqual([[], why]);
   await expect(write()).rejects.toMatchObject({ code: "EROFS", message: `mounted read-only: ${why}` });

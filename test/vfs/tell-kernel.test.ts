@@ -1,5 +1,6 @@
 /** What the kernel is told of: names it knew or was told to be absent, after a daemon's death any; and attributes. */
 import { expect, test } from "vitest";
+import { inodeId } from "../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { LIVE_MS } from "../../src/vfs/context/freshness.ts";
 import { absentUnknown, expireEverything, noteAbsent, tellKernel } from "../../src/vfs/context/tell-kernel.ts";
@@ -116,7 +117,7 @@ test("folders are counted where all are known, and the kernel is told when other
     [3, 3],
     [true, true],
   ]);
-  expect(await after(() => inodes.update(folders[0] ?? 0, { listed: 2 }))).toEqual([
+  expect(await after(() => inodes.update(folders[0] ?? inodeId(0), { listed: 2 }))).toEqual([
     [3, 3],
     [false, false],
   ]);

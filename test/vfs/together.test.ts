@@ -2,6 +2,7 @@
 import Database from "better-sqlite3";
 import { expect, test } from "vitest";
 import { sleep } from "../../src/lib/runtime.ts";
+import type { InodeId } from "../../src/metadata/ids.ts";
 import { fsync } from "../../src/vfs/calls/write.ts";
 import { createTogether, LONGEST_MS, MANY } from "../../src/vfs/context/together.ts";
 import { cutGeneration } from "../../src/vfs/writeback/cut.ts";
@@ -10,9 +11,9 @@ import { holdNext } from "../support/hold-next.ts";
 
 const bytesOf = (index: number) => Buffer.from(`content ${index}`);
 
-async function written(count: number): Promise<{ world: BytesWorld; inodes: number[] }> {
+async function written(count: number): Promise<{ world: BytesWorld; inodes: InodeId[] }> {
   const world = await createBytesWorld();
-  const inodes: number[] = [];
+  const inodes: InodeId[] = [];
   for (let index = 0; index < count; index += 1) {
     const { inode, handle } = await world.create();
     await world.write(handle, 0, bytesOf(index));
@@ -40,7 +41,7 @@ function countSyncs({ context }: BytesWorld) {
   return counts;
 }
 
-const cutAll = (world: BytesWorld, inodes: readonly number[]) =>
+const cutAll = (world: BytesWorld, inodes: readonly InodeId[]) =>
   Promise.allSettled(inodes.map((id) => cutGeneration(world.context, id, CALLER.signal)));
 
 test("many cuts at once share one sync and are whole", async () => {
@@ -63,7 +64,7 @@ test("one cut is synced by itself, its name with it", async () => {
 
 test("where the disk fails as a whole, each file is synced, and only the one that fails is not cut", async () => {
   const { world, inodes } = await written(8);
-  const bad = inodes[3] ?? 0;
+  const bad = inodes[3];
   const path = world.context.paths.live(world.inode(bad).lineage);
   world.files.fail({ path: /^\/state$/, code: "EIO", on: ["syncFolder"], times: Number.POSITIVE_INFINITY });
   world.files.fail({ path: new RegExp(`${path}$`), code: "EIO", on: ["sync"] });
@@ -91,7 +92,7 @@ for (const isOpenStill of [true, false]) {
     expect(held.isReached()).toBe(true);
     const second = cutAll(world, inodes.slice(4));
     await world.clock.settle();
-    const bad = inodes[5] ?? 0;
+    const bad = inodes[5];
     const { lineage } = world.inode(bad);
     expect([context.syncing.waiting.length, context.lives.get(lineage)?.opens]).toEqual([4, 1]);
     files.fail({ path: new RegExp(`${context.paths.live(lineage)}$`), code: "EIO", on: ["sync"] });

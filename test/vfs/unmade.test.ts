@@ -1,5 +1,6 @@
 /** A CREATE whose file finds no room on the disk, after its name was made: there is no such file, whoever asks. */
 import { expect, test } from "vitest";
+import { kernelNodeId } from "../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { setattr } from "../../src/vfs/calls/attributes.ts";
 import { create } from "../../src/vfs/calls/create.ts";
@@ -15,7 +16,7 @@ import { type BytesWorld, CALLER, createBytesWorld, pattern } from "../support/b
 
 const WRITING = { read: false, write: true, append: false, truncate: false, exclusive: true };
 const READING = { ...WRITING, read: true, write: false, exclusive: false };
-const ROOT = 1;
+const ROOT = kernelNodeId(1);
 const asking = (id: number): Caller => ({ ...CALLER, mark: { id, place: 0 } });
 
 const said = (work: Promise<unknown>) =>

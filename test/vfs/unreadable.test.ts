@@ -2,6 +2,7 @@
 import { expect, test } from "vitest";
 import { RemoteError } from "../../src/client/errors.ts";
 import { systemError } from "../../src/lib/system-error.ts";
+import { entryId, type InodeId, inodeId, type Lineage } from "../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { retryNow } from "../../src/vfs/calls/retry.ts";
 import type { Context } from "../../src/vfs/context/context.ts";
@@ -18,8 +19,8 @@ import { makeWorld, remove } from "../support/rows-world.ts";
 async function failing(count: number) {
   const world = await createBytesWorld();
   const { bytes, network, metadata } = world.context;
-  const inodes: number[] = [];
-  const lineages: number[] = [];
+  const inodes: InodeId[] = [];
+  const lineages: Lineage[] = [];
   for (let index = 0; index < count; index += 1) {
     const { inode, handle } = await world.create();
     await world.close(handle);
@@ -52,7 +53,7 @@ test("a retry forgets it, of what is to be tried again", async () => {
 test("with its last name and the last who has it open it is forgotten", async () => {
   const { world, inodes, failures } = await failing(2);
   const { metadata } = world.context;
-  const [id = 0] = inodes;
+  const [id = inodeId(0)] = inodes;
   for (const entry of metadata.entries.ofInode(id)) metadata.entries.remove(entry.id);
   removeInode(world.context, world.inode(id));
   expect(failures()).toEqual([
@@ -81,7 +82,7 @@ async function unreadableCut() {
   await clock.advance(1_000);
   expect(await cut).toBe("cut");
   const [entry] = metadata.entries.ofInode(inode.id);
-  const row = metadata.nodes.ofEntry(entry?.id ?? 0) ?? expect.unreachable("no row");
+  const row = metadata.nodes.ofEntry(entry?.id ?? entryId(0)) ?? expect.unreachable("no row");
   const step = advance(world.context, row.id)?.step;
   const request = step?.do === "send" ? step.request : expect.unreachable("nothing to send");
   const now = clock.wallClock();
@@ -133,7 +134,7 @@ test("what is missing of content says nothing of other content that came in its 
   const { inode, handle } = await world.create();
   await world.close(handle);
   const [entry] = metadata.entries.ofInode(inode.id);
-  const row = metadata.nodes.ofEntry(entry?.id ?? 0) ?? expect.unreachable("no row");
+  const row = metadata.nodes.ofEntry(entry?.id ?? entryId(0)) ?? expect.unreachable("no row");
   const gone = new Error("no bytes", { cause: new RemoteError("notFound", "it is deleted") });
   const before = world.inode(inode.id);
   for (const tries of [1, 2, 3, 4]) expect(couldNotRead(context, row, before, gone)).toBe(tries);

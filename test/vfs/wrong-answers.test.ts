@@ -2,6 +2,7 @@
 import { expect, test } from "vitest";
 import { RemoteError } from "../../src/client/errors.ts";
 import type { Node } from "../../src/contract/resources.ts";
+import { inodeId } from "../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { markInode } from "../../src/vfs/context/changes.ts";
 import { advance } from "../../src/vfs/reconcile/advance.ts";
@@ -23,7 +24,7 @@ async function sent(wrong: Partial<Node>) {
 }
 
 function save({ context, metadata }: Awaited<ReturnType<typeof makeWorld>>, hash: string): void {
-  const inode = metadata.entries.find(ROOT_INODE, "a")?.inode ?? 0;
+  const inode = metadata.entries.find(ROOT_INODE, "a")?.inode ?? inodeId(0);
   metadata.transaction(() => {
     metadata.inodes.update(inode, { content: "dirty", hash, size: 0 });
     markInode(context, inode);
@@ -59,7 +60,9 @@ test.each([
   expect([namesIn(world, ROOT_INODE), nextOf(world)]).toEqual([["a"], undefined]);
   expect(rowOf(world, "n")).toMatchObject({ seen: null, base: { parent: "root", name: "a", head: "v1", hash: EMPTY } });
   // Else what is fetched of it would be taken for damaged.
-  expect(world.metadata.inodes.get(world.metadata.entries.find(ROOT_INODE, "a")?.inode ?? 0)?.hash).toBe(EMPTY);
+  expect(world.metadata.inodes.get(world.metadata.entries.find(ROOT_INODE, "a")?.inode ?? inodeId(0))?.hash).toBe(
+    EMPTY,
+  );
 });
 
 test("no node changes its kind: neither a list nor a refusal that says so is heard", async () => {
@@ -69,7 +72,7 @@ test("no node changes its kind: neither a list nor a refusal that says so is hea
   observeNode(world.context, file);
   observeNode(world.context, file, "id");
   expect(rowOf(world, "f")).toMatchObject({ kind: "folder", seen: null, base: { head: null, revision: 1 } });
-  const inode = world.metadata.entries.find(ROOT_INODE, "f")?.inode ?? 0;
+  const inode = world.metadata.entries.find(ROOT_INODE, "f")?.inode ?? inodeId(0);
   world.metadata.transaction(() => {
     world.metadata.inodes.update(inode, { attributes: { mode: 0o700 } });
     markInode(world.context, inode);
@@ -84,7 +87,7 @@ test("answered of another kind, a request has no answer: it is sent again, and t
   const world = await makeWorld();
   const { context, metadata } = world;
   observeNode(context, nodeOf("f", { kind: "folder" }));
-  const inode = metadata.entries.find(ROOT_INODE, "f")?.inode ?? 0;
+  const inode = metadata.entries.find(ROOT_INODE, "f")?.inode ?? inodeId(0);
   metadata.transaction(() => {
     metadata.inodes.update(inode, { attributes: { mode: 0o700 } });
     markInode(context, inode);

@@ -10,8 +10,8 @@ import type { Caller, Lineage } from "../filesystem.ts";
 
 /** Of the change that `commit` writes down. */
 export interface Asked<T> {
-  /** What the answer shows; undefined: this was no more than a part, and will be tried again. */
-  readonly about?: (result: T) => Lineage | undefined;
+  /** What the answer shows, by default nothing; undefined: this was no more than a part, and will be tried again. */
+  readonly about?: (result: T) => Lineage | "nothing" | undefined;
   /** The lineage whose attributes it changes. */
   readonly by?: Lineage;
 }
@@ -20,15 +20,17 @@ export function commit<T>(
   context: Pick<Context, "metadata" | "runtime">,
   caller: Caller,
   change: () => T,
-  { about = () => 0, by }: Asked<T> = {},
+  { about = () => "nothing", by }: Asked<T> = {},
 ): T {
   const { metadata, runtime } = context;
   runtime.step("commit: about to");
   const noted = () => {
     const result = change();
-    const lineage = about(result);
+    const shown = about(result);
     const { mark } = caller;
-    if (mark !== undefined && lineage !== undefined) metadata.done.put(mark.place, mark.id, lineage);
+    if (mark !== undefined && shown !== undefined) {
+      metadata.done.put(mark.place, mark.id, shown === "nothing" ? undefined : shown);
+    }
     return result;
   };
   return asAsked(context, noted, by);

@@ -12,8 +12,8 @@ export function doneBefore(context: Context, request: number): Done | undefined 
   const handle = kept === undefined ? undefined : context.handles.get(kept.id);
   if (row === undefined && handle === undefined) return undefined;
   const made = () => {
-    const lineage = row?.lineage ?? kept?.lineage ?? 0;
-    if (lineage === 0) throw new FsError("EIO", `request ${request} made no node`);
+    const lineage = row === undefined ? kept?.lineage : row.lineage;
+    if (lineage === undefined) throw new FsError("EIO", `request ${request} made no node`);
     return inodeOf(context, lineage);
   };
   const opened = kept === undefined || handle === undefined ? undefined : openedAs(kept);

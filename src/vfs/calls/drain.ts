@@ -1,5 +1,6 @@
 /** Waits until the gateway has everything that was changed before now, and says what it cannot have. */
 import { sleep } from "../../lib/runtime.ts";
+import type { InodeId, NodeRowId } from "../../metadata/ids.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import type { Overtaken } from "../../metadata/overtaken.ts";
 import type { Context } from "../context/context.ts";
@@ -66,7 +67,7 @@ async function drainAll(
   const sentBefore = writeBack.bytesSent;
   activity.hasten();
   runtime.step("drain: begun");
-  const cutOnce = new Set<number>();
+  const cutOnce = new Set<InodeId>();
   let settled = false;
   let reportedAt = Number.NEGATIVE_INFINITY;
   let hastenedAt = Number.NEGATIVE_INFINITY;
@@ -167,7 +168,7 @@ function line(context: Context, writeBack: WriteBack, row: NodeRow): string {
 /** Rows open for writing of which all but what was written after a cut of this drain has arrived. */
 function countAfterCut(context: Context, start: number): number {
   const { metadata, lives } = context;
-  const rows = new Set<number>();
+  const rows = new Set<NodeRowId>();
   for (const live of lives.values()) {
     if (live.writers === 0) continue;
     for (const entry of metadata.entries.ofInode(live.inode)) {
@@ -178,7 +179,7 @@ function countAfterCut(context: Context, start: number): number {
   return rows.size;
 }
 
-function isAfterCut(context: Context, row: NodeRow, inode: number, start: number): boolean {
+function isAfterCut(context: Context, row: NodeRow, inode: InodeId, start: number): boolean {
   const { metadata, cuts } = context;
   if (row.dirtySince === null || row.dirtySince > start || row.parked !== null || row.nodeId === null) return false;
   if (metadata.attempts.openOf(row.id) !== undefined) return false;
@@ -198,7 +199,7 @@ function inodeOf(context: Context, row: NodeRow) {
 }
 
 /** Each file that is open for writing gives one cut as of now; one that is being written, or cannot be sent yet, is tried again. */
-async function cutOpenFiles(context: Context, start: number, done: Set<number>, signal: AbortSignal): Promise<void> {
+async function cutOpenFiles(context: Context, start: number, done: Set<InodeId>, signal: AbortSignal): Promise<void> {
   for (const live of [...context.lives.values()]) {
     const { inode } = live;
     if (live.writers === 0 || done.has(inode) || signal.aborted) continue;
@@ -215,7 +216,7 @@ async function cutOpenFiles(context: Context, start: number, done: Set<number>, 
 }
 
 /** What it was when the drain began, or since, is at its nodes or on its way there. */
-function isSent({ metadata, cuts }: Context, inode: number, start: number): boolean {
+function isSent({ metadata, cuts }: Context, inode: InodeId, start: number): boolean {
   const cut = cuts.get(inode);
   if (cut === undefined || cut.at < start) return false;
   return rowsOfInode({ metadata }, inode).every(({ id, base }) => {
@@ -232,7 +233,7 @@ function unnamedOf({ metadata }: Context, start: number): Overtaken[] {
 }
 
 /** Nothing but its content is waited for. */
-function wantsCut(context: Context, inode: number): boolean {
+function wantsCut(context: Context, inode: InodeId): boolean {
   if (context.metadata.overtaken.get(inode) !== undefined) return true;
   return rowsOfInode(context, inode).some((row) => {
     const step = plan(viewOf(context, row));

@@ -3,6 +3,7 @@
  * asked for. It only lists: what a program looks into is never waited for or decided here.
  */
 import { unlessAborted } from "../../lib/single-flight.ts";
+import type { EntryId, InodeId } from "../../metadata/ids.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
 import { inBackground } from "../context/byte-state.ts";
 import type { Context } from "../context/context.ts";
@@ -17,7 +18,7 @@ const REACH = { skipped: 100, lookedAt: 200 };
 const LARGE = 1000;
 
 /** A program looks into the folder. Resolves when every name is known; who gives up waiting does not stop the others. */
-export async function lookInto(context: Context, folder: number, signal: AbortSignal): Promise<void> {
+export async function lookInto(context: Context, folder: InodeId, signal: AbortSignal): Promise<void> {
   const isKnown = context.metadata.inodes.get(folder)?.listed !== null;
   const done = isKnown ? undefined : completeFolder(context, folder, signal);
   if (!isKnown || context.lookedInto.size > 0) lookAhead(context, folder, !isKnown);
@@ -25,7 +26,7 @@ export async function lookInto(context: Context, folder: number, signal: AbortSi
 }
 
 /** What is wrong with others is none of the program's business. */
-function lookAhead(context: Context, folder: number, isMissing: boolean): void {
+function lookAhead(context: Context, folder: InodeId, isMissing: boolean): void {
   try {
     follow(context, folder, isMissing);
   } catch (error) {
@@ -33,7 +34,7 @@ function lookAhead(context: Context, folder: number, isMissing: boolean): void {
   }
 }
 
-function follow(context: Context, folder: number, isMissing: boolean): void {
+function follow(context: Context, folder: InodeId, isMissing: boolean): void {
   const { metadata, lookedInto } = context;
   const [entry] = metadata.entries.ofInode(folder);
   if (entry === undefined || folder === ROOT_INODE) return;
@@ -51,7 +52,7 @@ function follow(context: Context, folder: number, isMissing: boolean): void {
 }
 
 /** Should that fail, whoever looks into it asks again. */
-async function list(context: Context, folder: number): Promise<void> {
+async function list(context: Context, folder: InodeId): Promise<void> {
   try {
     const { signal } = context.bytes.stopped;
     await unlessAborted(listAhead(context, folder), signal, () => new FsError("EIO", "the mount ends"));
@@ -66,7 +67,7 @@ function mayList({ network, disk, client, bytes }: Context): boolean {
   return client.features.journal && !bytes.stopped.signal.aborted;
 }
 
-function isLarge(context: Context, entry: number): boolean {
+function isLarge(context: Context, entry: EntryId): boolean {
   const { metadata } = context;
   const nodeId = metadata.nodes.ofEntry(entry)?.nodeId;
   return nodeId != null && metadata.nodes.countBelow(nodeId) >= LARGE;

@@ -2,7 +2,6 @@
 import type { Inode } from "../../metadata/inodes.ts";
 import type { Context, Handle } from "../context/context.ts";
 import { addHandle } from "../context/handles.ts";
-import { SHOWN_ANYHOW } from "../context/live-file.ts";
 import { FsError, fromDisk } from "../errors.ts";
 import { closePassed } from "../files/lingering.ts";
 import { closeLive, openLive } from "../files/live.ts";
@@ -137,7 +136,7 @@ async function openInode(
     handle = addHandle(context, caller, live.lineage, opened);
   } catch (error) {
     // The kernel hears that nothing was opened, not that the file was cut short for it.
-    live.shownSize = SHOWN_ANYHOW;
+    live.shownSize = "unknown";
     if (isCounted) endPassing(context, live, write);
     await closeLive(context, live, { write });
     throw fromDisk(error, `live file ${live.lineage} cannot be opened`);

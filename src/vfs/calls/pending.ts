@@ -1,6 +1,7 @@
 /** What waits to be sent, one thing at a time, and why it still does, in words for people. Reads only. */
 import { sleep } from "../../lib/runtime.ts";
 import type { Attempt } from "../../metadata/attempts.ts";
+import type { InodeId } from "../../metadata/ids.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import type { Context } from "../context/context.ts";
@@ -47,7 +48,7 @@ function birthplaceOf({ metadata }: Pick<Context, "metadata">, { id }: NodeRow) 
   return requests.find((request) => request?.do === "upload" || request?.do === "folder" || request?.do === "copy");
 }
 
-function pathOfFolder(context: Pick<Context, "metadata">, folder: number): string {
+function pathOfFolder(context: Pick<Context, "metadata">, folder: InodeId): string {
   const names: string[] = [];
   let current = folder;
   while (current !== ROOT_INODE) {
@@ -177,7 +178,8 @@ function stateOf(
     return { state: "waiting", ...held, why: `${held.why}; ${why}` };
   }
   if (held !== undefined) return { state: "waiting", ...held };
-  const cutting = attempt === undefined ? context.bytes.cutting.get(inodeOf(context, row)?.id ?? 0) : undefined;
+  const inode = inodeOf(context, row);
+  const cutting = attempt === undefined && inode !== undefined ? context.bytes.cutting.get(inode.id) : undefined;
   if (cutting !== undefined) {
     const seconds = ((runtime.elapsed() - cutting.since) / 1000).toFixed(1);
     return { state: "due", why: `its content is being ${cutting.what} before it is sent, for ${seconds} s` };
@@ -198,7 +200,8 @@ function stateOf(
 }
 
 function unreadableWhy(context: Context, row: NodeRow): string | undefined {
-  const unreadable = context.bytes.unreadable.get(inodeOf(context, row)?.lineage ?? 0);
+  const inode = inodeOf(context, row);
+  const unreadable = inode && context.bytes.unreadable.get(inode.lineage);
   if (unreadable === undefined) return undefined;
   return `its content could not be read ${unreadable.tries} times: ${unreadable.why}`;
 }

@@ -1,4 +1,5 @@
 /** rename(2): moving, replacing, exchanging. What happens to the nodes is decided in identity.ts. */
+import type { InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import type { Context } from "../context/context.ts";
 import { FsError, fromDisk } from "../errors.ts";
@@ -50,8 +51,8 @@ function renameNow(
   from: Place,
   to: Place,
   flags: { noReplace: boolean; exchange: boolean },
-): number[] | undefined {
-  const change = (): number[] | undefined => {
+): InodeId[] | undefined {
+  const change = (): InodeId[] | undefined => {
     const source = entryAt(context, from.parent, from.name);
     const targetFolder = folderOf(context, to.parent);
     requireNamed(context, targetFolder);
@@ -86,7 +87,7 @@ function renameNow(
     replaceTarget(context, source.entry, target.entry);
     return [source.inode.id, target.inode.id];
   };
-  return commit(context, caller, change, { about: (renamed) => (renamed === undefined ? undefined : 0) });
+  return commit(context, caller, change, { about: (renamed) => (renamed === undefined ? undefined : "nothing") });
 }
 
 async function requireTargetKnown(context: Context, caller: Caller, to: Place): Promise<void> {

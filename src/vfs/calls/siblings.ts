@@ -4,7 +4,9 @@
  */
 import { partsWithin } from "../../lib/ranges.ts";
 import { unlessAborted } from "../../lib/single-flight.ts";
+import type { Lineage } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
+import { isWhole } from "../../metadata/live-rows.ts";
 import { inBackground } from "../context/byte-state.ts";
 import type { Context } from "../context/context.ts";
 import { AHEAD_MAX, comeTo, fetchNext } from "../context/in-order.ts";
@@ -50,11 +52,11 @@ function mayFetch({ network, disk, metadata, settings, bytes }: Context): boolea
 /** Small, the gateway's, and not here. */
 function isWanted({ metadata, lives }: Context, { kind, content, size, lineage, originVersion }: Inode): boolean {
   if (kind !== "file" || content !== "clean" || originVersion === null || size === 0 || size > SMALL) return false;
-  return !lives.has(lineage) && (metadata.lives.get(lineage)?.missing ?? "") !== "[]";
+  return !lives.has(lineage) && !isWhole(metadata.lives.get(lineage));
 }
 
 /** As if somebody read it. Should that fail, whoever opens it asks again. */
-async function fetchWhole(context: Context, lineage: number): Promise<void> {
+async function fetchWhole(context: Context, lineage: Lineage): Promise<void> {
   const { signal } = context.bytes.stopped;
   try {
     const live = await openLive(context, lineage, { write: false });

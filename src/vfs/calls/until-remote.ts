@@ -1,5 +1,6 @@
 /** `durability remote`: close and fsync wait until the gateway has the content, and hear why it has not. */
 import { sleep } from "../../lib/runtime.ts";
+import type { InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import { lookAgainAtInode } from "../context/changes.ts";
@@ -19,7 +20,7 @@ const LOOK_MS = 250;
 const STANDSTILL_MS = 60_000;
 
 /** Resolves when the gateway has what was written before the call, also while the file stays open. */
-export async function untilGatewayHas(context: Context, inodeId: number, signal: AbortSignal): Promise<void> {
+export async function untilGatewayHas(context: Context, inodeId: InodeId, signal: AbortSignal): Promise<void> {
   const { awaited } = context;
   awaited.set(inodeId, (awaited.get(inodeId) ?? 0) + 1);
   try {
@@ -31,7 +32,7 @@ export async function untilGatewayHas(context: Context, inodeId: number, signal:
   }
 }
 
-async function untilItHas(context: Context, inodeId: number, signal: AbortSignal): Promise<void> {
+async function untilItHas(context: Context, inodeId: InodeId, signal: AbortSignal): Promise<void> {
   const { metadata, runtime, network, activity } = context;
   let offlineSince: number | undefined;
   let hurried: number | undefined;

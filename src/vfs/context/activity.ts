@@ -2,13 +2,14 @@
  * How the flows tell the loops that there is something to do, and how those who wait (drain,
  * durable close) hear that something was done.
  */
+import type { InodeId } from "../../metadata/ids.ts";
 export interface Activity {
   /** The write-back loop should look at the table: now, or at this time of the rows (even-time.ts), when the change is due. */
   wake(at?: number): void;
   onWake(listener: (at: number) => void): () => void;
   /** Dirty rows, all or those in one folder (an inode), need not wait for their time: the loop looks at them in turn. */
-  hasten(folder?: number): void;
-  onHasten(listener: (folder: number | undefined) => void): () => void;
+  hasten(folder?: InodeId): void;
+  onHasten(listener: (folder: InodeId | undefined) => void): () => void;
   /** Something was acknowledged, adopted, parked, opened or closed. */
   progressed(): void;
   /** A local copy is kept beside a remote change. */
@@ -20,7 +21,7 @@ export interface Activity {
 
 export function createActivity(): Activity {
   const wakers = new Set<(at: number) => void>();
-  const hasteners = new Set<(folder: number | undefined) => void>();
+  const hasteners = new Set<(folder: InodeId | undefined) => void>();
   let waiting: (() => void)[] = [];
   let conflicts = 0;
   return {

@@ -3,6 +3,7 @@ import { setMaxListeners } from "node:events";
 import type { Logger } from "../../lib/log.ts";
 import type { Timer } from "../../lib/runtime.ts";
 import type { GoneFile } from "../../metadata/gone-files.ts";
+import type { InodeId, Lineage } from "../../metadata/ids.ts";
 import type { Reads } from "./in-order.ts";
 import type { LiveFile } from "./live-file.ts";
 
@@ -26,33 +27,33 @@ export interface Shorter {
 
 export interface ByteState {
   /** Lineages whose live file is being made, closed or removed: who wants it waits and looks again. */
-  readonly changing: Map<number, Promise<void>>;
+  readonly changing: Map<Lineage, Promise<void>>;
   /** Lineages whose file is being evicted, or has gone and the row could not: their rows say still that it is here. */
-  readonly evicting: Set<number>;
+  readonly evicting: Set<Lineage>;
   /** What is to be done once the live file of a lineage is closed. */
-  readonly afterClose: Map<number, () => void>;
+  readonly afterClose: Map<Lineage, () => void>;
   /** What is to be done once no cut of an inode is needed any more. */
-  readonly afterSent: Map<number, () => void>;
+  readonly afterSent: Map<InodeId, () => void>;
   /** Lineages of files that were made shorter, which the kernel may not know yet; see made-shorter.ts. */
-  readonly shorter: Map<number, Shorter>;
+  readonly shorter: Map<Lineage, Shorter>;
   /** Lineages of which the kernel may hold pages that turned out to be wrong. */
-  readonly distrusted: Set<number>;
+  readonly distrusted: Set<Lineage>;
   /** The gateway answers a range with the whole content. */
   ignoresRanges: boolean;
   evictionTimer: Timer | undefined;
   /** Lineages whose content could not be read for sending: how often so far, and why. */
-  readonly unreadable: Map<number, Unreadable>;
+  readonly unreadable: Map<Lineage, Unreadable>;
   /** Inodes that are being cut, for who asks what is going on. */
-  readonly cutting: Map<number, Cutting>;
+  readonly cutting: Map<InodeId, Cutting>;
   /** Kept open until the end: their bytes have no other place any more; see without-folder.ts. */
   readonly held: Set<LiveFile>;
   /** Lineages the kernel forgot, and their inodes without a name, which go soon; see forgotten.ts. */
-  readonly forgotten: Map<number, number>;
+  readonly forgotten: Map<Lineage, InodeId>;
   forgetTimer: Timer | undefined;
   /** Lineages the kernel forgot while the rows could not be changed. */
-  readonly unforgotten: Set<number>;
+  readonly unforgotten: Set<Lineage>;
   /** Lineages of files that are being made, of which the kernel was told nothing yet: it will not forget them. */
-  readonly untold: Set<number>;
+  readonly untold: Set<Lineage>;
   /** When a program last removed a name: its bytes go a little later, when the kernel forgot it. */
   removedAt: number;
   /** Local files without a row may be there: those of a mount before this one were not all looked at yet; see sweep.ts. */
@@ -121,7 +122,7 @@ export function inBackground(
 /** Only one piece of work at a time makes, closes or removes the live file of a lineage. */
 export async function alone<T>(
   context: { readonly bytes: ByteState },
-  lineage: number,
+  lineage: Lineage,
   work: () => Promise<T>,
 ): Promise<T> {
   const { changing } = context.bytes;
@@ -139,7 +140,7 @@ export async function alone<T>(
 /** Ends timers and background work; what is open stays open. The rows may be closed afterwards. */
 export async function stopBytes(context: {
   readonly bytes: ByteState;
-  readonly lives: ReadonlyMap<number, LiveFile>;
+  readonly lives: ReadonlyMap<Lineage, LiveFile>;
 }): Promise<void> {
   const { bytes, lives } = context;
   bytes.stopped.abort();

@@ -2,6 +2,7 @@
  * Marks what a program changed, so that the write-back loop finds it. Must run inside the
  * transaction of the change itself: a change and its mark are never apart.
  */
+import type { InodeId } from "../../metadata/ids.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import type { Context } from "./context.ts";
 
@@ -43,7 +44,7 @@ function isMarked({ settings }: Needs, node: NodeRow, due: number): boolean {
 }
 
 /** The inode's content or attributes changed: every name of it has something to send. `since`: as of `markNode`. */
-export function markInode(context: Needs, inode: number, since: number | null = null): void {
+export function markInode(context: Needs, inode: InodeId, since: number | null = null): void {
   for (const entry of context.metadata.entries.ofInode(inode)) {
     const node = context.metadata.nodes.ofEntry(entry.id);
     if (node !== undefined) markNode(context, node, since);
@@ -51,7 +52,7 @@ export function markInode(context: Needs, inode: number, since: number | null = 
 }
 
 /** The inode's last writer closed it: it may be sent once nobody has touched it for a while. */
-export function lookAfterQuiet(context: Needs, inode: number): void {
+export function lookAfterQuiet(context: Needs, inode: InodeId): void {
   const now = context.runtime.now();
   for (const entry of context.metadata.entries.ofInode(inode)) {
     const node = context.metadata.nodes.ofEntry(entry.id);
@@ -71,7 +72,7 @@ export function lookAgain(context: Needs, node: NodeRow | undefined): void {
 }
 
 /** The same for every name of an inode, at once. */
-export function lookAgainAtInode(context: Needs, inode: number): void {
+export function lookAgainAtInode(context: Needs, inode: InodeId): void {
   for (const entry of context.metadata.entries.ofInode(inode)) {
     lookAgain(context, context.metadata.nodes.ofEntry(entry.id));
   }

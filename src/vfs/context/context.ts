@@ -10,6 +10,7 @@ import type { Workspace } from "../../contract/resources.ts";
 import type { Logger } from "../../lib/log.ts";
 import type { SingleFlight } from "../../lib/single-flight.ts";
 import type { Pass } from "../../metadata/entries.ts";
+import type { AttemptId, GenerationId, InodeId, Lineage } from "../../metadata/ids.ts";
 import type { Metadata } from "../../metadata/metadata.ts";
 import type { Accounts } from "../accounts.ts";
 import type { HandleId } from "../filesystem.ts";
@@ -76,7 +77,7 @@ export type Handle =
     }
   | {
       readonly kind: "folder";
-      readonly inode: number;
+      readonly inode: InodeId;
       /** What is being listed; undefined before the first readdir. */
       pass: Pass | undefined;
     };
@@ -95,9 +96,9 @@ export interface Context {
   readonly handles: Map<HandleId, Handle>;
   readonly handleTable: HandleTable;
   /** Open live files by lineage. */
-  readonly lives: Map<number, LiveFile>;
+  readonly lives: Map<Lineage, LiveFile>;
   /** How often a writer gave up an upload of this inode in a row. */
-  readonly interruptions: Map<number, number>;
+  readonly interruptions: Map<InodeId, number>;
   readonly bytes: ByteState;
   readonly passthrough: Passthrough;
   readonly mover: Mover;
@@ -110,19 +111,19 @@ export interface Context {
   /** Folders whose subfolders are looked into one after the other; see folders-ahead.ts. */
   readonly lookedInto: Reads;
   /** Folders that are being listed before anybody asked for them. */
-  readonly listedAhead: Set<number>;
+  readonly listedAhead: Set<InodeId>;
   /** Folders being listed. */
-  readonly listings: SingleFlight<number>;
+  readonly listings: SingleFlight<InodeId>;
   /** Bytes of small cuts by generation; see small-cuts.ts. */
-  readonly smallCuts: Map<number, Uint8Array>;
+  readonly smallCuts: Map<GenerationId, Uint8Array>;
   /** Files that are about to be cut, to be synced first; see sync-together.ts. */
   readonly syncing: SyncTogether;
   /** The latest cut of an inode that a writer had open. */
-  readonly cuts: Map<number, { readonly at: number; readonly hash: string }>;
+  readonly cuts: Map<InodeId, { readonly at: number; readonly hash: string }>;
   /** How many drains are under way: they wait for no writer. */
   readonly drains: { count: number };
   /** Inodes for whose content somebody waits until the gateway has it, and how many do: that waits for no writer either. */
-  readonly awaited: Map<number, number>;
+  readonly awaited: Map<InodeId, number>;
   /** Whether programs go first. */
   readonly rightOfWay: RightOfWay;
   /** One commit for what the loop changes at about the same moment; see together.ts. */
@@ -130,7 +131,7 @@ export interface Context {
   /** Makes committed rows survive power loss. */
   readonly syncRows: () => Promise<void>;
   /** How to stop sending an attempt, by its id. */
-  readonly sending: Map<number, () => void>;
+  readonly sending: Map<AttemptId, () => void>;
   /** For gateways that count no changes; see echo.ts. */
   readonly readOrder: ReadOrder;
   /** See past.ts. */

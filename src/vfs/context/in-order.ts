@@ -4,20 +4,21 @@
  * nothing of what is fetched.
  */
 import type { Entry } from "../../metadata/entries.ts";
+import type { After, EntryId, InodeId } from "../../metadata/ids.ts";
 import type { Metadata } from "../../metadata/metadata.ts";
 
 /** How far a folder was read. Entries by their ids, which are the order in which it is listed. */
 interface Read {
-  last: number;
+  last: EntryId;
   /** Up to this one they have been looked at. */
-  upTo: number;
+  upTo: After<EntryId>;
   window: number;
   /** Fetched or being fetched, and not come to yet. */
-  ahead: number[];
+  ahead: EntryId[];
 }
 
 /** By folder (inode), the longest unused first. */
-export type Reads = Map<number, Read>;
+export type Reads = Map<InodeId, Read>;
 
 /** Some connections are left to those who wait. */
 export const AHEAD_MAX = 12;
@@ -56,7 +57,7 @@ export function comeTo(
     return undefined;
   }
   read.last = id;
-  read.upTo = Math.max(read.upTo, id);
+  if (id > read.upTo) read.upTo = id;
   read.ahead = read.ahead.filter((other) => other > id);
   read.window = Math.min(AHEAD_MAX, Math.max(AHEAD_FIRST, read.window * 2));
   remember(reads, parent, read);
@@ -64,7 +65,7 @@ export function comeTo(
 }
 
 /** The folder read last is the last to be forgotten. */
-function remember(reads: Reads, folder: number, read: Read): void {
+function remember(reads: Reads, folder: InodeId, read: Read): void {
   reads.delete(folder);
   reads.set(folder, read);
   const [oldest] = reads.keys();
@@ -74,7 +75,7 @@ function remember(reads: Reads, folder: number, read: Read): void {
 /** Goes on to the next ones; `fetch`: begins to fetch it, if it is one to be fetched. */
 export function fetchNext(
   { metadata }: Needs,
-  folder: number,
+  folder: InodeId,
   read: Read,
   { lookedAt }: Reach,
   fetch: (entry: Entry) => boolean,

@@ -4,6 +4,7 @@ import type { RangeLock } from "../../lib/range-lock.ts";
 import type { Ranges } from "../../lib/ranges.ts";
 import type { Timer } from "../../lib/runtime.ts";
 import type { Time } from "../../lib/time.ts";
+import type { InodeId, Lineage } from "../../metadata/ids.ts";
 
 /** The version the missing ranges belong to. */
 export interface Origin {
@@ -45,8 +46,8 @@ const NEVER = Number.NEGATIVE_INFINITY;
 export const UNCUT: Pace = { step: 0, cutAt: NEVER, writtenAt: NEVER, notBefore: NEVER };
 
 export interface LiveFile {
-  readonly lineage: number;
-  readonly inode: number;
+  readonly lineage: Lineage;
+  readonly inode: InodeId;
   readonly path: string;
   file: OpenFile;
   /** Taken before it, and perhaps still read from: closed with it. */
@@ -97,8 +98,7 @@ export interface LiveFile {
   isSafe: boolean;
   /** Size and times in the rows are older than the file's. */
   isUnrecorded: boolean;
-  /** No less than the kernel was told it last. NOT_SHOWN: since then it has cut the file short itself; SHOWN_ANYHOW: not known. */
-  shownSize: number;
+  shownSize: ShownSize;
   /** The mtime that it was told with just that size; undefined: not known. */
   shownTime: Time | undefined;
   /** The file's own mtime is the truth, or will be after a crash: fetched bytes must not change it. */
@@ -148,8 +148,16 @@ export interface LiveFile {
   readonly sync: () => Promise<void>;
 }
 
-export const NOT_SHOWN = -1;
-export const SHOWN_ANYHOW = Number.POSITIVE_INFINITY;
+/**
+ * No less than the kernel was told last that the file's size is. cut: since then it has cut the file short itself; unknown:
+ * it may have been told anything.
+ */
+export type ShownSize = number | "cut" | "unknown";
+
+/** The kernel was not told yet that the file is so long. */
+export function isLongerThanShown(size: number, shown: ShownSize): boolean {
+  return shown === "cut" || (shown !== "unknown" && size > shown);
+}
 
 /** Size and time of the rows may be older than the file's. */
 export function mayBeUnrecorded(live: LiveFile): boolean {

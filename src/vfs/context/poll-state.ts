@@ -1,4 +1,5 @@
 /** Which folders programs look into, for gateways without a journal. */
+import type { After, InodeId } from "../../metadata/ids.ts";
 
 interface Visit {
   readonly at: number;
@@ -7,9 +8,9 @@ interface Visit {
 
 export interface PollState {
   /** By folder (an inode), in the order of their visits. */
-  readonly visits: Map<number, Visit>;
+  readonly visits: Map<InodeId, Visit>;
   /** The last folder listed in turn. */
-  turn: number;
+  turn: After<InodeId>;
 }
 
 export function createPollState(): PollState {

@@ -1,5 +1,6 @@
 /** What may be asked of the workspace's quota, and who tells it news; quota.ts is how. */
 import type { Excess } from "../../client/errors.ts";
+import type { AttemptId, NodeRowId } from "../../metadata/ids.ts";
 
 export interface Quota {
   /** Bytes the workspace may hold; undefined: as many as it likes, as far as is known. */
@@ -19,7 +20,7 @@ export interface Quota {
   /** The gateway refused something. */
   refused(excess: Excess): void;
   /** The gateway has done what this attempt asked for; called in the transaction that closes the attempt. */
-  grew(attempt: { readonly id: number; readonly node: number }, bytes: number): void;
+  grew(attempt: { readonly id: AttemptId; readonly node: NodeRowId }, bytes: number): void;
   /**
    * Before so many bytes are added, at most; `exactly` counts them where it matters. Rejects with
    * EDQUOT where the workspace is known to have no room for them. Names need none.

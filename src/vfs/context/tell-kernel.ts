@@ -10,6 +10,7 @@
  * only ask for again, and takes off what is mounted inside of the mount, in other mount namespaces too.
  */
 import type { Changed } from "../../metadata/changed.ts";
+import type { InodeId } from "../../metadata/ids.ts";
 import type { Lineage } from "../filesystem.ts";
 import type { ChangedName, KnownRows } from "../kernel-cache.ts";
 import type { Context } from "./context.ts";
@@ -34,7 +35,7 @@ export function asAsked<T>({ metadata }: Pick<Context, "metadata">, change: () =
 }
 
 /** The listing that begins now may be kept. */
-export function noteListed({ kernel: { listed } }: Pick<Context, "kernel">, folder: number): void {
+export function noteListed({ kernel: { listed } }: Pick<Context, "kernel">, folder: InodeId): void {
   listed.delete(folder);
   listed.add(folder);
   const [oldest] = listed;
@@ -44,7 +45,7 @@ export function noteListed({ kernel: { listed } }: Pick<Context, "kernel">, fold
 /** A name is about to be told to be absent. False: that could not be taken back, so it must not be remembered. */
 export function noteAbsent(
   { kernel, runtime }: Pick<Context, "kernel" | "runtime">,
-  folder: number,
+  folder: InodeId,
   name: string,
 ): boolean {
   const { absent, cache } = kernel;
@@ -72,7 +73,7 @@ export function tellKernel(context: Needs, changed: Changed): void {
   // A listing as it was before is not to be taken up again by another opening of the folder.
   for (const folder of changed.heardIn) kernel.listed.delete(folder);
   const names: ChangedName[] = [];
-  const listings = new Set<number>();
+  const listings = new Set<Lineage>();
   const isAnyAbsent = context.runtime.elapsed() < kernel.absentUnknownUntil;
   for (const [folder, among] of changed.names) {
     const parent = metadata.inodes.get(folder)?.lineage;
@@ -86,7 +87,7 @@ export function tellKernel(context: Needs, changed: Changed): void {
     }
     if (kernel.listed.delete(folder)) listings.add(parent);
   }
-  const inodes = new Set<number>();
+  const inodes = new Set<Lineage>();
   for (const id of changedInodes(context, changed)) {
     for (const lineage of metadata.inodes.lineages(id)) inodes.add(lineage);
     if (!changed.switched.has(id)) continue;
@@ -101,7 +102,7 @@ export function tellKernel(context: Needs, changed: Changed): void {
 }
 
 /** The time of a file that nobody set is its node's. */
-function changedInodes({ metadata }: Needs, { inodes, made, nodesOf }: Changed): Set<number> {
+function changedInodes({ metadata }: Needs, { inodes, made, nodesOf }: Changed): Set<InodeId> {
   const all = new Set(inodes);
   for (const id of nodesOf) {
     const entry = metadata.entries.get(id);
@@ -113,7 +114,7 @@ function changedInodes({ metadata }: Needs, { inodes, made, nodesOf }: Changed):
 
 const never = () => false;
 
-function isNowhere({ metadata }: Pick<Needs, "metadata">, folder: number, name: string, before: number): boolean {
+function isNowhere({ metadata }: Pick<Needs, "metadata">, folder: InodeId, name: string, before: InodeId): boolean {
   return metadata.entries.find(folder, name) === undefined && metadata.entries.links(before) === 0;
 }
 

@@ -1,8 +1,9 @@
 /** What the kernel was told and may remember, as far as it matters when something changes; see tell-kernel.ts. */
+import type { InodeId } from "../../metadata/ids.ts";
 import type { KernelCache } from "../kernel-cache.ts";
 
 export interface AbsentName {
-  readonly folder: number;
+  readonly folder: InodeId;
   readonly name: string;
   /** When it was told, by `elapsed`. */
   readonly at: number;
@@ -13,7 +14,7 @@ export interface ToldKernel {
   /** How often it was told of something: an answer that was begun before that may be old. */
   changes: number;
   /** Folders whose listing, as it is now, the kernel may keep. */
-  readonly listed: Set<number>;
+  readonly listed: Set<InodeId>;
   /** Names of which it was told that they are not there, the oldest word first. */
   readonly absent: Map<string, AbsentName>;
   /** Until then it may remember absent names that a daemon before this one told. */
@@ -30,6 +31,6 @@ export function createToldKernel(cache: KernelCache): ToldKernel {
   };
 }
 
-export function absentKey(folder: number, name: string): string {
+export function absentKey(folder: InodeId, name: string): string {
   return `${folder}/${name}`;
 }

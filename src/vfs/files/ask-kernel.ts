@@ -13,6 +13,7 @@
  * - What is open, or being sent, stays (nameless.ts), and is asked about again.
  * - While the device changes hands or is closed, the kernel says of nothing that it lacks it.
  */
+import type { InodeId } from "../../metadata/ids.ts";
 import type { Context } from "../context/context.ts";
 import type { Lineage } from "../filesystem.ts";
 import { dropTogether, SLICE } from "./forgotten.ts";
@@ -121,7 +122,7 @@ export function createAskKernel(context: Context): AskKernel {
   }
 
   /** It goes with all its lineages: a program may hold on to one that it had before it lost its name. */
-  function ofNameless({ id, inode: number }: { id: number; inode: number }): Candidate[] {
+  function ofNameless({ id, inode: number }: { id: number; inode: InodeId }): Candidate[] {
     if (entries.links(number) > 0) inodes.hasName(number);
     const inode = inodes.get(number);
     // Names in a removed folder go by themselves, and before it.

@@ -3,6 +3,7 @@
  * up whenever somebody asks; of a long one the last sum is told, and a new one begun.
  */
 import { sleep } from "../../lib/runtime.ts";
+import type { Pending, Place } from "../../metadata/nodes.ts";
 import type { Context } from "../context/context.ts";
 
 const SLICE = 500;
@@ -16,13 +17,12 @@ export interface Backlog {
   measure(): Promise<void>;
 }
 
-export type After = { readonly since: number; readonly id: number };
 /** Some of what waits, oldest first after the given one. */
-type List = (limit: number, after?: After) => (After & { readonly bytes: number })[];
+type List = (limit: number, after?: Place) => Pending[];
 
 export async function addUp({ runtime }: Pick<Context, "runtime">, list: List): Promise<number> {
   let sum = 0;
-  for (let after: After | undefined; ; ) {
+  for (let after: Place | undefined; ; ) {
     const rows = list(SLICE, after);
     for (const { bytes } of rows) sum += bytes;
     after = rows.at(-1);

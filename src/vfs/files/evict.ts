@@ -5,6 +5,7 @@
  * a node has that it is about to leave.
  */
 import { formatRanges, rangeOf } from "../../lib/ranges.ts";
+import type { Lineage } from "../../metadata/ids.ts";
 import type { LiveRow } from "../../metadata/live-rows.ts";
 import { alone, inBackground } from "../context/byte-state.ts";
 import type { Context } from "../context/context.ts";
@@ -46,7 +47,7 @@ export async function evict(context: Needs, atLeast = 0): Promise<number> {
   const total = metadata.lives.totalBytes();
   const tooMany = total <= settings.cacheLimit ? 0 : total - settings.cacheLimit * LOW_WATER;
   const wanted = Math.max(tooMany, disk.lacking, atLeast);
-  const passed = new Set<number>();
+  const passed = new Set<Lineage>();
   let freed = 0;
   while (freed < wanted && !bytes.stopped.signal.aborted) {
     const rows = metadata.lives.evictable(runtime.now(), BATCH + lives.size + passed.size);
@@ -101,7 +102,7 @@ export async function forgetLive(context: Needs, { lineage }: Pick<LiveRow, "lin
  * Where the gateway shows only heads a row that says that all is here is believed without a look at the file
  * (identity.ts), also by who comes after a crash.
  */
-function sayMissing({ metadata, client, log }: Needs, lineage: number): void {
+function sayMissing({ metadata, client, log }: Needs, lineage: Lineage): void {
   const row = client.features.versions ? undefined : metadata.lives.get(lineage);
   if (row === undefined) return;
   try {
@@ -115,7 +116,7 @@ function sayMissing({ metadata, client, log }: Needs, lineage: number): void {
  * The content is on its way from the node that has it to another one. Where the gateway shows only
  * heads, nobody could read it any more once that node has another one, or is deleted.
  */
-function isLent({ metadata, client }: Needs, lineage: number): boolean {
+function isLent({ metadata, client }: Needs, lineage: Lineage): boolean {
   const inode = client.features.versions ? undefined : metadata.inodes.ofLineage(lineage);
   if (inode === undefined || inode.lineage !== lineage) return false;
   return metadata.entries.ofInode(inode.id).some((entry) => {

@@ -70,10 +70,9 @@ export function dropTogether(context: Context, some: readonly Lineage[]): void {
   const { metadata } = context;
   try {
     const parts = metadata.transaction(() =>
-      some.map((lineage) => metadata.part(() => dropIfUnused(context, lineage))),
+      some.map((lineage) => ({ lineage, part: metadata.part(() => dropIfUnused(context, lineage)) })),
     );
-    for (const [index, part] of parts.entries())
-      if ("error" in part) keepForgotten(context, some[index] ?? 0, part.error);
+    for (const { lineage, part } of parts) if ("error" in part) keepForgotten(context, lineage, part.error);
   } catch (error) {
     for (const lineage of some) keepForgotten(context, lineage, error);
   }

@@ -4,10 +4,11 @@
  * as it is now takes its place.
  */
 import { hasCode } from "../../lib/system-error.ts";
+import type { InodeId, Lineage } from "../../metadata/ids.ts";
 import type { Context } from "../context/context.ts";
 
 /** At the start, of each file that had a writer when the mount before ended. Its bytes and time stay as they are. */
-export async function leaveToFormerWriters(context: Context, lineage: number): Promise<void> {
+export async function leaveToFormerWriters(context: Context, lineage: Lineage): Promise<void> {
   const { runtime, paths, log } = context;
   const { files } = runtime;
   const path = paths.live(lineage);
@@ -37,7 +38,7 @@ export async function leaveToFormerWriters(context: Context, lineage: number): P
 }
 
 /** Also where there is no such file. */
-export async function hasNoWriter({ runtime, paths }: Context, lineage: number): Promise<boolean> {
+export async function hasNoWriter({ runtime, paths }: Context, lineage: Lineage): Promise<boolean> {
   try {
     const file = await runtime.files.open(paths.live(lineage), "r+");
     try {
@@ -52,7 +53,7 @@ export async function hasNoWriter({ runtime, paths }: Context, lineage: number):
 }
 
 /** Inodes of files the kernel writes to by itself right now. */
-export function passedToWriters({ lives }: Pick<Context, "lives">): number[] {
+export function passedToWriters({ lives }: Pick<Context, "lives">): InodeId[] {
   const passed = [...lives.values()].filter((live) => live.passedWriters > 0 || live.isLingering);
   return passed.map((live) => live.inode);
 }

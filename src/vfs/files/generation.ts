@@ -3,6 +3,7 @@ import { createFileSource } from "../../content/source.ts";
 import type { ContentSource } from "../../contract/http.ts";
 import { systemError } from "../../lib/system-error.ts";
 import type { Generation } from "../../metadata/attempts.ts";
+import type { GenerationId } from "../../metadata/ids.ts";
 import type { Context } from "../context/context.ts";
 import { removeSoon } from "./gone-files.ts";
 import { openSource } from "./open-bytes.ts";
@@ -38,7 +39,7 @@ function goneSource(path: string, size: number): ContentSource {
 }
 
 /** It was sent, or is not to be. One that another attempt will still send (two names of one file) goes with that. */
-export function dropGeneration(context: Context, id: number): void {
+export function dropGeneration(context: Context, id: GenerationId): void {
   const generation = context.metadata.generations.get(id);
   if (generation === undefined || context.metadata.attempts.ofGeneration(id).length > 0) return;
   context.interruptions.delete(generation.inode);

@@ -14,6 +14,7 @@ import {
   subtractRange,
   touchesRange,
 } from "../../lib/ranges.ts";
+import type { Lineage } from "../../metadata/ids.ts";
 import type { Context } from "../context/context.ts";
 import type { LiveFile, Origin } from "../context/live-file.ts";
 
@@ -61,7 +62,7 @@ export function recordCut(context: Context, live: LiveFile): void {
 /** The content is this version too: what is missing is had from there, for the one it came from may be gone. */
 export function comesFrom(
   { metadata, lives }: Pick<Context, "metadata" | "lives">,
-  lineage: number,
+  lineage: Lineage,
   origin: Origin,
 ): void {
   const row = { originNode: origin.node, originVersion: origin.version };

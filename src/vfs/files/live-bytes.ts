@@ -6,7 +6,7 @@
 import { touchesRange } from "../../lib/ranges.ts";
 import { bytesWritten } from "../../lib/system-error.ts";
 import type { Context } from "../context/context.ts";
-import { type LiveFile, NOT_SHOWN } from "../context/live-file.ts";
+import type { LiveFile } from "../context/live-file.ts";
 import { FsError, fromDisk } from "../errors.ts";
 import type { Caller, HandleId } from "../filesystem.ts";
 import { despiteFullDisk } from "./despite-full-disk.ts";
@@ -65,7 +65,7 @@ export async function truncateBytes(context: Context, caller: Caller, live: Live
     // What is made longer ends early for nobody.
     if (size === 0 || size < (await live.file.stat()).size) makeShorter(context, caller, live);
     await live.file.truncate(size);
-    live.shownSize = NOT_SHOWN;
+    live.shownSize = "cut";
     context.runtime.step("truncate: file cut short");
     cutShort(context, live, size);
   });

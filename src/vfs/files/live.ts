@@ -6,11 +6,12 @@
 import { dirname } from "node:path";
 import { type FileStat, isSameStat } from "../../lib/files.ts";
 import { compareTimes, formatTime, type Time } from "../../lib/time.ts";
+import type { Lineage } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { alone, inBackground } from "../context/byte-state.ts";
 import { lookAfterQuiet, markInode } from "../context/changes.ts";
 import type { Context } from "../context/context.ts";
-import { type LiveFile, mayBeUnrecorded, SHOWN_ANYHOW } from "../context/live-file.ts";
+import { isLongerThanShown, type LiveFile, mayBeUnrecorded } from "../context/live-file.ts";
 import { asAsked } from "../context/tell-kernel.ts";
 import { fromDisk } from "../errors.ts";
 import { despiteFullDisk } from "./despite-full-disk.ts";
@@ -32,7 +33,7 @@ const USED_MS = 10_000;
 /** Counts as one open until closeLive. A writable one has marked the inode durably before this resolves. */
 export async function openLive(
   context: Context,
-  lineage: number,
+  lineage: Lineage,
   options: {
     write: boolean;
     /** Its row was made with the inode's, and there is no file yet. */
@@ -64,7 +65,7 @@ async function haveFile(context: Context, live: LiveFile, isNeeded: boolean): Pr
   }
 }
 
-async function hold(context: Context, lineage: number, isNew: boolean): Promise<LiveFile> {
+async function hold(context: Context, lineage: Lineage, isNew: boolean): Promise<LiveFile> {
   const { lives, bytes, disk } = context;
   let isUntried = isNew;
   for (let mayBeAbsent = disk.trouble !== undefined; ; ) {
@@ -124,7 +125,7 @@ async function becomeWriter(context: Context, live: LiveFile): Promise<void> {
         // What is uncut has its pause from here on.
         live.lastWriteAt = context.runtime.elapsed();
         // While nobody wrote, the kernel was told what the rows have, which may be older than the file.
-        live.shownSize = live.isUnrecorded || inode.content === "open" ? SHOWN_ANYHOW : inode.size;
+        live.shownSize = live.isUnrecorded || inode.content === "open" ? "unknown" : inode.size;
       }
       // Since a writer before this one: what it did could not be told to the rows.
       if (live.writers === 0 && inode.content === "open") markWritten(context, live);
@@ -311,7 +312,7 @@ function recordStat(context: Context, live: LiveFile, { size, allocated, mtime }
   // Only a call that the kernel knows of makes a file longer, and by it the kernel forgets what it was told before.
   // Of any other change it is told, unless it was shown that: it may have been made through a mapping.
   const isShown = size === live.shownSize && live.shownTime !== undefined && compareTimes(mtime, live.shownTime) === 0;
-  if (size > live.shownSize || isShown) asAsked(context, record, live.lineage);
+  if (isLongerThanShown(size, live.shownSize) || isShown) asAsked(context, record, live.lineage);
   else metadata.changed.ours(() => metadata.transaction(record));
   runtime.step("write: size and time recorded");
   live.isUnrecorded = false;
@@ -360,7 +361,7 @@ export async function setLiveTimes(context: Context, inode: Inode, mtime: Time):
 }
 
 /** The bytes and rows of a lineage nobody can reach any more. Not while it is open or being sent. */
-export function forgetLineage(context: Context, lineage: number): void {
+export function forgetLineage(context: Context, lineage: Lineage): void {
   const { metadata, runtime, lives } = context;
   if (lives.has(lineage) || metadata.generations.ofLineage(lineage).length > 0) return;
   const hasFile = metadata.lives.get(lineage) !== undefined;

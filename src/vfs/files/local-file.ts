@@ -8,6 +8,7 @@ import { clipRanges, formatRanges, NO_RANGES, parseRanges, type Ranges, rangeOf 
 import { shareRuns } from "../../lib/shared-run.ts";
 import { hasCode } from "../../lib/system-error.ts";
 import { formatTime } from "../../lib/time.ts";
+import type { Lineage } from "../../metadata/ids.ts";
 import { HELD, type Inode } from "../../metadata/inodes.ts";
 import type { LiveRow } from "../../metadata/live-rows.ts";
 import { alone } from "../context/byte-state.ts";
@@ -20,13 +21,13 @@ import { mtimeOf } from "./mtime.ts";
 import { setAside } from "./set-aside.ts";
 
 /** A lineage whose inode has moved on takes no new opens: the kernel looks the name up again. */
-export function requireCurrent(context: Context, lineage: number): Inode {
+export function requireCurrent(context: Context, lineage: Lineage): Inode {
   const inode = context.metadata.inodes.ofLineage(lineage);
   if (inode === undefined || inode.lineage !== lineage) throw new FsError("ESTALE", `lineage ${lineage} is superseded`);
   return inode;
 }
 
-export async function openFile(context: Context, lineage: number, mayBeAbsent: boolean): Promise<LiveFile> {
+export async function openFile(context: Context, lineage: Lineage, mayBeAbsent: boolean): Promise<LiveFile> {
   const inode = requireCurrent(context, lineage);
   return liveFile(context, inode, context.paths.live(lineage), await findFile(context, inode, mayBeAbsent));
 }
@@ -35,7 +36,7 @@ export async function openFile(context: Context, lineage: number, mayBeAbsent: b
  * Whose row is in the transaction that made the inode (rowOfNewFile): without a version, without a byte. Nobody
  * else has it: it is ready for a writer.
  */
-export async function openNewFile(context: Context, lineage: number): Promise<LiveFile> {
+export async function openNewFile(context: Context, lineage: Lineage): Promise<LiveFile> {
   const inode = requireCurrent(context, lineage);
   const path = context.paths.live(lineage);
   const mtime = mtimeOf(context, inode);
@@ -61,7 +62,7 @@ export async function openNewFile(context: Context, lineage: number): Promise<Li
  * Within the transaction that makes the inode. False: there may be files without a row, which are to be
  * looked at before there is one, so openFile makes it.
  */
-export function rowOfNewFile({ metadata, runtime, bytes }: Context, lineage: number): boolean {
+export function rowOfNewFile({ metadata, runtime, bytes }: Context, lineage: Lineage): boolean {
   if (bytes.isUnswept) return false;
   metadata.lives.create({ lineage, ...NO_ORIGIN, size: 0, bytes: 0, missing: NONE_MISSING, usedAt: runtime.now() });
   return true;
@@ -74,7 +75,7 @@ const NONE_MISSING = formatRanges(NO_RANGES);
  * Of a daemon that died: what it had open is opened again, also where its inode has moved on since. The rows may
  * be behind a file that somebody writes to, which is never made anew.
  */
-export async function reopenFile(context: Context, lineage: number, isWritten: boolean): Promise<LiveFile> {
+export async function reopenFile(context: Context, lineage: Lineage, isWritten: boolean): Promise<LiveFile> {
   const inode = context.metadata.inodes.ofLineage(lineage);
   const row = context.metadata.lives.get(lineage);
   if (inode === undefined) throw new FsError("ESTALE", `lineage ${lineage} is not known`);

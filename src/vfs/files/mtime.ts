@@ -2,6 +2,7 @@
 import type { Attributes } from "../../contract/attributes.ts";
 import type { Node } from "../../contract/resources.ts";
 import { clampTime, compareTimes, formatTime, parseTime, type Time, timeFromMilliseconds } from "../../lib/time.ts";
+import type { InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import type { Context } from "../context/context.ts";
 
@@ -11,7 +12,7 @@ const EPOCH: Time = { seconds: 0, nanoseconds: 0 };
  * Content on its way to another node: a time that was only the node's default becomes its own, for
  * there the default would be another. Runs inside the caller's transaction.
  */
-export function pinMtime(context: Pick<Context, "metadata">, inodeId: number): void {
+export function pinMtime(context: Pick<Context, "metadata">, inodeId: InodeId): void {
   const inode = context.metadata.inodes.get(inodeId);
   if (inode === undefined || inode.kind === "folder" || inode.attributes.mtime !== undefined) return;
   const mtime = formatTime(mtimeOf(context, inode));

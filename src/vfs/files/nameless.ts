@@ -1,4 +1,5 @@
 /** Inodes without a name and superseded lineages: kept while the kernel or a handle knows them. */
+import type { InodeId, Lineage } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
 import type { Context } from "../context/context.ts";
@@ -11,7 +12,7 @@ import { forgetFailures } from "./unreadable.ts";
  * the inode goes. What is open (its release, sent before, may still be under way) goes once it is
  * closed; what a cut needs that is being sent, once that is over.
  */
-export function dropIfUnused(context: Context, lineage: number): void {
+export function dropIfUnused(context: Context, lineage: Lineage): void {
   const inode = context.metadata.inodes.ofLineage(lineage);
   if (inode === undefined || inode.id === ROOT_INODE) return;
   if (context.lives.has(lineage)) {
@@ -26,7 +27,7 @@ export function dropIfUnused(context: Context, lineage: number): void {
 }
 
 /** What was in the way is over. */
-function dropAtLast(context: Context, lineage: number): void {
+function dropAtLast(context: Context, lineage: Lineage): void {
   try {
     dropIfUnused(context, lineage);
   } catch (error) {
@@ -35,7 +36,7 @@ function dropAtLast(context: Context, lineage: number): void {
 }
 
 /** The rows did not take it: tried again when they can be changed (forgotten.ts). */
-export function keepForgotten({ bytes, log }: Pick<Context, "bytes" | "log">, lineage: number, error: unknown): void {
+export function keepForgotten({ bytes, log }: Pick<Context, "bytes" | "log">, lineage: Lineage, error: unknown): void {
   log.warn({ err: error, lineage }, "what the kernel forgot could not be removed yet");
   bytes.unforgotten.add(lineage);
 }
@@ -44,7 +45,7 @@ export function keepForgotten({ bytes, log }: Pick<Context, "bytes" | "log">, li
  * Its last name went, or is another file's now, and no program here did that. An open by that name
  * may be on its way, and what it wrote would be in no file: it is to look the name up again.
  */
-export function handOver({ metadata }: Pick<Context, "metadata">, id: number): void {
+export function handOver({ metadata }: Pick<Context, "metadata">, id: InodeId): void {
   const inode = metadata.inodes.get(id);
   if (inode?.kind === "file" && metadata.entries.links(id) === 0) metadata.inodes.switchLineage(id, {});
 }
@@ -77,7 +78,7 @@ export function removeInode(context: Context, inode: Inode): void {
   forgetFailures(context, inode);
 }
 
-function isOpenFolder(context: Context, inode: number): boolean {
+function isOpenFolder(context: Context, inode: InodeId): boolean {
   for (const handle of context.handles.values()) if (handle.kind === "folder" && handle.inode === inode) return true;
   return false;
 }

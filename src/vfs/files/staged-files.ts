@@ -4,7 +4,9 @@
  */
 import type { Written } from "../../content/staged.ts";
 import type { Entry } from "../../metadata/entries.ts";
+import type { After, InodeId, Lineage } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
+import { isWhole } from "../../metadata/live-rows.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
 import { inBackground } from "../context/byte-state.ts";
 import type { Context } from "../context/context.ts";
@@ -21,7 +23,7 @@ export function tellWritten({ metadata, staged }: Needs, inode: Inode, live?: Li
 }
 
 /** It has another name, or none, and changed content that only this machine has. */
-export function tellNamed(context: Context, id: number): void {
+export function tellNamed(context: Context, id: InodeId): void {
   const inode = context.metadata.inodes.get(id);
   if (inode?.kind !== "file" || inode.content !== "dirty") return;
   tellWritten(context, inode, context.lives.get(inode.lineage));
@@ -29,7 +31,7 @@ export function tellNamed(context: Context, id: number): void {
 }
 
 /** The gateway has it, or nobody wants it any more, once the caller's transaction is committed. */
-export function tellDone(context: Needs & Pick<Context, "bytes" | "log" | "disk">, lineage: number): void {
+export function tellDone(context: Needs & Pick<Context, "bytes" | "log" | "disk">, lineage: Lineage): void {
   inBackground(context, "keeping the list of changed files", async () => {
     await undefined;
     const inode = context.metadata.inodes.ofLineage(lineage);
@@ -53,7 +55,7 @@ export async function renewList(context: Needs & Pick<Context, "bytes" | "log" |
   try {
     await staged.replace(async function* lines() {
       // What is added from here on comes after these.
-      for (let after = 0; ; ) {
+      for (let after: After<InodeId> = 0; ; ) {
         const inodes = metadata.inodes.unclean(after, SLICE);
         // Of any size: the rows hear of it when the writer closes.
         for (const inode of inodes) if (inode.content !== "clean") yield writtenOf(metadata, inode);
@@ -74,7 +76,8 @@ function writtenOf(metadata: Context["metadata"], inode: Inode, live?: LiveFile)
   const entry = metadata.entries.firstOfInode(inode.id);
   const row = entry === undefined ? undefined : metadata.nodes.ofEntry(entry.id);
   const base = row?.base;
-  const isWhole = (live?.missing.length ?? 0) === 0 && (metadata.lives.get(lineage)?.missing ?? "[]") === "[]";
+  const known = metadata.lives.get(lineage);
+  const isAllHere = (live?.missing.length ?? 0) === 0 && (known === undefined || isWhole(known));
   const isOf =
     live?.origin ??
     (originNode === null || originVersion === null ? undefined : { node: originNode, version: originVersion });
@@ -90,7 +93,7 @@ function writtenOf(metadata: Context["metadata"], inode: Inode, live?: LiveFile)
     ...(row?.nodeId == null || base == null ? {} : { node: row.nodeId, revision: base.revision, size: base.size }),
     ...(row?.nodeId == null || base?.head == null ? {} : { head: base.head }),
     ...(row?.nodeId == null || base?.hash == null ? {} : { hash: base.hash }),
-    ...(isWhole || isOf === undefined ? {} : { missingFrom: isOf }),
+    ...(isAllHere || isOf === undefined ? {} : { missingFrom: isOf }),
   };
 }
 

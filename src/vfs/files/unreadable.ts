@@ -5,6 +5,7 @@
  */
 import { RemoteError } from "../../client/errors.ts";
 import { hasCode } from "../../lib/system-error.ts";
+import type { InodeId, Lineage } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import type { Unreadable } from "../context/byte-state.ts";
@@ -34,7 +35,7 @@ export function couldNotRead(
 }
 
 /** For who asks why it is not sent. */
-export function noteUnreadable(context: Context, inode: number, lineage: number, error: unknown): Unreadable {
+export function noteUnreadable(context: Context, inode: InodeId, lineage: Lineage, error: unknown): Unreadable {
   const { bytes, log, activity } = context;
   const before = bytes.unreadable.get(lineage)?.tries ?? 0;
   // Descriptors that are all in use say nothing of the content, and are free again in a moment: it waits no longer each time.
@@ -48,7 +49,7 @@ export function noteUnreadable(context: Context, inode: number, lineage: number,
 }
 
 /** Whether what the gateway does not find now is gone, for all that can be known. */
-export function isLastTry({ bytes }: Context, lineage: number): boolean {
+export function isLastTry({ bytes }: Context, lineage: Lineage): boolean {
   return (bytes.unreadable.get(lineage)?.tries ?? 0) + 1 >= GONE_TRIES;
 }
 

@@ -5,6 +5,7 @@
  * saved again and again still arrives; for a writer it gets a copy then.
  */
 import type { Attempt, Generation } from "../../metadata/attempts.ts";
+import type { InodeId, Lineage, NodeRowId } from "../../metadata/ids.ts";
 import { lookAgain, lookAgainAtInode } from "../context/changes.ts";
 import type { Context } from "../context/context.ts";
 import { isKeyed } from "../context/request.ts";
@@ -13,7 +14,7 @@ import { removeGeneration } from "./generation.ts";
 const INTERRUPTIONS_MAX = 2;
 
 /** What is being sent of this inode is older than what has been saved by now: it gives way. */
-export function giveWay(context: Context, inode: number): void {
+export function giveWay(context: Context, inode: InodeId): void {
   const { metadata, interruptions, client } = context;
   if (metadata.generations.newestOf(inode) === undefined) return;
   const count = interruptions.get(inode) ?? 0;
@@ -26,7 +27,7 @@ export function giveWay(context: Context, inode: number): void {
 }
 
 /** Within the transaction in which the row's name goes, or shows another file: nobody wants what is being sent. */
-export function endUpload(context: Context, row: number): void {
+export function endUpload(context: Context, row: NodeRowId): void {
   const { metadata, runtime, client, sending } = context;
   const attempt = metadata.attempts.openOf(row);
   const generation = attempt?.generation == null ? undefined : metadata.generations.get(attempt.generation);
@@ -40,7 +41,7 @@ export function endUpload(context: Context, row: number): void {
 }
 
 /** After this nobody reads the live file of this lineage for sending, unless a new cut was made meanwhile. */
-export async function freeForWriter(context: Context, lineage: number): Promise<void> {
+export async function freeForWriter(context: Context, lineage: Lineage): Promise<void> {
   const { metadata, interruptions } = context;
   for (const generation of metadata.generations.ofLineage(lineage)) {
     const count = interruptions.get(generation.inode) ?? 0;
@@ -89,7 +90,7 @@ function giveUp(context: Context, generation: Generation): void {
 }
 
 /** Gives the cut a file of its own; false if the disk does not allow it. */
-async function detach(context: Context, lineage: number, generation: Generation): Promise<boolean> {
+async function detach(context: Context, lineage: Lineage, generation: Generation): Promise<boolean> {
   const { metadata, runtime, paths, log, sending } = context;
   const path = paths.generation(generation.id);
   try {

@@ -1,12 +1,13 @@
 /** What a node of the gateway is here: its folder, its kind, the inode made of it. */
 import type { Node } from "../../contract/resources.ts";
 import { savesOfLink } from "../../contract/saves.ts";
+import type { InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import type { Context } from "../context/context.ts";
 import { EMPTY_HASH, isoToTimeText, kindOf, nowText } from "./stat.ts";
 
 /** The inode of the folder with this node id, as long as it has a name. */
-export function folderOfNode(context: Pick<Context, "metadata">, nodeId: string): number | undefined {
+export function folderOfNode(context: Pick<Context, "metadata">, nodeId: string): InodeId | undefined {
   const row = context.metadata.nodes.ofNodeId(nodeId);
   if (row === undefined || row.entry === null || row.kind !== "folder") return undefined;
   return context.metadata.entries.get(row.entry)?.inode;

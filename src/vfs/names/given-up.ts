@@ -4,6 +4,7 @@
  * what was in it before. So they outlive their row's birth, its place and its end.
  */
 import { SETTLE_MS } from "../../contract/features.ts";
+import type { NodeRowId } from "../../metadata/ids.ts";
 import type { Context } from "../context/context.ts";
 
 /** Longer than any request that was given up can still be under way. */
@@ -33,7 +34,7 @@ export function createForgetting({ metadata, runtime }: Pick<Context, "metadata"
 }
 
 /** The row is no longer needed. While a birth of it may still arrive, it stays as what then deletes that; nobody waits for it. */
-export function dropRow({ metadata, runtime }: Pick<Context, "metadata" | "runtime">, id: number): void {
+export function dropRow({ metadata, runtime }: Pick<Context, "metadata" | "runtime">, id: NodeRowId): void {
   const { attempts, nodes } = metadata;
   if (!attempts.hasAbandonedBirth(id)) {
     attempts.removeAllOf(id);

@@ -4,7 +4,9 @@
  * name. Every function runs inside the caller's transaction.
  */
 import type { Entry } from "../../metadata/entries.ts";
+import type { EntryId, InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
+import { isWhole } from "../../metadata/live-rows.ts";
 import { type NodeRow, unborn } from "../../metadata/nodes.ts";
 import { dueTime, markInode, markNode } from "../context/changes.ts";
 import type { Context } from "../context/context.ts";
@@ -21,7 +23,7 @@ const RETURN_MS = 10_000;
 const NOWHERE = { leftParent: null, leftName: null, leftAt: null } as const;
 
 /** The node row of the folder's own name. */
-export function rowOfFolder(context: Pick<Context, "metadata">, folder: number): NodeRow | undefined {
+export function rowOfFolder(context: Pick<Context, "metadata">, folder: InodeId): NodeRow | undefined {
   const [entry] = context.metadata.entries.ofInode(folder);
   return entry === undefined ? undefined : context.metadata.nodes.ofEntry(entry.id);
 }
@@ -33,7 +35,7 @@ export function inodeOfRow({ metadata }: Pick<Context, "metadata">, { entry }: N
 }
 
 /** The folder's node id; undefined while unborn. */
-export function nodeIdOfFolder(context: Pick<Context, "metadata">, folder: number): string | undefined {
+export function nodeIdOfFolder(context: Pick<Context, "metadata">, folder: InodeId): string | undefined {
   return rowOfFolder(context, folder)?.nodeId ?? undefined;
 }
 
@@ -60,17 +62,17 @@ function isFree(context: Pick<Context, "metadata">, row: NodeRow): boolean {
  */
 export function mayLeaveNode(
   { metadata, client, bytes }: Pick<Context, "metadata" | "client" | "bytes">,
-  id: number,
+  id: InodeId,
 ): boolean {
   const inode = metadata.inodes.get(id);
   if (client.features.versions || inode?.kind !== "file" || inode.content !== "clean" || inode.size === 0) return true;
-  return metadata.lives.get(inode.lineage)?.missing === "[]" && !bytes.evicting.has(inode.lineage);
+  return isWhole(metadata.lives.get(inode.lineage)) && !bytes.evicting.has(inode.lineage);
 }
 
 /** `dirtySince`: of the row that had the content so far, so that who waits for that content goes on waiting. */
 export function createUnborn(
   context: Context,
-  entry: number,
+  entry: EntryId,
   kind: "file" | "folder",
   dirtySince: number | null = null,
 ): NodeRow {
@@ -82,7 +84,13 @@ export function createUnborn(
 }
 
 /** A program made a name: a new entry, with the node the name had or a new one. */
-export function addName(context: Context, parent: number, name: string, inode: number, kind: "file" | "folder"): Entry {
+export function addName(
+  context: Context,
+  parent: InodeId,
+  name: string,
+  inode: InodeId,
+  kind: "file" | "folder",
+): Entry {
   const entry = context.metadata.entries.create(parent, name, inode);
   if (kind === "folder" || !claimName(context, entry)) createUnborn(context, entry.id, kind);
   touchFolder(context, parent);
@@ -90,7 +98,7 @@ export function addName(context: Context, parent: number, name: string, inode: n
 }
 
 /** A folder that the gateway does not know yet, for what was in one of that name. */
-export function makeFolder(context: Context, parent: number, name: string): number {
+export function makeFolder(context: Context, parent: InodeId, name: string): InodeId {
   const { metadata } = context;
   const time = nowText(context);
   const content = { size: 0, hash: null, originNode: null, originVersion: null, content: "clean", listed: 0 } as const;
@@ -223,7 +231,7 @@ export function replaceTarget(context: Context, source: Entry, target: Entry): v
 }
 
 /** Rename to a free place. */
-export function moveName(context: Context, entry: Entry, parent: number, name: string): void {
+export function moveName(context: Context, entry: Entry, parent: InodeId, name: string): void {
   const { metadata } = context;
   metadata.entries.move(entry.id, parent, name);
   const row = metadata.nodes.ofEntry(entry.id);
@@ -250,14 +258,14 @@ export function exchangeNames(context: Context, a: Entry, b: Entry): void {
   context.metadata.inodes.update(b.inode, { ctime: time });
 }
 
-function afterMove(context: Context, from: number, to: number, inode: number, time = nowText(context)): void {
+function afterMove(context: Context, from: InodeId, to: InodeId, inode: InodeId, time = nowText(context)): void {
   context.metadata.inodes.update(inode, { ctime: time });
   touchFolder(context, from, time);
   if (to !== from) touchFolder(context, to, time);
 }
 
 /** A folder's names changed. One change has one time, as on a disk. */
-function touchFolder(context: Context, folder: number, time = nowText(context)): void {
+function touchFolder(context: Context, folder: InodeId, time = nowText(context)): void {
   const { inodes } = context.metadata;
   const inode = inodes.get(folder);
   if (inode === undefined) return;

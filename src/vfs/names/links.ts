@@ -13,6 +13,7 @@ import { type Attributes, sameAttributes, sameValue } from "../../contract/attri
 import type { Node } from "../../contract/resources.ts";
 import { type Link, orderOfSaves, savesOfBoth, savesOfContent, savesOfLink } from "../../contract/saves.ts";
 import type { Entry } from "../../metadata/entries.ts";
+import type { InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import { markInode, markNode } from "../context/changes.ts";
@@ -33,7 +34,7 @@ type Needs = Pick<Context, "metadata">;
 type Joining = Pick<Context, "metadata" | "lives">;
 
 /** The node rows of an inode's names. */
-export function rowsOfInode({ metadata }: Needs, inode: number): NodeRow[] {
+export function rowsOfInode({ metadata }: Needs, inode: InodeId): NodeRow[] {
   return metadata.entries.ofInode(inode).flatMap((entry) => metadata.nodes.ofEntry(entry.id) ?? []);
 }
 
@@ -239,12 +240,12 @@ function showAs({ metadata }: Needs, inode: Inode, shown: Inode, rows: readonly 
 }
 
 /** The name is one of another inode's from here on. What a program changed of its attributes, and was not sent, goes with it. */
-export function giveName(context: Context, entry: Entry, from: Inode, to: number): void {
+export function giveName(context: Context, entry: Entry, from: Inode, to: InodeId): void {
   giveNames(context, [entry], from, to);
 }
 
 /** Of thousands of names each is looked at once. */
-function giveNames(context: Context, entries: readonly Entry[], from: Inode, to: number): void {
+function giveNames(context: Context, entries: readonly Entry[], from: Inode, to: InodeId): void {
   const { metadata } = context;
   for (const entry of entries) metadata.entries.setInode(entry.id, to);
   keepTurn(context, from.id, to);
@@ -276,7 +277,7 @@ export function withUnsent(theirs: Attributes, { base, dirtySince }: NodeRow, { 
  * Its content goes on as a new node's. The nodes of the group, wherever their names are, never had it: as one
  * more of them it would be taken for one that is behind, and written over with theirs.
  */
-export function leaveGroup({ metadata }: Needs, inode: number): void {
+export function leaveGroup({ metadata }: Needs, inode: InodeId): void {
   if (metadata.inodes.get(inode)?.linkGroup != null) metadata.inodes.update(inode, { linkGroup: null });
 }
 
@@ -297,7 +298,7 @@ export function inodeApart(context: Context, node: Node): Inode {
 }
 
 /** Something came in by one of its names. Nodes that are still behind when this time is over are brought up from here. */
-export function lookLater(context: Parameters<typeof markInode>[0], inode: number): void {
+export function lookLater(context: Parameters<typeof markInode>[0], inode: InodeId): void {
   const { metadata, runtime, activity } = context;
   if (metadata.turns.get(inode) !== undefined || metadata.entries.links(inode) < 2) return;
   // Not all mounts at once: the second finds it done.
@@ -320,7 +321,7 @@ export function endTurns({ metadata, runtime }: Pick<Context, "metadata" | "runt
 }
 
 /** A name that leaves an inode is waited for as it was there. */
-export function keepTurn({ metadata }: Needs, from: number, to: number): void {
+export function keepTurn({ metadata }: Needs, from: InodeId, to: InodeId): void {
   const turn = metadata.turns.get(from);
   if (turn !== undefined) metadata.turns.begin(to, turn.endsAt);
 }
@@ -332,7 +333,7 @@ export function keepTurn({ metadata }: Needs, from: number, to: number): void {
  */
 export function keepInOthers(
   context: Parameters<typeof markInode>[0] & Pick<Context, "lives">,
-  inode: number,
+  inode: InodeId,
   row: NodeRow | undefined,
 ): void {
   const { turns, nodes } = context.metadata;
@@ -344,7 +345,7 @@ export function keepInOthers(
   haveFromOthers(context, inode);
 }
 
-function markBehind(context: Parameters<typeof markInode>[0], id: number): void {
+function markBehind(context: Parameters<typeof markInode>[0], id: InodeId): void {
   const inode = context.metadata.inodes.get(id);
   if (inode === undefined) return;
   for (const row of rowsOfInode(context, id)) if (!hasAll(row, inode)) markNode(context, row);
@@ -363,7 +364,7 @@ function hasAll({ base, seen }: NodeRow, inode: Inode): boolean {
  * before a name that is left gives its own node away. Also while somebody has it open for writing: as long as its
  * hash is known it is that version, and what is missing of it is the same in both.
  */
-function haveFromOthers({ metadata, lives }: Pick<Context, "metadata" | "lives">, id: number): void {
+function haveFromOthers({ metadata, lives }: Pick<Context, "metadata" | "lives">, id: InodeId): void {
   const inode = metadata.inodes.get(id);
   if (inode === undefined || inode.content === "dirty" || inode.hash === null || inode.originNode === null) return;
   const { entries, nodes } = metadata;

@@ -1,6 +1,7 @@
 /** The names entries have beside remote nodes, and leave to them. Runs inside the caller's transaction. */
 import { nameProblem } from "../../contract/names.ts";
 import type { Entry } from "../../metadata/entries.ts";
+import type { InodeId } from "../../metadata/ids.ts";
 import { lookAgain, markNode } from "../context/changes.ts";
 import type { Context } from "../context/context.ts";
 import { conflictName, type KeptFor } from "./conflict-name.ts";
@@ -24,7 +25,7 @@ export function nameHere({ log }: Pick<Context, "log">, nodeId: string, name: st
 }
 
 /** A free name in the folder that says whose copy this is and since when. */
-export function freeConflictName(context: Needs, folder: number, name: string, why: KeptFor = "conflict"): string {
+export function freeConflictName(context: Needs, folder: InodeId, name: string, why: KeptFor = "conflict"): string {
   return conflictName(
     name,
     context.settings.hostName,

@@ -14,6 +14,7 @@
  */
 import { nameProblem } from "../../contract/names.ts";
 import type { Entry } from "../../metadata/entries.ts";
+import type { InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
 import type { Overtaken, Place } from "../../metadata/overtaken.ts";
@@ -103,9 +104,9 @@ function wayTo({ metadata }: Pick<Context, "metadata">, entry: Entry): Place[] {
 }
 
 /** The folder it was in. One that went meanwhile comes back with it: a new one, in the one above. */
-function folderOf(context: Context, way: readonly Place[]): number {
+function folderOf(context: Context, way: readonly Place[]): InodeId {
   const { metadata } = context;
-  const isThere = (folder: number) => folder === ROOT_INODE || metadata.entries.links(folder) > 0;
+  const isThere = (folder: InodeId) => folder === ROOT_INODE || metadata.entries.links(folder) > 0;
   const from = way.findLastIndex((place) => isThere(place.folder));
   let folder = way[from]?.folder ?? ROOT_INODE;
   for (const { name } of way.slice(Math.max(0, from), -1)) {

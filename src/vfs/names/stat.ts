@@ -7,6 +7,7 @@ import type { Inode, InodeKind } from "../../metadata/inodes.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
 import type { Context } from "../context/context.ts";
 import { LIVE_MS, LIVE_NAME_MS, SHORT_MS } from "../context/freshness.ts";
+import { isLongerThanShown } from "../context/live-file.ts";
 import { FsError } from "../errors.ts";
 import { told } from "../files/forgotten.ts";
 import { liveStat, writersOf } from "../files/live.ts";
@@ -119,7 +120,10 @@ export function validMs({ fresh }: Pick<Context, "fresh">): number {
 export async function found(context: Context, inode: Inode): Promise<Found> {
   const stat = await statOf(context, inode);
   const live = context.lives.get(inode.lineage);
-  if (live !== undefined) Object.assign(live, { shownSize: Math.max(live.shownSize, stat.size), shownTime: undefined });
+  if (live !== undefined) {
+    if (isLongerThanShown(stat.size, live.shownSize)) live.shownSize = stat.size;
+    live.shownTime = undefined;
+  }
   told(context, inode);
   return {
     stat,

@@ -3,6 +3,7 @@
  * asks the plan, carries out what happens here, and hands back the first step that needs more.
  */
 import type { Entry } from "../../metadata/entries.ts";
+import type { NodeRowId } from "../../metadata/ids.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import { baseOf } from "../../metadata/nodes.ts";
 import { inBackground } from "../context/byte-state.ts";
@@ -41,9 +42,9 @@ export interface Pending {
 }
 
 /** Undefined: nothing is left to do for this row. Whoever leaves its name for it goes where it belongs in the same transaction. */
-export function advance(context: Context, id: number): Pending | undefined {
+export function advance(context: Context, id: NodeRowId): Pending | undefined {
   return context.metadata.transaction(() => {
-    const aside: number[] = [];
+    const aside: NodeRowId[] = [];
     const pending = advanceOne(context, id, aside);
     // The list grows while chains and rings of names are followed.
     for (const next of aside) advanceOne(context, next, aside);
@@ -51,7 +52,7 @@ export function advance(context: Context, id: number): Pending | undefined {
   });
 }
 
-function advanceOne(context: Context, id: number, aside: number[]): Pending | undefined {
+function advanceOne(context: Context, id: NodeRowId, aside: NodeRowId[]): Pending | undefined {
   const { metadata } = context;
   for (let count = 0; count < STEPS_MAX; count += 1) {
     const row = metadata.nodes.get(id);
@@ -141,7 +142,7 @@ function carryOut(
   context: Context,
   row: NodeRow,
   step: Extract<Step, { do: "take" | "follow" | "restore" | "vanish" | "rebirth" | "conflict" }>,
-  aside: number[],
+  aside: NodeRowId[],
 ): boolean {
   switch (step.do) {
     case "take":

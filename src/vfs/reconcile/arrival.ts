@@ -1,6 +1,7 @@
 /** Nodes of the gateway that are new here find their place. Runs inside a transaction, never waits. */
 import type { Node } from "../../contract/resources.ts";
 import type { Entry } from "../../metadata/entries.ts";
+import type { NodeRowId } from "../../metadata/ids.ts";
 import { born, type NodeRow } from "../../metadata/nodes.ts";
 import { lookAgain, markInode, markNode } from "../context/changes.ts";
 import type { Context } from "../context/context.ts";
@@ -15,7 +16,7 @@ import { viewOf } from "./view.ts";
  * A node nobody here has a row of. Placed if its folder is known; else it comes with its folder's
  * listing. The row that left its name for it, and has somewhere else to be, is to be advanced at once.
  */
-export function arrive(context: Context, node: Node): number | undefined {
+export function arrive(context: Context, node: Node): NodeRowId | undefined {
   const { metadata } = context;
   // A folder that was removed here, its deletion not sent: something new in it keeps it.
   const folder = node.parentId === null ? undefined : reviveFolder(context, node.parentId);

@@ -1,6 +1,7 @@
 /** What the rows of a file say once its bytes are a version of its node, whoever found out that they are. */
 import type { Attempt } from "../../metadata/attempts.ts";
 import type { Inode } from "../../metadata/inodes.ts";
+import { isWhole } from "../../metadata/live-rows.ts";
 import type { Base, NodeRow } from "../../metadata/nodes.ts";
 import type { Context } from "../context/context.ts";
 import type { Request } from "../context/request.ts";
@@ -52,7 +53,7 @@ function recordVersion(context: Context, inode: Inode, nodeId: string, base: Bas
   knowSaves(context, clean, base.attributes.link);
   tellDone(context, inode.lineage);
   const live = metadata.lives.get(inode.lineage);
-  if (live !== undefined && (live.missing === "[]" || live.originVersion === null)) {
+  if (live !== undefined && (isWhole(live) || live.originVersion === null)) {
     metadata.lives.update(inode.lineage, { originNode: nodeId, originVersion: base.head, originHash: hash });
   }
 }

@@ -5,33 +5,33 @@
  * whose rows are as old as the last flush, are left out of the slices and added in one go at the end.
  */
 import { sleep } from "../../lib/runtime.ts";
-import type { NodeRow } from "../../metadata/nodes.ts";
+import type { AttemptId, InodeId, NodeRowId } from "../../metadata/ids.ts";
+import type { NodeRow, Place } from "../../metadata/nodes.ts";
 import type { Context } from "../context/context.ts";
 import { type LiveFile, mayBeUnrecorded } from "../context/live-file.ts";
-import type { After } from "../files/backlog.ts";
 
 const SLICE = 500;
 
 /** Of an attempt that was answered; its node row, and by how much the gateway holds more. */
 export interface Grown {
-  readonly node: number;
+  readonly node: NodeRowId;
   readonly growth: number;
 }
 
 export interface Growth {
   measure(): Promise<number>;
   /** Part of the transaction that closes the attempt; of one that is undone, called again or of no account. */
-  grew(attempt: number, grown: Grown): void;
+  grew(attempt: AttemptId, grown: Grown): void;
   /** The transaction of which that was a part was undone. */
-  isUndone(attempt: number, node: number): boolean;
+  isUndone(attempt: AttemptId, node: NodeRowId): boolean;
 }
 
 interface Sum {
   /** Added up so far. */
-  upTo: After | undefined;
+  upTo: Place | undefined;
   /** Node rows that are left out. */
-  readonly apart: ReadonlySet<number>;
-  readonly ended: Map<number, Grown>;
+  readonly apart: ReadonlySet<NodeRowId>;
+  readonly ended: Map<AttemptId, Grown>;
 }
 
 export function createGrowth(context: Pick<Context, "metadata" | "runtime" | "lives">): Growth {
@@ -41,7 +41,7 @@ export function createGrowth(context: Pick<Context, "metadata" | "runtime" | "li
   const rowsOf = ({ inode }: LiveFile) =>
     metadata.entries.ofInode(inode).flatMap((entry) => metadata.nodes.ofEntry(entry.id)?.id ?? []);
 
-  const isUndone = (attempt: number, node: number) => metadata.attempts.openOf(node)?.id === attempt;
+  const isUndone = (attempt: AttemptId, node: NodeRowId) => metadata.attempts.openOf(node)?.id === attempt;
 
   async function addUp(sum: Sum): Promise<number> {
     let bytes = 0;
@@ -55,14 +55,14 @@ export function createGrowth(context: Pick<Context, "metadata" | "runtime" | "li
   }
 
   /** By inode, of those whose rows are behind. */
-  async function sizes(): Promise<Map<number, number>> {
+  async function sizes(): Promise<Map<InodeId, number>> {
     const behind = [...lives.values()].filter(mayBeUnrecorded);
     const found = await Promise.all(behind.map(async (live) => [live, (await live.file.stat()).size] as const));
     // What was flushed meanwhile its row says better.
     return new Map(found.filter(([live]) => mayBeUnrecorded(live)).map(([live, size]) => [live.inode, size]));
   }
 
-  function ofRow(id: number): number {
+  function ofRow(id: NodeRowId): number {
     const row = metadata.nodes.get(id);
     return row === undefined ? 0 : growthOf(context, row);
   }

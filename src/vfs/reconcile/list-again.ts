@@ -1,8 +1,9 @@
 /** Marks known folders of which something may have been told that nobody here heard; relist.ts lists them. */
+import type { InodeId } from "../../metadata/ids.ts";
 import type { Context } from "../context/context.ts";
 
 /** Something may have come into the folder (an inode) of which nothing will tell but its list. */
-export function listAgain({ metadata, listings, activity }: Context, folder: number): void {
+export function listAgain({ metadata, listings, activity }: Context, folder: InodeId): void {
   const inode = metadata.inodes.get(folder);
   // One that is not completely known is listed when somebody looks; a list that is under way may be too old.
   if (inode === undefined || (inode.listed === null && !listings.isRunning(folder))) return;

@@ -13,8 +13,6 @@ import { type Source, withRevision } from "./echo.ts";
 import { noteWritten } from "./indexed.ts";
 import { keyOfContent, takeOwn, takeUnsigned } from "./own.ts";
 
-const NO_ROW = 0;
-
 /** A node as the gateway told it. Older than what is known: lag, ignored. */
 export function observeNode(context: Context, told: Node, source: Source = "others"): void {
   const { metadata } = context;
@@ -108,7 +106,7 @@ function isOwnBirth(context: Context, node: Node): boolean {
   if (node.lastKey === null) {
     if (areBirthsSigned(context.client.features) || node.parentId === null) return false;
     // Nobody says whose it is: at the place an open request wants, that request's answer will.
-    return attempts.isPlaceWanted(NO_ROW, node.parentId, node.name) || takeUnsigned(context, node);
+    return attempts.isPlaceWanted(undefined, node.parentId, node.name) || takeUnsigned(context, node);
   }
   return attempts.ofKey(node.lastKey)?.state === "open" || takeOwn(context, node);
 }

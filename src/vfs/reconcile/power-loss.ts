@@ -9,6 +9,7 @@
 import { savesOfLink } from "../../contract/saves.ts";
 import { hasCode } from "../../lib/system-error.ts";
 import type { Entry } from "../../metadata/entries.ts";
+import type { NodeRowId } from "../../metadata/ids.ts";
 import { HELD, type Inode } from "../../metadata/inodes.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import type { Context } from "../context/context.ts";
@@ -50,7 +51,7 @@ async function isAsCut(context: Context, inode: Inode): Promise<boolean> {
 }
 
 /** Its content is held: it waits for somebody to save it again, or to say that it is to be sent. */
-export function parkHeld({ metadata, activity }: Context, row: number): void {
+export function parkHeld({ metadata, activity }: Context, row: NodeRowId): void {
   if (metadata.nodes.get(row)?.dirtySince == null) return;
   metadata.nodes.update(row, { parked: HELD_BECAUSE, due: null });
   activity.progressed();

@@ -10,6 +10,7 @@ import { RemoteError } from "../../client/errors.ts";
 import type { Workspace } from "../../contract/resources.ts";
 import { inStep, sleep } from "../../lib/runtime.ts";
 import { shareRuns } from "../../lib/shared-run.ts";
+import type { AttemptId } from "../../metadata/ids.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import { inBackground } from "../context/byte-state.ts";
 import type { Context } from "../context/context.ts";
@@ -36,7 +37,7 @@ export function createQuota(context: Context, told: Workspace, known: boolean): 
   let { quota: limit, used: held = 0 } = told;
   const sum = createGrowth(context);
   /** What answers have added, by attempt, until it is known that they were written down. */
-  const growing = new Map<number, Grown>();
+  const growing = new Map<AttemptId, Grown>();
   let isKnown = known;
   let toldAt = runtime.elapsed();
   let askedAt = Number.NEGATIVE_INFINITY;

@@ -3,6 +3,7 @@
  * they wait for each other in a circle, one of them gives its name up for a moment. Reads only.
  */
 import type { Attempt } from "../../metadata/attempts.ts";
+import type { NodeRowId } from "../../metadata/ids.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import type { Context } from "../context/context.ts";
 import type { Request } from "../context/request.ts";
@@ -135,7 +136,7 @@ function blockersOf(context: Needs, row: NodeRow): NodeRow[] {
 export function opensRing(context: Needs, row: NodeRow): boolean {
   // Most names are wanted by nobody else: no search then.
   if (row.base?.parent == null || !isNameWanted(context, row, row.base.parent, row.base.name)) return false;
-  const visited = new Set<number>();
+  const visited = new Set<NodeRowId>();
   const search = (at: NodeRow, holders: readonly NodeRow[]): boolean => {
     const occupant = occupantOf(context, at);
     if (occupant?.id === row.id) return holders.every((holder) => holder.id >= row.id);

@@ -5,6 +5,7 @@
 import { sameValue } from "../../contract/attributes.ts";
 import type { Node } from "../../contract/resources.ts";
 import type { Entry } from "../../metadata/entries.ts";
+import type { EntryId, InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
 import { baseOf, type NodeRow } from "../../metadata/nodes.ts";
@@ -108,7 +109,7 @@ function takePlace(context: Context, entry: Entry, node: Node): Taken {
  * The target is, here, inside the folder that moves: somebody here moved an ancestor of it in. The
  * remote place wins, so that ancestor goes back to where the gateway has it.
  */
-function openCircle(context: Context, target: number, moved: number): void {
+function openCircle(context: Context, target: InodeId, moved: InodeId): void {
   const { metadata } = context;
   let current = target;
   let nearest: Entry | undefined;
@@ -217,7 +218,7 @@ function takeAttributes(context: Context, inode: Inode, step: TakeStep, isLinkUn
 const stateOfAgreed = (context: Context, inode: Inode) => (writersOf(context, inode) > 0 ? "open" : "clean");
 
 /** It was linked, or left its group, elsewhere. `row`: before all this. */
-function takeLink(context: Context, entryId: number, row: NodeRow, node: Node): void {
+function takeLink(context: Context, entryId: EntryId, row: NodeRow, node: Node): void {
   const { metadata } = context;
   const { base } = row;
   const entry = metadata.entries.get(entryId);
@@ -285,7 +286,7 @@ function leaveInode(context: Context, entry: Entry, row: NodeRow, node: Node): v
  * The inode of the folder with this node id. One that a program here removed, its deletion not sent
  * yet, comes back: something lives in it. Undefined: not known.
  */
-export function reviveFolder(context: Context, nodeId: string, visited = new Set<string>()): number | undefined {
+export function reviveFolder(context: Context, nodeId: string, visited = new Set<string>()): InodeId | undefined {
   const { metadata } = context;
   // Of two moves at the gateway only one is known yet: what is known is a circle.
   if (visited.has(nodeId)) return undefined;

@@ -1,6 +1,7 @@
 /** Gathers what the plan looks at from the rows of one node. Reads only. */
 import type { Scope } from "../../contract/scopes.ts";
 import { UPLOAD_SCOPES } from "../../contract/scopes.ts";
+import type { InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
@@ -148,7 +149,7 @@ function isReferenced(context: Context, row: NodeRow): boolean {
 }
 
 /** Of a folder that is gone at the gateway: how many entries agree with it, and how many it would lose. */
-function countEntries(context: Context, folder: number): { cleanEntries: number; dirtyEntries: number } {
+function countEntries(context: Context, folder: InodeId): { cleanEntries: number; dirtyEntries: number } {
   let cleanEntries = 0;
   let dirtyEntries = 0;
   let cookie = 0;

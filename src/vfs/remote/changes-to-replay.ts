@@ -3,20 +3,21 @@
  * kernel's having asked; only where somebody watches, and only what still holds when its turn comes.
  */
 import type { Changed } from "../../metadata/changed.ts";
+import type { InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
 import { inBackground } from "../context/byte-state.ts";
 import type { Context } from "../context/context.ts";
 import { writersOf } from "../files/live.ts";
 import type { Lineage } from "../filesystem.ts";
-import { EVERYTHING, type Place, type Replay, type Replays } from "../replay.ts";
+import { EVERYTHING, type Place, type Replay, type Replays, type Watched } from "../replay.ts";
 import { completeFolder } from "./listing.ts";
 
 /** What others changed, told of by one or several replays. */
 type What =
-  | (Place & { readonly what: "name"; readonly before: number | null })
-  | { readonly what: "move"; readonly inode: number; readonly from: Place; readonly to: Place }
-  | { readonly what: "content" | "attributes"; readonly inode: number };
+  | (Place & { readonly what: "name"; readonly before: InodeId | null })
+  | { readonly what: "move"; readonly inode: InodeId; readonly from: Place; readonly to: Place }
+  | { readonly what: "content" | "attributes"; readonly inode: InodeId };
 /** `noted`: how often who watches had been asked for by then. */
 type Change = What & { readonly noted: number };
 
@@ -46,7 +47,7 @@ export function createReplays(context: Context): Replays {
   let isAskedAgain = false;
   /** Was done once, and is to be done once more. */
   let repeated: Replay | undefined;
-  let watched: ReadonlySet<number> = new Set();
+  let watched: Watched = new Set();
   /** How often who watches was asked for, and of which time the answer is. */
   let asked = 0;
   let answered = 0;
@@ -71,7 +72,7 @@ export function createReplays(context: Context): Replays {
     }
   }
 
-  function addMove(inode: number, from: Place, to: Place): void {
+  function addMove(inode: InodeId, from: Place, to: Place): void {
     const key = `move ${inode}`;
     const before = waiting.get(key);
     waiting.delete(key);
@@ -79,18 +80,18 @@ export function createReplays(context: Context): Replays {
   }
 
   /** Of what programs here do to it the kernel tells all who watch it; not who knows it by an earlier lineage. */
-  const isOne = (inode: number) => metadata.inodes.lineages(inode).length === 1;
+  const isOne = (inode: InodeId) => metadata.inodes.lineages(inode).length === 1;
 
   /** Two inodes turned out to be one linked file (links.ts): nobody wrote it, and that it has more names is told by itself. */
-  function isSameFile(before: number | null, inode: number | undefined): boolean {
+  function isSameFile(before: InodeId | null, inode: InodeId | undefined): boolean {
     const [former, now] = [before, inode].map((id) => (id == null ? undefined : metadata.inodes.get(id)));
     if (former === undefined || now === undefined || former.hash === null) return false;
     return former.linkGroup !== null && former.linkGroup === now.linkGroup && former.hash === now.hash;
   }
 
   function note({ names, inodes, made, switched, ours }: Changed): void {
-    const left = new Map<number, Place>();
-    const came: (Place & { inode: number })[] = [];
+    const left = new Map<InodeId, Place>();
+    const came: (Place & { inode: InodeId })[] = [];
     for (const [folder, among] of names) {
       // A folder that fills for the first time: that is nobody's change.
       if ((metadata.inodes.get(folder)?.listed ?? null) === null) continue;
@@ -133,14 +134,14 @@ export function createReplays(context: Context): Replays {
     emptied.clear();
   }
 
-  const isWatched = (inode: number | null) => watched.has(EVERYTHING) || (inode !== null && watched.has(inode));
+  const isWatched = (inode: InodeId | null) => watched.has(EVERYTHING) || (inode !== null && watched.has(inode));
 
-  function isUnknown(inode: number): boolean {
+  function isUnknown(inode: InodeId): boolean {
     const folder = metadata.inodes.get(inode);
     return folder?.kind === "folder" && folder.listed === null;
   }
 
-  async function list(folder: number): Promise<void> {
+  async function list(folder: InodeId): Promise<void> {
     await completeFolder(context, folder, context.bytes.stopped.signal).catch((error: unknown) => {
       log.debug({ err: error, folder }, "a folder that is watched could not be listed");
     });
@@ -177,21 +178,21 @@ export function createReplays(context: Context): Replays {
     }
   }
 
-  function stepsOfMove(inode: number, from: Place, to: Place): Replay[] {
+  function stepsOfMove(inode: InodeId, from: Place, to: Place): Replay[] {
     if (inodeAt(from) !== undefined || inodeAt(to) !== inode)
       return [...stepsOfName(from, inode), ...stepsOfName(to, null)];
     return isUntold(to) ? [{ what: "moved", ...from, inode, to }] : movedAlready(inode, from, to);
   }
 
   /** The kernel knows it where it is now. */
-  function movedAlready(inode: number, from: Place, to: Place): Replay[] {
+  function movedAlready(inode: InodeId, from: Place, to: Place): Replay[] {
     const { kind, lineage } = metadata.inodes.get(inode) ?? {};
     if (lineage === undefined || inodeAt(from) !== undefined) return [];
     const gone: Replay = { what: "gone", ...from, kind: kind === "folder" ? "folder" : "file", lineage: undefined };
     return [gone, { what: "attributes", ...to, lineage }];
   }
 
-  function stepsOfName(place: Place, before: number | null): Replay[] {
+  function stepsOfName(place: Place, before: InodeId | null): Replay[] {
     const id = inodeAt(place);
     const inode = id === undefined ? undefined : metadata.inodes.get(id);
     if (inode === undefined) return before === null ? [] : stepsOfGone(place, before);
@@ -207,7 +208,7 @@ export function createReplays(context: Context): Replays {
     return stepsOfInode(id, isWritten ? "content" : "attributes", place);
   }
 
-  function stepsOfGone(place: Place, before: number): Replay[] {
+  function stepsOfGone(place: Place, before: InodeId): Replay[] {
     const former = metadata.inodes.get(before);
     const [elsewhere] = metadata.entries.ofInode(before);
     // It was moved, by two commits: who works in it is not to be told that it has gone.
@@ -224,7 +225,7 @@ export function createReplays(context: Context): Replays {
   }
 
   /** Who watches it may know it by the lineage it had before. */
-  function stepsOfInode(id: number, what: "content" | "attributes", place: Place): Replay[] {
+  function stepsOfInode(id: InodeId, what: "content" | "attributes", place: Place): Replay[] {
     const inode = metadata.inodes.get(id);
     if (inode === undefined) return [];
     const earlier = isWatched(id) ? metadata.inodes.lineages(id).filter((lineage) => lineage !== inode.lineage) : [];
@@ -311,7 +312,8 @@ export function createReplays(context: Context): Replays {
         answered = asOf;
         watched = inodes;
         for (const folder of watched) {
-          if (isUnknown(folder)) inBackground(context, "listing a folder that is watched", () => list(folder));
+          if (folder !== EVERYTHING && isUnknown(folder))
+            inBackground(context, "listing a folder that is watched", () => list(folder));
         }
       };
     },

@@ -9,6 +9,7 @@ import type { ChangeKind, JournalEntry, JournalPage } from "../../contract/resou
 import { forEachAtOnce } from "../../lib/at-once.ts";
 import { sleep } from "../../lib/runtime.ts";
 import type { StillAwaited } from "../../lib/single-flight.ts";
+import type { InodeId } from "../../metadata/ids.ts";
 import type { Below, NodeRow } from "../../metadata/nodes.ts";
 import type { Context } from "../context/context.ts";
 import { limitList } from "../context/list-limit.ts";
@@ -38,7 +39,7 @@ const GONE_MS = 30_000;
 export const LIST_STANDS_MS = 60_000;
 
 /** Resolves when every name of the folder is known. Who gives up waiting does not stop the others. */
-export async function completeFolder(context: Context, folder: number, signal: AbortSignal): Promise<void> {
+export async function completeFolder(context: Context, folder: InodeId, signal: AbortSignal): Promise<void> {
   const list = () => run(context, folder, (awaited) => listFolder(context, folder, awaited), signal);
   // Others may have begun it while the gateway was silent, or with one try because nobody waited: that it failed says
   // nothing of what the gateway answers now.
@@ -50,12 +51,12 @@ export async function completeFolder(context: Context, folder: number, signal: A
   await list();
 }
 
-function run(context: Context, folder: number, list: (awaited: StillAwaited) => Promise<void>, signal: AbortSignal) {
+function run(context: Context, folder: InodeId, list: (awaited: StillAwaited) => Promise<void>, signal: AbortSignal) {
   return context.listings.run(folder, list, signal, () => new FsError("EINTR", "the list of the folder was given up"));
 }
 
 /** The same of a folder nobody has asked for: one try, and of a large one the first page, unless somebody comes to want it. */
-export async function listAhead(context: Context, folder: number): Promise<void> {
+export async function listAhead(context: Context, folder: InodeId): Promise<void> {
   const { listings, listedAhead, bytes } = context;
   const nodeId = rowOfFolder(context, folder)?.nodeId;
   if (nodeId == null || listings.isRunning(folder)) return;
@@ -69,7 +70,7 @@ export async function listAhead(context: Context, folder: number): Promise<void>
   }
 }
 
-async function listFolder(context: Context, folder: number, awaited: StillAwaited): Promise<void> {
+async function listFolder(context: Context, folder: InodeId, awaited: StillAwaited): Promise<void> {
   const { metadata } = context;
   const nodeId = rowOfFolder(context, folder)?.nodeId;
   // Removed meanwhile, or born here: nobody else can have put anything into it.
@@ -78,7 +79,7 @@ async function listFolder(context: Context, folder: number, awaited: StillAwaite
 }
 
 /** A folder that is known already is listed again, where no journal tells what has changed in it. */
-export async function relistFolder(context: Context, folder: number, signal: AbortSignal): Promise<void> {
+export async function relistFolder(context: Context, folder: InodeId, signal: AbortSignal): Promise<void> {
   const nodeId = rowOfFolder(context, folder)?.nodeId;
   if (nodeId == null) return;
   const asking = { signal, isAwaited: false };
@@ -94,7 +95,7 @@ interface Asking {
   readonly onMore?: () => void;
 }
 
-async function readList(context: Context, folder: number, nodeId: string, asking: Asking): Promise<void> {
+async function readList(context: Context, folder: InodeId, nodeId: string, asking: Asking): Promise<void> {
   const { client, log } = context;
   let list = await readPages(context, nodeId, asking);
   for (let tries = 1; await hasShifted(context, nodeId, list, asking); tries += 1) {
@@ -287,7 +288,7 @@ function isLongGone({ metadata, client, runtime }: Context, { nodeId, dirtySince
  * The cursor is ahead of the snapshot: what the journal told in between of this folder and of what
  * is in it was passed over then. Complete only when both meet without a wait in between.
  */
-async function catchUp(context: Context, folder: number, nodeId: string, asOf: number, asking: Asking): Promise<void> {
+async function catchUp(context: Context, folder: InodeId, nodeId: string, asOf: number, asking: Asking): Promise<void> {
   const { metadata, client, workspace } = context;
   let reached = asOf;
   while (client.features.journal && reached < metadata.settings.getNumber("cursor")) {

@@ -6,8 +6,10 @@
  */
 import { RemoteError, type RemoteErrorCode } from "../../client/errors.ts";
 import { forEachAtOnce } from "../../lib/at-once.ts";
-import { NO_RANGES } from "../../lib/ranges.ts";
+import { formatRanges, NO_RANGES } from "../../lib/ranges.ts";
+import type { After, InodeId, Lineage, NodeRowId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
+import { isWhole } from "../../metadata/live-rows.ts";
 import { markNode } from "../context/changes.ts";
 import type { Context } from "../context/context.ts";
 import { tellWritten } from "../files/staged-files.ts";
@@ -36,14 +38,14 @@ export interface LostVersions {
 export function createLostVersions(context: Context): LostVersions {
   const { metadata, log } = context;
   /** Lineages whose versions are there. */
-  const there = new Set<number>();
+  const there = new Set<Lineage>();
   /** How often the gateway has failed for it. */
-  const failed = new Map<number, number>();
+  const failed = new Map<Lineage, number>();
 
-  async function lookAt(lineage: number, signal: AbortSignal): Promise<void> {
+  async function lookAt(lineage: Lineage, signal: AbortSignal): Promise<void> {
     const inode = currentOf(context, lineage);
     if (inode === undefined || there.has(lineage)) return;
-    const heads = new Map<number, string>();
+    const heads = new Map<NodeRowId, string>();
     for (const { id, nodeId, base } of rowsOfInode(context, inode.id)) {
       if (nodeId === null || base?.head == null || isStandIn(base.head)) continue;
       const isUnknown = (failed.get(lineage) ?? 0) >= TRIES;
@@ -56,7 +58,7 @@ export function createLostVersions(context: Context): LostVersions {
   return {
     async keepAll(signal) {
       let failure: unknown;
-      for (let after = 0; ; ) {
+      for (let after: After<Lineage> = 0; ; ) {
         const lineages = metadata.lives.whole(after, SLICE);
         const last = lineages.at(-1);
         if (last === undefined) break;
@@ -82,7 +84,7 @@ export function createLostVersions(context: Context): LostVersions {
 }
 
 /** What a program is writing anew is sent anyway. */
-function currentOf({ metadata }: Context, lineage: number): Inode | undefined {
+function currentOf({ metadata }: Context, lineage: Lineage): Inode | undefined {
   const inode = metadata.inodes.ofLineage(lineage);
   return inode?.lineage === lineage && inode.kind === "file" && inode.content !== "dirty" ? inode : undefined;
 }
@@ -111,11 +113,11 @@ async function isTrue(context: Context, inode: Inode, signal: AbortSignal): Prom
 }
 
 /** One transaction. What has become of it since it was looked at counts: it is another content then, or not here any more. */
-function keep(context: Context, id: number, lineage: number, heads: ReadonlyMap<number, string>): void {
+function keep(context: Context, id: InodeId, lineage: Lineage, heads: ReadonlyMap<NodeRowId, string>): void {
   const { metadata, lives, staged, log, bytes } = context;
   metadata.transaction(() => {
     const inode = currentOf(context, lineage);
-    const isHere = metadata.lives.get(lineage)?.missing === "[]" && !bytes.evicting.has(lineage);
+    const isHere = isWhole(metadata.lives.get(lineage)) && !bytes.evicting.has(lineage);
     if (inode?.id !== id || !isHere) return;
     const rows = rowsOfInode(context, id);
     const behind = rows.filter((row) => row.base?.head != null && heads.get(row.id) === row.base.head);
@@ -127,7 +129,7 @@ function keep(context: Context, id: number, lineage: number, heads: ReadonlyMap<
     const ofNothing = { originNode: null, originVersion: null };
     const changed = { content: "dirty", changes: inode.changes + 1, hash: null, synced: null } as const;
     const kept = metadata.inodes.update(id, { ...changed, ...ofNothing });
-    metadata.lives.update(lineage, { ...ofNothing, originHash: null, unproven: "[]" });
+    metadata.lives.update(lineage, { ...ofNothing, originHash: null, unproven: formatRanges(NO_RANGES) });
     // What was written here has waited since then: a drain that is under way is not over without it.
     for (const row of rowsOfInode(context, id)) markNode(context, row, row.changedAt === 0 ? null : row.changedAt);
     metadata.afterCommit(() => {

@@ -3,6 +3,7 @@
  * again, a few at a time, those programs looked into lately first and all others in turn. What a
  * list shows is judged as ever (observe.ts); this only decides which is read next.
  */
+import type { InodeId } from "../../metadata/ids.ts";
 import type { Context } from "../context/context.ts";
 import { forgetDeletions } from "../reconcile/indexed.ts";
 import { listMarked, relistKnown } from "./relist.ts";
@@ -15,7 +16,7 @@ const VISIT_MS = 10 * 60_000;
 const VISITS_MAX = 1_000;
 
 /** A program looked into the folder. */
-export function visitFolder({ client, polled, runtime }: Context, folder: number): void {
+export function visitFolder({ client, polled, runtime }: Context, folder: InodeId): void {
   if (client.features.journal) return;
   const { visits } = polled;
   const polledAt = visits.get(folder)?.polledAt ?? Number.NEGATIVE_INFINITY;
@@ -42,7 +43,7 @@ export async function pollFolders(context: Context, signal: AbortSignal): Promis
   return false;
 }
 
-function nextFolders({ metadata, polled, runtime }: Context): Set<number> {
+function nextFolders({ metadata, polled, runtime }: Context): Set<InodeId> {
   const since = runtime.elapsed() - VISIT_MS;
   for (const [folder, { at }] of polled.visits) if (at < since) polled.visits.delete(folder);
   const visited = [...polled.visits]

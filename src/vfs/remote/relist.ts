@@ -3,6 +3,7 @@
  * a journal. Until then programs are shown what is known: no folder becomes unreadable while nobody answers.
  */
 import { RemoteError } from "../../client/errors.ts";
+import type { InodeId } from "../../metadata/ids.ts";
 import type { Context } from "../context/context.ts";
 import { FsError } from "../errors.ts";
 import { rowOfFolder } from "../names/identity.ts";
@@ -35,7 +36,7 @@ export async function listMarked(context: Context, signal: AbortSignal): Promise
 }
 
 /** False: it could not be listed. Rejects when the gateway does not answer. */
-export async function relistKnown(context: Context, folder: number, signal: AbortSignal): Promise<boolean> {
+export async function relistKnown(context: Context, folder: InodeId, signal: AbortSignal): Promise<boolean> {
   try {
     await relistFolder(context, folder, signal);
     return true;

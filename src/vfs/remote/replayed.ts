@@ -3,16 +3,27 @@
  * it, which changes nothing. To everybody else it is what it is. Whatever else that process should ask to change fails,
  * and all that one asks to change which has done so before: of a call that comes late nobody knows what it was about.
  */
+import { type InodeId, inodeId, kernelNodeId } from "../../metadata/ids.ts";
 import type { Context } from "../context/context.ts";
 import { FsError } from "../errors.ts";
-import type { Absent, Attributed, Caller, FileSystem, Found, HandleId, Lineage, OpenFlags } from "../filesystem.ts";
+import {
+  type Absent,
+  type Attributed,
+  type Caller,
+  type FileSystem,
+  type Found,
+  type HandleId,
+  handleId,
+  type Lineage,
+  type OpenFlags,
+} from "../filesystem.ts";
 import { attributed, found, inodeOf } from "../names/stat.ts";
 import type { Place, Replay, Replays } from "../replay.ts";
 
 /** Stand for what has gone while its going is replayed; no inode has them. */
-const GONE = { file: 2 ** 52, folder: 2 ** 52 + 1 } as const;
+const GONE = { file: 2 ** 52, folder: 2 ** 52 + 1 };
 /** What is opened to be closed; no open file has this number. */
-const NOTHING: HandleId = Number.MAX_SAFE_INTEGER;
+const NOTHING = handleId(Number.MAX_SAFE_INTEGER);
 const AT_ONCE = { validMs: 0, entryValidMs: 0 };
 
 export function withReplays(context: Context, fileSystem: FileSystem, replays: Replays): FileSystem {
@@ -26,6 +37,11 @@ export function withReplays(context: Context, fileSystem: FileSystem, replays: R
 
   const isReplayer = ({ pid }: Caller) => pid === replays.by || replays.formerly.has(pid);
   const inodeAt = ({ folder, name }: Place) => metadata.entries.find(folder, name)?.inode;
+
+  function placeOf(parent: Lineage, name: string): Place | undefined {
+    const folder = metadata.inodes.ofLineage(parent)?.id;
+    return folder === undefined ? undefined : { folder, name };
+  }
 
   function isPlace(parent: Lineage, name: string, place: Place): boolean {
     return name === place.name && metadata.inodes.ofLineage(parent)?.id === place.folder;
@@ -68,7 +84,7 @@ export function withReplays(context: Context, fileSystem: FileSystem, replays: R
     }
   }
 
-  async function foundAs(id: number, lineage?: Lineage): Promise<Found> {
+  async function foundAs(id: InodeId, lineage?: Lineage): Promise<Found> {
     const inode = metadata.inodes.get(id);
     if (inode === undefined) throw new FsError("ENOENT", `inode ${id} has gone`);
     const now = await found(context, inode);
@@ -89,8 +105,8 @@ export function withReplays(context: Context, fileSystem: FileSystem, replays: R
 
   async function gone(kind: "file" | "folder"): Promise<Found> {
     const { stat } = await fileSystem.getattr(NOBODY, ROOT);
-    const lineage = GONE[kind];
-    return { stat: { ...stat, inode: lineage, kind, mode: 0o600, links: 1, size: 0 }, lineage, ...AT_ONCE };
+    const [inode, lineage] = [inodeId(GONE[kind]), kernelNodeId(GONE[kind])];
+    return { stat: { ...stat, inode, kind, mode: 0o600, links: 1, size: 0 }, lineage, ...AT_ONCE };
   }
 
   async function made(caller: Caller, parent: Lineage, name: string): Promise<Found> {
@@ -138,7 +154,8 @@ export function withReplays(context: Context, fileSystem: FileSystem, replays: R
   /** The kernel knows the name as it is now. */
   function told<T extends Found | Absent>(parent: Lineage, name: string, answer: T): T {
     if (!replays.isAnyPlace) return answer;
-    const place = { folder: metadata.inodes.ofLineage(parent)?.id ?? 0, name };
+    const place = placeOf(parent, name);
+    if (place === undefined) return answer;
     if (answer.lineage !== undefined) {
       replays.told(place);
       return forNow(place, answer);
@@ -150,7 +167,8 @@ export function withReplays(context: Context, fileSystem: FileSystem, replays: R
 
   /** … by a program here, of which those who watch have heard. */
   function madeHere<T>(parent: Lineage, name: string, answer: T): T {
-    if (replays.isAnyPlace) replays.madeHere({ folder: metadata.inodes.ofLineage(parent)?.id ?? 0, name });
+    const place = replays.isAnyPlace ? placeOf(parent, name) : undefined;
+    if (place !== undefined) replays.madeHere(place);
     return answer;
   }
 
@@ -186,12 +204,12 @@ export function withReplays(context: Context, fileSystem: FileSystem, replays: R
     async readdir(caller, handle, cookie, limit, withAttributes) {
       const entries = await fileSystem.readdir(caller, handle, cookie, limit, withAttributes);
       const open = context.handles.get(handle);
-      const folder = open?.kind === "folder" ? open.inode : 0;
+      const folder = open?.kind === "folder" ? open.inode : undefined;
       return entries.map((entry) => {
         const { name, found: one } = entry;
         if (one === undefined) return entry;
         shown(one);
-        if (!replays.isAnyPlace) return entry;
+        if (!replays.isAnyPlace || folder === undefined) return entry;
         replays.told({ folder, name });
         return { ...entry, found: forNow({ folder, name }, one) };
       });
@@ -249,5 +267,5 @@ export function withReplays(context: Context, fileSystem: FileSystem, replays: R
   } satisfies Partial<FileSystem>);
 }
 
-const ROOT: Lineage = 1;
+const ROOT = kernelNodeId(1);
 const NOBODY: Caller = { uid: 0, gid: 0, pid: 0, signal: new AbortController().signal };

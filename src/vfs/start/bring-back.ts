@@ -20,7 +20,9 @@ import {
 } from "../../lib/ranges.ts";
 import { formatTime } from "../../lib/time.ts";
 import type { Entry } from "../../metadata/entries.ts";
+import type { After, GenerationId, InodeId, Lineage } from "../../metadata/ids.ts";
 import { HELD, type Inode } from "../../metadata/inodes.ts";
+import { isWhole } from "../../metadata/live-rows.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import { markInode, markNode } from "../context/changes.ts";
@@ -51,7 +53,7 @@ export async function bringBack(context: Context, isDoubtful: boolean): Promise<
   context.restored.why = why;
   log.warn({ why }, "the database is older than the files: they are compared");
 
-  const files = new Set<number>();
+  const files = new Set<Lineage>();
   for await (const lineage of paths.liveFiles()) files.add(lineage);
   const known = told?.known ?? (await begin(context, why, list, files));
   const needs: Needs = { context, list, files, known, isDoubtful, gateway: { answers: true } };
@@ -67,7 +69,7 @@ interface Needs {
   readonly context: Context;
   readonly list: StagedList;
   /** Lineages that have a file. */
-  readonly files: Set<number>;
+  readonly files: Set<Lineage>;
   readonly known: number;
   readonly isDoubtful: boolean;
   /** Once it is out of reach, no other folder waits for it. */
@@ -93,12 +95,12 @@ function isAhead({ metadata: { inodes } }: Context, { written }: StagedList): bo
 }
 
 /** From here on no number comes back that a file, or the kernel of a mount before, knows. */
-async function begin(context: Context, why: string, list: StagedList, files: ReadonlySet<number>): Promise<number> {
+async function begin(context: Context, why: string, list: StagedList, files: ReadonlySet<Lineage>): Promise<number> {
   const { metadata, paths } = context;
-  let generation = 0;
-  for await (const id of paths.generationFiles()) generation = Math.max(generation, id);
-  let lineage = 0;
-  for (const one of [...files, ...list.written.keys()]) lineage = Math.max(lineage, one);
+  let generation: After<GenerationId> = 0;
+  for await (const id of paths.generationFiles()) if (id > generation) generation = id;
+  let lineage: After<Lineage> = 0;
+  for (const one of [...files, ...list.written.keys()]) if (one > lineage) lineage = one;
   return metadata.transaction(() => {
     const known = metadata.inodes.newestLineage();
     metadata.settings.set("restored", JSON.stringify({ why, known }));
@@ -121,7 +123,7 @@ async function bringFile(needs: Needs, word: Written): Promise<void> {
   const isNews = word.changes > inode.changes;
   const row = metadata.lives.get(word.lineage);
   // Of one change there is one line: where bytes were missing, its program may have written since.
-  const isFuller = word.missingFrom !== undefined && inode.content === "dirty" && row?.missing !== "[]";
+  const isFuller = word.missingFrom !== undefined && inode.content === "dirty" && !isWhole(row);
   if (!isNews && !isFuller) return;
   const recorded = isNews || row === undefined ? undefined : parseRanges(row.missing);
   metadata.transaction(() => {
@@ -133,7 +135,7 @@ async function bringFile(needs: Needs, word: Written): Promise<void> {
 }
 
 /** On the disk: what of a file that was not all here was never written or fetched. */
-async function holesIn({ runtime, paths }: Context, lineage: number, size: number): Promise<Ranges> {
+async function holesIn({ runtime, paths }: Context, lineage: Lineage, size: number): Promise<Ranges> {
   const file = await runtime.files.open(paths.live(lineage), "r");
   try {
     let holes = NO_RANGES;
@@ -245,7 +247,7 @@ function newInode(context: Context, { mode }: Written) {
 }
 
 /** The folder it was in, made again where the rows do not have it. */
-async function folderOfFile(needs: Needs, { folder, path }: Written): Promise<number> {
+async function folderOfFile(needs: Needs, { folder, path }: Written): Promise<InodeId> {
   const { context } = needs;
   const { metadata } = context;
   if (folder !== undefined && isFolder(context, folder)) return folder;
@@ -259,13 +261,13 @@ async function folderOfFile(needs: Needs, { folder, path }: Written): Promise<nu
   return current;
 }
 
-function isFolder({ metadata }: Context, inode: number): boolean {
+function isFolder({ metadata }: Context, inode: InodeId): boolean {
   if (metadata.inodes.get(inode)?.kind !== "folder") return false;
   return inode === ROOT_INODE || metadata.entries.links(inode) > 0;
 }
 
 /** Where the gateway does not answer, its answer to the upload tells whether the name is free. */
-async function listIfPossible({ context, gateway }: Needs, folder: number, name: string): Promise<void> {
+async function listIfPossible({ context, gateway }: Needs, folder: InodeId, name: string): Promise<void> {
   const { metadata, log, bytes, network } = context;
   if (
     !gateway.answers ||
@@ -282,7 +284,7 @@ async function listIfPossible({ context, gateway }: Needs, folder: number, name:
 }
 
 /** It was sent, and the rows have heard of that from the gateway. */
-async function isSameContent({ metadata, runtime, paths }: Context, there: Entry, lineage: number): Promise<boolean> {
+async function isSameContent({ metadata, runtime, paths }: Context, there: Entry, lineage: Lineage): Promise<boolean> {
   const inode = metadata.inodes.get(there.inode);
   if (inode === undefined || inode.content !== "clean" || inode.hash === null) return false;
   return (await runtime.files.hash(paths.live(lineage))).hash === inode.hash;
@@ -292,7 +294,7 @@ async function isSameContent({ metadata, runtime, paths }: Context, there: Entry
  * A file the list does not tell of holds what the gateway has, if the list is whole: as far as the rows
  * know it, it is looked at when it is opened. If the list is not whole nothing is taken for granted.
  */
-async function judgeUntold(needs: Needs, lineage: number): Promise<void> {
+async function judgeUntold(needs: Needs, lineage: Lineage): Promise<void> {
   const { context, list, known } = needs;
   const { metadata, runtime, paths, log } = context;
   const inode = metadata.inodes.ofLineage(lineage);
@@ -311,7 +313,7 @@ async function judgeUntold(needs: Needs, lineage: number): Promise<void> {
   }
   const row = metadata.lives.get(lineage);
   if (list.isWhole || inode.lineage !== lineage || inode.content !== "clean" || inode.kind !== "file") return;
-  if (row?.missing === "[]") {
+  if (isWhole(row)) {
     if ((await runtime.files.hash(paths.live(lineage))).hash === inode.hash) return;
     const stat = await runtime.files.stat(paths.live(lineage));
     metadata.transaction(() => {

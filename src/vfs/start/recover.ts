@@ -5,8 +5,10 @@
 import { clipRanges, formatRanges, NO_RANGES, parseRanges } from "../../lib/ranges.ts";
 import { hasCode } from "../../lib/system-error.ts";
 import { compareTimes, formatTime } from "../../lib/time.ts";
+import type { Lineage } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import type { LiveRow } from "../../metadata/live-rows.ts";
+import { isWhole } from "../../metadata/live-rows.ts";
 import { markInode } from "../context/changes.ts";
 import type { Context } from "../context/context.ts";
 import { hasNoWriter, leaveToFormerWriters } from "../files/former-writers.ts";
@@ -37,7 +39,7 @@ export async function recoverOpenFiles(
   if (isDoubtful) await doubtContents(context);
   const wasOlder = await bringBack(context, isDoubtful);
   const inWriting = inodes.writing();
-  const written = resumed === undefined ? new Set<number>() : writtenBy(resumed);
+  const written = resumed === undefined ? new Set<Lineage>() : writtenBy(resumed);
   const mapped = resumed === undefined ? [] : await mappedOf(context, inWriting, written);
   if (resumed === undefined) for (const { lineage } of inWriting) await leaveToFormerWriters(context, lineage);
   for (const inode of isDoubtful || wasOlder ? inodes.unfinished() : inWriting) {
@@ -64,8 +66,8 @@ export async function recoverOpenFiles(
 }
 
 /** Files that no program has open for writing any more, and one may have mapped: the kernel wrote them by itself. */
-async function mappedOf(context: Context, inWriting: readonly Inode[], written: Set<number>): Promise<number[]> {
-  const mapped: number[] = [];
+async function mappedOf(context: Context, inWriting: readonly Inode[], written: Set<Lineage>): Promise<Lineage[]> {
+  const mapped: Lineage[] = [];
   for (const { lineage } of inWriting) {
     if (!written.has(lineage) && !(await hasNoWriter(context, lineage))) mapped.push(lineage);
   }
@@ -120,7 +122,7 @@ async function recoverInode(context: Context, inode: Inode): Promise<void> {
  */
 async function recoverOpen(context: Context, inode: Inode, row: LiveRow | undefined): Promise<void> {
   const { metadata } = context;
-  let isClean = row === undefined || row.missing !== "[]";
+  let isClean = !isWhole(row);
   if (!isClean && inode.hash !== null) isClean = await isStill(context, inode, inode.hash);
   metadata.transaction(() => {
     if (isClean) {

@@ -4,9 +4,10 @@
  * by itself stays with it, under the id it has. Whatever writers did since anybody looked counts as written.
  */
 import { formatTime } from "../../lib/time.ts";
+import type { Lineage } from "../../metadata/ids.ts";
 import { alone } from "../context/byte-state.ts";
 import type { Context } from "../context/context.ts";
-import { type LiveFile, SHOWN_ANYHOW } from "../context/live-file.ts";
+import type { LiveFile } from "../context/live-file.ts";
 import { closePassed } from "../files/lingering.ts";
 import { isUncut, reopenFile, requireCurrent } from "../files/local-file.ts";
 import { markWritten } from "../files/mark-written.ts";
@@ -23,12 +24,12 @@ export interface Resumed {
 }
 
 /** Lineages that a program has open for writing. */
-export function writtenBy({ handles }: Resumed): Set<number> {
+export function writtenBy({ handles }: Resumed): Set<Lineage> {
   return new Set(handles.filter(({ write }) => write).map(({ lineage }) => lineage));
 }
 
 export async function resumeHandles(context: Context, { handles }: Resumed): Promise<void> {
-  const files = new Map<number, KeptHandle[]>();
+  const files = new Map<Lineage, KeptHandle[]>();
   for (const handle of handles) {
     if (handle.kind === "folder") resumeFolder(context, handle);
     else files.set(handle.lineage, [...(files.get(handle.lineage) ?? []), handle]);
@@ -51,7 +52,7 @@ function resumeFolder(context: Context, { id, lineage }: KeptHandle): void {
   else context.handleTable.remove(id);
 }
 
-async function resumeFile(context: Context, lineage: number, handles: readonly KeptHandle[]): Promise<void> {
+async function resumeFile(context: Context, lineage: Lineage, handles: readonly KeptHandle[]): Promise<void> {
   const writers = handles.filter(({ write }) => write).length;
   const live = await reopen(context, lineage, writers);
   live.opens = handles.length;
@@ -76,7 +77,7 @@ async function resumeFile(context: Context, lineage: number, handles: readonly K
  * Programs that were passed on have closed these files, and have them mapped still. They are waited for as the daemon
  * before did.
  */
-export async function resumeAllMapped(context: Context, lineages: readonly number[]): Promise<void> {
+export async function resumeAllMapped(context: Context, lineages: readonly Lineage[]): Promise<void> {
   for (const lineage of lineages) {
     try {
       await resumeMapped(context, lineage);
@@ -86,7 +87,7 @@ export async function resumeAllMapped(context: Context, lineages: readonly numbe
   }
 }
 
-async function resumeMapped(context: Context, lineage: number): Promise<void> {
+async function resumeMapped(context: Context, lineage: Lineage): Promise<void> {
   const read = context.lives.get(lineage);
   const live = read ?? (await reopen(context, lineage, 1));
   if (read !== undefined) {
@@ -111,11 +112,11 @@ async function closeUntaken(context: Context, live: LiveFile): Promise<void> {
 }
 
 /** Counts as opened once. */
-function reopen(context: Context, lineage: number, writers: number): Promise<LiveFile> {
+function reopen(context: Context, lineage: Lineage, writers: number): Promise<LiveFile> {
   return alone(context, lineage, async () => {
     const live = await reopenFile(context, lineage, writers > 0);
     live.writers = writers;
-    live.shownSize = SHOWN_ANYHOW;
+    live.shownSize = "unknown";
     context.lives.set(lineage, live);
     return live;
   });

@@ -11,6 +11,7 @@
 import { SHARD } from "../../content/layout.ts";
 import { hasCode } from "../../lib/system-error.ts";
 import type { Generation } from "../../metadata/attempts.ts";
+import type { GenerationId, InodeId, Lineage } from "../../metadata/ids.ts";
 import { alone, inBackground } from "../context/byte-state.ts";
 import { markInode } from "../context/changes.ts";
 import type { Context } from "../context/context.ts";
@@ -93,7 +94,7 @@ async function removeNameless(context: Context, upTo: number): Promise<void> {
 }
 
 /** No kernel has ever been told of it by this mount: without a name it cannot be found. */
-function removeIfNameless(context: Context, id: number): void {
+function removeIfNameless(context: Context, id: InodeId): void {
   const { metadata } = context;
   const inode = metadata.inodes.get(id);
   if (inode === undefined) return;
@@ -129,9 +130,11 @@ async function sweepLive(context: Context, shard: number, before: Before): Promi
   const [from, to] = [shard * SHARD, (shard + 1) * SHARD];
   const rows = metadata.lives.among(from, to);
   const known = new Set(rows.map(({ lineage }) => lineage));
-  const isOld = ({ id, lineage }: Generation) => id < before.generations && !lives.has(lineage ?? 0);
+  const isOld = ({ id, lineage }: Generation) => id < before.generations && (lineage === null || !lives.has(lineage));
   const stale = metadata.generations.staleOfLineages(from, to).filter(isOld);
-  const cuts = metadata.generations.ofLineages(from, to).filter((cut) => isOld(cut) && !files.has(cut.lineage ?? 0));
+  const cuts = metadata.generations
+    .ofLineages(from, to)
+    .filter((cut) => isOld(cut) && (cut.lineage === null || !files.has(cut.lineage)));
   for (const cut of stale) dropCut(context, cut);
   for (const cut of cuts) await dropIfAbsent(context, cut);
   for (const { lineage, bytes } of rows) {
@@ -142,7 +145,7 @@ async function sweepLive(context: Context, shard: number, before: Before): Promi
   for (const lineage of files) if (!known.has(lineage)) await setOrphanAside(context, lineage);
 }
 
-async function forgetIfAbsent(context: Context, lineage: number): Promise<void> {
+async function forgetIfAbsent(context: Context, lineage: Lineage): Promise<void> {
   const { metadata, paths, lives } = context;
   await alone(context, lineage, async () => {
     if (lives.has(lineage) || (await exists(context, paths.live(lineage)))) return;
@@ -152,7 +155,7 @@ async function forgetIfAbsent(context: Context, lineage: number): Promise<void> 
 }
 
 /** It was open, and nobody wrote down what came in: it takes space that nobody would ever take back. */
-async function countBytes(context: Context, lineage: number): Promise<void> {
+async function countBytes(context: Context, lineage: Lineage): Promise<void> {
   const { metadata, runtime, paths, lives } = context;
   await alone(context, lineage, async () => {
     const isCounted = () => lives.has(lineage) || metadata.lives.get(lineage)?.bytes !== 0;
@@ -162,7 +165,7 @@ async function countBytes(context: Context, lineage: number): Promise<void> {
   });
 }
 
-async function setOrphanAside(context: Context, lineage: number): Promise<void> {
+async function setOrphanAside(context: Context, lineage: Lineage): Promise<void> {
   const { metadata, paths, lives } = context;
   await alone(context, lineage, async () => {
     const isKnown = lives.has(lineage) || metadata.lives.get(lineage) !== undefined;
@@ -182,7 +185,7 @@ async function sweepCuts(context: Context, shard: number, before: Before): Promi
   for (const id of files) await judgeCutFile(context, id, before);
 }
 
-async function judgeCutFile(context: Context, id: number, before: Before): Promise<void> {
+async function judgeCutFile(context: Context, id: GenerationId, before: Before): Promise<void> {
   const { metadata, paths, runtime, lives } = context;
   const { generations, gone } = metadata;
   const isOfThisMount = id >= before.generations && id < generations.end();

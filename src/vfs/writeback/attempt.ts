@@ -1,5 +1,6 @@
 /** Requests become rows before they are sent: whatever happens then, they are repeated until their answers are known. */
 import type { Attempt } from "../../metadata/attempts.ts";
+import type { InodeId } from "../../metadata/ids.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import type { Context } from "../context/context.ts";
 import type { Request } from "../context/request.ts";
@@ -44,7 +45,7 @@ function unring(context: Context, row: NodeRow, ifRevision: number): Request | u
  * Within the transaction of a cut, of a file that somebody has open for writing: its requests are rows from that moment
  * on. They would want another cut once he writes the next byte, and be as late. Those of an older cut give way.
  */
-export function attemptAtOnce(context: Context, inode: number): void {
+export function attemptAtOnce(context: Context, inode: InodeId): void {
   giveWay(context, inode);
   for (const { id } of rowsOfInode(context, inode)) {
     const pending = advance(context, id);

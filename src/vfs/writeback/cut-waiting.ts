@@ -5,7 +5,9 @@
  * Files that somebody has open for writing have their own times (cut-times.ts).
  */
 import { inStep, sleep, type Timer } from "../../lib/runtime.ts";
+import type { After, InodeId } from "../../metadata/ids.ts";
 import { HELD, type Inode } from "../../metadata/inodes.ts";
+import { isProven, isWhole } from "../../metadata/live-rows.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import { inBackground } from "../context/byte-state.ts";
 import type { Context } from "../context/context.ts";
@@ -38,7 +40,7 @@ export function createWaitingCuts(context: Context, cut: (row: NodeRow) => Promi
   }
 
   async function look(): Promise<void> {
-    let after = 0;
+    let after: After<InodeId> = 0;
     while (!over.signal.aborted && !bytes.stopped.signal.aborted && mayCut(context)) {
       const inodes = metadata.inodes.unclean(after, SLICE);
       for (let rows = atRest(context, inodes); rows.length > 0; rows = rows.slice(TOGETHER)) {
@@ -77,7 +79,7 @@ function atRest(context: Context, inodes: readonly Inode[]): NodeRow[] {
     if (content !== "dirty" || hash !== null || synced === HELD || (lives.get(lineage)?.writers ?? 0) > 0) return [];
     const live = metadata.lives.get(lineage);
     // What failed once is for the queue to try again; to check what is unproven may take the gateway.
-    if (live?.missing !== "[]" || live.unproven !== "[]" || bytes.unreadable.has(lineage)) return [];
+    if (!isWhole(live) || !isProven(live) || bytes.unreadable.has(lineage)) return [];
     const rows = metadata.entries.ofInode(id).flatMap((entry) => metadata.nodes.ofEntry(entry.id) ?? []);
     const row = rows.find(({ dirtySince, parked }) => dirtySince !== null && parked === null);
     return row === undefined || rows.some(({ changedAt }) => changedAt > before) ? [] : [row];

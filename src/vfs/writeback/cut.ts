@@ -5,6 +5,7 @@
  */
 import { isSameStat } from "../../lib/files.ts";
 import { formatTime, toMilliseconds } from "../../lib/time.ts";
+import type { GenerationId, InodeId, Lineage } from "../../metadata/ids.ts";
 import { HELD, type Inode } from "../../metadata/inodes.ts";
 import type { Overtaken } from "../../metadata/overtaken.ts";
 import type { Cutting } from "../context/byte-state.ts";
@@ -55,7 +56,7 @@ const TICK_MS = 20;
  */
 export async function cutGeneration(
   context: Context,
-  inodeId: number,
+  inodeId: InodeId,
   signal: AbortSignal,
   onCut: () => void = () => {},
 ): Promise<CutResult> {
@@ -189,12 +190,12 @@ function begin(context: Context, live: LiveFile): { inode: Inode; writes: number
 }
 
 interface Cut {
-  readonly id?: number;
+  readonly id?: GenerationId;
   readonly hash: string;
   readonly size: number;
   /** All of it, where it is small. */
   readonly bytes?: Uint8Array | undefined;
-  readonly lineage: number | null;
+  readonly lineage: Lineage | null;
   /** It is a version's content, to be sent as that of another node. */
   readonly isOwn: boolean;
 }
@@ -272,7 +273,7 @@ function settleNow(
 }
 
 /** What was to be sent as another node's content is what that one has by now: somebody else did the same, and the cut is nobody's. */
-function isAtAllNodes(context: Context, inode: number, hash: string): boolean {
+function isAtAllNodes(context: Context, inode: InodeId, hash: string): boolean {
   return rowsOfInode(context, inode).every(({ base }) => base?.hash === hash);
 }
 

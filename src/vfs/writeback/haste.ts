@@ -3,13 +3,14 @@
  * token may do more. A few at a time, however many there are; what a crash forgets the next start
  * does for all.
  */
+import type { After, EntryId, InodeId } from "../../metadata/ids.ts";
 import type { Context } from "../context/context.ts";
 
 const SLICE = 100;
 
 export interface Haste {
   /** All of them, or those in one folder (an inode). */
-  begin(folder?: number): void;
+  begin(folder?: InodeId): void;
   /** One slice. True when there is more to do. */
   goOn(): boolean;
 }
@@ -17,7 +18,7 @@ export interface Haste {
 export function createHaste({ metadata, runtime }: Pick<Context, "metadata" | "runtime">): Haste {
   let isForAll = false;
   /** Folders, each with the entry up to which it is done. */
-  const folders = new Map<number, number>();
+  const folders = new Map<InodeId, After<EntryId>>();
 
   return {
     begin(folder) {

@@ -9,6 +9,7 @@
 import { setMaxListeners } from "node:events";
 import { sleep, type Timer } from "../../lib/runtime.ts";
 import type { Attempt } from "../../metadata/attempts.ts";
+import type { NodeRowId } from "../../metadata/ids.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import type { Context } from "../context/context.ts";
 import { type Request, scopesOf } from "../context/request.ts";
@@ -43,7 +44,7 @@ const GRACE_MS = 2_000;
 const AHEAD: Readonly<Record<Lane, number>> = { [SMALL]: 128, [BULK]: 4 };
 
 export interface InFlight {
-  readonly node: number;
+  readonly node: NodeRowId;
   /** Bytes handed to the network. */
   readonly sent: number;
 }
@@ -68,11 +69,11 @@ export function createWriteBack(context: Context): WriteBack {
   const limit = createLimit(LIMIT_FIRST, settings.concurrency);
   const lanes = createLanes(() => limit.value);
   const haste = createHaste(context);
-  const busy = new Map<number, Promise<void>>();
+  const busy = new Map<NodeRowId, Promise<void>>();
   /** Rows with something to send, in the order in which they get their places. */
-  const ready: Readonly<Record<Lane, Set<number>>> = { [SMALL]: new Set(), [BULK]: new Set() };
+  const ready: Readonly<Record<Lane, Set<NodeRowId>>> = { [SMALL]: new Set(), [BULK]: new Set() };
   const cutting: Record<Lane, number> = { [SMALL]: 0, [BULK]: 0 };
-  const progress = new Map<number, number>();
+  const progress = new Map<NodeRowId, number>();
   const stopped = new AbortController();
   // As many listen as contents are cut.
   setMaxListeners(0, stopped.signal);
@@ -186,14 +187,14 @@ export function createWriteBack(context: Context): WriteBack {
     lane: Lane,
     now: number,
     places: number,
-    repeated: ReadonlySet<number>,
-  ): { ids: number[]; taken: Start[] } {
+    repeated: ReadonlySet<NodeRowId>,
+  ): { ids: NodeRowId[]; taken: Start[] } {
     const sent = [...ready[lane]].slice(0, places);
     const ahead = cutting[lane] + ready[lane].size - sent.length;
     // Many at a time: they share a sync, and a look at the table.
     if (ahead > AHEAD[lane] / 2 || room === 0) return { ids: sent, taken: [] };
     const wanted = LOOKED_AT + busy.size + repeated.size + ready[lane].size;
-    const isUnderWay = (id: number) => busy.has(id) || repeated.has(id) || ready[lane].has(id);
+    const isUnderWay = (id: NodeRowId) => busy.has(id) || repeated.has(id) || ready[lane].has(id);
     const rows = metadata.nodes.due(lane, now, wanted).filter((id) => !isUnderWay(id));
     const looked = rows.slice(0, Math.min(LOOKED_AT, AHEAD[lane] - ahead, room));
     const [first] = looked;
@@ -211,7 +212,7 @@ export function createWriteBack(context: Context): WriteBack {
     return [() => rightOfWay.begun(rows, lateMs)];
   }
 
-  function repeat(lane: Lane, now: number): { starts: Start[]; nodes: Set<number> } {
+  function repeat(lane: Lane, now: number): { starts: Start[]; nodes: Set<NodeRowId> } {
     const places = lanes.room(lane);
     // Half of the places are for what was not tried yet.
     const left = ready[lane].size === 0 ? 0 : Math.floor(places / 2);
@@ -233,7 +234,7 @@ export function createWriteBack(context: Context): WriteBack {
   }
 
   /** What is to be done next for the row; undefined: nothing, not now, or on the other lane. */
-  function begin(lane: Lane, id: number, now: number, hasRoom: boolean): Next | undefined {
+  function begin(lane: Lane, id: NodeRowId, now: number, hasRoom: boolean): Next | undefined {
     const part = metadata.part(() => {
       const row = metadata.nodes.get(id);
       // It may have changed while it was ready, and have its time again.
@@ -253,7 +254,7 @@ export function createWriteBack(context: Context): WriteBack {
   }
 
   /** A mistake of ours. One row must not keep the others from being sent. */
-  function putOff(node: number, error: unknown): void {
+  function putOff(node: NodeRowId, error: unknown): void {
     context.log.error({ err: error, node }, "write-back of a node failed, it is tried again");
     const later = runtime.now() + backoff(context, 4);
     const attempt = metadata.attempts.openOf(node);
@@ -271,7 +272,7 @@ export function createWriteBack(context: Context): WriteBack {
     return inode?.kind === "file" && inode.content !== "clean" ? inode.size : 0;
   }
 
-  function run(lane: Lane, node: number, work: (place: Place) => Promise<void>): void {
+  function run(lane: Lane, node: NodeRowId, work: (place: Place) => Promise<void>): void {
     const place = lanes.enter(lane);
     keepBusy(node, () => work(place), place.leave);
   }
@@ -286,7 +287,7 @@ export function createWriteBack(context: Context): WriteBack {
     });
   }
 
-  function keepBusy(node: number, work: () => Promise<void>, then: () => void): void {
+  function keepBusy(node: NodeRowId, work: () => Promise<void>, then: () => void): void {
     const done = work()
       .catch((error: unknown) => metadata.transaction(() => putOff(node, error)))
       .catch((error: unknown) => context.log.error({ err: error, node }, "the rows cannot be changed"))
@@ -299,7 +300,7 @@ export function createWriteBack(context: Context): WriteBack {
   }
 
   /** What is to be done for the row beyond this moment; a request is a row already, or "send" while there is no room for it. Undefined: nothing, or not now. */
-  function nextOf(id: number, hasRoom: boolean): Next | undefined {
+  function nextOf(id: NodeRowId, hasRoom: boolean): Next | undefined {
     const pending = advance(context, id);
     if (pending === undefined || pending.step.do === "wait") return undefined;
     if (pending.step.do === "cut") return { cut: pending.row };

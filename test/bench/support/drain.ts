@@ -7,6 +7,7 @@
 import { createHash, randomUUID } from "node:crypto";
 import { mkdirSync, readFileSync } from "node:fs";
 import { setImmediate } from "node:timers/promises";
+import { kernelNodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { productCaller } from "./callers.ts";
 import { startAlone } from "./engine.ts";
@@ -49,7 +50,7 @@ async function engineAlone(gateway: Gateway, stateDir: string): Promise<Side> {
     const { drained, left } = await engine.drain({ settle: false, signal: CALLER.signal });
     if (!drained) throw new Error(`not drained: ${left.join("; ")}`);
   };
-  const root = context.metadata.inodes.get(ROOT_INODE)?.lineage ?? 0;
+  const root = context.metadata.inodes.get(ROOT_INODE)?.lineage ?? kernelNodeId(0);
   const folder = await fileSystem.mkdir(CALLER, root, `engine-${randomUUID()}`, 0o755);
   await send();
   const flags = { read: false, write: true, append: false, truncate: false, exclusive: true };

@@ -6,6 +6,7 @@
 import { createLayout } from "../../../src/content/layout.ts";
 import type { HttpRequest } from "../../../src/contract/http.ts";
 import type { Connection } from "../../../src/metadata/database.ts";
+import type { Lineage } from "../../../src/metadata/ids.ts";
 import { CallError, type Calls } from "./calls.ts";
 import { violations } from "./invariants.ts";
 import { createModel, type Model } from "./model.ts";

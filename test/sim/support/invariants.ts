@@ -1,5 +1,6 @@
 /** What must be true of a mount's rows between any two things that happen. Reads only. */
 import type { Connection } from "../../../src/metadata/database.ts";
+import type { NodeRowId } from "../../../src/metadata/ids.ts";
 import { plan } from "../../../src/vfs/reconcile/plan.ts";
 import { viewOf } from "../../../src/vfs/reconcile/view.ts";
 import type { Process } from "./mount.ts";
@@ -111,14 +112,14 @@ export function violations({ database, engine }: Process): string[] {
   const changes = known.changes.get();
   const found = known.heldAt === changes ? [] : broken(known.rules);
   if (found.length === 0) known.heldAt = changes;
-  return [...found, ...forgotten(engine.context, known.atRest.all() as number[])];
+  return [...found, ...forgotten(engine.context, known.atRest.all() as NodeRowId[])];
 }
 
 const broken = (rules: Prepared["rules"]) =>
   rules.flatMap(({ rule, find }) => find.all().map((row) => `not so: ${rule}: ${JSON.stringify(row)}`));
 
 /** A row nobody will look at again has nothing left to do. */
-function forgotten(context: Process["engine"]["context"], ids: readonly number[]): string[] {
+function forgotten(context: Process["engine"]["context"], ids: readonly NodeRowId[]): string[] {
   return ids.flatMap((id) => {
     const row = context.metadata.nodes.get(id);
     if (row === undefined) return [];

@@ -114,7 +114,7 @@ export function createKernelMemory(clock: Pick<Clock, "elapsed" | "soon">): Kern
       everything(known) {
         clock.soon(() => {
           // Only what the rows name: absent names are told by themselves.
-          for (let after = 0; ; ) {
+          for (let after = entryId(0); ; ) {
             const rows = known.names(after, 7);
             for (const { parent, name } of rows) {
               const dentry = dentries.get(keyOf(parent, name));
@@ -124,7 +124,7 @@ export function createKernelMemory(clock: Pick<Clock, "elapsed" | "soon">): Kern
             if (last === undefined) break;
             after = last.id;
           }
-          for (let after = 0; ; ) {
+          for (let after = kernelNodeId(0); ; ) {
             const lineages = known.lineages(after, 7);
             for (const lineage of lineages) attributes.delete(lineage);
             const last = lineages.at(-1);

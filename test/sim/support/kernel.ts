@@ -5,12 +5,14 @@
  * writes without a word. Knows only the FileSystem interface.
  */
 import { formatTime } from "../../../src/lib/time.ts";
+import { kernelNodeId } from "../../../src/metadata/ids.ts";
 import { FsError } from "../../../src/vfs/errors.ts";
 import type {
   Absent,
   Caller,
   FileSystem,
   Found,
+  HandleId,
   Lineage,
   Opened,
   SetAttributes,
@@ -25,7 +27,7 @@ export interface Kernel extends Calls {
   dropCaches(): void;
 }
 
-const ROOT: Lineage = 1;
+const ROOT: Lineage = kernelNodeId(1);
 /** Who asks. Calls of a process that died never end: what listens to their signal goes with it. */
 export const createCaller = (): Caller => ({ uid: 1000, gid: 1000, pid: 1, signal: new AbortController().signal });
 const PAGE = 7;
@@ -33,7 +35,7 @@ export const CHUNK = 128 * 1024;
 
 interface Descriptor {
   readonly lineage: Lineage;
-  readonly handle: number;
+  readonly handle: HandleId;
   readonly how: OpenHow;
   readonly backing: PassedFile | undefined;
   readonly noFlush: boolean;
@@ -63,7 +65,7 @@ export function createKernel(
     return { answer, isKept: changes === fileSystem.changes };
   }
 
-  async function attributesOf(lineage: Lineage, handle?: number): Promise<Stat> {
+  async function attributesOf(lineage: Lineage, handle?: HandleId): Promise<Stat> {
     const known = memory.attributesOf(lineage);
     if (known !== undefined) return known;
     const { answer, isKept } = await ask(() => fileSystem.getattr(caller, lineage, handle));
