@@ -1,6 +1,7 @@
 /** What the kernel keeps of names, attributes and listings is what is there: it is told of every change, and forgets what is gone. */
 
 import { describe, expect, test } from "vitest";
+import { kernelNodeId } from "../../src/metadata/ids.ts";
 import type { FileSystem, Lineage } from "../../src/vfs/filesystem.ts";
 import type { KernelCache, KernelNews } from "../../src/vfs/kernel-cache.ts";
 import { playHistory } from "./support/history.ts";
@@ -113,7 +114,7 @@ describe("a name that changed between lookup and open", () => {
     const node = items.find(({ name }) => name === "a");
     if (node === undefined) throw new Error("a is not there");
     const rows = rowsOf(mount.process.database);
-    const lineageOf = (name: string): Lineage => rows.inode(name)?.lineage ?? 0;
+    const lineageOf = (name: string): Lineage => kernelNodeId(rows.inode(name)?.lineage ?? 0);
     const fileSystem: FileSystem = engine.fileSystem;
     return { world, node, rows, fileSystem, lineageOf };
   }

@@ -4,6 +4,7 @@ import { describe, expect, test } from "vitest";
 import type { HttpRequest } from "../../src/contract/http.ts";
 import type { Role } from "../../src/contract/roles.ts";
 import { SCOPES } from "../../src/contract/scopes.ts";
+import { kernelNodeId } from "../../src/metadata/ids.ts";
 import { accountToken, newAccount } from "../support/account-token.ts";
 import { CALLER } from "../support/bytes-world.ts";
 import { codeOf } from "./support/calls.ts";
@@ -427,7 +428,7 @@ describe("whether what is shown is live", () => {
       const { live, online, staleWhy, staleMs = 0 } = engine().status();
       expect([live, online, staleWhy]).toEqual([false, false, "the gateway does not answer"]);
       // The kernel believes nothing either.
-      const { validMs } = await world.run(engine().fileSystem.getattr(CALLER, 1));
+      const { validMs } = await world.run(engine().fileSystem.getattr(CALLER, kernelNodeId(1)));
       expect(validMs).toBeLessThanOrEqual(1_000);
       expect(staleMs).toBeLessThanOrEqual(SOON_MS);
       mount.weather.isOffline = false;

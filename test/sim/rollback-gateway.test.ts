@@ -8,6 +8,7 @@ import type { Database } from "better-sqlite3";
 import { expect, test } from "vitest";
 import { createLayout } from "../../src/content/layout.ts";
 import type { HttpRequest } from "../../src/contract/http.ts";
+import { kernelNodeId } from "../../src/metadata/ids.ts";
 import { onDisk, ROOMY } from "./support/disk.ts";
 import { type Mount, STATE } from "./support/mount.ts";
 import { queueOf } from "./support/one-world.ts";
@@ -22,7 +23,7 @@ const file = (path: string, text: string) => `${path} file ${createHash("sha256"
 /** The local file behind a name. */
 const liveFileOf = ({ process, name: of }: Mount, name: string) => {
   if (process === undefined) throw new Error(`${of} is down`);
-  return createLayout(process.files, STATE).live(rowsOf(process.database).inode(name)?.lineage ?? 0);
+  return createLayout(process.files, STATE).live(kernelNodeId(rowsOf(process.database).inode(name)?.lineage ?? 0));
 };
 
 /** Twice the settle time, and some looks. */

@@ -6,6 +6,7 @@
 import { describe, expect, test } from "vitest";
 import type { Feature } from "../../src/contract/features.ts";
 import type { HttpRequest } from "../../src/contract/http.ts";
+import { kernelNodeId } from "../../src/metadata/ids.ts";
 import { begin, there } from "./support/one-world.ts";
 import { bytesOf, runProgram, sourceOf } from "./support/programs.ts";
 import { rowsOf } from "./support/rows.ts";
@@ -230,7 +231,7 @@ describe("saved elsewhere with the bytes it had", () => {
     const node = await world.run(world.outside.upload(world.workspace.root, "a", source));
     await world.clock.advance(HEARD_MS);
     await world.run(kernel.list(""));
-    const lineage = rowsOf(database).inode("a")?.lineage ?? 0;
+    const lineage = kernelNodeId(rowsOf(database).inode("a")?.lineage ?? 0);
     const { handle } = await world.run(engine.fileSystem.open(CALLER, lineage, READING));
     await world.run(world.outside.writeContent(node.id, source));
     await world.clock.advance(HEARD_MS);

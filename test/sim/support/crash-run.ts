@@ -6,7 +6,7 @@
 import { createLayout } from "../../../src/content/layout.ts";
 import type { HttpRequest } from "../../../src/contract/http.ts";
 import type { Connection } from "../../../src/metadata/database.ts";
-import type { Lineage } from "../../../src/metadata/ids.ts";
+import { kernelNodeId } from "../../../src/metadata/ids.ts";
 import { CallError, type Calls } from "./calls.ts";
 import { violations } from "./invariants.ts";
 import { createModel, type Model } from "./model.ts";
@@ -329,7 +329,9 @@ export async function playScript(script: Script, options: CrashOptions = {}): Pr
     const unlike: string[] = [];
     for (const [lineage, bytes] of rows) {
       // A row without a file is made anew when it is opened.
-      const { allocated } = files.has(lineage) ? await process.files.stat(paths.live(lineage)) : { allocated: 0 };
+      const { allocated } = files.has(lineage)
+        ? await process.files.stat(paths.live(kernelNodeId(lineage)))
+        : { allocated: 0 };
       if (allocated !== bytes) unlike.push(`live file ${lineage} takes ${allocated} bytes, its row says ${bytes}`);
     }
     return [

@@ -3,8 +3,10 @@
  * it no longer holds: names, absent names, attributes, listings. `stale` compares what was allowed for
  * long with what the rows say: a change nobody told of shows there.
  */
+
 import type { Clock } from "../../../src/lib/runtime.ts";
 import type { Connection } from "../../../src/metadata/database.ts";
+import { entryId, kernelNodeId } from "../../../src/metadata/ids.ts";
 import type { Absent, Attributed, Caller, FileSystem, Found, Lineage, Stat } from "../../../src/vfs/filesystem.ts";
 import type { KernelCache } from "../../../src/vfs/kernel-cache.ts";
 
