@@ -2,11 +2,11 @@
 import { expect, test } from "vitest";
 import type { HttpRequest } from "../../src/contract/http.ts";
 import type { Connection } from "../../src/metadata/database.ts";
+import type { Engine } from "../../src/vfs/engine.ts";
 import { ignoring } from "./support/break-rows.ts";
 import { playHistory } from "./support/history.ts";
-import type { EngineHook, Sabotage } from "./support/mount.ts";
+import type { Sabotage } from "./support/mount.ts";
 import { playHistories } from "./support/run.ts";
-import { steppingRows } from "./support/stepping.ts";
 import type { Step } from "./support/steps.ts";
 
 const SEED = 1;
@@ -62,24 +62,19 @@ function halved(request: HttpRequest): HttpRequest {
  * That a file is dirty is said a moment after its bytes changed, if nobody dies before, and that somebody
  * has it open for writing not at all: either would do.
  */
-const markedLate: EngineHook = (files, rows, own) => {
-  ignoring("INSERT ON writing").engine?.(files, rows, own);
-  const prepare = (sql: string) => {
-    const statement = rows.prepare(sql);
-    if (!/^UPDATE inode SET .*\bcontent = \?/.test(sql)) return statement;
-    const columns = [...sql.matchAll(/(\w+) = \?/g)].map(([, column]) => column);
-    const run = statement.run.bind(statement);
-    statement.run = (...values: unknown[]) => {
-      const hash = values[columns.indexOf("hash")] ?? null;
-      if (values[columns.indexOf("content")] !== "dirty" || hash !== null) return run(...values);
-      own.runtime.setTimer(1, () => run(...values));
-      return { changes: 1, lastInsertRowid: 0 };
-    };
-    return statement;
-  };
-  const late = Object.assign(Object.create(rows) as Connection, { prepare });
-  return { database: steppingRows(late, own.runtime.step) };
-};
+function markedLate({ context }: Engine): void {
+  const { inodes, writers } = context.metadata;
+  const update = inodes.update.bind(inodes);
+  Object.assign(writers, { begin() {} });
+  Object.assign(inodes, {
+    update(...args: Parameters<typeof update>) {
+      const [id, { content = "dirty", hash }] = args;
+      if (content !== "dirty" || hash !== null) return update(...args);
+      context.runtime.setTimer(1, () => inodes.get(id) !== undefined && update(...args));
+      return inodes.get(id);
+    },
+  });
+}
 
 const SABOTAGES: readonly { name: string; mounts: 1 | 2; sabotage: Sabotage; lacks?: ["journal"] }[] = [
   {
@@ -95,7 +90,7 @@ const SABOTAGES: readonly { name: string; mounts: 1 | 2; sabotage: Sabotage; lac
     lacks: ["journal"],
   },
   { name: "a call is answered before its commit", mounts: 1, sabotage: { losesLastCall: true } },
-  { name: "a file is marked dirty late", mounts: 1, sabotage: { engine: markedLate } },
+  { name: "a file is marked dirty late", mounts: 1, sabotage: { started: markedLate } },
   { name: "content is sent before it is whole", mounts: 2, sabotage: { request: halved } },
   {
     name: "what is open goes with its name",

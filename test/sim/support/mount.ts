@@ -45,6 +45,8 @@ export interface Sabotage {
   readonly request?: (request: HttpRequest) => HttpRequest;
   /** Breaks what each start of the engine is given. */
   readonly engine?: EngineHook;
+  /** Breaks a part of the engine after its start. */
+  readonly started?: (engine: Engine) => void;
   /** A crash takes back what the last system call committed. */
   readonly losesLastCall?: boolean;
   /** What the kernel asks goes through it. */
@@ -260,6 +262,7 @@ export function createMount(options: MountOptions): Mount {
         ...options.sabotage?.engine?.(files, rows, own),
       });
       if (!isAlive()) return;
+      options.sabotage?.started?.(engine);
       const fileSystem = options.sabotage?.fileSystem?.(engine.fileSystem) ?? engine.fileSystem;
       const keep = () => {
         if (options.sabotage?.losesLastCall === true) before = DATABASES.rowsOf(rows);
