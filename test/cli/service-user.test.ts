@@ -50,6 +50,8 @@ describe.skipIf(whyNot !== undefined)(`an ordinary user${whyNot === undefined ? 
     }
   }, 60_000);
   afterAll(async () => {
+    // With it ends what it runs.
+    await gateway.stop();
     await place.cleanUp();
     await user.end();
   });
