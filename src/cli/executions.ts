@@ -1,6 +1,6 @@
 /** `wsfs executions run|list|show|logs|cancel`. */
 import type { Execution, Gateway, LogLine } from "../client/index.ts";
-import { EXIT } from "./failure.ts";
+import { EXIT, lineOf, withoutOperation } from "./failure.ts";
 import type { Values } from "./options.ts";
 import { atGateway, inputOf, print, printList, showAuthor } from "./service.ts";
 import { fieldLines, showTime } from "./table.ts";
@@ -119,7 +119,9 @@ async function printLog(
   { follow, json }: { readonly follow: boolean; readonly json: boolean },
 ): Promise<void> {
   const onBreak = (error: Error | undefined) => {
-    process.stderr.write(`wsfs: ${error?.message ?? "the stream ended"}; going on\n`);
+    process.stderr.write(
+      `wsfs: the log: ${error === undefined ? "the stream ended" : withoutOperation(lineOf(error))}; going on\n`,
+    );
   };
   const lines: AsyncIterable<LogLine> = follow
     ? gateway.executions.follow(id, { onBreak })

@@ -166,7 +166,19 @@ export const SERVICE_COMMANDS = {
     dir: "none",
     positionals: ["NAME"],
     summary: "Have an engine started for each change of a kind and place, or at the times of a cron expression",
-    flags: ["env", "workspace", "engine", "on-kind", "on-path", "cron", "time-zone", "input", "json", "debug"],
+    flags: [
+      "env",
+      "workspace",
+      "engine",
+      "on-kind",
+      "on-activity",
+      "on-path",
+      "cron",
+      "time-zone",
+      "input",
+      "json",
+      "debug",
+    ],
     required: ["engine"],
     examples: [
       [

@@ -71,9 +71,6 @@ const executionState = z
     "queued, running, then for good: succeeded (exit code 0), failed, cancelled, timed-out, interrupted (the gateway ended while it ran)",
   );
 
-/** What the journal tells of an execution: an activity of the installation's folder, of this kind and its state. */
-export const EXECUTION_KIND = "execution.";
-
 export const execution = z
   .object({
     id,

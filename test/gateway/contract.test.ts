@@ -5,7 +5,6 @@
  */
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { ATTRIBUTES_BYTES_MAX } from "../../src/contract/attributes.ts";
-import { execution, executionPage } from "../../src/contract/engines.ts";
 import { openApiDocument } from "../../src/contract/openapi.ts";
 import { OVER_QUOTA, problem } from "../../src/contract/resources.ts";
 import { SCOPES } from "../../src/contract/scopes.ts";
@@ -229,35 +228,6 @@ describe.each(walked.operations)("$method $path ($id)", (operation) => {
     expect(answer.headers.get("allow")?.split(", ").toSorted()).toEqual(here.toSorted());
   });
 });
-
-test.each(walked.operations.filter(({ id }) => ["listExecutions", "getExecution", "cancelExecution"].includes(id)))(
-  "$id shows the journal entry that started an execution to tokens that may read the journal, and its position to all",
-  async (operation) => {
-    const entry = await core.file("/in/secret.txt", "x");
-    await core.clock.advance(1000);
-    const id = String(
-      core.database.prepare("SELECT id FROM execution WHERE trigger_id IS NOT NULL ORDER BY number DESC").pluck().get(),
-    );
-    const tell = async (scopes: readonly string[]) => {
-      const { status, json } = await call(operation, { id, token: tokenFor(operation, scopes) });
-      expect(status).toBe(200);
-      const all = operation.id === "listExecutions" ? executionPage.parse(json).items : [execution.parse(json)];
-      return all.find((one) => one.id === id)?.cause;
-    };
-    const triggerId = String(examples.getTrigger?.[0]?.id);
-    const { position } = entry;
-    expect(await tell(operation.scopes)).toMatchObject({
-      triggerId,
-      position,
-      entry: { name: "secret.txt", position },
-    });
-    const less = operation.scopes.filter((scope) => !operation.mayLack.includes(scope));
-    expect(less).toEqual([
-      operation.id === "cancelExecution" ? "execution.execution.cancel" : "execution.execution.read",
-    ]);
-    expect(await tell(less)).toEqual({ triggerId, position });
-  },
-);
 
 test.each(walked.operations.filter(({ method }) => method === "GET"))(
   "$id answers HEAD as GET, without the body",

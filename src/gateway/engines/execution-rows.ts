@@ -3,7 +3,8 @@
  * transaction: queued → running → a final one; queued → cancelled too. What is final stays.
  */
 import { z } from "zod";
-import { EXECUTION_KIND, EXECUTION_STATES, type Execution, type ExecutionState } from "../../contract/engines.ts";
+import { EXECUTION_STATES, type Execution, type ExecutionState } from "../../contract/engines.ts";
+import { EXECUTION_KIND } from "../../contract/journal-kinds.ts";
 import { type Author, journalEntry } from "../../contract/resources.ts";
 import { checkAccess, shownAuthor } from "../access.ts";
 import { beginChange, recordActivity, reread } from "../changes.ts";
