@@ -179,6 +179,9 @@ export const SERVICE_COMMANDS = {
       "json",
       "debug",
     ],
+    notes: [
+      "Each version of a file starts one execution. A mount makes one version of saves in quick succession, and what was saved last is always in one.",
+    ],
     required: ["engine"],
     examples: [
       [
