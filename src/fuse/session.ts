@@ -4,6 +4,7 @@
  * once: by its handler, or with EIO when its deadline has passed. Nothing a message holds or a
  * handler throws ends the loop. It knows no operation but INIT, INTERRUPT and DESTROY.
  */
+import { deferred } from "../lib/deferred.ts";
 import { describeError, type Logger } from "../lib/log.ts";
 import { FsError } from "../vfs/errors.ts";
 import type { Done, FileSystem } from "../vfs/filesystem.ts";
@@ -96,20 +97,6 @@ const FAULT_POINTS = new Map(
 );
 const BEFORE_INIT: WireVersion = { setxattrExtended: false };
 
-interface Deferred<T> {
-  readonly promise: Promise<T>;
-  resolve(value: T): void;
-  reject(reason: Error): void;
-}
-
-function deferred<T>(): Deferred<T> {
-  let settle: Pick<Deferred<T>, "resolve" | "reject"> | undefined;
-  const promise = new Promise<T>((resolve, reject) => {
-    settle = { resolve, reject };
-  });
-  return { promise, resolve: (value) => settle?.resolve(value), reject: (reason) => settle?.reject(reason) };
-}
-
 export function createSession(options: SessionOptions): Session {
   const { fileSystem, log, clock, step = () => {}, deadlineMs = DEADLINE_MS, slowMs = SLOW_MS } = options;
   const { isToldToEnd = () => true } = options;
@@ -123,8 +110,6 @@ export function createSession(options: SessionOptions): Session {
   let connection = options.connection;
   let isOver = false;
 
-  // Who does not wait for it is told by the log.
-  initialized.promise.catch(() => {});
   if (connection !== undefined) initialized.resolve(connection);
 
   function take(bytes: Uint8Array): void {

@@ -27,7 +27,7 @@ import { createHaste } from "./haste.ts";
 import { heldBack, heldBackUntilToldOtherwise } from "./held-back.ts";
 import { BULK, createLanes, type Lane, laneOf, type Place, SMALL } from "./lanes.ts";
 import { createLimit } from "./limit.ts";
-import { backoff, send } from "./send.ts";
+import { retryPause, send } from "./send.ts";
 
 /** A cut that did not come about (a writer came in between) is tried again after this. */
 const RECUT_MS = 1_000;
@@ -255,7 +255,7 @@ export function createWriteBack(context: Context): WriteBack {
   /** A mistake of ours. One row must not keep the others from being sent. */
   function putOff(node: number, error: unknown): void {
     context.log.error({ err: error, node }, "write-back of a node failed, it is tried again");
-    const later = runtime.now() + backoff(context, 4);
+    const later = runtime.now() + retryPause(context, 4);
     const attempt = metadata.attempts.openOf(node);
     if (attempt !== undefined) metadata.attempts.failed(attempt.id, later, String(error));
     if (metadata.nodes.get(node) !== undefined) metadata.nodes.update(node, { due: later });
@@ -326,7 +326,7 @@ export function createWriteBack(context: Context): WriteBack {
       if (isStopping) return false;
       const tries = couldNotRead(context, row, inode, error);
       if (tries === undefined) return false;
-      due = runtime.now() + backoff(context, tries);
+      due = runtime.now() + retryPause(context, tries);
     }
     if (metadata.nodes.get(row.id) !== undefined) metadata.nodes.update(row.id, { due });
     return false;
