@@ -85,7 +85,8 @@ export interface Session {
 }
 
 export const DEADLINE_MS = 60_000;
-const SLOW_MS = 1000;
+/** A request that takes longer is logged. */
+export const SLOW_CALL_MS = 1000;
 /** After a signal that ends nobody: the kernel does not tell of the next one. */
 const NEXT_SIGNAL_MS = 100;
 /** Before and after an answer. */
@@ -98,7 +99,7 @@ const FAULT_POINTS = new Map(
 const BEFORE_INIT: WireVersion = { setxattrExtended: false };
 
 export function createSession(options: SessionOptions): Session {
-  const { fileSystem, log, clock, step = () => {}, deadlineMs = DEADLINE_MS, slowMs = SLOW_MS } = options;
+  const { fileSystem, log, clock, step = () => {}, deadlineMs = DEADLINE_MS, slowMs = SLOW_CALL_MS } = options;
   const { isToldToEnd = () => true } = options;
   const counts = new Map<string, number>();
   const operationLog = createOperationLog(log, slowMs);

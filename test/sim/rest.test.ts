@@ -1,5 +1,7 @@
 /** A mount at rest is woken once a second, for all that looks at something every so often, and by what the stream tells. */
+
 import { expect, test } from "vitest";
+import { HEARTBEAT_MS } from "../../src/contract/http.ts";
 import { watchTokens } from "../../src/daemon/notice-tokens.ts";
 import { stayFound } from "../../src/daemon/stay-found.ts";
 import { SILENT } from "../../src/lib/log.ts";
@@ -9,7 +11,6 @@ import { ALL_ARRIVED_MS, begin } from "./support/one-world.ts";
 
 const REST_MS = 60_000;
 /** Of the gateway's stream. */
-const HEARTBEAT_MS = 10_000;
 
 /** When timers fire, from now on. */
 function firings(clock: VirtualClock): Set<number> {

@@ -12,8 +12,8 @@ import type { Attempt } from "../../metadata/attempts.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import type { Context } from "../context/context.ts";
 import { type Request, scopesOf } from "../context/request.ts";
-import { LOOK_MS } from "../context/right-of-way.ts";
-import { GATHER_MS, MANY } from "../context/together.ts";
+import { RIGHT_OF_WAY_LOOK_MS } from "../context/right-of-way.ts";
+import { MANY, TOGETHER_MS } from "../context/together.ts";
 import { couldNotRead } from "../files/unreadable.ts";
 import { endTurns } from "../names/links.ts";
 import { settleOvertaken } from "../names/overtaken.ts";
@@ -108,7 +108,7 @@ export function createWriteBack(context: Context): WriteBack {
     nextLook = time;
     timer?.cancel();
     // Of many, those that are done at about the same moment have one look together, and the next ones one commit.
-    const rest = busy.size < MANY ? 0 : Math.ceil(lookedAt + GATHER_MS - runtime.elapsed());
+    const rest = busy.size < MANY ? 0 : Math.ceil(lookedAt + TOGETHER_MS - runtime.elapsed());
     timer = runtime.setTimer(Math.max(0, time - runtime.now(), rest), look);
   }
 
@@ -389,7 +389,7 @@ export function createWriteBack(context: Context): WriteBack {
       metadata.turns.nextEnd(),
     ];
     const first = Math.min(...times.map((time) => time ?? Number.POSITIVE_INFINITY));
-    const next = isLimited ? Math.max(first, now + LOOK_MS) : first;
+    const next = isLimited ? Math.max(first, now + RIGHT_OF_WAY_LOOK_MS) : first;
     lookAt(pauseMs === 0 ? next : Math.max(next, now + Math.ceil(pauseMs)), next === first);
   }
 
