@@ -89,6 +89,10 @@ const examples: Record<keyof typeof RULES, [path: string, wrong: string, right: 
     ["src/lib/a.ts", "a\n".repeat(500), "a\n".repeat(499)],
     ["native/a.c", "a\n".repeat(500), "a\n".repeat(499)],
   ],
+  "an exported duration has a name of its own": [
+    ["src/lib/a.ts", "export const A_MS = 1;\nconst A_MS = 2;", "export const A_MS = 1;\nconst B_MS = 2;"],
+    ["src/vfs/a.ts", "const A_SECONDS = 1;\nexport const A_SECONDS = 1;", "const A_MS = 1;\nconst A_MS = 2;"],
+  ],
   "types are checked": [
     ["src/lib/a.ts", "let a: any = 1;", "let a: unknown = 1; // of any kind"],
     ["test/a.test.ts", "const a = b as any[];", "const a = AbortSignal.any([b]);"],

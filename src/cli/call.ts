@@ -5,11 +5,11 @@
 import { createWriteStream, openAsBlob, readFileSync } from "node:fs";
 import { Readable, type Writable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { findOperation, OPERATIONS } from "../contract/operations.ts";
+import { findOperation, type OperationName } from "../contract/operations.ts";
 import { chooseEnvironment } from "./environments.ts";
 import { EXIT, Failure, lineOf } from "./failure.ts";
 import type { Values } from "./options.ts";
-import { signedIn } from "./signed-in.ts";
+import { scopesOf, signedIn } from "./signed-in.ts";
 import { printable } from "./wording.ts";
 
 export async function call(values: Values<"call">): Promise<number> {
@@ -22,7 +22,7 @@ export async function call(values: Values<"call">): Promise<number> {
   const scopes =
     values["call-scope"].length > 0
       ? values["call-scope"]
-      : scopesOf(method, url.pathname.slice(new URL(at.baseUrl).pathname.length - 1));
+      : await scopesOf(at, [operationOf(method, url.pathname.slice(new URL(at.baseUrl).pathname.length - 1))]);
   const { body, headers } = await bodyOf(values);
   const workspace = values.workspace ?? at.workspace;
   try {
@@ -61,9 +61,9 @@ function addressOf(baseUrl: string, path: string, query: readonly { name: string
   return url;
 }
 
-function scopesOf(method: string, path: string): readonly string[] {
+function operationOf(method: string, path: string): OperationName {
   const operation = findOperation(method, path);
-  if (operation !== undefined) return OPERATIONS[operation].scopes;
+  if (operation !== undefined) return operation;
   throw new Failure(`call: ${method} ${path} is not known here: name what it takes with --scope`, EXIT.usage);
 }
 

@@ -10,7 +10,7 @@ import { packageVersion } from "../daemon/version.ts";
 import { explicitArguments } from "./arguments.ts";
 import type { Command } from "./command.ts";
 import { wantsStack } from "./environment.ts";
-import { EXIT, exitCodeOf, Failure, lineOf } from "./failure.ts";
+import { EXIT, exitCodeOf, Failure, lineOf, withoutOperation } from "./failure.ts";
 import { FLAGS, type Flag, type FlagName } from "./flags.ts";
 import {
   COMMANDS,
@@ -269,6 +269,13 @@ function describe(command: CommandName, name: FlagName) {
   };
 }
 
+/** In place of the operation that failed the command that was asked for. */
+function lineFor(error: unknown, argv: readonly string[]): string {
+  const line = lineOf(error);
+  const rest = withoutOperation(line);
+  return rest === line ? line : `${nameOf(argv)}: ${rest}`;
+}
+
 const LAST_WORDS_MS = 1000;
 
 /** Ends the process once all is said. */
@@ -278,7 +285,7 @@ export async function runCommandLine(argv: readonly string[]): Promise<void> {
   try {
     exitCode = await main(argv);
   } catch (error) {
-    if (!(error instanceof Failure && error.shown)) process.stderr.write(`wsfs: ${lineOf(error)}\n`);
+    if (!(error instanceof Failure && error.shown)) process.stderr.write(`wsfs: ${lineFor(error, argv)}\n`);
     if (wantsStack(argv) && error instanceof Error) console.error(error);
     exitCode = exitCodeOf(error);
   }

@@ -1,7 +1,7 @@
 /** `wsfs env set|unset`: one key of an environment's entry in the configuration file. */
 import { checkMove } from "./env.ts";
 import { type Entry, entryValue, flagOfKey, keyOf } from "./environment-entry.ts";
-import { checkKnown, readConfiguration, writeConfiguration } from "./environments.ts";
+import { changeConfiguration, checkKnown } from "./environments.ts";
 import { EXIT } from "./failure.ts";
 import type { Values } from "./options.ts";
 import { absolute } from "./working-folder.ts";
@@ -19,12 +19,13 @@ export async function envUnset(values: Values<"env unset">): Promise<number> {
   return change(NAME, ({ [key]: _, ...others }) => others);
 }
 
-function change(name: string, changed: (entry: Entry) => Entry): number {
-  const known = readConfiguration();
-  checkKnown(name, known, true);
-  const before = known.environments[name] ?? {};
-  const entry = changed(before);
-  checkMove(name, before, entry.baseUrl === undefined ? undefined : String(entry.baseUrl));
-  writeConfiguration({ ...known, environments: { ...known.environments, [name]: entry } });
+async function change(name: string, changed: (entry: Entry) => Entry): Promise<number> {
+  await changeConfiguration((known) => {
+    checkKnown(name, known, true);
+    const before = known.environments[name] ?? {};
+    const entry = changed(before);
+    checkMove(name, before, entry.baseUrl === undefined ? undefined : String(entry.baseUrl));
+    return { ...known, environments: { ...known.environments, [name]: entry } };
+  });
   return EXIT.ok;
 }

@@ -3,6 +3,7 @@ import { existsSync } from "node:fs";
 import { userFolders } from "./environment.ts";
 import { type Entry, FILE_FLAGS, keyOf } from "./environment-entry.ts";
 import {
+  changeConfiguration,
   checkEnvironmentName,
   checkKnown,
   chooseEnvironment,
@@ -12,7 +13,6 @@ import {
   localBaseUrl,
   loginPath,
   readConfiguration,
-  writeConfiguration,
 } from "./environments.ts";
 import { EXIT, Failure } from "./failure.ts";
 import type { Values } from "./options.ts";
@@ -48,18 +48,19 @@ export async function envList(values: Values<"env list">): Promise<number> {
 export async function envAdd(values: Values<"env add">): Promise<number> {
   const { NAME: name } = values.positionals;
   checkEnvironmentName(name);
-  const known = readConfiguration();
-  const { profile, workspace, issuer } = values;
-  checkMove(name, known.environments[name], values["base-url"]);
-  const entry = {
-    ...known.environments[name],
-    baseUrl: values["base-url"],
-    ...(profile === undefined ? {} : { profile: absolute(profile) }),
-    ...(workspace === undefined ? {} : { workspace }),
-    ...(issuer === undefined ? {} : { issuer }),
-  };
-  writeConfiguration({ ...known, environments: { ...known.environments, [name]: entry } });
-  process.stdout.write(`${name} is ${entry.baseUrl} (in ${configurationPath()})\n`);
+  const { "base-url": baseUrl, profile, workspace, issuer } = values;
+  await changeConfiguration((known) => {
+    checkMove(name, known.environments[name], baseUrl);
+    const entry = {
+      ...known.environments[name],
+      baseUrl,
+      ...(profile === undefined ? {} : { profile: absolute(profile) }),
+      ...(workspace === undefined ? {} : { workspace }),
+      ...(issuer === undefined ? {} : { issuer }),
+    };
+    return { ...known, environments: { ...known.environments, [name]: entry } };
+  });
+  process.stdout.write(`${name} is ${baseUrl} (in ${configurationPath()})\n`);
   return EXIT.ok;
 }
 
@@ -97,24 +98,23 @@ export async function envShow(values: Values<"env show">): Promise<number> {
 
 export async function envUse(values: Values<"env use">): Promise<number> {
   const { NAME: name } = values.positionals;
-  const known = readConfiguration();
-  checkKnown(name, known, true);
-  writeConfiguration({ ...known, environment: name });
+  await changeConfiguration((known) => {
+    checkKnown(name, known, true);
+    return { ...known, environment: name };
+  });
   process.stdout.write(`${name} is used where no --env is given\n`);
   return EXIT.ok;
 }
 
 export async function envRemove(values: Values<"env remove">): Promise<number> {
   const { NAME: name } = values.positionals;
-  const known = readConfiguration();
-  const { environment, environments } = known;
-  checkKnown(name, known, false);
-  // Without the entry nobody could sign out, and the next one of this name would get its tokens.
-  checkMove(name, environments[name], undefined);
-  const { [name]: _, ...others } = environments;
-  writeConfiguration({
-    ...(environment === undefined || environment === name ? {} : { environment }),
-    environments: others,
+  await changeConfiguration((known) => {
+    const { environment, environments } = known;
+    checkKnown(name, known, false);
+    // Without the entry nobody could sign out, and the next one of this name would get its tokens.
+    checkMove(name, environments[name], undefined);
+    const { [name]: _, ...others } = environments;
+    return { ...(environment === undefined || environment === name ? {} : { environment }), environments: others };
   });
   process.stdout.write(`${name} is no environment any more\n`);
   return EXIT.ok;

@@ -7,13 +7,17 @@ import { dirname, join } from "node:path";
 import { z } from "zod";
 import { fileIdentitySync } from "../daemon/entry-settings.ts";
 import { readGatewayRecord } from "../daemon/gateway-record.ts";
+import { lockFile } from "../daemon/lock-file.ts";
 import { type Folders, userFolders } from "./environment.ts";
 import { type EntryValues, readEntry } from "./environment-entry.ts";
 import { EXIT, Failure } from "./failure.ts";
+import { pollUntil } from "./poll.ts";
 
 export const LOCAL = "local";
 const PRODUCTION = /^production(?:-|$)/;
 const NAME = /^[a-z0-9][a-z0-9._-]{0,62}$/i;
+
+const LOCK_LIMIT_MS = 10_000;
 
 const configuration = z.strictObject({
   /** The one that is used where none is named. */
@@ -62,9 +66,25 @@ export function readConfiguration(path = configurationPath()): Configuration {
   throw new Failure(`${path}: ${issue?.path.join(".") || "the whole"}: ${issue?.message}`, EXIT.usage);
 }
 
+/** Of several programs that change it at once one waits for the other, so that no change is lost. */
+export async function changeConfiguration(
+  changed: (known: Configuration) => Configuration,
+  path = configurationPath(),
+): Promise<void> {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  const lock = lockFile(`${path}.lock`);
+  try {
+    if (!(await pollUntil(lock.take, LOCK_LIMIT_MS))) {
+      throw new Failure(`another program has been changing ${path} for ${LOCK_LIMIT_MS / 1000} s`);
+    }
+    writeConfiguration(changed(readConfiguration(path)), path);
+  } finally {
+    lock.close();
+  }
+}
+
 /** Whole or as it was, however the process ends. A link stays one. */
-export function writeConfiguration(changed: Configuration, at = configurationPath()): void {
-  mkdirSync(dirname(at), { recursive: true, mode: 0o700 });
+function writeConfiguration(changed: Configuration, at: string): void {
   const path = existsSync(at) ? realpathSync(at) : at;
   const beside = `${path}.${process.pid}.new`;
   writeFileSync(beside, `${JSON.stringify(changed, undefined, 2)}\n`, { mode: 0o600, flush: true });

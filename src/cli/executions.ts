@@ -1,6 +1,6 @@
 /** `wsfs executions run|list|show|logs|cancel`. */
 import type { Execution, Gateway, LogLine } from "../client/index.ts";
-import { EXIT } from "./failure.ts";
+import { EXIT, lineOf, withoutOperation } from "./failure.ts";
 import type { Values } from "./options.ts";
 import { atGateway, inputOf, print, printList, showAuthor } from "./service.ts";
 import { fieldLines, showTime } from "./table.ts";
@@ -88,10 +88,7 @@ export function executionsShow(values: Values<"executions show">): Promise<numbe
       ["Exit code", one.exitCode === null ? "" : String(one.exitCode)],
       ["Input", one.input === null || one.input === undefined ? "" : JSON.stringify(one.input)],
       ["By", one.cause === null ? showAuthor(one.by) : `trigger ${one.cause.triggerId}`],
-      [
-        "For",
-        one.cause?.entry === undefined ? one.cause?.scheduledFor : `${one.cause.entry.kind} ${one.cause.entry.name}`,
-      ],
+      ["For", occasionOf(one.cause)],
       ["Created", showTime(one.createdAt)],
       ["Started", showTime(one.startedAt)],
       ["Ended", showTime(one.endedAt)],
@@ -100,6 +97,11 @@ export function executionsShow(values: Values<"executions show">): Promise<numbe
     ]);
     return print(values.json, one, text);
   });
+}
+
+function occasionOf(cause: Execution["cause"]): string | undefined {
+  if (cause?.entry !== undefined) return `${cause.entry.kind} ${cause.entry.name}`;
+  return cause?.position === undefined ? cause?.scheduledFor : `journal position ${cause.position}`;
 }
 
 export function executionsLogs(values: Values<"executions logs">): Promise<number> {
@@ -117,7 +119,9 @@ async function printLog(
   { follow, json }: { readonly follow: boolean; readonly json: boolean },
 ): Promise<void> {
   const onBreak = (error: Error | undefined) => {
-    process.stderr.write(`wsfs: ${error?.message ?? "the stream ended"}; going on\n`);
+    process.stderr.write(
+      `wsfs: the log: ${error === undefined ? "the stream ended" : withoutOperation(lineOf(error))}; going on\n`,
+    );
   };
   const lines: AsyncIterable<LogLine> = follow
     ? gateway.executions.follow(id, { onBreak })

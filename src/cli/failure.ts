@@ -1,4 +1,5 @@
 /** How a command ends when it does not do what it was asked: one line for the user and an exit code. */
+import { OPERATIONS } from "../contract/operations.ts";
 import { printable } from "./wording.ts";
 
 export const EXIT = { ok: 0, failure: 1, usage: 2, notMounted: 3 } as const;
@@ -20,6 +21,12 @@ export class Failure extends Error {
 export function exitCodeOf(error: unknown): number {
   if (error instanceof Error && "exitCode" in error && typeof error.exitCode === "number") return error.exitCode;
   return EXIT.failure;
+}
+
+/** Messages of the client begin with the operation that failed. Nobody asked the command line for one. */
+export function withoutOperation(message: string): string {
+  const [start, name = ""] = /^(\w+): /.exec(message) ?? [""];
+  return Object.hasOwn(OPERATIONS, name) ? message.slice(start.length) : message;
 }
 
 /** The message on one line. */

@@ -2,6 +2,7 @@
  * Every flag with its variable, kind, default and help, whichever command takes it.
  */
 import { EXECUTION_STATES } from "../contract/execution-states.ts";
+import { GATEWAY_KINDS } from "../contract/journal-kinds.ts";
 import { ROLES } from "../contract/roles.ts";
 import { KEY_SCOPES, SCOPES } from "../contract/scopes.ts";
 import type { DaemonSettings } from "../daemon/settings.ts";
@@ -351,9 +352,15 @@ export const FLAGS = {
   },
   "on-kind": {
     type: "list",
+    kind: { ...values.oneOf(...GATEWAY_KINDS), placeholder: "KIND" },
+    defaultHelp: "every change and activity",
+    help: "For changes of this kind: created, updated (a save), moved, changed (attributes), deleted or restored; or for what an execution tells of itself: execution.queued, execution.running, execution.succeeded and so on",
+  },
+  "on-activity": {
+    type: "list",
     kind: values.named("KIND"),
-    defaultHelp: "every kind",
-    help: "For changes of this kind: created, updated (a save), moved, changed (attributes), deleted, restored, or a kind that a program writes to the journal",
+    defaultHelp: "every change and activity",
+    help: "For activities of this kind, a word that programs write to the journal",
   },
   "on-path": {
     type: "value",

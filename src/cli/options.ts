@@ -224,6 +224,7 @@ export const COMMANDS = {
     summary: "Unmount DIR; changes that are not uploaded yet stay in the state dir for the next mount",
     notes: [
       "Without --drain the command says how much the next mount still has to upload. With --drain the mount stays, with exit code 1, when not all could be uploaded.",
+      "While the gateway does not answer, or nobody is signed in, --drain says so and keeps waiting, as that may pass; scripts set a limit.",
       "Exit code 1 when the mount is busy; the command names the processes.",
     ],
     flags: ["drain", "debug"],

@@ -166,7 +166,22 @@ export const SERVICE_COMMANDS = {
     dir: "none",
     positionals: ["NAME"],
     summary: "Have an engine started for each change of a kind and place, or at the times of a cron expression",
-    flags: ["env", "workspace", "engine", "on-kind", "on-path", "cron", "time-zone", "input", "json", "debug"],
+    flags: [
+      "env",
+      "workspace",
+      "engine",
+      "on-kind",
+      "on-activity",
+      "on-path",
+      "cron",
+      "time-zone",
+      "input",
+      "json",
+      "debug",
+    ],
+    notes: [
+      "Each version of a file starts one execution. A mount makes one version of saves in quick succession, and what was saved last is always in one.",
+    ],
     required: ["engine"],
     examples: [
       [

@@ -1,9 +1,9 @@
 /** What the commands of engines, executions, keys, triggers and workspaces share: a gateway one is signed in to, and output. */
 import { connect, type Gateway, type Page, type Paged } from "../client/index.ts";
-import { OPERATIONS, type OperationName } from "../contract/operations.ts";
+import type { OperationName } from "../contract/operations.ts";
 import { chooseEnvironment } from "./environments.ts";
 import { EXIT, Failure, lineOf } from "./failure.ts";
-import { signedIn } from "./signed-in.ts";
+import { scopesOf, signedIn } from "./signed-in.ts";
 import { table, terminalWidth } from "./table.ts";
 
 interface Given {
@@ -11,7 +11,7 @@ interface Given {
   readonly workspace?: string | undefined;
 }
 
-/** A gateway whose token is good for these operations, and further `scopes`, and nothing else. */
+/** A gateway whose token is good for these operations, and further scopes (`more`), and nothing else. */
 export async function atGateway<T>(
   values: Given,
   operations: readonly OperationName[],
@@ -20,7 +20,7 @@ export async function atGateway<T>(
 ): Promise<T> {
   const at = chooseEnvironment(values.env);
   const workspace = values.workspace ?? at.workspace;
-  const scopes = [...new Set([...operations.flatMap((name) => OPERATIONS[name].scopes), ...more])];
+  const scopes = [...new Set([...(await scopesOf(at, operations)), ...more])];
   const credentials = await signedIn(at, { scopes, workspace });
   const gateway = connect({ baseUrl: at.baseUrl, credentials, workspace });
   try {

@@ -1,5 +1,6 @@
 /** Credentials of a command: the saved login of its environment, and how to sign in where there is none. */
 import type { Credentials } from "../client/index.ts";
+import { OPERATIONS, type Operation, type OperationName } from "../contract/operations.ts";
 import { forbidCore } from "../lib/core-file.ts";
 import type { ChosenEnvironment } from "./environments.ts";
 import { LOCAL } from "./environments.ts";
@@ -18,4 +19,15 @@ export async function signedIn(at: ChosenEnvironment, choice: TokenChoice = {}):
   forbidCore();
   const { savedLogin } = await import("../client/index.ts");
   return savedLogin(at.loginFile, { ...choice, howToSignIn: howToSignIn(at.name) });
+}
+
+/** What a token needs for these operations. A scope without which one only does less is named where the login has it. */
+export async function scopesOf(at: ChosenEnvironment, names: readonly OperationName[]): Promise<readonly string[]> {
+  const operations = names.map((name): Operation => OPERATIONS[name]);
+  const scopes = operations.flatMap((operation) => operation.scopes);
+  const optional = new Set<string>(operations.flatMap(({ mayLack = [] }) => mayLack));
+  if (optional.size === 0) return scopes;
+  const { describeLogin } = await import("../client/index.ts");
+  const approved = (await describeLogin(at.loginFile))?.scope.split(" ") ?? [];
+  return scopes.filter((scope) => !optional.has(scope) || approved.includes(scope));
 }

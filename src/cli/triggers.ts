@@ -25,16 +25,17 @@ export async function triggersCreate(values: Values<"triggers create">): Promise
 }
 
 function conditionOf(values: Values<"triggers create">): TriggerCondition {
-  const { cron, "on-kind": kinds, "on-path": path, "time-zone": timeZone } = values;
+  const { cron, "on-path": path, "time-zone": timeZone } = values;
+  const kinds = [...values["on-kind"], ...values["on-activity"]];
   const isJournal = kinds.length > 0 || path !== undefined;
   const refuse = (message: string) => new Failure(`triggers create: ${message}`, EXIT.usage);
   if (isJournal && cron !== undefined)
-    throw refuse("--cron goes with neither --on-path nor --on-kind: make two triggers");
+    throw refuse("--cron goes with no --on-path, --on-kind or --on-activity: make two triggers");
   if (!isJournal && cron === undefined)
-    throw refuse("say when it starts the engine: --on-path or --on-kind, or --cron");
+    throw refuse("say when it starts the engine: --on-path, --on-kind or --on-activity, or --cron");
   if (timeZone !== undefined && cron === undefined) throw refuse("--time-zone is for --cron");
   if (cron !== undefined) return { schedule: { cron, ...(timeZone === undefined ? {} : { timeZone }) } };
-  return { journal: { ...(kinds.length === 0 ? {} : { kinds: [...kinds] }), ...(path === undefined ? {} : { path }) } };
+  return { journal: { ...(kinds.length === 0 ? {} : { kinds }), ...(path === undefined ? {} : { path }) } };
 }
 
 function wordsOf(on: TriggerCondition): string {

@@ -3,12 +3,14 @@
  * connections, so that no short call ever waits behind an upload or a stream. Knows no operation
  * and no token. undici is loaded with the first request: importing this file costs nothing.
  */
+
 import type { Pool } from "undici";
 import type { HttpRequest, Transport } from "../contract/http.ts";
 import { aBoolean, checkArguments, fields, filledText, is, optional, wholeNumber } from "./checks.ts";
 import { RemoteError } from "./errors.ts";
 import { type ExchangeLimits, type ExchangeRequest, exchange, type PoolActivity } from "./exchange.ts";
 import { frameMultipart } from "./multipart.ts";
+import { SILENCE_LIMITS } from "./silence.ts";
 
 /**
  * Of answers without content: fewer bytes than this in the time that silence may last are silence too. A byte
@@ -78,8 +80,9 @@ type Lanes = Readonly<Record<"calls" | "downloads" | "uploads" | "streams", Lane
 export function createHttpTransport(options: HttpTransportOptions): Transport {
   checkArguments("createHttpTransport", { options: OPTIONS }, [options]);
   const { origin, prefix } = parseBaseUrl(options.baseUrl);
-  const { connect = 10_000, metadata = 10_000, content = 30_000, uploadAnswer = 60_000 } = options.limits ?? {};
-  const { stream = 35_000 } = options.limits ?? {};
+  const { connect = SILENCE_LIMITS.connect, metadata = SILENCE_LIMITS.metadata } = options.limits ?? {};
+  const { content = SILENCE_LIMITS.content, uploadAnswer = SILENCE_LIMITS.uploadAnswer } = options.limits ?? {};
+  const { stream = SILENCE_LIMITS.stream } = options.limits ?? {};
   let opened: Promise<Lanes> | undefined;
   let isClosed = false;
 

@@ -2,6 +2,17 @@
  * A limit on silence: what fails is not what takes long but what stops moving. One request has one
  * such watch; each of its phases says what is awaited and for how long at most. Knows no network.
  */
+import { HEARTBEAT_MS } from "../contract/http.ts";
+
+/** Milliseconds, by what is awaited. A stream has three heartbeats (contract/http.ts) and a little more. */
+export const SILENCE_LIMITS = {
+  connect: 10_000,
+  metadata: 10_000,
+  content: 30_000,
+  uploadAnswer: 60_000,
+  stream: 3 * HEARTBEAT_MS + 5_000,
+} as const;
+
 export interface Silence {
   /** From now on `awaited` must be heard of at least every `milliseconds`. Replaces what was awaited before. */
   expect(milliseconds: number, awaited: string): void;

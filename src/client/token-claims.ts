@@ -11,6 +11,13 @@ export interface TokenClaims {
   readonly workspace?: string;
 }
 
+const MARGIN_MS = 30_000;
+
+/** A token is replaced half a minute before its end, or after half of its life if that is shorter. */
+export function replacementTime(begun: number, expiresAt: number): number {
+  return Math.max(expiresAt - MARGIN_MS, begun + (expiresAt - begun) / 2);
+}
+
 /** The claims of a JWT, unverified; undefined for an opaque token. */
 export function describeToken(token: string): TokenClaims | undefined {
   const [header, payload, signature, ...rest] = token.split(".");

@@ -10,7 +10,7 @@ import { systemClock } from "../lib/system-clock.ts";
 import { checkArguments, fields, filledText, hasMethods, is, optional, wholeNumber } from "./checks.ts";
 import { type Credentials, checkToken } from "./credentials.ts";
 import { RemoteError } from "./errors.ts";
-import { describeToken } from "./token-claims.ts";
+import { describeToken, replacementTime } from "./token-claims.ts";
 
 export interface TokenCommandOptions {
   /** How long the program may take, milliseconds. Default 60,000. */
@@ -21,8 +21,6 @@ export interface TokenCommandOptions {
   readonly clock?: Pick<Clock, "wallClock"> | undefined;
 }
 
-/** A token is replaced so long before its end, or after half of its life if that is shorter. */
-const MARGIN_MS = 30_000;
 /** A program that gives tokens which are over is not run more often than this. */
 const PAUSE_MS = 1000;
 /** One that was told to end has so long to do so. */
@@ -135,7 +133,7 @@ function readOutput(output: string, source: string, now: number): Held {
   const { token, expiresAt: told } = text.startsWith("{") ? readJson(text, source, now) : { token: text };
   const checked = checkToken(token, source);
   const expiresAt = told ?? describeToken(checked)?.expiresAt ?? Number.POSITIVE_INFINITY;
-  const replaceAt = Math.max(expiresAt - MARGIN_MS, now + (expiresAt - now) / 2, now + PAUSE_MS);
+  const replaceAt = Math.max(replacementTime(now, expiresAt), now + PAUSE_MS);
   return { token: checked, expiresAt, replaceAt };
 }
 

@@ -1,7 +1,18 @@
 /** Engines, installations, executions and their logs as schemas (gateway-spec §2, §4; their fields are our own). */
 import { z } from "zod";
 import { EXECUTION_STATES } from "./execution-states.ts";
-import { author, count, engineRef, id, idempotencyKey, journalEntry, moment, page, workspaceRef } from "./resources.ts";
+import {
+  author,
+  count,
+  engineRef,
+  id,
+  idempotencyKey,
+  journalEntry,
+  moment,
+  page,
+  position,
+  workspaceRef,
+} from "./resources.ts";
 
 /** What is sent to an engine, and what a trigger sends: any JSON. */
 export const engineInput = z.unknown().describe("Any JSON; what the engine's inputSchema allows, if it has one");
@@ -60,9 +71,6 @@ const executionState = z
     "queued, running, then for good: succeeded (exit code 0), failed, cancelled, timed-out, interrupted (the gateway ended while it ran)",
   );
 
-/** What the journal tells of an execution: an activity of the installation's folder, of this kind and its state. */
-export const EXECUTION_KIND = "execution.";
-
 export const execution = z
   .object({
     id,
@@ -74,7 +82,10 @@ export const execution = z
     cause: z
       .object({
         triggerId: id,
-        entry: journalEntry.optional().describe("The journal entry that it was started for"),
+        position: position.optional().describe("Position of the journal entry that it was started for"),
+        entry: journalEntry
+          .optional()
+          .describe("That entry; absent for a token without node.node.read-all, which the journal takes"),
         scheduledFor: moment.optional().describe("The time of the schedule that it was started for"),
       })
       .nullable()

@@ -4,6 +4,9 @@
  * translate; in the simulation one is handed to the other.
  */
 
+/** Streams of events have a comment at least this often, so that both ends notice a connection that is gone. */
+export const HEARTBEAT_MS = 10_000;
+
 /** Content to send. Each `read` is from the start. */
 export interface ContentSource {
   /** Bytes; undefined when only the end of a read tells. */

@@ -203,13 +203,13 @@ function problemsOf(components: Components): Readonly<Record<ProblemStatus, Json
   return Object.fromEntries(entries);
 }
 
-function scopesText({ scopes, mayLack = [], role }: Operation): string {
+function scopesText({ scopes, mayLack = [], lacking, role }: Operation): string {
   if (scopes.length === 0) return "Any token that is good.";
   const needed = scopes.map((scope) => `\`${scope}\``).join(", ");
   const roleText = role === undefined ? "" : ` Role: ${role}.`;
   if (mayLack.length === 0) return `Scopes: ${needed}.${roleText}`;
   const lacked = mayLack.map((scope) => `\`${scope}\``).join(", ");
-  return `Scopes: ${needed}.${roleText} Without ${lacked} it is still done, but not journaled: new folders are not provisioned, and not found by path until a journal entry names them.`;
+  return `Scopes: ${needed}.${roleText} Without ${lacked} ${lacking}`;
 }
 
 function describeOperation(components: Components, name: OperationName): JsonObject {

@@ -12,10 +12,20 @@ export interface Operation {
   readonly scopes: readonly Scope[];
   /** Of `scopes`, those without which the call still goes through, with less effect (gateway-spec §4, upload rule 4). */
   readonly mayLack?: readonly Scope[];
+  /** What is less then, as a sentence after "Without node.…": for the document. */
+  readonly lacking?: string;
   /** What the account must be at least in the workspace the call is about; absent: it is about none. */
   readonly role?: Role;
   readonly summary: string;
 }
+
+const NOT_JOURNALED =
+  "it is still done, but not journaled: new folders are not provisioned, and not found by path until a journal entry names them.";
+/** The entry that started an execution is part of the journal: its scopes are those of `readJournal`. */
+const EXECUTION_SCOPES = {
+  mayLack: ["node.node.read-all"],
+  lacking: "`cause` has the position of the journal entry, not the entry.",
+} as const;
 
 export const OPERATIONS = {
   listWorkspaces: {
@@ -63,6 +73,7 @@ export const OPERATIONS = {
     path: "/v1/files/{path}",
     scopes: UPLOAD_SCOPES,
     mayLack: ["node.journal.create"],
+    lacking: NOT_JOURNALED,
     role: "editor",
     summary: "Create a file with content, and its parent folders; with parentId= the path starts at that folder",
   },
@@ -86,6 +97,7 @@ export const OPERATIONS = {
     path: "/v1/nodes",
     scopes: ["node.node.create", "node.journal.create"],
     mayLack: ["node.journal.create"],
+    lacking: NOT_JOURNALED,
     role: "editor",
     summary: "A new folder, or a copy of a node",
   },
@@ -222,21 +234,24 @@ export const OPERATIONS = {
   listExecutions: {
     method: "GET",
     path: "/v1/executions",
-    scopes: ["execution.execution.read"],
+    scopes: ["execution.execution.read", "node.node.read-all"],
+    ...EXECUTION_SCOPES,
     role: "viewer",
     summary: "What ran in a workspace and runs, newest first",
   },
   getExecution: {
     method: "GET",
     path: "/v1/executions/{executionId}",
-    scopes: ["execution.execution.read"],
+    scopes: ["execution.execution.read", "node.node.read-all"],
+    ...EXECUTION_SCOPES,
     role: "viewer",
     summary: "One execution",
   },
   cancelExecution: {
     method: "POST",
     path: "/v1/executions/{executionId}/cancel",
-    scopes: ["execution.execution.cancel"],
+    scopes: ["execution.execution.cancel", "node.node.read-all"],
+    ...EXECUTION_SCOPES,
     role: "editor",
     summary: "End an execution; one that has ended stays as it is",
   },

@@ -4,6 +4,7 @@
  */
 import { z } from "zod";
 import { attributes, attributesPatch } from "./attributes.ts";
+import { CHANGE_KINDS } from "./journal-kinds.ts";
 import { NAME_BYTES_MAX, nameProblem } from "./names.ts";
 import { ROLES } from "./roles.ts";
 
@@ -117,9 +118,7 @@ export const version = z
   .meta({ id: "Version", description: "The content of a file as it was written once; it never changes" });
 export type Version = z.infer<typeof version>;
 
-/** What a journal entry tells of a change; one for each, by the gateway alone. */
-export const CHANGE_KINDS = ["created", "updated", "moved", "changed", "deleted", "restored"] as const;
-export type ChangeKind = (typeof CHANGE_KINDS)[number];
+export type { ChangeKind } from "./journal-kinds.ts";
 
 export const journalEntry = z
   .object({

@@ -2,11 +2,13 @@
  * A command's end of a daemon's control socket. Every wait has a limit, because a daemon that hangs
  * is exactly what a command may be asked about.
  */
+
 import { type IncomingMessage, request } from "node:http";
 import { Socket } from "node:net";
 import { createInterface } from "node:readline";
 import type { z } from "zod";
 import { connectSocket } from "../content/system-calls.ts";
+import { TIMER_MAX_MS } from "../lib/runtime.ts";
 import { ForeignSocket, openSocket } from "../lib/socket-address.ts";
 import {
   type DrainProgress,
@@ -42,8 +44,6 @@ export class Refusal extends ControlError {
 const SILENCE_LIMIT_MS = 10_000;
 /** Of an answer, or of a line of one. It is the other user's word where root asks, and need not end. */
 const ANSWER_MAX_BYTES = 64 * 1024 * 1024;
-/** Node's timers take no more. */
-const TIMER_MAX_MS = 2 ** 31 - 1;
 /** It goes through the whole queue before it answers. */
 const RETRY_LIMIT_MS = 120_000;
 /** It has its program checked, and lets the kernel take in what it was told. */

@@ -1,11 +1,13 @@
 /**
  * The daemon's end of the control socket. Knows HTTP and the messages, not what stands behind them.
  */
+
 import { once } from "node:events";
 import { chmodSync, rmSync } from "node:fs";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { z } from "zod";
 import type { Logger } from "../lib/log.ts";
+import { TIMER_MAX_MS } from "../lib/runtime.ts";
 import { socketAddress } from "../lib/socket-address.ts";
 import type { DrainProgress, DrainResult, QueueItem, RetryResult } from "../vfs/engine.ts";
 import {
@@ -50,8 +52,6 @@ const RETRY_LIMIT = 16 * 1024 * 1024;
 /** It may hold a profile. */
 const RELOAD_LIMIT = 256 * 1024;
 const PROGRESS_INTERVAL_MS = 200;
-/** Node's timers take no more (24 days): a longer one is over at once. */
-const TIMER_MAX_MS = 2 ** 31 - 1;
 const QUEUE_LIMIT = 1_000_000_000;
 
 /** A request the sender should not have made. */

@@ -77,7 +77,8 @@ const REQUESTS = 48;
 const KEPT = "handles";
 const MOUNT_NAME_MAX = 128;
 const NOTHING_KEPT = "the state dir holds nothing of this mount: it cannot be taken over";
-const HEARTBEAT_MS = 1000;
+/** How often the supervisor is given a sign of life. */
+const SIGN_OF_LIFE_MS = 1000;
 
 type Closer = () => unknown;
 
@@ -104,7 +105,7 @@ export async function runDaemon(options: DaemonOptions): Promise<number> {
   const takesOver = options.restarts !== undefined;
   const link = openSupervisorLink((onLine, onEnd) => openControl(controlDescriptor, onLine, onEnd), log, takesOver);
   closers.push(() => link.close());
-  closers.push(every(systemClock, HEARTBEAT_MS, () => link.heartbeat()).cancel);
+  closers.push(every(systemClock, SIGN_OF_LIFE_MS, () => link.heartbeat()).cancel);
 
   const stopped = Promise.race([link.ending, aborted(signaled)]);
   const started = start(options, link, closers);

@@ -2,11 +2,11 @@
  * How long anything is waited for so that no program ever hangs: the gateway's silence, a request of the
  * kernel in all, the daemon's heartbeat. Tests divide all of them by the same number.
  */
-import type { SilenceLimits } from "../client/http-transport.ts";
 
-const SILENCE_MS = { connect: 10_000, metadata: 10_000, content: 30_000, uploadAnswer: 60_000, stream: 35_000 };
-/** Of one request of the kernel that may ask the network, whatever it does. */
-const REQUEST_MS = 60_000;
+import type { SilenceLimits } from "../client/http-transport.ts";
+import { SILENCE_LIMITS } from "../client/silence.ts";
+import { DEADLINE_MS } from "../fuse/session.ts";
+
 /** For requests at hand when the mount is gone: the kernel no longer waits for them, their effects count. */
 export const DRAIN_LIMIT_MS = 30_000;
 const HEARTBEAT_SECONDS = 30;
@@ -14,11 +14,12 @@ const HEARTBEAT_SECONDS = 30;
 const HEARTBEAT_LEAST_SECONDS = 6;
 
 export function silenceLimits(divisor: number): SilenceLimits {
-  return Object.fromEntries(Object.entries(SILENCE_MS).map(([name, limit]) => [name, limit / divisor]));
+  return Object.fromEntries(Object.entries(SILENCE_LIMITS).map(([name, limit]) => [name, limit / divisor]));
 }
 
+/** Of one request of the kernel that may ask the network, whatever it does. */
 export function requestLimitMs(divisor: number): number {
-  return REQUEST_MS / divisor;
+  return DEADLINE_MS / divisor;
 }
 
 /** Then the supervisor takes the daemon for dead. */

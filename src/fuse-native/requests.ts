@@ -2,15 +2,15 @@
  * Calls of libfuse that are under way: each is a request, and answered exactly once, by what it does or with EIO when
  * its deadline has passed. A thread of libfuse waits for that, whatever is thrown. Knows no operation.
  */
+
 import { ERRNO, errorName } from "../fuse/errno.ts";
 import { type Clock, createInFlightTable, InFlight, type Origin } from "../fuse/in-flight.ts";
 import { createOperationLog } from "../fuse/operation-log.ts";
+import { SLOW_CALL_MS } from "../fuse/session.ts";
 import { describeError, type Logger } from "../lib/log.ts";
 import { FsError } from "../vfs/errors.ts";
 import type { Caller } from "../vfs/filesystem.ts";
 import { kernelNodeId } from "../vfs/filesystem.ts";
-
-const SLOW_MS = 1000;
 
 /** How one kind of call is done and answered. */
 export interface Kind<T> {
@@ -51,7 +51,7 @@ export interface RequestsOptions {
 
 export function createRequests({ clock, deadlineMs, log, unheard, attended }: RequestsOptions): Requests {
   const counts = new Map<string, number>();
-  const operationLog = createOperationLog(log, SLOW_MS);
+  const operationLog = createOperationLog(log, SLOW_CALL_MS);
   const table = createInFlightTable<Origin>(clock, deadlineMs, expire, ({ hasDeadline }, milliseconds) =>
     attended(milliseconds, hasDeadline),
   );

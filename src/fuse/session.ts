@@ -4,6 +4,7 @@
  * once: by its handler, or with EIO when its deadline has passed. Nothing a message holds or a
  * handler throws ends the loop. It knows no operation but INIT, INTERRUPT and DESTROY.
  */
+import { deferred } from "../lib/deferred.ts";
 import { describeError, type Logger } from "../lib/log.ts";
 import { FsError } from "../vfs/errors.ts";
 import type { Done, FileSystem, Lineage } from "../vfs/filesystem.ts";
@@ -84,7 +85,8 @@ export interface Session {
 }
 
 export const DEADLINE_MS = 60_000;
-const SLOW_MS = 1000;
+/** A request that takes longer is logged. */
+export const SLOW_CALL_MS = 1000;
 /** After a signal that ends nobody: the kernel does not tell of the next one. */
 const NEXT_SIGNAL_MS = 100;
 /** Before and after an answer. */
@@ -96,22 +98,8 @@ const FAULT_POINTS = new Map(
 );
 const BEFORE_INIT: WireVersion = { setxattrExtended: false };
 
-interface Deferred<T> {
-  readonly promise: Promise<T>;
-  resolve(value: T): void;
-  reject(reason: Error): void;
-}
-
-function deferred<T>(): Deferred<T> {
-  let settle: Pick<Deferred<T>, "resolve" | "reject"> | undefined;
-  const promise = new Promise<T>((resolve, reject) => {
-    settle = { resolve, reject };
-  });
-  return { promise, resolve: (value) => settle?.resolve(value), reject: (reason) => settle?.reject(reason) };
-}
-
 export function createSession(options: SessionOptions): Session {
-  const { fileSystem, log, clock, step = () => {}, deadlineMs = DEADLINE_MS, slowMs = SLOW_MS } = options;
+  const { fileSystem, log, clock, step = () => {}, deadlineMs = DEADLINE_MS, slowMs = SLOW_CALL_MS } = options;
   const { isToldToEnd = () => true } = options;
   const counts = new Map<string, number>();
   const operationLog = createOperationLog(log, slowMs);
@@ -123,8 +111,6 @@ export function createSession(options: SessionOptions): Session {
   let connection = options.connection;
   let isOver = false;
 
-  // Who does not wait for it is told by the log.
-  initialized.promise.catch(() => {});
   if (connection !== undefined) initialized.resolve(connection);
 
   function take(bytes: Uint8Array): void {

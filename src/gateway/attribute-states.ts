@@ -6,6 +6,7 @@
  * attributes takes little room, and an old state is read from STRIDE rows at most. Where they change often, the states
  * between two whole ones are given up in time; then the one before them is shown.
  */
+
 import { ATTRIBUTES_BYTES_MAX, type Attributes, outgrow, sameValue } from "../contract/attributes.ts";
 import type { Context } from "./context.ts";
 import { tooLarge } from "./problems.ts";
@@ -83,8 +84,8 @@ function apply(from: Json, { set, gone, within }: Difference): Json {
   return Object.fromEntries(to);
 }
 
-/** So long every state can be had: as long as keys live, whose first answers show them. */
-const EXACT_MS = 48 * 3600 * 1000;
+/** For so long an idempotency key is remembered: twice what is promised, as the clock may be set by up to a day (fault-options.ts). */
+export const KEY_LIFETIME_MS = 48 * 3600 * 1000;
 /** Of so many changes of large attributes within this time, one to the hour, only the last stays. */
 const OFTEN_MS = STRIDE * 3600 * 1000;
 const LOOK_COUNT = 200;
@@ -97,7 +98,7 @@ const LARGE = `activity = 0 AND revision > 1 AND revision % 64 <> 0
  * for they are made of each other. Answers where to go on; undefined at the end.
  */
 export function thinAttributes({ store, clock }: Context, after: number): number | undefined {
-  const oldest = clock.wallClock() - EXACT_MS;
+  const oldest = clock.wallClock() - KEY_LIFETIME_MS;
   const rows = store
     .prepare<{ position: number; node: string; revision: number }>(
       `SELECT position, node, revision FROM change INDEXED BY change_large

@@ -2,8 +2,6 @@
 import type { GatewayAnswer } from "./exchange.ts";
 import { invalid } from "./problems.ts";
 
-/** A comment at least this often, so that both ends notice a connection that is gone. */
-export const HEARTBEAT_MS = 10_000;
 export const HEARTBEAT = Buffer.from(": heartbeat\n\n");
 
 export interface EventReader {

@@ -4,6 +4,7 @@
  * clock's, so that the same seed meets the same faults. Knows nothing of what a request is for.
  */
 import type { OperationName } from "../contract/operations.ts";
+import { deferred } from "../lib/deferred.ts";
 import { type Clock, sleep } from "../lib/runtime.ts";
 import type { GatewayAnswer, GatewayRequest, Part, RequestBody } from "./exchange.ts";
 import { FAULTS, type Fault, type FaultOptions } from "./fault-options.ts";
@@ -100,10 +101,7 @@ function withoutRange(request: GatewayRequest): GatewayRequest {
 /** The body, and when all of it has been read. */
 function untilReceived(body: RequestBody | undefined): { body: RequestBody | undefined; received: Promise<void> } {
   if (body === undefined || body.kind === "other") return { body, received: Promise.resolve() };
-  let done = () => {};
-  const received = new Promise<void>((resolve) => {
-    done = resolve;
-  });
+  const { promise: received, resolve: done } = deferred<void>();
   if (body.kind === "json")
     return { body: { kind: "json", read: (limit) => body.read(limit).finally(done) }, received };
   async function* all(parts: AsyncIterable<Part>): AsyncGenerator<Part> {

@@ -3,8 +3,10 @@
  * belong to a workspace and live at least 24 hours. What makes the first answer again is stored in
  * the transaction of its effect, so of two requests at once the later one finds it.
  */
+
 import { hash } from "node:crypto";
 import { anyReceipt } from "../contract/resources.ts";
+import { KEY_LIFETIME_MS } from "./attribute-states.ts";
 import type { Context } from "./context.ts";
 import { type GatewayAnswer, jsonAnswer } from "./exchange.ts";
 import { showWritten, type Written } from "./node-rows.ts";
@@ -12,8 +14,6 @@ import { invalid } from "./problems.ts";
 import { mayRead } from "./scopes.ts";
 import type { Caller } from "./tokens.ts";
 
-/** Twice what is promised: the clock may be set by up to a day (fault-options.ts). */
-const LIFETIME_MS = 48 * 3600 * 1000;
 /** How many keys are looked at in one go. */
 const LOOK_COUNT = 500;
 
@@ -31,7 +31,7 @@ export interface KeyedRequest {
  */
 export function forgetKeys({ store, clock }: Context, after: number): number | undefined {
   const now = clock.wallClock();
-  const oldest = now - LIFETIME_MS;
+  const oldest = now - KEY_LIFETIME_MS;
   const keys = store
     .prepare<{ id: number; time: number }>(
       `SELECT id, time FROM idempotency WHERE id > ? ORDER BY id LIMIT ${LOOK_COUNT}`,

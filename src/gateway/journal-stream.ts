@@ -4,9 +4,10 @@
  * are read from the store when the reader takes them: a slow one waits, nothing is piled up for it.
  */
 
+import { HEARTBEAT_MS } from "../contract/http.ts";
 import { roleIn } from "./access.ts";
 import type { Context } from "./context.ts";
-import { type EventReader, eventAnswer, HEARTBEAT, HEARTBEAT_MS, lastEventId } from "./event-stream.ts";
+import { type EventReader, eventAnswer, HEARTBEAT, lastEventId } from "./event-stream.ts";
 import type { Call, GatewayAnswer } from "./exchange.ts";
 import { checkReached, entriesBetween } from "./journal.ts";
 import { type Caller, goodUntil } from "./tokens.ts";

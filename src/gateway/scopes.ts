@@ -1,5 +1,5 @@
 /** What a token may do, by its scopes. */
-import type { Operation } from "../contract/operations.ts";
+import { OPERATIONS, type Operation } from "../contract/operations.ts";
 import type { Scope } from "../contract/scopes.ts";
 import { missingScope } from "./problems.ts";
 import type { Caller } from "./tokens.ts";
@@ -21,6 +21,11 @@ export function requireRead(caller: Caller): void {
 }
 
 const READ_SCOPE = "node.file.read" satisfies Scope;
+
+/** Whether it may be told of the journal's entries, in a workspace that it may see. */
+export function mayReadJournal(caller: Caller): boolean {
+  return OPERATIONS.readJournal.scopes.every((scope) => caller.scopes.has(scope));
+}
 
 /** Whether uploads and new folders append journal entries, which provision them (gateway-spec §4, upload rule 4). */
 export function mayJournal(caller: Caller): boolean {

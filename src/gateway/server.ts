@@ -26,7 +26,7 @@ const KEEP_ALIVE_MS = 65_000;
 /** On close, answers under way may take this long. */
 const CLOSE_MS = 3000;
 /** Then, for what is still at work for connections that are gone. */
-const SETTLE_MS = 1000;
+const WORK_ENDS_MS = 1000;
 const IDLE_POLL_MS = 50;
 /** The rest of a body up to this size, by its Content-Length, is read without a word. */
 const SMALL_BODY_BYTES = 64 * 1024;
@@ -161,7 +161,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
       await Promise.all([app.close(), listener?.close()]);
       deadline.cancel();
       poll.cancel();
-      await Promise.race([Promise.all(active), sleep(clock, SETTLE_MS)]);
+      await Promise.race([Promise.all(active), sleep(clock, WORK_ENDS_MS)]);
     },
   };
 }

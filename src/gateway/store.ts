@@ -12,6 +12,7 @@
  * the commit fails it rejects for everybody of the turn, and nothing of them happened.
  */
 import Database from "better-sqlite3";
+import { type Deferred, deferred } from "../lib/deferred.ts";
 import { type Logger, SILENT } from "../lib/log.ts";
 import { migrate } from "./schema.ts";
 
@@ -54,22 +55,6 @@ export function openDatabase(path: string): Database.Database {
   return database;
 }
 
-interface Group {
-  readonly promise: Promise<void>;
-  resolve(): void;
-  reject(error: unknown): void;
-}
-
-function newGroup(): Group {
-  let settle: Pick<Group, "resolve" | "reject"> = { resolve() {}, reject() {} };
-  const promise = new Promise<void>((resolve, reject) => {
-    settle = { resolve, reject };
-  });
-  // Whoever answers hears of it; a failure that concerns nobody is none.
-  promise.catch(() => {});
-  return { promise, ...settle };
-}
-
 /** `turn`: calls back at the end of the event loop's turn; without it each transaction is committed by itself. */
 export function createStore(
   database: Database.Database,
@@ -88,7 +73,7 @@ export function createStore(
   const committing: (() => void)[] = [];
   const committed: (() => void)[] = [];
   const undone: (() => void)[] = [];
-  let group: Group | undefined;
+  let group: Deferred<void> | undefined;
   let queue: (() => void)[] = [];
   let isChanging = false;
   let rollbacks = 0;
@@ -164,10 +149,10 @@ export function createStore(
     }
   }
 
-  function open(): Group {
+  function open(): Deferred<void> {
     if (group !== undefined) return group;
     begin.run();
-    group = newGroup();
+    group = deferred();
     turn?.(() => void end());
     return group;
   }

@@ -1,8 +1,8 @@
 /** A promise and the functions that settle it (Promise.withResolvers, which Node 20 lacks). */
 export interface Deferred<T> {
   readonly promise: Promise<T>;
-  resolve(value: T): void;
-  reject(reason: Error): void;
+  readonly resolve: (value: T) => void;
+  readonly reject: (reason: unknown) => void;
 }
 
 /** A rejection nobody waits for is no unhandled one. */

@@ -3,6 +3,8 @@
  * every earlier one that overlaps it, so a large one is never passed over for ever. Whoever holds a
  * range must not ask for another one of the same lock.
  */
+import { deferred } from "./deferred.ts";
+
 export interface RangeLock {
   /** Resolves to the function that gives [start, end) back. `end` may be Infinity. */
   hold(start: number, end: number): Promise<() => void>;
@@ -19,10 +21,7 @@ export function createRangeLock(): RangeLock {
   return {
     async hold(start, end) {
       const earlier = [...holds].filter((other) => other.start < end && start < other.end);
-      let free = () => {};
-      const freed = new Promise<void>((resolve) => {
-        free = resolve;
-      });
+      const { promise: freed, resolve: free } = deferred<void>();
       const hold = { start, end, freed };
       holds.add(hold);
       for (const other of earlier) await other.freed;

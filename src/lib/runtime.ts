@@ -5,6 +5,9 @@
  */
 import type { Files } from "./files.ts";
 
+/** Timers take no more (24 days): a longer one is over at once. */
+export const TIMER_MAX_MS = 2 ** 31 - 1;
+
 export interface Timer {
   cancel(): void;
 }

@@ -8,6 +8,8 @@ export interface Time {
   readonly nanoseconds: number;
 }
 
+export const MINUTE_MS = 60_000;
+
 const TIME = /^(-?\d{1,15})\.(\d{9})$/;
 
 export function formatTime(time: Time): string {

@@ -5,7 +5,7 @@ import { beforeEach, describe, expect, it, test } from "vitest";
 import { entrySettings } from "../../src/cli/entry-settings.ts";
 import { userFolders } from "../../src/cli/environment.ts";
 import { entryValue, FILE_FLAGS, flagOfKey, keyOf } from "../../src/cli/environment-entry.ts";
-import { chooseEnvironment, writeConfiguration } from "../../src/cli/environments.ts";
+import { changeConfiguration, chooseEnvironment } from "../../src/cli/environments.ts";
 import { withEntry } from "../../src/cli/mount.ts";
 import { givenFlags, resolveValues } from "../../src/cli/resolve-values.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -100,11 +100,11 @@ test("production is the default: that of its name, else the only one of a region
   expect(() => chosen(["production-eu", "production-us"])).toThrow(which);
 });
 
-it("a file that is a link stays one", () => {
+it("a file that is a link stays one", async () => {
   const target = join(folder, "dotfiles.json");
   writeFileSync(target, "{}");
   symlinkSync(target, file);
-  writeConfiguration({ environments: { team: { baseUrl: URL } } }, file);
+  await changeConfiguration(() => ({ environments: { team: { baseUrl: URL } } }), file);
   expect(lstatSync(file).isSymbolicLink()).toBe(true);
   expect(JSON.parse(readFileSync(target, "utf8"))).toEqual({ environments: { team: { baseUrl: URL } } });
 });
@@ -129,6 +129,32 @@ test("an environment with a login stays: its name for another gateway would take
     expect((await place.wsfs(["env", "set", "local", "cache-size", "20G"])).code).toBe(0);
     expect((await place.wsfs(["logout", "--env", "team", "--force"])).code).toBe(0);
     expect((await place.wsfs(["env", "remove", "team"])).stdout).toBe("team is no environment any more\n");
+  } finally {
+    await place.cleanUp();
+  }
+}, 60_000);
+
+test("of several that change it at once none loses what another has set", async () => {
+  const place = createPlace();
+  try {
+    await place.wsfs(["env", "add", "team", "--base-url", URL]);
+    const changes = [
+      ["set", "team", "cache-size", "20G"],
+      ["set", "team", "wait", "3"],
+      ["set", "team", "log-level", "debug"],
+      ["set", "team", "owners", "mine"],
+      ["add", "other", "--base-url", URL],
+      ["use", "team"],
+    ];
+    const ended = await Promise.all(changes.map((args) => place.wsfs(["env", ...args])));
+    expect(ended.map(({ code, stderr }) => [code, stderr])).toEqual(changes.map(() => [0, ""]));
+    expect(JSON.parse(readFileSync(place.path("home/.config/wsfs/config.json"), "utf8"))).toEqual({
+      environment: "team",
+      environments: {
+        team: { baseUrl: URL, cacheSize: "20G", wait: 3, logLevel: "debug", owners: "mine" },
+        other: { baseUrl: URL },
+      },
+    });
   } finally {
     await place.cleanUp();
   }

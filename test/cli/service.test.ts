@@ -199,7 +199,7 @@ describe("executions", () => {
     const { code, stdout, stderr } = await ended;
     expect([code, stdout]).toEqual([1, "begun\n"]);
     expect(stderr).toMatch(
-      /^(wsfs: [^\n]+; going on\n)+(gateway: [^\n]+\n)*wsfs: the execution was interrupted: [^\n]+\n$/,
+      /^(wsfs: the log: [^\n]+; going on\n)+(gateway: [^\n]+\n)*wsfs: the execution was interrupted: [^\n]+\n$/,
     );
   }, 60_000);
 });
@@ -260,29 +260,39 @@ describe("triggers", () => {
   const create = ["triggers", "create", "t", ...W, "--engine", "greet"];
 
   test.each<[string[], string]>([
-    [[], "say when it starts the engine: --on-path or --on-kind, or --cron"],
-    [["--cron", "* * * * *", "--on-path", "/x"], "--cron goes with neither --on-path nor --on-kind: make two triggers"],
+    [[], "say when it starts the engine: --on-path, --on-kind or --on-activity, or --cron"],
+    [
+      ["--cron", "* * * * *", "--on-path", "/x"],
+      "--cron goes with no --on-path, --on-kind or --on-activity: make two triggers",
+    ],
     [
       ["--cron", "* * * * *", "--on-kind", "created"],
-      "--cron goes with neither --on-path nor --on-kind: make two triggers",
+      "--cron goes with no --on-path, --on-kind or --on-activity: make two triggers",
     ],
     [["--on-path", "/x", "--time-zone", "UTC"], "--time-zone is for --cron"],
   ])("that make no sense are refused in a line: %j", async (more, why) => {
     expect(await wsfs([...create, ...more])).toEqual(refused(`triggers create: ${why}`, 2));
   });
 
+  test("a kind that is mistyped is refused with those there are", async () => {
+    const kinds = "created, updated, moved, changed, deleted, restored, execution\\.queued, [^\n]+";
+    expect(await wsfs([...create, "--on-kind", "craeted"])).toEqual(
+      refused(new RegExp(`^wsfs: --on-kind: expected one of ${kinds}, got "craeted"\n$`), 2),
+    );
+  });
+
   test("the gateway's reasons are a line, too", async () => {
     expect(await wsfs(create.slice(0, -2))).toEqual(refused(/^wsfs: triggers create needs --engine: [^\n]+\n$/, 2));
     expect(await wsfs([...create, "--cron", "x"])).toEqual(
-      refused(/^wsfs: [^\n]+on\.schedule\.cron: expected five fields[^\n]+\n$/),
+      refused(/^wsfs: triggers create: [^\n]+on\.schedule\.cron: expected five fields[^\n]+\n$/),
     );
     expect(await wsfs([...create, "--on-path", "x"])).toEqual(
-      refused(/^wsfs: [^\n]+on\.journal\.path: expected [^\n]+\n$/),
+      refused(/^wsfs: triggers create: [^\n]+on\.journal\.path: expected [^\n]+\n$/),
     );
   });
 
   test("start engines for what is saved, and by the clock; are shown, switched and removed", async () => {
-    const on = ["--on-kind", "created", "--on-path", "/in/**"];
+    const on = ["--on-kind", "created", "--on-activity", "seen", "--on-path", "/in/**"];
     const [made] = lines(
       await output("triggers", "create", "saves", ...W, "--engine", "greet", ...on, "--input", '"x"', "--json"),
     );
@@ -295,7 +305,7 @@ describe("triggers", () => {
       rows(
         "NAME +ENGINE +STATE +NEXT +ID +WHEN",
         `nightly +greet +on +${TIME} +${ID} +at "30 2 \\* \\* \\*" Europe/Berlin`,
-        `saves +greet +on +${id} +for created of /in/\\*\\*`,
+        `saves +greet +on +${id} +for created, seen of /in/\\*\\*`,
       ),
     );
     const save = ["call", "POST", "/v1/files/in/a.txt", "--query", "workspace=workspace"];
@@ -313,7 +323,7 @@ describe("triggers", () => {
       new RegExp(`\nInput +"x"\nBy +trigger ${id}\nFor +created a\\.txt\n`),
     );
     expect(await output("triggers", "show", id)).toMatch(
-      new RegExp(`\nWhen +for created of /in/.*\n(.+\n)*Last +${execution}\n`),
+      new RegExp(`\nWhen +for created, seen of /in/.*\n(.+\n)*Last +${execution}\n`),
     );
     expect(await output("triggers", "disable", id)).toBe("Trigger saves is off.\n");
     expect(lines(await output("triggers", "show", id, "--json"))).toMatchObject([{ isEnabled: false }]);
@@ -326,17 +336,13 @@ describe("triggers", () => {
 
 test("a viewer sees, and is told which role it takes to do more", async () => {
   await setRole("viewer");
-  const takes = (role: string) =>
-    refused(
-      new RegExp(
-        `^wsfs: \\w+: 403 Forbidden: This takes the role ${role} in the workspace; the account is viewer\\.\n$`,
-      ),
-    );
-  expect(await wsfs(["executions", "run", "greet", ...W])).toEqual(takes("editor"));
-  expect(await wsfs(["installations", "create", "greet", ...W])).toEqual(takes("owner"));
-  expect(await wsfs(["keys", "create", "k", ...W, "--scope", "node.file.read"])).toEqual(takes("owner"));
+  const takes = (command: string, role: string) =>
+    refused(`${command}: 403 Forbidden: This takes the role ${role} in the workspace; the account is viewer.`);
+  expect(await wsfs(["executions", "run", "greet", ...W])).toEqual(takes("executions run", "editor"));
+  expect(await wsfs(["installations", "create", "greet", ...W])).toEqual(takes("installations create", "owner"));
+  expect(await wsfs(["keys", "create", "k", ...W, "--scope", "node.file.read"])).toEqual(takes("keys create", "owner"));
   expect(await wsfs(["triggers", "create", "t", ...W, "--engine", "greet", "--cron", "0 0 * * *"])).toEqual(
-    takes("owner"),
+    takes("triggers create", "owner"),
   );
   expect((await wsfs(["executions", "list", ...W, "--limit", "1"]))[0]).toBe(0);
   expect(await output("triggers", ...W)).toContain("nightly");

@@ -4,6 +4,7 @@
  * them is counted here. Each answer is one that the OpenAPI document knows.
  */
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
+import { execution, executionPage } from "../../src/contract/engines.ts";
 import { openApiDocument } from "../../src/contract/openapi.ts";
 import { OPERATIONS, type Operation, type OperationName } from "../../src/contract/operations.ts";
 import { includesRole, ROLES, type Role } from "../../src/contract/roles.ts";
@@ -147,3 +148,29 @@ describe.each(walked.operations)("$method $path ($id)", (operation) => {
     expect(here.status).toBeLessThan(300);
   });
 });
+
+test.each(walked.operations.filter(({ id }) => ["listExecutions", "getExecution", "cancelExecution"].includes(id)))(
+  "$id shows the journal entry that started an execution to tokens that may read the journal, and its position to all",
+  async (operation) => {
+    setRole("editor");
+    const { position } = await core.file("/in/secret.txt", "x");
+    await core.clock.advance(1000);
+    const newest = core.database.prepare("SELECT id FROM execution WHERE trigger_id IS NOT NULL ORDER BY number DESC");
+    const id = String(newest.pluck().get());
+    const tell = async (scopes: readonly string[]) => {
+      const answer = await call(operation, { ...good(operation), id }, tokenOf({ scopes }), "2xx of an execution");
+      expect(answer.status).toBe(200);
+      const isList = operation.id === "listExecutions";
+      const all = isList ? executionPage.parse(answer.json).items : [execution.parse(answer.json)];
+      return all.find((one) => one.id === id)?.cause;
+    };
+    const triggerId = String(examples.getTrigger?.[0]?.id);
+    const entry = { name: "secret.txt", position };
+    expect(await tell(operation.scopes)).toMatchObject({ triggerId, position, entry });
+    const less = operation.scopes.filter((scope) => !operation.mayLack.includes(scope));
+    expect(less).toEqual([
+      operation.id === "cancelExecution" ? "execution.execution.cancel" : "execution.execution.read",
+    ]);
+    expect(await tell(less)).toEqual({ triggerId, position });
+  },
+);

@@ -1,9 +1,9 @@
 /** The journal as server-sent events: without loss or doubling, over sockets and without. */
 import { beforeEach, expect, onTestFinished, test, vi } from "vitest";
+import { HEARTBEAT_MS } from "../../src/contract/http.ts";
 import { type JournalEntry, journalEntry } from "../../src/contract/resources.ts";
 import { SCOPES } from "../../src/contract/scopes.ts";
 import { createGateway } from "../../src/gateway/core.ts";
-import { HEARTBEAT_MS } from "../../src/gateway/event-stream.ts";
 import { startGateway } from "../../src/gateway/start.ts";
 import { SILENT } from "../../src/lib/log.ts";
 import { createTestCore, type TestCore } from "../support/gateway-core.ts";

@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from "vitest";
-import { CHANGE_KINDS } from "../../src/contract/resources.ts";
+import { CHANGE_KINDS } from "../../src/contract/journal-kinds.ts";
 import { SCOPES } from "../../src/contract/scopes.ts";
 import { createTestCore, type TestCore } from "../support/gateway-core.ts";
 

@@ -101,6 +101,9 @@ test("a mount by a login: signed out of, what is written waits; signed in again,
     async () => (await desk.status()).paused?.includes('run "wsfs login --env team"') === true,
   );
   expect((await desk.status()).dirty).toBe(1);
+  const { code, stderr } = await place.wsfs(["umount", dir, "--drain=5"]);
+  expect([code, stderr]).toEqual([1, expect.stringMatching(/^wsfs: 1 change[^\n]* to upload; login needed: [^\n]*\n/)]);
+  expect(stderr).toMatch(/wsfs: not drained: \/f: [^\n]*run "wsfs login --env team"\nwsfs: [^\n]* is still mounted\n$/);
 
   await signIn();
   await isSent(desk);

@@ -1,6 +1,6 @@
 /** What a gateway has said, and whether it keeps to it: nodes, contents, the journal. */
+import { CHANGE_KINDS } from "../../src/contract/journal-kinds.ts";
 import {
-  CHANGE_KINDS,
   type JournalEntry,
   journalPage,
   type Node,

@@ -56,6 +56,7 @@ const ASYNCHRONOUS = /\b(?:async|await|Promise|setTimeout|setInterval|setImmedia
 const ANY = /(?<![.\w$])any\b(?!\s*\()(?!\s*:)/;
 const UNCHECKED = /@ts-(?:ignore|nocheck)/;
 const BARE_LIMIT = /\b(?:LIMIT|OFFSET) [?:@]\w*/;
+const DURATION = /^(export )?const (\w+_(?:MS|SECONDS)) =/gm;
 const LINES = 500;
 const MACHINE_PATH = /(?<![\w.~\-@$*})\]])\/(?:work|root)\b(?![-.\w])/;
 
@@ -165,6 +166,20 @@ export const RULES = {
       .map(([path, text]): [string, number] => [path, text.replace(/\n$/, "").split("\n").length])
       .filter(([, lines]) => lines >= LINES)
       .map(([path, lines]) => `${path} has ${lines} lines`),
+
+  "an exported duration has a name of its own": (project) => {
+    const all = sources(project).flatMap(([path, text]) =>
+      [...text.matchAll(DURATION)].map(([, exported, name = ""]) => ({
+        path,
+        name,
+        isExported: exported !== undefined,
+      })),
+    );
+    const exported = all.filter(({ isExported }) => isExported);
+    return exported.flatMap((one) =>
+      all.filter((other) => other !== one && other.name === one.name).map(({ path }) => `${path} has ${one.name} too`),
+    );
+  },
 
   "types are checked": (project) =>
     [...project]

@@ -9,7 +9,7 @@ import { unlink } from "../../src/vfs/calls/remove.ts";
 import type { Context } from "../../src/vfs/context/context.ts";
 import { createToldKernel } from "../../src/vfs/context/told-kernel.ts";
 import { createAskKernel, ROUND_MS } from "../../src/vfs/files/ask-kernel.ts";
-import { forget, GATHER_MS } from "../../src/vfs/files/forgotten.ts";
+import { FORGET_GATHER_MS, forget } from "../../src/vfs/files/forgotten.ts";
 import { closeLive, openLive } from "../../src/vfs/files/live.ts";
 import { handOver } from "../../src/vfs/files/nameless.ts";
 import { NO_KERNEL_CACHE } from "../../src/vfs/kernel-cache.ts";
@@ -168,7 +168,7 @@ test("what a program removes while the answer about a former version is on its w
   await pass(5 * ROUND);
   expect((await getattr(context, lineage)).stat.links).toBe(0);
   forget(context, [{ lineage }]);
-  await pass(GATHER_MS);
+  await pass(FORGET_GATHER_MS);
   expect(isThere(id)).toBe(false);
 });
 
@@ -179,12 +179,12 @@ test("its word that it forgot it may come before the answer, or after it", async
   const answer = holdAnswers();
   await pass(2 * ROUND);
   forget(context, [{ lineage: before }]);
-  await pass(GATHER_MS);
+  await pass(FORGET_GATHER_MS);
   expect(isThere(id)).toBe(false);
   answer();
   await pass(1_000);
   forget(context, [{ lineage: before }]);
-  await pass(GATHER_MS);
+  await pass(FORGET_GATHER_MS);
   expect([rows(), world.complaints]).toEqual([[0, 0], []]);
 });
 

@@ -7,7 +7,7 @@ import { create } from "../../src/vfs/calls/create.ts";
 import { getattr, lookup } from "../../src/vfs/calls/lookup.ts";
 import { open, release } from "../../src/vfs/calls/open.ts";
 import { unlink } from "../../src/vfs/calls/remove.ts";
-import { forget, forgetAgain, GATHER_MS } from "../../src/vfs/files/forgotten.ts";
+import { FORGET_GATHER_MS, forget, forgetAgain } from "../../src/vfs/files/forgotten.ts";
 import { closeLive, openLive } from "../../src/vfs/files/live.ts";
 import { CALLER, createBytesWorld, pattern } from "../support/bytes-world.ts";
 import { recordedRows } from "../support/recorded-rows.ts";
@@ -58,7 +58,7 @@ test("files that were removed one after the other go with one commit, and that t
   const before = told.commits;
   for (const lineage of lineages) forget(context, [{ lineage }]);
   expect(lineages.every(isThere)).toBe(true);
-  await world.clock.advance(GATHER_MS);
+  await world.clock.advance(FORGET_GATHER_MS);
   expect(lineages.some(isThere)).toBe(false);
   expect(context.metadata.gone.some(1)).toEqual([]);
   expect(told.commits - before).toBe(2);
@@ -72,7 +72,7 @@ test("of very many each commit takes some, and none waits for the next word", as
     context,
     lineages.map((lineage) => ({ lineage })),
   );
-  await world.clock.advance(GATHER_MS);
+  await world.clock.advance(FORGET_GATHER_MS);
   await world.clock.advance(1);
   expect(lineages.some(isThere)).toBe(false);
 });
@@ -89,10 +89,10 @@ test("what has a name, and what the kernel was told of again, stays", async () =
   metadata.entries.create(ROOT_INODE, "back", inode.id);
   expect(await lookup(context, CALLER, root, "back")).toMatchObject({ lineage: again });
   await unlink(context, CALLER, root, "back");
-  await world.clock.advance(GATHER_MS);
+  await world.clock.advance(FORGET_GATHER_MS);
   expect([isThere(named), isThere(again)]).toEqual([true, true]);
   forget(context, [{ lineage: again }]);
-  await world.clock.advance(GATHER_MS);
+  await world.clock.advance(FORGET_GATHER_MS);
   expect(isThere(again)).toBe(false);
 });
 
@@ -106,10 +106,10 @@ test("a version that replaced the forgotten one, and is known, stays though it l
   expect(await lookup(context, CALLER, root, "a")).toMatchObject({ lineage });
   forget(context, [{ lineage: old }]);
   await unlink(context, CALLER, root, "a");
-  await world.clock.advance(GATHER_MS);
+  await world.clock.advance(FORGET_GATHER_MS);
   expect((await getattr(context, lineage)).stat.links).toBe(0);
   forget(context, [{ lineage }]);
-  await world.clock.advance(GATHER_MS);
+  await world.clock.advance(FORGET_GATHER_MS);
   expect(metadata.inodes.get(id)).toBeUndefined();
 });
 
@@ -119,11 +119,11 @@ test("looked up again, it stays when what was open then is closed", async () => 
   // As it is while it is sent.
   const live = await openLive(context, lineage, { write: false, isUse: false });
   forget(context, [{ lineage }]);
-  await world.clock.advance(GATHER_MS);
+  await world.clock.advance(FORGET_GATHER_MS);
   expect(await lookup(context, CALLER, root, "a")).toMatchObject({ lineage });
   await unlink(context, CALLER, root, "a");
   await closeLive(context, live, { write: false });
-  await world.clock.advance(GATHER_MS);
+  await world.clock.advance(FORGET_GATHER_MS);
   expect((await getattr(context, lineage)).stat.links).toBe(0);
 });
 
@@ -132,7 +132,7 @@ test("what the rows do not take is kept until they do", async () => {
   const lineage = await removed("a");
   told.isBroken = true;
   forget(context, [{ lineage }]);
-  await world.clock.advance(GATHER_MS);
+  await world.clock.advance(FORGET_GATHER_MS);
   expect([isThere(lineage), world.complaints.length]).toEqual([true, 1]);
   told.isBroken = false;
   forgetAgain(context);
@@ -162,7 +162,7 @@ test("one that cannot be read keeps none of the others that are forgotten with i
     context,
     lineages.map((lineage) => ({ lineage })),
   );
-  await world.clock.advance(GATHER_MS);
+  await world.clock.advance(FORGET_GATHER_MS);
   expect(lineages.map(isThere)).toEqual([true, false]);
   forgetAgain(context);
   expect(lineages.map(isThere)).toEqual([false, false]);
@@ -176,7 +176,7 @@ test("tried again, one that still cannot be read keeps none of the others, and i
     context,
     lineages.map((lineage) => ({ lineage })),
   );
-  await world.clock.advance(GATHER_MS);
+  await world.clock.advance(FORGET_GATHER_MS);
   told.isBroken = false;
   told.unreadable = 1;
   forgetAgain(context);

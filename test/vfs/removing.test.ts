@@ -5,7 +5,7 @@ import type { InodeId } from "../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { unlink } from "../../src/vfs/calls/remove.ts";
 import { rename } from "../../src/vfs/calls/rename.ts";
-import { forget, GATHER_MS } from "../../src/vfs/files/forgotten.ts";
+import { FORGET_GATHER_MS, forget } from "../../src/vfs/files/forgotten.ts";
 import { statOf } from "../../src/vfs/names/stat.ts";
 import { CALLER, createBytesWorld, pattern } from "../support/bytes-world.ts";
 import { recordedRows } from "../support/recorded-rows.ts";
@@ -49,7 +49,7 @@ test.each([
   const removeAll = async () => {
     for (const name of FILES) await unlink(context, CALLER, root, name);
     forget(context, files);
-    await world.clock.advance(GATHER_MS);
+    await world.clock.advance(FORGET_GATHER_MS);
   };
   expect(await count(removeAll, kind)).toBe(expected);
   expect(files.map(({ lineage }) => context.metadata.inodes.ofLineage(lineage))).toEqual(files.map(() => undefined));
@@ -61,7 +61,7 @@ test("of files that go with one commit none makes the next be looked for again",
   forgetRows();
   const goAll = async () => {
     forget(context, files);
-    await world.clock.advance(GATHER_MS);
+    await world.clock.advance(FORGET_GATHER_MS);
   };
   expect(await count(goAll, /^SELECT inode FROM lineage /)).toBe(FILES.length);
 });

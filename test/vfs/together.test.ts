@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { sleep } from "../../src/lib/runtime.ts";
 import type { InodeId } from "../../src/metadata/ids.ts";
 import { fsync } from "../../src/vfs/calls/write.ts";
-import { createTogether, LONGEST_MS, MANY } from "../../src/vfs/context/together.ts";
+import { createTogether, MANY, TOGETHER_MAX_MS } from "../../src/vfs/context/together.ts";
 import { cutGeneration } from "../../src/vfs/writeback/cut.ts";
 import { type BytesWorld, CALLER, createBytesWorld, hashOf } from "../support/bytes-world.ts";
 import { holdNext } from "../support/hold-next.ts";
@@ -159,7 +159,7 @@ for (const underWay of [MANY, MANY - 1]) {
         await together(() => {});
       }),
     );
-    await world.clock.advance(LONGEST_MS);
+    await world.clock.advance(TOGETHER_MAX_MS);
     await others;
     expect(commits).toBe(underWay < MANY ? 4 : 2);
   });
@@ -176,7 +176,7 @@ test("what is done now takes along what waits, before it, in one commit", async 
   await waits;
   // Nothing is left for the time that was planned.
   settings.set("cursor", "0");
-  await world.clock.advance(LONGEST_MS);
+  await world.clock.advance(TOGETHER_MAX_MS);
   expect(settings.getNumber("cursor")).toBe(0);
 });
 

@@ -2,10 +2,12 @@
  * Access tokens from a saved login: one is minted for what it is needed for (scopes, workspace), kept for most of its
  * life, and minted anew before its end or when the gateway refuses it. Any number of programs share a login.
  */
+
 import { setTimeout as pause } from "node:timers/promises";
 import type { Credentials } from "../credentials.ts";
 import { RemoteError } from "../errors.ts";
 import { type Keyring, systemKeyring } from "../keyring.ts";
+import { replacementTime } from "../token-claims.ts";
 import { asking, configure, OauthRefusal, oauth } from "./authorization.ts";
 import {
   type Login,
@@ -35,8 +37,6 @@ interface Minted {
   readonly replaceAt: number;
 }
 
-/** A token is replaced so long before its end, or after half of its life if that is shorter. */
-const MARGIN_MS = 30_000;
 const AGAIN_MS = [200, 1000];
 
 /** Credentials of the login in the file; `saveLogin` put it there. */
@@ -121,7 +121,7 @@ function mint(path: string, { scopes, workspace }: SavedLoginOptions, keyring: K
       await writeLogin(path, { ...login, refreshToken: tokens.refresh_token }, login.store, keyring);
     }
     const lifeMs = (tokens.expires_in ?? 300) * 1000;
-    return { token: tokens.access_token, replaceAt: begun + Math.max(lifeMs - MARGIN_MS, lifeMs / 2) };
+    return { token: tokens.access_token, replaceAt: replacementTime(begun, begun + lifeMs) };
   });
 }
 

@@ -42,7 +42,7 @@ export interface LogFollowOptions extends LogOptions {
 export interface Executions {
   /** Runs an engine, by name or id, that is installed in the workspace, else "conflict". "throttled": too many wait. An editor; scope: execution.execution.run. */
   start(engine: string, options?: StartOptions): Promise<Execution>;
-  /** Newest first. Scope: execution.execution.read. */
+  /** Newest first. Scope: execution.execution.read; `cause.entry` is there with node.node.read-all only, as in all of these. */
   list(options?: ExecutionListOptions): Paged<Execution>;
   /** Scope: execution.execution.read. */
   get(executionId: string, options?: RequestOptions): Promise<Execution>;

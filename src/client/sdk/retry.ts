@@ -3,6 +3,7 @@
  * twice: reads, writes with an idempotency key, and whatever certainly had no effect. Knows no
  * operation.
  */
+import { backoff } from "../../lib/backoff.ts";
 import type { Clock } from "../../lib/runtime.ts";
 import { fields, optional, wholeNumber } from "../checks.ts";
 import { RemoteError } from "../errors.ts";
@@ -79,12 +80,8 @@ export function createRetrier(clock: Clock, given: RetryOptions | false = {}): R
       }
     });
 
-  /** Half of the delay is certain, the other half chance: callers that failed together come back apart. */
-  const delay = (tried: number, retryAfterMs = 0) => {
-    const full = Math.min(maxDelayMs, firstDelayMs * 2 ** Math.min(tried - 1, 30));
-    const jitter = (full / 2) * clock.random();
-    return retryAfterMs > full / 2 ? retryAfterMs + jitter : full / 2 + jitter;
-  };
+  const delay = (tried: number, retryAfterMs = 0) =>
+    retryAfterMs + backoff({ firstMs: firstDelayMs, maxMs: maxDelayMs }, tried, clock);
 
   const waitAtMost = async (error: unknown, safety: Safety, tried: number, limit: number, options: RunOptions) => {
     const { signal, retries, isSpent } = options;

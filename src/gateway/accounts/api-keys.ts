@@ -3,10 +3,12 @@
  * the file calls nobody. When a key was used last is noted in memory and written later, for a write may have to wait for
  * another process and for the disk.
  */
+
 import { createHash, randomBytes, randomUUID } from "node:crypto";
 import Database from "better-sqlite3";
 import { API_KEY_PREFIX } from "../../contract/api-keys.ts";
 import type { Clock, Timer } from "../../lib/runtime.ts";
+import { MINUTE_MS } from "../../lib/time.ts";
 
 export interface NewApiKeyRow {
   readonly name: string;
@@ -44,7 +46,6 @@ export interface ApiKeys {
 }
 
 const KEY_BYTES = 32;
-const MINUTE_MS = 60_000;
 
 interface Row extends Omit<ApiKeyRow, "scopes"> {
   readonly scopes: string;

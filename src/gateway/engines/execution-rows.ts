@@ -3,12 +3,14 @@
  * transaction: queued → running → a final one; queued → cancelled too. What is final stays.
  */
 import { z } from "zod";
-import { EXECUTION_KIND, EXECUTION_STATES, type Execution, type ExecutionState } from "../../contract/engines.ts";
+import { EXECUTION_STATES, type Execution, type ExecutionState } from "../../contract/engines.ts";
+import { EXECUTION_KIND } from "../../contract/journal-kinds.ts";
 import { type Author, journalEntry } from "../../contract/resources.ts";
 import { checkAccess, shownAuthor } from "../access.ts";
 import { beginChange, recordActivity, reread } from "../changes.ts";
 import type { Context } from "../context.ts";
 import { notFound } from "../problems.ts";
+import { mayReadJournal } from "../scopes.ts";
 import type { Store } from "../store.ts";
 import type { Caller } from "../tokens.ts";
 import type { Ending } from "./engine-queue.ts";
@@ -66,6 +68,15 @@ export function executionSeen(context: Context, caller: Caller, id: string): Exe
 const storedCause = z.object({ entry: journalEntry.optional(), scheduledFor: z.number().optional() });
 const moment = (time: number) => new Date(time).toISOString();
 
+/** As the caller may see it: the journal entry that started it takes the scopes of the journal. */
+export function executionFor(context: Pick<Context, "engines">, caller: Caller, row: ExecutionRow): Execution {
+  const { cause, ...shown } = showExecution(context, row);
+  if (cause === null || mayReadJournal(caller)) return { ...shown, cause };
+  const { entry: _, ...rest } = cause;
+  return { ...shown, cause: rest };
+}
+
+/** All of it, for the gateway itself and the engine's program. */
 export function showExecution({ engines }: Pick<Context, "engines">, row: ExecutionRow): Execution {
   return {
     id: row.id,
@@ -90,7 +101,7 @@ function shownCause({ triggerId, cause }: ExecutionRow): Execution["cause"] {
   const { entry, scheduledFor } = storedCause.parse(JSON.parse(cause ?? "{}"));
   return {
     triggerId,
-    ...(entry === undefined ? {} : { entry }),
+    ...(entry === undefined ? {} : { position: entry.position, entry }),
     ...(scheduledFor === undefined ? {} : { scheduledFor: moment(scheduledFor) }),
   };
 }

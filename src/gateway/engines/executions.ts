@@ -10,7 +10,14 @@ import { lastChange } from "../lag.ts";
 import { pageOfItems } from "../paging.ts";
 import { conflict, invalid, lacksGrant, notFound, tooMany } from "../problems.ts";
 import { callWorkspace } from "../workspaces.ts";
-import { executionSeen, findExecution, insertExecution, moveExecution, showExecution } from "./execution-rows.ts";
+import {
+  executionFor,
+  executionSeen,
+  findExecution,
+  insertExecution,
+  moveExecution,
+  showExecution,
+} from "./execution-rows.ts";
 import { checkedInput } from "./input.ts";
 import { findInstallation, requiredEngine } from "./installations.ts";
 
@@ -79,7 +86,7 @@ export function startExecution(context: Context, call: Call<"startExecution">): 
     return once(context, caller, request, effect, (id) => {
       const row = findExecution(context.store, String(id));
       if (row === undefined) throw notFound(`The execution ${id} that was started with this key is forgotten by now.`);
-      return showExecution(context, row);
+      return executionFor(context, caller, row);
     });
   });
 }
@@ -113,13 +120,14 @@ export function listExecutions(context: Context, call: Call<"listExecutions">): 
   );
   const shown = page.items.flatMap(({ id }) => {
     const row = findExecution(store, id);
-    return row === undefined ? [] : [showExecution(context, row)];
+    return row === undefined ? [] : [executionFor(context, call.caller, row)];
   });
   return jsonAnswer(200, { ...page, items: shown });
 }
 
 export function getExecution(context: Context, call: Call<"getExecution">): GatewayAnswer {
-  return jsonAnswer(200, showExecution(context, executionSeen(context, call.caller, call.parameters.executionId)));
+  const row = executionSeen(context, call.caller, call.parameters.executionId);
+  return jsonAnswer(200, executionFor(context, call.caller, row));
 }
 
 /** One that runs is cancelled once its processes are gone: the answer waits for that, but not for ever. */
@@ -139,7 +147,7 @@ export async function cancelExecution(context: Context, call: Call<"cancelExecut
     // One whose beginning could not be kept waits again.
     takeOut();
   }
-  return jsonAnswer(200, showExecution(context, executionSeen(context, caller, id)));
+  return jsonAnswer(200, executionFor(context, caller, executionSeen(context, caller, id)));
 }
 
 /** What a trigger asks for. */

@@ -12,7 +12,7 @@ export const EXECUTION_VARIABLE = "WSFS_EXECUTION";
 /** Requests are answered after so many processes that were looked at. */
 const LOOK_AT = 64;
 /** How long after a look that found nothing the next one is, see `remaining`. */
-const SETTLE_MS = 10;
+const NEXT_LOOK_MS = 10;
 /** How often a process that begins another and ends is looked for. */
 const CHASES = 50;
 /** How often is looked whether processes that were told to end have ended. */
@@ -99,7 +99,7 @@ async function lookWell(clock: Clock, ours: Ours, act: Act): Promise<number[]> {
   for (let looks = 1; ; looks += 1) {
     const found = await look(clock, ours, act);
     if (found.length > 0 || looks === 3) return found;
-    await sleep(clock, SETTLE_MS);
+    await sleep(clock, NEXT_LOOK_MS);
   }
 }
 

@@ -24,17 +24,15 @@ import path from "node:path";
 import { promisify } from "node:util";
 import { deferred } from "../../lib/deferred.ts";
 import { describeError } from "../../lib/log.ts";
-import { type Clock, sleep, type Timer } from "../../lib/runtime.ts";
+import { type Clock, sleep, TIMER_MAX_MS, type Timer } from "../../lib/runtime.ts";
 import { hasCode } from "../../lib/system-error.ts";
 import type { LogWriter } from "./logs.ts";
 import { EXECUTION_VARIABLE, endProcesses, type Ours } from "./process-table.ts";
 
 /** Between SIGTERM and SIGKILL. */
-export const GRACE_MS = 5000;
+export const TERM_GRACE_MS = 5000;
 /** What is in the pipes when the last process has ended is read for so long; others may still hold their other ends. */
 const DRAIN_MS = 1000;
-/** Timers take no more. */
-const TIMER_MAX_MS = 2 ** 31 - 1;
 /** What a program gets of the gateway's own environment. */
 const INHERITED = /^(?:PATH|HOME|USER|LOGNAME|LANG|LC_\w+|TZ|TMPDIR)$/;
 
@@ -64,7 +62,7 @@ export interface RunEnd {
 export interface RunningEngine {
   /** Once the program has ended, no process of the execution and no folder is left, and the log is closed. Never rejects. */
   readonly ended: Promise<RunEnd>;
-  /** SIGTERM to all its processes, SIGKILL after the grace (GRACE_MS when absent); resolves as `ended`. */
+  /** SIGTERM to all its processes, SIGKILL after the grace (TERM_GRACE_MS when absent); resolves as `ended`. */
   end(graceMs?: number): Promise<RunEnd>;
 }
 
@@ -138,7 +136,7 @@ function supervise(clock: Clock, run: EngineRun, place: string, program: Program
   let isStuck = false;
   const limit = after(clock, run.timeLimitMs, () => {
     timedOut = true;
-    endWithin(GRACE_MS);
+    endWithin(TERM_GRACE_MS);
   });
 
   async function runProgram(): Promise<RunEnd> {
@@ -160,7 +158,7 @@ function supervise(clock: Clock, run: EngineRun, place: string, program: Program
     ];
     const endedItself = await Promise.race([end.then(() => true), told.promise.then(() => false)]);
     limit.cancel();
-    endWithin(GRACE_MS);
+    endWithin(TERM_GRACE_MS);
     const isOurs: Ours = { isExecution: (id) => id === run.id, session: child.pid };
     const { found, left } = await endProcesses(clock, isOurs, () => killAt);
     if (endedItself && found > 0) say(run.log, `It left ${processes(found)} running, which had to end.`);
@@ -191,7 +189,7 @@ function supervise(clock: Clock, run: EngineRun, place: string, program: Program
     });
   return {
     ended,
-    end(graceMs = GRACE_MS) {
+    end(graceMs = TERM_GRACE_MS) {
       endWithin(graceMs);
       return ended;
     },

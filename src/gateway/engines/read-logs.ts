@@ -2,11 +2,13 @@
  * Logs over HTTP: as pages, and as server-sent events: one event a line, its id the line's number, so that a reader that was
  * cut off, also by a restart of the gateway, goes on with Last-Event-ID; then the event `end`.
  */
+
 import type { LogEnd, LogLine } from "../../contract/engines.ts";
 import type { ExecutionState } from "../../contract/execution-states.ts";
+import { HEARTBEAT_MS } from "../../contract/http.ts";
 import { roleIn } from "../access.ts";
 import type { Context } from "../context.ts";
-import { type EventReader, eventAnswer, HEARTBEAT, HEARTBEAT_MS, lastEventId } from "../event-stream.ts";
+import { type EventReader, eventAnswer, HEARTBEAT, lastEventId } from "../event-stream.ts";
 import { type Call, type GatewayAnswer, jsonAnswer } from "../exchange.ts";
 import { lastChange } from "../lag.ts";
 import type { Page } from "../paging.ts";

@@ -3,6 +3,7 @@
  * them, so that a gateway where nobody signs in starts no slower.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { deferred } from "../../lib/deferred.ts";
 import type { Logger } from "../../lib/log.ts";
 import type { Clock } from "../../lib/runtime.ts";
 import type { AccountStore } from "../accounts/index.ts";
@@ -79,10 +80,8 @@ export function createSignIn(needs: SignInNeeds): SignIn {
   return async (request, response, path) => {
     const { server, approval } = await current();
     const { socket } = request;
-    let end = () => {};
-    const ended = new Promise<void>((resolve) => {
-      end = resolve;
-    });
+    const { promise: ended, resolve } = deferred<void>();
+    const end = () => resolve();
     response.once("close", end);
     // An answer that waits for earlier ones of its connection does not hear itself that this has ended.
     if (socket.destroyed) end();

@@ -7,6 +7,7 @@
  * between claiming and the successor leaves a used token without one: the next use makes one.
  */
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
+import { type Deferred, deferred } from "../../lib/deferred.ts";
 import type { OauthRecords } from "../accounts/index.ts";
 
 export const REFRESH_TOKEN = "RefreshToken";
@@ -25,7 +26,7 @@ export interface RefreshRotation {
 }
 
 export function createRefreshRotation(records: OauthRecords, clock: { wallClock(): number }): RefreshRotation {
-  const claimed = new Map<string, { promise: Promise<void>; end: () => void }>();
+  const claimed = new Map<string, Deferred<void>>();
 
   function known(token: string): string | undefined {
     const sealed = records.find(SUCCESSOR, token)?.payload.sealed;
@@ -43,11 +44,7 @@ export function createRefreshRotation(records: OauthRecords, clock: { wallClock(
     claim(token) {
       if (claimed.has(token)) return false;
       if (!records.consume(REFRESH_TOKEN, token) && known(token) !== undefined) return false;
-      let end = () => {};
-      const promise = new Promise<void>((resolve) => {
-        end = resolve;
-      });
-      claimed.set(token, { promise, end });
+      claimed.set(token, deferred());
       return true;
     },
     settle(token, successor, login) {
@@ -56,7 +53,7 @@ export function createRefreshRotation(records: OauthRecords, clock: { wallClock(
         const payload = { sealed: seal(token, successor), ...(login === undefined ? {} : { grantId: login }) };
         records.upsert(SUCCESSOR, token, payload, REPEAT_SECONDS + 1);
       }
-      claimed.get(token)?.end();
+      claimed.get(token)?.resolve();
       claimed.delete(token);
     },
     async successor(token) {

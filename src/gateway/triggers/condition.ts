@@ -1,6 +1,6 @@
 /** When a trigger starts its engine: what was asked for, checked; and whether a journal entry is one of those. */
 import { LRUCache } from "lru-cache";
-import { EXECUTION_KIND } from "../../contract/engines.ts";
+import { EXECUTION_KIND } from "../../contract/journal-kinds.ts";
 import type { JournalEntry } from "../../contract/resources.ts";
 import { type TriggerCondition, triggerCondition } from "../../contract/triggers.ts";
 import { pathOf } from "../node-rows.ts";

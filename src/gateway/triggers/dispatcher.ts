@@ -10,6 +10,7 @@
  * There is a loop for each workspace that has triggers which are on, and none where there are none.
  */
 import type { JournalEntry } from "../../contract/resources.ts";
+import { backoff } from "../../lib/backoff.ts";
 import type { Logger } from "../../lib/log.ts";
 import { sleep } from "../../lib/runtime.ts";
 import { shownAuthor } from "../access.ts";
@@ -28,8 +29,7 @@ export interface Dispatcher {
   look(workspace: string): void;
 }
 
-const PAUSE_FIRST_MS = 1000;
-const PAUSE_MAX_MS = 3600_000;
+const PAUSES = { firstMs: 1000, maxMs: 3600_000 };
 /** What fails unexpectedly, as at a full disk, is tried again after so long. */
 const RETRY_MS = 1000;
 /** Where nothing is to be waited for but news. */
@@ -113,7 +113,7 @@ export function createDispatcher(context: Context, log: Logger): Dispatcher {
     const now = clock.wallClock();
     const pause = row.retryAt === null ? 0 : row.retryAt - now;
     // One that is longer than any was made before the clock was set back.
-    if (pause > 0 && pause <= PAUSE_MAX_MS) return Math.min(pause, CLOCK_MS);
+    if (pause > 0 && pause <= PAUSES.maxMs) return Math.min(pause, CLOCK_MS);
     const condition = conditionOf(row.condition);
     return "schedule" in condition ? keepTime(row, condition.schedule, now) : follow(row, condition, entriesAfter);
   }
@@ -224,7 +224,7 @@ export function createDispatcher(context: Context, log: Logger): Dispatcher {
   /** Within a transaction. Answers how long the trigger pauses. */
   function noteFailure(trigger: string, detail: string): number {
     const failures = (findTrigger(store, trigger)?.failures ?? 0) + 1;
-    const pause = Math.min(PAUSE_MAX_MS, PAUSE_FIRST_MS * 2 ** (failures - 1));
+    const pause = backoff(PAUSES, failures);
     store
       .prepare("UPDATE engine_trigger SET failures = ?, retry_at = ?, detail = ? WHERE id = ?")
       .run(failures, Math.floor(clock.wallClock()) + pause, detail, trigger);

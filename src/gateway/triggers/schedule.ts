@@ -2,8 +2,10 @@
  * Times of a cron expression: five fields of numbers, names, ranges, lists and steps, in a time zone. A time that a change
  * of clocks leaves out comes with the change; one that it brings twice comes the first time, if an hour is named.
  */
+
 import { Cron } from "croner";
 import type { TriggerCondition } from "../../contract/triggers.ts";
+import { MINUTE_MS } from "../../lib/time.ts";
 import { invalid } from "../problems.ts";
 
 type ScheduleCondition = Extract<TriggerCondition, { schedule: unknown }>["schedule"];
@@ -19,7 +21,6 @@ const VALUE = String.raw`(?:\d{1,2}|[A-Za-z]{3})`;
 const RANGE = String.raw`(?:\*|${VALUE}(?:-${VALUE})?)(?:/\d{1,2})?`;
 const FIELD = new RegExp(`^${RANGE}(?:,${RANGE})*$`);
 const ZONE = /^[A-Za-z][\w+/-]*$/;
-const MINUTE_MS = 60_000;
 const EXPECTED = 'expected five fields (minute, hour, day of the month, month, day of the week), like "30 6 * * 1-5"';
 
 /** Throws a 400 where it is none, or its times never come. `now`: milliseconds since the epoch. */

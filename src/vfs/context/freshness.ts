@@ -3,6 +3,7 @@
  * time has passed unnoticed since (the machine slept, the process stood still). While it is, the kernel
  * may remember for long what it is told, because it is told of every change; otherwise a second.
  */
+import { HEARTBEAT_MS } from "../../contract/http.ts";
 import { inStep, type Runtime, type Timer } from "../../lib/runtime.ts";
 
 /** How long the kernel may keep what it was told while nobody can tell it of remote changes. */
@@ -15,7 +16,7 @@ export const LIVE_MS = 5 * 60_000;
  */
 export const LIVE_NAME_MS = 60_000;
 /** Without a word for so long (three heartbeats of the gateway), or without applying what it says, nobody knows. */
-const SILENCE_MS = 30_000;
+const SILENCE_MS = 3 * HEARTBEAT_MS;
 const WATCH_MS = 5_000;
 /** What two clocks may drift apart between two looks. */
 const DRIFT_MS = 2_000;

@@ -6,21 +6,20 @@ import type { Client } from "../../client/client.ts";
 import { RemoteError, type RemoteErrorDetails } from "../../client/errors.ts";
 import { OPERATIONS, type OperationName } from "../../contract/operations.ts";
 import type { Scope } from "../../contract/scopes.ts";
+import { backoff } from "../../lib/backoff.ts";
 import type { Timer } from "../../lib/runtime.ts";
 import { FsError } from "../errors.ts";
 import type { EvenRuntime } from "./even-time.ts";
 
 /** Once known to be offline, a program waits no longer than this for an answer. */
 export const OFFLINE_PATIENCE_MS = 1000;
-/** A scope that was refused is tried again after this, then after twice as long, and so on up to … */
-const REFUSED_MS = 5 * 60_000;
-const REFUSED_MAX_MS = 60 * 60_000;
-/** A trial that said nothing of the scope is followed by the next one after this, then after twice as long, and so on up to REFUSED_MS. */
-const UNDECIDED_MS = 1_000;
+/** Between tries of a scope that was refused. */
+const REFUSED = { firstMs: 5 * 60_000, maxMs: 60 * 60_000 };
+/** Between trials that say nothing of the scope. */
+const UNDECIDED = { firstMs: 1_000, maxMs: REFUSED.firstMs };
 /** So many answers 5xx in a row, and it is not one request that they are about. */
 const OUTAGE = 8;
-const OUTAGE_FIRST_MS = 1_000;
-const OUTAGE_MAX_MS = 30_000;
+const OUTAGE_PAUSES = { firstMs: 1_000, maxMs: 30_000 };
 /** Whatever Retry-After says, the gateway is asked again after this. */
 const RETRY_AFTER_MAX_MS = 5 * 60_000;
 
@@ -85,13 +84,14 @@ export interface Network {
 interface Refusal {
   readonly reason: string;
   readonly untilMs: number;
-  readonly waitMs: number;
+  /** So often in a row. */
+  readonly times: number;
   /** It was asked for again, the answer is not here. */
   readonly isOnTrial: boolean;
   /** It came, and said nothing of the scope. */
   readonly isUndecided: boolean;
-  /** After the next trial that says nothing. */
-  readonly undecidedMs: number;
+  /** So many trials have said nothing. */
+  readonly undecidedTimes: number;
   /** When it was last tried before its time, since something else went that takes it. */
   readonly shownMs: number;
 }
@@ -148,21 +148,20 @@ export function createNetwork(
     const failed = code === "server" ? (outages.get(kind) ?? 0) + 1 : 0;
     outages.set(kind, failed);
     if (failed < OUTAGE) return;
-    const full = Math.min(OUTAGE_MAX_MS, OUTAGE_FIRST_MS * 2 ** Math.min(failed - OUTAGE, 20));
-    pause(kind, Math.round(full * (0.5 + runtime.random() / 2)));
+    pause(kind, backoff(OUTAGE_PAUSES, failed - OUTAGE + 1, runtime));
   }
 
   function refuse(scope: string, reason: string): void {
     const before = refused.get(scope);
     if (before !== undefined && !before.isOnTrial) return;
-    const waitMs = before === undefined ? REFUSED_MS : Math.min(REFUSED_MAX_MS, 2 * before.waitMs);
+    const times = (before?.times ?? 0) + 1;
     refused.set(scope, {
       reason,
-      waitMs,
-      untilMs: runtime.elapsed() + waitMs,
+      times,
+      untilMs: runtime.elapsed() + backoff(REFUSED, times),
       isOnTrial: false,
       isUndecided: false,
-      undecidedMs: UNDECIDED_MS,
+      undecidedTimes: 0,
       shownMs: before?.shownMs ?? Number.NEGATIVE_INFINITY,
     });
     options.onChange("state");
@@ -173,7 +172,7 @@ export function createNetwork(
     const refusal = refused.get(scope);
     const now = runtime.elapsed();
     if (refusal === undefined || refusal.isOnTrial || now >= refusal.untilMs) return;
-    if (now - refusal.shownMs < REFUSED_MS) return;
+    if (now - refusal.shownMs < REFUSED.firstMs) return;
     refused.set(scope, { ...refusal, untilMs: now, shownMs: now });
     options.onChange("scopes");
   }
@@ -223,7 +222,7 @@ export function createNetwork(
         const refusal = refused.get(scope);
         // Until its answer is here the others go on waiting.
         if (refusal === undefined || runtime.elapsed() < refusal.untilMs) continue;
-        refused.set(scope, { ...refusal, untilMs: runtime.elapsed() + REFUSED_MS, isOnTrial: true });
+        refused.set(scope, { ...refusal, untilMs: runtime.elapsed() + REFUSED.firstMs, isOnTrial: true });
       }
     },
     granted(needed) {
@@ -236,11 +235,11 @@ export function createNetwork(
         const refusal = refused.get(scope);
         if (refusal?.isOnTrial !== true) continue;
         // Not at once: whoever looks then does not wait as he was told to, and may be the same one again.
-        const { undecidedMs } = refusal;
-        const untilMs = runtime.elapsed() + undecidedMs;
-        const next = Math.min(REFUSED_MS, 2 * undecidedMs);
-        refused.set(scope, { ...refusal, untilMs, isOnTrial: false, isUndecided: true, undecidedMs: next });
-        runtime.setTimer(undecidedMs, () => {
+        const undecidedTimes = refusal.undecidedTimes + 1;
+        const waitMs = backoff(UNDECIDED, undecidedTimes);
+        const untilMs = runtime.elapsed() + waitMs;
+        refused.set(scope, { ...refusal, untilMs, isOnTrial: false, isUndecided: true, undecidedTimes });
+        runtime.setTimer(waitMs, () => {
           if (refused.get(scope)?.untilMs === untilMs) options.onChange("scopes");
         });
       }

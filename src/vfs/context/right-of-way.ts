@@ -24,7 +24,7 @@ export interface RightOfWay {
 }
 
 /** How busy programs keep us is found out anew so often … */
-export const LOOK_MS = 25;
+export const RIGHT_OF_WAY_LOOK_MS = 25;
 /** … of about so long; in which it is noticed that they pause, too. */
 const MEMORY_MS = 50;
 /** They have the right of way from this share of the time on that their requests are at hand … */
@@ -64,7 +64,7 @@ export function createRightOfWay(clock: Pick<Clock, "elapsed">, lateMs: number):
 
   function look(now: number): void {
     const since = now - seenAt;
-    if (since < LOOK_MS) return;
+    if (since < RIGHT_OF_WAY_LOOK_MS) return;
     const newest = 1 - Math.exp(-since / MEMORY_MS);
     share += newest * (Math.min(1, attendedMs / since) - share);
     seenAt = now;

@@ -25,9 +25,9 @@ interface Waiting {
 /** From so many on that are under way, others will come soon … */
 export const MANY = 4;
 /** … and share a look at the table, which takes along what waits: from one to the next, so long. */
-export const GATHER_MS = 8;
+export const TOGETHER_MS = 8;
 /** Where no look comes, from one commit to the next. */
-export const LONGEST_MS = 16;
+export const TOGETHER_MAX_MS = 16;
 
 /** `underWay`: requests that are. */
 export function createTogether(
@@ -42,7 +42,7 @@ export function createTogether(
   function commitLater(): void {
     if (isPlanned) return;
     isPlanned = true;
-    const wait = committedAt + LONGEST_MS - runtime.elapsed();
+    const wait = committedAt + TOGETHER_MAX_MS - runtime.elapsed();
     if (underWay.size >= MANY && wait > 0) runtime.setTimer(Math.ceil(wait), commitPlanned);
     else runtime.soon(commitPlanned);
   }

@@ -1,17 +1,17 @@
 /** A question asked for a program that waits, and a failure that passes by itself: it is asked again, a few times. */
 import type { RemoteError } from "../../client/errors.ts";
+import { backoff } from "../../lib/backoff.ts";
 import type { Context } from "./context.ts";
 
 const TRIES = 4;
-const FIRST_MS = 100;
-/** A program does not wait longer, whatever the gateway asks for. */
-const RETRY_AFTER_MAX_MS = 5_000;
+const PAUSES = { firstMs: 100, maxMs: 5_000 };
 
 /** Milliseconds; undefined: it has been asked often enough. */
 export function tryAgainAfter({ runtime }: Pick<Context, "runtime">, error: RemoteError, tries: number) {
   if (tries >= TRIES) return undefined;
-  const wait = FIRST_MS * 2 ** (tries - 1) * (0.5 + runtime.random() / 2);
-  return Math.min(RETRY_AFTER_MAX_MS, Math.max(wait, error.details.retryAfterMs ?? 0));
+  const wait = backoff(PAUSES, tries, runtime);
+  // A program does not wait longer, whatever the gateway asks for.
+  return Math.min(PAUSES.maxMs, Math.max(wait, error.details.retryAfterMs ?? 0));
 }
 
 /** The gateway did not answer, or had no time. */

@@ -9,7 +9,7 @@ import type { Lineage } from "../filesystem.ts";
 import { dropIfUnused, keepForgotten } from "./nameless.ts";
 
 /** From the first word to the commit. */
-export const GATHER_MS = 20;
+export const FORGET_GATHER_MS = 20;
 /** With one commit, which programs wait for. */
 export const SLICE = 32;
 
@@ -26,7 +26,7 @@ function forgetOne(context: Context, lineage: Lineage): void {
     const isNameless = inode.lineage === lineage && metadata.entries.links(inode.id) === 0;
     if (isNameless && !lives.has(lineage)) {
       bytes.forgotten.set(lineage, inode.id);
-      dropLater(context, GATHER_MS);
+      dropLater(context, FORGET_GATHER_MS);
     } else dropIfUnused(context, lineage);
   } catch (error) {
     keepForgotten(context, lineage, error);

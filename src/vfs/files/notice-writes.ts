@@ -6,7 +6,7 @@ import type { LiveFile } from "../context/live-file.ts";
 import { markWritten } from "./mark-written.ts";
 
 /** Before Linux 6.13 two changes within one tick of its clock may leave the same times. */
-const TICK_MS = 20;
+export const TICK_MS = 20;
 
 /** The file as it was found, and what was counted before that: whoever has changed it since is counted. */
 export interface Look {

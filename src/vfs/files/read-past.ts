@@ -4,6 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import { RemoteError } from "../../client/errors.ts";
+import { backoff } from "../../lib/backoff.ts";
 import { partsWithin } from "../../lib/ranges.ts";
 import { sleep } from "../../lib/runtime.ts";
 import type { Context } from "../context/context.ts";
@@ -14,7 +15,7 @@ const WINDOW = 1024 * 1024;
 /** Files that keep a window, of all that are open. */
 const WINDOWS_MAX = 16;
 const TRIES = 3;
-const RETRY_FIRST_MS = 200;
+const RETRY = { firstMs: 200, maxMs: 400 };
 
 /** Bytes of the origin, all that is missing of [start, end) among them. */
 interface Passing {
@@ -78,7 +79,7 @@ async function insist(context: Context, live: LiveFile, start: number, end: numb
         context.network.isOnline;
       // The file is there; it is its bytes that cannot be had.
       if (!isPassing || signal.aborted) throw code === "ENOENT" ? new FsError("EIO", error.message, { cause }) : error;
-      await sleep(context.runtime, RETRY_FIRST_MS * 2 ** (tries - 1), signal);
+      await sleep(context.runtime, backoff(RETRY, tries), signal);
     }
   }
 }

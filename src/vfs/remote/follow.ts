@@ -8,6 +8,7 @@ import { RemoteError } from "../../client/errors.ts";
 import { OPERATIONS } from "../../contract/operations.ts";
 import type { JournalEntry, Node } from "../../contract/resources.ts";
 import { forEachAtOnce } from "../../lib/at-once.ts";
+import { backoff } from "../../lib/backoff.ts";
 import { inStep, sleep } from "../../lib/runtime.ts";
 import type { Attempt } from "../../metadata/attempts.ts";
 import type { Reread } from "../../metadata/rereads.ts";
@@ -40,10 +41,8 @@ const REREADS = 1000;
 const FAILED_MS = 10_000;
 /** Between two questions how far the index shows, where no listing tells. */
 const INDEX_MS = 20_000;
-/** Once it has not answered, the gateway is asked again after this: it may have been one connection that broke. Then after … */
-const AGAIN_MS = 250;
-/** … twice as long, and so on up to this. */
-const OFFLINE_POLL_MS = 5_000;
+/** Between questions to a gateway that does not answer. The first is soon: it may have been one connection that broke. */
+const OFFLINE_PAUSES = { firstMs: 250, maxMs: 5_000 };
 /** Between two looks whether what came by the stream still waits for an answer of our own. */
 const HELD_MS = 20;
 /** While many requests are under way, what comes is for the most part what they did: it is heard of at most so often. */
@@ -103,9 +102,8 @@ export function createFollower(context: Context, hear: Hear, stream?: JournalStr
       }
       // A gateway that takes long is left alone as long as it was asked.
       const took = Math.min(runtime.elapsed() - begun, LONG_ROUND_MS);
-      const again = Math.min(AGAIN_MS * 2 ** Math.min(inVain, 20), OFFLINE_POLL_MS);
       inVain = network.isOnline ? 0 : inVain + 1;
-      const rest = network.isOnline ? inStep(runtime, settings.pollMs) : again;
+      const rest = network.isOnline ? inStep(runtime, settings.pollMs) : backoff(OFFLINE_PAUSES, inVain);
       await pause(Math.max(rest, took), isWell);
       await leaveAlone();
     }
@@ -168,7 +166,7 @@ export function createFollower(context: Context, hear: Hear, stream?: JournalStr
   /** Resolves when the gateway has not answered somebody, and may do so again; or when the signal aborts. */
   async function askAgain(signal: AbortSignal): Promise<void> {
     await woken(() => !network.isOnline, signal);
-    await sleep(runtime, AGAIN_MS, signal);
+    await sleep(runtime, OFFLINE_PAUSES.firstMs, signal);
   }
 
   /** Resolves when somebody wakes the loops and this is so, or when the signal aborts. */

@@ -5,6 +5,7 @@
  */
 import { hasNoStream } from "../../client/errors.ts";
 import type { JournalEntry } from "../../contract/resources.ts";
+import { backoff } from "../../lib/backoff.ts";
 import { sleep } from "../../lib/runtime.ts";
 import type { Context } from "../context/context.ts";
 
@@ -12,8 +13,7 @@ import type { Context } from "../context/context.ts";
 const WAITING_MAX = 1_000;
 /** Between two looks whether there is room again. */
 const FULL_MS = 100;
-const PAUSE_MS = 1_000;
-const PAUSE_MAX_MS = 30_000;
+const PAUSES = { firstMs: 1_000, maxMs: 30_000 };
 /** A connection that lasted so long is no failure. */
 const LASTING_MS = 30_000;
 
@@ -121,7 +121,7 @@ export function createJournalStream(context: Context): JournalStream {
   }
 
   async function run(): Promise<void> {
-    for (let pause = PAUSE_MS; !stopped.signal.aborted; ) {
+    for (let breaks = 1; !stopped.signal.aborted; ) {
       const begun = runtime.elapsed();
       connection = new AbortController();
       try {
@@ -136,9 +136,9 @@ export function createJournalStream(context: Context): JournalStream {
       }
       if (connection.signal.aborted && !stopped.signal.aborted) continue;
       const isLasting = runtime.elapsed() - begun >= LASTING_MS;
-      pause = isLasting ? PAUSE_MS : pause;
-      await sleep(runtime, Math.round(pause * (0.5 + runtime.random() / 2)), stopped.signal);
-      if (network.isOnline && !isLasting) pause = Math.min(PAUSE_MAX_MS, 2 * pause);
+      if (isLasting) breaks = 1;
+      await sleep(runtime, backoff(PAUSES, breaks, runtime), stopped.signal);
+      if (network.isOnline && !isLasting) breaks += 1;
     }
   }
 

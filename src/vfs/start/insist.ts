@@ -3,6 +3,7 @@
  * or breaks a connection, is no reason not to start. What it refuses is refused at once.
  */
 import { RemoteError } from "../../client/errors.ts";
+import { backoff } from "../../lib/backoff.ts";
 import { type Clock, sleep } from "../../lib/runtime.ts";
 
 export interface Patience {
@@ -35,15 +36,14 @@ export async function atOnce<T>(clock: Waits, asked: Promise<T>): Promise<{ read
   }
 }
 
-const FIRST_WAIT_MS = 50;
+const PAUSES = { firstMs: 50, maxMs: 1000 };
 const MOMENT_MS = 350;
-const LAST_WAIT_MS = 1000;
 
 export async function insist<T>(clock: Waits, patience: Patience, ask: () => Promise<T>): Promise<T> {
   const limit = Math.max(patience.limitMs, MOMENT_MS);
   const start = clock.elapsed();
   let waited = 0;
-  for (let wait = FIRST_WAIT_MS; ; wait = Math.min(2 * wait, LAST_WAIT_MS)) {
+  for (let tries = 1; ; tries += 1) {
     try {
       return await ask();
     } catch (error) {
@@ -53,7 +53,7 @@ export async function insist<T>(clock: Waits, patience: Patience, ask: () => Pro
       const spent = error.code === "silent" ? Math.max(waited, clock.elapsed() - start) : waited;
       if (spent >= limit) throw error;
       if (waited === 0 && patience.limitMs > MOMENT_MS) patience.onWait?.(error);
-      const pause = Math.max(wait, Math.min(error.details.retryAfterMs ?? 0, limit - spent));
+      const pause = Math.max(backoff(PAUSES, tries), Math.min(error.details.retryAfterMs ?? 0, limit - spent));
       await sleep(clock, pause);
       waited += pause;
     }

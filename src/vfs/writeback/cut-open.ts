@@ -11,12 +11,12 @@ import { noticeWrites } from "../files/notice-writes.ts";
 import { noteUnreadable } from "../files/unreadable.ts";
 import { attemptAtOnce } from "./attempt.ts";
 import { cutGeneration } from "./cut.ts";
-import { dueAt } from "./cut-times.ts";
+import { dueAt, WRITING_PAUSE_MS } from "./cut-times.ts";
 
 const BUSY_MS = 1_000;
 const FAILED_MS = 30_000;
 /** Between two looks for writers that pass us by: no longer than the shortest pause … */
-const LOOK_MS = 3_000;
+const LOOK_MS = WRITING_PAUSE_MS;
 /** … unless so many files are open that looking would take more than a thousandth of the time. */
 const LOOK_EACH_MS = 50;
 

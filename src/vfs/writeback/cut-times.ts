@@ -6,7 +6,7 @@
 import type { Pace } from "../context/live-file.ts";
 
 /** A pause in the writing. */
-const PAUSE_MS = 3_000;
+export const WRITING_PAUSE_MS = 3_000;
 const PAUSE_MAX_MS = 60_000;
 /** From the first write on, where there is no such pause. */
 const AGE_MS = 15_000;
@@ -28,7 +28,7 @@ export interface Writes {
 
 export function dueAt(pace: Pace, writes: Writes): number {
   const step = stepOf(pace, writes);
-  const paused = writes.last + Math.min(PAUSE_MAX_MS, PAUSE_MS * 2 ** step);
+  const paused = writes.last + Math.min(PAUSE_MAX_MS, WRITING_PAUSE_MS * 2 ** step);
   const old = writes.first + Math.min(AGE_MAX_MS, AGE_MS * 2 ** step);
   return Math.max(pace.notBefore, Math.min(paused, old));
 }

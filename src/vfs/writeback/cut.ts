@@ -3,6 +3,7 @@
  * A cut counts only if nothing changed from before it was begun until its row is written; that of a file which somebody has
  * open for writing, until its copy is made.
  */
+
 import { isSameStat } from "../../lib/files.ts";
 import { formatTime, toMilliseconds } from "../../lib/time.ts";
 import type { GenerationId, InodeId, Lineage } from "../../metadata/ids.ts";
@@ -20,6 +21,7 @@ import { hearWrites } from "../files/hear-writes.ts";
 import { closeLive, openLive, rowsFromFile, syncName } from "../files/live.ts";
 import { markWritten } from "../files/mark-written.ts";
 import { mtimeOf } from "../files/mtime.ts";
+import { TICK_MS } from "../files/notice-writes.ts";
 import { hashLive } from "../files/open-bytes.ts";
 import { bringIn, createWholeReader } from "../files/readahead.ts";
 import { tellDone } from "../files/staged-files.ts";
@@ -47,8 +49,6 @@ interface Making {
 
 /** Pieces in which missing bytes are fetched. */
 const PIECE = 8 * 1024 * 1024;
-/** A store within one tick of the kernel's clock may leave no trace in the times. */
-const TICK_MS = 20;
 
 /**
  * Rejects when the bytes cannot be had (FsError), or with the signal's reason. `onCut`: done in the transaction of a new

@@ -5,6 +5,7 @@ import { patchAttributes, sameValue } from "../../contract/attributes.ts";
 import type { ContentSource } from "../../contract/http.ts";
 import { OPERATIONS } from "../../contract/operations.ts";
 import type { Node, WrittenNode } from "../../contract/resources.ts";
+import { backoff } from "../../lib/backoff.ts";
 import type { Attempt } from "../../metadata/attempts.ts";
 import type { Context } from "../context/context.ts";
 import { isKeyed, type Request, scopesOf } from "../context/request.ts";
@@ -15,8 +16,7 @@ import { withRevision } from "../reconcile/echo.ts";
 import { isPast, observeNode } from "../reconcile/observe.ts";
 import { acknowledge, refused, type Verdict } from "./settle.ts";
 
-const RETRY_FIRST_MS = 1_000;
-const RETRY_MAX_MS = 5 * 60_000;
+const RETRY = { firstMs: 1_000, maxMs: 5 * 60_000 };
 /** So often the bytes of a cut are tried to be read; a disk may fail for a moment. */
 const UNREADABLE_TRIES = 5;
 /** Whether a node is gone that was to be deleted is looked up at least so often. */
@@ -126,24 +126,23 @@ function failed(context: Context, attempt: Attempt<Request>, error: unknown): vo
     if (error.code === "aborted" && metadata.attempts.openOf(attempt.node)?.id !== attempt.id) return;
     metadata.attempts.failed(
       attempt.id,
-      runtime.now() + (verdict.afterMs ?? backoff(context, attempt.tries)),
+      runtime.now() + (verdict.afterMs ?? retryPause(context, attempt.tries)),
       error.message,
     );
     log.info(fields, "will be sent again");
   } else {
     // The local disk, or a mistake of ours: the rows are as before, it is tried again.
     const message = error instanceof Error ? error.message : String(error);
-    metadata.attempts.failed(attempt.id, runtime.now() + backoff(context, attempt.tries), message);
+    metadata.attempts.failed(attempt.id, runtime.now() + retryPause(context, attempt.tries), message);
     log.error(fields, "sending failed here");
   }
   runtime.step("request: will be sent again");
   context.activity.progressed();
 }
 
-/** Whole milliseconds; doubles up to five minutes, with jitter. */
-export function backoff(context: Pick<Context, "runtime">, tries: number): number {
-  const full = Math.min(RETRY_MAX_MS, RETRY_FIRST_MS * 2 ** Math.min(tries, 20));
-  return Math.round(full * (0.5 + context.runtime.random() / 2));
+/** The pause after the first try, and after so many more. */
+export function retryPause({ runtime }: Pick<Context, "runtime">, tries: number): number {
+  return backoff(RETRY, tries + 1, runtime);
 }
 
 /**
@@ -218,7 +217,7 @@ function notFoundToDelete(context: Context, attempt: Attempt<Request>, nodeId: s
     return;
   }
   metadata.rereads.add(nodeId);
-  const wait = Math.min(backoff(context, attempt.tries), TOLD_MS);
+  const wait = Math.min(retryPause(context, attempt.tries), TOLD_MS);
   metadata.attempts.failed(attempt.id, runtime.now() + wait, error.message);
 }
 

@@ -13,8 +13,8 @@ import type { NodeRowId } from "../../metadata/ids.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import type { Context } from "../context/context.ts";
 import { type Request, scopesOf } from "../context/request.ts";
-import { LOOK_MS } from "../context/right-of-way.ts";
-import { GATHER_MS, MANY } from "../context/together.ts";
+import { RIGHT_OF_WAY_LOOK_MS } from "../context/right-of-way.ts";
+import { MANY, TOGETHER_MS } from "../context/together.ts";
 import { couldNotRead } from "../files/unreadable.ts";
 import { endTurns } from "../names/links.ts";
 import { settleOvertaken } from "../names/overtaken.ts";
@@ -28,7 +28,7 @@ import { createHaste } from "./haste.ts";
 import { heldBack, heldBackUntilToldOtherwise } from "./held-back.ts";
 import { BULK, createLanes, type Lane, laneOf, type Place, SMALL } from "./lanes.ts";
 import { createLimit } from "./limit.ts";
-import { backoff, send } from "./send.ts";
+import { retryPause, send } from "./send.ts";
 
 /** A cut that did not come about (a writer came in between) is tried again after this. */
 const RECUT_MS = 1_000;
@@ -109,7 +109,7 @@ export function createWriteBack(context: Context): WriteBack {
     nextLook = time;
     timer?.cancel();
     // Of many, those that are done at about the same moment have one look together, and the next ones one commit.
-    const rest = busy.size < MANY ? 0 : Math.ceil(lookedAt + GATHER_MS - runtime.elapsed());
+    const rest = busy.size < MANY ? 0 : Math.ceil(lookedAt + TOGETHER_MS - runtime.elapsed());
     timer = runtime.setTimer(Math.max(0, time - runtime.now(), rest), look);
   }
 
@@ -256,7 +256,7 @@ export function createWriteBack(context: Context): WriteBack {
   /** A mistake of ours. One row must not keep the others from being sent. */
   function putOff(node: NodeRowId, error: unknown): void {
     context.log.error({ err: error, node }, "write-back of a node failed, it is tried again");
-    const later = runtime.now() + backoff(context, 4);
+    const later = runtime.now() + retryPause(context, 4);
     const attempt = metadata.attempts.openOf(node);
     if (attempt !== undefined) metadata.attempts.failed(attempt.id, later, String(error));
     if (metadata.nodes.get(node) !== undefined) metadata.nodes.update(node, { due: later });
@@ -327,7 +327,7 @@ export function createWriteBack(context: Context): WriteBack {
       if (isStopping) return false;
       const tries = couldNotRead(context, row, inode, error);
       if (tries === undefined) return false;
-      due = runtime.now() + backoff(context, tries);
+      due = runtime.now() + retryPause(context, tries);
     }
     if (metadata.nodes.get(row.id) !== undefined) metadata.nodes.update(row.id, { due });
     return false;
@@ -390,7 +390,7 @@ export function createWriteBack(context: Context): WriteBack {
       metadata.turns.nextEnd(),
     ];
     const first = Math.min(...times.map((time) => time ?? Number.POSITIVE_INFINITY));
-    const next = isLimited ? Math.max(first, now + LOOK_MS) : first;
+    const next = isLimited ? Math.max(first, now + RIGHT_OF_WAY_LOOK_MS) : first;
     lookAt(pauseMs === 0 ? next : Math.max(next, now + Math.ceil(pauseMs)), next === first);
   }
 

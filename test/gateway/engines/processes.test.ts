@@ -13,8 +13,8 @@ import {
   createEngineProcesses,
   type EngineProcesses,
   type EngineRun,
-  GRACE_MS,
   type RunningEngine,
+  TERM_GRACE_MS,
 } from "../../../src/gateway/engines/processes.ts";
 import type { Clock } from "../../../src/lib/runtime.ts";
 import { systemClock } from "../../../src/lib/system-clock.ts";
@@ -255,7 +255,7 @@ test("a program that runs longer than it may is told to end, and killed when it 
   expect([end, hold.isFree()]).toEqual([{ exitCode: null, timedOut: true, detail }, true]);
   // Once. The sleep of that moment may say that it was ended.
   expect((await lines()).filter((line) => line.startsWith("out"))).toEqual(["out: told"]);
-  expect(clock.killed - clock.told).toBeGreaterThan(GRACE_MS / 2);
+  expect(clock.killed - clock.told).toBeGreaterThan(TERM_GRACE_MS / 2);
 });
 
 test("a grace that was given is made shorter by a later one, and never longer", async () => {
