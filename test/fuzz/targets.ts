@@ -4,7 +4,7 @@
  * `npm run soak -- fuzz`.
  */
 import { spawnSync } from "node:child_process";
-import { mkdirSync, readFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { run } from "../support/child.ts";
 import { fuzzLink } from "./link.ts";
@@ -45,8 +45,29 @@ function lacksFuzzer(): string | undefined {
   return status === 0 ? undefined : "clang with libFuzzer (Debian: clang, libclang-rt-dev)";
 }
 
+/** A request of the kernel that is right in every way but for what the bytes say; 16 bytes are asked for. */
+function request(opcode: 0 | 1 | 2, length: number): readonly number[] {
+  const bytes: number[] = new Array(length).fill(0x61);
+  bytes.fill(0, 0, 80);
+  bytes[56] = 16;
+  const everything = 0x7fe | (opcode << 14);
+  return [5, everything & 0xff, everything >> 8, length, 0, ...bytes];
+}
+
+/** A line that begins with that word of control.c; it comes without a descriptor. */
+const word = (index: number, text = "") => [0, index | (text === "" ? 0 : 0x10), text.length, ...Buffer.from(text), 0];
+
+/** Where the search begins: at conversations that go well. */
+const FIRST = {
+  messages: [[0, 0, 1, 0, ...request(0, 80), ...request(1, 96), ...request(2, 90)]],
+  control: [
+    [...word(1), ...word(2), ...word(9), 6, 0, 7, 9, 1, ...word(2), ...word(9), 6, 1, 7, 9, 1, ...word(7), 7, 9, 2],
+    [...word(1), ...word(2), ...word(8, `t s${"\x1fp".repeat(20)}`), 6, 0, 7, 9, 1, 6, 1, 7, 9, 1, 6, 1, 7, 9, 1],
+  ],
+};
+
 /** `sources`: in test/fuzz; those of `native` beside them. */
-function inC(name: string, sources: readonly string[], native: readonly string[] = []): Target {
+function inC(name: keyof typeof FIRST, sources: readonly string[], native: readonly string[] = []): Target {
   return {
     name,
     lacks: lacksFuzzer(),
@@ -62,6 +83,7 @@ function inC(name: string, sources: readonly string[], native: readonly string[]
       // What has reached something new is where the next run goes on.
       const corpus = join(folder, `${name}-corpus`);
       mkdirSync(corpus, { recursive: true });
+      for (const [i, bytes] of FIRST[name].entries()) writeFileSync(join(corpus, `first-${i}`), Buffer.from(bytes));
       const limits = [`-max_total_time=${seconds}`, `-seed=${seed}`, `-max_len=${LENGTH_MAX}`, "-timeout=20"];
       // Programs that a supervisor has been told of are few and never freed.
       const args = [...limits, "-detect_leaks=0", "-print_final_stats=1", `-artifact_prefix=${folder}/`, corpus];
