@@ -193,6 +193,7 @@ static void check_answer(const uint8_t *message, size_t length, const uint8_t *r
   memcpy(&asked, message + sizeof header, sizeof asked);
   int index = index_of(asked.fh);
   assert(index >= 0 && (header.opcode == READ ? self.reads[index] : self.writes[index]));
+  assert(length == sizeof header + sizeof asked + (header.opcode == READ ? 0 : asked.size));
   const uint8_t *body = reply + sizeof out;
   if (header.opcode == READ) check_read(&asked, body, reply_length - sizeof out);
   else check_write(&asked, message + sizeof header + sizeof asked, body, reply_length - sizeof out);
