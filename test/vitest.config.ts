@@ -2,7 +2,7 @@
  * How the tests run: first what starts programs or listens, then what is done within one process, at last
  * what serves a mount. A file has a process of its own, but where many do the same within theirs: those of the
  * gateway and of the engine share two processes, as to load and warm up what they test takes longer than most
- * of them run. Two files at a time. Of each kind the files that take longest come first, so that none of them is left
+ * of them run. Two files at a time; three where most of the time is waited for others. Of each kind the files that take longest come first, so that none of them is left
  * alone at the end while the other processor waits. Nothing is retried: a test that fails sometimes is a failure.
  *
  * `npm test -- --fast` (WSFS_TESTS=fast) runs the inward ones but those that take longest, and of each other kind the few in
@@ -49,6 +49,9 @@ const LONG = [
   "gateway/paging",
   "gateway/copies",
   "cli/bin",
+  "native/supervisor-reload-trial",
+  "client/login/stores",
+  "client/login/login",
   "native/supervisor-restart",
   "native/supervisor",
   "client/package",
@@ -76,6 +79,12 @@ const LONG = [
   "sim/one-mount",
   "sim/conflicts",
   "lib/code-cache",
+  "mount/login",
+  "mount/environment",
+  "mount/start-account",
+  "mount/secrets",
+  "mount/own-gateway",
+  "mount/ordinary-user",
   "mount/odd-machine",
   "mount/installed",
   "mount/watchers",
@@ -117,14 +126,15 @@ class LongestFirst extends BaseSequencer {
   }
 }
 
-/** Two files at a time; kinds of the same order share them. */
+/** `workers`: files at a time; kinds of the same order share them. */
 function kind(
   name: string,
   order: number,
+  workers: number,
   timeout: number,
   which: Pick<InlineConfig, "include" | "exclude" | "isolate">,
 ) {
-  const limits = { maxWorkers: 2, testTimeout: timeout, hookTimeout: timeout };
+  const limits = { maxWorkers: workers, testTimeout: timeout, hookTimeout: timeout };
   return { extends: true as const, test: { name, ...which, ...limits, sequence: { groupOrder: order } } };
 }
 
@@ -135,17 +145,17 @@ export default defineConfig({
     retry: 0,
     sequence: { sequencer: LongestFirst },
     projects: [
-      kind("outward", 0, 60_000, {
+      kind("outward", 0, 3, 60_000, {
         include: files("test/**/*.test.ts", FAST.outward),
         exclude: [GATEWAY_TESTS, MOUNT_TESTS, INWARD_TESTS],
       }),
-      kind("gateway", 0, 60_000, { include: files(GATEWAY_TESTS, FAST.gateway), isolate: false }),
-      kind("inward", 1, 60_000, {
+      kind("gateway", 0, 3, 60_000, { include: files(GATEWAY_TESTS, FAST.gateway), isolate: false }),
+      kind("inward", 1, 2, 60_000, {
         include: [INWARD_TESTS],
         exclude: asked === "fast" ? LONG.map(pathOf) : [],
         isolate: false,
       }),
-      kind("mount", 2, 300_000, { include: files(MOUNT_TESTS, FAST.mount) }),
+      kind("mount", 2, 3, 300_000, { include: files(MOUNT_TESTS, FAST.mount) }),
     ],
   },
 });
