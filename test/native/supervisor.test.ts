@@ -427,8 +427,7 @@ describe.skipIf(!canMount)("with a mount (root and /dev/fuse)", () => {
       },
     ],
   ])("says in one line that the folder %s", async (_, message, spoil) => {
-    const trial = start("serve");
-    spoil(trial.dir);
+    const trial = start("serve", { spoil });
     expect(await trial.exited()).toBe(1);
     expect(trial.stderr()).toBe(`wsfs: cannot mount on ${trial.dir}: ${message}\n`);
     expect(trial.status()).toContain(`failed 1 cannot mount on ${trial.dir}`);
