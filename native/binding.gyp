@@ -1,6 +1,19 @@
 {
   "target_defaults": {
-    "cflags": ["-std=gnu11", "-Wall", "-Wextra", "-Wunused-parameter", "-fvisibility=hidden"],
+    "cflags": [
+      "-std=gnu11",
+      "-Wall",
+      "-Wextra",
+      "-Wunused-parameter",
+      "-Wshadow",
+      "-fvisibility=hidden",
+      # A fault that is left ends the process rather than being of use to somebody.
+      "-U_FORTIFY_SOURCE",
+      "-D_FORTIFY_SOURCE=2",
+      "-fstack-protector-strong",
+      "-fstack-clash-protection"
+    ],
+    "ldflags": ["-Wl,-z,relro,-z,now"],
     "defines": ["_GNU_SOURCE"]
   },
   "targets": [

@@ -6,8 +6,11 @@ import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { constants } from "node:os";
 
-/** Resolves with the exit code; 128 + its number where a signal ended the child. `options` are spawn's. */
-export function runNode(args, options) {
+/**
+ * Resolves with the exit code; 128 + its number where a signal ended the child. `options` are spawn's; `onStderr` gets what
+ * the child says there, where they make a pipe of it.
+ */
+export function runNode(args, options, onStderr) {
   return new Promise((resolve, reject) => {
     const child = spawn(process.execPath, args, { stdio: "inherit", ...options });
     const passOn = (signal) => {
@@ -15,8 +18,9 @@ export function runNode(args, options) {
     };
     const signals = ["SIGINT", "SIGQUIT", "SIGTERM", "SIGHUP"];
     for (const signal of signals) process.on(signal, passOn);
+    child.stderr?.on("data", onStderr);
     child.on("error", reject);
-    child.on("exit", (code, signal) => {
+    child.on("close", (code, signal) => {
       for (const signal of signals) process.off(signal, passOn);
       resolve(code ?? 128 + constants.signals[signal]);
     });

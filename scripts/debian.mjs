@@ -18,6 +18,8 @@ const PACKAGES = [
   { name: "mount", brings: "umount", when: "run" },
   { name: "attr", brings: "getfattr", when: "test" },
   { name: "chromium", brings: "chromium", when: "test" },
+  { name: "libclang-rt-dev", brings: "clang", when: "test" },
+  { name: "clang", brings: "clang", when: "test" },
   { name: "curl", brings: "curl", when: "test" },
   { name: "dbus", brings: "dbus-daemon", when: "test" },
   { name: "diffutils", brings: "diff", when: "test" },

@@ -119,7 +119,7 @@ function installPackages(progress) {
 }
 
 /** The option that names the headers beside node: without it, node-gyp would download them. */
-function nodeHeaders() {
+export function nodeHeaders() {
   const prefix = join(dirname(process.execPath), "..");
   const named = process.env.npm_config_nodedir !== undefined;
   return !named && existsSync(join(prefix, "include/node/node.h")) ? [`--nodedir=${prefix}`] : [];

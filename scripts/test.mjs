@@ -1,43 +1,32 @@
 /**
- * `npm test [-- vitest's arguments]`: set-up, then all tests. The last line is, alone,
+ * `npm test [-- --fast] [-- vitest's arguments]`: set-up, then the tests. The last line is, alone,
  * `N passed, M failed, K skipped`; not zero when a test failed or none ran.
  */
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { runNode } from "./child.mjs";
+import { runTests, tellCounts } from "./run-tests.mjs";
 import { projectFolder, setup } from "./setup.mjs";
 
-setup({ forTests: true });
+const HELP = `npm test                          every test; the last line is "N passed, M failed, K skipped"
+npm test -- --fast                an answer in less than three minutes: what is done within one process but for the
+                                  long histories, and a few tests of each other kind (test/vitest.config.ts says which)
+npm test -- test/vfs -t rename    files whose path has that, tests whose name has that
+npm test -- --fast test/vfs       those of them that are fast
 
-const folder = mkdtempSync(join(tmpdir(), "wsfs-test-"));
-const countsFile = join(folder, "counts.json");
-const status = await runNode(
-  [
-    join(projectFolder, "node_modules/vitest/vitest.mjs"),
-    "run",
-    "--config=test/vitest.config.ts",
-    "--reporter=default",
-    "--reporter=./scripts/test-counts.mjs",
-    ...process.argv.slice(2),
-  ],
-  {
-    cwd: projectFolder,
-    stdio: ["ignore", "inherit", "inherit"],
-    env: { ...process.env, WSFS_TEST_COUNTS: countsFile },
-  },
-);
+Whatever else is there for "vitest run" may be given too: npx vitest run --help
+`;
 
-let counts = { passed: 0, failed: 0, skipped: 0 };
-try {
-  counts = JSON.parse(readFileSync(countsFile, "utf8"));
-} catch {
-  process.stderr.write("test: vitest ended without a result\n");
+const FAST = "--fast";
+const given = process.argv.slice(2);
+
+if (given.includes("--help") || given.includes("-h")) {
+  process.stdout.write(HELP);
+} else {
+  setup({ forTests: true });
+  const env = given.includes(FAST) ? { ...process.env, WSFS_TESTS: "fast" } : process.env;
+  const counts = await runTests(
+    projectFolder,
+    given.filter((argument) => argument !== FAST),
+    env,
+  );
+  if (counts === undefined) process.exitCode = 2;
+  else tellCounts(counts);
 }
-rmSync(folder, { recursive: true, force: true });
-
-// Whatever made vitest fail without a failed test (it died, no file was found) counts as one.
-if (status !== 0) counts.failed ||= 1;
-const good = counts.failed === 0 && counts.passed > 0;
-process.stdout.write(`${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped\n`);
-process.exitCode = good ? 0 : 1;

@@ -2,8 +2,12 @@
  * How the tests run: first what starts programs or listens, then what is done within one process, at last
  * what serves a mount. A file has a process of its own, but where many do the same within theirs: those of the
  * gateway and of the engine share two processes, as to load and warm up what they test takes longer than most
- * of them run. Two files at a time. Of each kind the files that take longest come first, so that none of them is left
- * alone at the end while the other processor waits. Nothing is retried: a test that fails sometimes is a failure.
+ * of them run. Two files at a time, and three where most of the time goes into waiting. Of each kind the files that take
+ * longest come first, so that none of them is left alone at the end. Nothing is retried: a test that fails sometimes is a
+ * failure.
+ *
+ * `npm test -- --fast` (WSFS_TESTS=fast) runs the inward ones but those that take longest, and of each other kind the few in
+ * FAST. A new file needs no entry anywhere: it is of a kind by its folder.
  */
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -14,6 +18,29 @@ const GATEWAY_TESTS = "test/gateway/**/*.test.ts";
 const MOUNT_TESTS = "test/mount/**/*.test.ts";
 const INWARD_TESTS = "test/{contract,fuse,fuse-native,lib,metadata,sim,vfs}/**/*.test.ts";
 
+/** What each of them is for is held within some seconds. */
+const FAST = {
+  outward: [
+    "architecture",
+    "client/operations",
+    "client/profile",
+    "client/sdk/retry",
+    "content/disk-files",
+    "content/source",
+    "content/state-lock",
+    "daemon/control",
+    "daemon/kept-state",
+    "daemon/supervisor-link",
+    "native/device",
+    "native/mover",
+    "native/refusals",
+    "native/replayer",
+    "native/system-calls",
+  ],
+  gateway: ["gateway/bare", "gateway/malformed", "gateway/nodes", "gateway/uploads"],
+  mount: ["mount/turns"],
+};
+
 /** Below test/; a fresh clone knows no times, and vitest would go by the size of the files, which says little here. */
 const LONG = [
   "cli/service",
@@ -23,11 +50,15 @@ const LONG = [
   "gateway/paging",
   "gateway/copies",
   "cli/bin",
+  "native/supervisor-reload-trial",
+  "client/login/stores",
+  "client/login/login",
   "native/supervisor-restart",
   "native/supervisor",
   "client/package",
   "client/generated",
   "client/transfers",
+  "fuzz/targets",
   "daemon/open-metadata",
   "client/thread-transport",
   "client/sdk/follow",
@@ -36,12 +67,21 @@ const LONG = [
   "sim/in-doubt-births-lesser-gateways",
   "sim/crash",
   "sim/histories-several-mounts",
+  "metadata/commit-log",
+  "sim/rollback-gateway",
+  "sim/disk",
   "vfs/readdir",
   "sim/harness-sabotage",
   "vfs/plan-property",
   "sim/histories-one-mount",
   "sim/conflicts",
   "lib/code-cache",
+  "mount/login",
+  "mount/environment",
+  "mount/start-account",
+  "mount/secrets",
+  "mount/own-gateway",
+  "mount/ordinary-user",
   "mount/odd-machine",
   "mount/installed",
   "mount/watchers",
@@ -60,9 +100,15 @@ const LONG = [
   "mount/saves",
 ];
 
-for (const name of LONG) {
+for (const name of [...LONG, ...Object.values(FAST).flat()]) {
   if (!existsSync(new URL(`${name}.test.ts`, import.meta.url))) throw new Error(`there is no test/${name}.test.ts`);
 }
+
+const pathOf = (name: string) => `test/${name}.test.ts`;
+const asked = process.env.WSFS_TESTS ?? "all";
+if (!["all", "fast"].includes(asked)) throw new Error(`WSFS_TESTS: expected "fast" or nothing, got "${asked}"`);
+/** Of a kind: these files, or the few that are fast. */
+const files = (all: string, fast: readonly string[]) => (asked === "fast" ? fast.map(pathOf) : [all]);
 
 /** The kinds and the rest of their files in vitest's own order. */
 class LongestFirst extends BaseSequencer {
@@ -70,22 +116,23 @@ class LongestFirst extends BaseSequencer {
     const sorted = await super.sort(files);
     const kinds = [...new Set(sorted.map(({ project }) => project.name))];
     const rank = ({ moduleId, project }: TestSpecification) => {
-      const place = LONG.findIndex((name) => moduleId.endsWith(`/test/${name}.test.ts`));
+      const place = LONG.findIndex((name) => moduleId.endsWith(`/${pathOf(name)}`));
       return kinds.indexOf(project.name) * (LONG.length + 1) + (place < 0 ? LONG.length : place);
     };
     return sorted.sort((a, b) => rank(a) - rank(b));
   }
 }
 
-/** Two files at a time; kinds of the same order share them. */
+/** `workers`: files at a time; kinds of the same order share them. */
 function kind(
   name: string,
   order: number,
+  workers: number,
   timeout: number,
-  files: Pick<InlineConfig, "include" | "exclude" | "isolate">,
+  which: Pick<InlineConfig, "include" | "exclude" | "isolate">,
 ) {
-  const limits = { maxWorkers: 2, testTimeout: timeout, hookTimeout: timeout };
-  return { extends: true as const, test: { name, ...files, ...limits, sequence: { groupOrder: order } } };
+  const limits = { maxWorkers: workers, testTimeout: timeout, hookTimeout: timeout };
+  return { extends: true as const, test: { name, ...which, ...limits, sequence: { groupOrder: order } } };
 }
 
 export default defineConfig({
@@ -95,13 +142,17 @@ export default defineConfig({
     retry: 0,
     sequence: { sequencer: LongestFirst },
     projects: [
-      kind("outward", 0, 60_000, {
-        include: ["test/**/*.test.ts"],
+      kind("outward", 0, 3, 60_000, {
+        include: files("test/**/*.test.ts", FAST.outward),
         exclude: [GATEWAY_TESTS, MOUNT_TESTS, INWARD_TESTS],
       }),
-      kind("gateway", 0, 60_000, { include: [GATEWAY_TESTS], isolate: false }),
-      kind("inward", 1, 60_000, { include: [INWARD_TESTS], isolate: false }),
-      kind("mount", 2, 300_000, { include: [MOUNT_TESTS] }),
+      kind("gateway", 0, 3, 60_000, { include: files(GATEWAY_TESTS, FAST.gateway), isolate: false }),
+      kind("inward", 1, 2, 60_000, {
+        include: [INWARD_TESTS],
+        exclude: asked === "fast" ? LONG.map(pathOf) : [],
+        isolate: false,
+      }),
+      kind("mount", 2, 3, 300_000, { include: files(MOUNT_TESTS, FAST.mount) }),
     ],
   },
 });

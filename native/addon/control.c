@@ -4,11 +4,12 @@
  */
 #include "addon.h"
 
+#include "../socket-message.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 #include <uv.h>
 
@@ -23,31 +24,6 @@ struct control {
   uv_poll_t poll;
   bool closed, handle_closed, forgotten;
 };
-
-/* Bytes of the line, 0 at the end, or -errno. `descriptor` is -1 when none came. */
-static int receive(int fd, int flags, char *line, size_t size, int *descriptor)
-{
-  union {
-    struct cmsghdr header;
-    char space[CMSG_SPACE(sizeof(int))];
-  } extra;
-  struct iovec part = {.iov_base = line, .iov_len = size};
-  struct msghdr message = {
-    .msg_iov = &part, .msg_iovlen = 1, .msg_control = &extra, .msg_controllen = sizeof extra};
-  ssize_t length;
-  do {
-    length = recvmsg(fd, &message, flags | MSG_CMSG_CLOEXEC);
-    /* Reset: said once, before the last lines, of an end that was closed with lines of ours unread. */
-  } while (length < 0 && (errno == EINTR || errno == ECONNRESET));
-  if (length < 0) return -errno;
-  *descriptor = -1;
-  for (struct cmsghdr *part_of = CMSG_FIRSTHDR(&message); part_of != NULL; part_of = CMSG_NXTHDR(&message, part_of)) {
-    if (part_of->cmsg_level == SOL_SOCKET && part_of->cmsg_type == SCM_RIGHTS) {
-      memcpy(descriptor, CMSG_DATA(part_of), sizeof *descriptor);
-    }
-  }
-  return (int)length;
-}
 
 static void release(struct control *control)
 {
@@ -116,7 +92,7 @@ static bool hand_on(struct control *control)
   napi_env env = control->env;
   char line[LINE_LENGTH];
   int descriptor = -1;
-  int length = receive(control->fd, MSG_DONTWAIT, line, sizeof line, &descriptor);
+  int length = receive_message(control->fd, MSG_DONTWAIT, line, sizeof line, &descriptor);
   if (length == -EAGAIN) return false;
   napi_handle_scope scope;
   if (napi_open_handle_scope(env, &scope) != napi_ok) return false;
@@ -195,27 +171,7 @@ napi_value control_send(napi_env env, napi_callback_info info)
     free(line);
     return make_number(env, EPIPE);
   }
-  union {
-    struct cmsghdr header;
-    char space[CMSG_SPACE(sizeof(int))];
-  } extra = {0};
-  struct iovec part = {.iov_base = line, .iov_len = strlen(line)};
-  struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
-  if (descriptor >= 0) {
-    message.msg_control = &extra;
-    message.msg_controllen = sizeof extra;
-    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof descriptor);
-    memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
-  }
-  ssize_t sent;
-  do {
-    sent = sendmsg(control->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-    /* Reset: said once, by whichever call comes first, of an end that was closed with lines of ours unread. */
-  } while (sent < 0 && (errno == EINTR || errno == ECONNRESET));
-  int error = sent < 0 ? errno : 0;
+  int error = send_message(control->fd, line, descriptor);
   free(line);
   return make_number(env, error);
 }
@@ -238,7 +194,7 @@ napi_value receive_descriptor(napi_env env, napi_callback_info info)
   int fd, descriptor;
   char text[LINE_LENGTH];
   if (!get_arguments(env, info, &value, 1) || !get_int(env, value, &fd)) return NULL;
-  int length = receive(fd, 0, text, sizeof text, &descriptor);
+  int length = receive_message(fd, 0, text, sizeof text, &descriptor);
   if (length < 0) return throw_system_error(env, -length, "recvmsg");
   if (length == 0) return make_undefined(env);
   CHECK(env, napi_create_string_utf8(env, text, (size_t)length, &line));

@@ -4,6 +4,8 @@
  */
 #include "supervisor.h"
 
+#include "../socket-message.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -35,24 +37,9 @@ static void __attribute__((noreturn)) run(const char *const *arguments, int comm
 /* -1: none came. */
 static int receive_device(int comm)
 {
-  union {
-    struct cmsghdr header;
-    char space[CMSG_SPACE(sizeof(int))];
-  } extra;
   char byte;
-  struct iovec part = {.iov_base = &byte, .iov_len = 1};
-  struct msghdr message = {
-    .msg_iov = &part, .msg_iovlen = 1, .msg_control = &extra, .msg_controllen = sizeof extra};
-  ssize_t length;
-  do {
-    length = recvmsg(comm, &message, MSG_CMSG_CLOEXEC);
-  } while (length < 0 && errno == EINTR);
-  if (length <= 0) return -1;
-  struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-  if (header == NULL || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) return -1;
   int device;
-  memcpy(&device, CMSG_DATA(header), sizeof device);
-  return device;
+  return receive_message(comm, 0, &byte, sizeof byte, &device) > 0 ? device : -1;
 }
 
 /* Keeps the first line; reads to the end, so that the writer never waits. */

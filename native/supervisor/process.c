@@ -1,6 +1,8 @@
 /* Child processes, and the control socket between the supervisor and the daemon. */
 #include "supervisor.h"
 
+#include "../socket-message.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -104,55 +106,25 @@ int start_daemon(char **program, pid_t *pid, int *control)
 
 void send_line(int control, const char *line, int descriptor)
 {
-  union {
-    struct cmsghdr header;
-    char space[CMSG_SPACE(sizeof(int))];
-  } extra = {0};
-  struct iovec part = {.iov_base = (char *)(uintptr_t)line, .iov_len = strlen(line)};
-  struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
-  if (descriptor >= 0) {
-    message.msg_control = &extra;
-    message.msg_controllen = sizeof extra;
-    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof descriptor);
-    memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
-  }
-  ssize_t sent;
-  do {
-    /* Never waits: a daemon that hangs must not make its supervisor hang. */
-    sent = sendmsg(control, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-  } while (sent < 0 && errno == EINTR);
+  /* Never waits: a daemon that hangs must not make its supervisor hang. */
+  int error = send_message(control, line, descriptor);
   /* Gone, or so full of unread lines that its reader hangs: its end, or its silence, decides. */
-  if (sent < 0 && errno != EPIPE && errno != ECONNRESET && errno != EAGAIN) {
-    say("cannot talk to the daemon: %s", strerror(errno));
-  }
+  if (error != 0 && error != EPIPE && error != EAGAIN) say("cannot talk to the daemon: %s", strerror(error));
 }
 
 int receive_line(int control, char *line, size_t size, int *descriptor)
 {
-  union {
-    struct cmsghdr header;
-    char space[CMSG_SPACE(sizeof(int))];
-  } extra;
-  struct iovec part = {.iov_base = line, .iov_len = size - 1};
-  struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &extra, .msg_controllen = sizeof extra};
-  ssize_t length;
-  do {
-    length = recvmsg(control, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    /* Reset: said once, before its last words, of a daemon that has not read all of ours. */
-  } while (length < 0 && (errno == EINTR || errno == ECONNRESET));
-  if (length < 0) return -errno;
+  int received;
+  int length = receive_message(control, MSG_DONTWAIT, line, size - 1, &received);
+  if (length < 0) return length;
   line[length] = '\0';
-  struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-  if (header != NULL && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS) {
+  if (received >= 0) {
     if (*descriptor >= 0) close(*descriptor);
-    memcpy(descriptor, CMSG_DATA(header), sizeof *descriptor);
+    *descriptor = received;
   }
   char *newline = strchr(line, '\n');
   if (newline != NULL) *newline = '\0';
-  return (int)length;
+  return length;
 }
 
 bool is_dead(pid_t pid, int *status)

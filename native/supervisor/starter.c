@@ -15,8 +15,8 @@
 static void write_line(int fd, const char *prefix, const char *text)
 {
   char line[PIPE_BUF];
-  snprintf(line, sizeof line - 1, "%s%s", prefix, text);
-  size_t length = strlen(line);
+  int wanted = snprintf(line, sizeof line - 1, "%s%s", prefix, text);
+  size_t length = wanted < (int)sizeof line - 1 ? (size_t)wanted : sizeof line - 2;
   line[length] = '\n';
   struct pollfd reader = {.fd = fd, .events = POLLOUT};
   if (poll(&reader, 1, 0) != 1 || (reader.revents & (POLLOUT | POLLERR)) != POLLOUT) return;

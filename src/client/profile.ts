@@ -141,9 +141,11 @@ export class ProfileError extends Error {
   /** One line for each thing that is wrong. */
   readonly faults: readonly string[];
   constructor(source: string, faults: readonly string[]) {
-    super(faults.map((fault) => `${source}: ${fault}`).join("\n"));
+    // Some quote the file, which may have several lines.
+    const lines = faults.map((fault) => fault.replace(/\s*\n\s*/g, " "));
+    super(lines.map((fault) => `${source}: ${fault}`).join("\n"));
     this.name = "ProfileError";
-    this.faults = faults;
+    this.faults = lines;
   }
 }
 

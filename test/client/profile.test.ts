@@ -22,6 +22,7 @@ const faultsOf = (value: unknown): string => {
 describe("a profile file is checked, one line for each fault", () => {
   test.each<[string, unknown, string]>([
     ["no JSON", "{", "p.json: expected JSON: "],
+    ["a text of several lines that is no JSON", '{\n"a\nb', "p.json: expected JSON: Bad control character"],
     ["no name", {}, "p.json: name: "],
     ["an unknown part", { name: "x", operation: {} }, 'p.json: unknown "operation"'],
     ["an unknown feature", { name: "x", features: { speed: true } }, "p.json: features"],
@@ -57,6 +58,7 @@ describe("a profile file is checked, one line for each fault", () => {
   ])("%s", (_, value, expected) => {
     const said = faultsOf(value);
     expect(said.startsWith(expected), said).toBe(true);
+    expect(said.split("\n")).toHaveLength(1);
   });
 
   test("two faults are two lines", () => {

@@ -2,11 +2,11 @@
  * Somebody sets the machine's clock while a workspace is mounted, by years and back: what is changed on either side
  * goes on arriving, nothing waits for a time that does not come, and a daemon that dies then is replaced.
  */
-import { execFileSync } from "node:child_process";
 import { closeSync, openSync, readFileSync, writeFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { until } from "../support/child.ts";
+import { compilePreload } from "../support/preload.ts";
 import { check, createPlace, type Place, type TestMount } from "../support/wsfs.ts";
 
 const DAY = 86_400;
@@ -20,10 +20,8 @@ afterEach(() => place.cleanUp());
 
 /** Commands from now on, and what they start, live by another clock; answers how to set it. */
 function ownClock(): { set(ahead: number): void; end(): void } {
-  const library = place.path("clock.so");
   const file = place.path("ahead");
-  const source = join(import.meta.dirname, "support/clock.c");
-  execFileSync("cc", ["-shared", "-fPIC", "-D_GNU_SOURCE", "-o", library, source]);
+  const library = compilePreload(join(import.meta.dirname, "support/clock.c"), place.path("clock.so"));
   writeFileSync(file, Buffer.alloc(8));
   Object.assign(place.env, { LD_PRELOAD: library, WSFS_AHEAD_FILE: file });
   return {

@@ -4,6 +4,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { compiled } from "../../src/lib/compiled.ts";
+import { compilePreload } from "../support/preload.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const COPY = `const { openSync } = require("node:fs");
@@ -13,12 +14,8 @@ const COPY = `const { openSync } = require("node:fs");
 
 it("is copied as far as it is there: whoever copies it looks whether it is what it was", async () => {
   const folder = await temporaryFolder();
-  const [preloaded, from, to] = ["cut-short.so", "from", "to"].map((name) => join(folder, name)) as [
-    string,
-    string,
-    string,
-  ];
-  execFileSync("cc", ["-shared", "-fPIC", "-D_GNU_SOURCE", "-o", preloaded, join(import.meta.dirname, "cut-short.c")]);
+  const [from, to] = [join(folder, "from"), join(folder, "to")];
+  const preloaded = compilePreload(join(import.meta.dirname, "cut-short.c"), join(folder, "cut-short.so"));
   writeFileSync(from, Buffer.alloc(100_000, "x"));
   const env = { ...process.env, LD_PRELOAD: preloaded };
   const said = execFileSync(process.execPath, ["-e", COPY, compiled("wsfs.node"), from, to], { env, encoding: "utf8" });

@@ -1,20 +1,21 @@
 /** Who reads what is not in memory: the device itself from a quick disk, JavaScript's threads from a slow one. */
-import { execFileSync, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { compiled } from "../../src/lib/compiled.ts";
+import { compilePreload } from "../support/preload.ts";
 
 const SMALL = 4096;
 const LARGE = 128 * 1024;
 
 let folder: string;
+let preloaded: string;
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), "wsfs-slow-disk-"));
-  const source = join(import.meta.dirname, "slow-disk.c");
-  execFileSync("cc", ["-shared", "-fPIC", "-D_GNU_SOURCE", "-o", join(folder, "slow-disk.so"), source]);
+  preloaded = compilePreload(join(import.meta.dirname, "slow-disk.c"), join(folder, "slow-disk.so"));
   writeFileSync(join(folder, "file"), Buffer.alloc(LARGE, "x"));
 });
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -29,7 +30,7 @@ async function withReader(run: (ask: Ask) => Promise<void>): Promise<void> {
     [join(import.meta.dirname, "disk-reader.mjs"), compiled("wsfs.node"), join(folder, "file")],
     {
       stdio: ["pipe", "pipe", "inherit"],
-      env: { ...process.env, LD_PRELOAD: join(folder, "slow-disk.so"), WSFS_DISK_MS_FILE: time },
+      env: { ...process.env, LD_PRELOAD: preloaded, WSFS_DISK_MS_FILE: time },
     },
   );
   const ended = new Promise((resolve) => child.on("close", resolve));

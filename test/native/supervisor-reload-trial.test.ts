@@ -213,7 +213,10 @@ describe.skipIf(!canMount)("a daemon that came by a reload (root and /dev/fuse)"
     const life = await begin(2);
     const dead = join(life.trial.folder, "log.dead");
     writeFileSync(dead, "");
+    const before = life.settings().length;
     life.kill();
+    // Not before the death is noticed: one that seems to have served for a minute is as good as any.
+    await vi.waitFor(() => expect(life.settings().length).toBeGreaterThan(before), patiently);
     await vi.waitFor(() => {
       life.pass(2_000);
       expect(life.settings().filter((text) => text === "firs").length).toBeGreaterThan(3);

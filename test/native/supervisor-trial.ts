@@ -108,6 +108,8 @@ export interface Trial {
 
 export interface Setup {
   readonly dirName?: string;
+  /** What becomes of the folder before the supervisor starts. */
+  readonly spoil?: (dir: string) => void;
   readonly options?: readonly string[];
   readonly program?: readonly string[];
   /** A descriptor of ours that the supervisor inherits. */
@@ -151,6 +153,7 @@ export function start(behaviour: string, setup: Setup = {}): Trial {
     chownSync(dir, setup.owner, setup.owner);
     chownSync(logPath, setup.owner, setup.owner);
   }
+  setup.spoil?.(dir);
   const [first = "", ...rest] = [...(setup.wrapper ?? []), setup.supervisor ?? supervisorProgram()];
   const supervisor = spawn(
     first,

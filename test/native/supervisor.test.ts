@@ -14,6 +14,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { supervisorProgram } from "../../src/lib/addon.ts";
+import { compilePreload } from "../support/preload.ts";
 import {
   addon,
   canMount,
@@ -132,10 +133,9 @@ describe("without a mount", () => {
   });
 });
 
-/** A library that sends its process SIGINT each time before setsid(). */
-async function interruptedSetsid(): Promise<string> {
+/** What LD_PRELOAD is to be for processes that get SIGINT each time before setsid(). */
+function interruptedSetsid(): string {
   const folder = mkdtempSync(join(tmpdir(), "wsfs-setsid-"));
-  const library = join(folder, "setsid.so");
   writeFileSync(
     join(folder, "setsid.c"),
     `#include <signal.h>
@@ -144,9 +144,7 @@ async function interruptedSetsid(): Promise<string> {
      pid_t setsid(void) { kill(getpid(), SIGINT); return syscall(SYS_setsid); }`,
   );
   onTestFinished(() => rmSync(folder, { recursive: true }));
-  const compiled = await run("cc", "-shared", "-fPIC", "-D_GNU_SOURCE", "-o", library, join(folder, "setsid.c"));
-  expect(compiled).toEqual({ code: 0, stderr: "" });
-  return library;
+  return compilePreload(join(folder, "setsid.c"), join(folder, "setsid.so"));
 }
 
 /** Says one line on the control socket, then sleeps for good. */
@@ -226,7 +224,7 @@ describe.skipIf(!canMount)("with a mount (root and /dev/fuse)", () => {
   });
 
   it("is not stopped half way by a Ctrl-C that comes just before a child of it leaves the process group", async () => {
-    const trial = start("serve", { wrapper: ["env", `LD_PRELOAD=${await interruptedSetsid()}`] });
+    const trial = start("serve", { wrapper: ["env", `LD_PRELOAD=${interruptedSetsid()}`] });
     await ready(trial);
     trial.supervisor.kill("SIGTERM");
     expect(await trial.exited()).toBe(0);
@@ -429,8 +427,7 @@ describe.skipIf(!canMount)("with a mount (root and /dev/fuse)", () => {
       },
     ],
   ])("says in one line that the folder %s", async (_, message, spoil) => {
-    const trial = start("serve");
-    spoil(trial.dir);
+    const trial = start("serve", { spoil });
     expect(await trial.exited()).toBe(1);
     expect(trial.stderr()).toBe(`wsfs: cannot mount on ${trial.dir}: ${message}\n`);
     expect(trial.status()).toContain(`failed 1 cannot mount on ${trial.dir}`);

@@ -16,6 +16,7 @@ import { daemonSocket, listServed } from "../../src/daemon/runtime-folder.ts";
 import { hasCode } from "../../src/lib/system-error.ts";
 import { type Finished, type RunOptions, run, spawnUntilLine, until } from "./child.ts";
 import type { OrdinaryUser } from "./ordinary-user.ts";
+import { sanitiserEnvironment } from "./preload.ts";
 
 export const MAIN = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
 const FUSE_CONTROL = "/sys/fs/fuse/connections";
@@ -81,6 +82,7 @@ export function createPlace(program = MAIN, user?: OrdinaryUser): Place {
     WSFS_RUNTIME_DIR: path("run"),
     // Tests that need patience ask for it.
     WSFS_WAIT: "0",
+    ...sanitiserEnvironment(),
   };
   mkdirSync(path("home"));
   user?.own(path("home"));

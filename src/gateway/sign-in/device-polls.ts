@@ -1,7 +1,9 @@
 /** How often a device may ask whether it was approved (RFC 8628 §3.5): each time it asks too soon, five seconds less often. */
 import { LRUCache } from "lru-cache";
 
-export const POLL_SECONDS = 5;
+/** A person who has approved it waits for so long. */
+export const POLL_SECONDS = 2;
+const SLOWER_MS = 5000;
 /** A line that is late brings two polls together. */
 const TOLERANCE_MS = 1000;
 const DEVICES = 10_000;
@@ -15,7 +17,7 @@ export function createDevicePolls(clock: { elapsed(): number }) {
       const before = polls.get(deviceCode);
       const intervalMs = before?.intervalMs ?? POLL_SECONDS * 1000;
       const isInTime = before === undefined || now - before.at >= intervalMs - TOLERANCE_MS;
-      polls.set(deviceCode, { at: now, intervalMs: isInTime ? intervalMs : intervalMs + POLL_SECONDS * 1000 });
+      polls.set(deviceCode, { at: now, intervalMs: isInTime ? intervalMs : intervalMs + SLOWER_MS });
       return isInTime;
     },
   };

@@ -35,7 +35,7 @@ describe("a program is signed in", () => {
     const { code, deviceCode, answer } = await world.device();
     expect(code).toMatch(/^[A-Z]{4}-[A-Z]{4}$/);
     expect(answer.json).toMatchObject({
-      interval: 5,
+      interval: 2,
       expires_in: 600,
       verification_uri: `${world.base}/sign-in`,
       verification_uri_complete: `${world.base}/sign-in?user_code=${code}`,
@@ -111,7 +111,7 @@ describe("a program is signed in", () => {
     const error = async () => (await world.poll(deviceCode)).json.error;
     expect(await error()).toBe("authorization_pending");
     expect(await error()).toBe("slow_down");
-    world.pass(6000);
+    world.pass(5000);
     expect(await error()).toBe("slow_down");
     world.pass(15_000);
     expect(await error()).toBe("authorization_pending");
