@@ -2,8 +2,8 @@
  * Rows that are lost, or older than what was done by them: no content a program was promised is lost,
  * none is doubled, and mount and gateway agree when all is quiet.
  */
-import Database from "better-sqlite3";
 import { describe, expect, test } from "vitest";
+import { SqliteError } from "../../src/lib/sqlite/index.ts";
 import { callsOf, type Damage, playDamage, rest } from "./support/damage-run.ts";
 import type { Mount } from "./support/mount.ts";
 import { withPower } from "./support/power.ts";
@@ -204,7 +204,7 @@ test("damage that the write-back loop meets is no mistake of one row's", async (
   if (running === undefined) throw new Error("no mount");
   await world.run(runProgram(running.kernel, { do: "save", path: "a", size: 50 }, "one"));
   running.database.function("damaged", () => {
-    throw new Database.SqliteError("database disk image is malformed", "SQLITE_CORRUPT");
+    throw new SqliteError("database disk image is malformed", "SQLITE_CORRUPT");
   });
   running.database.exec("CREATE TEMP TRIGGER damaged BEFORE INSERT ON main.attempt BEGIN SELECT damaged(); END");
   await world.clock.advance(60_000);
@@ -226,7 +226,7 @@ test("rows that turn out to be damaged at work refuse changes, and nothing is se
   const before = world.position();
   // As SQLite says it of a page that is none.
   const damaged = () => {
-    throw new Database.SqliteError("database disk image is malformed", "SQLITE_CORRUPT");
+    throw new SqliteError("database disk image is malformed", "SQLITE_CORRUPT");
   };
   database.function("damaged", damaged);
   database.exec("CREATE TEMP TRIGGER damaged BEFORE UPDATE ON main.inode BEGIN SELECT damaged(); END");

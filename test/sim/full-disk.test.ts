@@ -3,10 +3,10 @@
  * add something and nothing else anywhere; when space returns, all that was acknowledged is there,
  * mount and gateway agree, and nothing is left lying about.
  */
-import Database from "better-sqlite3";
 import { expect, test } from "vitest";
 import { createReserve } from "../../src/content/reserve.ts";
 import type { StateDisk } from "../../src/content/state-disk.ts";
+import { type RunResult, SqliteError } from "../../src/lib/sqlite/index.ts";
 import type { Connection } from "../../src/metadata/database.ts";
 import type { MemoryFiles, Operation } from "../support/memory-files.ts";
 import { CallError, type Calls } from "./support/calls.ts";
@@ -220,9 +220,9 @@ function countRows(database: Connection, refuses: () => boolean): void {
   database.prepare = ((sql: string) => {
     const statement = prepare(sql);
     if (!/^\s*(INSERT|UPDATE|DELETE|COMMIT)/i.test(sql)) return statement;
-    const run = statement.run.bind(statement) as (...args: unknown[]) => Database.RunResult;
+    const run = statement.run.bind(statement) as (...args: unknown[]) => RunResult;
     statement.run = ((...args: unknown[]) => {
-      if (refuses()) throw new Database.SqliteError("database or disk is full", "SQLITE_FULL");
+      if (refuses()) throw new SqliteError("database or disk is full", "SQLITE_FULL");
       return run(...args);
     }) as typeof statement.run;
     return statement;
@@ -293,7 +293,7 @@ test("a row that is put off is not written down on a full disk: the look is done
     // With others, then apart from them: what comes next puts the row off.
     if (mistakes < 2 || wasFull) return 0;
     wasFull = true;
-    throw new Database.SqliteError("database or disk is full", "SQLITE_FULL");
+    throw new SqliteError("database or disk is full", "SQLITE_FULL");
   });
   database.exec("CREATE TEMP TRIGGER mistaken BEFORE INSERT ON main.attempt BEGIN SELECT mistaken(); END");
   database.exec("CREATE TEMP TRIGGER full BEFORE UPDATE OF due ON main.node BEGIN SELECT full(); END");

@@ -3,9 +3,9 @@
  * contents that the gateway had acknowledged, or told of, and lost.
  */
 import { createHash } from "node:crypto";
-import type { Database } from "better-sqlite3";
 import { expect, test } from "vitest";
 import type { HttpRequest } from "../../src/contract/http.ts";
+import type { Connection } from "../../src/lib/sqlite/index.ts";
 import { itemOf } from "../../src/vfs/calls/pending.ts";
 import { isPastGone, noteFollowed, notePastGone } from "../../src/vfs/context/past.ts";
 import { evict } from "../../src/vfs/files/evict.ts";
@@ -19,7 +19,7 @@ const file = (path: string, text: string) => `${path} file ${createHash("sha256"
 /** Twice the settle time, and some looks. */
 const SETTLED_MS = 11 * 60_000;
 
-const tablesOf = (store: Database) =>
+const tablesOf = (store: Connection) =>
   store
     .prepare<[], string>("SELECT name FROM main.sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
     .pluck()

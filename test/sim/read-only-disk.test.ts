@@ -1,8 +1,8 @@
 /** A state disk that turns read-only while it is used: changes are refused, reads go on, and nothing is lost when it turns back. */
-import Database from "better-sqlite3";
 import { expect, test } from "vitest";
 import { createReserve } from "../../src/content/reserve.ts";
 import type { StateDisk } from "../../src/content/state-disk.ts";
+import { type RunResult, SqliteError } from "../../src/lib/sqlite/index.ts";
 import type { Connection } from "../../src/metadata/database.ts";
 import type { MemoryFiles } from "../support/memory-files.ts";
 import { bytesOf } from "./support/programs.ts";
@@ -16,9 +16,9 @@ test("changes end in EROFS, what is cached and what the gateway has can be read,
     database.prepare = ((sql: string) => {
       const statement = prepare(sql);
       if (!/^\s*(INSERT|UPDATE|DELETE)/i.test(sql)) return statement;
-      const run = statement.run.bind(statement) as (...args: unknown[]) => Database.RunResult;
+      const run = statement.run.bind(statement) as (...args: unknown[]) => RunResult;
       statement.run = ((...args: unknown[]) => {
-        if (isReadOnly) throw new Database.SqliteError("disk I/O error", "SQLITE_IOERR_WRITE");
+        if (isReadOnly) throw new SqliteError("disk I/O error", "SQLITE_IOERR_WRITE");
         return run(...args);
       }) as typeof statement.run;
       return statement;
