@@ -92,14 +92,19 @@ function readJson(file) {
 
 function packagesWanted() {
   const stamp = readJson(modulesStamp);
-  return stamp?.lock !== lockHash() || stamp.abi !== process.versions.modules;
+  return stamp?.lock !== lockHash() || isForOtherNode(stamp);
+}
+
+/** better-sqlite3 was built for another Node, and this one has no SQLite of its own to take instead. */
+function isForOtherNode(stamp) {
+  return stamp.abi !== process.versions.modules && !hasSqlite();
 }
 
 /** Whether npm itself says that what it last installed is what the lockfile asks for (`npm ci` by hand). */
 function packagesAreThere() {
   const installed = readJson(join(modules, ".package-lock.json"))?.packages;
   if (installed === undefined) return false;
-  if (!existsSync(join(modules, "better-sqlite3/build/Release/better_sqlite3.node"))) return false;
+  if (!existsSync(join(modules, "better-sqlite3/build/Release/better_sqlite3.node")) && !hasSqlite()) return false;
   const { "": _project, ...wanted } = readJson(join(projectFolder, "package-lock.json")).packages;
   const same = ([name, entry]) =>
     name in installed
@@ -110,7 +115,7 @@ function packagesAreThere() {
 
 function installPackages(progress) {
   const stamp = readJson(modulesStamp);
-  const otherNode = stamp !== undefined && stamp.abi !== process.versions.modules;
+  const otherNode = stamp !== undefined && isForOtherNode(stamp);
   if (otherNode || !packagesAreThere()) {
     // npm ci would empty the folder behind the link, which others use.
     if (lstatSync(modules, { throwIfNoEntry: false })?.isSymbolicLink()) {
