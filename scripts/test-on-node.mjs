@@ -23,7 +23,7 @@ const TESTS = [
   "test/gateway/migration",
   "test/gateway/nodes",
   "test/gateway/store",
-  "test/mount/restart",
+  "test/mount/there-again",
 ];
 
 const [major = "24", ...given] = process.argv.slice(2);

@@ -1,6 +1,6 @@
 /**
- * SQLite, by whichever driver there is: better-sqlite3 where it has a build for the Node that runs, as it is the
- * faster one, else Node's own `node:sqlite`. The files are the same.
+ * SQLite, by whichever driver there is: better-sqlite3 where it has a build for the Node that runs, else Node's own
+ * `node:sqlite`. The files are the same.
  */
 import { betterSqlite3 } from "./better-sqlite3.ts";
 import { nodeSqlite } from "./node-sqlite.ts";
