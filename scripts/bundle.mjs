@@ -40,6 +40,7 @@ const BUNDLES = [
   },
   { entries: ["metadata/checkpoint-worker"] },
   { entries: ["metadata/copy-worker"] },
+  { entries: ["gateway/checkpoint-thread"] },
   // Read with the first change that is sent; one of another build is not used.
   { entries: ["client/http-thread"], whole: "http-thread-bundle" },
   { entries: ["client/keyring-process"] },

@@ -6,7 +6,13 @@ import { spawnSync } from "node:child_process";
 import { accessSync, constants } from "node:fs";
 import { join } from "node:path";
 
-/** `when`: "build" = to compile native code, "run" = to use wsfs, "test" = by the tests. */
+/** The compiler for the other one of the two processors that the package is for. */
+const CROSS = {
+  x64: { triple: "aarch64-linux-gnu", gcc: "gcc-aarch64-linux-gnu", libc: "libc6-dev-arm64-cross" },
+  arm64: { triple: "x86_64-linux-gnu", gcc: "gcc-x86-64-linux-gnu", libc: "libc6-dev-amd64-cross" },
+}[process.arch];
+
+/** `when`: "build" = to compile native code, "pack" = to make the packages, "run" = to use wsfs, "test" = by the tests. */
 const PACKAGES = [
   { name: "gcc", brings: "cc", when: "build" },
   { name: "g++", brings: "c++", when: "build" },
@@ -28,21 +34,28 @@ const PACKAGES = [
   { name: "gnome-keyring", brings: "gnome-keyring-daemon", when: "test" },
   { name: "jq", brings: "jq", when: "test" },
   { name: "procps", brings: "ps", when: "test" },
+  { name: "qemu-user-static", brings: "qemu-aarch64-static", when: "test" },
   { name: "rsync", brings: "rsync", when: "test" },
   { name: "sed", brings: "sed", when: "test" },
   { name: "sqlite3", brings: "sqlite3", when: "test" },
   { name: "tar", brings: "tar", when: "test" },
   { name: "util-linux", brings: "findmnt", when: "test" },
   { name: "vim", brings: "vim", when: "test" },
+  ...(CROSS === undefined
+    ? []
+    : [
+        { name: CROSS.gcc, brings: `${CROSS.triple}-gcc`, when: "pack" },
+        { name: CROSS.libc, brings: `/usr/${CROSS.triple}/include/stdio.h`, when: "pack" },
+      ]),
   // The package fuse-native has a build for this machine alone.
   ...(process.arch === "x64"
     ? [{ name: "libfuse2", brings: "/usr/lib/x86_64-linux-gnu/libfuse.so.2", when: "test" }]
     : []),
 ];
 
-/** `toBuild`: something has to be compiled now. The tests compile too. */
-export function missingDebianPackages({ toBuild, forTests }) {
-  const asked = { build: toBuild || forTests, run: true, test: forTests };
+/** `toBuild`, `toPack`: something has to be compiled now. The tests compile and pack too. */
+export function missingDebianPackages({ toBuild, toPack, forTests }) {
+  const asked = { build: toBuild || toPack || forTests, pack: toPack || forTests, run: true, test: forTests };
   return PACKAGES.filter(({ when, brings }) => asked[when] && !isThere(brings));
 }
 

@@ -34,23 +34,26 @@ const modules = join(projectFolder, "node_modules");
 const modulesStamp = join(modules, ".wsfs-setup.json");
 const native = join(projectFolder, "native");
 const nativeStamp = join(native, "build/.wsfs-setup");
+const prebuildsStamp = join(native, "prebuilds/.wsfs-setup");
 const source = join(projectFolder, "src");
 const dist = join(projectFolder, "dist");
 const distStamp = join(dist, ".setup");
 
 /**
  * Returns once everything is there. If that cannot be, ends the process with exit code 1 and says
- * why. `forTests` asks for the programs the tests use as well; `quiet` leaves out the progress.
+ * why. `forTests` asks for the programs the tests use as well, `forPack` for what is built for other
+ * machines; `quiet` leaves out the progress.
  */
-export function setup({ forTests = false, quiet = false } = {}) {
+export function setup({ forTests = false, forPack = false, quiet = false } = {}) {
   checkNode();
-  if (stepsToDo(forTests).length === 0) return;
+  const wanted = { forTests, forPack };
+  if (stepsToDo(wanted).length === 0) return;
   mkdirSync(dist, { recursive: true });
   const progress = quiet ? () => {} : (line) => process.stderr.write(`setup: ${line}\n`);
   const release = takeLock(join(dist, ".setup.lock"), progress);
   try {
     // Looked at again: another set-up may have done it all while this one waited for the lock.
-    for (const step of stepsToDo(forTests)) step(progress);
+    for (const step of stepsToDo(wanted)) step(progress);
   } finally {
     release();
   }
@@ -63,14 +66,16 @@ function checkNode() {
   fail(`Node.js ${OLDEST_NODE.join(".")} or newer is needed; this is ${process.versions.node}`);
 }
 
-function stepsToDo(forTests) {
+function stepsToDo({ forTests, forPack }) {
   const packages = packagesWanted();
   const addon = nativeWanted();
-  const missing = missingDebianPackages({ toBuild: packages || addon, forTests });
+  const prebuilds = forPack && prebuildsWanted();
+  const missing = missingDebianPackages({ toBuild: packages || addon, toPack: prebuilds, forTests });
   const steps = [];
   if (missing.length > 0) steps.push((progress) => installDebianPackages(missing, progress, fail));
   if (packages) steps.push(installPackages);
   if (addon) steps.push(buildNative);
+  if (prebuilds) steps.push(buildPrebuilds);
   if (compileWanted()) steps.push(compile);
   return steps;
 }
@@ -87,14 +92,19 @@ function readJson(file) {
 
 function packagesWanted() {
   const stamp = readJson(modulesStamp);
-  return stamp?.lock !== lockHash() || stamp.abi !== process.versions.modules;
+  return stamp?.lock !== lockHash() || isForOtherNode(stamp);
+}
+
+/** better-sqlite3 was built for another Node, and this one has no SQLite of its own to take instead. */
+function isForOtherNode(stamp) {
+  return stamp.abi !== process.versions.modules && !hasSqlite();
 }
 
 /** Whether npm itself says that what it last installed is what the lockfile asks for (`npm ci` by hand). */
 function packagesAreThere() {
   const installed = readJson(join(modules, ".package-lock.json"))?.packages;
   if (installed === undefined) return false;
-  if (!existsSync(join(modules, "better-sqlite3/build/Release/better_sqlite3.node"))) return false;
+  if (!existsSync(join(modules, "better-sqlite3/build/Release/better_sqlite3.node")) && !hasSqlite()) return false;
   const { "": _project, ...wanted } = readJson(join(projectFolder, "package-lock.json")).packages;
   const same = ([name, entry]) =>
     name in installed
@@ -105,7 +115,7 @@ function packagesAreThere() {
 
 function installPackages(progress) {
   const stamp = readJson(modulesStamp);
-  const otherNode = stamp !== undefined && stamp.abi !== process.versions.modules;
+  const otherNode = stamp !== undefined && isForOtherNode(stamp);
   if (otherNode || !packagesAreThere()) {
     // npm ci would empty the folder behind the link, which others use.
     if (lstatSync(modules, { throwIfNoEntry: false })?.isSymbolicLink()) {
@@ -113,9 +123,24 @@ function installPackages(progress) {
     }
     progress("npm packages (npm ci; some minutes where better-sqlite3 has to be compiled)");
     rmSync(modulesStamp, { force: true });
-    run("npm", ["ci", "--include=dev", "--no-audit", "--no-fund", ...nodeHeaders()]);
+    run("npm", ["ci", "--include=dev", "--no-audit", "--no-fund", "--ignore-scripts"]);
+    buildSqlite(progress);
   }
   writeFileSync(modulesStamp, `${JSON.stringify({ lock: lockHash(), abi: process.versions.modules })}\n`);
+}
+
+/** npm would remove an optional package that cannot be built, whose JavaScript the programs are bundled with. */
+function buildSqlite(progress) {
+  const args = ["rebuild", "better-sqlite3", ...nodeHeaders()];
+  if (!hasSqlite()) run("npm", args);
+  else if (attempt("npm", args).status !== 0)
+    progress(`better-sqlite3 has no build for Node ${process.version}: node:sqlite is used`);
+}
+
+/** Whether this Node has one of its own that will do (lib/sqlite). */
+function hasSqlite() {
+  const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
+  return major > 22 || (major === 22 && minor >= 16);
 }
 
 /** The option that names the headers beside node: without it, node-gyp would download them. */
@@ -128,8 +153,12 @@ export function nodeHeaders() {
 // native build
 
 function nativeHash() {
-  const files = filesBelow(native, (path) => /\.[ch]$|(^|\/)binding\.gyp$/.test(path) && !path.startsWith("build/"));
-  return hash(files, process.versions.modules, process.arch);
+  const files = filesBelow(
+    native,
+    (path) => /\.[ch]$|(^|\/)binding\.gyp$/.test(path) && !/^(build|prebuilds)\//.test(path),
+  );
+  // Each Node loads what was built by another one: it is Node-API alone.
+  return hash(files, process.arch);
 }
 
 function nativeWanted() {
@@ -142,6 +171,17 @@ export function buildNative(progress) {
   rmSync(nativeStamp, { force: true });
   run(process.execPath, [join(modules, "node-gyp/bin/node-gyp.js"), "rebuild", "-C", native, ...nodeHeaders()]);
   writeFileSync(nativeStamp, nativeHash());
+}
+
+function prebuildsWanted() {
+  return !isStamped(prebuildsStamp, nativeHash());
+}
+
+/** Builds native/ for all machines that the package is for, into native/prebuilds. */
+function buildPrebuilds(progress) {
+  progress("native build for x64 and arm64 (node scripts/prebuild.mjs)");
+  run(process.execPath, [join(projectFolder, "scripts/prebuild.mjs")]);
+  writeFileSync(prebuildsStamp, nativeHash());
 }
 
 // compile
@@ -202,13 +242,17 @@ function hash(files, ...extra) {
   return sum.digest("hex");
 }
 
-function run(command, args) {
-  const { status, signal, error, stdout, stderr } = spawnSync(command, args, {
+function attempt(command, args) {
+  return spawnSync(command, args, {
     cwd: projectFolder,
     stdio: ["ignore", "pipe", "pipe"],
     encoding: "utf8",
     maxBuffer: Number.POSITIVE_INFINITY,
   });
+}
+
+function run(command, args) {
+  const { status, signal, error, stdout, stderr } = attempt(command, args);
   if (status === 0) return;
   process.stderr.write(`${stdout ?? ""}${stderr ?? ""}`);
   fail(`"${[command, ...args].join(" ")}" failed (${error?.message ?? (signal || `exit code ${status}`)})`);

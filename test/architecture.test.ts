@@ -54,8 +54,21 @@ const examples: Record<keyof typeof RULES, [path: string, wrong: string, right: 
   "packages have owners": [
     ["src/vfs/a.ts", 'import { Pool } from "undici";', "export const undici = 1;"],
     ["src/contract/a.ts", 'import type { Busboy } from "@fastify/busboy";', 'import { z } from "zod";'],
-    ["src/client/a.ts", 'import Database from "better-sqlite3";', 'import { Pool } from "undici";'],
+    ["src/client/a.ts", 'import fastify from "fastify";', 'import { Pool } from "undici";'],
     ["src/daemon/a.ts", 'const yargs = await import("yargs");', ""],
+  ],
+  "SQLite has one door and two users": [
+    [
+      "src/gateway/a.ts",
+      'import Database from "better-sqlite3";',
+      'import { openSqlite } from "../lib/sqlite/index.ts";',
+    ],
+    ["src/metadata/a.ts", 'import { rowMaker } from "../lib/sqlite/row-maker.ts";', 'import { a } from "./sqlite.ts";'],
+    [
+      "src/daemon/a.ts",
+      'import { SqliteError } from "../lib/sqlite/index.ts";',
+      'import { a } from "../metadata/a.ts";',
+    ],
   ],
   "the addon has one door and three users": [
     ["src/fuse/session.ts", 'import { addon } from "../lib/addon.ts";', 'import { open } from "./native.ts";'],

@@ -1,6 +1,7 @@
 /* JavaScript values in and out: arguments, numbers, bytes, system errors. */
 #include "addon.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -99,14 +100,13 @@ napi_value make_number(napi_env env, double number)
   return value;
 }
 
+/* glibc tells from 2.32 on, libuv of fewer of them. */
 const char *errno_name(int error)
 {
-#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 32)
-  const char *name = strerrorname_np(error);
+  const char *(*told)(int) = (const char *(*)(int))dlsym(RTLD_DEFAULT, "strerrorname_np");
+  if (told == NULL) return error == EOPNOTSUPP ? "EOPNOTSUPP" : uv_err_name(-error);
+  const char *name = told(error);
   return name != NULL ? name : "EUNKNOWN";
-#else
-  return error == EOPNOTSUPP ? "EOPNOTSUPP" : uv_err_name(-error);
-#endif
 }
 
 napi_value make_system_error(napi_env env, int error, const char *syscall)

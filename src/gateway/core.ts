@@ -3,7 +3,6 @@
  * its scopes and what came, and calls the operation. It takes time and chance from a Clock, so the
  * same core serves HTTP and a simulation on a virtual clock.
  */
-import type { Database } from "better-sqlite3";
 import { withoutApiKeys } from "../contract/api-keys.ts";
 import { INPUTS } from "../contract/inputs.ts";
 import { type OpenApiDocument, openApiDocument } from "../contract/openapi.ts";
@@ -11,6 +10,7 @@ import { OPERATIONS, type Operation, type OperationName } from "../contract/oper
 import type { Role } from "../contract/roles.ts";
 import type { Logger } from "../lib/log.ts";
 import { type Clock, sleep } from "../lib/runtime.ts";
+import type { Connection } from "../lib/sqlite/index.ts";
 import { type AccountStore, accountsInMemory } from "./accounts/index.ts";
 import { createApiKey, listApiKeys, revokeApiKey } from "./api-keys.ts";
 import { thinAttributes } from "./attribute-states.ts";
@@ -140,7 +140,7 @@ const READ_TRIES = 3;
 export interface GatewayNeeds {
   readonly clock: Clock;
   /** Opened by the caller (`openDatabase`), who also closes it; in memory for a simulation. */
-  readonly database: Database;
+  readonly database: Connection;
   readonly blobs: Blobs;
   /** Secret that signs the access tokens of the command line, 32 bytes. */
   readonly signingKey: Uint8Array;

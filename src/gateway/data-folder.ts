@@ -5,7 +5,7 @@
 import { randomBytes } from "node:crypto";
 import { chmod, mkdir, open, readFile, rename } from "node:fs/promises";
 import path from "node:path";
-import Database from "better-sqlite3";
+import { openSqlite, SqliteError } from "../lib/sqlite/index.ts";
 
 const KEY_BYTES = 32;
 
@@ -25,13 +25,13 @@ export async function makeDataFolder(folder: string): Promise<void> {
 
 /** Held until `release`. Throws when another gateway has the folder. */
 export function lockDataFolder(folder: string): { release(): void } {
-  const lock = new Database(path.join(folder, "lock.db"), { timeout: 0 });
+  const lock = openSqlite(path.join(folder, "lock.db"), { timeout: 0 });
   try {
     lock.pragma("locking_mode = EXCLUSIVE");
     lock.exec("BEGIN EXCLUSIVE");
   } catch (error) {
     lock.close();
-    if (error instanceof Database.SqliteError && error.code.startsWith("SQLITE_BUSY")) {
+    if (error instanceof SqliteError && error.code.startsWith("SQLITE_BUSY")) {
       throw new Error(`Another gateway is serving the data folder ${folder}.`, { cause: error });
     }
     throw error;

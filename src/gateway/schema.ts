@@ -11,7 +11,7 @@
  * `mark` counts the places of a folder, by stretches of each order in which a page can be jumped to:
  * a large folder ("big") has a mark about each thousand places, another one a single mark for all.
  */
-import type { Database } from "better-sqlite3";
+import type { Connection } from "../lib/sqlite/index.ts";
 
 const MIGRATIONS: readonly string[] = [
   `
@@ -273,7 +273,7 @@ const MIGRATIONS: readonly string[] = [
 ];
 
 /** Brings the tables to this program's version. Throws when they are from a newer one. */
-export function migrate(database: Database): void {
+export function migrate(database: Connection): void {
   const version = Number(database.pragma("user_version", { simple: true }));
   if (version > MIGRATIONS.length) {
     throw new Error(

@@ -1,10 +1,10 @@
 /** A gateway as a program uses it: a data folder served over HTTP, and tokens for it. */
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import Database from "better-sqlite3";
 import { SCOPES } from "../contract/scopes.ts";
 import { type Checkpoints, startCheckpoints } from "../lib/checkpoints.ts";
 import { type Logger, SILENT } from "../lib/log.ts";
+import { type Connection, openSqlite } from "../lib/sqlite/index.ts";
 import { systemClock } from "../lib/system-clock.ts";
 import { type AccountStore, openAccounts } from "./accounts/index.ts";
 import { createBareGateway } from "./bare.ts";
@@ -101,7 +101,7 @@ export async function startGateway(options: StartGatewayOptions): Promise<Runnin
   } = options;
   await makeDataFolder(dataDir);
   const lock = lockDataFolder(dataDir);
-  let database: Database.Database | undefined;
+  let database: Connection | undefined;
   let accounts: AccountStore | undefined;
   let checkpoints: Checkpoints | undefined;
   const timers: NodeJS.Timeout[] = [];
@@ -264,7 +264,7 @@ export function revokeAll(dataDir: string): void {
 
 /** The workspaces of a gateway, running or not, by name. */
 export function workspacesIn(dataDir: string): { readonly id: string; readonly name: string }[] {
-  const database = new Database(databasePath(dataDir), { readonly: true });
+  const database = openSqlite(databasePath(dataDir), { readonly: true });
   try {
     return database.prepare<[], { id: string; name: string }>("SELECT id, name FROM workspace ORDER BY name").all();
   } finally {

@@ -11,14 +11,14 @@
  * Invariant: nothing that was read or written goes out as an answer before `committed` resolves; if
  * the commit fails it rejects for everybody of the turn, and nothing of them happened.
  */
-import Database from "better-sqlite3";
 import { type Deferred, deferred } from "../lib/deferred.ts";
 import { type Logger, SILENT } from "../lib/log.ts";
+import { type Connection, openSqlite, type Statement } from "../lib/sqlite/index.ts";
 import { migrate } from "./schema.ts";
 
 export interface Store {
   /** The statement of this text, prepared at its first use. */
-  prepare<Row = unknown>(sql: string): Database.Statement<unknown[], Row>;
+  prepare<Row = unknown>(sql: string): Statement<unknown[], Row>;
   /** All or nothing. Flows never nest it. */
   transaction<T>(body: () => T): T;
   /** As `transaction`, at the end of the turn, and settled with its commit. The body may be called twice: the first time is undone then. */
@@ -37,11 +37,11 @@ export interface Store {
   afterRollback(work: () => void): void;
   /** How often that was. What was read before may never have been, though its positions are taken again. */
   rollbacks(): number;
-  readonly database: Database.Database;
+  readonly database: Connection;
 }
 
-export function openDatabase(path: string): Database.Database {
-  const database = new Database(path);
+export function openDatabase(path: string): Connection {
+  const database = openSqlite(path);
   database.pragma("journal_mode = WAL");
   // A committed change survives the death of this process; after power loss the last ones may be
   // missing, but the store is never damaged.
@@ -56,13 +56,9 @@ export function openDatabase(path: string): Database.Database {
 }
 
 /** `turn`: calls back at the end of the event loop's turn; without it each transaction is committed by itself. */
-export function createStore(
-  database: Database.Database,
-  turn?: (callback: () => void) => void,
-  log: Logger = SILENT,
-): Store {
+export function createStore(database: Connection, turn?: (callback: () => void) => void, log: Logger = SILENT): Store {
   migrate(database);
-  const statements = new Map<string, Database.Statement<unknown[], unknown>>();
+  const statements = new Map<string, Statement<unknown[], unknown>>();
   const begin = database.prepare("BEGIN IMMEDIATE");
   const commit = database.prepare("COMMIT");
   const rollback = database.prepare("ROLLBACK");
@@ -165,7 +161,7 @@ export function createStore(
         statement = database.prepare<unknown[], unknown>(sql);
         statements.set(sql, statement);
       }
-      return statement as Database.Statement<unknown[], Row>;
+      return statement as Statement<unknown[], Row>;
     },
     transaction(body) {
       if (isChanging) throw new Error("Transactions do not nest.");

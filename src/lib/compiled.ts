@@ -12,11 +12,16 @@ function packageRoot(): string {
   }
 }
 
-/** The path of a compiled part. Throws, and says what to do, when it has not been built. */
+/** The path of a compiled part: of a clone that of its own build, else what the package brings. Throws, and says what to do. */
 export function compiled(name: string): string {
-  const path = join(packageRoot(), "native", "build", "Release", name);
-  if (!existsSync(path)) throw new Error(`${path} is missing; run \`npm run build\`.`);
-  return path;
+  const native = join(packageRoot(), "native");
+  const built = join(native, "build", "Release", name);
+  if (existsSync(built)) return built;
+  const machine = `${process.platform}-${process.arch}`;
+  const brought = join(native, "prebuilds", machine, name);
+  if (existsSync(brought)) return brought;
+  if (!existsSync(join(native, "prebuilds"))) throw new Error(`${built} is missing; run \`npm run build\`.`);
+  throw new Error(`The package wsfs has no build for this machine (${machine}); a clone of its repository makes one.`);
 }
 
 /** The path of the supervisor program. Throws when it has not been built. */

@@ -9,8 +9,8 @@
  * nothing comes during it.
  */
 import { parentPort, workerData } from "node:worker_threads";
-import Database from "better-sqlite3";
 import { z } from "zod";
+import { openSqlite, SqliteError } from "../lib/sqlite/index.ts";
 import { systemClock } from "../lib/system-clock.ts";
 import { isForWriter, isLong } from "./last-round.ts";
 
@@ -22,7 +22,7 @@ const FRAME_HEADER = 24;
 const { path } = z.object({ path: z.string() }).parse(workerData);
 /** In frames. What came during the round is not in it. */
 const state = z.array(z.object({ busy: z.number(), log: z.number(), checkpointed: z.number() }));
-const database = new Database(path, { fileMustExist: true });
+const database = openSqlite(path, { fileMustExist: true });
 const frameBytes = FRAME_HEADER + z.number().parse(database.pragma("page_size", { simple: true }));
 
 parentPort?.on("message", (message: unknown) => {
@@ -36,7 +36,7 @@ parentPort?.on("message", (message: unknown) => {
     isLeft = checkpoint();
   } catch (error) {
     // A disk that is full, say: the log keeps what it has, and the next look asks again.
-    if (!(error instanceof Database.SqliteError)) throw error;
+    if (!(error instanceof SqliteError)) throw error;
   }
   parentPort?.postMessage(isLeft ? "finish" : "done");
 });

@@ -4,8 +4,8 @@
  * then is wrong with the database; or why nobody knows.
  */
 import { parentPort, workerData } from "node:worker_threads";
-import Database from "better-sqlite3";
 import { z } from "zod";
+import { openSqlite } from "../lib/sqlite/index.ts";
 import type { CopyReply } from "./copy-reply.ts";
 import { damageIn, finishCopy, isDamage } from "./damage.ts";
 
@@ -22,7 +22,7 @@ const failed = (error: unknown) => {
 const toldOf = (damage: string | undefined) => reply(damage === undefined ? { made: true } : { damage });
 
 try {
-  const database = new Database(from, { fileMustExist: true, readonly: true });
+  const database = openSqlite(from, { fileMustExist: true, readonly: true });
   if (to === undefined) {
     toldOf(damageIn(database));
     database.close();

@@ -2,12 +2,18 @@
  * Opens the database of what we know. Synchronous by design: what happens between two awaits is
  * atomic. Knows nothing of files' bytes and of the network.
  */
-import Database from "better-sqlite3";
+import {
+  type Connection,
+  openSqlite,
+  rowMaker,
+  SqliteError,
+  type Statement as SqlStatement,
+} from "../lib/sqlite/index.ts";
 import { loadCommitLog } from "./commit-log.ts";
 import { isDamage } from "./damage.ts";
 import { MIGRATIONS } from "./schema.ts";
 
-export type Connection = Database.Database;
+export type { Connection };
 
 export interface Statement<Row> {
   get(...parameters: unknown[]): Row | undefined;
@@ -48,7 +54,7 @@ export function noticingDamage<T>(database: Connection, work: () => T): T {
 const DISK_FAILURES = /^SQLITE_(FULL|IOERR|READONLY|CANTOPEN)/;
 
 export function isDiskFailure(error: unknown): boolean {
-  return error instanceof Database.SqliteError && DISK_FAILURES.test(error.code) && !isDamage(error);
+  return error instanceof SqliteError && DISK_FAILURES.test(error.code) && !isDamage(error);
 }
 
 /** Runs `work`, which is undone when it fails, again for as long as the handler has done something about it. */
@@ -100,27 +106,11 @@ export function wantedTransaction(database: Connection): Wanted {
   return wanted;
 }
 
-type RowMaker = (values: readonly unknown[]) => unknown;
-
-/** By the names of their columns. */
-const rowMakers = new Map<string, RowMaker>();
-
-/**
- * Makes a row of its values. Compiled, as SQLite compiles the statement: an object made by adding one column after the
- * other, as better-sqlite3 does, takes as long as the whole query.
- */
-function rowMaker(names: readonly string[]): RowMaker {
-  const fields = names.map((name, index) => `${JSON.stringify(name)}: values[${index}]`).join(", ");
-  const maker = rowMakers.get(fields) ?? (new Function("values", `return { ${fields} };`) as RowMaker);
-  rowMakers.set(fields, maker);
-  return maker;
-}
-
 /** What a statement gives, its rows as objects. */
-function rowsOf<Row>(statement: Database.Statement): Pick<Statement<Row>, "get" | "all"> {
+function rowsOf<Row>(statement: SqlStatement): Pick<Statement<Row>, "get" | "all"> {
   if (!statement.reader) return statement as Pick<Statement<Row>, "get" | "all">;
-  const raw = statement.raw(true) as Database.Statement<unknown[], unknown[]>;
-  let make: RowMaker | undefined;
+  const raw = statement.raw(true) as SqlStatement<unknown[], unknown[]>;
+  let make: ReturnType<typeof rowMaker> | undefined;
   const rowOf = (values: readonly unknown[]) => {
     make ??= rowMaker(statement.columns().map(({ name }) => name));
     return make(values) as Row;
@@ -174,7 +164,7 @@ export function prepare<Row = unknown>(database: Connection, sql: string, touche
 
 /** One column of all rows, which costs a fourth of what rows do. */
 export function prepareColumn<Value>(database: Connection, sql: string): (...parameters: unknown[]) => Value[] {
-  const statement = database.prepare(sql).pluck(true) as Database.Statement<unknown[], Value>;
+  const statement = database.prepare(sql).pluck(true) as SqlStatement<unknown[], Value>;
   return (...parameters) => noticingDamage(database, () => statement.all(...parameters));
 }
 
@@ -325,7 +315,7 @@ export function rememberAny(database: Connection, table: string): () => boolean 
 
 /** It belongs to one process (commit-log.ts), which is another one. */
 export function isInUse(error: unknown): boolean {
-  return error instanceof Database.SqliteError && error.code.startsWith("SQLITE_BUSY");
+  return error instanceof SqliteError && error.code.startsWith("SQLITE_BUSY");
 }
 
 /** A later release has made the database another one: this one cannot read it. */
@@ -340,7 +330,7 @@ const IN_USE_MS = 5_000;
  */
 export function openDatabase(path: string, onMigrated: (database: Connection) => void = () => {}): Connection {
   loadCommitLog();
-  const database = new Database(path, { timeout: IN_USE_MS });
+  const database = openSqlite(path, { timeout: IN_USE_MS });
   try {
     prepareDatabase(database, onMigrated);
   } catch (error) {

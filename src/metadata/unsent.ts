@@ -1,5 +1,5 @@
 /** What the rows of a mount that is not there have yet to send: read without changing anything, beside a daemon that begins. */
-import Database from "better-sqlite3";
+import { type Connection, openSqlite, SqliteError } from "../lib/sqlite/index.ts";
 import { PENDING_BYTES } from "./nodes.ts";
 
 export interface Unsent {
@@ -14,12 +14,12 @@ const UNSENT = `SELECT count(*) AS dirty, count(node.parked) AS parked, coalesce
 
 /** Undefined: it cannot be told, as a daemon has the database, or it is of another release, damaged or not there. */
 export function readUnsent(path: string): Unsent | undefined {
-  let database: Database.Database | undefined;
+  let database: Connection | undefined;
   try {
-    database = new Database(path, { readonly: true, fileMustExist: true, timeout: 0 });
+    database = openSqlite(path, { readonly: true, fileMustExist: true, timeout: 0 });
     return database.prepare<[], Unsent>(UNSENT).get();
   } catch (error) {
-    if (error instanceof Database.SqliteError) return undefined;
+    if (error instanceof SqliteError) return undefined;
     throw error;
   } finally {
     database?.close();

@@ -15,18 +15,19 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import Database from "better-sqlite3";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createLayout } from "../../src/content/layout.ts";
 import { startCopies } from "../../src/daemon/good-copies.ts";
 import { noteDamage, openMetadata } from "../../src/daemon/open-metadata.ts";
 import { SILENT } from "../../src/lib/log.ts";
+import { openSqlite } from "../../src/lib/sqlite/index.ts";
 import { systemError } from "../../src/lib/system-error.ts";
 import { type Connection, openDatabase } from "../../src/metadata/database.ts";
 import { MIGRATIONS } from "../../src/metadata/schema.ts";
 import { createSettings } from "../../src/metadata/settings.ts";
 import { OutdatedError } from "../../src/vfs/engine.ts";
 import { createDiskUnderTest } from "../support/disk-under-test.ts";
+import { SQLITE, SQLITE_CHILD } from "../support/sqlite-child.ts";
 import { seededRandom } from "../support/virtual-clock.ts";
 
 type Disk = Awaited<ReturnType<typeof createDiskUnderTest>>;
@@ -190,16 +191,17 @@ test("that the machine went down is known wherever a repair dies and begins agai
 
 /** As somebody's `sqlite3 metadata.db`: it has read a row. Until its input ends, or for so many milliseconds. */
 const OPEN_ELSEWHERE = `
-  const [, path, stays] = process.argv;
-  const database = new (require("better-sqlite3"))(path);
+  const { openSqlite } = await import(process.argv[1]);
+  const [, , path, stays] = process.argv;
+  const database = openSqlite(path);
   database.prepare("SELECT * FROM setting").all();
   console.log("open");
-  process.stdin.resume();
+  process.stdin.resume().on("end", () => database.close());
   if (stays !== undefined) setTimeout(() => process.exit(), Number(stays));
 `;
 
 async function elsewhere(...stays: string[]) {
-  const program = spawn(process.execPath, ["-e", OPEN_ELSEWHERE, path(), ...stays], {
+  const program = spawn(process.execPath, [...SQLITE_CHILD, OPEN_ELSEWHERE, SQLITE, path(), ...stays], {
     stdio: ["pipe", "pipe", "inherit"],
   });
   const ended = once(program, "exit");
@@ -332,7 +334,7 @@ test("a new folder, and one that is well, are opened as they are", async () => {
 });
 
 test("a database of an earlier release is changed, which is told once, and one of a later release is for that alone", async () => {
-  const database = new Database(path());
+  const database = openSqlite(path());
   for (const sql of MIGRATIONS.slice(0, -1)) database.exec(sql);
   database.pragma(`user_version = ${MIGRATIONS.length - 1}`);
   database.close();

@@ -1,16 +1,17 @@
 /** API keys: what one may do and for how long, what is kept of it, and what somebody who has one tries. */
 import { execFileSync } from "node:child_process";
 import { inspect } from "node:util";
-import Database from "better-sqlite3";
 import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { API_KEY_PREFIX, createdApiKey } from "../../src/contract/api-keys.ts";
 import type { Role } from "../../src/contract/roles.ts";
 import { SCOPES } from "../../src/contract/scopes.ts";
-import { type Account, openAccounts } from "../../src/gateway/accounts/index.ts";
+import { type Account, accountsInMemory, openAccounts } from "../../src/gateway/accounts/index.ts";
 import { startGateway } from "../../src/gateway/start.ts";
 import { SILENT } from "../../src/lib/log.ts";
+import { openSqlite } from "../../src/lib/sqlite/index.ts";
 import { accountToken, newAccount } from "../support/account-token.ts";
 import { createTestCore, type TestCore } from "../support/gateway-core.ts";
+import { createMemoryBlobs } from "../support/memory-blobs.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { createVirtualClock } from "../support/virtual-clock.ts";
 
@@ -204,10 +205,17 @@ test("a key that only looks like one is none", async () => {
 });
 
 test("when it was used is known to the minute, and written once a minute, in nobody's way", async () => {
+  const clock = createVirtualClock();
+  const ownRows = openSqlite(":memory:");
+  core = createTestCore(
+    {},
+    { clock, blobs: createMemoryBlobs(), database: openSqlite(":memory:"), accounts: accountsInMemory(clock, ownRows) },
+  );
+  ada = account("ada", "owner");
   const key = await keyOf();
   const since = core.clock.wallClock();
   await core.clock.advance(90_000);
-  const commits = vi.spyOn(Database.prototype, "pragma");
+  const commits = vi.spyOn(ownRows, "pragma");
   onTestFinished(() => commits.mockRestore());
   for (let n = 0; n < 100; n += 1) expect(await statusOf(key)).toBe(200);
   // Nothing was written on the way of a request.
@@ -232,7 +240,7 @@ test("a use that another process keeps from being written is written later, and 
     other.close();
     return time;
   };
-  const writer = new Database(`${folder}/accounts.db`);
+  const writer = openSqlite(`${folder}/accounts.db`);
   writer.exec("BEGIN IMMEDIATE");
   store.apiKeys.use(id);
   await clock.advance(MINUTE);

@@ -1,8 +1,7 @@
 /** A new workspace: whose it is, what a stranger learns of its name, and what is there when the gateway dies in between. */
-
-import Database from "better-sqlite3";
 import { beforeEach, expect, test } from "vitest";
 import type { Account } from "../../src/gateway/accounts/index.ts";
+import { openSqlite } from "../../src/lib/sqlite/index.ts";
 import { accountToken, newAccount, type TokenChoice } from "../support/account-token.ts";
 import { createTestCore, type TestCore } from "../support/gateway-core.ts";
 import { createMemoryBlobs } from "../support/memory-blobs.ts";
@@ -20,7 +19,7 @@ beforeEach(() => {
   };
   core = createTestCore(
     {},
-    { clock: { ...createVirtualClock(), step }, blobs: createMemoryBlobs(), database: new Database(":memory:") },
+    { clock: { ...createVirtualClock(), step }, blobs: createMemoryBlobs(), database: openSqlite(":memory:") },
   );
   carl = newAccount(core.accounts, "carl");
 });

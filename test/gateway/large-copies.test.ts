@@ -2,10 +2,10 @@
  * Folders too large to be copied in one go: others are answered in between, readers see all of the copy or nothing, and
  * whenever the gateway is killed there is all of it in the end or nothing.
  */
-import Database from "better-sqlite3";
 import { beforeEach, expect, test } from "vitest";
 import type { JournalEntry } from "../../src/contract/resources.ts";
 import { SCOPES } from "../../src/contract/scopes.ts";
+import { openSqlite } from "../../src/lib/sqlite/index.ts";
 import { createTestCore, type TestCore } from "../support/gateway-core.ts";
 import { makeFilledFolder } from "../support/many-nodes.ts";
 import { createMemoryBlobs } from "../support/memory-blobs.ts";
@@ -22,7 +22,7 @@ let committed: () => void;
 beforeEach(() => {
   committed = () => {};
   const clock = createVirtualClock();
-  const database = new Database(":memory:");
+  const database = openSqlite(":memory:");
   const step = (label: string) => {
     if (label === "gateway: committed") committed();
   };
@@ -185,7 +185,7 @@ test(
     const results = new Set<string>();
     for (const state of states) {
       const { clock, blobs } = core;
-      const after = createTestCore({}, { clock, blobs, database: new Database(state) });
+      const after = createTestCore({}, { clock, blobs, database: openSqlite(state) });
       const isWhole = await isThere(after);
       results.add(isWhole ? "whole" : "nothing");
       expect(countRows(after)).toMatchObject({ copy: 0, copied: 0 });
@@ -196,7 +196,7 @@ test(
         // Positions that were told are not taken again.
         const { position } = await after.file("/next", "");
         expect(position).toBeGreaterThan(
-          Number(new Database(state).prepare("SELECT max(position) FROM change").pluck().get()),
+          Number(openSqlite(state).prepare("SELECT max(position) FROM change").pluck().get()),
         );
         await after.call("DELETE", `/v1/nodes/${(await after.call("GET", "/v1/files/next")).json.id}`);
       }

@@ -6,11 +6,11 @@
 import { createHmac } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import Database from "better-sqlite3";
 import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { openAccounts } from "../../src/gateway/accounts/index.ts";
 import { startGateway } from "../../src/gateway/start.ts";
+import { openSqlite } from "../../src/lib/sqlite/index.ts";
 import { systemClock } from "../../src/lib/system-clock.ts";
 import { createTestCore, part, type TestCore, uploadBody } from "../support/gateway-core.ts";
 import { createMemoryBlobs } from "../support/memory-blobs.ts";
@@ -37,7 +37,7 @@ type Kept = z.infer<typeof past>["kept"][number];
 const read = (name: string) => readFileSync(new URL(`old-stores/${name}`, import.meta.url), "utf8");
 
 async function openOld(): Promise<TestCore> {
-  const database = new Database(":memory:");
+  const database = openSqlite(":memory:");
   database.exec(read("schema-2.sql"));
   const blobs = createMemoryBlobs();
   const names = database.prepare<[], string>("SELECT blob FROM content WHERE blob IS NOT NULL").pluck().all();
@@ -120,7 +120,7 @@ test("a data folder of before there were accounts: its tokens count as an owner'
   const dataDir = await temporaryFolder();
   const key = Buffer.alloc(32, 9);
   writeFileSync(join(dataDir, "signing-key"), key, { mode: 0o600 });
-  const database = new Database(join(dataDir, "gateway.db"));
+  const database = openSqlite(join(dataDir, "gateway.db"));
   database.exec(read("schema-2.sql"));
   database.close();
   const gateway = await startGateway({ dataDir });

@@ -1,5 +1,4 @@
 /** Changes of one turn share a commit: all of them are answered after it, or none of them happened. */
-import Database from "better-sqlite3";
 import { beforeEach, expect, test } from "vitest";
 import { SCOPES } from "../../src/contract/scopes.ts";
 import type { GatewayOptions } from "../../src/gateway/context.ts";
@@ -7,12 +6,13 @@ import { createGateway, type Gateway } from "../../src/gateway/core.ts";
 import { type GatewayAnswer, jsonBody } from "../../src/gateway/exchange.ts";
 import { createStore, type Store } from "../../src/gateway/store.ts";
 import { SILENT } from "../../src/lib/log.ts";
+import { type Connection, openSqlite } from "../../src/lib/sqlite/index.ts";
 import { part, uploadBody } from "../support/gateway-core.ts";
 import { createMemoryBlobs, type MemoryBlobs } from "../support/memory-blobs.ts";
 import { createVirtualClock, type VirtualClock } from "../support/virtual-clock.ts";
 
 let turns: (() => void)[];
-let database: Database.Database;
+let database: Connection;
 
 const turn = (callback: () => void) => void turns.push(callback);
 const endTurn = () => {
@@ -22,7 +22,7 @@ const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 beforeEach(() => {
   turns = [];
-  database = new Database(":memory:");
+  database = openSqlite(":memory:");
 });
 
 function makeStore(): { store: Store; add(n: number): void; all(): number[] } {

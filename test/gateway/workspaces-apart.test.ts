@@ -1,15 +1,15 @@
 /** What goes on in one workspace is no work for those who read another. */
-import Database from "better-sqlite3";
 import { expect, test } from "vitest";
 import type { Node } from "../../src/contract/resources.ts";
 import { SCOPES } from "../../src/contract/scopes.ts";
+import { openSqlite } from "../../src/lib/sqlite/index.ts";
 import { countReads } from "../support/count-reads.ts";
 import { createTestCore, type TestCore } from "../support/gateway-core.ts";
 import { createMemoryBlobs } from "../support/memory-blobs.ts";
 import { createVirtualClock } from "../support/virtual-clock.ts";
 
 function twoWorkspaces() {
-  const database = new Database(":memory:");
+  const database = openSqlite(":memory:");
   const reads = countReads(database);
   const core = createTestCore({}, { clock: createVirtualClock(), blobs: createMemoryBlobs(), database });
   const other = core.token(undefined, core.gateway.ensureWorkspace("other").id);

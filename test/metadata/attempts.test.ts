@@ -1,7 +1,7 @@
 /** Requests that are rows: found by what they want, also those of a database from before that had columns. */
 import { join } from "node:path";
-import Database from "better-sqlite3";
 import { expect, test } from "vitest";
+import { openSqlite } from "../../src/lib/sqlite/index.ts";
 import { openDatabase } from "../../src/metadata/database.ts";
 import { nodeRowId } from "../../src/metadata/ids.ts";
 import { createMetadata, type Metadata } from "../../src/metadata/metadata.ts";
@@ -33,7 +33,7 @@ const NONE = { wanting: [], copying: [], exchanging: undefined, elsewhere: undef
 
 test("those of the schema before are found by what they want", async () => {
   const path = join(await temporaryFolder(), "state.db");
-  const before = new Database(path);
+  const before = openSqlite(path);
   for (const sql of MIGRATIONS.slice(0, SCHEMA_BEFORE)) before.exec(sql);
   before.pragma(`user_version = ${SCHEMA_BEFORE}`);
   const node = before.prepare("INSERT INTO node (kind) VALUES ('file')");

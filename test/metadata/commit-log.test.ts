@@ -5,21 +5,20 @@
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readFileSync, rmSync, statfsSync, statSync, writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
-import Database from "better-sqlite3";
 import fc from "fast-check";
 import { expect, onTestFinished, type TestContext, test } from "vitest";
 import { compiled } from "../../src/lib/compiled.ts";
+import { openSqlite } from "../../src/lib/sqlite/index.ts";
 import { type Connection, openDatabase } from "../../src/metadata/database.ts";
 import { finished } from "../support/child.ts";
 import { createChance, SEED } from "../support/seed.ts";
+import { SQLITE, SQLITE_CHILD, TYPESCRIPT } from "../support/sqlite-child.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
-const DRIVER = createRequire(import.meta.url).resolve("better-sqlite3");
 const KIB = 1024;
 
 /** A line is one letter, again and again: its number, length and letter, and whatever does not belong into it. */
@@ -48,12 +47,12 @@ function write(database: Connection, lines: number, length: number, letter: stri
 }
 
 /** Reads a database, or a copy of its files but for the index (-shm), which the end of a system takes too. */
-const PLAIN = `const Database = require(process.argv[1]);
-  const { copyFileSync, rmSync } = require("node:fs");
+const PLAIN = `const { openSqlite } = await import(process.argv[1]);
+  const { copyFileSync, rmSync } = await import("node:fs");
   const answer = (found) => console.log(JSON.stringify(found));
   const read = ({ path, copy }) => {
     if (copy) for (const end of ["", "-wal"]) copyFileSync(path + end, copy + end);
-    const database = new Database(copy ?? path, { fileMustExist: true, timeout: 0 });
+    const database = openSqlite(copy ?? path, { fileMustExist: true, timeout: 0 });
     try {
       if (copy) database.pragma("synchronous = OFF");
       const check = database.pragma("integrity_check", { simple: true });
@@ -63,7 +62,7 @@ const PLAIN = `const Database = require(process.argv[1]);
       if (copy) rmSync(copy);
     }
   };
-  require("node:readline").createInterface({ input: process.stdin }).on("line", (line) => {
+  (await import("node:readline")).createInterface({ input: process.stdin }).on("line", (line) => {
     try { answer(read(JSON.parse(line))); } catch (error) { answer({ error: error.code ?? String(error) }); }
   });`;
 type Plain = Awaited<ReturnType<typeof plainSqlite>>;
@@ -71,7 +70,7 @@ type Plain = Awaited<ReturnType<typeof plainSqlite>>;
 /** What an SQLite of a process of its own, as it comes, finds in a database, or in a copy that it makes. */
 async function plainSqlite() {
   const copy = join(await temporaryFolder(), "copy.db");
-  const child = spawn(process.execPath, ["-e", PLAIN, DRIVER], { stdio: ["pipe", "pipe", "inherit"] });
+  const child = spawn(process.execPath, [...SQLITE_CHILD, PLAIN, SQLITE], { stdio: ["pipe", "pipe", "inherit"] });
   onTestFinished(() => void child.kill());
   child.stdin.on("error", () => {});
   const answers = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
@@ -158,7 +157,7 @@ type History = ReturnType<typeof history.generate>["value"];
 /** `writers`: how many of both connections make changes. */
 async function live({ cachePages, steps }: History, writers: number, plain: Plain, path: string): Promise<void> {
   const { database: first } = await newDatabase(path);
-  const [second, reader] = [new Database(path, { timeout: 0 }), new Database(path, { timeout: 0 })];
+  const [second, reader] = [openSqlite(path, { timeout: 0 }), openSqlite(path, { timeout: 0 })];
   const connections = [first, second, reader];
   for (const one of connections) one.exec(`PRAGMA cache_size = ${cachePages}; PRAGMA wal_autocheckpoint = 0`);
   let lines = new Map<number, string>();
@@ -223,9 +222,11 @@ test.each([
   await fc.assert(fc.asyncProperty(history, run), { seed: SEED, numRuns: 15 });
 });
 
-const WRITER = `const [, driver, extension, path] = process.argv, Database = require(driver);
-  new Database(":memory:").loadExtension(extension);
-  const database = new Database(path, { timeout: 0 });
+const WRITER = `const [, driver, extension, path] = process.argv;
+  const { openSqlite } = await import(driver);
+  const { writeSync } = await import("node:fs");
+  openSqlite(":memory:").loadExtension(extension);
+  const database = openSqlite(path, { timeout: 0 });
   for (const what of ["synchronous = NORMAL", "wal_autocheckpoint = 0", "cache_size = 20"]) database.pragma(what);
   const line = database.prepare(${JSON.stringify(PUT)});
   const last = database.prepare("SELECT length(text) FROM lines WHERE id = 0").pluck().get() ?? 0;
@@ -235,7 +236,7 @@ const WRITER = `const [, driver, extension, path] = process.argv, Database = req
       line.run(0, "#".repeat(commit));
       for (let id = 1; id < 9; id += 1) line.run(id, letter.repeat(1 + (commit * id * 7919) % (commit % 5 ? 900 : 40000)));
     })();
-    require("node:fs").writeSync(1, commit + "\\n");
+    writeSync(1, commit + "\\n");
     if (commit % 30 === 0) database.pragma("wal_checkpoint(PASSIVE)");
   }`;
 
@@ -245,7 +246,7 @@ test("a process that is killed leaves each commit it has told of, and none in ha
   const { copied } = await plainSqlite();
   const chance = createChance();
   for (let round = 0, last = 0; round < 8; round += 1) {
-    const child = spawn(process.execPath, ["-e", WRITER, DRIVER, compiled("wsfs-commit-log.so"), path]);
+    const child = spawn(process.execPath, [...SQLITE_CHILD, WRITER, SQLITE, compiled("wsfs-commit-log.so"), path]);
     const ended = finished(child);
     await Promise.race([once(child.stdout, "data"), ended]);
     await setTimeout(chance() * 20);
@@ -327,10 +328,12 @@ test.for([
   expect(linesOf(database)).toEqual(expected);
 });
 
-const THREAD = `const { parentPort, workerData: { driver, path, sql, readonly } } = require("node:worker_threads");
-  const database = new (require(driver))(path, { readonly });
-  parentPort.postMessage(database.prepare(sql).pluck().all());
-  database.close();`;
+const THREAD = `const { parentPort, workerData: { typescript, driver, path, sql, readonly } } = require("node:worker_threads");
+  import(typescript).then(() => import(driver)).then(({ openSqlite }) => {
+    const database = openSqlite(path, { readonly });
+    parentPort.postMessage(database.prepare(sql).pluck().all());
+    database.close();
+  });`;
 
 test("a database is its process's alone, whose threads share it, until it is closed", async () => {
   const { database, path } = await newDatabase();
@@ -339,7 +342,10 @@ test("a database is its process's alone, whose threads share it, until it is clo
   const lines = linesOf(database);
   for (const readonly of [false, true, false]) {
     expect(await inPlace(path)).toEqual({ error: "SQLITE_BUSY" });
-    const thread = new Worker(THREAD, { eval: true, workerData: { driver: DRIVER, path, sql: LINES, readonly } });
+    const thread = new Worker(THREAD, {
+      eval: true,
+      workerData: { typescript: TYPESCRIPT, driver: SQLITE, path, sql: LINES, readonly },
+    });
     // A thread that has ended before it is heard tells both at once.
     const [message] = await Promise.all([once(thread, "message"), once(thread, "exit")]);
     expect(message).toEqual([lines]);

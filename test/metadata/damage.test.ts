@@ -1,16 +1,16 @@
 /** Damage is what SQLite finds wrong with a file; a disk that cannot be used for now says nothing of it. */
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import Database from "better-sqlite3";
 import { expect, test } from "vitest";
+import { type Connection, openSqlite, SqliteError } from "../../src/lib/sqlite/index.ts";
 import { damageIn, finishCopy } from "../../src/metadata/damage.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 /** As SQLite says it. */
-function failing(code: string): Database.Database {
-  const database = new Database(":memory:");
+function failing(code: string): Connection {
+  const database = openSqlite(":memory:");
   const pragma = () => {
-    throw new Database.SqliteError("as told", code);
+    throw new SqliteError("as told", code);
   };
   return Object.assign(database, { pragma });
 }

@@ -1,8 +1,8 @@
 /** How many folders are shown in a folder: counted as names come and go, and in the rows of the schema before. */
 import { join } from "node:path";
-import Database from "better-sqlite3";
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { openSqlite } from "../../src/lib/sqlite/index.ts";
 import { type Connection, openDatabase } from "../../src/metadata/database.ts";
 import { type EntryId, entryId, type InodeId, inodeId } from "../../src/metadata/ids.ts";
 import { createMetadata } from "../../src/metadata/metadata.ts";
@@ -104,7 +104,7 @@ test("names come, move, step aside and go: the count is that of the folders show
 
 test("the rows of the schema before are counted once", async () => {
   const path = join(await temporaryFolder(), "state.db");
-  const before = new Database(path);
+  const before = openSqlite(path);
   const length = MIGRATIONS.findIndex((sql) => sql.includes("ADD COLUMN folders"));
   for (const sql of MIGRATIONS.slice(0, length)) before.exec(sql);
   before.pragma(`user_version = ${length}`);

@@ -1,7 +1,7 @@
 /** What the version hashes to of which a local file misses bytes. */
 import { join } from "node:path";
-import Database from "better-sqlite3";
 import { expect, test } from "vitest";
+import { openSqlite } from "../../src/lib/sqlite/index.ts";
 import { openDatabase } from "../../src/metadata/database.ts";
 import { kernelNodeId } from "../../src/metadata/ids.ts";
 import { createMetadata } from "../../src/metadata/metadata.ts";
@@ -10,7 +10,7 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 
 test("rows of the schema before: known of what is missing while that version is the base", async () => {
   const path = join(await temporaryFolder(), "state.db");
-  const before = new Database(path);
+  const before = openSqlite(path);
   const length = MIGRATIONS.findIndex((sql) => sql.includes("ADD COLUMN origin_hash"));
   for (const sql of MIGRATIONS.slice(0, length)) before.exec(sql);
   before.pragma(`user_version = ${length}`);

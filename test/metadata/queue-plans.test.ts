@@ -1,8 +1,7 @@
 /** However much waits, each turn of the loop reads little: no statement of a turn looks through a table. */
-
 import { join } from "node:path";
-import Database from "better-sqlite3";
 import { expect, test } from "vitest";
+import { openSqlite } from "../../src/lib/sqlite/index.ts";
 import { type Connection, openDatabase } from "../../src/metadata/database.ts";
 import { entryId, generationId, inodeId, kernelNodeId, nodeRowId } from "../../src/metadata/ids.ts";
 import { createMetadata } from "../../src/metadata/metadata.ts";
@@ -102,7 +101,7 @@ test("what is due next is the next of either lane, and hurrying is for both", ()
 
 test("what the schema before held is found by the indexes of this one, and no live file was used in time to come", async () => {
   const path = join(await temporaryFolder(), "state.db");
-  const before = new Database(path);
+  const before = openSqlite(path);
   for (const sql of MIGRATIONS.slice(0, 12)) before.exec(sql);
   before.pragma("user_version = 12");
   before.exec(`

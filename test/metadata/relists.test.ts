@@ -1,7 +1,7 @@
 /** Which known folders are to be listed again, as rows. */
 import { join } from "node:path";
-import Database from "better-sqlite3";
 import { beforeEach, expect, test } from "vitest";
+import { openSqlite } from "../../src/lib/sqlite/index.ts";
 import { type Connection, openDatabase } from "../../src/metadata/database.ts";
 import { type InodeId, inodeId } from "../../src/metadata/ids.ts";
 import { createMetadata, type Metadata } from "../../src/metadata/metadata.ts";
@@ -76,7 +76,7 @@ test.each([
   ["of a mount that was not, none is", "", 0],
 ])("rows of the schema before: %s", async (_, reached, count) => {
   const path = join(await temporaryFolder(), "state.db");
-  const before: Connection = new Database(path);
+  const before: Connection = openSqlite(path);
   const length = MIGRATIONS.findIndex((sql) => sql.includes("CREATE TABLE relist"));
   for (const sql of MIGRATIONS.slice(0, length)) before.exec(sql);
   before.pragma(`user_version = ${length}`);

@@ -1,7 +1,7 @@
 /** What is to be read again, and what is known of deletions, as rows. */
 import { join } from "node:path";
-import Database from "better-sqlite3";
 import { beforeEach, expect, test } from "vitest";
+import { openSqlite } from "../../src/lib/sqlite/index.ts";
 import { openDatabase } from "../../src/metadata/database.ts";
 import { createMetadata, type Metadata } from "../../src/metadata/metadata.ts";
 import { MIGRATIONS } from "../../src/metadata/schema.ts";
@@ -87,7 +87,7 @@ test("a deletion of an unknown position is remembered until its position is pass
 
 test("rows of the schema before keep what they say", async () => {
   const path = join(await temporaryFolder(), "state.db");
-  const before = new Database(path);
+  const before = openSqlite(path);
   for (const sql of MIGRATIONS.slice(0, 2)) before.exec(sql);
   before.pragma("user_version = 2");
   before.exec("INSERT INTO tombstone VALUES ('a', 5, 50), ('b', 1, 2)");

@@ -4,8 +4,8 @@
  */
 import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import Database from "better-sqlite3";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { openSqlite } from "../../src/lib/sqlite/index.ts";
 import { spawnUntilLine, until } from "../support/child.ts";
 import { check, createPlace, type Place, type TestMount } from "../support/wsfs.ts";
 
@@ -38,7 +38,7 @@ function leftIn({ stateDir }: TestMount): Left | undefined {
     const file = `metadata.db${suffix}`;
     if (existsSync(join(stateDir, file))) copyFileSync(join(stateDir, file), join(copy, file));
   }
-  const database = new Database(join(copy, "metadata.db"));
+  const database = openSqlite(join(copy, "metadata.db"));
   try {
     const count = (table: string) => database.prepare(`SELECT count(*) FROM ${table}`).pluck().get() as number;
     const live = readdirSync(join(stateDir, "live"), { recursive: true, withFileTypes: true });

@@ -4,10 +4,10 @@
  */
 
 import { createHash } from "node:crypto";
-import type { Database } from "better-sqlite3";
 import { expect, test } from "vitest";
 import { createLayout } from "../../src/content/layout.ts";
 import type { HttpRequest } from "../../src/contract/http.ts";
+import type { Connection } from "../../src/lib/sqlite/index.ts";
 import { kernelNodeId } from "../../src/metadata/ids.ts";
 import { onDisk, ROOMY } from "./support/disk.ts";
 import { type Mount, STATE } from "./support/mount.ts";
@@ -29,7 +29,7 @@ const liveFileOf = ({ process, name: of }: Mount, name: string) => {
 /** Twice the settle time, and some looks. */
 const SETTLED_MS = 11 * 60_000;
 
-const tablesOf = (store: Database) =>
+const tablesOf = (store: Connection) =>
   store
     .prepare<[], string>("SELECT name FROM main.sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
     .pluck()

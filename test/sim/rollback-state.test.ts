@@ -3,8 +3,8 @@
  * promised is lost, none is doubled, and mount and gateway agree in the end.
  */
 
-import Database from "better-sqlite3";
 import { describe, expect, test } from "vitest";
+import { SqliteError } from "../../src/lib/sqlite/index.ts";
 import { callsOf, type Damage, playDamage, rest } from "./support/damage-run.ts";
 import type { Mount } from "./support/mount.ts";
 import { withPower } from "./support/power.ts";
@@ -195,7 +195,7 @@ test("damage that the write-back loop meets is not counted as a mistake of one r
   if (running === undefined) throw new Error("no mount");
   await world.run(runProgram(running.kernel, { do: "save", path: "a", size: 50 }, "one"));
   running.database.function("damaged", () => {
-    throw new Database.SqliteError("database disk image is malformed", "SQLITE_CORRUPT");
+    throw new SqliteError("database disk image is malformed", "SQLITE_CORRUPT");
   });
   running.database.exec("CREATE TEMP TRIGGER damaged BEFORE INSERT ON main.attempt BEGIN SELECT damaged(); END");
   await world.clock.advance(60_000);
@@ -217,7 +217,7 @@ test("once rows turn out to be damaged, changes are refused and nothing is sent"
   const before = world.position();
   // As SQLite says it of a page that is none.
   const damaged = () => {
-    throw new Database.SqliteError("database disk image is malformed", "SQLITE_CORRUPT");
+    throw new SqliteError("database disk image is malformed", "SQLITE_CORRUPT");
   };
   database.function("damaged", damaged);
   database.exec("CREATE TEMP TRIGGER damaged BEFORE UPDATE ON main.inode BEGIN SELECT damaged(); END");

@@ -2,15 +2,14 @@
  * The byte flows with everything around them in memory: rows, files, a scripted gateway, a clock
  * that stands still. `crash` gives what a successor of the killed process would find.
  */
-
 import { createHash } from "node:crypto";
-import Database from "better-sqlite3";
 import { createLayout } from "../../src/content/layout.ts";
 import type { Staged } from "../../src/content/staged.ts";
 import type { Attributes } from "../../src/contract/attributes.ts";
 import type { Node } from "../../src/contract/resources.ts";
 import type { Logger } from "../../src/lib/log.ts";
 import { createSingleFlight } from "../../src/lib/single-flight.ts";
+import { openSqlite } from "../../src/lib/sqlite/index.ts";
 import { timeFromNanoseconds } from "../../src/lib/time.ts";
 import { type Connection, openDatabase } from "../../src/metadata/database.ts";
 import type { InodeId } from "../../src/metadata/ids.ts";
@@ -347,7 +346,7 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
       return next;
     },
     crash({ boot = settings.boot, rows = database.serialize() } = {}) {
-      const copy = new Database(Buffer.from(rows));
+      const copy = openSqlite(Buffer.from(rows));
       copy.pragma("foreign_keys = ON");
       const snapshot = files.snapshot();
       files.kill();

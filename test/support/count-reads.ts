@@ -1,12 +1,12 @@
 /** Counts how often the statements of a database are asked for rows, from now on. */
-import type { Database } from "better-sqlite3";
+import type { Connection } from "../../src/lib/sqlite/index.ts";
 
 export interface Reads {
   /** Of statements whose text has this. */
   of(text: string): number;
 }
 
-export function countReads(database: Database): Reads {
+export function countReads(database: Connection): Reads {
   const counts = new Map<string, number>();
   const prepare = database.prepare.bind(database);
   database.prepare = ((sql: string) => {

@@ -1,5 +1,4 @@
 /** A gateway's core on a virtual clock with everything in memory, and short ways to call it. */
-import Database from "better-sqlite3";
 import { type Node, node, type WrittenNode, writtenNode } from "../../src/contract/resources.ts";
 import { SCOPES } from "../../src/contract/scopes.ts";
 import { type AccountStore, accountsInMemory } from "../../src/gateway/accounts/index.ts";
@@ -7,6 +6,7 @@ import type { GatewayOptions } from "../../src/gateway/context.ts";
 import { createGateway, type Gateway } from "../../src/gateway/core.ts";
 import { type GatewayAnswer, jsonBody, type Part, type RequestBody } from "../../src/gateway/exchange.ts";
 import { SILENT } from "../../src/lib/log.ts";
+import { type Connection, openSqlite } from "../../src/lib/sqlite/index.ts";
 import { ISSUER } from "./account-token.ts";
 import type { AnswerJson } from "./answer-json.ts";
 import { createFakeEngines, type FakeEngines } from "./fake-engines.ts";
@@ -34,7 +34,7 @@ export interface TestCore {
   readonly clock: VirtualClock;
   readonly blobs: MemoryBlobs;
   readonly gateway: Gateway;
-  readonly database: Database.Database;
+  readonly database: Connection;
   readonly accounts: AccountStore;
   /** Nothing runs before the gateway's queue is told to begin. */
   readonly engines: FakeEngines;
@@ -98,7 +98,7 @@ export async function readAnswer(answer: GatewayAnswer): Promise<ReadAnswer> {
 interface Parts {
   readonly clock: VirtualClock;
   readonly blobs: MemoryBlobs;
-  readonly database: Database.Database;
+  readonly database: Connection;
   readonly accounts?: AccountStore;
   readonly engines?: FakeEngines;
   readonly turn?: (callback: () => void) => void;
@@ -107,7 +107,7 @@ interface Parts {
 export function createTestCore(options: Partial<GatewayOptions> = {}, parts?: Parts): TestCore {
   const clock = parts?.clock ?? createVirtualClock();
   const blobs = parts?.blobs ?? createMemoryBlobs();
-  const database = parts?.database ?? new Database(":memory:");
+  const database = parts?.database ?? openSqlite(":memory:");
   const accounts = parts?.accounts ?? accountsInMemory(clock);
   const engines = parts?.engines ?? createFakeEngines();
   const signingKey = Buffer.alloc(32, 7);

@@ -4,10 +4,8 @@
  * given back. Who still has it then cannot reach the rows of the next. Knows nothing of what is in
  * the tables.
  */
-import type Database from "better-sqlite3";
+import type { Connection, Statement } from "../../src/lib/sqlite/index.ts";
 
-type Connection = Database.Database;
-type Statement = Database.Statement<unknown[], unknown>;
 /** "exact": as an array of values, none of them rounded. */
 type Mode = "rows" | "pluck" | "raw" | "exact";
 

@@ -1,16 +1,16 @@
 /** Many nodes in few transactions, by the gateway's own writer: for tests and measures of large folders. */
-import type { Database } from "better-sqlite3";
 import { DEFAULT_OPTIONS } from "../../src/gateway/context.ts";
 import { lastChange } from "../../src/gateway/lag.ts";
 import { createStore } from "../../src/gateway/store.ts";
 import { createTreeRows, type NewTreeRow } from "../../src/gateway/tree-rows.ts";
 import type { Clock } from "../../src/lib/runtime.ts";
+import type { Connection } from "../../src/lib/sqlite/index.ts";
 
 /** Nodes in one transaction. */
 const CHUNK = 10_000;
 
 export interface FilledFolder {
-  readonly database: Database;
+  readonly database: Connection;
   readonly clock: Pick<Clock, "wallClock" | "uuid">;
   readonly workspace: string;
   readonly parent: string;

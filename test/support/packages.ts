@@ -14,12 +14,17 @@ export async function makePackages(folder: string): Promise<{ product: string; c
   return { product, client };
 }
 
-/** A project in `folder` that depends on the package alone. */
-export async function install(folder: string, file: string, ...options: readonly string[]): Promise<void> {
+/** A project in `folder` that depends on the package alone. `env`: whatever npm and what it starts are to have. */
+export async function install(
+  folder: string,
+  file: string,
+  options: readonly string[] = [],
+  env: NodeJS.ProcessEnv = process.env,
+): Promise<void> {
   mkdirSync(folder);
   writeFileSync(join(folder, "package.json"), JSON.stringify({ type: "module" }));
   // What npm has in its cache is not asked for again.
   const args = ["install", "--prefer-offline", "--no-audit", "--no-fund", ...options, file];
-  const { code, stdout, stderr } = await run("npm", args, { cwd: folder, timeoutMs: 240_000 });
+  const { code, stdout, stderr } = await run("npm", args, { cwd: folder, env, timeoutMs: 240_000 });
   if (code !== 0) throw new Error(`npm ${args.join(" ")}: ${stdout}${stderr}`);
 }

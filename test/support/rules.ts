@@ -34,12 +34,14 @@ const SEEN_FROM_OUTSIDE = ["context", "start"];
 const OWNERS: readonly { package: RegExp; folders: readonly string[] }[] = [
   { package: /^undici(\/|$)/, folders: ["client"] },
   { package: /^(fastify|@fastify\/.*)$/, folders: ["gateway"] },
-  { package: /^(better-sqlite3|kysely)$/, folders: ["metadata", "gateway"] },
   { package: /^yargs$/, folders: ["cli"] },
   { package: /^chokidar$/, folders: ["daemon"] },
   { package: /^@napi-rs\/keyring$/, folders: ["client"] },
 ];
 
+const SQLITE = /^src\/lib\/sqlite\//;
+const SQLITE_DOOR = "src/lib/sqlite/index.ts";
+const SQLITE_USERS = ["metadata", "gateway"];
 const ADDON = "src/lib/addon.ts";
 const ADDON_USERS = ["src/fuse/native.ts", "src/content/system-calls.ts", "src/lib/core-file.ts"];
 const LIBRARY = /^fuse-native(?:\/|$)/;
@@ -128,6 +130,14 @@ export const RULES = {
     importViolations(project, (path, specifier) =>
       OWNERS.every((owner) => !owner.package.test(specifier) || owner.folders.includes(folderOf(path))),
     ),
+
+  "SQLite has one door and two users": (project) =>
+    importViolations(project, (path, specifier) => {
+      if (SQLITE.test(path)) return true;
+      const target = resolved(path, specifier) ?? "";
+      const isUser = target === SQLITE_DOOR && SQLITE_USERS.includes(folderOf(path));
+      return SQLITE.test(target) ? isUser : !/^(better-sqlite3|node:sqlite|kysely)$/.test(specifier);
+    }),
 
   "the addon has one door and three users": (project) => [
     ...importViolations(

@@ -66,8 +66,11 @@ export interface Place {
   cleanUp(): Promise<void>;
 }
 
-/** `program`: the command of another build. `user`: whom all of it belongs to, and who runs it; without: us. */
-export function createPlace(program = MAIN, user?: OrdinaryUser): Place {
+/**
+ * `program`: the command of another build. `user`: whom all of it belongs to, and who runs it; without: us. `node`: the
+ * program of another release of Node.
+ */
+export function createPlace(program = MAIN, user?: OrdinaryUser, node = process.execPath): Place {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), "wsfs-test-")));
   user?.own(folder);
   const as = (file: string, args: readonly string[], at = folder): [string, readonly string[]] =>
@@ -100,7 +103,7 @@ export function createPlace(program = MAIN, user?: OrdinaryUser): Place {
     program,
     path,
     wsfs: (args, options = {}) =>
-      run(...as(process.execPath, [program, ...args], options.cwd), {
+      run(...as(node, [program, ...args], options.cwd), {
         cwd: folder,
         ...options,
         env: { ...env, ...options.env },
@@ -111,12 +114,12 @@ export function createPlace(program = MAIN, user?: OrdinaryUser): Place {
       remember(child.pid);
       return child;
     },
-    spawnWsfs: (args) => place.spawn(process.execPath, [program, ...args]),
+    spawnWsfs: (args) => place.spawn(node, [program, ...args]),
 
     async gateway({ name = "gateway", args = [] } = {}) {
       const data = path(name);
       const command = [program, "gateway", "--data", data, "--json", ...args];
-      const { child, line, ended } = await spawnUntilLine(...as(process.execPath, command), { cwd: folder, env });
+      const { child, line, ended } = await spawnUntilLine(...as(node, command), { cwd: folder, env });
       remember(child.pid);
       if (line === undefined) throw new Error(`the gateway did not start: ${(await ended).stderr}`);
       const { baseUrl, workspace, token } = JSON.parse(line) as Record<"baseUrl" | "workspace" | "token", string>;

@@ -1,7 +1,7 @@
 /** What the loop does for many at once: one commit, one sync; and each still fails alone. */
-import Database from "better-sqlite3";
 import { expect, test } from "vitest";
 import { sleep } from "../../src/lib/runtime.ts";
+import { SqliteError } from "../../src/lib/sqlite/index.ts";
 import type { InodeId } from "../../src/metadata/ids.ts";
 import { fsync } from "../../src/vfs/calls/write.ts";
 import { createTogether, MANY, TOGETHER_MAX_MS } from "../../src/vfs/context/together.ts";
@@ -114,7 +114,7 @@ test("where one of the changes meets damage none is committed", async () => {
     inodes.map((id, index) =>
       together(() => {
         metadata.inodes.update(id, { originNode: `n${index}` });
-        if (index === 1) throw new Database.SqliteError("database disk image is malformed", "SQLITE_CORRUPT");
+        if (index === 1) throw new SqliteError("database disk image is malformed", "SQLITE_CORRUPT");
       }),
     ),
   );

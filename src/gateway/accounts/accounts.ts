@@ -1,7 +1,7 @@
 /** Accounts and their roles in workspaces. Other processes may change them at any time: nothing is cached. */
 import { randomUUID } from "node:crypto";
-import Database from "better-sqlite3";
 import { ROLES, type Role } from "../../contract/roles.ts";
+import { type Connection, SqliteError } from "../../lib/sqlite/index.ts";
 import { isUuid } from "../../lib/uuid.ts";
 import { hashPassword, isPassword } from "./passwords.ts";
 
@@ -83,7 +83,7 @@ export interface AccountHooks {
 }
 
 export function createAccounts(
-  database: Database.Database,
+  database: Connection,
   clock: { wallClock(): number },
   { endLogins, forgetFirstPassword }: AccountHooks,
 ): Accounts {
@@ -125,7 +125,7 @@ export function createAccounts(
     try {
       insert.run(row);
     } catch (error) {
-      if (error instanceof Database.SqliteError && error.code === "SQLITE_CONSTRAINT_UNIQUE") {
+      if (error instanceof SqliteError && error.code === "SQLITE_CONSTRAINT_UNIQUE") {
         throw new AccountError(`there is an account ${name} already`, { cause: error });
       }
       throw error;

@@ -5,9 +5,9 @@
  */
 
 import { createHash, randomBytes, randomUUID } from "node:crypto";
-import Database from "better-sqlite3";
 import { API_KEY_PREFIX } from "../../contract/api-keys.ts";
 import type { Clock, Timer } from "../../lib/runtime.ts";
+import { type Connection, SqliteError } from "../../lib/sqlite/index.ts";
 import { MINUTE_MS } from "../../lib/time.ts";
 
 export interface NewApiKeyRow {
@@ -51,7 +51,7 @@ interface Row extends Omit<ApiKeyRow, "scopes"> {
   readonly scopes: string;
 }
 
-export function createApiKeys(database: Database.Database, clock: Pick<Clock, "wallClock" | "setTimer">): ApiKeys {
+export function createApiKeys(database: Connection, clock: Pick<Clock, "wallClock" | "setTimer">): ApiKeys {
   const insert = database.prepare(
     `INSERT INTO api_key (id, hash, name, account, workspace, scopes, created_at, expires_at)
      VALUES (@id, @hash, @name, @account, @workspace, @scopes, @createdAt, @expiresAt)`,
@@ -81,7 +81,7 @@ export function createApiKeys(database: Database.Database, clock: Pick<Clock, "w
       uses.clear();
     } catch (error) {
       // A disk that is full, or another process that writes: later.
-      if (!(error instanceof Database.SqliteError)) throw error;
+      if (!(error instanceof SqliteError)) throw error;
     } finally {
       database.pragma(`synchronous = ${sync}`);
       database.pragma(`busy_timeout = ${wait}`);
@@ -110,7 +110,7 @@ export function createApiKeys(database: Database.Database, clock: Pick<Clock, "w
       try {
         insert.run({ ...made, hash: hashed(key), scopes: given.scopes.join(" ") });
       } catch (error) {
-        if (error instanceof Database.SqliteError && error.code === "SQLITE_CONSTRAINT_FOREIGNKEY") return undefined;
+        if (error instanceof SqliteError && error.code === "SQLITE_CONSTRAINT_FOREIGNKEY") return undefined;
         throw error;
       }
       return { row: { ...made, usedAt: null }, key };

@@ -3,8 +3,8 @@
  * processes may add and remove some at any time.
  */
 import { randomUUID } from "node:crypto";
-import Database from "better-sqlite3";
 import { z } from "zod";
+import { type Connection, SqliteError } from "../../lib/sqlite/index.ts";
 import { isUuid } from "../../lib/uuid.ts";
 
 export interface NewEngine {
@@ -60,7 +60,7 @@ const row = z
 const COLUMNS = `id, name, description, command, time_limit AS timeLimit, scopes, input_schema AS inputSchema,
   created_at AS createdAt`;
 
-export function createEngines(database: Database.Database, clock: { wallClock(): number }): Engines {
+export function createEngines(database: Connection, clock: { wallClock(): number }): Engines {
   const insert = database.prepare(
     `INSERT INTO engine (id, name, description, command, time_limit, scopes, input_schema, created_at)
      VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
@@ -85,7 +85,7 @@ export function createEngines(database: Database.Database, clock: { wallClock():
       try {
         insert.run(id, name, description, ...lists, schema, createdAt);
       } catch (error) {
-        if (error instanceof Database.SqliteError && error.code === "SQLITE_CONSTRAINT_UNIQUE") {
+        if (error instanceof SqliteError && error.code === "SQLITE_CONSTRAINT_UNIQUE") {
           throw new EngineError(`there is an engine ${name} already; it is changed by removing it first`, {
             cause: error,
           });

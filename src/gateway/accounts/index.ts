@@ -5,8 +5,8 @@
  */
 import { existsSync, rmSync } from "node:fs";
 import path from "node:path";
-import Database from "better-sqlite3";
 import type { Clock } from "../../lib/runtime.ts";
+import { type Connection, openSqlite } from "../../lib/sqlite/index.ts";
 import { type Accounts, createAccounts } from "./accounts.ts";
 import { type ApiKeys, createApiKeys } from "./api-keys.ts";
 import { createEngines, type Engines } from "./engines.ts";
@@ -50,14 +50,13 @@ export function openAccounts(dataFolder: string, clock: StoreClock): AccountStor
   return storeOf(openAccountsDatabase(accountsPath(dataFolder)), clock, dataFolder);
 }
 
-/** Accounts that live as long as the process. */
-export function accountsInMemory(clock: StoreClock): AccountStore {
-  const database = new Database(":memory:");
+/** Accounts that live as long as the connection, or the process. */
+export function accountsInMemory(clock: StoreClock, database = openSqlite(":memory:")): AccountStore {
   migrateAccounts(database);
   return storeOf(database, clock);
 }
 
-function storeOf(database: Database.Database, clock: StoreClock, folder?: string): AccountStore {
+function storeOf(database: Connection, clock: StoreClock, folder?: string): AccountStore {
   const records = createOauthRecords(database, clock);
   const keys = createSigningKeys(database, clock);
   const apiKeys = createApiKeys(database, clock);

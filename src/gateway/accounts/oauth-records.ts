@@ -5,7 +5,7 @@
  * and, by a claim of theirs, its access tokens.
  */
 import { createHash } from "node:crypto";
-import type Database from "better-sqlite3";
+import type { Connection } from "../../lib/sqlite/index.ts";
 
 export interface OauthRecord {
   readonly payload: Readonly<Record<string, unknown>>;
@@ -47,7 +47,7 @@ interface Row {
   readonly consumedAt: number | null;
 }
 
-export function createOauthRecords(database: Database.Database, clock: { wallClock(): number }): OauthRecords {
+export function createOauthRecords(database: Connection, clock: { wallClock(): number }): OauthRecords {
   const upsertRow = database.prepare(
     `INSERT INTO oauth (kind, id, payload, login, user_code, uid, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?)
      ON CONFLICT (kind, id) DO UPDATE SET payload = excluded.payload, login = excluded.login,

@@ -6,7 +6,7 @@
  * Numbered migrations: one that has been released is never changed, a new one is appended.
  */
 import { closeSync, openSync } from "node:fs";
-import Database from "better-sqlite3";
+import { type Connection, openSqlite } from "../../lib/sqlite/index.ts";
 
 const MIGRATIONS: readonly string[] = [
   `
@@ -90,10 +90,10 @@ const MIGRATIONS: readonly string[] = [
 const BUSY_MS = 5000;
 
 /** Throws when a newer program has written it. */
-export function openAccountsDatabase(path: string): Database.Database {
+export function openAccountsDatabase(path: string): Connection {
   // The files SQLite makes beside it have the same mode.
   closeSync(openSync(path, "a", 0o600));
-  const database = new Database(path, { timeout: BUSY_MS });
+  const database = openSqlite(path, { timeout: BUSY_MS });
   try {
     database.pragma("journal_mode = WAL");
     // A used refresh token that a power cut makes unused again could be used twice.
@@ -107,7 +107,7 @@ export function openAccountsDatabase(path: string): Database.Database {
   }
 }
 
-export function migrateAccounts(database: Database.Database): void {
+export function migrateAccounts(database: Connection): void {
   // The command line may open a new file at the same moment.
   database
     .transaction(() => {

@@ -3,7 +3,7 @@
  * The newest one signs. A key that was replaced is known for as long as a token may live that it signed.
  */
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, randomUUID } from "node:crypto";
-import type Database from "better-sqlite3";
+import type { Connection } from "../../lib/sqlite/index.ts";
 
 export const ALGORITHM = "ES256";
 /** A key signs for so long. */
@@ -40,7 +40,7 @@ interface KeyRow {
   readonly createdAt: number;
 }
 
-export function createSigningKeys(database: Database.Database, clock: { wallClock(): number }): SigningKeys {
+export function createSigningKeys(database: Connection, clock: { wallClock(): number }): SigningKeys {
   const rows = database.prepare<[], KeyRow>(
     `SELECT kid, algorithm, private_jwk AS privateJwk, created_at AS createdAt FROM signing_key
      ORDER BY retired_at IS NULL DESC, created_at DESC, kid`,

@@ -6,7 +6,7 @@ import type { Machine } from "./options.ts";
 import type { DaemonWork } from "./sides.ts";
 
 /** Seconds-based units are shown with a prefix that fits; "/s" units as they are. */
-export type Unit = "s" | "MB/s" | "uploads/s" | "nodes/s" | "files/s" | "pages/s";
+export type Unit = "s" | "MB/s" | "rows/s" | "uploads/s" | "nodes/s" | "files/s" | "pages/s";
 
 export interface Figures {
   readonly workload: string;

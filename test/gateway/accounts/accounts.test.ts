@@ -2,7 +2,6 @@
 import { createHmac, createPrivateKey, createPublicKey, sign } from "node:crypto";
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import path from "node:path";
-import Database from "better-sqlite3";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { includesRole } from "../../../src/contract/roles.ts";
 import { readAccessToken } from "../../../src/gateway/accounts/access-tokens.ts";
@@ -13,6 +12,7 @@ import {
   accountsPath,
   openAccounts,
 } from "../../../src/gateway/accounts/index.ts";
+import { openSqlite } from "../../../src/lib/sqlite/index.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { createVirtualClock } from "../../support/virtual-clock.ts";
 
@@ -99,7 +99,7 @@ describe("accounts", () => {
     const eve = accounts.ofOutside({ issuer: "https://id.example.com", subject: "666" }, ada.id);
     expect([eve.name, accounts.find(ada.id)]).toEqual(["user", ada]);
     // As a release before this one let it be.
-    const database = new Database(accountsPath(folder));
+    const database = openSqlite(accountsPath(folder));
     database.prepare("UPDATE account SET name = ? WHERE id = ?").run(ada.id, eve.id);
     database.close();
     expect([accounts.find(ada.id), accounts.find(eve.id)]).toEqual([ada, { ...eve, name: ada.id }]);

@@ -1,6 +1,6 @@
 /** A gateway that ends while executions wait and run, by itself or not, on a virtual clock; kills of real ones: kills.test.ts. */
-import Database from "better-sqlite3";
 import { beforeEach, describe, expect, test } from "vitest";
+import { openSqlite } from "../../../src/lib/sqlite/index.ts";
 import { createTestCore, type TestCore } from "../../support/gateway-core.ts";
 import { createMemoryBlobs } from "../../support/memory-blobs.ts";
 import { createVirtualClock } from "../../support/virtual-clock.ts";
@@ -82,7 +82,7 @@ describe("a program starts only once it is committed that its execution runs", (
       },
     };
     const turn = (callback: () => void) => void (isHeld ? held.push(callback) : setImmediate(callback));
-    core = createTestCore({}, { clock, blobs: createMemoryBlobs(), database: new Database(":memory:"), turn });
+    core = createTestCore({}, { clock, blobs: createMemoryBlobs(), database: openSqlite(":memory:"), turn });
     addEngine(core, "scan");
     await install(core, "scan");
     ({ id } = await start(core, "scan"));

@@ -4,10 +4,10 @@
  */
 import { copyFileSync, existsSync, mkdirSync } from "node:fs";
 import path from "node:path";
-import type Database from "better-sqlite3";
 import { expect, onTestFinished, test } from "vitest";
 import { accountsInMemory } from "../../../src/gateway/accounts/index.ts";
 import { openDatabase } from "../../../src/gateway/store.ts";
+import type { Connection } from "../../../src/lib/sqlite/index.ts";
 import { createTestCore, type TestCore } from "../../support/gateway-core.ts";
 import { createMemoryBlobs } from "../../support/memory-blobs.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
@@ -23,7 +23,7 @@ interface Copy {
   readonly time: number;
 }
 
-function opened(folder: string): Database.Database {
+function opened(folder: string): Connection {
   const database = openDatabase(path.join(folder, "store.db"));
   onTestFinished(() => void database.close());
   return database;

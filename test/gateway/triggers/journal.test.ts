@@ -1,6 +1,6 @@
 /** Triggers on the journal: what starts an engine, what never does, and what comes of an engine that fails. */
-import Database from "better-sqlite3";
 import { beforeEach, describe, expect, test } from "vitest";
+import { openSqlite } from "../../../src/lib/sqlite/index.ts";
 import { accountToken, newAccount } from "../../support/account-token.ts";
 import { createTestCore, type TestCore } from "../../support/gateway-core.ts";
 import { createMemoryBlobs } from "../../support/memory-blobs.ts";
@@ -285,7 +285,7 @@ describe("what fails", () => {
     };
     const blobs = createMemoryBlobs();
     const clock = { ...createVirtualClock(), step };
-    core = createTestCore({}, { clock, blobs, database: new Database(":memory:") });
+    core = createTestCore({}, { clock, blobs, database: openSqlite(":memory:") });
     await core.file("/inbox/before", "x");
     await withEngines(core, "scan");
     const broken = await makeTrigger(core, { name: "a", on: INBOX });

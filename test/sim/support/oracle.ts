@@ -15,12 +15,11 @@
  *
  * Contents are known by their hash; no two programs write the same bytes.
  */
-import type { Database, Statement } from "better-sqlite3";
 import type { Feature } from "../../../src/contract/features.ts";
 import type { HttpRequest } from "../../../src/contract/http.ts";
 import { receipt, type WrittenNode, writtenNode } from "../../../src/contract/resources.ts";
 import type { GatewayAnswer } from "../../../src/gateway/exchange.ts";
-import type { Connection } from "../../../src/metadata/database.ts";
+import type { Connection, Statement } from "../../../src/lib/sqlite/index.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { type Calls, codeOf, split } from "./calls.ts";
 import type { Mount } from "./mount.ts";
@@ -65,10 +64,10 @@ const SHOWN = `SELECT origin_version FROM inode WHERE origin_version IS NOT NULL
   WHERE base_head IS NOT NULL AND base_hash = inode.hash AND inode.kind = 'file'
   AND EXISTS (SELECT 1 FROM entry other WHERE other.inode = inode.id AND other.id <> entry.id)`;
 
-const statements = new WeakMap<Database, Map<string, Statement>>();
+const statements = new WeakMap<Connection, Map<string, Statement>>();
 
 /** Prepared once. */
-function pluck(database: Database, sql: string): Statement {
+function pluck(database: Connection, sql: string): Statement {
   const known = statements.get(database) ?? new Map<string, Statement>();
   statements.set(database, known);
   const statement = known.get(sql) ?? database.prepare(sql).pluck();
@@ -77,7 +76,7 @@ function pluck(database: Database, sql: string): Statement {
 }
 
 export function createOracle(
-  store: () => Database,
+  store: () => Connection,
   fault: (what: string) => void,
   lacks: readonly Feature[] = [],
 ): Oracle {

@@ -3,9 +3,8 @@
  * another of its names, and a mount that came in between has shown only what replaced it. Told by what the gateway has
  * of the file's nodes, and by what the mount that wrote a content knew of its names, of which only one may have got it.
  */
-import type { Database } from "better-sqlite3";
 import type { WrittenNode } from "../../../src/contract/resources.ts";
-import type { Connection } from "../../../src/metadata/database.ts";
+import type { Connection } from "../../../src/lib/sqlite/index.ts";
 
 interface LinkedFile {
   readonly nodes: Set<string>;
@@ -30,7 +29,7 @@ const LATER = `SELECT DISTINCT later.hash FROM version JOIN version AS later
   ON later.node = version.node AND later.number > version.number
   WHERE version.hash = ? AND version.node <> ? AND version.node IN (SELECT value FROM json_each(?))`;
 
-export function createReplaced(store: () => Database): Replaced {
+export function createReplaced(store: () => Connection): Replaced {
   const files = new Map<string, LinkedFile>();
 
   function fileOf(group: string): LinkedFile {

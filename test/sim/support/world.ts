@@ -2,7 +2,6 @@
  * Everything of one history: the clock, one gateway, the mounts, and a client of somebody else.
  * What happens is written down line by line; the same seed gives the same lines.
  */
-import Database from "better-sqlite3";
 import type { Client } from "../../../src/client/client.ts";
 import { createClient } from "../../../src/client/create-client.ts";
 import { staticToken } from "../../../src/client/credentials.ts";
@@ -13,6 +12,7 @@ import { type AccountStore, accountsInMemory } from "../../../src/gateway/accoun
 import { createGateway, type Gateway } from "../../../src/gateway/core.ts";
 import type { GatewayAnswer } from "../../../src/gateway/exchange.ts";
 import { describeError, type Logger, SILENT } from "../../../src/lib/log.ts";
+import { type Connection, openSqlite } from "../../../src/lib/sqlite/index.ts";
 import { ISSUER } from "../../support/account-token.ts";
 import { createKeptRows } from "../../support/kept-rows.ts";
 import { createMemoryBlobs } from "../../support/memory-blobs.ts";
@@ -33,7 +33,7 @@ export interface World {
   readonly clock: VirtualClock;
   readonly mounts: readonly Mount[];
   /** The gateway's own rows. */
-  readonly store: Database.Database;
+  readonly store: Connection;
   readonly accounts: AccountStore;
   /** Reaches the gateway at once and always. */
   readonly outside: Client;
@@ -88,7 +88,7 @@ const TOKEN_SECONDS = 90;
 
 /** Stores of gateways. */
 const STORES = createKeptRows(() => {
-  const database = new Database(":memory:");
+  const database = openSqlite(":memory:");
   const clock = createVirtualClock();
   createGateway({ clock, database, blobs: createMemoryBlobs(), signingKey: Buffer.alloc(32), log: SILENT });
   return database;

@@ -6,7 +6,6 @@ import { createHash } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import Database from "better-sqlite3";
 import { z } from "zod";
 import { createClient } from "../../../src/client/create-client.ts";
 import { staticToken } from "../../../src/client/credentials.ts";
@@ -16,6 +15,7 @@ import type { Transport } from "../../../src/contract/http.ts";
 import { SCOPES } from "../../../src/contract/scopes.ts";
 import { createGateway } from "../../../src/gateway/core.ts";
 import { describeError, type Logger, SILENT } from "../../../src/lib/log.ts";
+import { openSqlite } from "../../../src/lib/sqlite/index.ts";
 import { timeFromMilliseconds, timeFromNanoseconds } from "../../../src/lib/time.ts";
 import { openDatabase } from "../../../src/metadata/database.ts";
 import type { Engine } from "../../../src/vfs/engine.ts";
@@ -303,7 +303,7 @@ function rowsKept(name: string, expected: number, contents: ReadonlyMap<string, 
       const content = contents.get(each);
       if (content !== undefined) writeFileSync(join(folder, each), content);
     }
-    const database = new Database(join(folder, name));
+    const database = openSqlite(join(folder, name));
     try {
       database.pragma("synchronous = OFF");
       const state = database.pragma("integrity_check", { simple: true });
@@ -360,7 +360,7 @@ function openRows(disk: CutDisk, problems: string[]) {
     database.pragma("synchronous = OFF");
     // A log cannot be beside a database in memory.
     database.pragma("journal_mode = DELETE");
-    const copy = new Database(database.serialize());
+    const copy = openSqlite(database.serialize());
     copy.pragma("foreign_keys = ON");
     database.close();
     return copy;

@@ -5,11 +5,11 @@
 import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import Database from "better-sqlite3";
 import { SCOPES } from "../../../src/contract/scopes.ts";
 import { createGateway } from "../../../src/gateway/core.ts";
 import { startServer } from "../../../src/gateway/server.ts";
 import { SILENT } from "../../../src/lib/log.ts";
+import { openSqlite } from "../../../src/lib/sqlite/index.ts";
 import { systemClock } from "../../../src/lib/system-clock.ts";
 import { run } from "../child.ts";
 import { createMemoryBlobs } from "../memory-blobs.ts";
@@ -58,7 +58,7 @@ export async function record(place: Place, options: RecordOptions): Promise<Reco
   const marks = openSync(log, "a");
   const mark = (value: unknown) => writeSync(marks, markBytes(value, BigInt(Date.now()) * 1_000_000n));
 
-  const database = new Database(":memory:");
+  const database = openSqlite(":memory:");
   const blobs = createMemoryBlobs();
   // A cut goes back to a time when the gateway still had them.
   const kept = new Map<string, Uint8Array>();
@@ -149,7 +149,10 @@ export async function record(place: Place, options: RecordOptions): Promise<Reco
 
 /** The gateway as it was, to be gone on from. */
 export function gatewayAt(recording: Recording, state: number) {
-  const database = new Database(recording.gateways[state]);
+  const rows = recording.gateways[state];
+  if (rows === undefined)
+    throw new Error(`expected one of ${recording.gateways.length} states of the gateway, got ${state}`);
+  const database = openSqlite(rows);
   const blobs = createMemoryBlobs();
   const contents = blobs.contents as Map<string, Uint8Array>;
   for (const [blob, bytes] of recording.blobs) contents.set(blob, bytes);

@@ -1,0 +1,17 @@
+/** SQLite by better-sqlite3: an addon, of which each release of Node needs a build of its own. */
+import Database from "better-sqlite3";
+import type { Connection, Driver } from "./types.ts";
+
+export const betterSqlite3: Driver = {
+  name: "better-sqlite3",
+  missing() {
+    try {
+      // It looks for its addon only now.
+      new Database(":memory:").close();
+      return undefined;
+    } catch (error) {
+      return error instanceof Error ? (error.message.split("\n")[0] ?? "") : String(error);
+    }
+  },
+  open: (file, options): Connection => new Database(file, options),
+};

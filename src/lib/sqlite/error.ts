@@ -1,0 +1,6 @@
+/** What SQLite said went wrong, whichever driver it was said to: `code` is the name of its result code. */
+import Database from "better-sqlite3";
+
+/** better-sqlite3's own class: plain JavaScript, which is there where its addon is not. */
+export const { SqliteError } = Database;
+export type SqliteError = InstanceType<typeof SqliteError>;
