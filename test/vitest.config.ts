@@ -2,8 +2,9 @@
  * How the tests run: first what starts programs or listens, then what is done within one process, at last
  * what serves a mount. A file has a process of its own, but where many do the same within theirs: those of the
  * gateway and of the engine share two processes, as to load and warm up what they test takes longer than most
- * of them run. Two files at a time; three where most of the time is waited for others. Of each kind the files that take longest come first, so that none of them is left
- * alone at the end while the other processor waits. Nothing is retried: a test that fails sometimes is a failure.
+ * of them run. Two files at a time; three of those with a mount, which mostly wait. Of each kind the files that take
+ * longest come first, so that none of them is left alone at the end while the other processor waits. Nothing is retried: a
+ * test that fails sometimes is a failure.
  *
  * `npm test -- --fast` (WSFS_TESTS=fast) runs the inward ones but those that take longest, and of each other kind the few in
  * FAST. A new file needs no entry anywhere: it is of a kind by its folder.
@@ -145,11 +146,11 @@ export default defineConfig({
     retry: 0,
     sequence: { sequencer: LongestFirst },
     projects: [
-      kind("outward", 0, 3, 60_000, {
+      kind("outward", 0, 2, 60_000, {
         include: files("test/**/*.test.ts", FAST.outward),
         exclude: [GATEWAY_TESTS, MOUNT_TESTS, INWARD_TESTS],
       }),
-      kind("gateway", 0, 3, 60_000, { include: files(GATEWAY_TESTS, FAST.gateway), isolate: false }),
+      kind("gateway", 0, 2, 60_000, { include: files(GATEWAY_TESTS, FAST.gateway), isolate: false }),
       kind("inward", 1, 2, 60_000, {
         include: [INWARD_TESTS],
         exclude: asked === "fast" ? LONG.map(pathOf) : [],
