@@ -8,11 +8,11 @@ import { constants } from "node:os";
 
 /**
  * Resolves with the exit code; 128 + its number where a signal ended the child. `options` are spawn's; `onStderr` gets what
- * the child says there, where they make a pipe of it.
+ * the child says there, where they make a pipe of it. `node`: the program, where it is not the one that runs.
  */
-export function runNode(args, options, onStderr) {
+export function runNode(args, options, onStderr, node = process.execPath) {
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, args, { stdio: "inherit", ...options });
+    const child = spawn(node, args, { stdio: "inherit", ...options });
     const passOn = (signal) => {
       if (!reachesChild(signal)) child.kill(signal);
     };

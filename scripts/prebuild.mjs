@@ -31,7 +31,7 @@ const KINDS = {
   executable: { suffix: "", flags: ["-static"] },
 };
 
-/** Of Node-API, libuv and SQLite; they are the same for each processor. */
+/** The headers of Node-API, libuv and SQLite are the same for each processor. */
 function headers() {
   // Where node-gyp has them, it has downloaded them for the build of this machine.
   const places = [

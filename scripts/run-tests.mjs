@@ -1,13 +1,13 @@
 /**
- * Runs vitest on the tests of a project folder and counts them, for test.mjs and sanitise.mjs.
+ * Runs vitest on the tests of a project folder and counts them, for test.mjs, sanitise.mjs and test-on-node.mjs.
  */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { runNode } from "./child.mjs";
 
-/** `args`: vitest's. Answers how many tests passed, failed and were skipped; undefined: vitest did not take the arguments. */
-export async function runTests(folder, args, env = process.env) {
+/** `args`: vitest's; `node`: the program that runs it. Answers how many tests passed, failed and were skipped; undefined: vitest did not take the arguments. */
+export async function runTests(folder, args, { env = process.env, node = process.execPath } = {}) {
   const temporary = mkdtempSync(join(tmpdir(), "wsfs-test-"));
   const countsFile = join(temporary, "counts.json");
   let refused;
@@ -22,6 +22,7 @@ export async function runTests(folder, args, env = process.env) {
     [vitest, "run", "--config=test/vitest.config.ts", ...reporters, ...args],
     { cwd: folder, stdio: ["ignore", "inherit", "pipe"], env: { ...env, WSFS_TEST_COUNTS: countsFile } },
     onStderr,
+    node,
   );
   if (refused !== undefined) process.stderr.write(`test: ${refused}; "npm test -- --help" shows what there is\n`);
 

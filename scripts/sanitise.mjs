@@ -13,7 +13,7 @@ import { join } from "node:path";
 import { runTests, tellCounts } from "./run-tests.mjs";
 import { nodeHeaders, projectFolder, setup } from "./setup.mjs";
 
-/** What loads or starts a native part as it is: these two make supervisors of their own. */
+/** These two tests compile supervisors of their own, which have no sanitisers. */
 const OF_THEIR_OWN = "test/native/supervisor-{reload-trial,starved}.test.ts";
 const TESTS = ["test/native/", "test/content", "test/fuse/", "test/metadata/commit-log", `--exclude=${OF_THEIR_OWN}`];
 
@@ -77,7 +77,7 @@ async function test() {
     ASAN_OPTIONS: `log_path=${join(reports, "report")}:exitcode=99:detect_leaks=0:handle_sigill=1`,
   };
   const asked = process.argv.slice(2);
-  const counts = await runTests(copy, asked.length > 0 ? asked : TESTS, env);
+  const counts = await runTests(copy, asked.length > 0 ? asked : TESTS, { env });
   const found = readdirSync(reports).sort();
   for (const name of found) process.stderr.write(`${readFileSync(join(reports, name), "utf8")}\n`);
   if (found.length > 0) process.stderr.write(`sanitise: ${found.length} reports of sanitisers, shown above\n`);

@@ -25,7 +25,7 @@ if (given.includes("--help") || given.includes("-h")) {
   const counts = await runTests(
     projectFolder,
     given.filter((argument) => argument !== FAST),
-    env,
+    { env },
   );
   if (counts === undefined) process.exitCode = 2;
   else tellCounts(counts);

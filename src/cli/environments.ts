@@ -66,7 +66,7 @@ export function readConfiguration(path = configurationPath()): Configuration {
   throw new Failure(`${path}: ${issue?.path.join(".") || "the whole"}: ${issue?.message}`, EXIT.usage);
 }
 
-/** Of several programs that change it at once one waits for the other, so that no change is lost. */
+/** Changes the configuration file. Programs that do so at once wait for each other, so that no change is lost. */
 export async function changeConfiguration(
   changed: (known: Configuration) => Configuration,
   path = configurationPath(),

@@ -21,7 +21,7 @@ export async function signedIn(at: ChosenEnvironment, choice: TokenChoice = {}):
   return savedLogin(at.loginFile, { ...choice, howToSignIn: howToSignIn(at.name) });
 }
 
-/** What a token needs for these operations. A scope without which one only does less is named where the login has it. */
+/** The scopes that a token needs for these operations. A scope that an operation may lack is asked for only where the login has it. */
 export async function scopesOf(at: ChosenEnvironment, names: readonly OperationName[]): Promise<readonly string[]> {
   const operations = names.map((name): Operation => OPERATIONS[name]);
   const scopes = operations.flatMap((operation) => operation.scopes);

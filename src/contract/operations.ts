@@ -12,7 +12,7 @@ export interface Operation {
   readonly scopes: readonly Scope[];
   /** Of `scopes`, those without which the call still goes through, with less effect (gateway-spec §4, upload rule 4). */
   readonly mayLack?: readonly Scope[];
-  /** What is less then, as a sentence after "Without node.…": for the document. */
+  /** The effect of that, for the OpenAPI document: the rest of a sentence that begins "Without node.…". */
   readonly lacking?: string;
   /** What the account must be at least in the workspace the call is about; absent: it is about none. */
   readonly role?: Role;

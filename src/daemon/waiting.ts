@@ -17,7 +17,7 @@ export function silenceLimits(divisor: number): SilenceLimits {
   return Object.fromEntries(Object.entries(SILENCE_LIMITS).map(([name, limit]) => [name, limit / divisor]));
 }
 
-/** Of one request of the kernel that may ask the network, whatever it does. */
+/** The limit of one request of the kernel, whatever it asks the network for. */
 export function requestLimitMs(divisor: number): number {
   return DEADLINE_MS / divisor;
 }

@@ -9,7 +9,7 @@ const QUIET_MS = 300;
 /** A folder that is not there is looked for so often: the kernel watches what was removed, not what takes its place. */
 const AGAIN_MS = 2_000;
 
-/** Of a folder, whatever lies in it; undefined where there is none. */
+/** Names a folder, whatever lies in it: another one in its place has another identity. Undefined where there is none. */
 async function identityOf(folder: string): Promise<string | undefined> {
   const stat = await lstat(folder, { bigint: true }).catch(() => undefined);
   return stat === undefined ? undefined : `${stat.dev} ${stat.ino} ${stat.birthtimeNs}`;

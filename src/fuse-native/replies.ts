@@ -1,4 +1,7 @@
-/** What the file system says, in the numbers the library takes. What does not fit into them is cut here, and said in docs/user/fuse-native.md. */
+/**
+ * Answers of the file system as the numbers that the library takes. Values that do not fit are cut here;
+ * docs/user/fuse-native.md lists them.
+ */
 import { KIND_BITS } from "../fuse/attributes.ts";
 import type { Time } from "../lib/time.ts";
 import type { FolderEntry, SpaceInfo, Stat } from "../vfs/filesystem.ts";

@@ -22,7 +22,7 @@ export function requireRead(caller: Caller): void {
 
 const READ_SCOPE = "node.file.read" satisfies Scope;
 
-/** Whether it may be told of the journal's entries, in a workspace that it may see. */
+/** Whether the caller may read journal entries, in a workspace that it may see. */
 export function mayReadJournal(caller: Caller): boolean {
   return OPERATIONS.readJournal.scopes.every((scope) => caller.scopes.has(scope));
 }

@@ -215,7 +215,7 @@ describe.skipIf(!canMount)("a daemon that came by a reload (root and /dev/fuse)"
     writeFileSync(dead, "");
     const before = life.settings().length;
     life.kill();
-    // Not before the death is noticed: one that seems to have served for a minute is as good as any.
+    // Time passes once the supervisor has noticed the death: a daemon that seems to have served for a minute is no trial any more.
     await vi.waitFor(() => expect(life.settings().length).toBeGreaterThan(before), patiently);
     await vi.waitFor(() => {
       life.pass(2_000);

@@ -4,29 +4,11 @@
  */
 import { describe, expect, test } from "vitest";
 import type { HttpRequest } from "../../src/contract/http.ts";
+import { HEARD_MS, isBirth, savedAndRenamed } from "./support/lost-creation.ts";
 import { begin } from "./support/one-world.ts";
 import { bytesOf, sourceOf } from "./support/programs.ts";
 
 describe("somebody else changes the new node before this mount hears of it", () => {
-  const isBirth = ({ method, path }: HttpRequest) =>
-    method === "POST" && (path === "/v1/nodes" || path.startsWith("/v1/files/"));
-
-  /** Whose answer is lost is asked for again after ten seconds; the journal tells sooner. */
-  const HEARD_MS = 3_000;
-
-  /** `a` is saved, the answer to its birth is lost, and somebody calls it `e`: its node. */
-  async function savedAndRenamed(it: Awaited<ReturnType<typeof begin>>): Promise<string> {
-    const { outside, workspace } = it.world;
-    await it.drain();
-    const birth = it.once("silent-after", isBirth);
-    await it.save("a");
-    await it.until(birth.isSent);
-    const [node] = (await it.world.run(outside.listFolder(workspace.root))).items;
-    if (node === undefined) throw new Error("nothing was born");
-    await it.world.run(outside.patchNode(node.id, { name: "e" }));
-    return node.id;
-  }
-
   test("a new file that somebody moves and writes is shown once", async () => {
     const it = await begin(true);
     const { outside, clock } = it.world;

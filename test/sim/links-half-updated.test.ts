@@ -3,10 +3,10 @@
  * All mounts show the newest content by every name, and another mount brings up the rest.
  */
 import { describe, expect, test } from "vitest";
-import type { Feature } from "../../src/contract/features.ts";
 import type { HttpRequest } from "../../src/contract/http.ts";
 import { isContentWrite } from "./support/content-write.ts";
 import { playHistory } from "./support/history.ts";
+import { beginLinked, halfUpdated, type LinkedWorld, oneFile } from "./support/linked-world.ts";
 import type { Mount, Sabotage } from "./support/mount.ts";
 import { bytesOf, type Program } from "./support/programs.ts";
 import type { Step } from "./support/steps.ts";
@@ -14,69 +14,8 @@ import { hashOf, treeOf } from "./support/tree.ts";
 import { beginTwo, TURNS_MS } from "./support/two-world.ts";
 
 describe("the writer stops between two nodes", () => {
-  async function begin(options: { readonly lacks?: readonly Feature[] } = {}) {
-    const changes: string[] = [];
-    const it = await beginTwo({
-      ...options,
-      onAnswer: (mount, { method }, { status }) => {
-        if (method !== "GET" && status < 300) changes.push(`${mount.name} ${method}`);
-      },
-    });
-    const { world, calls, labelOf, run } = it;
-    return {
-      ...it,
-      changes,
-      save: (mount: Mount, path: string, label: string) => run(mount, { do: "save", path, size: 40 }, label),
-      link: (mount: Mount, path: string, to: string) => world.run(calls(mount).link(path, to)),
-      /** What a mount shows of each name: its label, its number, how many names it has. */
-      async shown(mount: Mount) {
-        const at = calls(mount);
-        const shown = [];
-        for (const name of await world.run(at.list(""))) {
-          const { inode, links } = await world.run(at.stat(name));
-          shown.push({ name, text: await labelOf(mount, name), inode, links });
-        }
-        world.check();
-        return shown;
-      },
-      async versions(nodeId: string) {
-        return (await world.run(world.outside.listVersions(nodeId))).items.length;
-      },
-    };
-  }
-
-  type World = Awaited<ReturnType<typeof begin>>;
-
-  /** Two names; alpha has saved once more, and only one of the nodes has got it. */
-  async function halfUpdated(it: World, linked: () => Promise<unknown> = async () => undefined): Promise<void> {
-    await it.save(it.alpha, "a", "old");
-    await it.link(it.alpha, "a", "b");
-    await it.drain(it.alpha);
-    await linked();
-    let sent = 0;
-    it.rules.choose = (request) => {
-      if (!isContentWrite(request)) return undefined;
-      sent += 1;
-      return sent === 1 ? undefined : "silent-before";
-    };
-    await it.save(it.alpha, "b", "new");
-    for (let waited = 0; sent < 2; waited += 100) {
-      if (waited > 30_000) throw new Error("the second is never sent");
-      await it.world.clock.advance(100);
-    }
-  }
-
-  const oneFile = (text: string) => (shown: Awaited<ReturnType<World["shown"]>>) => {
-    expect(shown.map(({ name, links }) => [name, links])).toEqual([
-      ["a", 2],
-      ["b", 2],
-    ]);
-    expect(shown.map((one) => one.text)).toEqual([text, text]);
-    expect(new Set(shown.map(({ inode }) => inode)).size).toBe(1);
-  };
-
   test("half updated, both names show the newest, here and on a mount that knew it, and only the writer sends", async () => {
-    const it = await begin();
+    const it = await beginLinked();
     await it.world.run(it.calls(it.beta).list(""));
     await halfUpdated(it);
     await it.world.clock.advance(3_000);
@@ -89,7 +28,7 @@ describe("the writer stops between two nodes", () => {
   });
 
   test("half updated, a mount that knew nothing shows the newest by both names", async () => {
-    const it = await begin();
+    const it = await beginLinked();
     it.beta.weather.isOffline = true;
     await halfUpdated(it);
     it.beta.weather.isOffline = false;
@@ -98,7 +37,7 @@ describe("the writer stops between two nodes", () => {
   });
 
   test("the writer dies between the two: it goes on where it was", async () => {
-    const it = await begin();
+    const it = await beginLinked();
     await halfUpdated(it);
     it.alpha.crash();
     it.rules.choose = () => undefined;
@@ -110,7 +49,7 @@ describe("the writer stops between two nodes", () => {
   });
 
   test("the writer never comes back: another mount brings the rest up", async () => {
-    const it = await begin();
+    const it = await beginLinked();
     await it.world.run(it.calls(it.beta).list(""));
     await halfUpdated(it);
     it.alpha.crash();
@@ -123,7 +62,7 @@ describe("the writer stops between two nodes", () => {
   });
 
   /** Half updated by a writer that never comes back, while beta, offline, has the name removed that was brought up. */
-  async function removedMeanwhile(it: World, more: (other: string) => Promise<unknown>): Promise<string> {
+  async function removedMeanwhile(it: LinkedWorld, more: (other: string) => Promise<unknown>): Promise<string> {
     await halfUpdated(it, async () => {
       await it.world.clock.advance(3_000);
       await it.world.run(it.calls(it.beta).list(""));
@@ -143,14 +82,14 @@ describe("the writer stops between two nodes", () => {
   }
 
   test("removed elsewhere by the name that has the newest content, the other name has it", async () => {
-    const it = await begin();
+    const it = await beginLinked();
     const other = await removedMeanwhile(it, async () => undefined);
     expect((await it.shown(it.beta)).map(({ name, text }) => [name, text])).toEqual([[other, "new"]]);
     expect((await it.nodes()).map(({ name, size }) => [name, size])).toEqual([[other, 40]]);
   });
 
   test("removed elsewhere by that name while the other was written there: both contents are there", async () => {
-    const it = await begin();
+    const it = await beginLinked();
     const other = await removedMeanwhile(it, (name) => it.save(it.beta, name, "theirs"));
     const shown = await it.shown(it.beta);
     expect(shown.map(({ text }) => text).sort()).toEqual(["new", "theirs"]);

@@ -5,74 +5,14 @@
 import { expect, test } from "vitest";
 import type { Feature } from "../../src/contract/features.ts";
 import { isContentWrite } from "./support/content-write.ts";
+import { beginLinked, halfUpdated, type LinkedWorld, oneFile } from "./support/linked-world.ts";
 import type { Mount } from "./support/mount.ts";
 import { bytesOf, sourceOf } from "./support/programs.ts";
 import { hashOf } from "./support/tree.ts";
-import { beginTwo, TURNS_MS } from "./support/two-world.ts";
-
-async function begin(options: { readonly lacks?: readonly Feature[] } = {}) {
-  const changes: string[] = [];
-  const it = await beginTwo({
-    ...options,
-    onAnswer: (mount, { method }, { status }) => {
-      if (method !== "GET" && status < 300) changes.push(`${mount.name} ${method}`);
-    },
-  });
-  const { world, calls, labelOf, run } = it;
-  return {
-    ...it,
-    changes,
-    save: (mount: Mount, path: string, label: string) => run(mount, { do: "save", path, size: 40 }, label),
-    link: (mount: Mount, path: string, to: string) => world.run(calls(mount).link(path, to)),
-    /** What a mount shows of each name: its label, its number, how many names it has. */
-    async shown(mount: Mount) {
-      const at = calls(mount);
-      const shown = [];
-      for (const name of await world.run(at.list(""))) {
-        const { inode, links } = await world.run(at.stat(name));
-        shown.push({ name, text: await labelOf(mount, name), inode, links });
-      }
-      world.check();
-      return shown;
-    },
-    async versions(nodeId: string) {
-      return (await world.run(world.outside.listVersions(nodeId))).items.length;
-    },
-  };
-}
-
-type World = Awaited<ReturnType<typeof begin>>;
-
-/** Two names; alpha has saved once more, and only one of the nodes has got it. */
-async function halfUpdated(it: World, linked: () => Promise<unknown> = async () => undefined): Promise<void> {
-  await it.save(it.alpha, "a", "old");
-  await it.link(it.alpha, "a", "b");
-  await it.drain(it.alpha);
-  await linked();
-  let sent = 0;
-  it.rules.choose = (request) => {
-    if (!isContentWrite(request)) return undefined;
-    sent += 1;
-    return sent === 1 ? undefined : "silent-before";
-  };
-  await it.save(it.alpha, "b", "new");
-  for (let waited = 0; sent < 2; waited += 100) {
-    if (waited > 30_000) throw new Error("the second is never sent");
-    await it.world.clock.advance(100);
-  }
-}
-
-const oneFile = (text: string) => (shown: Awaited<ReturnType<World["shown"]>>) => {
-  expect(shown.map(({ name, links }) => [name, links])).toEqual([
-    ["a", 2],
-    ["b", 2],
-  ]);
-  expect(shown.map((one) => one.text)).toEqual([text, text]);
-  expect(new Set(shown.map(({ inode }) => inode)).size).toBe(1);
-};
+import { TURNS_MS } from "./support/two-world.ts";
 
 test("linked on one mount, it is one file on one that knew it, and on one that knew nothing", async () => {
-  const it = await begin();
+  const it = await beginLinked();
   it.beta.weather.isOffline = true;
   await it.save(it.alpha, "a", "one");
   await it.drain(it.alpha);
@@ -104,7 +44,7 @@ test("linked on one mount, it is one file on one that knew it, and on one that k
 });
 
 test("a name that a client without links writes is a file of its own from then on, on both mounts", async () => {
-  const it = await begin();
+  const it = await beginLinked();
   await it.save(it.alpha, "a", "old");
   await it.link(it.alpha, "a", "b");
   await it.drain(it.alpha);
@@ -127,7 +67,7 @@ test("a name that a client without links writes is a file of its own from then o
 });
 
 test("a copy made by the gateway is a file of its own", async () => {
-  const it = await begin();
+  const it = await beginLinked();
   await it.save(it.alpha, "a", "old");
   await it.link(it.alpha, "a", "b");
   await it.drain(it.alpha);
@@ -154,7 +94,7 @@ async function rowsWritten(mount: Mount, work: () => Promise<unknown>): Promise<
 }
 
 test("one more name of many costs no more than one of few, where it is made and where it arrives", async () => {
-  const it = await begin();
+  const it = await beginLinked();
   const { alpha, beta, world } = it;
   await it.save(alpha, "a", "a");
   await it.link(alpha, "a", "b");
@@ -180,7 +120,7 @@ test("one more name of many costs no more than one of few, where it is made and 
 });
 
 test("a name made of it while somebody else saves it is no newer than what he saved", async () => {
-  const it = await begin();
+  const it = await beginLinked();
   await it.save(it.alpha, "a", "old");
   await it.link(it.alpha, "a", "b");
   await it.drain(it.alpha);
@@ -204,7 +144,7 @@ test("a name made of it while somebody else saves it is no newer than what he sa
 });
 
 /** Of a linked file beta knows nothing newer than "old"; alpha has saved "new", and beta puts one of its names in place of another file. */
-async function putInPlaceMeanwhile(it: World): Promise<void> {
+async function putInPlaceMeanwhile(it: LinkedWorld): Promise<void> {
   await it.save(it.alpha, "a", "old");
   await it.link(it.alpha, "a", "b");
   await it.save(it.alpha, "t", "other");
@@ -218,7 +158,7 @@ async function putInPlaceMeanwhile(it: World): Promise<void> {
   await it.world.clock.advance(TURNS_MS);
 }
 
-async function everyName(it: World, text: string): Promise<void> {
+async function everyName(it: LinkedWorld, text: string): Promise<void> {
   for (const mount of [it.alpha, it.beta]) {
     const shown = await it.shown(mount);
     expect(shown.map(({ name, text, links }) => [name, text, links])).toEqual([
@@ -230,19 +170,19 @@ async function everyName(it: World, text: string): Promise<void> {
 }
 
 test("one of its names put in place of another file while somebody else saves it is no newer than what he saved", async () => {
-  const it = await begin();
+  const it = await beginLinked();
   await putInPlaceMeanwhile(it);
   await everyName(it, "new");
 });
 
 test("at a gateway without references a name put in place of another file is no newer either", async () => {
-  const it = await begin({ lacks: ["references"] });
+  const it = await beginLinked({ lacks: ["references"] });
   await putInPlaceMeanwhile(it);
   await everyName(it, "new");
 });
 
 test("an attribute that was set elsewhere while the file was linked is there by both names", async () => {
-  const it = await begin();
+  const it = await beginLinked();
   await it.save(it.alpha, "a", "old");
   await it.drain(it.alpha);
   await it.world.run(it.calls(it.beta).list(""));
@@ -268,7 +208,7 @@ test("an attribute that was set elsewhere while the file was linked is there by 
 });
 
 test("nodes that differ only in no extended attributes and an empty list of them are left as they are", async () => {
-  const it = await begin();
+  const it = await beginLinked();
   it.beta.weather.isOffline = true;
   await it.save(it.alpha, "a", "old");
   await it.link(it.alpha, "a", "b");
@@ -285,7 +225,7 @@ test("nodes that differ only in no extended attributes and an empty list of them
 });
 
 test("one name removed, the other written here: the removed one stays away, for the other's node has what came to it", async () => {
-  const it = await begin();
+  const it = await beginLinked();
   await halfUpdated(it, () => it.shown(it.beta));
   await it.world.clock.advance(3_000);
   const [first, second] = await it.nodes();
@@ -308,7 +248,7 @@ test("one name removed, the other written here: the removed one stays away, for 
 });
 
 test("removed elsewhere while it was changed here, a name leaves what was written to one made there: a drain waits for that", async () => {
-  const it = await begin();
+  const it = await beginLinked();
   const { world, alpha, beta, calls } = it;
   await it.save(alpha, "a", "old");
   await it.link(alpha, "a", "b");
@@ -338,7 +278,7 @@ test("removed elsewhere while it was changed here, a name leaves what was writte
 const NEEDED: readonly Feature[] = ["attributes", "hashes", "versions"];
 
 test.each(NEEDED)("without %s no file gets one more name", async (feature) => {
-  const it = await begin({ lacks: [feature] });
+  const it = await beginLinked({ lacks: [feature] });
   await it.save(it.alpha, "a", "a");
   await expect(it.link(it.alpha, "a", "b")).rejects.toMatchObject({ code: "EPERM" });
   await it.drain(it.alpha);
@@ -348,7 +288,7 @@ test.each(NEEDED)("without %s no file gets one more name", async (feature) => {
 test.each(["written", "removed"] as const)(
   "without versions, of what others linked, one is %s by somebody else: the other is read",
   async (how) => {
-    const it = await begin({ lacks: ["versions", "references"] });
+    const it = await beginLinked({ lacks: ["versions", "references"] });
     const { outside, workspace } = it.world;
     const bytes = bytesOf("old", 40);
     const link = { group: "others", hash: hashOf(bytes) };

@@ -6,7 +6,7 @@ export const betterSqlite3: Driver = {
   name: "better-sqlite3",
   missing() {
     try {
-      // It looks for its addon only now.
+      // The package looks for its addon at the first open, not when it is loaded.
       new Database(":memory:").close();
       return undefined;
     } catch (error) {
