@@ -76,7 +76,7 @@ export async function openToCommands(
     ...(restarts === undefined || restarts.count === 0 ? {} : { restarts }),
     transport: settings.fuseNative === undefined ? "kernel" : "fuse-native",
     ...(follower === undefined ? {} : { environment: follower.status() }),
-    owners: engine.context.settings.owners,
+    owners: engine.owners,
     passthrough: passthrough.isOn,
     ...(passthrough.whyOff === undefined ? {} : { passthroughOff: passthrough.whyOff }),
     operations: session.operations(),

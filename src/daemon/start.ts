@@ -156,7 +156,7 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
 
   let running: Engine | undefined;
   const credentials = noticeTokens(credentialsOf(settings), (token) => {
-    running?.context.network.tokenChanged(scopesIn(token));
+    running?.tokenChanged(scopesIn(token));
   });
   closers.push(watchTokens(credentials, systemClock));
   const { baseUrl, gatewaySocket } = settings;
@@ -165,7 +165,7 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
     transport: gateway.transport,
     credentials,
     log,
-    onRefusal: () => running?.context.network.isThere(),
+    onRefusal: () => running?.gatewayAnswered(),
     mount: mountName(hostname(), settings.mountpoint),
     ...(settings.profile === undefined
       ? {}
@@ -232,7 +232,7 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
     hasRoom: (bytes) => spaceAt(stateDir).available - bytes >= Math.max(limits.keepFree, reserve.room),
     onDamage: (damage) => {
       noteDamage(copying, damage);
-      running?.context.disk.isDamaged(new Error(damage));
+      running?.databaseDamaged(new Error(damage));
     },
   });
   closers.push(() => copies.atEnd());

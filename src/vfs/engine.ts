@@ -3,7 +3,6 @@
  * its state. The same engine runs in the simulation on a virtual clock.
  */
 import type { InodeId } from "../metadata/ids.ts";
-import type { Context } from "./context/context.ts";
 import type { FileSystem } from "./filesystem.ts";
 import type { Replays } from "./replay.ts";
 
@@ -131,8 +130,14 @@ export interface Engine {
   readonly fileSystem: FileSystem;
   /** What others changed, to be told to programs that watch. */
   readonly replays: Replays;
-  /** The state behind it, for tests that check its invariants. */
-  readonly context: Context;
+  /** Whose the files are shown as. */
+  readonly owners: "mine" | "real";
+  /** The token is another one: what it may do. */
+  tokenChanged(scopes: ReadonlySet<string> | undefined): void;
+  /** The gateway answers, if only with a refusal. */
+  gatewayAnswered(): void;
+  /** The database turned out to be damaged: no more changes. */
+  databaseDamaged(damage: Error): void;
   status(): EngineStatus;
   /** The part of it that costs no more with a long queue. */
   condition(): EngineCondition;

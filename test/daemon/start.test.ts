@@ -12,7 +12,7 @@ import { openControl, socketPair } from "../../src/fuse/native.ts";
 import { claimFolder } from "../../src/lib/claim-folder.ts";
 import { SILENT } from "../../src/lib/log.ts";
 import { kernelNodeId } from "../../src/metadata/ids.ts";
-import type { Engine } from "../../src/vfs/engine.ts";
+import type { StartedEngine } from "../../src/vfs/start/start-engine.ts";
 import { CONNECTION } from "../support/connection.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -91,7 +91,7 @@ it("a daemon that takes over and fails before it serves leaves what programs hav
     const condition = () => {
       throw new Error("no space left on the disk");
     };
-    return { stop, condition } as unknown as Engine;
+    return { stop, condition } as unknown as StartedEngine;
   });
   expect(exitCode).toBe(1);
   const said = () => lines.filter((line) => line !== "heartbeat");

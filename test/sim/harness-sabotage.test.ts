@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import type { HttpRequest } from "../../src/contract/http.ts";
 import type { Connection } from "../../src/metadata/database.ts";
-import type { Engine } from "../../src/vfs/engine.ts";
+import type { StartedEngine } from "../../src/vfs/start/start-engine.ts";
 import { ignoring } from "./support/break-rows.ts";
 import { playHistory } from "./support/history.ts";
 import type { Sabotage } from "./support/mount.ts";
@@ -62,7 +62,7 @@ function halved(request: HttpRequest): HttpRequest {
  * That a file is dirty is said a moment after its bytes changed, if nobody dies before, and that somebody
  * has it open for writing not at all: either would do.
  */
-function markedLate({ context }: Engine): void {
+function markedLate({ context }: StartedEngine): void {
   const { inodes, writers } = context.metadata;
   const update = inodes.update.bind(inodes);
   Object.assign(writers, { begin() {} });

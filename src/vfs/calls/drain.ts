@@ -9,7 +9,7 @@ import type { DrainProgress, DrainResult } from "../engine.ts";
 import type { Backlog } from "../files/backlog.ts";
 import { writersOf } from "../files/live.ts";
 import { noticeWrites } from "../files/notice-writes.ts";
-import { rowsOfInode } from "../names/links.ts";
+import { rowsOfInode } from "../names/hard-links.ts";
 import { pathOf } from "../names/overtaken.ts";
 import { askIndexed } from "../reconcile/indexed.ts";
 import { plan, type Step } from "../reconcile/plan.ts";

@@ -15,7 +15,7 @@ import { pinMtime } from "../files/mtime.ts";
 import { endUpload } from "../files/uploads.ts";
 import { folderOfNode } from "./from-node.ts";
 import { dropRow } from "./given-up.ts";
-import { keepInOthers } from "./links.ts";
+import { keepInOthers } from "./hard-links.ts";
 import { nowText } from "./stat.ts";
 
 /** A name that was moved away keeps its node if it is made again within this time. */

@@ -9,19 +9,19 @@
  * Nodes of a group are told of in any order, so two inodes may turn out to be one file. Then the one that programs know
  * goes on, whichever node was heard of first, and the other's names become names of it: see `unite`.
  */
-import { type Attributes, sameAttributes, sameValue } from "../../contract/attributes.ts";
+import { type Attributes, sameValue } from "../../contract/attributes.ts";
 import type { Node } from "../../contract/resources.ts";
 import { type Link, orderOfSaves, savesOfBoth, savesOfContent, savesOfLink } from "../../contract/saves.ts";
 import type { Entry } from "../../metadata/entries.ts";
 import type { InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
-import { markInode, markNode } from "../context/changes.ts";
+import { markInode } from "../context/changes.ts";
 import type { Context } from "../context/context.ts";
-import { comesFrom } from "../files/holes.ts";
 import { writersOf } from "../files/live.ts";
 import { handOver } from "../files/nameless.ts";
 import { contentOfNode, groupOf, makeInodeOf, savesOfNode } from "./from-node.ts";
+import { rowsOfInode } from "./hard-links.ts";
 import { mergeAttributes, withTimeOf } from "./merge-attributes.ts";
 import { kindOf, nowText } from "./stat.ts";
 
@@ -32,11 +32,6 @@ const NAMES = 100;
 
 type Needs = Pick<Context, "metadata">;
 type Joining = Pick<Context, "metadata" | "lives">;
-
-/** The node rows of an inode's names. */
-export function rowsOfInode({ metadata }: Needs, inode: InodeId): NodeRow[] {
-  return metadata.entries.ofInode(inode).flatMap((entry) => metadata.nodes.ofEntry(entry.id) ?? []);
-}
 
 /** A name of a linked file that nobody here changed: what its node lacks is for others to bring. */
 export function isFollower({ metadata }: Needs, row: NodeRow, inode: Inode): boolean {
@@ -128,12 +123,6 @@ function hasAtNode({ metadata }: Needs, inode: Inode, { contentHash }: Node): bo
 export function leaveToOthers(context: Context, node: Node): void {
   const other = joinGroup(context, node);
   if (other?.content === "clean" && other.originNode === node.id) markInode(context, other.id);
-}
-
-/** The node holds what its other names here show. */
-export function isLike(inode: Inode, { contentHash, attributes }: Pick<Node, "contentHash" | "attributes">): boolean {
-  const { link: _, ...own } = attributes;
-  return contentHash !== null && contentHash === inode.hash && sameAttributes(own, inode.attributes);
 }
 
 interface Place {
@@ -324,59 +313,4 @@ export function endTurns({ metadata, runtime }: Pick<Context, "metadata" | "runt
 export function keepTurn({ metadata }: Needs, from: InodeId, to: InodeId): void {
   const turn = metadata.turns.get(from);
   if (turn !== undefined) metadata.turns.begin(to, turn.endsAt);
-}
-
-/**
- * One of its names went, `row` with it: the nodes of the others have to hold all there is of it from now on. Nobody's turn
- * is waited for any more: those that are behind are brought up from here. Who waits for what the row was to send waits for
- * the others. Else none is behind, and none looked at.
- */
-export function keepInOthers(
-  context: Parameters<typeof markInode>[0] & Pick<Context, "lives">,
-  inode: InodeId,
-  row: NodeRow | undefined,
-): void {
-  const { turns, nodes } = context.metadata;
-  const isTurn = turns.get(inode) !== undefined;
-  if (isTurn) turns.done(inode);
-  const since = row?.dirtySince ?? null;
-  if (since !== null && !nodes.areNamesDirty(inode, since)) markInode(context, inode, since);
-  else if (isTurn) markBehind(context, inode);
-  haveFromOthers(context, inode);
-}
-
-function markBehind(context: Parameters<typeof markInode>[0], id: InodeId): void {
-  const inode = context.metadata.inodes.get(id);
-  if (inode === undefined) return;
-  for (const row of rowsOfInode(context, id)) if (!hasAll(row, inode)) markNode(context, row);
-}
-
-/** As far as is known the node holds what the name shows. */
-function hasAll({ base, seen }: NodeRow, inode: Inode): boolean {
-  if (base === null || seen !== null) return false;
-  const { hash, attributes } = base;
-  const isLinked = attributes.link?.group === inode.linkGroup && attributes.link.hash === hash;
-  return isLinked && isLike(inode, { contentHash: hash, attributes });
-}
-
-/**
- * It is a version of a node that has it still, from which its bytes are had: the one it came from may be deleted
- * before a name that is left gives its own node away. Also while somebody has it open for writing: as long as its
- * hash is known it is that version, and what is missing of it is the same in both.
- */
-function haveFromOthers({ metadata, lives }: Pick<Context, "metadata" | "lives">, id: InodeId): void {
-  const inode = metadata.inodes.get(id);
-  if (inode === undefined || inode.content === "dirty" || inode.hash === null || inode.originNode === null) return;
-  const { entries, nodes } = metadata;
-  if (entries.links(id) === 0) return;
-  const hasIt = (row: NodeRow | undefined) => row?.base?.hash === inode.hash;
-  const origin = nodes.ofNodeId(inode.originNode);
-  const isItsName = origin?.entry != null && entries.get(origin.entry)?.inode === id;
-  if (isItsName && hasIt(origin)) return;
-  // The last one: of names that are removed one after the other it is the one to stay longest.
-  const { nodeId, base } = rowsOfInode({ metadata }, id).findLast(hasIt) ?? {};
-  if (nodeId == null || base?.head == null) return;
-  const [node, version] = [nodeId, base.head];
-  metadata.inodes.update(id, { originNode: node, originVersion: version });
-  comesFrom({ metadata, lives }, inode.lineage, { node, version });
 }

@@ -1,11 +1,10 @@
 /** Reads nodes by id, the one read that is never old, and brings what they tell to the rows. */
-import { RemoteError, type RemoteErrorCode } from "../../client/errors.ts";
+import { RemoteError } from "../../client/errors.ts";
 import { SETTLE_MS } from "../../contract/features.ts";
 import { OPERATIONS } from "../../contract/operations.ts";
-import { type Node, PAGE_SIZE_MAX } from "../../contract/resources.ts";
+import type { Node } from "../../contract/resources.ts";
 import type { Reread } from "../../metadata/rereads.ts";
 import type { Context } from "../context/context.ts";
-import { limitList } from "../context/list-limit.ts";
 import { withHash } from "../files/content-hash.ts";
 import { folderOfNode } from "../names/from-node.ts";
 import { listAgain } from "./list-again.ts";
@@ -20,9 +19,6 @@ const UNTOLD_MS = 10_000;
 const HIDDEN_MS = 60_000;
 /** The shortest time after which an id that answered 404 is asked for again. */
 const ASK_AGAIN_MS = 1_000;
-
-/** Say nothing of what was asked for. */
-const HELD_UP: readonly RemoteErrorCode[] = ["unauthorized", "throttled", "aborted"];
 
 /** The node, or undefined when its id answers 404. Other failures reject. */
 export async function readNode(context: Context, nodeId: string, signal: AbortSignal): Promise<Node | undefined> {
@@ -60,31 +56,6 @@ export function readOrHidden(
 export function isUntellable({ network }: Pick<Context, "network">, error: unknown): boolean {
   const isFailed = error instanceof RemoteError && (error.code === "server" || error.code === "malformed");
   return isFailed && network.isOnline && network.pauseMs("getNode") === 0;
-}
-
-/** Whether the version is one of the node's. Undefined: that cannot be found out. */
-export async function hasVersion(
-  { client, network }: Pick<Context, "client" | "network">,
-  nodeId: string,
-  version: string,
-  signal: AbortSignal,
-): Promise<boolean | undefined> {
-  const check = limitList(`versions of node ${nodeId}`);
-  try {
-    for (let after: string | undefined, seen = 0; ; ) {
-      const page = await client.listVersions(nodeId, { pageSize: PAGE_SIZE_MAX, after, signal });
-      network.answered();
-      check(page);
-      seen += page.items.length;
-      if (page.items.some(({ id }) => id === version)) return true;
-      // A gateway may have more, and no way to ask for them.
-      if (page.next == null) return seen < page.totalCount ? undefined : false;
-      after = page.next;
-    }
-  } catch (error) {
-    if (!(error instanceof RemoteError) || error.isTransient || HELD_UP.includes(error.code)) throw error;
-    return error.code === "notFound" ? false : undefined;
-  }
 }
 
 /** Reads the node, and the folders above it that are not known, and observes them from the top down. */

@@ -16,23 +16,8 @@ import { comesFrom } from "../files/holes.ts";
 import { writersOf } from "../files/live.ts";
 import { withPinnedMtime } from "../files/mtime.ts";
 import { folderOfNode, groupOf } from "../names/from-node.ts";
-import {
-  contentAfter,
-  enterGroup,
-  gatherNames,
-  giveName,
-  inodeApart,
-  joinGroup,
-  keepInOthers,
-  keepTurn,
-  knowSaves,
-  leaveToOthers,
-  lookLater,
-  orderInGroup,
-  orderOf,
-  unite,
-  withUnsent,
-} from "../names/links.ts";
+import { contentAfter, enterGroup, gatherNames, giveName, inodeApart, joinGroup, keepTurn, knowSaves, leaveToOthers, lookLater, orderInGroup, orderOf, unite, withUnsent } from "../names/links.ts";
+import { keepInOthers } from "../names/hard-links.ts";
 import { freeConflictName, moveAside, nameHere, stepAside } from "../names/make-room.ts";
 import { overtake } from "../names/overtaken.ts";
 import { kindOf, nowText } from "../names/stat.ts";

@@ -9,7 +9,8 @@ import { SETTLE_MS } from "../../contract/features.ts";
 import type { Node } from "../../contract/resources.ts";
 import type { Context } from "../context/context.ts";
 import { type Acknowledgment, type Followed, isPastGone, lastFollowed, toAsk } from "../context/past.ts";
-import { hasVersion, isUntellable, readOrHidden } from "../reconcile/fetch-node.ts";
+import { hasVersion } from "../context/has-version.ts";
+import { isUntellable, readOrHidden } from "../reconcile/fetch-node.ts";
 import type { JournalStream } from "./journal-stream.ts";
 
 /** An id may answer 404 for a moment after the node was made. */

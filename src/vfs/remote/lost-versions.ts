@@ -13,9 +13,10 @@ import { isWhole } from "../../metadata/live-rows.ts";
 import { markNode } from "../context/changes.ts";
 import type { Context } from "../context/context.ts";
 import { tellWritten } from "../files/staged-files.ts";
-import { rowsOfInode } from "../names/links.ts";
+import { rowsOfInode } from "../names/hard-links.ts";
 import { isStandIn } from "../reconcile/effect.ts";
-import { hasVersion, readOrHidden } from "../reconcile/fetch-node.ts";
+import { hasVersion } from "../context/has-version.ts";
+import { readOrHidden } from "../reconcile/fetch-node.ts";
 import { READERS } from "./follow.ts";
 
 /** Live files looked at in one go. */

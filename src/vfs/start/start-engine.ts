@@ -105,7 +105,12 @@ export interface EngineOptions {
   readonly inUse?: Promise<unknown>;
 }
 
-export async function startEngine(options: EngineOptions): Promise<Engine> {
+/** With the state behind it, whose invariants tests check. */
+export interface StartedEngine extends Engine {
+  readonly context: Context;
+}
+
+export async function startEngine(options: EngineOptions): Promise<StartedEngine> {
   const { client, log, paths, settings, scopes } = options;
   const metadata = createMetadata<Request>(options.database, parseRequest);
   const time = createEvenTime(options.runtime, metadata, settings.boot);
@@ -292,6 +297,10 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     fileSystem,
     replays,
     context,
+    owners: settings.owners,
+    tokenChanged: (scopes) => context.network.tokenChanged(scopes),
+    gatewayAnswered: () => context.network.isThere(),
+    databaseDamaged: (damage) => context.disk.isDamaged(damage),
     measure: backlog.measure,
     expireKernel: () => expireEverything(context),
     condition,

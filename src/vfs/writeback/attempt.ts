@@ -5,7 +5,7 @@ import type { NodeRow } from "../../metadata/nodes.ts";
 import type { Context } from "../context/context.ts";
 import type { Request } from "../context/request.ts";
 import { giveWay } from "../files/uploads.ts";
-import { rowsOfInode } from "../names/links.ts";
+import { rowsOfInode } from "../names/hard-links.ts";
 import { advance, type Pending } from "../reconcile/advance.ts";
 import { laneOf, SMALL } from "./lanes.ts";
 

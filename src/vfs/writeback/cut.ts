@@ -27,7 +27,7 @@ import { bringIn, createWholeReader } from "../files/readahead.ts";
 import { tellDone } from "../files/staged-files.ts";
 import { syncCopy } from "../files/uploads.ts";
 import { isBeingDeleted } from "../names/identity.ts";
-import { rowsOfInode } from "../names/links.ts";
+import { rowsOfInode } from "../names/hard-links.ts";
 import { nameOvertaken } from "../names/overtaken.ts";
 import { EMPTY_HASH } from "../names/stat.ts";
 import { afterCut, afterTry } from "./cut-times.ts";

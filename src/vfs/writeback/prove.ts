@@ -12,7 +12,7 @@ import { FsError, fromDisk } from "../errors.ts";
 import { launch, readError, requestContent, WRONG, watch } from "../files/fetch.ts";
 import { believed, lost } from "../files/holes.ts";
 import { isLastTry } from "../files/unreadable.ts";
-import { hasVersion } from "../reconcile/fetch-node.ts";
+import { hasVersion } from "../context/has-version.ts";
 
 const WORTH = 64 * 1024 * 1024;
 const CHUNK = 256 * 1024;

@@ -14,11 +14,11 @@ import { startCheckpoints } from "../../../src/lib/checkpoints.ts";
 import { SILENT } from "../../../src/lib/log.ts";
 import { systemClock } from "../../../src/lib/system-clock.ts";
 import { checkpoint, openDatabase } from "../../../src/metadata/database.ts";
-import type { Engine } from "../../../src/vfs/engine.ts";
+import type { StartedEngine } from "../../../src/vfs/start/start-engine.ts";
 import { startEngine } from "../../../src/vfs/start/start-engine.ts";
 
 export interface EngineAlone {
-  readonly engine: Engine;
+  readonly engine: StartedEngine;
   stop(): Promise<void>;
 }
 

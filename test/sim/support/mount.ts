@@ -17,7 +17,7 @@ import { describeError, type Logger } from "../../../src/lib/log.ts";
 import type { Clock, Runtime } from "../../../src/lib/runtime.ts";
 import { timeFromMilliseconds } from "../../../src/lib/time.ts";
 import { type Connection, openDatabase } from "../../../src/metadata/database.ts";
-import type { Engine } from "../../../src/vfs/engine.ts";
+import type { StartedEngine } from "../../../src/vfs/start/start-engine.ts";
 import type { FileSystem } from "../../../src/vfs/filesystem.ts";
 import type { KernelCache } from "../../../src/vfs/kernel-cache.ts";
 import { type EngineOptions, startEngine } from "../../../src/vfs/start/start-engine.ts";
@@ -46,7 +46,7 @@ export interface Sabotage {
   /** Breaks what each start of the engine is given. */
   readonly engine?: EngineHook;
   /** Breaks a part of the engine after its start. */
-  readonly started?: (engine: Engine) => void;
+  readonly started?: (engine: StartedEngine) => void;
   /** A crash takes back what the last system call committed. */
   readonly losesLastCall?: boolean;
   /** What the kernel asks goes through it. */
@@ -100,7 +100,7 @@ export interface Own {
 
 /** What is there while the process lives. */
 export interface Process {
-  readonly engine: Engine;
+  readonly engine: StartedEngine;
   readonly kernel: Kernel;
   readonly database: Connection;
   readonly files: MemoryFiles;

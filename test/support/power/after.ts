@@ -18,7 +18,7 @@ import { describeError, type Logger, SILENT } from "../../../src/lib/log.ts";
 import { openSqlite } from "../../../src/lib/sqlite/index.ts";
 import { timeFromMilliseconds, timeFromNanoseconds } from "../../../src/lib/time.ts";
 import { openDatabase } from "../../../src/metadata/database.ts";
-import type { Engine } from "../../../src/vfs/engine.ts";
+import type { StartedEngine } from "../../../src/vfs/start/start-engine.ts";
 import { startEngine } from "../../../src/vfs/start/start-engine.ts";
 import type { Calls } from "../../sim/support/calls.ts";
 import { createKernel } from "../../sim/support/kernel.ts";
@@ -111,7 +111,7 @@ const DRAIN_MS = 300_000;
 
 interface Machine {
   readonly clock: VirtualClock;
-  readonly engine: Engine;
+  readonly engine: StartedEngine;
   run<T>(work: Promise<T>): Promise<T>;
 }
 
@@ -391,7 +391,7 @@ async function fill(files: ReturnType<typeof createMemoryFiles>, disk: CutDisk):
 
 export const contentHash = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex");
 
-async function parkedPaths(engine: Engine): Promise<Set<string>> {
+async function parkedPaths(engine: StartedEngine): Promise<Set<string>> {
   const paths = new Set<string>();
   for await (const items of engine.queue(1000)) {
     for (const { state, path } of items) if (state === "parked") paths.add(path.slice(1));
