@@ -35,7 +35,7 @@ const BUNDLES = [
   {
     compiled: true,
     // Its pieces are not read later, when there may be another build. Tests put another engine into it.
-    entries: ["daemon/main", "daemon/process", "vfs/engine", "vfs/errors"],
+    entries: ["daemon/main", "daemon/process", "engine/api/engine", "engine/api/errors"],
     whole: "bundle",
   },
   { entries: ["metadata/checkpoint-worker"] },

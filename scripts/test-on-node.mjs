@@ -14,7 +14,7 @@ const TESTS = [
   "test/fuse/",
   "test/lib/",
   "test/metadata/",
-  "test/vfs/",
+  "test/engine/",
   "test/daemon/checkpoints",
   "test/daemon/open-metadata",
   "test/gateway/migration",

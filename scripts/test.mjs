@@ -8,8 +8,8 @@ import { projectFolder, setup } from "./setup.mjs";
 const HELP = `npm test                          every test; the last line is "N passed, M failed, K skipped"
 npm test -- --fast                an answer in less than three minutes: what is done within one process but for the
                                   long histories, and a few tests of each other kind (test/vitest.config.ts says which)
-npm test -- test/vfs -t rename    files whose path has that, tests whose name has that
-npm test -- --fast test/vfs       those of them that are fast
+npm test -- test/engine -t rename    files whose path has that, tests whose name has that
+npm test -- --fast test/engine    those of them that are fast
 
 Whatever else is there for "vitest run" may be given too: npx vitest run --help
 `;

@@ -31,17 +31,19 @@ function readText(path: string): string {
 /** For each rule: a file that breaks it, and the same file put right. */
 const examples: Record<keyof typeof RULES, [path: string, wrong: string, right: string][]> = {
   "imports go down": [
-    ["src/vfs/a.ts", 'import type { A } from "../fuse/a.ts";', 'import type { A } from "../client/a.ts";'],
+    ["src/engine/api/a.ts", 'import type { A } from "../../fuse/a.ts";', 'import type { A } from "../../client/a.ts";'],
     ["src/metadata/a.ts", 'export * from "../content/a.ts";', 'export * from "../contract/a.ts";'],
     ["src/gateway/a.ts", 'const a = await import("../metadata/a.ts");', 'const a = await import("./a/b.ts");'],
     ["src/lib/a.ts", 'type A = import("../contract/a.ts").A;', '// see "../contract/a.ts"'],
     ["src/cli/a.ts", 'import "../../scripts/a.mjs";', 'import "node:fs";'],
     ["src/extra/a.ts", 'import "../lib/a.ts";', ""],
-    ["src/vfs/files/a.ts", 'import "../names/a.ts";', 'import "../context/a.ts"; import "./b.ts"; import "../a.ts";'],
-    ["src/vfs/a.ts", 'import "./files/a.ts";', 'import "./context/a.ts";'],
-    ["src/vfs/extra/a.ts", 'import "../a.ts";', ""],
-    ["src/vfs/files/extra/a.ts", 'import "../a.ts";', ""],
-    ["src/daemon/a.ts", 'import "../vfs/calls/a.ts";', 'import "../vfs/a.ts"; import "../vfs/start/a.ts";'],
+    ["src/engine/files/a.ts", 'import "../tree/index.ts";', 'import "../core/index.ts"; import "./b.ts";'],
+    ["src/engine/files/a.ts", 'import "../core/context.ts";', 'import "../api/index.ts";'],
+    ["src/engine/files/a.ts", 'import "./index.ts";', ""],
+    ["src/engine/extra/a.ts", 'import "../api/index.ts";', ""],
+    ["src/engine/files/extra/a.ts", 'import "../b.ts";', ""],
+    ["src/daemon/a.ts", 'import "../engine/ops/index.ts";', 'import "../engine/api/index.ts";'],
+    ["src/daemon/a.ts", 'import "../engine/start/start-engine.ts";', 'import "../engine/start/index.ts";'],
   ],
   "no imports in a circle": [
     ["src/lib/a.ts", 'import type { A } from "./a.ts";', 'import type { A } from "./b.ts";'],
@@ -52,7 +54,7 @@ const examples: Record<keyof typeof RULES, [path: string, wrong: string, right: 
     ],
   ],
   "packages have owners": [
-    ["src/vfs/a.ts", 'import { Pool } from "undici";', "export const undici = 1;"],
+    ["src/engine/a.ts", 'import { Pool } from "undici";', "export const undici = 1;"],
     ["src/contract/a.ts", 'import type { Busboy } from "@fastify/busboy";', 'import { z } from "zod";'],
     ["src/client/a.ts", 'import fastify from "fastify";', 'import { Pool } from "undici";'],
     ["src/daemon/a.ts", 'const yargs = await import("yargs");', ""],
@@ -83,7 +85,7 @@ const examples: Record<keyof typeof RULES, [path: string, wrong: string, right: 
     ["src/metadata/b.ts", "let a: Promise<void>;", 'const a = "Promise";'],
   ],
   "clock, timers, chance, environment and files come from outside": [
-    ["src/vfs/a.ts", "const a = Date.now();", "const a = runtime.now();"],
+    ["src/engine/a.ts", "const a = Date.now();", "const a = runtime.now();"],
     ["src/contract/a.ts", "const a = new Date();", "const a = new Date(0);"],
     ["src/content/a.ts", 'import { open } from "node:fs/promises";', 'import type { Files } from "../lib/files.ts";'],
     ["src/metadata/a.ts", "const a = process.env.HOME ?? Math.random();", "// not process.env"],
@@ -104,7 +106,7 @@ const examples: Record<keyof typeof RULES, [path: string, wrong: string, right: 
   ],
   "an exported duration has a name of its own": [
     ["src/lib/a.ts", "export const A_MS = 1;\nconst A_MS = 2;", "export const A_MS = 1;\nconst B_MS = 2;"],
-    ["src/vfs/a.ts", "const A_SECONDS = 1;\nexport const A_SECONDS = 1;", "const A_MS = 1;\nconst A_MS = 2;"],
+    ["src/engine/a.ts", "const A_SECONDS = 1;\nexport const A_SECONDS = 1;", "const A_MS = 1;\nconst A_MS = 2;"],
   ],
   "types are checked": [
     ["src/lib/a.ts", "let a: any = 1;", "let a: unknown = 1; // of any kind"],
@@ -119,7 +121,7 @@ const examples: Record<keyof typeof RULES, [path: string, wrong: string, right: 
     [
       "src/README.md",
       "lib/ and others",
-      "cli/ daemon/ fuse/ fuse-native/ gateway/ vfs/ metadata/ content/ client/ contract/ lib/",
+      "cli/ daemon/ fuse/ fuse-native/ gateway/ engine/ metadata/ content/ client/ contract/ lib/",
     ],
   ],
   "no path of somebody's machine": [

@@ -16,7 +16,7 @@ import { BaseSequencer, type InlineConfig, type TestSpecification } from "vitest
 
 const GATEWAY_TESTS = "test/gateway/**/*.test.ts";
 const MOUNT_TESTS = "test/mount/**/*.test.ts";
-const INWARD_TESTS = "test/{contract,fuse,fuse-native,lib,metadata,sim,vfs}/**/*.test.ts";
+const INWARD_TESTS = "test/{contract,fuse,fuse-native,lib,metadata,sim,engine}/**/*.test.ts";
 
 /** What each of them is for is held within some seconds. */
 const FAST = {
@@ -70,9 +70,9 @@ const LONG = [
   "metadata/commit-log",
   "sim/rollback-gateway",
   "sim/disk",
-  "vfs/readdir",
+  "engine/readdir",
   "sim/harness-sabotage",
-  "vfs/plan-property",
+  "engine/plan-property",
   "sim/histories-one-mount",
   "sim/conflicts",
   "lib/code-cache",

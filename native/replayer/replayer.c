@@ -1,7 +1,7 @@
 /*
  * Does what others did elsewhere once more, through the mount, so that the kernel tells the programs that watch it
  * (inotify, fanotify): of a change that did not come through it the kernel tells nobody. The daemon that serves the
- * mount knows this process, answers it as if it were the change, and changes nothing (src/vfs/remote/replayed.ts).
+ * mount knows this process, answers it as if it were the change, and changes nothing (src/engine/remote/replayed.ts).
  *
  *   wsfs-replayer MOUNTPOINT CONNECTION DAEMON
  *

@@ -7,9 +7,9 @@ import { execFile } from "node:child_process";
 import { readFile } from "node:fs/promises";
 import { promisify } from "node:util";
 import { LRUCache } from "lru-cache";
+import type { AccountKind, Accounts } from "../engine/api/index.ts";
 import type { Logger } from "../lib/log.ts";
 import { hasCode } from "../lib/system-error.ts";
-import type { AccountKind, Accounts } from "../vfs/accounts.ts";
 
 const run = promisify(execFile);
 

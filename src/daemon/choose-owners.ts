@@ -2,8 +2,9 @@
  * Whether a mount shows real owners: as asked for, else as its state dir was used before. Owners that were set through
  * mounts which did not show them are stored with the nodes; no upgrade is to enforce those.
  */
+
+import { StartError } from "../engine/api/index.ts";
 import type { createSettings } from "../metadata/settings.ts";
-import { StartError } from "../vfs/engine.ts";
 import { type DaemonSettings, owners } from "./settings.ts";
 import { readOwner } from "./state-folder.ts";
 

@@ -10,7 +10,7 @@
  *   POST /reload   ReloadRequest                   -> {}: the daemon gives way now; its successor's record says how it went
  */
 import { z } from "zod";
-import type { DrainProgress, DrainResult, EngineStatus, QueueItem, RetryResult } from "../vfs/engine.ts";
+import type { DrainProgress, DrainResult, EngineStatus, QueueItem, RetryResult } from "../engine/api/index.ts";
 import { entrySettings } from "./entry-settings.ts";
 import { settingsChange } from "./reload-settings.ts";
 import { owners } from "./settings.ts";

@@ -6,10 +6,10 @@ import { once } from "node:events";
 import { chmodSync, rmSync } from "node:fs";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { z } from "zod";
+import type { DrainProgress, DrainResult, QueueItem, RetryResult } from "../engine/api/index.ts";
 import type { Logger } from "../lib/log.ts";
 import { TIMER_MAX_MS } from "../lib/runtime.ts";
 import { socketAddress } from "../lib/socket-address.ts";
-import type { DrainProgress, DrainResult, QueueItem, RetryResult } from "../vfs/engine.ts";
 import {
   type DrainLine,
   drainRequest,

@@ -1,5 +1,5 @@
 /** How much of the state dir's disk is kept back, left free and taken, where the user does not say. Bytes. */
-import type { DiskLimits } from "../vfs/context/disk.ts";
+import type { DiskLimits } from "../engine/start/index.ts";
 import type { DaemonSettings } from "./settings.ts";
 
 const BLOCK = 4096;

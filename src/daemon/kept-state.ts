@@ -8,14 +8,13 @@
  */
 import fs from "node:fs";
 import { z } from "zod";
+import { type HandleTable, handleId, type KeptHandle } from "../engine/api/index.ts";
 import type { AtHand } from "../fuse/at-hand.ts";
 import type { Connection } from "../fuse/init.ts";
 import type { Logger } from "../lib/log.ts";
 import { systemClock } from "../lib/system-clock.ts";
 import { hasCode } from "../lib/system-error.ts";
 import { kernelNodeId } from "../metadata/ids.ts";
-import { handleId } from "../vfs/filesystem.ts";
-import type { HandleTable, KeptHandle } from "../vfs/handle-table.ts";
 import { type ProcessIdentity, processIdentity } from "./processes.ts";
 
 const HEAD_SIZE = 4096;

@@ -4,15 +4,13 @@
  */
 import { existsSync, fstatSync, readdirSync, statSync } from "node:fs";
 import { delimiter, join } from "node:path";
+import { NO_KERNEL_CACHE, NO_MOVER, StartError } from "../engine/api/index.ts";
 import { backingClose, backingOpen, isConnected } from "../fuse/native.ts";
 import { createPassthrough } from "../fuse/passthrough.ts";
 import { LibraryError, loadLibrary, whyNotMounted } from "../fuse-native/library.ts";
 import { createLibrarySession } from "../fuse-native/session.ts";
 import type { Logger } from "../lib/log.ts";
 import type { Runtime } from "../lib/runtime.ts";
-import { StartError } from "../vfs/engine.ts";
-import { NO_KERNEL_CACHE } from "../vfs/kernel-cache.ts";
-import { NO_MOVER } from "../vfs/mover.ts";
 import { detachDevice, detachMounts } from "./detach-mounts.ts";
 import { noHandOver } from "./hand-over.ts";
 import type { DaemonSettings } from "./settings.ts";

@@ -1,5 +1,5 @@
 /** The program the supervisor starts: the daemon with the real engine. */
-import { startEngine } from "../vfs/start/start-engine.ts";
+import { startEngine } from "../engine/start/index.ts";
 import { runDaemonProcess } from "./process.ts";
 
 await runDaemonProcess(startEngine);

@@ -2,7 +2,7 @@
  * Opens the database of a state folder, and repairs the folder where it is damaged or not there: what
  * is damaged goes to quarantine as it is, the newest good copy takes its place, or an empty database.
  * The rows then say that they are older than the files; the engine makes up for that before it serves
- * (vfs/start/bring-back.ts).
+ * (engine/start/restore-rows.ts).
  *
  * It may die anywhere: a note, synced before the first step and removed after the last, has the next
  * start begin the repair anew, with whatever is there by then.
@@ -11,12 +11,12 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Layout } from "../content/layout.ts";
 import type { Reserve } from "../content/reserve.ts";
+import { OutdatedError, StartError } from "../engine/api/index.ts";
 import { hasCode } from "../lib/system-error.ts";
 import { toMilliseconds } from "../lib/time.ts";
 import { damageIn, isDamage } from "../metadata/damage.ts";
 import { type Connection, isDiskFailure, isInUse, LaterDatabase, openDatabase } from "../metadata/database.ts";
 import { createSettings } from "../metadata/settings.ts";
-import { OutdatedError, StartError } from "../vfs/engine.ts";
 import { type CopyNeeds, inThread, isGoodCopy, listCopies } from "./good-copies.ts";
 
 const NOTE = "metadata.suspect";

@@ -1,8 +1,8 @@
 /** What commands may ask of a daemon that serves, and the record by which they find it. */
 import { randomUUID } from "node:crypto";
+import type { Engine } from "../engine/api/index.ts";
 import type { Logger } from "../lib/log.ts";
 import { systemClock } from "../lib/system-clock.ts";
-import type { Engine } from "../vfs/engine.ts";
 import type { MountStatus, UnmountReply } from "./control-messages.ts";
 import { type ControlHandlers, type ControlServer, Refused, startControlServer } from "./control-server.ts";
 import { fileIdentity, nextSettings } from "./entry-settings.ts";

@@ -1,17 +1,17 @@
 /**
  * Runs the program that replays through the mount what others changed (native/replayer), for those who watch it
- * (vfs/replay.ts). It is started with the first such change, asked who watches what, and ended when there has been none
+ * (engine/api/replay.ts). It is started with the first such change, asked who watches what, and ended when there has been none
  * for a while. Should it hang or die, programs that watch miss changes, and nothing else does. Knows lines, and no request.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { EVERYTHING, type Replay, type Replays } from "../engine/api/index.ts";
 import { compiled } from "../lib/compiled.ts";
 import type { Logger } from "../lib/log.ts";
 import { type Clock, sleep, type Timer } from "../lib/runtime.ts";
 import { type InodeId, inodeId } from "../metadata/ids.ts";
-import { EVERYTHING, type Replay, type Replays } from "../vfs/replay.ts";
 import { mountAt, readMountTable } from "./mount-table.ts";
 import { identifyProcess, isAlive, type ProcessIdentity } from "./processes.ts";
 

@@ -1,6 +1,7 @@
 /** A daemon's last word: what the next mount has to upload. */
+
+import type { Engine } from "../engine/api/index.ts";
 import type { Logger } from "../lib/log.ts";
-import type { Engine } from "../vfs/engine.ts";
 import { describeAllLeft } from "./describe-left.ts";
 
 /** To the log; in the foreground who pressed Ctrl-C reads it, too, where there is something. */

@@ -1,9 +1,8 @@
 /** What stands between kernel and engine: /dev/fuse itself (device-transport.ts), or libfuse (library-transport.ts). */
+
+import type { Engine, KernelCache, Mover } from "../engine/api/index.ts";
 import type { KernelPassthrough } from "../fuse/passthrough.ts";
 import type { Session } from "../fuse/session.ts";
-import type { Engine } from "../vfs/engine.ts";
-import type { KernelCache } from "../vfs/kernel-cache.ts";
-import type { Mover } from "../vfs/mover.ts";
 import type { HandOver } from "./hand-over.ts";
 import type { SupervisorLink } from "./supervisor-link.ts";
 

@@ -3,21 +3,22 @@
  * and no limit in time. What a call does not tell though the kernel knows it (flags of create, one of two times) is
  * decided here.
  */
+
+import {
+  type Caller,
+  type FileSystem,
+  type FolderEntry,
+  type Found,
+  FsError,
+  type HandleId,
+  type Lineage,
+  type SetAttributes,
+  type Stat,
+} from "../engine/api/index.ts";
 import { kindOfMode } from "../fuse/attributes.ts";
 import { XATTR_CREATE, XATTR_REPLACE } from "../fuse/flags.ts";
 import { openFlags } from "../fuse/handlers.ts";
 import { timeFromMilliseconds } from "../lib/time.ts";
-import { FsError } from "../vfs/errors.ts";
-import type {
-  Caller,
-  FileSystem,
-  FolderEntry,
-  Found,
-  HandleId,
-  Lineage,
-  SetAttributes,
-  Stat,
-} from "../vfs/filesystem.ts";
 import { type Paths, requireUtf8 } from "./paths.ts";
 
 /** An open file, by a number of ours: the library takes 31 bits. */

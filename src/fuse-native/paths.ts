@@ -7,9 +7,7 @@
  * name at once, as its program wanted: the hidden name is known to libfuse alone, nobody lists or uploads it.
  */
 import { LRUCache } from "lru-cache";
-import { FsError } from "../vfs/errors.ts";
-import type { Caller, FileSystem, Lineage } from "../vfs/filesystem.ts";
-import { kernelNodeId } from "../vfs/filesystem.ts";
+import { type Caller, type FileSystem, FsError, kernelNodeId, type Lineage } from "../engine/api/index.ts";
 
 const ROOT = kernelNodeId(1);
 const NAME_MAX = 255;

@@ -2,9 +2,10 @@
  * Answers of the file system as the numbers that the library takes. Values that do not fit are cut here;
  * docs/user/fuse-native.md lists them.
  */
+
+import type { FolderEntry, SpaceInfo, Stat } from "../engine/api/index.ts";
 import { KIND_BITS } from "../fuse/attributes.ts";
 import type { Time } from "../lib/time.ts";
-import type { FolderEntry, SpaceInfo, Stat } from "../vfs/filesystem.ts";
 import type { NativeSpace, NativeStat } from "./library.ts";
 
 const BLOCK_SIZE = 4096;

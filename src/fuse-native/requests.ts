@@ -3,14 +3,12 @@
  * its deadline has passed. A thread of libfuse waits for that, whatever is thrown. Knows no operation.
  */
 
+import { type Caller, FsError, kernelNodeId } from "../engine/api/index.ts";
 import { ERRNO, errorName } from "../fuse/errno.ts";
 import { type Clock, createInFlightTable, InFlight, type Origin } from "../fuse/in-flight.ts";
 import { createOperationLog } from "../fuse/operation-log.ts";
 import { SLOW_CALL_MS } from "../fuse/session.ts";
 import { describeError, type Logger } from "../lib/log.ts";
-import { FsError } from "../vfs/errors.ts";
-import type { Caller } from "../vfs/filesystem.ts";
-import { kernelNodeId } from "../vfs/filesystem.ts";
 
 /** How one kind of call is done and answered. */
 export interface Kind<T> {

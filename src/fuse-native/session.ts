@@ -3,11 +3,9 @@
  * calls.ts's, what becomes of them in time requests.ts's; here is one line for each, and how it is answered.
  */
 
+import { type FileSystem, FsError, type KernelCache } from "../engine/api/index.ts";
 import type { Logger } from "../lib/log.ts";
 import type { Clock, Timer } from "../lib/runtime.ts";
-import { FsError } from "../vfs/errors.ts";
-import type { FileSystem } from "../vfs/filesystem.ts";
-import type { KernelCache } from "../vfs/kernel-cache.ts";
 import { createCalls } from "./calls.ts";
 import type { Done, Operations } from "./library.ts";
 import { createPaths } from "./paths.ts";

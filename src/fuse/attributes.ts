@@ -3,7 +3,7 @@
  * field by field and not through the tables' loop, because a listing of a big folder does nothing
  * else; the tables give the offsets.
  */
-import type { Absent, Attributed, FileKind, Found, Stat } from "../vfs/filesystem.ts";
+import type { Absent, Attributed, FileKind, Found, Stat } from "../engine/api/index.ts";
 import { S_IFMT, STATX_MASK } from "./flags.ts";
 import { LITTLE_ENDIAN, viewOf, writeU64 } from "./layout.ts";
 import {

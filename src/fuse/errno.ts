@@ -2,7 +2,7 @@
  * Errno names to the numbers of Linux (the generic table: x86, arm64, riscv, s390). A new
  * FsErrorCode does not compile until it has its number here.
  */
-import { FsError, type FsErrorCode } from "../vfs/errors.ts";
+import { FsError, type FsErrorCode } from "../engine/api/index.ts";
 
 export const FS_ERRNO = {
   EPERM: 1,

@@ -3,20 +3,21 @@
  * reply. Knows bits and errnos of the protocol, no bytes. What a file system cannot mean by its
  * own interface (sizes over 2^53, unknown flags) is refused here.
  */
-import { FsError, type FsErrorCode } from "../vfs/errors.ts";
-import type {
-  Absent,
-  Attributed,
-  Caller,
-  Done,
-  FileSystem,
-  Found,
-  Lineage,
-  Opened,
-  OpenFlags,
-  SetAttributes,
-  SpaceInfo,
-} from "../vfs/filesystem.ts";
+import {
+  type Absent,
+  type Attributed,
+  type Caller,
+  type Done,
+  type FileSystem,
+  type Found,
+  FsError,
+  type FsErrorCode,
+  type Lineage,
+  type Opened,
+  type OpenFlags,
+  type SetAttributes,
+  type SpaceInfo,
+} from "../engine/api/index.ts";
 import { kindOfMode } from "./attributes.ts";
 import {
   FATTR,

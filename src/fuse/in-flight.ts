@@ -2,9 +2,9 @@
  * The requests that were read and are not answered yet: who asked, since when, and how they are
  * told to stop. One timer serves all deadlines. Knows neither the device nor what a request means.
  */
+
+import type { Caller, FsError, Lineage, Mark } from "../engine/api/index.ts";
 import type { Runtime, Timer } from "../lib/runtime.ts";
-import type { FsError } from "../vfs/errors.ts";
-import type { Caller, Lineage, Mark } from "../vfs/filesystem.ts";
 import type { Message } from "./message.ts";
 
 export type Clock = Pick<Runtime, "elapsed" | "setTimer">;

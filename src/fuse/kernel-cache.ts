@@ -3,10 +3,10 @@
  * until a folder's requests are answered. What is told meanwhile gathers here, each thing once. Knows
  * messages and what they cost, not why anything changed.
  */
+
+import type { After, ChangedName, EntryId, KernelCache, KnownRows, Lineage } from "../engine/api/index.ts";
 import type { Logger } from "../lib/log.ts";
 import { type Clock, sleep, type Timer } from "../lib/runtime.ts";
-import type { After, EntryId, Lineage } from "../vfs/filesystem.ts";
-import type { ChangedName, KernelCache, KnownRows } from "../vfs/kernel-cache.ts";
 import { CONNECTION_ERRNO, ERRNO } from "./errno.ts";
 import { notifyExpireInodes, notifyInvalEntry, notifyInvalInode } from "./notifications.ts";
 
@@ -30,7 +30,7 @@ const BATCH = 500;
  * Names and inodes that wait, to be told or to be told once more. When there are more (somebody holds a folder, and
  * far away a tree is rewritten), the kernel is told of all there is, by the rows. A name that went is none of that:
  * the kernel asks for it again when its time is over, as after the death of a daemon (LIVE_NAME_MS). Names it holds
- * to be absent are in no row and held for longer: none of them is left out, nor counted (vfs/context/tell-kernel.ts has a bound).
+ * to be absent are in no row and held for longer: none of them is left out, nor counted (engine/core/invalidate.ts has a bound).
  */
 const WAITING_MAX = 50_000;
 /**

@@ -7,7 +7,7 @@
  * checks `Number.isSafeInteger` first. Values that must be exact and may be larger (a request's
  * `unique`) are never read as a number but copied as bytes.
  */
-import type { HandleId, Lineage } from "../vfs/filesystem.ts";
+import type { HandleId, Lineage } from "../engine/api/index.ts";
 
 /**
  * "i64" is signed; "id" is a `unique` without its resent bit (63); "node" and "handle" are the ids that we gave the kernel,

@@ -2,7 +2,7 @@
  * A READDIR or READDIRPLUS reply: whole records, padded to 8 bytes, in a buffer of the size that
  * was asked for. It never grows past that, and says which lineages it really handed out.
  */
-import type { FolderEntry, Found } from "../vfs/filesystem.ts";
+import type { FolderEntry, Found } from "../engine/api/index.ts";
 import { KIND_BITS, unkeepEntry, writeEntry } from "./attributes.ts";
 import { LITTLE_ENDIAN, viewOf, writeU64 } from "./layout.ts";
 import { DIRENT, DIRENTPLUS_DIRENT_AT } from "./reply-structs.ts";

@@ -2,9 +2,7 @@
  * One message from the kernel: its header, and a cursor over what follows it. Everything that
  * comes from outside is checked here and in `requests.ts`, once. Knows no opcode.
  */
-import { FsError, type FsErrorCode } from "../vfs/errors.ts";
-import type { Lineage } from "../vfs/filesystem.ts";
-import { kernelNodeId } from "../vfs/filesystem.ts";
+import { FsError, type FsErrorCode, kernelNodeId, type Lineage } from "../engine/api/index.ts";
 import { NAME_MAX, SYMLINK_MAX } from "./flags.ts";
 import {
   type Fields,

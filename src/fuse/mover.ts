@@ -1,6 +1,5 @@
 /** Lets the device move bytes by itself, once there is one that may. It knows numbers, not whose they are. */
-import type { HandleId } from "../vfs/filesystem.ts";
-import type { Mover } from "../vfs/mover.ts";
+import type { HandleId, Mover } from "../engine/api/index.ts";
 
 /** The device's own; see native.ts. */
 export interface MovingDevice {

@@ -3,8 +3,8 @@
  * It knows messages and descriptors, of the opcodes READ, WRITE and GETXATTR alone, and no line of the control protocol.
  */
 import { closeSync, openSync } from "node:fs";
+import type { HandleId } from "../engine/api/index.ts";
 import { loadAddon } from "../lib/addon.ts";
-import type { HandleId } from "../vfs/filesystem.ts";
 
 declare const handleOf: unique symbol;
 type Handle<What extends string> = { readonly [handleOf]: What };

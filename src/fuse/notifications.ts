@@ -3,7 +3,7 @@
  * then the body. Sending them is done in kernel-cache.ts, and never from the JS thread: the write may
  * wait for requests we have yet to answer.
  */
-import type { Lineage } from "../vfs/filesystem.ts";
+import type { Lineage } from "../engine/api/index.ts";
 import { viewOf, writeU64 } from "./layout.ts";
 import type { Parts } from "./replies.ts";
 import {

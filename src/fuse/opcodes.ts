@@ -2,7 +2,7 @@
  * Every opcode of the protocol (7.45) in one table: its number, its name, how its body is read,
  * who serves it and how the answer is written. The only place that joins the four.
  */
-import type { Absent, Done, FileSystem, Found, Opened } from "../vfs/filesystem.ts";
+import type { Absent, Done, FileSystem, Found, Opened } from "../engine/api/index.ts";
 import type { ErrorName } from "./errno.ts";
 import type { Call } from "./handlers.ts";
 import * as handlers from "./handlers.ts";

@@ -3,8 +3,9 @@
  * it costs nothing when off; at warn when it was slow or failed for no reason of the caller's; at
  * error when a handler threw what is no FsError. Bytes are shown as their number.
  */
+
+import { FsError } from "../engine/api/index.ts";
 import { describeError, type Logger } from "../lib/log.ts";
-import { FsError } from "../vfs/errors.ts";
 import type { InFlight, Origin } from "./in-flight.ts";
 
 export interface Outcome {

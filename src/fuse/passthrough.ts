@@ -2,8 +2,9 @@
  * The kernel's door to local files: an open file that is registered is read, written and mapped by the
  * kernel itself. It knows descriptors and ids, not whose they are.
  */
+
+import type { Passthrough } from "../engine/api/index.ts";
 import type { Logger } from "../lib/log.ts";
-import type { Passthrough } from "../vfs/passthrough.ts";
 import { ERRNO } from "./errno.ts";
 
 /** The two ioctls of the addon: an id (> 0), 0, or -errno. */

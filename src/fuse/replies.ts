@@ -2,8 +2,7 @@
  * Replies from plain objects to bytes: the parts that follow the header. One function per body
  * shape. No decisions.
  */
-import { FsError } from "../vfs/errors.ts";
-import type { Absent, Attributed, Found, Opened, SpaceInfo } from "../vfs/filesystem.ts";
+import { type Absent, type Attributed, type Found, FsError, type Opened, type SpaceInfo } from "../engine/api/index.ts";
 import { encodeAttributes, encodeStatx, writeEntry } from "./attributes.ts";
 import {
   FOPEN_CACHE_DIR,

@@ -5,7 +5,7 @@
  * Every function throws MalformedError when the message is too short for its body, and what
  * `message.ts` says about names.
  */
-import type { Lineage } from "../vfs/filesystem.ts";
+import type { Lineage } from "../engine/api/index.ts";
 import { type Extensions, parseExtensions } from "./extensions.ts";
 import { type Fields, LITTLE_ENDIAN, type Struct, type Values } from "./layout.ts";
 import {

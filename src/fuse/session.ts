@@ -4,10 +4,10 @@
  * once: by its handler, or with EIO when its deadline has passed. Nothing a message holds or a
  * handler throws ends the loop. It knows no operation but INIT, INTERRUPT and DESTROY.
  */
+
+import { type Done, type FileSystem, FsError, type Lineage } from "../engine/api/index.ts";
 import { deferred } from "../lib/deferred.ts";
 import { describeError, type Logger } from "../lib/log.ts";
-import { FsError } from "../vfs/errors.ts";
-import type { Done, FileSystem, Lineage } from "../vfs/filesystem.ts";
 import { type AtHand, createSuspects, NOTHING_KEPT } from "./at-hand.ts";
 import type { Device, OpenDevice } from "./device.ts";
 import { ERRNO, type ErrorName, errorName } from "./errno.ts";

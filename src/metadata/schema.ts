@@ -1,7 +1,7 @@
 /**
  * The tables of what we know, as numbered migrations. A migration that has shipped never changes;
  * a new one is added below it. Words are those of docs/dev/glossary.md. Times are milliseconds of the
- * rows' own time (vfs/context/even-time.ts), or "seconds.nnnnnnnnn" text where a file system shows them.
+ * rows' own time (engine/host/row-clock.ts), or "seconds.nnnnnnnnn" text where a file system shows them.
  */
 
 export const MIGRATIONS: readonly string[] = [
@@ -86,7 +86,7 @@ export const MIGRATIONS: readonly string[] = [
     node INTEGER NOT NULL REFERENCES node(id),
     state TEXT NOT NULL CHECK (state IN ('open','abandoned')),
     key TEXT NOT NULL UNIQUE,
-    request TEXT NOT NULL,              -- JSON, vfs/context/request.ts
+    request TEXT NOT NULL,              -- JSON, engine/core/request.ts
     generation INTEGER REFERENCES generation(id),
     tries INTEGER NOT NULL DEFAULT 0,
     next_at INTEGER NOT NULL,
@@ -170,7 +170,7 @@ export const MIGRATIONS: readonly string[] = [
   CREATE TABLE vacated (
     id INTEGER PRIMARY KEY,
     node_id TEXT NOT NULL,
-    state TEXT NOT NULL,                -- vfs/reconcile/echo.ts
+    state TEXT NOT NULL,                -- engine/sync/echo.ts
     at INTEGER NOT NULL,                -- when it was left
     heard INTEGER NOT NULL DEFAULT 0,   -- seen since: to be looked at when lag is over
     UNIQUE (node_id, state)

@@ -10,7 +10,7 @@ export type SettingKey =
   | "root"
   /** Journal position everything is applied up to. */
   | "cursor"
-  /** The last entry of the journal that was applied, see vfs/context/past.ts. */
+  /** The last entry of the journal that was applied, see engine/core/history.ts. */
   | "followed"
   /** The change that the gateway acknowledged last, see there. */
   | "acknowledged"
@@ -30,10 +30,10 @@ export type SettingKey =
   | "migrated"
   /** Why the rows are older than the files, until that is made up for. */
   | "restored"
-  /** Of the rows, see vfs/context/even-time.ts. */
+  /** Of the rows, see engine/host/row-clock.ts. */
   | "time"
   | "latest"
-  /** In which that stood still, see vfs/context/pauses.ts. */
+  /** In which that stood still, see engine/host/clock-gaps.ts. */
   | "pauses";
 
 export function createSettings(database: Connection) {

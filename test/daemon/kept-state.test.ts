@@ -3,9 +3,9 @@ import fs, { readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, expect, test, vi } from "vitest";
 import { openKeptState } from "../../src/daemon/kept-state.ts";
+import { type HandleId, handleId } from "../../src/engine/api/index.ts";
 import type { Logger } from "../../src/lib/log.ts";
 import { kernelNodeId } from "../../src/metadata/ids.ts";
-import { type HandleId, handleId } from "../../src/vfs/filesystem.ts";
 import { CONNECTION } from "../support/connection.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 

@@ -8,11 +8,11 @@ import { writeRecord } from "../../src/daemon/runtime-folder.ts";
 import type { DaemonSettings } from "../../src/daemon/settings.ts";
 import { type DaemonOptions, mountName, runDaemon } from "../../src/daemon/start.ts";
 import { STATE_CLAIM } from "../../src/daemon/state-folder.ts";
+import type { StartedEngine } from "../../src/engine/start/start-engine.ts";
 import { openControl, socketPair } from "../../src/fuse/native.ts";
 import { claimFolder } from "../../src/lib/claim-folder.ts";
 import { SILENT } from "../../src/lib/log.ts";
 import { kernelNodeId } from "../../src/metadata/ids.ts";
-import type { StartedEngine } from "../../src/vfs/start/start-engine.ts";
 import { CONNECTION } from "../support/connection.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 

@@ -1,9 +1,9 @@
 /** Calls of libfuse on a file system in memory: what becomes of files removed while they are open, and what is forgotten. */
 import { describe, expect, it } from "vitest";
+import { FsError } from "../../src/engine/api/index.ts";
 import { createCalls } from "../../src/fuse-native/calls.ts";
 import { createPaths } from "../../src/fuse-native/paths.ts";
 import { kernelNodeId } from "../../src/metadata/ids.ts";
-import { FsError } from "../../src/vfs/errors.ts";
 import { createMemoryFileSystem } from "../fuse/memory-file-system.ts";
 
 const caller = { uid: 0, gid: 0, pid: 0, signal: new AbortController().signal };

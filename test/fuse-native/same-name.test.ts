@@ -1,8 +1,8 @@
 /** Calls of libfuse on the real engine: what readers of one path see where others change what is there. */
 import { expect, it } from "vitest";
+import { FsError } from "../../src/engine/api/index.ts";
 import { createCalls } from "../../src/fuse-native/calls.ts";
 import { createPaths } from "../../src/fuse-native/paths.ts";
-import { FsError } from "../../src/vfs/errors.ts";
 import { gate } from "../fuse/fake-kernel.ts";
 import { edit } from "../sim/support/outside.ts";
 import { createWorld } from "../sim/support/world.ts";

@@ -1,6 +1,7 @@
 /** A FileSystem that writes down how it is called, and a file for it to answer with. */
+
+import type { FileSystem, Found, Stat } from "../../src/engine/api/index.ts";
 import { inodeId, kernelNodeId } from "../../src/metadata/ids.ts";
-import type { FileSystem, Found, Stat } from "../../src/vfs/filesystem.ts";
 import { type Part, startFakeKernel } from "./fake-kernel.ts";
 
 export const EMPTY = Buffer.alloc(0);

@@ -2,10 +2,11 @@
  * Plays the kernel for tests of the session: builds requests byte by byte from the numbers of
  * fuse-protocol.md (none of our tables), keeps the replies, and has a clock that is moved by hand.
  */
+
+import type { FileSystem } from "../../src/engine/api/index.ts";
 import type { Clock } from "../../src/fuse/in-flight.ts";
 import { createSession, type Session, type SessionOptions } from "../../src/fuse/session.ts";
 import type { Logger, LogLevel } from "../../src/lib/log.ts";
-import type { FileSystem } from "../../src/vfs/filesystem.ts";
 
 export interface Reply {
   readonly id: number;

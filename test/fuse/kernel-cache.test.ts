@@ -1,11 +1,12 @@
 /** What the kernel is told, message by message: each thing once, names and inodes on their own ways, never at once. */
 import { expect, it } from "vitest";
+import type { KnownRows } from "../../src/engine/api/index.ts";
+import type { KernelNews } from "../../src/engine/api/kernel-cache.ts";
 import { CONNECTION_ERRNO, ERRNO } from "../../src/fuse/errno.ts";
 import { createKernelCache } from "../../src/fuse/kernel-cache.ts";
 import { NOTIFY } from "../../src/fuse/notifications.ts";
 import { SILENT } from "../../src/lib/log.ts";
 import { entryId, kernelNodeId } from "../../src/metadata/ids.ts";
-import type { KernelNews, KnownRows } from "../../src/vfs/kernel-cache.ts";
 import { createVirtualClock } from "../support/virtual-clock.ts";
 
 const NOTHING: KernelNews = { names: [], listings: [], inodes: [] };

@@ -1,6 +1,6 @@
 /** A result that comes after its request was answered with EIO: what it may have changed the kernel asks for again. */
 import { expect, it } from "vitest";
-import type { FileSystem } from "../../src/vfs/filesystem.ts";
+import type { FileSystem } from "../../src/engine/api/index.ts";
 import { gate, settled, startFakeKernel } from "./fake-kernel.ts";
 import { createMemoryFileSystem } from "./memory-file-system.ts";
 

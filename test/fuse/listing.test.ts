@@ -1,8 +1,7 @@
 /** READDIR and READDIRPLUS: whole records, never more than asked, and only what was handed out is counted. */
 import { describe, expect, it } from "vitest";
+import { type FolderEntry, FsError } from "../../src/engine/api/index.ts";
 import { inodeId } from "../../src/metadata/ids.ts";
-import { FsError } from "../../src/vfs/errors.ts";
-import type { FolderEntry } from "../../src/vfs/filesystem.ts";
 import { type Arguments, FOUND, READ, recorder } from "./call-recorder.ts";
 import { bytesOf, type FakeKernel, startFakeKernel } from "./fake-kernel.ts";
 import { createMemoryFileSystem } from "./memory-file-system.ts";

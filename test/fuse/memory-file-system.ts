@@ -3,9 +3,6 @@
  * permissions, no time-outs. `counts` shows what the kernel is believed to know, `handles` what is open.
  */
 
-import { type Time, timeFromMilliseconds } from "../../src/lib/time.ts";
-import { type InodeId, inodeId, kernelNodeId } from "../../src/metadata/ids.ts";
-import { FsError } from "../../src/vfs/errors.ts";
 import {
   type Attributed,
   type Caller,
@@ -13,6 +10,7 @@ import {
   type FileSystem,
   type FolderEntry,
   type Found,
+  FsError,
   type HandleId,
   handleId,
   type Lineage,
@@ -20,7 +18,9 @@ import {
   type SetAttributes,
   type SpaceInfo,
   type Stat,
-} from "../../src/vfs/filesystem.ts";
+} from "../../src/engine/api/index.ts";
+import { type Time, timeFromMilliseconds } from "../../src/lib/time.ts";
+import { type InodeId, inodeId, kernelNodeId } from "../../src/metadata/ids.ts";
 
 interface Node {
   readonly inode: InodeId;

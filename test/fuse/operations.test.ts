@@ -3,10 +3,9 @@
  * expected replies are made of the numbers in fuse-protocol.md, not of our tables.
  */
 import { describe, expect, it } from "vitest";
+import { FsError, handleId, type SetAttributes } from "../../src/engine/api/index.ts";
 import { parseMessage } from "../../src/fuse/message.ts";
 import { OPERATIONS } from "../../src/fuse/opcodes.ts";
-import { FsError } from "../../src/vfs/errors.ts";
-import { handleId, type SetAttributes } from "../../src/vfs/filesystem.ts";
 import { type Arguments, EMPTY, FOUND, READ, recorder, STAT } from "./call-recorder.ts";
 import { bytesOf, type Part, requestBytes } from "./fake-kernel.ts";
 

@@ -1,9 +1,9 @@
 /** A session that takes over the mount of one that died: what comes again, and what was at hand. */
 import { describe, expect, it } from "vitest";
+import { type Caller, type Done, type FileSystem, handleId, type Mark } from "../../src/engine/api/index.ts";
 import type { AtHand } from "../../src/fuse/at-hand.ts";
 import type { Connection } from "../../src/fuse/init.ts";
 import type { Lineage } from "../../src/metadata/ids.ts";
-import { type Caller, type Done, type FileSystem, handleId, type Mark } from "../../src/vfs/filesystem.ts";
 import { FOUND } from "./call-recorder.ts";
 import { gate, type Part, requestBytes, settled, startFakeKernel } from "./fake-kernel.ts";
 import { createMemoryFileSystem } from "./memory-file-system.ts";

@@ -1,8 +1,14 @@
 /** The device loop: exactly one answer a request, deadlines, INTERRUPT, what is logged and counted. */
 import { describe, expect, it } from "vitest";
+import {
+  type Caller,
+  type FileSystem,
+  type Found,
+  FsError,
+  handleId,
+  type Opened,
+} from "../../src/engine/api/index.ts";
 import { kernelNodeId } from "../../src/metadata/ids.ts";
-import { FsError } from "../../src/vfs/errors.ts";
-import { type Caller, type FileSystem, type Found, handleId, type Opened } from "../../src/vfs/filesystem.ts";
 import { bytesOf, CALLER, gate, initBody, requestBytes, settled, startFakeKernel } from "./fake-kernel.ts";
 import { createMemoryFileSystem } from "./memory-file-system.ts";
 

@@ -1,7 +1,7 @@
 /** Answers that may be older than what the kernel was told meanwhile: given, and not to be remembered. */
 import { describe, expect, it } from "vitest";
+import type { Caller, FileSystem } from "../../src/engine/api/index.ts";
 import { kernelNodeId } from "../../src/metadata/ids.ts";
-import type { Caller, FileSystem } from "../../src/vfs/filesystem.ts";
 import { startFakeKernel } from "./fake-kernel.ts";
 import { createMemoryFileSystem } from "./memory-file-system.ts";
 

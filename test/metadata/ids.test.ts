@@ -1,8 +1,8 @@
 /** Ids of one kind are not taken for those of another: whatever mixes them up does not compile. */
 import { expectTypeOf, test } from "vitest";
 import type { Layout } from "../../src/content/layout.ts";
+import type { HandleId } from "../../src/engine/api/index.ts";
 import type { AttemptId, EntryId, GenerationId, InodeId, Lineage, NodeRowId } from "../../src/metadata/ids.ts";
-import type { HandleId } from "../../src/vfs/filesystem.ts";
 
 test("an id is a number, but no number is an id", () => {
   expectTypeOf<InodeId>().toExtend<number>();

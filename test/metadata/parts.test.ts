@@ -1,8 +1,8 @@
 /** Transactions in parts: what one part that fails takes with it, and what is done of it when all of it runs twice. */
 import { expect, test } from "vitest";
+import { parseRequest } from "../../src/engine/core/index.ts";
 import { openDatabase } from "../../src/metadata/database.ts";
 import { createMetadata } from "../../src/metadata/metadata.ts";
-import { parseRequest } from "../../src/vfs/context/request.ts";
 
 const fail = () => {
   throw new Error("a mistake");

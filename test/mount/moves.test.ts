@@ -1,6 +1,6 @@
 /**
  * Where the daemon serves all bytes, most READs and WRITEs are answered without its JavaScript
- * (src/vfs/files/let-move.ts). What programs see is the same as ever, whatever comes in between.
+ * (src/engine/files/fast-path.ts). What programs see is the same as ever, whatever comes in between.
  */
 import { readFileSync, statfsSync } from "node:fs";
 import { release, tmpdir } from "node:os";

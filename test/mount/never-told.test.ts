@@ -1,6 +1,6 @@
 /**
  * What comes and goes elsewhere leaves no rows and no files in a mount whose kernel was never told of it; what a program
- * holds stays as it was. Rounds of asking the kernel (vfs/files/ask-kernel.ts) are shortened.
+ * holds stays as it was. Rounds of asking the kernel (engine/files/lookup-probe.ts) are shortened.
  */
 import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -4,8 +4,8 @@ import { closeSync, mkdtempSync, openSync, readFileSync, readSync, rmSync, statf
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { handleId } from "../../src/engine/api/index.ts";
 import { DEVICE_BUFFER_SIZE, type Device, openDevice, socketPair } from "../../src/fuse/native.ts";
-import { handleId } from "../../src/vfs/filesystem.ts";
 
 const READ = 15;
 const WRITE = 16;

@@ -1,9 +1,9 @@
 /** What the kernel keeps of names, attributes and listings is what is there: it is told of every change, and forgets what is gone. */
 
 import { describe, expect, test } from "vitest";
+import type { FileSystem, KernelCache, Lineage } from "../../src/engine/api/index.ts";
+import type { KernelNews } from "../../src/engine/api/kernel-cache.ts";
 import { kernelNodeId } from "../../src/metadata/ids.ts";
-import type { FileSystem, Lineage } from "../../src/vfs/filesystem.ts";
-import type { KernelCache, KernelNews } from "../../src/vfs/kernel-cache.ts";
 import { playHistory } from "./support/history.ts";
 import { diskViolations } from "./support/invariants.ts";
 import type { Mount, Sabotage } from "./support/mount.ts";

@@ -7,6 +7,44 @@ import { createLayout } from "../../src/content/layout.ts";
 import type { Staged } from "../../src/content/staged.ts";
 import type { Attributes } from "../../src/contract/attributes.ts";
 import type { Node } from "../../src/contract/resources.ts";
+import {
+  type Caller,
+  countHandles,
+  type HandleId,
+  NO_ACCOUNTS,
+  NO_KERNEL_CACHE,
+  NO_PASSTHROUGH,
+  type OpenFlags,
+} from "../../src/engine/api/index.ts";
+import {
+  type Context,
+  createAcknowledged,
+  createByteState,
+  createPollState,
+  createReadOrder,
+  createRightOfWay,
+  createSyncTogether,
+  createTogether,
+  createToldKernel,
+  type EngineSettings,
+  parseRequest,
+  type Request,
+} from "../../src/engine/core/index.ts";
+import { createSpace } from "../../src/engine/files/index.ts";
+import {
+  createActivity,
+  createDisk,
+  createFreshness,
+  createNetwork,
+  createReadOnly,
+} from "../../src/engine/host/index.ts";
+import { createFileSystem } from "../../src/engine/ops/index.ts";
+import { isPassedAtOnce, openCreated, prepareOpen } from "../../src/engine/ops/open.ts";
+import { LIST_STANDS_MS } from "../../src/engine/remote/index.ts";
+import { recoverContents } from "../../src/engine/start/recover.ts";
+import { createSyncRows } from "../../src/engine/start/sync-rows.ts";
+import { createQuota } from "../../src/engine/sync/index.ts";
+import { EMPTY_HASH, nowText } from "../../src/engine/tree/index.ts";
 import type { Logger } from "../../src/lib/log.ts";
 import { createSingleFlight } from "../../src/lib/single-flight.ts";
 import { openSqlite } from "../../src/lib/sqlite/index.ts";
@@ -16,35 +54,6 @@ import type { InodeId } from "../../src/metadata/ids.ts";
 import type { Inode } from "../../src/metadata/inodes.ts";
 import { createMetadata, ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { born, unborn } from "../../src/metadata/nodes.ts";
-import { NO_ACCOUNTS } from "../../src/vfs/accounts.ts";
-import { isPassedAtOnce, open, openCreated, prepareOpen, release } from "../../src/vfs/calls/open.ts";
-import { read } from "../../src/vfs/calls/read.ts";
-import { flush, write } from "../../src/vfs/calls/write.ts";
-import { createActivity } from "../../src/vfs/context/activity.ts";
-import { createByteState } from "../../src/vfs/context/byte-state.ts";
-import type { Context, EngineSettings } from "../../src/vfs/context/context.ts";
-import { createDisk } from "../../src/vfs/context/disk.ts";
-import { createFreshness } from "../../src/vfs/context/freshness.ts";
-import { createNetwork } from "../../src/vfs/context/network.ts";
-import { createAcknowledged } from "../../src/vfs/context/past.ts";
-import { createPollState } from "../../src/vfs/context/poll-state.ts";
-import { createReadOnly } from "../../src/vfs/context/read-only.ts";
-import { createReadOrder } from "../../src/vfs/context/read-order.ts";
-import { parseRequest, type Request } from "../../src/vfs/context/request.ts";
-import { createRightOfWay } from "../../src/vfs/context/right-of-way.ts";
-import { createSyncTogether } from "../../src/vfs/context/sync-waiting.ts";
-import { createTogether } from "../../src/vfs/context/together.ts";
-import { createToldKernel } from "../../src/vfs/context/told-kernel.ts";
-import { createSpace } from "../../src/vfs/files/space.ts";
-import { createSyncRows } from "../../src/vfs/files/sync-rows.ts";
-import type { Caller, HandleId, OpenFlags } from "../../src/vfs/filesystem.ts";
-import { countHandles } from "../../src/vfs/handle-table.ts";
-import { NO_KERNEL_CACHE } from "../../src/vfs/kernel-cache.ts";
-import { EMPTY_HASH, nowText } from "../../src/vfs/names/stat.ts";
-import { NO_PASSTHROUGH } from "../../src/vfs/passthrough.ts";
-import { createQuota } from "../../src/vfs/reconcile/quota.ts";
-import { LIST_STANDS_MS } from "../../src/vfs/remote/listing.ts";
-import { recoverContents } from "../../src/vfs/start/recover.ts";
 import { createMemoryFiles, type MemoryFiles } from "./memory-files.ts";
 import { createMemoryMover, type MemoryMover } from "./memory-mover.ts";
 import { createMemoryPassthrough, type MemoryPassthrough } from "./memory-passthrough.ts";
@@ -319,14 +328,16 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
       return { inode: world.inode(made.inode.id), handle };
     },
     async open(inode, flags = {}) {
-      return (await open(context, CALLER, inode.lineage, { ...READ, ...flags })).handle;
+      return (await createFileSystem(context).open(CALLER, inode.lineage, { ...READ, ...flags })).handle;
     },
     async close(handle) {
-      await flush(context, CALLER, handle);
-      await release(context, handle);
+      await createFileSystem(context).flush(CALLER, handle);
+      await createFileSystem(context).release(handle);
     },
-    read: (handle, offset, size, signal = CALLER.signal) => read(context, { ...CALLER, signal }, handle, offset, size),
-    write: (handle, offset, data) => write(context, CALLER, handle, offset, data, { killPrivileges: false }),
+    read: (handle, offset, size, signal = CALLER.signal) =>
+      createFileSystem(context).read({ ...CALLER, signal }, handle, offset, size),
+    write: (handle, offset, data) =>
+      createFileSystem(context).write(CALLER, handle, offset, data, { killPrivileges: false }),
     async readAll(inode) {
       const handle = await world.open(world.inode(inode.id));
       const parts: Uint8Array[] = [];

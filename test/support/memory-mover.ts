@@ -1,6 +1,5 @@
-/** A device that moves bytes by itself, over files in memory; see src/vfs/mover.ts. */
-import type { HandleId } from "../../src/vfs/filesystem.ts";
-import type { Mover } from "../../src/vfs/mover.ts";
+/** A device that moves bytes by itself, over files in memory; see src/engine/api/fast-path.ts. */
+import type { HandleId, Mover } from "../../src/engine/api/index.ts";
 import type { MemoryFiles } from "./memory-files.ts";
 
 export interface MemoryMover extends Mover {

@@ -1,5 +1,5 @@
 /** Passthrough over files in memory, with the kernel's rule that a file is served in one way at a time. */
-import type { Passthrough } from "../../src/vfs/passthrough.ts";
+import type { Passthrough } from "../../src/engine/api/index.ts";
 import type { MemoryFiles, PassedFile } from "./memory-files.ts";
 
 export interface MemoryPassthrough extends Passthrough {

@@ -5,7 +5,7 @@
 import { type Attributes, type AttributesPatch, patchAttributes } from "../../src/contract/attributes.ts";
 import type { Features } from "../../src/contract/features.ts";
 import type { Node } from "../../src/contract/resources.ts";
-import type { Request } from "../../src/vfs/context/request.ts";
+import type { Request } from "../../src/engine/core/index.ts";
 
 export const ROOT = "root";
 const TIME = "2026-01-01T00:00:00.000Z";

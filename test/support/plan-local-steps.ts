@@ -1,10 +1,10 @@
 /**
  * What a mount does by itself, as values, for the planner's property test: carries out the plan's
- * steps (as src/vfs/reconcile/advance.ts and take.ts) and takes in what is heard (observe.ts, arrival.ts).
+ * steps (as src/engine/sync/advance.ts and take.ts) and takes in what is heard (observe.ts, arrival.ts).
  */
 import type { Node } from "../../src/contract/resources.ts";
+import { plan, type Step } from "../../src/engine/sync/index.ts";
 import { baseOf, type Seen } from "../../src/metadata/nodes.ts";
-import { plan, type Step } from "../../src/vfs/reconcile/plan.ts";
 import type { Gateway } from "./plan-gateway.ts";
 import { type Entry, folderInode, type Inode, inodeOfNode, type Row, type Tree } from "./plan-tree.ts";
 
@@ -212,7 +212,7 @@ export function createLocalSteps(tree: Tree, gateway: Gateway, tell: (line: stri
     advance(row);
   }
 
-  /** As src/vfs/reconcile/own.ts. */
+  /** As src/engine/sync/own-writes.ts. */
   function takeOwn(node: Node): boolean {
     const given = node.lastKey === null ? undefined : givenUp.get(node.lastKey);
     if (given === undefined || !rows.has(given.row)) return false;

@@ -1,12 +1,12 @@
 /**
  * A mount as plain values, for the planner's property test: what is sent and what its answer or
- * silence means (as src/vfs/writeback/writeback.ts, send.ts and settle.ts), without network or clock.
+ * silence means (as src/engine/upload/write-back.ts, send.ts and settle.ts), without network or clock.
  */
 import { patchAttributes, sameValue } from "../../src/contract/attributes.ts";
 import type { Features } from "../../src/contract/features.ts";
 import type { Node } from "../../src/contract/resources.ts";
+import { isKeyed, type Request } from "../../src/engine/core/index.ts";
 import { type Base, baseOf } from "../../src/metadata/nodes.ts";
-import { isKeyed, type Request } from "../../src/vfs/context/request.ts";
 import type { Answer, Gateway } from "./plan-gateway.ts";
 import { createLocalSteps } from "./plan-local-steps.ts";
 import { type Attempt, createTree, type Entry, type Row, type Scopes } from "./plan-tree.ts";
@@ -296,7 +296,7 @@ export function createMount(gateway: Gateway, scopes: Scopes, features: Features
   }
 
   /**
-   * A writer came while the content was being sent (src/vfs/files/uploads.ts). The request has arrived, or
+   * A writer came while the content was being sent (src/engine/files/cancel-upload.ts). The request has arrived, or
    * may still do so.
    */
   function giveUp(row: Row): void {

@@ -1,7 +1,7 @@
 /**
  * What programs on the mount and other clients of the gateway do, for the planner's property test.
  * Every decision is drawn from `choose`, so that a history can be made smaller. Who gets which node
- * when a program renames is src/vfs/names/identity.ts, here as values.
+ * when a program renames is src/engine/tree/names.ts, here as values.
  */
 import type { Attributes } from "../../src/contract/attributes.ts";
 import type { Node } from "../../src/contract/resources.ts";

@@ -1,13 +1,13 @@
 /**
  * The names, inodes and node rows of a mount as plain values, and the view the plan has of them (as
- * src/vfs/reconcile/view.ts), for the planner's property test. Hard links are left out: an inode has one name.
+ * src/engine/sync/view.ts), for the planner's property test. Hard links are left out: an inode has one name.
  */
 import { type Attributes, sameValue } from "../../src/contract/attributes.ts";
 import type { Features } from "../../src/contract/features.ts";
 import type { Node } from "../../src/contract/resources.ts";
+import type { Request } from "../../src/engine/core/index.ts";
+import type { Local, View } from "../../src/engine/sync/plan.ts";
 import { type Base, baseOf, type Seen } from "../../src/metadata/nodes.ts";
-import type { Request } from "../../src/vfs/context/request.ts";
-import type { Local, View } from "../../src/vfs/reconcile/plan.ts";
 import { type Answer, type Gateway, ROOT } from "./plan-gateway.ts";
 
 /** What the token may do. */
@@ -38,7 +38,7 @@ export interface Entry {
   inode: Inode;
 }
 
-/** A program has it open for writing, and its name has gone on without it (src/vfs/names/overtaken.ts). */
+/** A program has it open for writing, and its name has gone on without it (src/engine/sync/detached-files.ts). */
 export interface Overtaken {
   readonly inode: Inode;
   readonly folder: Entry;
@@ -148,7 +148,7 @@ export function createTree(gateway: Gateway, scopes: Scopes, features: Features)
   const hasGivenUpBirth = (row: Row) =>
     [...givenUp.values()].some((given) => given.row === row && "parent" in given.request);
 
-  /** As src/vfs/names/given-up.ts. */
+  /** As src/engine/tree/abandoned-requests.ts. */
   function dropRow(row: Row): void {
     if (!hasGivenUpBirth(row)) rows.delete(row);
     else Object.assign(row, { entry: null, nodeId: null, base: null, seen: null, attempt: null, left: null });
@@ -256,7 +256,7 @@ export function createTree(gateway: Gateway, scopes: Scopes, features: Features)
     return ![...rows].some((other) => other.entry === null && other.nodeId !== null && other.kind === "file");
   }
 
-  /** Those that do not wait for the room its removal makes (src/vfs/reconcile/view.ts). */
+  /** Those that do not wait for the room its removal makes (src/engine/sync/view.ts). */
   function neededBy(row: Row): Row[] {
     return referrersOf(row).filter((other) => !features.versions || fits(other) || hasAttempt(other));
   }

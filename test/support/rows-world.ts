@@ -1,13 +1,12 @@
 /** Node rows of a world without a gateway: programs make, rename and remove names, and requests are under way. */
 import type { Node } from "../../src/contract/resources.ts";
+import type { Context, Request } from "../../src/engine/core/index.ts";
+import { advance } from "../../src/engine/sync/index.ts";
+import { addName, moveName, removeName } from "../../src/engine/tree/index.ts";
 import type { Attempt } from "../../src/metadata/attempts.ts";
 import type { InodeId } from "../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { born, type NodeRow } from "../../src/metadata/nodes.ts";
-import type { Context } from "../../src/vfs/context/context.ts";
-import type { Request } from "../../src/vfs/context/request.ts";
-import { addName, moveName, removeName } from "../../src/vfs/names/identity.ts";
-import { advance } from "../../src/vfs/reconcile/advance.ts";
 import { type BytesWorld, createBytesWorld } from "./bytes-world.ts";
 
 export const TIME = "2026-01-01T00:00:00.000Z";

@@ -16,19 +16,19 @@ const MAY_IMPORT: ReadonlyMap<string, readonly string[]> = new Map([
   ["content", ["contract", "lib"]],
   ["client", ["contract", "lib"]],
   ["gateway", ["contract", "lib"]],
-  ["vfs", ["metadata", "content", "client", "contract", "lib"]],
-  ["fuse", ["vfs", "lib"]],
-  ["fuse-native", ["fuse", "vfs", "lib"]],
-  ["daemon", ["fuse-native", "fuse", "vfs", "metadata", "content", "client", "contract", "lib"]],
+  ["engine", ["metadata", "content", "client", "contract", "lib"]],
+  ["fuse", ["engine", "lib"]],
+  ["fuse-native", ["fuse", "engine", "lib"]],
+  ["daemon", ["fuse-native", "fuse", "engine", "metadata", "content", "client", "contract", "lib"]],
   ["cli", ["daemon", "gateway", "client", "contract", "lib"]],
 ]);
 
 /**
- * What vfs/ is made of, from the bottom up: a folder imports from itself and from those before it. Beside the folders lie
- * vfs/'s doors, on the floor of the first: with what is started they are all that is seen from outside of vfs/.
+ * The rooms of engine/, from the bottom up. A room imports from those before it, and by their door (index.ts) alone. The rest
+ * of src/ sees two doors: what may be asked of the engine, and how it is started.
  */
-const FLOORS = ["context", "files", "names", "reconcile", "writeback", "remote", "calls", "start"];
-const SEEN_FROM_OUTSIDE = ["context", "start"];
+const ROOMS = ["api", "host", "core", "files", "tree", "sync", "remote", "upload", "ops", "start"];
+const SEEN_FROM_OUTSIDE = ["api", "start"];
 
 /** Packages that only some folders may import. */
 const OWNERS: readonly { package: RegExp; folders: readonly string[] }[] = [
@@ -66,19 +66,21 @@ function folderOf(path: string): string {
   return /^src\/([^/]+)\//.exec(path)?.[1] ?? "";
 }
 
-/** In vfs/; undefined: no folder of vfs/ that there may be. */
-function floorOf(path: string): number | undefined {
-  const found = /^src\/vfs\/(?:([^/]+)\/)?[^/]+$/.exec(path);
-  const floor = found === null ? -1 : FLOORS.indexOf(found[1] ?? "context");
-  return floor < 0 ? undefined : floor;
+/** The room of a file of the engine; undefined: it is in none that there may be. */
+function roomOf(path: string): string | undefined {
+  const room = /^src\/engine\/([^/]+)\/[^/]+$/.exec(path)?.[1];
+  return room !== undefined && ROOMS.includes(room) ? room : undefined;
 }
 
-function isBelowInVfs(from: string, to: string): boolean {
-  const [floor, below] = [floorOf(from), floorOf(to)];
-  return floor !== undefined && below !== undefined && below <= floor;
+const isDoor = (path: string) => /^src\/engine\/[^/]+\/index\.ts$/.test(path);
+
+function mayEnter(from: string, to: string): boolean {
+  const [here, there] = [roomOf(from), roomOf(to)];
+  if (here === undefined || there === undefined) return false;
+  return here === there ? !isDoor(to) : isDoor(to) && ROOMS.indexOf(there) < ROOMS.indexOf(here);
 }
 
-const isDoorOfVfs = (path: string) => SEEN_FROM_OUTSIDE.includes(FLOORS[floorOf(path) ?? -1] ?? "");
+const isSeenFromOutside = (path: string) => isDoor(path) && SEEN_FROM_OUTSIDE.includes(roomOf(path) ?? "");
 
 function sources(project: Project, ...folders: string[]): [string, string][] {
   return [...project].filter(
@@ -114,8 +116,8 @@ export const RULES = {
       const [from, to] = [folderOf(path), folderOf(target)];
       const below = MAY_IMPORT.get(from);
       if (below === undefined || !target.endsWith(".ts")) return false;
-      if (from === to) return from !== "vfs" || isBelowInVfs(path, target);
-      return below.includes(to) && (to !== "vfs" || isDoorOfVfs(target));
+      if (from === to) return from !== "engine" || mayEnter(path, target);
+      return below.includes(to) && (to !== "engine" || isSeenFromOutside(target));
     }),
 
   "no imports in a circle": (project) => {
@@ -158,7 +160,7 @@ export const RULES = {
     sources(project, "metadata").flatMap(([path, text]) => matches(path, codeOf(text), ASYNCHRONOUS)),
 
   "clock, timers, chance, environment and files come from outside": (project) =>
-    sources(project, "vfs", "metadata", "content", "contract").flatMap(([path, text]) => [
+    sources(project, "engine", "metadata", "content", "contract").flatMap(([path, text]) => [
       ...matches(path, codeOf(text), FROM_THE_RUNTIME),
       ...importsOf(text)
         .filter((specifier) => /^(?:node:)?(?:fs(?:\/promises)?|timers(?:\/promises)?)$/.test(specifier))

@@ -1,9 +1,9 @@
 /** A state dir in which many files wait to be uploaded, made by the engine's own rows and files, without a program for each. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { parseRequest, type Request } from "../../../src/engine/core/index.ts";
 import { createMetadata, openDatabase, ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { unborn } from "../../../src/metadata/nodes.ts";
-import { parseRequest, type Request } from "../../../src/vfs/context/request.ts";
 
 const PER_FOLDER = 1_000;
 const CHUNK = 10_000;

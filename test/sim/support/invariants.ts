@@ -1,8 +1,8 @@
 /** What must be true of a mount's rows between any two things that happen. Reads only. */
+
+import { plan, viewOf } from "../../../src/engine/sync/index.ts";
 import type { Connection } from "../../../src/metadata/database.ts";
 import type { NodeRowId } from "../../../src/metadata/ids.ts";
-import { plan } from "../../../src/vfs/reconcile/plan.ts";
-import { viewOf } from "../../../src/vfs/reconcile/view.ts";
 import type { Process } from "./mount.ts";
 
 /** Each finds the rows for which it does not hold. */

@@ -4,11 +4,19 @@
  * long with what the rows say: a change nobody told of shows there.
  */
 
+import type {
+  Absent,
+  Attributed,
+  Caller,
+  FileSystem,
+  Found,
+  KernelCache,
+  Lineage,
+  Stat,
+} from "../../../src/engine/api/index.ts";
 import type { Clock } from "../../../src/lib/runtime.ts";
 import type { Connection } from "../../../src/metadata/database.ts";
 import { entryId, kernelNodeId } from "../../../src/metadata/ids.ts";
-import type { Absent, Attributed, Caller, FileSystem, Found, Lineage, Stat } from "../../../src/vfs/filesystem.ts";
-import type { KernelCache } from "../../../src/vfs/kernel-cache.ts";
 
 export interface Dentry {
   readonly parent: Lineage;

@@ -4,20 +4,21 @@
  * counted and forgotten, a stale one is looked up again once. What is passed on to it it reads and
  * writes without a word. Knows only the FileSystem interface.
  */
+
+import {
+  type Absent,
+  type Caller,
+  type FileSystem,
+  type Found,
+  FsError,
+  type HandleId,
+  type Lineage,
+  type Opened,
+  type SetAttributes,
+  type Stat,
+} from "../../../src/engine/api/index.ts";
 import { formatTime } from "../../../src/lib/time.ts";
 import { kernelNodeId } from "../../../src/metadata/ids.ts";
-import { FsError } from "../../../src/vfs/errors.ts";
-import type {
-  Absent,
-  Caller,
-  FileSystem,
-  Found,
-  HandleId,
-  Lineage,
-  Opened,
-  SetAttributes,
-  Stat,
-} from "../../../src/vfs/filesystem.ts";
 import type { PassedFile } from "../../support/memory-files.ts";
 import { CallError, type Calls, isWithin, type OpenHow, type Status, split } from "./calls.ts";
 import { type Dentry, type KernelMemory, keyOf } from "./kernel-memory.ts";

@@ -3,7 +3,7 @@ import { expect } from "vitest";
 import type { Feature } from "../../../src/contract/features.ts";
 import type { HttpRequest } from "../../../src/contract/http.ts";
 import type { Node } from "../../../src/contract/resources.ts";
-import type { Engine, QueueItem } from "../../../src/vfs/engine.ts";
+import type { Engine, QueueItem } from "../../../src/engine/api/index.ts";
 import type { Sabotage, Settings } from "./mount.ts";
 import { runProgram } from "./programs.ts";
 import { rowsOf } from "./rows.ts";

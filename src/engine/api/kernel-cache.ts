@@ -1,0 +1,56 @@
+/**
+ * How the kernel is told that what it remembers of us no longer holds. Declared here, done by `fuse/`,
+ * from threads of its own: nothing here waits, and no request waits for it. What is told was committed
+ * before. Content is not among it: a lineage has one content for ever.
+ */
+import type { After, EntryId } from "../../metadata/ids.ts";
+import type { Lineage } from "./filesystem.ts";
+
+export interface ChangedName {
+  readonly parent: Lineage;
+  readonly name: string;
+  /**
+   * What had the name is nowhere any more; else who works in it is not to be disturbed. Asked when the name is
+   * sent: it may have waited, and somebody have taken it meanwhile.
+   */
+  isGone(): boolean;
+  /** It was no absent name: who asks whether it still holds has no lock on the folder. */
+  readonly wasThere: boolean;
+}
+
+export interface KernelNews {
+  /** To be looked up again, also where there was none. */
+  readonly names: Iterable<ChangedName>;
+  /** Folders whose names are others. */
+  readonly listings: Iterable<Lineage>;
+  /** Attributes are others. */
+  readonly inodes: Iterable<Lineage>;
+}
+
+/** All there is that the kernel may have been told of, in slices by growing numbers. */
+export interface KnownRows {
+  lineages(after: After<Lineage>, limit: number): readonly Lineage[];
+  names(after: After<EntryId>, limit: number): readonly { id: EntryId; parent: Lineage; name: string }[];
+}
+
+export interface KernelCache {
+  /**
+   * Whether a name can be made to be looked up again while it is used. Else the kernel must not remember names
+   * for long, and absent ones not at all.
+   */
+  readonly expiresNames: boolean;
+  /** `known`: what it is told of instead, when more waits than is kept. */
+  tell(news: KernelNews, known: KnownRows): void;
+  /** Nothing it was told counts any more: each of these names and attributes is asked for again. */
+  everything(known: KnownRows): void;
+  /**
+   * Those of these lineages that the kernel has no inode of, for certain and at this moment: who was answered just
+   * now may not have made his yet. None where it could not say. Absent: it cannot be asked.
+   */
+  lacks?(lineages: readonly Lineage[]): Promise<ReadonlySet<Lineage>>;
+  /** Resolves once this name is looked up again, also by who looks in the next moment. Absent: see `expiresNames`. */
+  expireNow?(parent: Lineage, name: string): Promise<void>;
+}
+
+/** Where there is no kernel, or none that can be told. */
+export const NO_KERNEL_CACHE: KernelCache = { expiresNames: false, tell() {}, everything() {} };

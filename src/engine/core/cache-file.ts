@@ -1,0 +1,165 @@
+/** The one local file that every open of a lineage reads and writes, as it is in memory while open. */
+import type { FileStat, OpenFile } from "../../lib/files.ts";
+import type { RangeLock } from "../../lib/range-lock.ts";
+import type { Ranges } from "../../lib/ranges.ts";
+import type { Timer } from "../../lib/runtime.ts";
+import type { Time } from "../../lib/time.ts";
+import type { InodeId, Lineage } from "../../metadata/ids.ts";
+
+/** The version the missing ranges belong to. */
+export interface Origin {
+  readonly node: string;
+  readonly version: string;
+}
+
+/** A request for bytes of the origin that is under way. Its range may grow to the whole content. */
+export interface Download {
+  start: number;
+  end: number;
+  /** Nobody asked for these bytes yet: a failure is nobody's. */
+  readonly isAhead: boolean;
+  failure: Error | undefined;
+  readonly controller: AbortController;
+  done: Promise<void>;
+}
+
+/** Where one handle's sequential reading would go on, and how far ahead of it is fetched. */
+export interface SequentialReader {
+  next: number;
+  window: number;
+  /** The window doubles when reading gets here. */
+  growAt: number;
+}
+
+/** What the time of the next cut depends on besides the writes since the last one (upload/snapshot-times.ts). */
+export interface Pace {
+  /** How often the pause has doubled. */
+  readonly step: number;
+  /** When it was cut, and when it was last written before that. */
+  readonly cutAt: number;
+  readonly writtenAt: number;
+  /** Until then the disk is left alone. */
+  readonly notBefore: number;
+}
+
+const NEVER = Number.NEGATIVE_INFINITY;
+export const UNCUT: Pace = { step: 0, cutAt: NEVER, writtenAt: NEVER, notBefore: NEVER };
+
+export interface LiveFile {
+  readonly lineage: Lineage;
+  readonly inode: InodeId;
+  readonly path: string;
+  file: OpenFile;
+  /** Taken before it, and perhaps still read from: closed with it. */
+  readonly former: OpenFile[];
+  origin: Origin | undefined;
+  /** SHA-256 of the origin version, whether or not the file is that still; null where not known. */
+  originHash: string | null;
+  /** Its length in bytes; known while the file is that version, or something is unproven. */
+  originSize: number;
+
+  /** False: there is no file (absent-file.ts), or none that can be written; what is missing is read past the disk. */
+  isKept: boolean;
+  /** The last that was read past the disk. */
+  passing: { readonly start: number; readonly bytes: Uint8Array } | undefined;
+
+  /** Not here yet. */
+  missing: Ranges;
+  /** What the row says is missing; never less than `missing`. A crash leaves this. */
+  recorded: Ranges;
+  /** Bytes of the origin, here or missing, that are not known to be right, once a program has changed others. */
+  unproven: Ranges;
+  /** It was cut short there, and the row was not told yet that nothing is missing behind it. */
+  cutTo: number | undefined;
+  /** Held while bytes of the origin, or a program's in the place of such, are on their way to the disk, or those are read to be checked. */
+  readonly lock: RangeLock;
+  readonly downloads: Set<Download>;
+  /** Of those, the last that checks what is unproven. */
+  proof: Download | undefined;
+  /** Called whenever `missing` or the downloads changed. */
+  readonly waiting: Set<() => void>;
+  /** Every byte is the origin's: the whole can be checked against its hash. */
+  isOriginal: boolean;
+  /** The check that the complete file is what its hash says: whether it is. Undefined: not made yet. */
+  check: Promise<boolean> | undefined;
+  /** What is here of the origin is what it should be. */
+  isChecked: boolean;
+
+  /** Handles, and whoever else needs the file open for a moment. */
+  opens: number;
+  /** By a program, since it was opened. */
+  isUsed: boolean;
+  writers: number;
+  /** How many there have been. */
+  letIn: number;
+  /** The row says that the content changed since the last cut or clean state: its hash is null. */
+  isWritten: boolean;
+  /** The row, here or on the disk, says that power loss leaves the content as it is: no byte may change before it does not. */
+  isSafe: boolean;
+  /** Size and times in the rows are older than the file's. */
+  isUnrecorded: boolean;
+  shownSize: ShownSize;
+  /** The mtime that it was told with just that size; undefined: not known. */
+  shownTime: Time | undefined;
+  /** The file's own mtime is the truth, or will be after a crash: fetched bytes must not change it. */
+  keepsTimes: boolean;
+  /** The mtime that was given to the file for a writer to start from. */
+  preparedTime: string | undefined;
+  preparing: Promise<void> | undefined;
+  /** Its name may not survive power loss yet. */
+  isNew: boolean;
+
+  /** Counts changes begun by programs … */
+  writes: number;
+  /** … and those that are not done. */
+  inFlight: number;
+  /** How often a program has set its time. */
+  timesSet: number;
+  /** Runtime.elapsed() of the first change since the last cut, and of the last one. */
+  firstWriteAt: number | undefined;
+  lastWriteAt: number;
+  pace: Pace;
+  cutTimer: Timer | undefined;
+  /** When the timer goes off, as Runtime.elapsed(). */
+  cutAt: number;
+  /** A program asked for its bytes to be safe since the last cut. */
+  isSynced: boolean;
+
+  /** Those of the kernel. */
+  handles: number;
+  /** The id under which the kernel reads and writes it itself; decided with the first handle. */
+  backing: number | undefined;
+  passedWriters: number;
+  /** All descriptors of its passed writers are closed, and one of them is mapped still; see lingering.ts. */
+  isLingering: boolean;
+  lettingIn: Promise<void> | undefined;
+  /** The file as it was when it was last looked at for what passed writers did; undefined: there was none. */
+  noticed: FileStat | undefined;
+  /** When that was, as Runtime.elapsed(). */
+  noticedAt: number;
+  /** Any change since shows in size and times. */
+  isNoticedExactly: boolean;
+  /** In this turn: `noticed` is what the file is. */
+  isLookedAt: boolean;
+  /** What `noticed` was when it was last synced: all of that survives power loss. */
+  syncedAs: FileStat | undefined;
+
+  /** fdatasync, shared by those who come while one runs. */
+  readonly sync: () => Promise<void>;
+}
+
+/**
+ * No less than the kernel was told last that the file's size is. cut: since then it has cut the file short itself; unknown:
+ * it may have been told anything.
+ */
+export type ShownSize = number | "cut" | "unknown";
+
+/** The kernel was not told yet that the file is so long. */
+export function isLongerThanShown(size: number, shown: ShownSize): boolean {
+  return shown === "cut" || (shown !== "unknown" && size > shown);
+}
+
+/** Size and time of the rows may be older than the file's. */
+export function mayBeUnrecorded(live: LiveFile): boolean {
+  return live.isUnrecorded || live.noticed !== undefined;
+}

@@ -1,0 +1,19 @@
+/** Handles are given out: written down first, then known. */
+
+import type { Caller, HandleId, Lineage } from "../api/index.ts";
+import type { Context, Handle } from "./context.ts";
+
+export function addHandle(context: Context, caller: Caller, lineage: Lineage, handle: Handle): HandleId {
+  const isFile = handle.kind === "file";
+  const id = context.handleTable.add({
+    request: caller.mark?.id ?? 0,
+    lineage,
+    kind: handle.kind,
+    write: isFile && handle.write,
+    append: isFile && handle.append,
+    backing: (isFile && handle.live.backing) || 0,
+  });
+  context.handles.set(id, handle);
+  context.runtime.step("handle: written down");
+  return id;
+}

@@ -1,0 +1,36 @@
+/** What the kernel was told and may remember, as far as it matters when something changes; see tell-kernel.ts. */
+import type { InodeId } from "../../metadata/ids.ts";
+import type { KernelCache } from "../api/index.ts";
+
+export interface AbsentName {
+  readonly folder: InodeId;
+  readonly name: string;
+  /** When it was told, by `elapsed`. */
+  readonly at: number;
+}
+
+export interface ToldKernel {
+  readonly cache: KernelCache;
+  /** How often it was told of something: an answer that was begun before that may be old. */
+  changes: number;
+  /** Folders whose listing, as it is now, the kernel may keep. */
+  readonly listed: Set<InodeId>;
+  /** Names of which it was told that they are not there, the oldest word first. */
+  readonly absent: Map<string, AbsentName>;
+  /** Until then it may remember absent names that a daemon before this one told. */
+  absentUnknownUntil: number;
+}
+
+export function createToldKernel(cache: KernelCache): ToldKernel {
+  return {
+    cache,
+    changes: 0,
+    listed: new Set(),
+    absent: new Map(),
+    absentUnknownUntil: Number.NEGATIVE_INFINITY,
+  };
+}
+
+export function absentKey(folder: InodeId, name: string): string {
+  return `${folder}/${name}`;
+}

@@ -1,0 +1,375 @@
+/**
+ * The local file behind a lineage: found, made, or, where the disk has no room for one, absent. What
+ * was opened while the disk was in trouble takes its real file once that is over, under its readers.
+ */
+import type { Files, OpenFile } from "../../lib/files.ts";
+import { createRangeLock } from "../../lib/range-lock.ts";
+import { clipRanges, formatRanges, NO_RANGES, parseRanges, type Ranges, rangeOf } from "../../lib/ranges.ts";
+import { shareRuns } from "../../lib/shared-run.ts";
+import { hasCode } from "../../lib/system-error.ts";
+import { formatTime } from "../../lib/time.ts";
+import type { Lineage } from "../../metadata/ids.ts";
+import { HELD, type Inode } from "../../metadata/inodes.ts";
+import type { LiveRow } from "../../metadata/live-rows.ts";
+import { FsError } from "../api/index.ts";
+import { alone, type Context, type LiveFile, type Origin, UNCUT } from "../core/index.ts";
+import { despiteFullDisk } from "./disk-room.ts";
+import { mtimeOf } from "./times.ts";
+
+/** A lineage whose inode has moved on takes no new opens: the kernel looks the name up again. */
+export function requireCurrent(context: Context, lineage: Lineage): Inode {
+  const inode = context.metadata.inodes.ofLineage(lineage);
+  if (inode === undefined || inode.lineage !== lineage) throw new FsError("ESTALE", `lineage ${lineage} is superseded`);
+  return inode;
+}
+
+export async function openFile(context: Context, lineage: Lineage, mayBeAbsent: boolean): Promise<LiveFile> {
+  const inode = requireCurrent(context, lineage);
+  return liveFile(context, inode, context.paths.live(lineage), await findFile(context, inode, mayBeAbsent));
+}
+
+/**
+ * Whose row is in the transaction that made the inode (rowOfNewFile): without a version, without a byte. Nobody
+ * else has it: it is ready for a writer.
+ */
+export async function openNewFile(context: Context, lineage: Lineage): Promise<LiveFile> {
+  const inode = requireCurrent(context, lineage);
+  const path = context.paths.live(lineage);
+  const mtime = mtimeOf(context, inode);
+  const file = await makeFile(context, path, 0);
+  await closeIfFailed(file, () => file.setTimes(mtime));
+  const live = liveFile(context, inode, path, {
+    file,
+    origin: undefined,
+    originHash: null,
+    originSize: 0,
+    missing: NO_RANGES,
+    recorded: NO_RANGES,
+    unproven: NO_RANGES,
+    cutTo: undefined,
+    isNew: true,
+    isKept: true,
+  });
+  live.preparedTime = formatTime(mtime);
+  return live;
+}
+
+/**
+ * Within the transaction that makes the inode. False: there may be files without a row, which are to be
+ * looked at before there is one, so openFile makes it.
+ */
+export function rowOfNewFile({ metadata, runtime, bytes }: Context, lineage: Lineage): boolean {
+  if (bytes.isUnswept) return false;
+  metadata.lives.create({ lineage, ...NO_ORIGIN, size: 0, bytes: 0, missing: NONE_MISSING, usedAt: runtime.now() });
+  return true;
+}
+
+const NO_ORIGIN = { originNode: null, originVersion: null };
+const NONE_MISSING = formatRanges(NO_RANGES);
+
+/**
+ * Of a daemon that died: what it had open is opened again, also where its inode has moved on since. The rows may
+ * be behind a file that somebody writes to, which is never made anew.
+ */
+export async function reopenFile(context: Context, lineage: Lineage, isWritten: boolean): Promise<LiveFile> {
+  const inode = context.metadata.inodes.ofLineage(lineage);
+  const row = context.metadata.lives.get(lineage);
+  if (inode === undefined) throw new FsError("ESTALE", `lineage ${lineage} is not known`);
+  let then: Inode = isWritten && inode.content === "clean" ? { ...inode, content: "open" } : inode;
+  if (inode.lineage !== lineage) {
+    if (row === undefined) throw new FsError("ESTALE", `lineage ${lineage} is superseded, and its bytes are gone`);
+    const { originNode, originVersion, size } = row;
+    then = { ...inode, lineage, content: "clean", hash: null, synced: null, originNode, originVersion, size };
+  }
+  const found = await findFile(context, then, context.disk.trouble !== undefined);
+  return liveFile(context, then, context.paths.live(lineage), found);
+}
+
+/**
+ * For a live file that was opened without a file that can be written. Who reads goes on with what is
+ * missing of the new one; a read of the former file that is under way may end.
+ */
+export async function regain(context: Context, live: LiveFile): Promise<void> {
+  const open = () =>
+    alone(context, live.lineage, async () => {
+      if (live.isKept) return;
+      const inode = requireCurrent(context, live.lineage);
+      const found = await findFile(context, inode, false);
+      // In one turn: the file and what is missing of it are looked at together.
+      live.former.push(live.file);
+      live.passing = undefined;
+      Object.assign(live, found, contentOf(inode, found));
+      context.log.info({ lineage: live.lineage }, "an open file has its place on the disk again");
+    });
+  await despiteFullDisk(context, 0, open);
+}
+
+async function findFile(context: Context, inode: Inode, mayBeAbsent: boolean): Promise<FoundFile> {
+  const { metadata, paths, runtime } = context;
+  const { lineage } = inode;
+  const path = paths.live(lineage);
+  const row = metadata.lives.get(lineage);
+  const canBeAbsent = mayBeAbsent && inode.content === "clean";
+  let found: FoundFile | undefined;
+  try {
+    // By the name of a state dir that was moved away another mount's files may be found.
+    if (row !== undefined && context.disk.trouble !== "gone") found = await openExisting(context, inode, path, row);
+  } catch (error) {
+    if (!canBeAbsent) throw error;
+  }
+  if (found !== undefined) return found;
+  if (inode.content !== "clean" && inode.size > 0) {
+    throw new FsError("EIO", `the only copy of inode ${inode.id}, live file ${lineage}, is not there`);
+  }
+  const origin = originOf(inode.originNode, inode.originVersion);
+  if (origin === undefined && inode.size > 0) throw new FsError("EIO", `inode ${inode.id} has bytes of no version`);
+  const missing = origin === undefined ? NO_RANGES : rangeOf(0, inode.size);
+  const ofRow = { originHash: null, originSize: inode.size, missing, recorded: missing, unproven: NO_RANGES };
+  const asFound = { ...ofRow, origin, cutTo: undefined };
+  if (canBeAbsent) {
+    const file = absentFile(inode.size);
+    return { ...asFound, file, isNew: false, isKept: false };
+  }
+  if (row === undefined && context.bytes.isUnswept) await setAside(context, path, `live-${lineage}`);
+  metadata.transaction(() => {
+    if (metadata.lives.get(lineage) !== undefined) metadata.lives.remove(lineage);
+    metadata.lives.create({
+      lineage,
+      originNode: origin?.node ?? null,
+      originVersion: origin?.version ?? null,
+      originHash: origin === undefined || inode.content === "dirty" ? null : inode.hash,
+      size: inode.size,
+      bytes: 0,
+      missing: formatRanges(missing),
+      usedAt: runtime.now(),
+    });
+  });
+  context.bytes.evicting.delete(lineage);
+  runtime.step("live file: row made");
+  const file = await makeFile(context, path, inode.size);
+  return { ...asFound, file, isNew: true, isKept: true };
+}
+
+/** After its row. */
+async function makeFile(context: Context, path: string, size: number): Promise<OpenFile> {
+  const { paths, runtime } = context;
+  await paths.prepareFolderOf(path);
+  const file = (await openAbsent(runtime.files, path)) ?? (await openEmptied(context, path));
+  runtime.step("live file: made");
+  if (size > 0) await closeIfFailed(file, () => file.truncate(size));
+  return file;
+}
+
+async function openAbsent(files: Files, path: string): Promise<OpenFile | undefined> {
+  try {
+    return await files.open(path, "wx+");
+  } catch (error) {
+    if (hasCode(error, "EEXIST")) return undefined;
+    throw error;
+  }
+}
+
+/** One left by a crash may hold anything; one in a state dir that has taken the place of ours is not ours to empty. */
+async function openEmptied({ disk, runtime }: Context, path: string): Promise<OpenFile> {
+  disk.lookForFolder();
+  disk.requireChangeable();
+  const file = await runtime.files.open(path, "w+");
+  await closeIfFailed(file, () => file.truncate(0));
+  return file;
+}
+
+interface FoundFile {
+  readonly file: OpenFile;
+  readonly origin: Origin | undefined;
+  /** As the row has it. */
+  readonly originHash: string | null;
+  readonly originSize: number;
+  readonly missing: Ranges;
+  /** As the row has it. */
+  readonly recorded: Ranges;
+  readonly unproven: Ranges;
+  readonly cutTo: number | undefined;
+  readonly isNew: boolean;
+  readonly isKept: boolean;
+}
+
+/** Undefined: there is no such file, or it cannot be what the row says and its bytes can be had again. */
+async function openExisting(
+  context: Context,
+  inode: Inode,
+  path: string,
+  row: LiveRow,
+): Promise<FoundFile | undefined> {
+  const recorded = parseRanges(row.missing);
+  const isKept = context.disk.trouble !== "readOnly";
+  let file: OpenFile;
+  try {
+    file = await context.runtime.files.open(path, isKept ? "r+" : "r");
+  } catch (error) {
+    if (hasCode(error, "ENOENT")) return undefined;
+    throw error;
+  }
+  const found = await closeIfFailed(file, async () => {
+    const { size } = await file.stat();
+    if (inode.content === "clean" && (size !== inode.size || recorded === undefined)) return undefined;
+    if (recorded === undefined) {
+      throw new FsError("EIO", `what is missing of live file ${inode.lineage} cannot be read`);
+    }
+    // A crash between cutting the file short and writing that down.
+    const missing = clipRanges(recorded, size);
+    if (inode.content === "clean" && row.doubted === 1) {
+      const isWhole = missing.length === 0 && inode.hash !== null;
+      if (!isWhole || (await context.runtime.files.hash(path)).hash !== inode.hash) return undefined;
+      context.metadata.lives.update(inode.lineage, { doubted: 0 });
+    }
+    const origin = originOf(row.originNode, row.originVersion);
+    const { originHash, originSize } = row;
+    const isDirty = inode.content === "dirty";
+    const unproven = clipRanges((isDirty ? parseRanges(row.unproven) : undefined) ?? NO_RANGES, size);
+    const ofRow = { originHash, originSize: isDirty ? originSize : inode.size, missing, recorded, unproven };
+    return { ...ofRow, file, origin, cutTo: size, isNew: inode.synced === null, isKept };
+  });
+  if (found === undefined) await file.close();
+  return found;
+}
+
+async function closeIfFailed<T>(file: OpenFile, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    await file.close();
+    throw error;
+  }
+}
+
+function liveFile({ metadata }: Context, inode: Inode, path: string, found: FoundFile): LiveFile {
+  const { file, origin, originSize, missing, recorded, unproven, cutTo, isNew, isKept } = found;
+  const { originHash, isOriginal, check, isChecked } = contentOf(inode, found);
+  // Each by its name: an object made of others, with this many fields, takes a hundred times as long.
+  const live: LiveFile = {
+    file,
+    origin,
+    missing,
+    recorded,
+    unproven,
+    cutTo,
+    isNew,
+    isKept,
+    originHash,
+    originSize,
+    isOriginal,
+    check,
+    isChecked,
+    lineage: inode.lineage,
+    inode: inode.id,
+    path,
+    former: [],
+    passing: undefined,
+    lock: createRangeLock(),
+    downloads: new Set(),
+    proof: undefined,
+    waiting: new Set(),
+    opens: 1,
+    isUsed: false,
+    writers: 0,
+    letIn: 0,
+    isWritten: isUncut(inode),
+    isSafe: isCalledSafe(metadata, inode),
+    isUnrecorded: false,
+    shownSize: inode.size,
+    shownTime: undefined,
+    keepsTimes: inode.content !== "clean",
+    preparedTime: undefined,
+    preparing: undefined,
+    writes: 0,
+    inFlight: 0,
+    timesSet: 0,
+    firstWriteAt: undefined,
+    lastWriteAt: 0,
+    pace: UNCUT,
+    cutTimer: undefined,
+    cutAt: 0,
+    isSynced: false,
+    handles: 0,
+    backing: undefined,
+    passedWriters: 0,
+    isLingering: false,
+    lettingIn: undefined,
+    noticed: undefined,
+    noticedAt: 0,
+    isNoticedExactly: true,
+    isLookedAt: false,
+    syncedAs: undefined,
+    sync: shareRuns(() => live.file.sync()),
+  };
+  return live;
+}
+
+/** Here or on the disk. Of clean content what a program synced counts: it must not have to come from the gateway again. */
+function isCalledSafe({ inodes }: Context["metadata"], { id, content, synced, fsynced }: Inode): boolean {
+  if (content === "dirty" && (synced === 1 || synced === HELD)) return true;
+  return (content !== "dirty" && fsynced === 1) || inodes.formerlySafe.has(id);
+}
+
+/** What follows from the file that was found. */
+function contentOf(inode: Inode, { origin, originHash, missing, unproven }: FoundFile) {
+  // What was made another node's by reference still comes from the version it was.
+  const isSame = origin?.version === inode.originVersion || (originHash !== null && originHash === inode.hash);
+  const isOriginal = origin !== undefined && inode.content !== "dirty" && isSame;
+  return {
+    originHash: isOriginal ? inode.hash : originHash,
+    isOriginal,
+    check: undefined,
+    isChecked: missing.length === 0 && unproven.length === 0,
+  };
+}
+
+function originOf(node: string | null, version: string | null): Origin | undefined {
+  return node === null || version === null ? undefined : { node, version };
+}
+
+/** The rows say that it changed since the last cut: a further change need not say so again. */
+export function isUncut(inode: Inode): boolean {
+  return inode.content === "dirty" && inode.hash === null;
+}
+
+/* Stands for a live file that could not be made: it holds nothing, so nothing of it must be read or written. */
+
+const NEVER = { seconds: 0, nanoseconds: 0 };
+
+/** All of it counts as missing; whoever wants to change it has to open the file anew. */
+export function absentFile(size: number): OpenFile {
+  const refuse = () => Promise.reject(new FsError("ENOSPC", "the file is not kept here: open it again"));
+  return {
+    // What is missing lies over it.
+    async read(buffer, offset, length, position) {
+      const end = Math.min(length, Math.max(0, size - position));
+      buffer.fill(0, offset, offset + end);
+      return end;
+    },
+    write: refuse,
+    truncate: refuse,
+    setTimes: refuse,
+    allocate: refuse,
+    sync: async () => {},
+    stat: async () => ({ size, allocated: 0, mtime: NEVER, ctime: NEVER }),
+    seek: async (kind, offset) => (kind === "hole" && offset < size ? offset : undefined),
+    close: async () => {},
+  };
+}
+
+/* Local files that belong to nothing known: set aside, never removed unless they are empty. */
+
+type Needs = Pick<Context, "runtime" | "paths" | "log">;
+
+/** Where it has gone meanwhile there is nothing to do. */
+export async function setAside({ runtime, paths, log }: Needs, path: string, name: string): Promise<void> {
+  try {
+    const { allocated } = await runtime.files.stat(path);
+    if (allocated === 0) return await runtime.files.remove(path);
+    const target = await paths.quarantine(path, name);
+    log.warn({ path: target }, "a local file that belongs to nothing known was set aside");
+  } catch (error) {
+    if (!hasCode(error, "ENOENT")) throw error;
+  }
+}

@@ -1,0 +1,68 @@
+/**
+ * What waits to be sent, in bytes: added up over the rows, a slice at a time. A short queue is added
+ * up whenever somebody asks; of a long one the last sum is told, and a new one begun.
+ */
+import { sleep } from "../../lib/runtime.ts";
+import type { Pending, Place } from "../../metadata/nodes.ts";
+import type { Context } from "../core/index.ts";
+
+const SLICE = 500;
+/** A sum of a long queue holds so long. */
+const FRESH_MS = 2_000;
+
+export interface Backlog {
+  /** As of now, or of a moment ago. */
+  bytes(): number;
+  /** Resolves when `bytes` is of now. */
+  measure(): Promise<void>;
+}
+
+/** Some of what waits, oldest first after the given one. */
+type List = (limit: number, after?: Place) => Pending[];
+
+export async function addUp({ runtime }: Pick<Context, "runtime">, list: List): Promise<number> {
+  let sum = 0;
+  for (let after: Place | undefined; ; ) {
+    const rows = list(SLICE, after);
+    for (const { bytes } of rows) sum += bytes;
+    after = rows.at(-1);
+    if (rows.length < SLICE) return sum;
+    await sleep(runtime, 0);
+  }
+}
+
+export function createBacklog({ runtime }: Pick<Context, "runtime">, list: List): Backlog {
+  let total = 0;
+  let measuredAt = Number.NEGATIVE_INFINITY;
+  let measuring: Promise<void> | undefined;
+
+  /** True when it was all of it. */
+  function addFirst(): boolean {
+    const rows = list(SLICE);
+    if (rows.length === SLICE) return false;
+    total = rows.reduce((sum, { bytes }) => sum + bytes, 0);
+    return true;
+  }
+
+  async function addAll(): Promise<void> {
+    total = await addUp({ runtime }, list);
+    measuredAt = runtime.elapsed();
+  }
+
+  function measure(): Promise<void> {
+    measuring ??= addAll().finally(() => {
+      measuring = undefined;
+    });
+    return measuring;
+  }
+
+  return {
+    bytes() {
+      const isFresh = runtime.elapsed() - measuredAt < FRESH_MS;
+      // The rows may be closed before it is done: then nobody asks any more.
+      if (!isFresh && measuring === undefined && !addFirst()) measure().catch(() => {});
+      return total;
+    },
+    measure,
+  };
+}

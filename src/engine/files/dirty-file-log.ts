@@ -1,0 +1,107 @@
+/**
+ * Tells the list of changed files (content/staged.ts) what programs write to, so that damaged or old
+ * rows lose no byte: what each line says is read back by bring-back.ts.
+ */
+import type { Written } from "../../content/staged.ts";
+import type { Entry } from "../../metadata/entries.ts";
+import type { After, InodeId, Lineage } from "../../metadata/ids.ts";
+import type { Inode } from "../../metadata/inodes.ts";
+import { isWhole } from "../../metadata/live-rows.ts";
+import { ROOT_INODE } from "../../metadata/metadata.ts";
+import { type Context, inBackground, type LiveFile } from "../core/index.ts";
+
+type Needs = Pick<Context, "metadata" | "staged" | "runtime">;
+
+/** Rows looked at in one go. */
+const SLICE = 40;
+
+/** Its content is about to change, or has; the rows say so. It is in the list after the next flush. */
+export function tellWritten({ metadata, staged }: Needs, inode: Inode, live?: LiveFile): void {
+  staged.add(writtenOf(metadata, inode, live));
+}
+
+/** It has another name, or none, and changed content that only this machine has. */
+export function tellNamed(context: Context, id: InodeId): void {
+  const inode = context.metadata.inodes.get(id);
+  if (inode?.kind !== "file" || inode.content !== "dirty") return;
+  tellWritten(context, inode, context.lives.get(inode.lineage));
+  flushSoon(context);
+}
+
+/** The gateway has it, or nobody wants it any more, once the caller's transaction is committed. */
+export function tellDone(context: Needs & Pick<Context, "bytes" | "log" | "disk">, lineage: Lineage): void {
+  inBackground(context, "keeping the list of changed files", async () => {
+    await undefined;
+    const inode = context.metadata.inodes.ofLineage(lineage);
+    if (inode !== undefined && inode.lineage === lineage && inode.content !== "clean") return;
+    context.staged.add({ lineage, done: true });
+    await context.staged.flush();
+    if (context.staged.isLong()) await renewList(context);
+  });
+}
+
+function flushSoon(context: Pick<Context, "staged" | "bytes" | "log">): void {
+  inBackground(context, "keeping the list of changed files", () => context.staged.flush());
+}
+
+/** The list says what the rows say, and nothing else. Where that cannot be written, it stays as it is. */
+export async function renewList(context: Needs & Pick<Context, "bytes" | "log" | "disk">): Promise<void> {
+  const { metadata, staged, log, runtime, bytes, disk } = context;
+  // It takes the place of what has its name, which may be another mount's by now.
+  disk.lookForFolder();
+  if (disk.trouble === "gone") return;
+  try {
+    await staged.replace(async function* lines() {
+      // What is added from here on comes after these.
+      for (let after: After<InodeId> = 0; ; ) {
+        const inodes = metadata.inodes.unclean(after, SLICE);
+        // Of any size: the rows hear of it when the writer closes.
+        for (const inode of inodes) if (inode.content !== "clean") yield writtenOf(metadata, inode);
+        const last = inodes.at(-1);
+        if (last === undefined) return;
+        after = last.id;
+        await new Promise<void>((resolve) => runtime.soon(resolve));
+        if (bytes.stopped.signal.aborted) throw new Error("the mount ends");
+      }
+    });
+  } catch (error) {
+    if (!bytes.stopped.signal.aborted) log.warn({ err: error }, "the list of changed files cannot be written anew");
+  }
+}
+
+function writtenOf(metadata: Context["metadata"], inode: Inode, live?: LiveFile): Written {
+  const { lineage, changes, originNode, originVersion } = inode;
+  const entry = metadata.entries.firstOfInode(inode.id);
+  const row = entry === undefined ? undefined : metadata.nodes.ofEntry(entry.id);
+  const base = row?.base;
+  const known = metadata.lives.get(lineage);
+  const isAllHere = (live?.missing.length ?? 0) === 0 && (known === undefined || isWhole(known));
+  const isOf =
+    live?.origin ??
+    (originNode === null || originVersion === null ? undefined : { node: originNode, version: originVersion });
+  const { mode } = inode.attributes;
+  const way = metadata.overtaken.get(inode.id)?.way ?? [];
+  const wasIn = way.at(-1)?.folder;
+  const without = { path: way.map(({ name }) => name), ...(wasIn === undefined ? {} : { folder: wasIn }) };
+  return {
+    lineage,
+    changes,
+    ...(mode === undefined ? {} : { mode }),
+    ...(entry === undefined ? without : { path: namesDownTo(metadata, entry), folder: entry.parent }),
+    ...(row?.nodeId == null || base == null ? {} : { node: row.nodeId, revision: base.revision, size: base.size }),
+    ...(row?.nodeId == null || base?.head == null ? {} : { head: base.head }),
+    ...(row?.nodeId == null || base?.hash == null ? {} : { hash: base.hash }),
+    ...(isAllHere || isOf === undefined ? {} : { missingFrom: isOf }),
+  };
+}
+
+function namesDownTo(metadata: Context["metadata"], { parent, name }: Entry): string[] {
+  const names = [name];
+  for (let current = parent; current !== ROOT_INODE; ) {
+    const [entry] = metadata.entries.ofInode(current);
+    if (entry === undefined) return [];
+    names.unshift(entry.name);
+    current = entry.parent;
+  }
+  return names;
+}

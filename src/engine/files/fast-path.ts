@@ -1,0 +1,41 @@
+/**
+ * When READs and WRITEs of a file that we serve pass us by: once one of them has come the long way, and the next one would
+ * do nothing there but read or write the same file.
+ *
+ * A WRITE that passes us by does what one that comes to us does from its first line to its last in one turn, in which it
+ * finds that there is nothing to say to the rows. So whoever says something to the rows that a WRITE has to take
+ * back, or remembers `writes` to see later whether one came, has to hear of the next one (hear-writes.ts).
+ */
+
+import type { HandleId } from "../api/index.ts";
+import type { Context, LiveFile } from "../core/index.ts";
+import { withoutPrivileges } from "./set-id-bits.ts";
+import { isTight } from "./space.ts";
+
+/** For so long the time of the last change may be wrong, and nobody looks whether something may be written at all. */
+const UNHEARD_MS = 100;
+
+/** After a read of the handle: all there is, and it is what it should be, for as long as the handle is open. */
+export function letRead({ mover, handles, bytes }: Context, handle: HandleId, live: LiveFile): void {
+  const { descriptor } = live.file;
+  if (descriptor === undefined || !handles.has(handle) || !isAllHere(live)) return;
+  // What was found wrong would be missing again.
+  if (live.isOriginal && !live.isChecked) return;
+  if (bytes.shorter.has(live.lineage)) return;
+  mover.letRead(handle, descriptor);
+}
+
+/** When a write of the handle is done and still counts as under way. */
+export function letWrite(context: Context, handle: HandleId, live: LiveFile): void {
+  const { descriptor } = live.file;
+  if (descriptor === undefined || !context.handles.has(handle) || !isAllHere(live) || isTight(context)) return;
+  // A cut, or a sync, has ended meanwhile: the next write says again what it took back.
+  if (!live.isWritten || live.isSafe || !live.isUnrecorded || live.firstWriteAt === undefined) return;
+  // A write takes them away.
+  if (withoutPrivileges(context.metadata.inodes.get(live.inode)?.attributes.mode) !== undefined) return;
+  context.mover.letWrite(handle, descriptor, UNHEARD_MS);
+}
+
+function isAllHere(live: LiveFile): boolean {
+  return live.isKept && [live.missing, live.recorded, live.unproven].every(({ length }) => length === 0);
+}

@@ -1,0 +1,429 @@
+/**
+ * Brings missing parts of a live file from the version it grew from. Many readers share a download,
+ * and each waits only for its own bytes. A chunk is written only where the file still misses it, and
+ * programs' writes into a hole take turns with chunks: bytes of the origin never land on theirs.
+ */
+import { createHash } from "node:crypto";
+import type { Content } from "../../client/client.ts";
+import { RemoteError } from "../../client/errors.ts";
+import { OPERATIONS } from "../../contract/operations.ts";
+import { isSameRanges, partsWithin, rangeOf, touchesRange } from "../../lib/ranges.ts";
+import { sleep } from "../../lib/runtime.ts";
+import { unlessAborted } from "../../lib/single-flight.ts";
+import { FsError, fromDisk } from "../api/index.ts";
+import { type Context, type Download, inBackground, isPassing, type LiveFile, tryAgainAfter } from "../core/index.ts";
+import { toFsError } from "../host/index.ts";
+import { despiteFullDisk } from "./disk-room.ts";
+import { evictSoon } from "./evict.ts";
+import { arrived, lost, recordArrived, wakeReaders } from "./missing-ranges.ts";
+import { closeLive } from "./open-close.ts";
+
+/** Comes in one piece, is checked before a byte of it is used. */
+export const SMALL = 1024 * 1024;
+/** Up to this size readers wait for the check of the complete file. */
+const CHECKED_AT_ONCE = 64 * 1024 * 1024;
+const EVERYTHING = Number.MAX_SAFE_INTEGER;
+export const WRONG = "downloaded bytes are not the version's";
+
+/**
+ * Resolves when all of [start, end) is here. A download begun for it may go on to `reach`. Rejects
+ * with EINTR when interrupted (the download goes on for others) and with EIO when it cannot be had.
+ */
+export async function requireRange(
+  context: Context,
+  live: LiveFile,
+  start: number,
+  end: number,
+  signal: AbortSignal,
+  reach = end,
+): Promise<void> {
+  if (!touchesRange(live.missing, start, end)) return;
+  const interest = watch(context, live, signal);
+  try {
+    let watched: Download | undefined;
+    for (let [gap] = partsWithin(live.missing, start, end); gap !== undefined; ) {
+      if (signal.aborted) throw new FsError("EINTR", "interrupted while bytes were fetched");
+      const isOurs = watched !== undefined && watched.start <= gap.start && gap.start < watched.end;
+      // What nobody had asked for may fail; asked for, it is tried once more.
+      if (isOurs && watched?.failure !== undefined && !watched.isAhead) throw readError(watched.failure);
+      if (interest.isOutOfPatience()) throw new FsError("EIO", "the gateway does not answer");
+      watched = downloadOf(live, gap.start) ?? begin(context, live, gap.start, Math.max(gap.end, reach), false);
+      await interest.next();
+      [gap] = partsWithin(live.missing, start, end);
+    }
+  } finally {
+    interest.end();
+  }
+}
+
+/** A complete file of modest size is read only once it is known to be what the gateway said it is. */
+export async function untilChecked(live: LiveFile, signal: AbortSignal): Promise<void> {
+  if (live.check === undefined || live.isChecked) return;
+  const interrupted = () => new FsError("EINTR", "interrupted while a download was checked");
+  const check = live.check;
+  const result =
+    (await live.file.stat()).size <= CHECKED_AT_ONCE ? await unlessAborted(check, signal, interrupted) : true;
+  if (!result) throw new FsError("EIO", WRONG);
+}
+
+/** Fetches what is missing from `start` on before anybody asks for it, and returns where that ends. */
+export function fetchAhead(context: Context, live: LiveFile, start: number, end: number): number {
+  const running = downloadOf(live, start);
+  if (running !== undefined) return running.end;
+  return begin(context, live, start, end, true).end;
+}
+
+function downloadOf(live: LiveFile, position: number): Download | undefined {
+  for (const download of live.downloads) {
+    if (download.start <= position && position < download.end && !download.controller.signal.aborted) return download;
+  }
+  return undefined;
+}
+
+export function readError(failure: unknown): FsError {
+  if (failure instanceof FsError) return failure;
+  if (!(failure instanceof RemoteError)) return new FsError("EIO", String(failure), { cause: failure });
+  const { code, message } = toFsError(failure);
+  // The file is there; it is its bytes that cannot be had.
+  return new FsError(code === "EACCES" ? code : "EIO", message, { cause: failure });
+}
+
+/** A bell for one reader: rings when something of the file changed, when interrupted, when known offline for too long. */
+export function watch(context: Context, live: LiveFile, signal: AbortSignal) {
+  let hasRung = false;
+  let isOut = false;
+  let resolve = () => {};
+  const ring = () => {
+    hasRung = true;
+    resolve();
+  };
+  const runOut = () => {
+    isOut = true;
+    ring();
+  };
+  const patience = context.network.patience(runOut);
+  live.waiting.add(ring);
+  signal.addEventListener("abort", ring, { once: true });
+  return {
+    isOutOfPatience: () => isOut,
+    async next() {
+      if (!hasRung) {
+        await new Promise<void>((done) => {
+          resolve = done;
+        });
+      }
+      hasRung = false;
+    },
+    end() {
+      patience?.cancel();
+      live.waiting.delete(ring);
+      signal.removeEventListener("abort", ring);
+    },
+  };
+}
+
+function begin(context: Context, live: LiveFile, from: number, wantedEnd: number, isAhead: boolean): Download {
+  const first = live.missing[0] ?? from;
+  const last = live.missing.at(-1) ?? from;
+  let [start, end] = [from, wantedEnd];
+  if (context.bytes.ignoresRanges) [start, end] = [0, EVERYTHING];
+  else if (last <= SMALL) [start, end] = isCheckedWhole(live) ? [0, live.originSize] : [first, last];
+  else end = Math.min(wantedEnd, partsWithin(live.missing, from, wantedEnd)[0]?.end ?? wantedEnd);
+  // What is already on its way is not asked for twice.
+  for (const other of live.downloads) {
+    if (other.start > from) end = Math.min(end, other.start);
+    else if (other.end <= from) start = Math.max(start, other.end);
+  }
+  return launch(
+    context,
+    live,
+    { start, end, isAhead },
+    {
+      ask: (download) => requestGap(context, live, download),
+      reached: (download) => firstGap(live, download),
+    },
+  );
+}
+
+/** Beside a program's bytes, too, what comes in one piece is asked for whole: only that has a hash. */
+function isCheckedWhole({ unproven, originSize }: LiveFile): boolean {
+  return unproven.length > 0 && originSize <= SMALL;
+}
+
+/** How a download goes on. */
+interface Course {
+  /** One request for what is left of it. */
+  ask(download: Download): Promise<void>;
+  /** Changes with what came. */
+  reached(download: Download): number | undefined;
+}
+
+export function launch(
+  context: Context,
+  live: LiveFile,
+  what: Pick<Download, "start" | "end" | "isAhead">,
+  course: Course,
+): Download {
+  const download: Download = {
+    ...what,
+    failure: undefined,
+    controller: new AbortController(),
+    done: Promise.resolve(),
+  };
+  live.downloads.add(download);
+  download.done = carryOut(context, live, download, course).finally(() => {
+    live.downloads.delete(download);
+    wakeReaders(live);
+  });
+  return download;
+}
+
+/** Never rejects: the failure is left for whoever waits. */
+async function carryOut(context: Context, live: LiveFile, download: Download, course: Course): Promise<void> {
+  const { controller } = download;
+  try {
+    for (let tries = 1; ; tries += 1) {
+      const before = course.reached(download);
+      try {
+        await course.ask(download);
+        break;
+      } catch (error) {
+        if (controller.signal.aborted) throw error;
+        context.network.failed(error);
+        const hasProgressed = course.reached(download) !== before;
+        if (hasProgressed) tries = 1;
+        const wait = download.isAhead ? undefined : retryAfter(context, error, tries, hasProgressed);
+        if (wait === undefined) throw error;
+        await sleep(context.runtime, wait, controller.signal);
+      }
+    }
+  } catch (error) {
+    download.failure = error instanceof Error ? error : new Error(String(error));
+    if (!controller.signal.aborted) {
+      const fields = { err: error, inode: live.inode, start: download.start, end: download.end };
+      if (download.isAhead) context.log.debug(fields, "fetching ahead failed");
+      else context.log.warn(fields, "fetching failed");
+    }
+  }
+  await written(context, live, async () => {
+    const isGone = download.failure instanceof RemoteError && download.failure.code === "notFound";
+    // The node has moved on, and nobody has told yet.
+    if (isGone && live.origin !== undefined) context.metadata.rereads.add(live.origin.node);
+    // Whoever closes the file writes down what came.
+    if (live.opens === 0 || live.missing === live.recorded) return;
+    await recordArrived(context, live);
+    evictSoon(context);
+  });
+}
+
+/** Who reads does not depend on it: where it fails, the row says that more is missing than is, and that is fetched again. */
+async function written(context: Context, live: LiveFile, work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    context.log.debug({ err: error, inode: live.inode }, "what was fetched could not be written down");
+  }
+}
+
+function firstGap(live: LiveFile, download: Download): number | undefined {
+  return partsWithin(live.missing, download.start, download.end)[0]?.start;
+}
+
+/** Milliseconds; undefined: the failure will not go away by itself. */
+function retryAfter(context: Context, error: unknown, tries: number, hasProgressed: boolean): number | undefined {
+  if (!(error instanceof RemoteError)) return undefined;
+  const { code } = error;
+  if (!isPassing(error) && !(hasProgressed && (code === "silent" || code === "malformed"))) return undefined;
+  return tryAgainAfter(context, error, tries);
+}
+
+/** One request for what is still missing of the download, and its answer into the file. */
+async function requestGap(context: Context, live: LiveFile, download: Download): Promise<void> {
+  const [gap] = partsWithin(live.missing, download.start, download.end);
+  if (gap === undefined) return;
+  const start = isCheckedWhole(live) ? download.start : gap.start;
+  const isWhole = download.end === EVERYTHING;
+  const content = await requestContent(context, live, download, { start, end: isWhole ? undefined : download.end });
+  if (content.start < start && !takesWhole(context, live, download)) return discard(content);
+  await store(context, live, download, content);
+}
+
+/** An answer of the origin that begins where it is to, or before; without an end, all of it is asked for. */
+export async function requestContent(
+  context: Context,
+  live: LiveFile,
+  download: Download,
+  { start, end }: { readonly start: number; readonly end: number | undefined },
+): Promise<Content> {
+  const { origin } = live;
+  if (origin === undefined) throw new FsError("EIO", `live file ${live.lineage} misses bytes of no version`);
+  const { signal } = download.controller;
+  const { version } = origin;
+  const range = end === undefined ? {} : { range: { start, end } };
+  const content = await context.client.getContent(origin.node, { version, signal, ...range });
+  context.network.answered(OPERATIONS.getContent.scopes);
+  const problem =
+    content.version !== version
+      ? `answered with version ${content.version}`
+      : content.start > start
+        ? `answered from byte ${content.start}, asked from ${start}`
+        : end !== undefined && content.size < end
+          ? `has ${content.size} bytes, expected at least ${end}`
+          : undefined;
+  if (problem === undefined) return content;
+  await discard(content);
+  throw new RemoteError("malformed", `version ${version} ${problem}`);
+}
+
+async function discard(content: Content): Promise<void> {
+  await content.bytes[Symbol.asyncIterator]().return?.();
+}
+
+/** The gateway sends everything whatever it is asked for: one such answer is read, and kept. */
+function takesWhole(context: Context, live: LiveFile, download: Download): boolean {
+  context.bytes.ignoresRanges = true;
+  for (const other of live.downloads) {
+    if (other !== download && other.end === EVERYTHING && !other.controller.signal.aborted) return false;
+  }
+  download.start = 0;
+  download.end = EVERYTHING;
+  return true;
+}
+
+async function store(context: Context, live: LiveFile, download: Download, content: Content): Promise<void> {
+  const isGathered = content.start === 0 && content.size <= SMALL && live.originHash !== null;
+  const gathered: Uint8Array[] = [];
+  let position = content.start;
+  let writing: Promise<void> | undefined;
+  try {
+    for await (const chunk of content.bytes) {
+      download.controller.signal.throwIfAborted();
+      const end = position + chunk.length;
+      if (end > content.size) throw new RemoteError("malformed", `more than the ${content.size} bytes announced`);
+      // More than was asked for, from the start: the range was ignored.
+      if (end > download.end && !takesWhole(context, live, download)) return;
+      await writing;
+      if (isGathered) gathered.push(chunk);
+      else {
+        writing = fill(context, live, chunk, position);
+        // It is awaited with the next chunk; a failure until then is not unhandled.
+        writing.catch(() => {});
+      }
+      position = end;
+    }
+    await writing;
+  } finally {
+    await writing?.catch(() => {});
+  }
+  // An answer with all there is that ends before the file does would be asked for again and again.
+  const expected = Math.min(download.end, Math.max(content.size, live.missing.at(-1) ?? 0));
+  if (position < expected) throw new RemoteError("malformed", `ended at byte ${position} of ${expected}`);
+  if (!isGathered) return;
+  const bytes = Buffer.concat(gathered);
+  if (bytes.length === content.size) {
+    requireHash(context, live, createHash("sha256").update(bytes).digest("hex"));
+    live.isChecked = live.isOriginal || isSameRanges(live.missing, live.unproven);
+  }
+  await fill(context, live, bytes, 0).catch((error: unknown) => {
+    live.isChecked = false;
+    throw error;
+  });
+}
+
+function requireHash(context: Context, live: LiveFile, hash: string): void {
+  if (hash === live.originHash) return;
+  const fields = { inode: live.inode, version: live.origin?.version, expected: live.originHash, got: hash };
+  context.log.error(fields, WRONG);
+  throw new FsError("EIO", WRONG);
+}
+
+/** Writes those parts of the chunk that are still missing. */
+async function fill(context: Context, live: LiveFile, chunk: Uint8Array, position: number): Promise<void> {
+  const end = position + chunk.length;
+  if (!touchesRange(live.missing, position, end)) return;
+  const { keepsTimes, file } = live;
+  const { disk } = context;
+  // What is left of a full disk is for the rows; what is left of one that is nearly full, for what programs write.
+  if (disk.trouble !== undefined || (!disk.mayKeep && live.isOriginal)) {
+    throw new FsError("ENOSPC", "the disk has no room for what is read");
+  }
+  const free = keepsTimes ? await live.lock.hold(0, EVERYTHING) : await live.lock.hold(position, end);
+  try {
+    const parts = partsWithin(live.missing, position, end);
+    if (parts.length === 0) return;
+    const writes = live.writes;
+    const mtime = keepsTimes ? (await file.stat()).mtime : undefined;
+    for (const part of parts) {
+      const bytes = chunk.subarray(part.start - position, part.end - position);
+      await despiteFullDisk(context, bytes.length, () => file.write(bytes, part.start));
+      disk.took(bytes.length);
+      context.runtime.step("fetch: part written");
+    }
+    if (mtime !== undefined) {
+      const isUnchanged = () => live.writes === writes && live.inFlight === 0;
+      if (isUnchanged()) await file.setTimes(mtime);
+      // The time of what a program writes beside this may have been taken back with ours.
+      if (!isUnchanged()) await file.setTimes(context.runtime.files.currentTime());
+    }
+    arrivedAndChecked(context, live, position, end);
+  } catch (error) {
+    disk.refused(error);
+    throw fromDisk(error, "downloaded bytes could not be kept");
+  } finally {
+    free();
+  }
+}
+
+/** With the last missing byte the check of the whole begins, before any reader goes on. */
+function arrivedAndChecked(context: Context, live: LiveFile, start: number, end: number): void {
+  const isLast = partsWithin(live.missing, 0, EVERYTHING).every((part) => part.start >= start && part.end <= end);
+  if (isLast && live.opens > 0) beginCheck(context, live);
+  arrived(live, start, end);
+}
+
+function beginCheck(context: Context, live: LiveFile): void {
+  if (!live.isOriginal || live.originHash === null || live.isChecked) return;
+  live.opens += 1;
+  const check = checkWhole(context, live);
+  live.check = check;
+  check.catch(() => {
+    live.check = undefined;
+  });
+  inBackground(context, "the check of a download", () =>
+    check.then(() => {}).finally(() => closeLive(context, live, { write: false })),
+  );
+}
+
+/** A file that is all here is what the gateway said it is, and the row says that it is here. One check that could not be made is made again. */
+export async function requireChecked(context: Context, live: LiveFile, signal: AbortSignal): Promise<void> {
+  if (live.check === undefined) beginCheck(context, live);
+  const interrupted = () => new FsError("EINTR", "interrupted while a download was checked");
+  const check = live.check === undefined ? true : unlessAborted(live.check, signal, interrupted);
+  const isRight = await Promise.resolve(check).catch((error: unknown) => {
+    throw fromDisk(error, "downloaded bytes could not be checked");
+  });
+  if (!isRight) throw new FsError("EIO", WRONG);
+  await recordArrived(context, live);
+}
+
+/** Whether the complete file is the version it was said to be; if not, all of it is missing again. */
+async function checkWhole(context: Context, live: LiveFile): Promise<boolean> {
+  // The last bytes are declared here first, by the caller.
+  await undefined;
+  const { writes } = live;
+  const { hash, size } = await context.runtime.files.hash(live.path, context.bytes.stopped.signal);
+  // A program has changed it: nobody can tell any more.
+  if (!live.isOriginal || live.writes !== writes) return true;
+  if (hash === live.originHash) {
+    live.isChecked = true;
+    context.runtime.step("fetch: whole checked");
+    await written(context, live, () => recordArrived(context, live));
+    return true;
+  }
+  const fields = { inode: live.inode, version: live.origin?.version, expected: live.originHash, got: hash };
+  context.log.error(fields, "downloaded bytes are not the version's, they are fetched again");
+  context.bytes.distrusted.add(live.lineage);
+  live.check = undefined;
+  lost(context, live, rangeOf(0, size));
+  return false;
+}

@@ -1,0 +1,99 @@
+/**
+ * Files whose rows have gone: removed once power loss can no longer bring the rows back. A row says so
+ * until that is done, so that what a crash or a failing disk leaves of them is removed at the next
+ * chance, and not set aside with what belongs to nobody known.
+ */
+import type { GoneFile } from "../../metadata/gone-files.ts";
+import { type Context, inBackground } from "../core/index.ts";
+import { tellDone } from "./dirty-file-log.ts";
+
+type Needs = Pick<Context, "metadata" | "runtime" | "paths" | "staged" | "bytes" | "log" | "syncRows" | "disk">;
+
+const SLICE = 100;
+
+/** Within the transaction in which its row goes. */
+export function removeSoon(context: Needs, gone: GoneFile): void {
+  const { metadata, bytes } = context;
+  metadata.gone.add(gone);
+  bytes.gone.push(gone);
+  if (bytes.isRemoving) return;
+  bytes.isRemoving = true;
+  inBackground(context, "removing files nobody needs", async () => {
+    // After the caller's transaction, which may yet be undone.
+    await undefined;
+    await removeWaiting(context);
+  });
+}
+
+/** Those that come during a sync share the next one. */
+async function removeWaiting(context: Needs): Promise<void> {
+  const { bytes } = context;
+  const failures: unknown[] = [];
+  try {
+    while (bytes.gone.length > 0) failures.push(...(await tryToRemove(context, bytes.gone.splice(0, SLICE))));
+  } finally {
+    // Where the disk refuses, the rows name them.
+    bytes.gone.length = 0;
+    bytes.isRemoving = false;
+  }
+  throwAny(failures);
+}
+
+/** What was left by a crash, or could not be removed when its time was. */
+export async function removeLeft(context: Needs): Promise<void> {
+  const { metadata, bytes } = context;
+  bytes.isLeft = false;
+  const failures: unknown[] = [];
+  for (let last: GoneFile | undefined; ; ) {
+    const left = metadata.gone.some(SLICE, last);
+    last = left.at(-1);
+    if (last === undefined || bytes.stopped.signal.aborted || isElsewhere(context)) break;
+    failures.push(...(await tryToRemove(context, left)));
+  }
+  throwAny(failures);
+}
+
+function throwAny(failures: readonly unknown[]): void {
+  if (failures.length > 1) throw new AggregateError(failures, `${failures.length} files could not be removed`);
+  if (failures.length > 0) throw failures[0];
+}
+
+/** With one sync and one commit for all; rejects when these fail. Why some could not be removed: they keep no other from it. */
+async function tryToRemove(context: Needs, files: readonly GoneFile[]): Promise<readonly unknown[]> {
+  const { bytes, metadata } = context;
+  const isThere = (gone: GoneFile) => metadata.gone.has(gone) && !isElsewhere(context);
+  if (!files.some(isThere)) return [];
+  const failures: unknown[] = [];
+  const removed: GoneFile[] = [];
+  try {
+    await context.syncRows();
+    for (const gone of files) {
+      if (!isThere(gone)) continue;
+      await removeFile(context, gone).then(
+        () => removed.push(gone),
+        (error: unknown) => failures.push(error),
+      );
+    }
+    metadata.transaction(() => {
+      for (const gone of removed) metadata.gone.remove(gone);
+    });
+  } catch (error) {
+    bytes.isLeft = true;
+    throw error;
+  }
+  if (failures.length > 0) bytes.isLeft = true;
+  return failures;
+}
+
+/** The state dir has lost its name: what is found by it now, the same numbers too, is another mount's. */
+function isElsewhere({ disk }: Needs): boolean {
+  disk.lookForFolder();
+  return disk.trouble === "gone";
+}
+
+async function removeFile(context: Needs, gone: GoneFile): Promise<void> {
+  const { runtime, paths } = context;
+  if (gone.kind === "live") tellDone(context, gone.id);
+  await runtime.files.remove(gone.kind === "live" ? paths.live(gone.id) : paths.generation(gone.id));
+  runtime.step("gone: file removed");
+}

@@ -1,0 +1,28 @@
+/** Bytes of a live file, and its name, made to survive power loss; its row says so. The rows are the caller's to sync. */
+import { HELD } from "../../metadata/inodes.ts";
+import type { Context, LiveFile } from "../core/index.ts";
+import { rowsFromFile, syncName } from "./open-close.ts";
+import { hearWrites } from "./revoke-leases.ts";
+
+export async function makeSafe(context: Context, live: LiveFile): Promise<void> {
+  await rowsFromFile(context, live);
+  hearWrites(context, live);
+  const { writes, inFlight, noticed } = live;
+  await live.sync();
+  context.runtime.step("fsync: bytes synced");
+  await syncName(context, live);
+  const isAll = inFlight === 0 && live.writes === writes;
+  // One who passes us by may be writing again: the rows are told when there is none any more.
+  nowSafe(context, live, isAll && noticed === undefined && live.noticed === undefined && live.lettingIn === undefined);
+  live.syncedAs = isAll && live.isNoticedExactly ? noticed : undefined;
+}
+
+/** `isAll`: nothing was written while it was synced. */
+function nowSafe(context: Context, live: LiveFile, isAll: boolean): void {
+  const inode = context.metadata.inodes.get(live.inode);
+  if (inode?.lineage !== live.lineage || inode.content === "clean") return;
+  const isKnown = inode.content !== "dirty" || inode.synced === HELD;
+  const synced = isKnown ? inode.synced : isAll ? 1 : (inode.synced ?? 0);
+  if (synced !== inode.synced || inode.fsynced === 0) context.metadata.inodes.update(inode.id, { synced, fsynced: 1 });
+  if (!isKnown) live.isSafe ||= isAll;
+}

@@ -1,0 +1,41 @@
+/**
+ * The end of a writer that was passed on (pass-on.ts). Where it mapped the file, the mapping outlives its
+ * descriptors, and the kernel tells nobody of its end: for that long it counts as a writer, and the
+ * kernel is asked now and then. Some kernels (IMA) count those who read it too: the file is then cut as
+ * one that stays open is, until they are gone.
+ */
+import { sleep } from "../../lib/runtime.ts";
+import { type Context, inBackground, type LiveFile } from "../core/index.ts";
+import { closeLive } from "./open-close.ts";
+
+/** A file that was just closed may count as open for a moment longer. */
+const FIRST_MS = 5;
+const LONGEST_MS = 1000;
+
+/** Instead of closeLive: when its last descriptor is gone, or later. */
+export async function closePassed(context: Context, live: LiveFile): Promise<void> {
+  if (live.passedWriters > 0 || live.isLingering || (await isAlone(context, live))) {
+    return closeLive(context, live, { write: true });
+  }
+  // Another one may have come, and gone the same way, meanwhile.
+  if (live.isLingering) return closeLive(context, live, { write: true });
+  live.isLingering = true;
+  inBackground(context, "waiting for the end of a mapping", async () => {
+    const { signal } = context.bytes.stopped;
+    for (let wait = FIRST_MS; !signal.aborted && !(await isAlone(context, live)); ) {
+      await sleep(context.runtime, wait, signal);
+      wait = Math.min(LONGEST_MS, 4 * wait);
+    }
+    live.isLingering = false;
+    await closeLive(context, live, { write: true });
+  });
+}
+
+async function isAlone({ log }: Context, live: LiveFile): Promise<boolean> {
+  try {
+    return (await live.file.isOnlyWriter?.()) ?? true;
+  } catch (error) {
+    log.error({ err: error, lineage: live.lineage }, "who has a file mapped cannot be found out");
+    return true;
+  }
+}

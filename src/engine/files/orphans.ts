@@ -1,0 +1,84 @@
+/** Inodes without a name and superseded lineages: kept while the kernel or a handle knows them. */
+import type { InodeId, Lineage } from "../../metadata/ids.ts";
+import type { Inode } from "../../metadata/inodes.ts";
+import { ROOT_INODE } from "../../metadata/metadata.ts";
+import type { Context } from "../core/index.ts";
+import { forgetLineage } from "./open-close.ts";
+import { removeGeneration } from "./snapshot-source.ts";
+import { forgetFailures } from "./unreadable.ts";
+
+/**
+ * The kernel forgot the lineage. If it is superseded, its bytes go; if the inode has no name left,
+ * the inode goes. What is open (its release, sent before, may still be under way) goes once it is
+ * closed; what a cut needs that is being sent, once that is over.
+ */
+export function dropIfUnused(context: Context, lineage: Lineage): void {
+  const inode = context.metadata.inodes.ofLineage(lineage);
+  if (inode === undefined || inode.id === ROOT_INODE) return;
+  if (context.lives.has(lineage)) {
+    context.bytes.afterClose.set(lineage, () => dropAtLast(context, lineage));
+    return;
+  }
+  context.metadata.transaction(() => {
+    if (inode.lineage !== lineage) forgetLineage(context, lineage);
+    if (inode.lineage !== lineage && !isHandedOver(context, inode)) return;
+    if (context.metadata.entries.links(inode.id) === 0) removeInode(context, inode);
+  });
+}
+
+/** What was in the way is over. */
+function dropAtLast(context: Context, lineage: Lineage): void {
+  try {
+    dropIfUnused(context, lineage);
+  } catch (error) {
+    keepForgotten(context, lineage, error);
+  }
+}
+
+/** The rows did not take it: tried again when they can be changed (forgotten.ts). */
+export function keepForgotten({ bytes, log }: Pick<Context, "bytes" | "log">, lineage: Lineage, error: unknown): void {
+  log.warn({ err: error, lineage }, "what the kernel forgot could not be removed yet");
+  bytes.unforgotten.add(lineage);
+}
+
+/**
+ * Its last name went, or is another file's now, and no program here did that. An open by that name
+ * may be on its way, and what it wrote would be in no file: it is to look the name up again.
+ */
+export function handOver({ metadata }: Pick<Context, "metadata">, id: InodeId): void {
+  const inode = metadata.inodes.get(id);
+  if (inode?.kind === "file" && metadata.entries.links(id) === 0) metadata.inodes.switchLineage(id, {});
+}
+
+/** The kernel was never told of the lineage it has now, so will not forget it, and has forgotten all others. */
+function isHandedOver({ metadata }: Context, { id, lineage }: Inode): boolean {
+  const isLast = metadata.inodes.lineages(id).every((known) => known === lineage);
+  return isLast && metadata.entries.links(id) === 0;
+}
+
+/** Within a transaction: removes a nameless inode with all its lineages, cuts and bytes, unless one is open. */
+export function removeInode(context: Context, inode: Inode): void {
+  const { metadata, lives } = context;
+  const lineages = metadata.inodes.lineages(inode.id);
+  if (lineages.some((lineage) => lives.has(lineage))) return;
+  if (isOpenFolder(context, inode.id)) return;
+  // What was written to it has yet to get a name (sync/detached-files.ts).
+  if (metadata.overtaken.get(inode.id) !== undefined && inode.content !== "clean") return;
+  // One that waited to be sent is wanted by nobody any more.
+  for (const generation of metadata.generations.unusedOf(inode.id)) removeGeneration(context, generation);
+  // A cut that is being sent still needs its bytes: it goes when that is over, or with the next mount.
+  if (metadata.generations.newestOf(inode.id) !== undefined) {
+    context.bytes.afterSent.set(inode.id, () => dropAtLast(context, inode.lineage));
+    return;
+  }
+  for (const lineage of lineages) forgetLineage(context, lineage);
+  metadata.inodes.remove(inode.id);
+  context.cuts.delete(inode.id);
+  context.interruptions.delete(inode.id);
+  forgetFailures(context, inode);
+}
+
+function isOpenFolder(context: Context, inode: InodeId): boolean {
+  for (const handle of context.handles.values()) if (handle.kind === "folder" && handle.inode === inode) return true;
+  return false;
+}

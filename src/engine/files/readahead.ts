@@ -1,0 +1,62 @@
+/** How far ahead of a reader bytes are fetched: doubling while reading is sequential, hardly otherwise. */
+import { partsWithin } from "../../lib/ranges.ts";
+import type { Context, LiveFile, SequentialReader } from "../core/index.ts";
+import { fetchAhead, requireRange } from "./fetch.ts";
+
+const WINDOW_FIRST = 1024 * 1024;
+const WINDOW_MAX = 8 * 1024 * 1024;
+/** What comes with a read somewhere in the file. */
+const BLOCK = 128 * 1024;
+/** Windows ahead of the reader, each a request of its own. */
+const AHEAD = 3;
+/** Reads of one program arrive a little out of order. */
+const SLACK = 1024 * 1024;
+
+export function createReader(): SequentialReader {
+  return { next: 0, window: 0, growAt: 0 };
+}
+
+/** One that reads from the first to the last byte, and says so. */
+export function createWholeReader(): SequentialReader {
+  return { next: 0, window: WINDOW_MAX, growAt: 0 };
+}
+
+/** Resolves when [start, end) of the file is here. */
+export async function bringIn(
+  context: Context,
+  live: LiveFile,
+  reader: SequentialReader,
+  start: number,
+  end: number,
+  signal: AbortSignal,
+): Promise<void> {
+  const isSequential = Math.abs(start - reader.next) <= SLACK;
+  reader.next = end;
+  if (live.missing.length === 0) return;
+  if (!isSequential) {
+    reader.window = 0;
+    reader.growAt = 0;
+    const from = Math.floor(start / BLOCK) * BLOCK;
+    await requireRange(context, live, start, end, signal, from + Math.ceil((end - from) / BLOCK) * BLOCK);
+    return;
+  }
+  if (end >= reader.growAt) {
+    reader.window = Math.min(WINDOW_MAX, Math.max(WINDOW_FIRST, reader.window * 2));
+    reader.growAt = end + reader.window;
+  }
+  const wait = requireRange(context, live, start, end, signal, start + reader.window);
+  wait.catch(() => {});
+  if (context.network.isOnline) readAhead(context, live, end, reader.window);
+  await wait;
+}
+
+function readAhead(context: Context, live: LiveFile, from: number, window: number): void {
+  const target = from + window * (window > WINDOW_FIRST ? AHEAD : 1);
+  let position = from;
+  for (let count = live.downloads.size; count <= AHEAD; count += 1) {
+    const [part] = partsWithin(live.missing, position, target);
+    if (part === undefined) return;
+    position = fetchAhead(context, live, part.start, part.start + window);
+    if (position >= target) return;
+  }
+}

@@ -1,0 +1,110 @@
+/** Generations that exist: their bytes, and their end. */
+
+import { createHash } from "node:crypto";
+import { createFileSource, createOpenFileSource } from "../../content/source.ts";
+import type { ContentSource } from "../../contract/http.ts";
+import { systemError } from "../../lib/system-error.ts";
+import type { Generation } from "../../metadata/attempts.ts";
+import type { GenerationId } from "../../metadata/ids.ts";
+import type { Context, LiveFile } from "../core/index.ts";
+import { removeSoon } from "./file-removal.ts";
+
+/** The bytes of a generation, from where they are at this moment. */
+export function generationSource(context: Context, generation: Generation): ContentSource {
+  const { paths, runtime, smallCuts, disk } = context;
+  const bytes = smallCuts.get(generation.id);
+  if (bytes !== undefined) {
+    return {
+      size: bytes.length,
+      async *read() {
+        yield bytes;
+      },
+    };
+  }
+  const open = openSource(context, generation);
+  if (open !== undefined) return open;
+  const path = generation.lineage === null ? paths.generation(generation.id) : paths.live(generation.lineage);
+  if (disk.trouble === "gone") return goneSource(path, generation.size);
+  return createFileSource(runtime.files, path, generation.size);
+}
+
+/** Went with the state dir: what is found by its name is another mount's. */
+function goneSource(path: string, size: number): ContentSource {
+  return {
+    size,
+    // biome-ignore lint/correctness/useYield: there is nothing to give.
+    async *read() {
+      throw systemError("ENOENT", "open", path);
+    },
+  };
+}
+
+/** It was sent, or is not to be. One that another attempt will still send (two names of one file) goes with that. */
+export function dropGeneration(context: Context, id: GenerationId): void {
+  const generation = context.metadata.generations.get(id);
+  if (generation === undefined || context.metadata.attempts.ofGeneration(id).length > 0) return;
+  context.interruptions.delete(generation.inode);
+  removeGeneration(context, generation);
+}
+
+/** Removes the row of a cut no attempt needs, and the file if it has one of its own. */
+export function removeGeneration(context: Context, { id, inode, lineage }: Generation): void {
+  const { metadata, bytes } = context;
+  metadata.transaction(() => {
+    metadata.generations.remove(id);
+    context.smallCuts.delete(id);
+    if (lineage === null) removeSoon(context, { kind: "generation", id });
+    const then = bytes.afterSent.get(inode);
+    if (then === undefined) return;
+    bytes.afterSent.delete(inode);
+    metadata.afterCommit(then);
+  });
+}
+
+/*
+ * The bytes of a live file by the descriptor that is open: small ones, and all where the name no
+ * longer leads to them (see without-folder.ts). Others are read by the name: by a worker, and also
+ * once the file is closed.
+ */
+
+const CHUNK = 1024 * 1024;
+/** Up to this size, opening a file costs more than hashing it. */
+const SMALL = 32 * 1024;
+
+/**
+ * SHA-256 and size of a live file nobody writes to, about `expected` bytes long; of a small one its bytes too.
+ * Undefined: somebody does again.
+ */
+export async function hashLive(
+  context: Context,
+  live: LiveFile,
+  expected: number,
+  signal: AbortSignal,
+): Promise<{ hash: string; size: number; bytes?: Uint8Array } | undefined> {
+  if (expected > SMALL && context.disk.trouble !== "gone") return context.runtime.files.hash(live.path, signal);
+  const hash = createHash("sha256");
+  let buffer = Buffer.allocUnsafe(Math.min(CHUNK, expected + 1));
+  let size = 0;
+  while (live.writers === 0) {
+    signal.throwIfAborted();
+    const { length } = buffer;
+    const read = await live.file.read(buffer, 0, length, size);
+    hash.update(buffer.subarray(0, read));
+    size += read;
+    if (read < length) {
+      const isAll = size === read && size <= SMALL;
+      return { hash: hash.digest("hex"), size, ...(isAll ? { bytes: buffer.subarray(0, read) } : {}) };
+    }
+    // Longer than the rows say, and who knows how long.
+    if (length < CHUNK) buffer = Buffer.allocUnsafe(CHUNK);
+  }
+  return undefined;
+}
+
+/** Undefined: it is read by its name. */
+export function openSource(context: Context, { lineage, size }: Generation): ContentSource | undefined {
+  const live = lineage === null ? undefined : context.lives.get(lineage);
+  return live === undefined || !context.bytes.held.has(live)
+    ? undefined
+    : createOpenFileSource(live.file, live.path, size);
+}

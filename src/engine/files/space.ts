@@ -1,0 +1,97 @@
+/**
+ * Room on the disk of the state dir: who adds something asks here first (and is told of the workspace's
+ * quota too), what is full is looked at again, and cached files go before a program hears ENOSPC. One look at a time, now and then also
+ * when nobody asks: space comes back, and folders go away, without telling anybody.
+ */
+import { inStep } from "../../lib/runtime.ts";
+import { shareRuns } from "../../lib/shared-run.ts";
+import { FsError } from "../api/index.ts";
+import { type Context, inBackground, mayBeUnrecorded } from "../core/index.ts";
+import type { Space } from "../host/index.ts";
+import { addUp } from "./backlog.ts";
+import { requireDisk } from "./disk-room.ts";
+import { evict } from "./evict.ts";
+import { removeLeft } from "./file-removal.ts";
+import { forgetAgain } from "./on-forget.ts";
+
+const LOOK_MS = 2_000;
+
+export function createSpace(context: Context): Space {
+  const { disk, runtime, metadata, settings } = context;
+  let timer: ReturnType<typeof runtime.setTimer> | undefined;
+  let isStopped = false;
+
+  async function lookOnce(): Promise<void> {
+    disk.look();
+    if (disk.trouble !== undefined && disk.trouble !== "full") return;
+    if (!disk.hasRows) tryCommit();
+    if (disk.lacking > 0) await evict(context);
+    await disk.restore();
+    if (context.bytes.isLeft && disk.hasRows) inBackground(context, "removing files", () => removeLeft(context));
+  }
+
+  function tryCommit(): void {
+    try {
+      metadata.transaction(() => metadata.settings.set("boot", settings.boot));
+      disk.commitWorked();
+      forgetAgain(context);
+    } catch {
+      // The disk has said why; the next look tries again.
+    }
+  }
+
+  const look = shareRuns(lookOnce);
+
+  function lookLater(): void {
+    if (isStopped) return;
+    timer = runtime.setTimer(inStep(runtime, LOOK_MS), () => {
+      inBackground(context, "looking at the disk", () => look().finally(lookLater));
+    });
+  }
+
+  return {
+    start: lookLater,
+    stop() {
+      // A look may be under way.
+      isStopped = true;
+      timer?.cancel();
+    },
+    look,
+  };
+}
+
+/** Whether who adds something has to ask: nearly never. */
+export function isTight({ disk, quota }: Pick<Context, "disk" | "quota">): boolean {
+  return disk.trouble !== undefined || !disk.hasRows || disk.unsentLimit !== undefined || quota.limit !== undefined;
+}
+
+/**
+ * Before something is added, bytes or a name. Rejects with ENOSPC or EDQUOT when there is no room, also
+ * after looking again. `growth`: how much larger the files of the workspace become, at most and really.
+ */
+export async function requireRoom(
+  context: Context,
+  bytes = 0,
+  growth: { readonly most: number; readonly exactly: () => Promise<number> } | undefined = undefined,
+): Promise<void> {
+  const { disk, quota } = context;
+  await requireDisk(context);
+  if (disk.unsentLimit !== undefined) await requireUnsent(context, disk.unsentLimit, bytes);
+  if (growth !== undefined) await quota.require(growth.most, growth.exactly);
+}
+
+/** Adding up costs something: it is done when what was added since may have reached the limit. */
+async function requireUnsent(context: Context, limit: number, added: number): Promise<void> {
+  const { metadata, lives, unsent } = context;
+  unsent.mostly += added;
+  if (unsent.mostly <= limit) return;
+  let total = await addUp(context, metadata.nodes.pendingBytes);
+  for (const live of lives.values()) {
+    // The row is as old as the last flush.
+    if (mayBeUnrecorded(live)) total += (await live.file.stat()).size - (metadata.inodes.get(live.inode)?.size ?? 0);
+  }
+  unsent.mostly = total + added;
+  if (unsent.mostly <= limit) return;
+  unsent.mostly -= added;
+  throw new FsError("ENOSPC", `${total} bytes wait to be sent, which is the limit`);
+}

@@ -1,0 +1,110 @@
+/**
+ * Reads past the disk: what is missing of a live file, for a reader alone and without keeping it,
+ * while the disk has no room for it. A little more than was asked for stays in memory for the next read.
+ */
+import { createHash } from "node:crypto";
+import { RemoteError } from "../../client/errors.ts";
+import { backoff } from "../../lib/backoff.ts";
+import { partsWithin } from "../../lib/ranges.ts";
+import { sleep } from "../../lib/runtime.ts";
+import { FsError } from "../api/index.ts";
+import type { Context, LiveFile } from "../core/index.ts";
+
+const WINDOW = 1024 * 1024;
+/** Files that keep a window, of all that are open. */
+const WINDOWS_MAX = 16;
+const TRIES = 3;
+const RETRY = { firstMs: 200, maxMs: 400 };
+
+/** Bytes of the origin, all that is missing of [start, end) among them. */
+interface Passing {
+  readonly start: number;
+  readonly bytes: Uint8Array;
+}
+
+/** To be laid over what is read of the file with `layOver`. Rejects with an FsError. */
+export async function fetchPast(
+  context: Context,
+  live: LiveFile,
+  start: number,
+  end: number,
+  signal: AbortSignal,
+): Promise<Passing | undefined> {
+  const gaps = partsWithin(live.missing, start, end);
+  const [first, last] = [gaps[0]?.start, gaps.at(-1)?.end];
+  if (first === undefined || last === undefined) return undefined;
+  const { passing } = live;
+  if (passing !== undefined && passing.start <= first && last <= passing.start + passing.bytes.length) return passing;
+  const size = live.missing.at(-1) ?? last;
+  const bytes = await insist(context, live, first, Math.min(size, Math.max(last, first + WINDOW)), signal);
+  const fetched = { start: first, bytes };
+  keep(context, live, fetched);
+  return fetched;
+}
+
+/** Whoever has not read for longest fetches anew. */
+function keep({ bytes: { passers }, lives }: Context, live: LiveFile, passing: Passing): void {
+  // Closed while it was fetched.
+  if (lives.get(live.lineage) !== live) return;
+  live.passing = passing;
+  passers.delete(live);
+  passers.add(live);
+  const [oldest] = passers;
+  if (passers.size <= WINDOWS_MAX || oldest === undefined) return;
+  passers.delete(oldest);
+  oldest.passing = undefined;
+}
+
+/** `missing`: of the file, before it was read into `buffer` from `offset` on. */
+export function layOver(missing: LiveFile["missing"], passing: Passing, buffer: Uint8Array, offset: number): void {
+  for (const part of partsWithin(missing, offset, offset + buffer.length)) {
+    const from = part.start - passing.start;
+    buffer.set(passing.bytes.subarray(from, from + part.end - part.start), part.start - offset);
+  }
+}
+
+async function insist(context: Context, live: LiveFile, start: number, end: number, signal: AbortSignal) {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await context.network.ask(signal, (limit) => fetchRange(context, live, start, end, limit));
+    } catch (error) {
+      if (!(error instanceof FsError)) throw error;
+      const { cause, code } = error;
+      // Aborted by our own patience: the gateway may be back by now.
+      const isPassing =
+        cause instanceof RemoteError &&
+        (cause.isTransient || cause.code === "aborted") &&
+        tries < TRIES &&
+        context.network.isOnline;
+      // The file is there; it is its bytes that cannot be had.
+      if (!isPassing || signal.aborted) throw code === "ENOENT" ? new FsError("EIO", error.message, { cause }) : error;
+      await sleep(context.runtime, backoff(RETRY, tries), signal);
+    }
+  }
+}
+
+async function fetchRange(context: Context, live: LiveFile, start: number, end: number, signal: AbortSignal) {
+  const { origin, originHash } = live;
+  if (origin === undefined) throw new FsError("EIO", `live file ${live.lineage} misses bytes of no version`);
+  const { version } = origin;
+  const range = context.bytes.ignoresRanges ? {} : { range: { start, end } };
+  const content = await context.client.getContent(origin.node, { version, signal, ...range });
+  const result = Buffer.alloc(end - start);
+  let position = content.start;
+  for await (const chunk of content.bytes) {
+    const skipped = Math.max(0, start - position);
+    if (skipped < chunk.length && position < end) {
+      result.set(chunk.subarray(skipped, Math.max(skipped, end - position)), position + skipped - start);
+    }
+    position += chunk.length;
+    if (position >= end) break;
+  }
+  if (content.version !== version || content.start > start || position < end) {
+    throw new RemoteError("malformed", `version ${version}, bytes ${start} to ${end}: something else was answered`);
+  }
+  const isWhole = start === 0 && end === content.size && originHash !== null;
+  if (isWhole && createHash("sha256").update(result).digest("hex") !== originHash) {
+    throw new FsError("EIO", "downloaded bytes are not the version's");
+  }
+  return result;
+}

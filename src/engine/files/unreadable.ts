@@ -1,0 +1,65 @@
+/**
+ * Content that is to be sent and cannot be read: part of it is still to be fetched, or the disk fails.
+ * It is tried again ever more seldom. What the gateway goes on not to have is parked with the reason:
+ * somebody may know better, and the name can be removed.
+ */
+import { RemoteError } from "../../client/errors.ts";
+import { hasCode } from "../../lib/system-error.ts";
+import type { InodeId, Lineage } from "../../metadata/ids.ts";
+import type { Inode } from "../../metadata/inodes.ts";
+import type { NodeRow } from "../../metadata/nodes.ts";
+import type { Context, Unreadable } from "../core/index.ts";
+
+/** Half a minute at least: a gateway may not find for a moment what it has. */
+const GONE_TRIES = 5;
+
+/**
+ * `inode`: as it was when it was tried. How often it was tried in vain, for how long it waits now; 0: it is other content
+ * by now; undefined: it is parked.
+ */
+export function couldNotRead(
+  context: Context,
+  row: NodeRow,
+  { id, lineage }: Inode,
+  error: unknown,
+): number | undefined {
+  const { bytes, metadata } = context;
+  // Of what came in its place meanwhile it says nothing.
+  if (metadata.inodes.get(id)?.lineage !== lineage) return 0;
+  const { tries, why } = noteUnreadable(context, id, lineage, error);
+  if (tries < GONE_TRIES || !isGone(error) || metadata.nodes.get(row.id)?.dirtySince == null) return tries;
+  bytes.unreadable.delete(lineage);
+  metadata.nodes.update(row.id, { parked: `what is missing of its content cannot be had: ${why}`, due: null });
+  return undefined;
+}
+
+/** For who asks why it is not sent. */
+export function noteUnreadable(context: Context, inode: InodeId, lineage: Lineage, error: unknown): Unreadable {
+  const { bytes, log, activity } = context;
+  const before = bytes.unreadable.get(lineage)?.tries ?? 0;
+  // Descriptors that are all in use say nothing of the content, and are free again in a moment: it waits no longer each time.
+  const tries = hasCode(error, "ENFILE", "EMFILE") ? Math.max(before, 1) : before + 1;
+  const why = error instanceof Error ? error.message : String(error);
+  const noted = { tries, why };
+  bytes.unreadable.set(lineage, noted);
+  log.warn({ err: error, inode, tries }, "the content could not be read for sending, it is tried again");
+  activity.progressed();
+  return noted;
+}
+
+/** Whether what the gateway does not find now is gone, for all that can be known. */
+export function isLastTry({ bytes }: Context, lineage: Lineage): boolean {
+  return (bytes.unreadable.get(lineage)?.tries ?? 0) + 1 >= GONE_TRIES;
+}
+
+/** What went wrong with the inode's content says nothing any more: it goes, or is wanted tried again. */
+export function forgetFailures({ bytes, network }: Pick<Context, "bytes" | "network">, inode: Inode): void {
+  bytes.unreadable.delete(inode.lineage);
+  if (inode.originVersion !== null) network.forgetReference(inode.originVersion);
+}
+
+/** The gateway answers, and says no. */
+function isGone(error: unknown): boolean {
+  const cause = error instanceof Error ? error.cause : undefined;
+  return cause instanceof RemoteError && (cause.code === "notFound" || cause.code === "forbidden");
+}

@@ -1,0 +1,146 @@
+/**
+ * Content that grew from a version: what it still has of that is known to be right before it is sent. A part of a version
+ * has no hash, so all of it is read to its hash once: what is here from here, and from the gateway only what a program has
+ * overwritten or cut off. Where that is more than is to be checked, and WORTH, nothing is checked.
+ */
+import { createHash } from "node:crypto";
+import { RemoteError } from "../../client/errors.ts";
+import { containsRange, missingWithin, partsWithin, totalBytes } from "../../lib/ranges.ts";
+import { FsError, fromDisk } from "../api/index.ts";
+import { type Context, type Download, hasVersion, type LiveFile } from "../core/index.ts";
+import { launch, readError, requestContent, WRONG, watch } from "./fetch.ts";
+import { believed, lost } from "./missing-ranges.ts";
+import { isLastTry } from "./unreadable.ts";
+
+const WORTH = 64 * 1024 * 1024;
+const CHUNK = 256 * 1024;
+
+/** Resolves when all that is here of the origin is right, or cannot be checked, and rejects as requireRange does. */
+export async function prove(context: Context, live: LiveFile, signal: AbortSignal): Promise<void> {
+  if (live.missing.length > 0 || live.unproven.length === 0) return;
+  // What came in one piece was checked before it was used.
+  if (live.isChecked) return believed(context, live);
+  const interest = watch(context, live, signal);
+  // Two at a time could each take for right what the other has found to be wrong.
+  if (live.proof === undefined || !live.downloads.has(live.proof)) live.proof = begin(context, live);
+  const download = live.proof;
+  try {
+    while (live.downloads.has(download)) {
+      if (signal.aborted) throw new FsError("EINTR", "interrupted while a version was checked");
+      if (interest.isOutOfPatience()) throw new FsError("EIO", "the gateway does not answer");
+      await interest.next();
+    }
+    // Cut off or overwritten meanwhile, nothing of it is wanted any more.
+    if (download.failure !== undefined && live.unproven.length > 0) throw readError(download.failure);
+  } finally {
+    interest.end();
+  }
+}
+
+interface Proof {
+  readonly hash: ReturnType<typeof createHash>;
+  /** Up to there it was read. */
+  position: number;
+}
+
+function begin(context: Context, live: LiveFile): Download {
+  const proof: Proof = { hash: createHash("sha256"), position: 0 };
+  // It brings nothing: nobody who misses bytes waits for it.
+  const nowhere = { start: 0, end: 0, isAhead: false };
+  return launch(context, live, nowhere, {
+    ask: (download) => goOn(context, live, download, proof),
+    reached: () => proof.position,
+  });
+}
+
+async function goOn(context: Context, live: LiveFile, download: Download, proof: Proof): Promise<void> {
+  if (!isWorthIt(live) || !(await readAll(context, live, download, proof))) return believed(context, live);
+  const hash = proof.hash.digest("hex");
+  if (hash !== live.originHash) {
+    const fields = { inode: live.inode, version: live.origin?.version, expected: live.originHash, got: hash };
+    // It came damaged; or the end came in the middle of a write, of which the rows know nothing yet.
+    context.log.warn(fields, "what is here of a version is not what that version has, it is fetched again");
+    context.bytes.distrusted.add(live.lineage);
+    lost(context, live, live.unproven);
+    throw new FsError("EIO", WRONG);
+  }
+  // What came before a program changed anything may not be.
+  await live.sync();
+  context.runtime.step("prove: synced");
+  believed(context, live);
+  live.isChecked = true;
+}
+
+function isWorthIt({ originSize, unproven }: LiveFile): boolean {
+  const here = totalBytes(unproven);
+  return originSize - here <= here + WORTH;
+}
+
+/** False: nobody has that version any more. */
+async function readAll(context: Context, live: LiveFile, download: Download, proof: Proof): Promise<boolean> {
+  while (proof.position < live.originSize) {
+    download.controller.signal.throwIfAborted();
+    if (await readHere(live, proof, live.originSize)) continue;
+    try {
+      await readThere(context, live, download, proof);
+    } catch (error) {
+      if (!(error instanceof RemoteError) || error.code !== "notFound") throw error;
+      if (!(await isGone(context, live, download))) throw error;
+      context.log.warn({ err: error, inode: live.inode }, "what is here of a version that is gone cannot be checked");
+      return false;
+    }
+  }
+  return true;
+}
+
+/** A gateway may not find for a moment what it has. What it goes on to name and not to have keeps nothing from being sent. */
+async function isGone(context: Context, { origin, lineage }: LiveFile, { controller }: Download): Promise<boolean> {
+  if (origin === undefined || isLastTry(context, lineage)) return true;
+  return (await hasVersion(context, origin.node, origin.version, controller.signal)) !== true;
+}
+
+/** Whether there is something to be read from here on that is here. Who writes there waits: it is read as it was, or not at all. */
+async function readHere(live: LiveFile, proof: Proof, until: number): Promise<boolean> {
+  const { position } = proof;
+  const [part] = partsWithin(live.unproven, position, Math.min(until, position + CHUNK));
+  if (part?.start !== position) return false;
+  const free = await live.lock.hold(position, part.end);
+  try {
+    // Overwritten while this waited: it is looked for again.
+    if (!containsRange(live.unproven, position, part.end)) return true;
+    const buffer = Buffer.allocUnsafe(part.end - position);
+    const length = await live.file.read(buffer, 0, buffer.length, position);
+    if (length < buffer.length) throw new FsError("EIO", `live file ${live.lineage} ends at byte ${position + length}`);
+    proof.hash.update(buffer);
+    proof.position = part.end;
+    return true;
+  } catch (error) {
+    throw fromDisk(error, "the local file cannot be read");
+  } finally {
+    free();
+  }
+}
+
+/** Of an answer with more than was asked for, what is here is passed over, up to the last byte that is not. */
+async function readThere(context: Context, live: LiveFile, download: Download, proof: Proof): Promise<void> {
+  const { position: start } = proof;
+  const [gap] = missingWithin(live.unproven, start, live.originSize);
+  const end = gap?.end ?? live.originSize;
+  const range = { start, end: context.bytes.ignoresRanges ? undefined : end };
+  const content = await requestContent(context, live, download, range);
+  if (content.start < start) context.bytes.ignoresRanges = true;
+  let at = content.start;
+  for await (const chunk of content.bytes) {
+    download.controller.signal.throwIfAborted();
+    const until = Math.min(at + chunk.length, live.originSize);
+    while (proof.position < until) {
+      if (await readHere(live, proof, until)) continue;
+      const to = partsWithin(live.unproven, proof.position, until)[0]?.start ?? until;
+      proof.hash.update(chunk.subarray(proof.position - at, to - at));
+      proof.position = to;
+    }
+    at += chunk.length;
+    if (missingWithin(live.unproven, proof.position, live.originSize).length === 0) return;
+  }
+  if (at < end) throw new RemoteError("malformed", `ended at byte ${at} of ${end}`);
+}

@@ -1,0 +1,20 @@
+/**
+ * The state dir was removed under us: files that are open still have their bytes, and the rows are
+ * still in the database's descriptors. So what was changed in them is sent from there, and none is
+ * closed before the end of the mount. Everything else that was not sent went with the folder.
+ */
+import type { Context } from "../core/index.ts";
+import { rowsFromFile } from "./open-close.ts";
+
+/** Keeps open what is open, and leaves the newest sizes in the rows. */
+export function holdForSending(context: Context): void {
+  const { lives, bytes, metadata, log } = context;
+  const changed = [...lives.values()].filter((live) => metadata.inodes.get(live.inode)?.content !== "clean");
+  for (const live of changed) {
+    live.opens += 1;
+    bytes.held.add(live);
+    rowsFromFile(context, live).catch((error: unknown) => log.warn({ err: error }, "a size is not known"));
+  }
+  if (changed.length > 0)
+    log.warn({ files: changed.length }, "open files with changes are sent before they are closed");
+}

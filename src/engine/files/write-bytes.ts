@@ -1,0 +1,140 @@
+/**
+ * Changes bytes of a live file: the rows say dirty before the first byte changes, and what a change
+ * overwrites of the missing parts is forgotten durably after the bytes are in the file and before
+ * the change is acknowledged. A crash in between fetches there what no program was told it wrote.
+ */
+import { touchesRange } from "../../lib/ranges.ts";
+import { bytesWritten } from "../../lib/system-error.ts";
+import { type Caller, FsError, fromDisk, type HandleId } from "../api/index.ts";
+import type { Context, LiveFile } from "../core/index.ts";
+import { despiteFullDisk } from "./disk-room.ts";
+import { letWrite } from "./fast-path.ts";
+import { cutShort, overwritten, recordCut } from "./missing-ranges.ts";
+import { makeShorter } from "./pending-truncate.ts";
+import { markWritten, noLongerSafe } from "./set-dirty.ts";
+import { isTight, requireRoom } from "./space.ts";
+
+const END = Number.MAX_SAFE_INTEGER;
+
+export const KEEP_SIZE = 1;
+export const PUNCH_HOLE = 2;
+export const ZERO_RANGE = 16;
+
+/** How many bytes were written: fewer than all where the disk became full on the way, as on any disk. */
+export async function writeBytes(
+  context: Context,
+  handle: HandleId,
+  live: LiveFile,
+  offset: number,
+  data: Uint8Array,
+): Promise<number> {
+  const end = offset + data.length;
+  if (data.length === 0) return 0;
+  if (end > END) throw new FsError("EFBIG", `no file has a byte ${end}`);
+  if (isTight(context)) await requireGrowth(context, live, data.length, end);
+  return change(context, live, offset, end, async () => {
+    const written = await writeAsFits(context, live, offset, data);
+    context.runtime.step("write: bytes in the file");
+    overwritten(context, live, offset, offset + written);
+    // Not a turn later: who looks from here on whether anything is being written finds this one, or ends that.
+    letWrite(context, handle, live);
+    return written;
+  });
+}
+
+async function writeAsFits(context: Context, live: LiveFile, offset: number, data: Uint8Array): Promise<number> {
+  try {
+    await despiteFullDisk(context, data.length, () => live.file.write(data, offset));
+    return data.length;
+  } catch (error) {
+    const written = bytesWritten(error);
+    if (written === 0) throw error;
+    return written;
+  }
+}
+
+/** What was behind the new end is wanted no more; what is new behind the old one are zeros. */
+export async function truncateBytes(context: Context, caller: Caller, live: LiveFile, size: number): Promise<void> {
+  if (size > 0 && isTight(context)) {
+    const growth = size - (await live.file.stat()).size;
+    if (growth > 0) await requireGrowth(context, live, growth, size);
+  }
+  await change(context, live, size, END, async () => {
+    // What is made longer ends early for nobody.
+    if (size === 0 || size < (await live.file.stat()).size) makeShorter(context, caller, live);
+    await live.file.truncate(size);
+    live.shownSize = "cut";
+    context.runtime.step("truncate: file cut short");
+    cutShort(context, live, size);
+  });
+}
+
+/** fallocate(2) with the mode bits of the kernel. Space for bytes that are still missing leaves them missing. */
+export async function allocateBytes(
+  context: Context,
+  live: LiveFile,
+  mode: number,
+  offset: number,
+  length: number,
+): Promise<void> {
+  const known = [0, KEEP_SIZE, KEEP_SIZE | PUNCH_HOLE, ZERO_RANGE, ZERO_RANGE | KEEP_SIZE];
+  if (!known.includes(mode)) throw new FsError("EOPNOTSUPP", `fallocate mode ${mode}`);
+  if (length <= 0 || offset < 0) throw new FsError("EINVAL", `fallocate of ${length} bytes at ${offset}`);
+  const end = offset + length;
+  if (end > END) throw new FsError("EFBIG", `no file has a byte ${end}`);
+  if ((mode & PUNCH_HOLE) === 0 && isTight(context)) {
+    await requireGrowth(context, live, length, (mode & KEEP_SIZE) === 0 ? end : 0);
+  }
+  await change(context, live, offset, end, async () => {
+    await despiteFullDisk(context, length, () => allocateAll(live, mode, offset, length));
+    if ((mode & (PUNCH_HOLE | ZERO_RANGE)) !== 0) overwritten(context, live, offset, end);
+  });
+}
+
+/** All of it or nothing: what a full disk had room for would only be in the way, and make the file longer than is known here. */
+async function allocateAll(live: LiveFile, mode: number, offset: number, length: number): Promise<void> {
+  const { size } = await live.file.stat();
+  try {
+    await live.file.allocate(mode, offset, length);
+  } catch (error) {
+    if ((await live.file.stat()).size > size) await live.file.truncate(size);
+    throw error;
+  }
+}
+
+/** So many bytes, after which the file ends at `end`, or where it does now. Each of its names is a file at the gateway. */
+function requireGrowth(context: Context, live: LiveFile, bytes: number, end: number): Promise<void> {
+  const names = context.quota.limit === undefined ? 1 : context.metadata.entries.links(live.inode);
+  const exactly = async () => names * Math.max(0, end - (await live.file.stat()).size);
+  return requireRoom(context, bytes, { most: names * bytes, exactly });
+}
+
+async function change<T>(
+  context: Context,
+  live: LiveFile,
+  start: number,
+  end: number,
+  work: () => Promise<T>,
+): Promise<T> {
+  context.disk.requireChangeable();
+  markWritten(context, live);
+  live.inFlight += 1;
+  try {
+    await context.staged.flush();
+    if (live.isSafe) await noLongerSafe(context, live);
+    // Only where bytes are missing can a download be about to write, only where they are unproven a check to read.
+    const isAlone = !touchesRange(live.missing, start, end) && !touchesRange(live.unproven, start, end);
+    const free = isAlone ? undefined : await live.lock.hold(start, end);
+    try {
+      const done = await work();
+      recordCut(context, live);
+      return done;
+    } finally {
+      free?.();
+    }
+  } catch (error) {
+    throw fromDisk(error, "the local disk refused a change");
+  } finally {
+    live.inFlight -= 1;
+  }
+}

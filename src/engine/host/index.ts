@@ -1,0 +1,9 @@
+/** What the engine knows of its surroundings: disk, network, clock, and whether anything may be changed. */
+export { type Activity, createActivity } from "./activity.ts";
+export { createDisk, type Disk, type DiskLimits, type Space } from "./disk.ts";
+export { createFreshness, type Freshness, LIVE_MS, LIVE_NAME_MS, SHORT_MS } from "./freshness.ts";
+export { limitList } from "./list-limit.ts";
+export { createNetwork, mayRefer, type Network, OFFLINE_PATIENCE_MS, retryAfterOf, toFsError } from "./network.ts";
+export { createReadOnly, type ReadOnly } from "./read-only.ts";
+export { createEvenTime, type EvenRuntime } from "./row-clock.ts";
+export { AHEAD_MAX, comeTo, fetchNext, type Reads } from "./sequence-detector.ts";

@@ -1,0 +1,33 @@
+/** A request that the kernel sends again, and that a daemon before this one has done. */
+
+import { type Done, FsError, type KeptHandle, type Opened } from "../api/index.ts";
+import type { Context } from "../core/index.ts";
+import { found, inodeOf } from "../tree/index.ts";
+import { openMade } from "./create.ts";
+
+export function doneBefore(context: Context, request: number): Done | undefined {
+  const row = context.metadata.done.of(request);
+  const kept = context.handleTable.openedBy(request);
+  const handle = kept === undefined ? undefined : context.handles.get(kept.id);
+  if (row === undefined && handle === undefined) return undefined;
+  const made = () => {
+    const lineage = row === undefined ? kept?.lineage : row.lineage;
+    if (lineage === undefined) throw new FsError("EIO", `request ${request} made no node`);
+    return inodeOf(context, lineage);
+  };
+  const opened = kept === undefined || handle === undefined ? undefined : openedAs(kept);
+  return {
+    found: async () => found(context, made()),
+    opened,
+    async openMade(caller, flags) {
+      if (opened === undefined) return openMade(context, caller, made(), flags);
+      return { ...(await found(context, made())), ...opened };
+    },
+  };
+}
+
+/** What was answered of pages the kernel may have kept is not known any more. */
+function openedAs({ id, kind, write, backing }: KeptHandle): Opened {
+  if (kind === "folder") return { handle: id, keepCache: false };
+  return { handle: id, keepCache: false, noFlush: !write, ...(backing === 0 ? {} : { backing }) };
+}

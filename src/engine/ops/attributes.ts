@@ -1,0 +1,188 @@
+/** Attributes that programs set: setattr and extended attributes. */
+import { ATTRIBUTES_BYTES_MAX, type Attributes, outgrow } from "../../contract/attributes.ts";
+import { clampTime, formatTime, type Time } from "../../lib/time.ts";
+import type { Inode } from "../../metadata/inodes.ts";
+import { type Attributed, type Caller, FsError, type Lineage, type SetAttributes } from "../api/index.ts";
+import { asAsked, type Context, expireEverything, markInode } from "../core/index.ts";
+import { hearWrites, setLiveTimes, withoutPrivileges } from "../files/index.ts";
+import {
+  type Account,
+  accountOf,
+  attributed,
+  chowned,
+  inodeOf,
+  now,
+  nowText,
+  requireWritable,
+  VALUE_BYTES_MAX,
+} from "../tree/index.ts";
+import { commit } from "./request-log.ts";
+import { truncate } from "./write.ts";
+
+export async function setattr(
+  context: Context,
+  caller: Caller,
+  lineage: Lineage,
+  change: SetAttributes,
+): Promise<Attributed> {
+  requireWritable(context);
+  if (change.size === undefined) return setRest(context, caller, lineage, change);
+  await truncate(context, caller, lineage, change.size, change.handle);
+  try {
+    return await setRest(context, caller, lineage, change);
+  } catch (error) {
+    // The kernel hears that nothing was changed, and was to see by its success that the file is another size.
+    expireEverything(context);
+    throw error;
+  }
+}
+
+/** All but the size. */
+async function setRest(context: Context, caller: Caller, lineage: Lineage, change: SetAttributes): Promise<Attributed> {
+  const user = change.uid === undefined ? undefined : await accountOf(context, "user", change.uid);
+  const group = change.gid === undefined ? undefined : await accountOf(context, "group", change.gid);
+  const inode = inodeOf(context, lineage);
+  const time = now(context);
+  const mtime = resolve(change.mtime, time);
+  // While the live file is open for writing its own times are the truth: they change first.
+  if (mtime !== undefined && inode.kind === "file") await setLiveTimes(context, inode, mtime);
+  const set = () => {
+    const current = inodeOf(context, lineage);
+    const attributes = changedAttributes(context, current, { ...change, user, group }, mtime);
+    const atime = resolve(change.atime, time);
+    const isChanged = attributes !== current.attributes;
+    if (!isChanged && atime === undefined) return;
+    context.metadata.inodes.update(current.id, {
+      attributes,
+      ctime: formatTime(time),
+      ...(atime === undefined ? {} : { atime: formatTime(atime) }),
+    });
+    if (isChanged) markInode(context, current.id);
+  };
+  // It names its values: done again before its program goes on it leaves what it left. With a size it does not: another
+  // file may have come in the place of the one that was cut short.
+  if (isOfOpen(change)) context.metadata.changed.ours(() => context.metadata.transaction(set));
+  else if (change.size === undefined) asAsked(context, set, lineage);
+  else commit(context, caller, set, { about: () => lineage, by: lineage });
+  const live = context.lives.get(lineage);
+  // It may have bits now that the next write takes away.
+  if (live !== undefined) hearWrites(context, live);
+  context.runtime.step("setattr: set");
+  return attributed(context, inodeOf(context, lineage), lineage);
+}
+
+/** What an open that cuts the file short takes away: its answer shows no mode, so the kernel is told of it. */
+function isOfOpen({ killPrivileges, size, uid, gid }: SetAttributes): boolean {
+  return killPrivileges === true && size === undefined && uid === undefined && gid === undefined;
+}
+
+function resolve(time: Time | "now" | undefined, present: Time): Time | undefined {
+  if (time === undefined) return undefined;
+  return time === "now" ? present : clampTime(time);
+}
+
+/** The same object when nothing the gateway could hold changes. */
+function changedAttributes(
+  context: Context,
+  inode: Inode,
+  change: SetAttributes & { readonly user: Account | undefined; readonly group: Account | undefined },
+  mtime: Time | undefined,
+): Attributes {
+  const { user, group } = change;
+  let { attributes } = inode;
+  if (user !== undefined) attributes = chowned(context, attributes, "user", user);
+  if (group !== undefined) attributes = chowned(context, attributes, "group", group);
+  const patch: Attributes = {};
+  if (change.mode !== undefined) patch.mode = change.mode & 0o7777;
+  const isChown = user !== undefined || group !== undefined;
+  const mayDrop = change.killPrivileges === true || (isChown && change.mode === undefined);
+  // Those of a folder say something else, and stay.
+  if (mayDrop && inode.kind !== "folder") {
+    const mode = withoutPrivileges(inode.attributes.mode);
+    if (mode !== undefined) patch.mode = mode;
+  }
+  if (mtime !== undefined) patch.mtime = formatTime(mtime);
+  return Object.keys(patch).length === 0 ? attributes : { ...attributes, ...patch };
+}
+
+const PREFIX = "user.";
+/** What is said of a node here and never sent. */
+const RESERVED = "user.wsfs.";
+/** As for the kernel. */
+const NAME_BYTES_MAX = 255;
+
+function isKept(name: string): boolean {
+  return name.startsWith(PREFIX) && name.length > PREFIX.length;
+}
+
+function checkXattrName(name: string): void {
+  if (isKept(name)) return;
+  if (name === PREFIX) throw new FsError("EINVAL", `${PREFIX} is a space, and no name in it`);
+  throw new FsError("EOPNOTSUPP", `only attributes of the ${PREFIX} space are kept`);
+}
+
+export async function setxattr(
+  context: Context,
+  caller: Caller,
+  lineage: Lineage,
+  name: string,
+  value: Uint8Array,
+  flags: { create: boolean; replace: boolean },
+): Promise<void> {
+  requireWritable(context);
+  checkXattrName(name);
+  if (name.startsWith(RESERVED)) throw new FsError("EPERM", `${RESERVED}* is read-only`);
+  if (value.length > VALUE_BYTES_MAX) throw new FsError("ERANGE", `more than ${VALUE_BYTES_MAX} bytes`);
+  changeXattrs(context, caller, lineage, (xattrs) => {
+    if (flags.create && name in xattrs) throw new FsError("EEXIST", `${name} is set`);
+    if (flags.replace && !(name in xattrs)) throw new FsError("ENODATA", `no ${name}`);
+    return { ...xattrs, [name]: Buffer.from(value).toString("base64") };
+  });
+}
+
+export async function removexattr(context: Context, caller: Caller, lineage: Lineage, name: string): Promise<void> {
+  requireWritable(context);
+  checkXattrName(name);
+  changeXattrs(context, caller, lineage, (xattrs) => {
+    if (!(name in xattrs)) throw new FsError("ENODATA", `no ${name}`);
+    const { [name]: _, ...rest } = xattrs;
+    return rest;
+  });
+}
+
+function changeXattrs(
+  context: Context,
+  caller: Caller,
+  lineage: Lineage,
+  change: (xattrs: Record<string, string>) => Record<string, string>,
+): void {
+  const set = () => {
+    const inode = inodeOf(context, lineage);
+    const { xattrs: current = {}, ...others } = inode.attributes;
+    const xattrs = change(current);
+    const attributes = Object.keys(xattrs).length === 0 ? others : { ...others, xattrs };
+    // Sent, it would be refused for good, and all else of the node with it.
+    const bytes = outgrow(inode.attributes, attributes);
+    if (bytes !== undefined) throw new FsError("ENOSPC", `${bytes} bytes, more than ${ATTRIBUTES_BYTES_MAX}`);
+    context.metadata.inodes.update(inode.id, { attributes, ctime: nowText(context) });
+    markInode(context, inode.id);
+  };
+  commit(context, caller, set, { by: lineage });
+  context.runtime.step("xattr: set");
+}
+
+export async function getxattr(context: Context, lineage: Lineage, name: string): Promise<Uint8Array> {
+  checkXattrName(name);
+  const value = inodeOf(context, lineage).attributes.xattrs?.[name];
+  if (value === undefined) throw new FsError("ENODATA", `no ${name}`);
+  return Buffer.from(value, "base64");
+}
+
+/** Those that can be asked for. Others write at the gateway what they like: it stays there, and no program fails over it. */
+export async function listxattr(context: Context, lineage: Lineage): Promise<string[]> {
+  return Object.keys(inodeOf(context, lineage).attributes.xattrs ?? {}).filter(canBeAskedFor);
+}
+
+function canBeAskedFor(name: string): boolean {
+  return isKept(name) && !name.includes("\0") && Buffer.byteLength(name) <= NAME_BYTES_MAX;
+}

@@ -1,0 +1,295 @@
+/** New names: files, folders, links and special files. */
+import { type Attributes, sameAttributes } from "../../contract/attributes.ts";
+import { nameProblem } from "../../contract/names.ts";
+import type { Entry } from "../../metadata/entries.ts";
+import type { Inode, InodeKind, NewInode } from "../../metadata/inodes.ts";
+import {
+  type Caller,
+  type FileKind,
+  type Found,
+  FsError,
+  fromDisk,
+  type Lineage,
+  type Opened,
+  type OpenFlags,
+} from "../api/index.ts";
+import { type Context, markInode } from "../core/index.ts";
+import { dropIfUnused, handedDown, isTight, pinMtime, requireRoom } from "../files/index.ts";
+import { completeFolder } from "../remote/index.ts";
+import {
+  addName,
+  EMPTY_HASH,
+  folderOf,
+  found,
+  inodeOf,
+  madeBy,
+  makerOf,
+  nowText,
+  removeName,
+  requireNamed,
+  requireWritable,
+} from "../tree/index.ts";
+import { isPassedAtOnce, open, openCreated, prepareOpen, release } from "./open.ts";
+import { commit } from "./request-log.ts";
+
+const TARGET_BYTES_MAX = 4095;
+const LINKS_MAX = 65_000;
+
+/**
+ * Know: the folder is completely known, so that the name can be judged here. Do (by the caller, at
+ * once): re-reads the folder, for it may have gone while this waited.
+ */
+async function requireFreeName(
+  context: Context,
+  caller: Caller,
+  parent: Lineage,
+  name: string,
+  linked?: Lineage,
+): Promise<Inode> {
+  requireWritable(context);
+  if (isTight(context)) {
+    const size = () => (linked === undefined ? 0 : inodeOf(context, linked).size);
+    await requireRoom(context, 0, { most: size(), exactly: async () => size() });
+  }
+  checkName(name);
+  const known = folderOf(context, parent);
+  requireNamed(context, known);
+  if (known.listed === null && context.metadata.entries.find(known.id, name) === undefined) {
+    await completeFolder(context, known.id, caller.signal);
+  }
+  const folder = folderOf(context, parent);
+  requireNamed(context, folder);
+  return folder;
+}
+
+export function checkName(name: string): void {
+  const problem = nameProblem(name);
+  if (problem === undefined) return;
+  throw new FsError(Buffer.byteLength(name) > 255 ? "ENAMETOOLONG" : "EINVAL", `the name ${problem}`);
+}
+
+function makeInode(context: Context, kind: InodeKind, attributes: Attributes, content: NewContent): Inode {
+  const time = nowText(context);
+  return context.metadata.inodes.create({
+    kind,
+    attributes: { ...attributes, mtime: time, btime: time },
+    size: 0,
+    originNode: null,
+    originVersion: null,
+    atime: time,
+    ctime: time,
+    ...content,
+  });
+}
+
+type NewContent = Pick<NewInode, "content" | "hash" | "changes" | "listed">;
+
+/** Nobody but us can have put something into a folder the gateway does not know yet. */
+const EMPTY_FOLDER: NewContent = { content: "clean", hash: null, listed: 0 };
+const EMPTY: NewContent = { content: "dirty", hash: EMPTY_HASH };
+/** A writer is let in that may write at any moment: the rows say that it has. */
+const WRITTEN: NewContent = { content: "dirty", hash: null, changes: 1 };
+
+async function make(
+  context: Context,
+  caller: Caller,
+  parent: Lineage,
+  name: string,
+  kind: InodeKind,
+  attributes: Attributes,
+): Promise<Inode> {
+  const maker = await makerOf(context, caller);
+  const folder = await requireFreeName(context, caller, parent, name);
+  const isFolder = kind === "folder";
+  const makeIt = () => {
+    if (context.metadata.entries.find(folder.id, name) !== undefined) {
+      throw new FsError("EEXIST", `${JSON.stringify(name)} is taken`);
+    }
+    const mode = isFolder ? { mode: handedDown(folder.attributes.mode, attributes.mode) } : {};
+    const owned = madeBy(maker, folder, { ...attributes, ...mode });
+    const inode = makeInode(context, kind, owned, isFolder ? EMPTY_FOLDER : EMPTY);
+    addName(context, folder.id, name, inode.id, isFolder ? "folder" : "file");
+    return inode;
+  };
+  const made = commit(context, caller, makeIt, { about: ({ lineage }) => lineage });
+  context.runtime.step("make: named");
+  return made;
+}
+
+export async function create(
+  context: Context,
+  caller: Caller,
+  parent: Lineage,
+  name: string,
+  mode: number,
+  flags: OpenFlags,
+): Promise<Found & Opened> {
+  const maker = await makerOf(context, caller);
+  const folder = await requireFreeName(context, caller, parent, name);
+  const existing = context.metadata.entries.find(folder.id, name);
+  if (existing !== undefined) {
+    // Somebody was faster: another program, or the gateway.
+    if (flags.exclusive) throw new FsError("EEXIST", `${JSON.stringify(name)} is taken`);
+    const inode = context.metadata.inodes.get(existing.inode);
+    if (inode === undefined) throw new FsError("EIO", `entry ${existing.id} without inode`);
+    return shown(context, inode.lineage, await open(context, caller, inode.lineage, flags));
+  }
+  const makeIt = () => {
+    const content = isPassedAtOnce(context, flags) ? WRITTEN : EMPTY;
+    const inode = makeInode(context, "file", madeBy(maker, folder, { mode }), content);
+    const entry = addName(context, folder.id, name, inode.id, "file");
+    return { inode, entry, hasRow: prepareOpen(context, inode, flags) };
+  };
+  const made = commit(context, caller, makeIt, { about: ({ inode }) => inode.lineage });
+  context.runtime.step("create: named");
+  const { lineage } = made.inode;
+  const { untold } = context.bytes;
+  untold.add(lineage);
+  try {
+    return await shown(context, lineage, await openCreated(context, caller, made, flags));
+  } catch (error) {
+    unmake(context, caller, made);
+    throw error;
+  } finally {
+    untold.delete(lineage);
+  }
+}
+
+/** For a request that comes again: the daemon that made the file died before it had opened it. */
+export async function openMade(
+  context: Context,
+  caller: Caller,
+  inode: Inode,
+  flags: OpenFlags,
+): Promise<Found & Opened> {
+  const [entry] = context.metadata.entries.ofInode(inode.id);
+  try {
+    return await shown(context, inode.lineage, await open(context, caller, inode.lineage, flags));
+  } catch (error) {
+    // Nobody has renamed it, or done anything else with it.
+    if (entry !== undefined && inode.ctime === inode.attributes.btime) unmake(context, caller, { inode, entry });
+    throw error;
+  }
+}
+
+/** Nobody would ever close a file that its program does not get. */
+async function shown(context: Context, lineage: Lineage, opened: Opened): Promise<Found & Opened> {
+  try {
+    return { ...(await found(context, inodeOf(context, lineage))), ...opened };
+  } catch (error) {
+    await release(context, opened.handle);
+    throw fromDisk(error, `lineage ${lineage} cannot be looked at`);
+  }
+}
+
+/**
+ * The disk had no room for its live file: there is no such file then, unless somebody has done something with it.
+ * Who asks for it again, of a successor too, makes it. Who was told of it (its request's deadline had passed)
+ * has a file that was removed.
+ */
+function unmake(context: Context, { mark }: Caller, made: { readonly inode: Inode; readonly entry: Entry }): void {
+  const { metadata, bytes } = context;
+  const { id } = made.inode;
+  metadata.transaction(() => {
+    const inode = metadata.inodes.get(id);
+    const [entry, ...others] = metadata.entries.ofInode(id);
+    if (inode === undefined || entry === undefined || others.length > 0 || inode.size > 0) return;
+    if (context.lives.has(inode.lineage)) return;
+    metadata.writers.end(id);
+    // Renamed meanwhile it may be all there is of a file it took the place of.
+    if (entry.parent !== made.entry.parent || entry.name !== made.entry.name) return;
+    if (!sameAttributes(inode.attributes, made.inode.attributes)) return;
+    removeName(context, entry);
+    if (bytes.untold.has(inode.lineage)) dropIfUnused(context, inode.lineage);
+    if (mark !== undefined) metadata.done.undone(mark.id);
+  });
+}
+
+/** What a node is besides file or folder is in its attributes. */
+function requireAttributes({ client }: Context, what: string): void {
+  if (!client.features.attributes) throw new FsError("EPERM", `the gateway holds no ${what}`);
+}
+
+export async function mkdir(
+  context: Context,
+  caller: Caller,
+  parent: Lineage,
+  name: string,
+  mode: number,
+): Promise<Found> {
+  return found(context, await make(context, caller, parent, name, "folder", { mode }));
+}
+
+export async function mknod(
+  context: Context,
+  caller: Caller,
+  parent: Lineage,
+  name: string,
+  kind: FileKind,
+  mode: number,
+  rdev: number,
+): Promise<Found> {
+  if (kind === "folder" || kind === "symlink") throw new FsError("EINVAL", `mknod makes no ${kind}`);
+  if (kind === "file") return found(context, await make(context, caller, parent, name, kind, { mode }));
+  requireAttributes(context, "special files");
+  const device = kind === "block" || kind === "character" ? { rdev } : {};
+  return found(context, await make(context, caller, parent, name, kind, { mode, type: kind, ...device }));
+}
+
+export async function symlink(
+  context: Context,
+  caller: Caller,
+  parent: Lineage,
+  name: string,
+  target: string,
+): Promise<Found> {
+  if (target === "") throw new FsError("ENOENT", "an empty target");
+  requireAttributes(context, "links");
+  if (Buffer.byteLength(target) > TARGET_BYTES_MAX) throw new FsError("ENAMETOOLONG", "the target is too long");
+  return found(context, await make(context, caller, parent, name, "symlink", { type: "symlink", target }));
+}
+
+export async function readlink(context: Context, lineage: Lineage): Promise<string> {
+  const inode = inodeOf(context, lineage);
+  if (inode.kind !== "symlink") throw new FsError("EINVAL", `inode ${inode.id} is no symlink`);
+  return inode.attributes.target ?? "";
+}
+
+/** Every name of an inode is a full node; the names know each other by the group (DESIGN §5). */
+export async function link(
+  context: Context,
+  caller: Caller,
+  lineage: Lineage,
+  parent: Lineage,
+  name: string,
+): Promise<Found> {
+  requireAttributes(context, "links");
+  const { metadata, client } = context;
+  // Whether a name still is one of its file is told by the hash of its content.
+  if (!client.features.hashes) throw new FsError("EPERM", "the gateway tells no hashes, so holds no links");
+  // What comes in by one name all names show: gone with that name's head, it would be gone from them all.
+  if (!client.features.versions) throw new FsError("EPERM", "the gateway shows only heads, so holds no links");
+  await requireFreeName(context, caller, parent, name, lineage);
+  const linkIt = () => {
+    const source = inodeOf(context, lineage);
+    const folder = folderOf(context, parent);
+    requireNamed(context, folder);
+    if (source.kind === "folder") throw new FsError("EPERM", "no second name for a folder");
+    const names = metadata.entries.links(source.id);
+    if (names === 0) throw new FsError("ENOENT", "the file was removed");
+    if (names >= LINKS_MAX) throw new FsError("EMLINK", `more than ${LINKS_MAX} names`);
+    if (metadata.entries.find(folder.id, name) !== undefined) {
+      throw new FsError("EEXIST", `${JSON.stringify(name)} is taken`);
+    }
+    const linkGroup = source.linkGroup ?? context.runtime.uuid();
+    pinMtime(context, source.id);
+    const linked = metadata.inodes.update(source.id, { linkGroup, ctime: nowText(context) });
+    addName(context, folder.id, name, source.id, "file");
+    // The names it had before learn of their group; to mark thousands for one more would take ever longer.
+    if (source.linkGroup === null) markInode(context, source.id);
+    return linked;
+  };
+  const inode = commit(context, caller, linkIt, { about: () => lineage, by: lineage });
+  context.runtime.step("link: named");
+  return found(context, inode);
+}

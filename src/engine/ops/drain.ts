@@ -1,0 +1,276 @@
+/** Waits until the gateway has everything that was changed before now, and says what it cannot have. */
+import { sleep } from "../../lib/runtime.ts";
+import type { InodeId, NodeRowId } from "../../metadata/ids.ts";
+import type { NodeRow } from "../../metadata/nodes.ts";
+import type { Overtaken } from "../../metadata/overtaken.ts";
+import type { DrainProgress, DrainResult } from "../api/index.ts";
+import { type Context, isPastGone } from "../core/index.ts";
+import { type Backlog, noticeWrites, writersOf } from "../files/index.ts";
+import { areShown, askIndexed, isAnyUntold, pathOf, plan, type Step, viewOf } from "../sync/index.ts";
+import { rowsOfInode } from "../tree/index.ts";
+import { attemptAtOnce, cutGeneration, heldBack, type WriteBack } from "../upload/index.ts";
+import { itemOf, pausedKinds } from "./queue-list.ts";
+
+const LOOK_MS = 250;
+/** Between two reports of progress, the last one excepted. */
+const REPORT_MS = 100;
+/** Rows that wait longer than they would have to, made due at each look. */
+const HASTENED = 500;
+/** What is refused again and again would be sent without pause: while no row is done, ever more seldom, up to … */
+const HASTEN_MAX_MS = 10_000;
+/** With more than this left, one look does for all that arrives until the next. */
+const FEW = 500;
+/** Nothing has moved for so long, and nothing is under way that could: the rest waits for what was refused. */
+const STALLED_MS = 10_000;
+const LEFT_LINES = 20;
+/** After so long without progress it is said what the first one waits for. */
+const QUIET_MS = 3_000;
+
+export interface DrainOptions {
+  readonly settle: boolean;
+  readonly signal: AbortSignal;
+  readonly onProgress?: (progress: DrainProgress) => void;
+}
+
+export async function drain(
+  context: Context,
+  writeBack: WriteBack,
+  backlog: Pick<Backlog, "bytes">,
+  options: DrainOptions,
+): Promise<DrainResult> {
+  context.drains.count += 1;
+  try {
+    return await context.rightOfWay.awaited(() => drainAll(context, writeBack, backlog, options));
+  } finally {
+    context.drains.count -= 1;
+  }
+}
+
+async function drainAll(
+  context: Context,
+  writeBack: WriteBack,
+  backlog: Pick<Backlog, "bytes">,
+  options: DrainOptions,
+): Promise<DrainResult> {
+  const { metadata, runtime, activity } = context;
+  const start = runtime.now();
+  const sentBefore = writeBack.bytesSent;
+  activity.hasten();
+  runtime.step("drain: begun");
+  const cutOnce = new Set<InodeId>();
+  let settled = false;
+  let reportedAt = Number.NEGATIVE_INFINITY;
+  let hastenedAt = Number.NEGATIVE_INFINITY;
+  let leftBefore = Number.POSITIVE_INFINITY;
+  let movedAt = runtime.elapsed();
+  let doneAt = movedAt;
+  let seenBefore = "";
+  let seenAt = movedAt;
+  for (;;) {
+    // Not at each progress: a refusal is one too.
+    const pause = Math.min(HASTEN_MAX_MS, Math.max(LOOK_MS, runtime.elapsed() - doneAt));
+    if (runtime.elapsed() - hastenedAt >= pause) {
+      hastenedAt = runtime.elapsed();
+      metadata.nodes.hasten(runtime.now(), HASTENED);
+      activity.wake();
+    }
+    await cutOpenFiles(context, start, cutOnce, options.signal);
+    const { dirty, parked } = metadata.nodes.countDirtyBefore(start);
+    const left = dirty - countAfterCut(context, start) + unnamedOf(context, start).length;
+    if (left === 0 && options.settle && !settled) settled = await isSettled(context, options.signal);
+    // What the gateway has lost, if so, is not counted yet.
+    const isDone = left === 0 && (settled || !options.settle) && !isPastGone(context);
+    if (left !== leftBefore) doneAt = runtime.elapsed();
+    if (left !== leftBefore || isUnderWay(context, writeBack)) movedAt = runtime.elapsed();
+    leftBefore = left;
+    const isRefused = parked > 0 || context.readOnly.why !== undefined || pausedKinds(context).length > 0;
+    const isStuck = left > 0 && (left === parked || (isRefused && runtime.elapsed() - movedAt >= STALLED_MS));
+    if (isDone || isStuck || runtime.elapsed() - reportedAt >= REPORT_MS) {
+      reportedAt = runtime.elapsed();
+      const bytesSent = writeBack.bytesSent - sentBefore;
+      const seen = `${left} ${parked} ${bytesSent}`;
+      if (seen !== seenBefore) seenAt = runtime.elapsed();
+      seenBefore = seen;
+      const isQuiet = runtime.elapsed() - seenAt >= QUIET_MS;
+      const stuck =
+        left > 0
+          ? whatIsStuck(context, writeBack, start, parked, isQuiet)
+          : isDone
+            ? undefined
+            : isPastGone(context)
+              ? "the gateway's data were set back: it is asked what it still has"
+              : heldBack(context)?.why;
+      const underWay = writeBack.inFlight().reduce((sum, { sent }) => sum + sent, 0);
+      options.onProgress?.({
+        dirty: left,
+        parked,
+        bytesPending: Math.max(0, backlog.bytes() - underWay),
+        bytesSent,
+        settled,
+        ...(stuck === undefined ? {} : { stuck }),
+      });
+    }
+    if (isDone) runtime.step("drain: done");
+    if (isDone) return { drained: true, left: [] };
+    if (isStuck || options.signal.aborted) return { drained: false, left: describe(context, writeBack, start, left) };
+    const limit = new AbortController();
+    const stop = () => limit.abort();
+    options.signal.addEventListener("abort", stop, { once: true });
+    const look = sleep(runtime, LOOK_MS, limit.signal);
+    await (left > FEW ? look : Promise.race([activity.nextProgress(limit.signal), look]));
+    limit.abort();
+    options.signal.removeEventListener("abort", stop);
+  }
+}
+
+/** Something is being sent, will be repeated or is being written, or could be sent if the gateway answered: it is waited for. */
+function isUnderWay(context: Context, writeBack: WriteBack): boolean {
+  if (writeBack.inFlight().length > 0) return true;
+  if (context.readOnly.why !== undefined) return false;
+  if (context.metadata.attempts.nextDue() !== undefined) return true;
+  if (context.network.isUndecided) return true;
+  if ([...context.lives.values()].some(({ writers }) => writers > 0)) return true;
+  return heldBack(context) !== undefined;
+}
+
+function whatIsStuck(
+  context: Context,
+  writeBack: WriteBack,
+  start: number,
+  parked: number,
+  isQuiet: boolean,
+): string | undefined {
+  const lineOf = (row: NodeRow) => line(context, writeBack, row);
+  const held = heldBack(context)?.why;
+  const reasons = [...(held === undefined ? [] : [held]), ...pausedKinds(context)];
+  if (parked > 0) reasons.push([`${parked} parked`, ...context.metadata.nodes.parked(1).map(lineOf)].join(": "));
+  if (isQuiet && reasons.length === 0) reasons.push(...unsent(context, start).slice(0, 1).map(lineOf));
+  return reasons.length === 0 ? undefined : reasons.join("; ");
+}
+
+/** Where it is, and why it still waits. */
+function line(context: Context, writeBack: WriteBack, row: NodeRow): string {
+  const sent = writeBack.inFlight().find(({ node }) => node === row.id)?.sent;
+  const { path, why } = itemOf(context, row, sent);
+  return `${path}: ${why}`;
+}
+
+/** Rows open for writing of which all but what was written after a cut of this drain has arrived. */
+function countAfterCut(context: Context, start: number): number {
+  const { metadata, lives } = context;
+  const rows = new Set<NodeRowId>();
+  for (const live of lives.values()) {
+    if (live.writers === 0) continue;
+    for (const entry of metadata.entries.ofInode(live.inode)) {
+      const row = metadata.nodes.ofEntry(entry.id);
+      if (row !== undefined && isAfterCut(context, row, live.inode, start)) rows.add(row.id);
+    }
+  }
+  return rows.size;
+}
+
+function isAfterCut(context: Context, row: NodeRow, inode: InodeId, start: number): boolean {
+  const { metadata, cuts } = context;
+  if (row.dirtySince === null || row.dirtySince > start || row.parked !== null || row.nodeId === null) return false;
+  if (metadata.attempts.openOf(row.id) !== undefined) return false;
+  // What is new elsewhere is not for this drain to send, but keeps back what is new here.
+  const step = plan(viewOf(context, { ...row, seen: null }));
+  if (step.do === "nothing") return true;
+  const cut = cuts.get(inode);
+  const hasArrived = cut !== undefined && cut.at >= start && row.base?.hash === cut.hash;
+  return hasArrived && isForWriter(step);
+}
+
+const isForWriter = (step: Step) => step.do === "wait" && step.for === "writer";
+
+function inodeOf(context: Context, row: NodeRow) {
+  const entry = row.entry === null ? undefined : context.metadata.entries.get(row.entry);
+  return entry === undefined ? undefined : context.metadata.inodes.get(entry.inode);
+}
+
+/** Each file that is open for writing gives one cut as of now; one that is being written, or cannot be sent yet, is tried again. */
+async function cutOpenFiles(context: Context, start: number, done: Set<InodeId>, signal: AbortSignal): Promise<void> {
+  for (const live of [...context.lives.values()]) {
+    const { inode } = live;
+    if (live.writers === 0 || done.has(inode) || signal.aborted) continue;
+    try {
+      await noticeWrites(context, live);
+      if (live.isWritten && !isSent(context, inode, start) && wantsCut(context, inode)) {
+        await cutGeneration(context, inode, signal, () => attemptAtOnce(context, inode));
+      }
+      if (isSent(context, inode, start)) done.add(inode);
+    } catch (error) {
+      context.log.warn({ err: error, inode }, "an open file could not be cut");
+    }
+  }
+}
+
+/** What it was when the drain began, or since, is at its nodes or on its way there. */
+function isSent({ metadata, cuts }: Context, inode: InodeId, start: number): boolean {
+  const cut = cuts.get(inode);
+  if (cut === undefined || cut.at < start) return false;
+  return rowsOfInode({ metadata }, inode).every(({ id, base }) => {
+    const request = metadata.attempts.openOf(id)?.request;
+    return base?.hash === cut.hash || (request !== undefined && "hash" in request && request.hash === cut.hash);
+  });
+}
+
+/** Written after its name went elsewhere, and not cut since: it has no row yet. */
+function unnamedOf({ metadata }: Context, start: number): Overtaken[] {
+  const isUnsent = ({ inode, dirtySince }: Overtaken) =>
+    dirtySince !== null && dirtySince <= start && metadata.inodes.get(inode)?.content === "dirty";
+  return metadata.overtaken.all().filter(isUnsent);
+}
+
+/** Nothing but its content is waited for. */
+function wantsCut(context: Context, inode: InodeId): boolean {
+  if (context.metadata.overtaken.get(inode) !== undefined) return true;
+  return rowsOfInode(context, inode).some((row) => {
+    const step = plan(viewOf(context, row));
+    return step.do === "cut" || isForWriter(step);
+  });
+}
+
+/** The path index and the journal show everything that was acknowledged. */
+export async function isSettled(context: Context, signal: AbortSignal): Promise<boolean> {
+  const { metadata, client, network } = context;
+  const { settings } = metadata;
+  // Without positions nobody can tell what the index shows.
+  if (!client.features.positions) return true;
+  const isTold = () => !client.features.journal || settings.getNumber("cursor") >= settings.getNumber("written");
+  const isIndexed = () => settings.getNumber("indexed") >= settings.getNumber("written");
+  if (!isTold()) return false;
+  if (isIndexed() && !isAnyUntold(context)) return true;
+  // A gateway that counts what it refuses would never have enough of it.
+  if (network.pauseMs("listNodes") > 0) return false;
+  try {
+    if (!(await areShown(context, signal))) return false;
+    if (!isIndexed()) await askIndexed(context, signal);
+  } catch (error) {
+    network.failed(error);
+    return false;
+  }
+  return isTold() && isIndexed() && !isAnyUntold(context);
+}
+
+function describe(context: Context, writeBack: WriteBack, start: number, count: number): string[] {
+  if (count === 0) return ["the gateway's index does not show everything yet"];
+  const rows = unsent(context, start);
+  const unnamed = unnamedOf(context, start).map(
+    (one) => `${pathOf(one)}: written here after it was changed elsewhere, and open still`,
+  );
+  const lines = [...rows.map((row) => line(context, writeBack, row)), ...unnamed];
+  return count > lines.length ? [...lines, `and ${count - lines.length} more`] : lines;
+}
+
+/** The first rows changed before the drain began that the gateway does not have: those it refused, then the oldest. */
+function unsent(context: Context, start: number): NodeRow[] {
+  const { nodes } = context.metadata;
+  const isUnsent = (row: NodeRow) => {
+    const inode = inodeOf(context, row);
+    return inode === undefined || writersOf(context, inode) === 0 || !isAfterCut(context, row, inode.id, start);
+  };
+  const parked = nodes.parked(LEFT_LINES);
+  const others = nodes.dirty(LEFT_LINES * 2 + context.lives.size).filter((row) => row.parked === null);
+  return [...parked, ...others].filter((row) => (row.dirtySince ?? 0) <= start && isUnsent(row)).slice(0, LEFT_LINES);
+}

@@ -1,0 +1,63 @@
+/** Binds the flows to the interface the kernel side calls. */
+
+import type { FileSystem } from "../api/index.ts";
+import { type Context, expireEverything } from "../core/index.ts";
+import { forget } from "../files/index.ts";
+import { doneBefore } from "./answered-before.ts";
+import * as attributes from "./attributes.ts";
+import * as create from "./create.ts";
+import * as lookup from "./lookup.ts";
+import * as open from "./open.ts";
+import { read, seek } from "./read.ts";
+import * as readdir from "./readdir.ts";
+import * as remove from "./remove.ts";
+import { rename } from "./rename.ts";
+import * as write from "./write.ts";
+
+export function createFileSystem(context: Context): FileSystem {
+  return {
+    done: (request) => doneBefore(context, request),
+    get changes() {
+      return context.kernel.changes;
+    },
+    unheard: () => expireEverything(context),
+    attended: (milliseconds, mayAsk) => context.rightOfWay.attended(milliseconds, mayAsk),
+    lookup: (caller, parent, name) => lookup.lookup(context, caller, parent, name),
+    forget: (lineages) => forget(context, lineages),
+    getattr: (_caller, lineage) => lookup.getattr(context, lineage),
+    setattr: (caller, lineage, change) => attributes.setattr(context, caller, lineage, change),
+    access: (_caller, lineage, mask) => lookup.access(context, lineage, mask),
+    statfs: () => lookup.statfs(context),
+
+    readlink: (_caller, lineage) => create.readlink(context, lineage),
+    symlink: (caller, parent, name, target) => create.symlink(context, caller, parent, name, target),
+    mknod: (caller, parent, name, kind, mode, rdev) => create.mknod(context, caller, parent, name, kind, mode, rdev),
+    mkdir: (caller, parent, name, mode) => create.mkdir(context, caller, parent, name, mode),
+    link: (caller, lineage, parent, name) => create.link(context, caller, lineage, parent, name),
+    unlink: (caller, parent, name) => remove.unlink(context, caller, parent, name),
+    rmdir: (caller, parent, name) => remove.rmdir(context, caller, parent, name),
+    rename: (caller, from, to, flags) => rename(context, caller, from, to, flags),
+
+    open: (caller, lineage, flags) => open.open(context, caller, lineage, flags),
+    create: (caller, parent, name, mode, flags) => create.create(context, caller, parent, name, mode, flags),
+    read: (caller, handle, offset, size) => read(context, caller, handle, offset, size),
+    write: (caller, handle, offset, data, options) => write.write(context, caller, handle, offset, data, options),
+    flush: (caller, handle) => write.flush(context, caller, handle),
+    fsync: (caller, handle, dataOnly) => write.fsync(context, caller, handle, dataOnly),
+    release: (handle) => open.release(context, handle),
+    allocate: (caller, handle, mode, offset, length) => write.allocate(context, caller, handle, mode, offset, length),
+    seek: (caller, handle, kind, offset) => seek(context, caller, handle, kind, offset),
+
+    opendir: (caller, lineage) => readdir.opendir(context, caller, lineage),
+    readdir: (caller, handle, cookie, limit, withAttributes) =>
+      readdir.readdir(context, caller, handle, cookie, limit, withAttributes),
+    fsyncdir: () => write.syncNames(context),
+    releasedir: (handle) => readdir.releasedir(context, handle),
+
+    setxattr: (caller, lineage, name, value, flags) =>
+      attributes.setxattr(context, caller, lineage, name, value, flags),
+    getxattr: (_caller, lineage, name) => attributes.getxattr(context, lineage, name),
+    listxattr: (_caller, lineage) => attributes.listxattr(context, lineage),
+    removexattr: (caller, lineage, name) => attributes.removexattr(context, caller, lineage, name),
+  };
+}

@@ -1,0 +1,5 @@
+/** What programs ask, one file a call, bound to FileSystem; what commands ask of the queue. */
+export { drain } from "./drain.ts";
+export { createFileSystem } from "./file-system.ts";
+export { listQueue, pausedKinds } from "./queue-list.ts";
+export { retryNow } from "./retry.ts";

@@ -1,0 +1,64 @@
+/** Names and attributes, looked up: lookup, getattr, access, statfs. */
+
+import {
+  type Absent,
+  type Attributed,
+  type Caller,
+  type Found,
+  FsError,
+  type Lineage,
+  type SpaceInfo,
+} from "../api/index.ts";
+import { type Context, noteAbsent } from "../core/index.ts";
+import { visitFolder } from "../remote/index.ts";
+import { attributed, folderOf, found, inodeOf, requireWritable, validMs } from "../tree/index.ts";
+import { lookInto } from "./prefetch-folders.ts";
+
+export async function lookup(context: Context, caller: Caller, parent: Lineage, name: string): Promise<Found | Absent> {
+  const { metadata } = context;
+  const folder = folderOf(context, parent);
+  visitFolder(context, folder.id);
+  let entry = metadata.entries.find(folder.id, name);
+  if (entry === undefined && folder.listed === null) {
+    await lookInto(context, folder.id, caller.signal);
+    entry = metadata.entries.find(folder.id, name);
+  }
+  const inode = entry === undefined ? undefined : metadata.inodes.get(entry.inode);
+  if (inode === undefined) {
+    // Remembered as absent only where the kernel is told when it is there: the journal may tell any moment.
+    if (context.fresh.isLive() && noteAbsent(context, folder.id, name)) {
+      return { lineage: undefined, entryValidMs: validMs(context) };
+    }
+    throw new FsError("ENOENT", `no ${JSON.stringify(name)} in folder ${folder.id}`);
+  }
+  return found(context, inode);
+}
+
+/** A superseded lineage still answers, with the size of its old bytes. */
+export async function getattr(context: Context, lineage: Lineage): Promise<Attributed> {
+  return attributed(context, inodeOf(context, lineage), lineage);
+}
+
+export async function access(context: Context, lineage: Lineage, mask: number): Promise<void> {
+  const W_OK = 2;
+  inodeOf(context, lineage);
+  if ((mask & W_OK) !== 0) requireWritable(context);
+}
+
+export async function statfs(context: Context): Promise<SpaceInfo> {
+  const BLOCK = 4096;
+  const { runtime, paths, quota } = context;
+  const disk = await runtime.files.space(paths.root);
+  const { limit, used } = quota;
+  // With a quota what is there counts, sent or not; what fits has to fit on this disk too until it is sent.
+  const room = limit === undefined ? undefined : Math.max(0, limit - used - (await quota.measure()));
+  return {
+    blockSize: BLOCK,
+    blocks: Math.floor((limit ?? disk.total) / BLOCK),
+    free: Math.floor((room ?? disk.free) / BLOCK),
+    available: Math.floor(Math.min(disk.available, room ?? disk.available) / BLOCK),
+    files: 0xffff_ffff,
+    filesFree: 0x7fff_ffff,
+    nameLength: 255,
+  };
+}

@@ -1,0 +1,73 @@
+/**
+ * Subfolders that programs look into one after the other (find, ls -R, du): the next ones are listed before they are
+ * asked for. It only lists: what a program looks into is never waited for or decided here.
+ */
+import { unlessAborted } from "../../lib/single-flight.ts";
+import type { EntryId, InodeId } from "../../metadata/ids.ts";
+import { ROOT_INODE } from "../../metadata/metadata.ts";
+import { FsError } from "../api/index.ts";
+import { type Context, inBackground } from "../core/index.ts";
+import { AHEAD_MAX, comeTo, fetchNext } from "../host/index.ts";
+import { completeFolder, listAhead } from "../remote/index.ts";
+import { rowOfFolder } from "../tree/index.ts";
+
+/** Files are passed over. */
+const REACH = { skipped: 100, lookedAt: 200 };
+/** One list at the gateway. Folders side by side are alike: after a larger one no list is asked for that nobody may want. */
+const LARGE = 1000;
+
+/** A program looks into the folder. Resolves when every name is known; who gives up waiting does not stop the others. */
+export async function lookInto(context: Context, folder: InodeId, signal: AbortSignal): Promise<void> {
+  const isKnown = context.metadata.inodes.get(folder)?.listed !== null;
+  const done = isKnown ? undefined : completeFolder(context, folder, signal);
+  if (!isKnown || context.lookedInto.size > 0) lookAhead(context, folder, !isKnown);
+  await done;
+}
+
+/** What is wrong with others is none of the program's business. */
+function lookAhead(context: Context, folder: InodeId, isMissing: boolean): void {
+  try {
+    follow(context, folder, isMissing);
+  } catch (error) {
+    context.log.debug({ err: error, folder }, "the next folders are not listed ahead");
+  }
+}
+
+function follow(context: Context, folder: InodeId, isMissing: boolean): void {
+  const { metadata, lookedInto } = context;
+  const [entry] = metadata.entries.ofInode(folder);
+  if (entry === undefined || folder === ROOT_INODE) return;
+  const before = lookedInto.get(entry.parent)?.last;
+  const read = comeTo(context, lookedInto, entry, isMissing, REACH);
+  if (read === undefined || before === undefined || !mayList(context) || isLarge(context, before)) return;
+  // However many programs go on somewhere, some connections are left to who waits.
+  if (context.listedAhead.size >= AHEAD_MAX) return;
+  fetchNext(context, entry.parent, read, REACH, ({ inode }) => {
+    const next = metadata.inodes.get(inode);
+    if (next?.kind !== "folder" || next.listed !== null || rowOfFolder(context, inode)?.nodeId == null) return false;
+    inBackground(context, "listing the next folder", () => list(context, inode));
+    return true;
+  });
+}
+
+/** Should that fail, whoever looks into it asks again. */
+async function list(context: Context, folder: InodeId): Promise<void> {
+  try {
+    const { signal } = context.bytes.stopped;
+    await unlessAborted(listAhead(context, folder), signal, () => new FsError("EIO", "the mount ends"));
+  } catch (error) {
+    context.log.debug({ err: error, folder }, "listing the next folder failed");
+  }
+}
+
+/** Nobody asked for it: not where it would be old when somebody does, its rows could not be kept, or the gateway asked for a pause. */
+function mayList({ network, disk, client, bytes }: Context): boolean {
+  if (!network.isOnline || network.pauseMs("listNodes") > 0 || disk.trouble !== undefined) return false;
+  return client.features.journal && !bytes.stopped.signal.aborted;
+}
+
+function isLarge(context: Context, entry: EntryId): boolean {
+  const { metadata } = context;
+  const nodeId = metadata.nodes.ofEntry(entry)?.nodeId;
+  return nodeId != null && metadata.nodes.countBelow(nodeId) >= LARGE;
+}

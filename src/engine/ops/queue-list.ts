@@ -1,0 +1,275 @@
+/** What waits to be sent, one thing at a time, and why it still does, in words for people. Reads only. */
+import { sleep } from "../../lib/runtime.ts";
+import type { Attempt } from "../../metadata/attempts.ts";
+import type { InodeId } from "../../metadata/ids.ts";
+import { ROOT_INODE } from "../../metadata/metadata.ts";
+import type { NodeRow } from "../../metadata/nodes.ts";
+import type { QueueItem } from "../api/index.ts";
+import { type Context, type Request, scopesOf } from "../core/index.ts";
+import { writersOf } from "../files/index.ts";
+import { exchangeOf, growthOf, HELD_BECAUSE, plan, type Step, viewOf, type Waiting } from "../sync/index.ts";
+import { folderOfNode } from "../tree/index.ts";
+import { heldBack, type InFlight } from "../upload/index.ts";
+
+/** Rows looked at in one go, and about how long that may take. */
+const SLICE = 40;
+const SLICE_MS = 3;
+/** Deeper is taken for a circle in what a gateway tells. */
+const DEPTH_MAX = 1000;
+
+/** Path in the mount; of a deletion, where it was, or would be if a request that was given up made it. */
+export function pathOfEntry(context: Pick<Context, "metadata">, row: NodeRow): string {
+  const { entries } = context.metadata;
+  const entry = row.entry === null ? undefined : entries.get(row.entry);
+  if (entry !== undefined)
+    return entry.parent === entry.inode ? "/" : join(pathOfFolder(context, entry.parent), entry.name);
+  const place = row.base ?? birthplaceOf(context, row);
+  const names = [place?.name ?? "?"];
+  for (let parent = place?.parent ?? null; parent !== null && names.length < DEPTH_MAX; ) {
+    const folder = folderOfNode(context, parent);
+    if (folder !== undefined) return join(pathOfFolder(context, folder), names.join("/"));
+    // The folder was removed too.
+    const former = context.metadata.nodes.ofNodeId(parent)?.base;
+    if (former == null) break;
+    names.unshift(former.name);
+    ({ parent } = former);
+  }
+  return `…/${names.join("/")}`;
+}
+
+function birthplaceOf({ metadata }: Pick<Context, "metadata">, { id }: NodeRow) {
+  const requests = [metadata.attempts.openOf(id), ...metadata.attempts.abandonedOf(id)].map((one) => one?.request);
+  return requests.find((request) => request?.do === "upload" || request?.do === "folder" || request?.do === "copy");
+}
+
+function pathOfFolder(context: Pick<Context, "metadata">, folder: InodeId): string {
+  const names: string[] = [];
+  let current = folder;
+  while (current !== ROOT_INODE) {
+    const [entry] = context.metadata.entries.ofInode(current);
+    if (entry === undefined) return `…/${names.join("/")}`;
+    names.unshift(entry.name);
+    current = entry.parent;
+  }
+  return `/${names.join("/")}`;
+}
+
+function join(folder: string, name: string): string {
+  return folder.endsWith("/") ? `${folder}${name}` : `${folder}/${name}`;
+}
+
+/** What is being sent, then what was refused, then the rest, oldest first; in slices, each of them short. */
+export async function* listQueue(
+  context: Context,
+  inFlight: () => InFlight[],
+  limit: number,
+): AsyncGenerator<QueueItem[]> {
+  const { nodes } = context.metadata;
+  const sending = new Map(inFlight().map((item) => [item.node, item.sent]));
+  let left = limit;
+  const first = [...sending.keys()].flatMap((id) => nodes.get(id) ?? []).slice(0, left);
+  left -= first.length;
+  yield first.map((row) => itemOf(context, row, sending.get(row.id)));
+  for (const list of [nodes.parked, nodes.dirty]) {
+    for await (const rows of inSlices(context, list)) {
+      const isParked = list === nodes.parked;
+      const listed = rows.filter((row) => !sending.has(row.id) && (row.parked !== null) === isParked).slice(0, left);
+      left -= listed.length;
+      yield listed.map((row) => itemOf(context, row, undefined));
+      if (left === 0) return;
+    }
+  }
+}
+
+/** So many rows at a time as are looked at in a few milliseconds; others run in between. */
+export async function* inSlices(
+  { runtime }: Pick<Context, "runtime">,
+  list: (limit: number, after?: NodeRow) => NodeRow[],
+): AsyncGenerator<NodeRow[]> {
+  for (let after: NodeRow | undefined, size = SLICE; ; ) {
+    const rows = list(size, after);
+    if (rows.length === 0) return;
+    after = rows.at(-1);
+    const begun = runtime.elapsed();
+    yield rows;
+    const took = runtime.elapsed() - begun;
+    size =
+      took > SLICE_MS ? Math.max(1, Math.floor(size / 2)) : took < SLICE_MS / 3 ? Math.min(SLICE, size + 10) : size;
+    await sleep(runtime, 0);
+  }
+}
+
+/** `sent`: bytes handed to the network, of one that is in flight. */
+export function itemOf(context: Context, row: NodeRow, sent: number | undefined): QueueItem {
+  const { metadata, runtime } = context;
+  const now = runtime.now();
+  const attempt = metadata.attempts.openOf(row.id) ?? exchangeOf(context, row);
+  const step = plan(viewOf(context, row));
+  const error = row.parked ?? attempt?.lastError ?? undefined;
+  const { state, why, at } = stateOf(context, row, attempt, step, sent !== undefined);
+  return {
+    path: pathOfEntry(context, row),
+    what: whatOf(context, row, attempt?.request ?? (step.do === "send" ? step.request : undefined)),
+    state,
+    why: at !== undefined && at > now ? `${why} (in ${((at - now) / 1000).toFixed(1)} s)` : why,
+    bytes: bytesOf(context, row),
+    bytesSent: sent ?? 0,
+    tries: attempt?.tries ?? 0,
+    ageMs: row.dirtySince === null ? 0 : runtime.ageOf(row.dirtySince),
+    ...(at !== undefined && at > now ? { nextTryMs: at - now } : {}),
+    ...(error === undefined ? {} : { error }),
+  };
+}
+
+interface State {
+  readonly state: QueueItem["state"];
+  readonly why: string;
+  /** When it is tried again. */
+  readonly at?: number;
+}
+
+const WAITING: Readonly<Record<Exclude<Waiting, "scope">, string>> = {
+  answer: "an earlier request may still arrive",
+  parent: "its folder has to be sent first",
+  children: "what is in it has to go first",
+  name: "another one has to leave the name first",
+  names: "whoever changed its other names brings them together",
+  writer: "still being written",
+  look: "a program has it open for writing: whether it has written is looked at",
+  quota: "the workspace is over quota",
+  reference: "its content is still needed by another one",
+};
+
+function stateOf(
+  context: Context,
+  row: NodeRow,
+  attempt: Attempt<Request> | undefined,
+  step: Step,
+  isSending: boolean,
+): State {
+  const { runtime, metadata } = context;
+  if (isSending) return { state: "sending", why: "on its way" };
+  if (row.parked !== null)
+    return { state: "parked", why: row.parked === HELD_BECAUSE ? HELD_BECAUSE : `refused: ${row.parked}` };
+  const other = attempt === undefined || attempt.node === row.id ? undefined : metadata.nodes.get(attempt.node);
+  if (other !== undefined) {
+    const { why, ...rest } = stateOf(context, other, attempt, step, false);
+    return { ...rest, why: `exchanged with ${pathOfEntry(context, other)} by one request: ${why}` };
+  }
+  if (isLost(context, row)) return { state: "waiting", why: "its bytes went with the state dir" };
+  if (attempt === undefined && step.do === "wait") {
+    if (step.for === "scope") return { state: "waiting", why: whatIsLacking(context, row) };
+    if (step.for === "writer") return { state: "open", why: unreadableWhy(context, row) ?? WAITING.writer };
+    const excess = step.for === "quota" ? context.quota.excess(growthOf(context, row)) : undefined;
+    return { state: "waiting", why: excess ?? WAITING[step.for] };
+  }
+  const held = heldBack(context);
+  const unreadable = attempt === undefined && held === undefined ? unreadableWhy(context, row) : undefined;
+  if (unreadable !== undefined) return { state: "retry", why: unreadable, at: row.due ?? runtime.now() };
+  if (attempt !== undefined && attempt.lastError !== null) {
+    const why = `tried ${attempt.tries === 1 ? "once" : `${attempt.tries} times`}: ${attempt.lastError}`;
+    if (held === undefined) return { state: "retry", why, at: attempt.nextAt };
+    return { state: "waiting", ...held, why: `${held.why}; ${why}` };
+  }
+  if (held !== undefined) return { state: "waiting", ...held };
+  const inode = inodeOf(context, row);
+  const cutting = attempt === undefined && inode !== undefined ? context.bytes.cutting.get(inode.id) : undefined;
+  if (cutting !== undefined) {
+    const seconds = ((runtime.elapsed() - cutting.since) / 1000).toFixed(1);
+    return { state: "due", why: `its content is being ${cutting.what} before it is sent, for ${seconds} s` };
+  }
+  const at = attempt?.nextAt ?? row.due ?? runtime.now();
+  if (attempt === undefined && at > runtime.now()) {
+    if (isOpen(context, row)) return { state: "open", why: WAITING.writer, at };
+    if (row.nodeId !== null && metadata.rereads.missingSince(row.nodeId) !== undefined) {
+      return {
+        state: "waiting",
+        why: "the gateway does not find it any more: it counts as removed there if that stays so",
+        at,
+      };
+    }
+    return { state: "quiet", why: "more changes are waited for", at };
+  }
+  return { state: "due", why: "next in turn" };
+}
+
+function unreadableWhy(context: Context, row: NodeRow): string | undefined {
+  const inode = inodeOf(context, row);
+  const unreadable = inode && context.bytes.unreadable.get(inode.lineage);
+  if (unreadable === undefined) return undefined;
+  return `its content could not be read ${unreadable.tries} times: ${unreadable.why}`;
+}
+
+/** The scopes, by whichever way they are known to be missing, and what the gateway said of them. */
+function whatIsLacking({ network }: Context, row: NodeRow): string {
+  const kind = row.entry === null ? "delete" : row.nodeId === null ? "upload" : "patch";
+  const missing = scopesOf(kind).filter((scope) => !network.may(scope));
+  const said = missing.flatMap((scope) => network.refusals.get(scope) ?? []);
+  const lacks = `the token lacks ${missing.join(", ")}, it goes with one that has it`;
+  return said.length === 0 ? lacks : `${lacks}: ${[...new Set(said)].join("; ")}`;
+}
+
+function whatOf(context: Context, row: NodeRow, request: Request | undefined): QueueItem["what"] {
+  switch (request?.do) {
+    case "folder":
+    case "upload":
+    case "copy":
+    case "delete":
+      return request.do;
+    case "content":
+    case "reference":
+      return "version";
+    case "exchange":
+      return "move";
+    case "patch":
+      return request.name === undefined ? "attributes" : "move";
+  }
+  const entry = row.entry === null ? undefined : context.metadata.entries.get(row.entry);
+  if (entry === undefined) return "delete";
+  if (row.base === null) return row.kind === "folder" ? "folder" : "upload";
+  if ((entry.gatewayName ?? entry.name) !== row.base.name) return "move";
+  return bytesOf(context, row) > 0 || isAnothers(context, row) ? "version" : "attributes";
+}
+
+/** The content of another node, which the gateway has. */
+function isAnothers(context: Context, row: NodeRow): boolean {
+  const inode = inodeOf(context, row);
+  if (inode?.kind !== "file" || inode.content !== "clean" || inode.originVersion === row.base?.head) return false;
+  return inode.hash === null || inode.hash !== row.base?.hash;
+}
+
+/** Content that the gateway does not have yet. */
+function bytesOf(context: Context, row: NodeRow): number {
+  const inode = inodeOf(context, row);
+  if (inode === undefined || inode.kind !== "file" || inode.content === "clean") return 0;
+  return inode.hash !== null && inode.hash === row.base?.hash ? 0 : inode.size;
+}
+
+/** The state dir was removed under us, and nobody has the file open. */
+function isLost(context: Context, row: NodeRow): boolean {
+  const inode = inodeOf(context, row);
+  if (context.disk.trouble !== "gone" || inode === undefined || bytesOf(context, row) === 0) return false;
+  return !context.lives.has(inode.lineage);
+}
+
+function isOpen(context: Context, row: NodeRow): boolean {
+  const inode = inodeOf(context, row);
+  return inode !== undefined && writersOf(context, inode) > 0;
+}
+
+function inodeOf({ metadata }: Context, row: NodeRow) {
+  const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
+  return entry === undefined ? undefined : metadata.inodes.get(entry.inode);
+}
+
+/** Why kinds of requests are not sent: the token lacks what they need, the workspace the room. One line each. */
+export function pausedKinds({ network, readOnly, quota }: Context): string[] {
+  if (readOnly.why !== undefined) return [];
+  const excess = quota.excess();
+  const kinds = { "new files and folders": "upload", changes: "patch", deletions: "delete" } as const;
+  const forbidden = Object.entries(kinds).flatMap(([name, kind]) => {
+    const missing = scopesOf(kind).filter((scope) => !network.may(scope));
+    return missing.length === 0 ? [] : [`${name} wait: the token lacks ${missing.join(", ")}`];
+  });
+  return excess === undefined ? forbidden : [...forbidden, `what does not fit waits: ${excess}`];
+}

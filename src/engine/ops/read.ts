@@ -1,0 +1,137 @@
+/** read(2) and lseek(2): from the live file; what is missing of it is fetched first, or counts as data. */
+import { listRanges, partsWithin, touchesRange } from "../../lib/ranges.ts";
+import { type Caller, FsError, fromDisk, type HandleId } from "../api/index.ts";
+import type { Context, LiveFile, SequentialReader } from "../core/index.ts";
+import { bringIn, fetchPast, goesOn, layOver, letRead, untilChecked, untilHeard } from "../files/index.ts";
+import { fileOf } from "./open.ts";
+
+/** A file that is cut again and again must not keep its reader for ever. */
+const CUTS = 4;
+
+export async function read(
+  context: Context,
+  caller: Caller,
+  handleId: HandleId,
+  offset: number,
+  size: number,
+): Promise<Uint8Array> {
+  const { live } = fileOf(context, handleId);
+  goesOn(context, caller, live.lineage);
+  let bytes = await readOnce(context, caller, handleId, offset, size);
+  for (let times = 0; times < CUTS && bytes.length < size; times += 1) {
+    if (!(await untilHeard(context, live.lineage, caller.signal))) break;
+    bytes = await readOnce(context, caller, handleId, offset, size);
+  }
+  return bytes;
+}
+
+async function readOnce(
+  context: Context,
+  caller: Caller,
+  handleId: HandleId,
+  offset: number,
+  size: number,
+): Promise<Uint8Array> {
+  const { live, reader } = fileOf(context, handleId);
+  const end = offset + size;
+  if (!(await isKept(context, live, reader, offset, end, caller.signal))) {
+    return readPast(context, live, offset, end, caller.signal);
+  }
+  await untilChecked(live, caller.signal);
+  const buffer = Buffer.allocUnsafe(size);
+  const length = await readFile(live, buffer, offset);
+  // Found out just now not to be what the gateway said: never shown.
+  if (touchesRange(live.missing, offset, end)) throw new FsError("EIO", "downloaded bytes are not the version's");
+  letRead(context, handleId, live);
+  return length === size ? buffer : buffer.subarray(0, length);
+}
+
+/** Whether the range is in the file now. False: the disk has no room for it. */
+async function isKept(
+  context: Context,
+  live: LiveFile,
+  reader: SequentialReader,
+  offset: number,
+  end: number,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const { disk } = context;
+  if ((!live.isKept || !disk.mayKeep) && touchesRange(live.missing, offset, end)) return false;
+  try {
+    await bringIn(context, live, reader, offset, end, signal);
+    return true;
+  } catch (error) {
+    if (disk.mayKeep) throw error;
+    return false;
+  }
+}
+
+/** What a program writes into a missing part meanwhile is there before the read or after it. */
+async function readPast(
+  context: Context,
+  live: LiveFile,
+  offset: number,
+  end: number,
+  signal: AbortSignal,
+): Promise<Uint8Array> {
+  const passing = await fetchPast(context, live, offset, end, signal);
+  const { missing } = live;
+  const buffer = Buffer.alloc(end - offset);
+  const shown = buffer.subarray(0, await readFile(live, buffer, offset));
+  if (passing !== undefined) layOver(missing, passing, shown, offset);
+  return shown;
+}
+
+async function readFile(live: LiveFile, buffer: Uint8Array, offset: number): Promise<number> {
+  try {
+    return await live.file.read(buffer, 0, buffer.length, offset);
+  } catch (error) {
+    throw fromDisk(error, "the local file cannot be read");
+  }
+}
+
+/**
+ * Undefined: nothing of that kind at or after the offset. What is missing belongs to the origin: data. What a program
+ * has mapped for writing, and stored there, is in the kernel's pages alone: with such a writer, which a handle does not
+ * tell from another, nothing is known to be a hole. Who is passed on has the file's own pages.
+ */
+export async function seek(
+  context: Context,
+  _caller: Caller,
+  handleId: HandleId,
+  kind: "data" | "hole",
+  offset: number,
+): Promise<number | undefined> {
+  const { live } = fileOf(context, handleId);
+  const mayBeMapped = live.writers > 0 && live.backing === undefined;
+  try {
+    if (mayBeMapped) return await seekWithoutHoles(live, kind, offset);
+    return kind === "data" ? await seekData(live, offset) : await seekHole(live, offset);
+  } catch (error) {
+    throw fromDisk(error, "lseek");
+  }
+}
+
+async function seekWithoutHoles(live: LiveFile, kind: "data" | "hole", offset: number): Promise<number | undefined> {
+  const { size } = await live.file.stat();
+  if (offset >= size) return undefined;
+  return kind === "data" ? offset : size;
+}
+
+async function seekData(live: LiveFile, offset: number): Promise<number | undefined> {
+  const here = await live.file.seek("data", offset);
+  const [missing] = partsWithin(live.missing, offset, Math.max(offset, live.missing.at(-1) ?? 0));
+  if (here === undefined || missing === undefined) return here ?? missing?.start;
+  return Math.min(here, missing.start);
+}
+
+async function seekHole(live: LiveFile, offset: number): Promise<number | undefined> {
+  let position = offset;
+  for (;;) {
+    const hole = await live.file.seek("hole", position);
+    if (hole === undefined) return position > offset ? position : undefined;
+    const missing = [...listRanges(live.missing)].find((range) => range.start <= hole && hole < range.end);
+    if (missing === undefined) return hole;
+    position = missing.end;
+  }
+}

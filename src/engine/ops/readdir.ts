@@ -1,0 +1,70 @@
+/** Listings: opendir, readdir, releasedir. The rows are the listing; an entry's id is its cookie. */
+import { FIRST_COOKIE, ROOT_INODE } from "../../metadata/metadata.ts";
+import { type Caller, type FolderEntry, FsError, type HandleId, type Lineage, type Opened } from "../api/index.ts";
+import { addHandle, type Context, type Handle, noteListed } from "../core/index.ts";
+import { visitFolder } from "../remote/index.ts";
+import { folderOf, found } from "../tree/index.ts";
+import { lookInto } from "./prefetch-folders.ts";
+
+type FolderHandle = Extract<Handle, { kind: "folder" }>;
+
+const DOT = 1;
+const DOT_DOT = 2;
+
+export async function opendir(context: Context, caller: Caller, lineage: Lineage): Promise<Opened> {
+  const folder = folderOf(context, lineage);
+  const handle = addHandle(context, caller, lineage, { kind: "folder", inode: folder.id, pass: undefined });
+  visitFolder(context, folder.id);
+  return { handle, keepCache: folder.listed !== null && context.kernel.listed.has(folder.id) };
+}
+
+export async function readdir(
+  context: Context,
+  caller: Caller,
+  handleId: HandleId,
+  cookie: number,
+  limit: number,
+  withAttributes: boolean,
+): Promise<FolderEntry[]> {
+  const handle = context.handles.get(handleId);
+  if (handle?.kind !== "folder") throw new FsError("EBADF", `no open folder ${handleId}`);
+  const { metadata } = context;
+  const known = metadata.inodes.get(handle.inode);
+  if (known === undefined) return [];
+  visitFolder(context, known.id);
+  if (cookie === 0 || known.listed === null) await lookInto(context, known.id, caller.signal);
+
+  // From the start: as the folder is now. A program may also go on where another handle was.
+  if (handle.pass === undefined || cookie === 0) {
+    endPass(context, handle);
+    handle.pass = metadata.entries.beginPass(known.id);
+    // A listing that is taken up in the middle is not one the kernel may keep whole.
+    if (cookie === 0) noteListed(context, known.id);
+  }
+  const listed: FolderEntry[] = [];
+  if (cookie < DOT) listed.push({ name: ".", inode: known.id, kind: "folder", cookie: DOT });
+  if (cookie < DOT_DOT && listed.length < limit) {
+    const [own] = metadata.entries.ofInode(known.id);
+    listed.push({ name: "..", inode: own?.parent ?? ROOT_INODE, kind: "folder", cookie: DOT_DOT });
+  }
+  for (const entry of metadata.entries.listOn(handle.pass, Math.max(cookie, FIRST_COOKIE), limit - listed.length)) {
+    const inode = metadata.inodes.get(entry.inode);
+    if (inode === undefined) continue;
+    const line = { name: entry.name, inode: inode.id, kind: inode.kind, cookie: entry.id };
+    listed.push(withAttributes ? { ...line, found: await found(context, inode) } : line);
+  }
+  return listed;
+}
+
+function endPass(context: Context, handle: FolderHandle): void {
+  if (handle.pass !== undefined) context.metadata.entries.endPass(handle.pass);
+  handle.pass = undefined;
+}
+
+export async function releasedir(context: Context, handleId: HandleId): Promise<void> {
+  const handle = context.handles.get(handleId);
+  context.handles.delete(handleId);
+  if (handle?.kind !== "folder") return;
+  context.handleTable.remove(handleId);
+  endPass(context, handle);
+}

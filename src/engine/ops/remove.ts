@@ -1,0 +1,85 @@
+/**
+ * Names that go: unlink and rmdir, each one commit. What is behind a name goes by another, once the kernel
+ * forgets it (nameless.ts): until then programs may have it open.
+ */
+import type { Entry } from "../../metadata/entries.ts";
+import type { Inode } from "../../metadata/inodes.ts";
+import { type Caller, FsError, type Lineage } from "../api/index.ts";
+import type { Context } from "../core/index.ts";
+import { tellNamed } from "../files/index.ts";
+import { completeFolder } from "../remote/index.ts";
+import { folderOf, removeName, requireWritable, rowOfFolder } from "../tree/index.ts";
+import { commit } from "./request-log.ts";
+
+/** Know: is there such a name? A folder not completely known is completed first. */
+export async function requireEntry(
+  context: Context,
+  caller: Caller,
+  parent: Lineage,
+  name: string,
+): Promise<{ entry: Entry; inode: Inode }> {
+  const folder = folderOf(context, parent);
+  if (context.metadata.entries.find(folder.id, name) === undefined && folder.listed === null) {
+    await completeFolder(context, folder.id, caller.signal);
+  }
+  return entryAt(context, parent, name);
+}
+
+/** The entry as it is now. */
+export function entryAt(context: Context, parent: Lineage, name: string): { entry: Entry; inode: Inode } {
+  const entry = context.metadata.entries.find(folderOf(context, parent).id, name);
+  const inode = entry === undefined ? undefined : context.metadata.inodes.get(entry.inode);
+  if (entry === undefined || inode === undefined) throw new FsError("ENOENT", `no ${JSON.stringify(name)}`);
+  return { entry, inode };
+}
+
+/** A token that may not delete says so at once, not when the deletion is sent. */
+export function requireDeletable(context: Context, entry: Entry): void {
+  requireWritable(context);
+  const row = context.metadata.nodes.ofEntry(entry.id);
+  if (row?.nodeId != null && !context.network.may("node.file.delete")) {
+    throw new FsError("EACCES", "the token lacks node.file.delete");
+  }
+}
+
+export async function unlink(context: Context, caller: Caller, parent: Lineage, name: string): Promise<void> {
+  requireWritable(context);
+  await requireEntry(context, caller, parent, name);
+  const removed = commit(context, caller, () => {
+    const { entry, inode } = entryAt(context, parent, name);
+    if (inode.kind === "folder") throw new FsError("EISDIR", "a folder");
+    requireDeletable(context, entry);
+    removeName(context, entry);
+    return inode;
+  });
+  tellNamed(context, removed.id);
+  context.runtime.step("unlink: gone");
+}
+
+export async function rmdir(context: Context, caller: Caller, parent: Lineage, name: string): Promise<void> {
+  requireWritable(context);
+  const { inode: known } = await requireEntry(context, caller, parent, name);
+  if (known.kind === "folder") await requireKnown(context, caller, known);
+  commit(context, caller, () => {
+    const { entry, inode } = entryAt(context, parent, name);
+    requireEmptyFolder(context, inode);
+    requireDeletable(context, entry);
+    removeName(context, entry);
+  });
+  context.runtime.step("rmdir: gone");
+}
+
+/** What a folder holds is completely known, so that "empty" can be judged here. */
+export async function requireKnown(context: Context, caller: Caller, folder: Inode): Promise<void> {
+  if (folder.listed === null) await completeFolder(context, folder.id, caller.signal);
+}
+
+export function requireEmptyFolder(context: Context, inode: Inode): void {
+  if (inode.kind !== "folder") throw new FsError("ENOTDIR", "not a folder");
+  if (!context.metadata.entries.isEmpty(inode.id)) throw new FsError("ENOTEMPTY", "the folder is not empty");
+  // A node that wants to come in but has no place yet is content too.
+  const nodeId = rowOfFolder(context, inode.id)?.nodeId;
+  if (nodeId != null && context.metadata.arrivals.isAnyIn(nodeId)) {
+    throw new FsError("ENOTEMPTY", "the folder is not empty");
+  }
+}

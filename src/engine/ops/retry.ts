@@ -1,0 +1,60 @@
+/** Somebody wants what was refused, failed or waits tried now. */
+import { HELD } from "../../metadata/inodes.ts";
+import type { NodeRow } from "../../metadata/nodes.ts";
+import type { RetryResult } from "../api/index.ts";
+import type { Context } from "../core/index.ts";
+import { forgetFailures } from "../files/index.ts";
+import { exchangeOf } from "../sync/index.ts";
+import { heldBackUntilToldOtherwise } from "../upload/index.ts";
+import { inSlices, pathOfEntry } from "./queue-list.ts";
+
+/** All, or what is at these paths ("/a/b") and below, even where the gateway has asked for a pause. */
+export async function retryNow(context: Context, paths?: readonly string[]): Promise<RetryResult> {
+  const { metadata, runtime, network, activity } = context;
+  const found = new Set<string>();
+  let retried = 0;
+  network.retry();
+  const isToldOf = context.quota.limit !== undefined || context.readOnly.isForRole;
+  if (isToldOf && network.isOnline) await context.quota.look();
+  for await (const rows of inSlices(context, metadata.nodes.dirty)) {
+    const chosen = paths === undefined ? rows : rows.filter((row) => isAsked(context, row, paths, found));
+    if (chosen.length === 0) continue;
+    metadata.transaction(() => {
+      const now = runtime.now();
+      for (const row of chosen) {
+        letGo(context, row);
+        metadata.nodes.update(row.id, { parked: null, due: now });
+        // Of two that are exchanged one has the request.
+        for (const node of [row.id, exchangeOf(context, row)?.node]) {
+          if (node !== undefined) metadata.attempts.rushOf(node, now);
+        }
+      }
+    });
+    retried += chosen.length;
+    activity.wake();
+  }
+  activity.progressed();
+  const why = heldBackUntilToldOtherwise(context);
+  return {
+    retried,
+    unknown: (paths ?? []).filter((path) => !found.has(path)),
+    ...(why === undefined ? {} : { held: { why } }),
+  };
+}
+
+/** What was held after power loss is to be sent as it is; what failed counts no more. */
+function letGo(context: Context, row: NodeRow): void {
+  const { metadata } = context;
+  const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
+  const inode = entry === undefined ? undefined : metadata.inodes.get(entry.inode);
+  if (inode === undefined) return;
+  forgetFailures(context, inode);
+  if (inode.synced === HELD) metadata.inodes.update(inode.id, { synced: 0 });
+}
+
+function isAsked(context: Context, row: NodeRow, paths: readonly string[], found: Set<string>): boolean {
+  const path = pathOfEntry(context, row);
+  const hits = paths.filter((asked) => asked === "/" || path === asked || path.startsWith(`${asked}/`));
+  for (const hit of hits) found.add(hit);
+  return hits.length > 0;
+}

@@ -1,0 +1,109 @@
+/** `durability remote`: close and fsync wait until the gateway has the content, and hear why it has not. */
+import { sleep } from "../../lib/runtime.ts";
+import type { InodeId } from "../../metadata/ids.ts";
+import type { Inode } from "../../metadata/inodes.ts";
+import type { NodeRow } from "../../metadata/nodes.ts";
+import { FsError, fromDisk } from "../api/index.ts";
+import { type Context, lookAgainAtInode } from "../core/index.ts";
+import { OFFLINE_PATIENCE_MS } from "../host/index.ts";
+import { fits, growthOf } from "../sync/index.ts";
+import { attemptAtOnce, type CutResult, cutGeneration, loginNeeded } from "../upload/index.ts";
+import { itemOf } from "./queue-list.ts";
+
+/** A cut met a write; or what is waited for tells nobody. */
+const LOOK_MS = 250;
+/** Nothing of it is being sent for so long: what it waits for may never come (its folder is refused, say). It is sent when it does. */
+const STANDSTILL_MS = 60_000;
+
+/** Resolves when the gateway has what was written before the call, also while the file stays open. */
+export async function untilGatewayHas(context: Context, inodeId: InodeId, signal: AbortSignal): Promise<void> {
+  const { awaited } = context;
+  awaited.set(inodeId, (awaited.get(inodeId) ?? 0) + 1);
+  try {
+    await context.rightOfWay.awaited(() => untilItHas(context, inodeId, signal));
+  } finally {
+    const others = (awaited.get(inodeId) ?? 1) - 1;
+    if (others > 0) awaited.set(inodeId, others);
+    else awaited.delete(inodeId);
+  }
+}
+
+async function untilItHas(context: Context, inodeId: InodeId, signal: AbortSignal): Promise<void> {
+  const { metadata, runtime, network, activity } = context;
+  let offlineSince: number | undefined;
+  let hurried: number | undefined;
+  let stoodMs = 0;
+  for (;;) {
+    if (signal.aborted) throw new FsError("EINTR", "interrupted while the gateway was waited for");
+    const inode = metadata.inodes.get(inodeId);
+    if (inode === undefined) return;
+    const rows = metadata.entries.ofInode(inodeId).flatMap((entry) => metadata.nodes.ofEntry(entry.id) ?? []);
+    // What was written after its name went has a row once it is cut.
+    const isToBeNamed = inode.content === "dirty" && metadata.overtaken.get(inodeId) !== undefined;
+    if (!isToBeNamed && rows.every((row) => hasContent(inode, row))) return;
+    refuse(context, rows);
+
+    offlineSince = network.isOnline ? undefined : (offlineSince ?? runtime.elapsed());
+    if (offlineSince !== undefined && runtime.elapsed() - offlineSince >= OFFLINE_PATIENCE_MS) {
+      throw new FsError("EIO", "the gateway does not answer");
+    }
+    const isBusy = (await cut(context, inode, signal)) === "busy";
+    if (!isBusy && hurried !== inode.changes) {
+      // Once: a refusal or a failed try sets its own time for the next one.
+      hurried = inode.changes;
+      lookAgainAtInode(context, inodeId);
+    }
+    if (stoodMs >= STANDSTILL_MS) throw new FsError("EIO", `the gateway does not get it: ${reasons(context, rows)}`);
+    const before = runtime.elapsed();
+    const limit = new AbortController();
+    const stop = () => limit.abort();
+    signal.addEventListener("abort", stop, { once: true });
+    await Promise.race([
+      isBusy ? sleep(runtime, LOOK_MS, limit.signal) : activity.nextProgress(limit.signal),
+      sleep(runtime, LOOK_MS, limit.signal),
+    ]);
+    limit.abort();
+    signal.removeEventListener("abort", stop);
+    stoodMs = rows.some(({ id }) => metadata.attempts.openOf(id)) ? 0 : stoodMs + runtime.elapsed() - before;
+  }
+}
+
+/** The gateway acknowledged the newest content. Names and attributes on their way are another matter. */
+function hasContent(inode: Inode, row: NodeRow): boolean {
+  if (row.base === null) return false;
+  return inode.content !== "dirty" || (inode.hash !== null && inode.hash === row.base.hash);
+}
+
+function refuse(context: Context, rows: NodeRow[]): void {
+  const { network, metadata, quota } = context;
+  const login = loginNeeded(context);
+  if (login !== undefined) throw new FsError("EACCES", login);
+  if (context.readOnly.why !== undefined) throw new FsError("EROFS", context.readOnly.why);
+  for (const row of rows) {
+    if (row.parked !== null) throw new FsError(parkedCode(row.parked), row.parked);
+    const scope = row.nodeId === null ? "node.node.create" : "node.node.update";
+    if (!network.may(scope)) throw new FsError("EACCES", `the token lacks ${scope}`);
+    if (!fits(context, row)) throw new FsError("EDQUOT", quota.excess(growthOf(context, row)) ?? "over quota");
+    const attempt = metadata.attempts.openOf(row.id);
+    if (attempt?.lastError != null && attempt.tries >= 3) throw new FsError("EIO", attempt.lastError);
+  }
+}
+
+function reasons(context: Context, rows: NodeRow[]): string {
+  return rows.map((row) => itemOf(context, row, undefined).why).join("; ");
+}
+
+/** A refusal is kept as the gateway's words. */
+function parkedCode(reason: string): "EDQUOT" | "EACCES" | "EIO" {
+  if (/quota|too large|\b413\b|\b507\b/i.test(reason)) return "EDQUOT";
+  return /forbidden|\b403\b/i.test(reason) ? "EACCES" : "EIO";
+}
+
+async function cut(context: Context, inode: Inode, signal: AbortSignal): Promise<CutResult> {
+  try {
+    return await cutGeneration(context, inode.id, signal, () => attemptAtOnce(context, inode.id));
+  } catch (error) {
+    if (signal.aborted) throw new FsError("EINTR", "interrupted while the content was cut", { cause: error });
+    throw fromDisk(error, "the content could not be read for sending");
+  }
+}

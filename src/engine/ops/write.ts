@@ -1,0 +1,138 @@
+/** What changes bytes, and what makes them safe: write, truncate, fallocate, flush, fsync. */
+
+import { type Caller, FsError, fromDisk, type HandleId, type Lineage } from "../api/index.ts";
+import type { Context, LiveFile } from "../core/index.ts";
+import {
+  allocateBytes,
+  closeLive,
+  goesOn,
+  makeSafe,
+  noticeWrites,
+  openLive,
+  rowsFromFile,
+  truncateBytes,
+  untilAnswered,
+  withoutPrivileges,
+  writeBytes,
+} from "../files/index.ts";
+import { inodeOf, requireWritable } from "../tree/index.ts";
+import { cutAfterSync, cutWhenQuiet } from "../upload/index.ts";
+import { fileOf, onceHere, requireShown, writableOf } from "./open.ts";
+import { untilGatewayHas } from "./until-remote.ts";
+
+/** Of a file opened to append the kernel gives the offset too. How many bytes fitted. */
+export async function write(
+  context: Context,
+  caller: Caller,
+  handleId: HandleId,
+  offset: number,
+  data: Uint8Array,
+  options: { killPrivileges: boolean },
+): Promise<number> {
+  const { live } = writableOf(context, handleId);
+  goesOn(context, caller, live.lineage);
+  const written = await writeBytes(context, handleId, live, offset, data);
+  if (options.killPrivileges) dropPrivileges(context, live);
+  cutWhenQuiet(context, live);
+  return written;
+}
+
+/** The answer shows no mode: the kernel is told of it. */
+function dropPrivileges({ metadata }: Context, live: LiveFile): void {
+  const inode = metadata.inodes.get(live.inode);
+  const mode = withoutPrivileges(inode?.attributes.mode);
+  if (inode === undefined || mode === undefined) return;
+  const attributes = { ...inode.attributes, mode };
+  metadata.changed.ours(() => metadata.inodes.update(inode.id, { attributes }));
+}
+
+export async function truncate(
+  context: Context,
+  caller: Caller,
+  lineage: Lineage,
+  size: number,
+  handleId?: HandleId,
+): Promise<void> {
+  const inode = inodeOf(context, lineage);
+  if (inode.kind === "folder") throw new FsError("EISDIR", "a folder");
+  if (inode.kind !== "file") throw new FsError("EINVAL", `a ${inode.kind} has no size`);
+  if (handleId !== undefined && context.handles.has(handleId)) {
+    const { live } = writableOf(context, handleId);
+    await untilAnswered(context, lineage, () => truncateBytes(context, caller, live, size));
+    cutWhenQuiet(context, live);
+    return;
+  }
+  requireWritable(context);
+  requireShown(context, inode, lineage);
+  const truncateIt = async () => {
+    const live = await openLive(context, lineage, { write: true });
+    try {
+      await truncateBytes(context, caller, live, size);
+    } finally {
+      await closeLive(context, live, { write: true });
+    }
+  };
+  await untilAnswered(context, lineage, () =>
+    size > 0 ? onceHere(context, lineage, caller.signal, truncateIt) : truncateIt(),
+  );
+}
+
+export async function allocate(
+  context: Context,
+  caller: Caller,
+  handleId: HandleId,
+  mode: number,
+  offset: number,
+  length: number,
+): Promise<void> {
+  const { live } = writableOf(context, handleId);
+  await allocateBytes(context, live, mode, offset, length);
+  // Unlike a write the request does not say whether its program may keep them.
+  if (caller.uid !== 0) dropPrivileges(context, live);
+  cutWhenQuiet(context, live);
+}
+
+/** close(2): the bytes and the rows survive a crash of the daemon; with `durability remote` the gateway has them. */
+export async function flush(context: Context, caller: Caller, handleId: HandleId): Promise<void> {
+  const { live, write: isWriter } = fileOf(context, handleId);
+  if (!isWriter) return;
+  goesOn(context, caller, live.lineage);
+  await onDisk(() => rowsFromFile(context, live));
+  if (live.isWritten) requireFolder(context);
+  context.runtime.step("flush: recorded");
+  if (context.settings.durability === "remote") await untilGatewayHas(context, live.inode, caller.signal);
+}
+
+/** fsync(2): the bytes, the rows and the name also survive power loss. */
+export async function fsync(context: Context, caller: Caller, handleId: HandleId, _dataOnly: boolean): Promise<void> {
+  const { live, write: isWriter } = fileOf(context, handleId);
+  await onDisk(async () => {
+    await noticeWrites(context, live);
+    if (live.isWritten) requireFolder(context);
+    await makeSafe(context, live);
+    await context.syncRows();
+    context.runtime.step("fsync: rows synced");
+  });
+  if (isWriter && context.settings.durability === "remote") await untilGatewayHas(context, live.inode, caller.signal);
+  else cutAfterSync(context, live);
+}
+
+/** fsync of a folder: the names are rows. */
+export function syncNames(context: Context): Promise<void> {
+  requireFolder(context);
+  return onDisk(() => context.syncRows());
+}
+
+/** Rows and bytes that have lost their names are saved for nobody. What was written is sent as long as it is open. */
+function requireFolder({ disk }: Context): void {
+  disk.lookForFolder();
+  if (disk.trouble === "gone") disk.requireChangeable();
+}
+
+async function onDisk(work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    throw fromDisk(error, "the local disk failed");
+  }
+}

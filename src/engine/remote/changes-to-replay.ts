@@ -1,0 +1,379 @@
+/**
+ * What others changed and is to be done once more through the mount (replay.ts): from what a commit changed without the
+ * kernel's having asked; only where somebody watches, and only what still holds when its turn comes.
+ */
+import type { Changed } from "../../metadata/changed.ts";
+import type { InodeId } from "../../metadata/ids.ts";
+import type { Inode } from "../../metadata/inodes.ts";
+import { ROOT_INODE } from "../../metadata/metadata.ts";
+import { EVERYTHING, type Lineage, type Place, type Replay, type Replays, type Watched } from "../api/index.ts";
+import { type Context, inBackground } from "../core/index.ts";
+import { writersOf } from "../files/index.ts";
+import { completeFolder } from "./listing.ts";
+
+/** What others changed, told of by one or several replays. */
+type What =
+  | (Place & { readonly what: "name"; readonly before: InodeId | null })
+  | { readonly what: "move"; readonly inode: InodeId; readonly from: Place; readonly to: Place }
+  | { readonly what: "content" | "attributes"; readonly inode: InodeId };
+/** `noted`: how often who watches had been asked for by then. */
+type Change = What & { readonly noted: number };
+
+/** More are not replayed: the kernel keeps no more for a program that does not listen either. */
+const WAITING_MAX = 10_000;
+/** Places of them, also of those that are over. */
+const PLACES_MAX = 2 * WAITING_MAX;
+/** Of the names and earlier lineages of one file. */
+const EACH_MAX = 8;
+
+const keyOf = ({ folder, name }: Place) => `${folder}/${name}`;
+/** One that steps aside for a moment, or waits for its name, has one that no program could use. */
+const isShown = (name: string) => name !== "" && !name.includes("/");
+
+export function createReplays(context: Context): Replays {
+  const { metadata, log } = context;
+  const { cache } = context.kernel;
+  /** By what they are about: what changes again before its turn is told of once. */
+  const waiting = new Map<string, Change>();
+  /** Places that were empty before a change, and whether the kernel was told since of what is there. */
+  const filled = new Map<string, { isTold: boolean }>();
+  /** Places that are empty since one. */
+  const emptied = new Set<string>();
+  let steps: Replay[] = [];
+  let current: Replay | undefined;
+  /** The current one makes a name that the kernel knew, and was made to ask for again. */
+  let isAskedAgain = false;
+  /** Was done once, and is to be done once more. */
+  let repeated: Replay | undefined;
+  let watched: Watched = new Set();
+  /** How often who watches was asked for, and of which time the answer is. */
+  let asked = 0;
+  let answered = 0;
+  /** A folder was shown since they were asked for of which it is not known what is in it. */
+  let isUnknownShown = false;
+  let pauses = 0;
+  let begin: (() => void) | undefined;
+  let sought: { readonly name: string; by: number | undefined } | undefined;
+
+  const inodeAt = ({ folder, name }: Place) => metadata.entries.find(folder, name)?.inode;
+
+  function add(key: string, what: What): void {
+    if (waiting.size >= WAITING_MAX || filled.size + emptied.size >= PLACES_MAX || waiting.has(key)) return;
+    waiting.set(key, { ...what, noted: asked });
+    if (waiting.size === WAITING_MAX) log.warn({}, "more changes than are told to programs that watch for them");
+    if (what.what === "move") {
+      filled.set(keyOf(what.to), { isTold: false });
+      emptied.add(keyOf(what.from));
+    } else if (what.what === "name") {
+      if (what.before === null) filled.set(keyOf(what), { isTold: false });
+      else emptied.add(keyOf(what));
+    }
+  }
+
+  function addMove(inode: InodeId, from: Place, to: Place): void {
+    const key = `move ${inode}`;
+    const before = waiting.get(key);
+    waiting.delete(key);
+    add(key, { what: "move", inode, from: before?.what === "move" ? before.from : from, to });
+  }
+
+  /** Of what programs here do to it the kernel tells all who watch it; not who knows it by an earlier lineage. */
+  const isOne = (inode: InodeId) => metadata.inodes.lineages(inode).length === 1;
+
+  /** Two inodes turned out to be one linked file (links.ts): nobody wrote it, and that it has more names is told by itself. */
+  function isSameFile(before: InodeId | null, inode: InodeId | undefined): boolean {
+    const [former, now] = [before, inode].map((id) => (id == null ? undefined : metadata.inodes.get(id)));
+    if (former === undefined || now === undefined || former.hash === null) return false;
+    return former.linkGroup !== null && former.linkGroup === now.linkGroup && former.hash === now.hash;
+  }
+
+  function note({ names, inodes, made, switched, ours }: Changed): void {
+    const left = new Map<InodeId, Place>();
+    const came: (Place & { inode: InodeId })[] = [];
+    for (const [folder, among] of names) {
+      // A folder that fills for the first time: that is nobody's change.
+      if ((metadata.inodes.get(folder)?.listed ?? null) === null) continue;
+      for (const [name, before] of among) {
+        const inode = inodeAt({ folder, name });
+        if (!isShown(name) || inode === (before ?? undefined)) continue;
+        if (before !== null && inode === undefined) left.set(before, { folder, name });
+        else if (before === null && inode !== undefined) came.push({ folder, name, inode });
+        else if (!isSameFile(before, inode))
+          add(`name ${keyOf({ folder, name })}`, { what: "name", folder, name, before });
+      }
+    }
+    const named = new Set(left.keys());
+    for (const { inode, ...place } of came) {
+      const from = left.get(inode);
+      named.add(inode);
+      if (from === undefined) add(`name ${keyOf(place)}`, { what: "name", ...place, before: null });
+      else addMove(inode, from, place);
+      left.delete(inode);
+    }
+    for (const [before, place] of left) {
+      const key = `name ${keyOf(place)}`;
+      const [move, name] = [waiting.get(`move ${before}`), waiting.get(key)];
+      filled.delete(keyOf(place));
+      // It came there by a change that nobody has heard of yet.
+      if (name?.what === "name" && name.before === null) waiting.delete(key);
+      else if (move?.what !== "move" || keyOf(move.to) !== keyOf(place)) add(key, { what: "name", ...place, before });
+    }
+    for (const inode of inodes) {
+      if (switched.has(inode)) add(`content ${inode}`, { what: "content", inode });
+      // A name more or less is told of already, and by the times of its folder.
+      else if (!named.has(inode) && !made.has(inode) && metadata.inodes.get(inode)?.kind !== "folder") {
+        if (!(ours.has(inode) && isOne(inode))) add(`attributes ${inode}`, { what: "attributes", inode });
+      }
+    }
+  }
+
+  function clearPlaces(): void {
+    filled.clear();
+    emptied.clear();
+  }
+
+  const isWatched = (inode: InodeId | null) => watched.has(EVERYTHING) || (inode !== null && watched.has(inode));
+
+  function isUnknown(inode: InodeId): boolean {
+    const folder = metadata.inodes.get(inode);
+    return folder?.kind === "folder" && folder.listed === null;
+  }
+
+  async function list(folder: InodeId): Promise<void> {
+    await completeFolder(context, folder, context.bytes.stopped.signal).catch((error: unknown) => {
+      log.debug({ err: error, folder }, "a folder that is watched could not be listed");
+    });
+  }
+
+  function isHeard(change: Change): boolean {
+    switch (change.what) {
+      case "name":
+        return isWatched(change.folder) || isWatched(change.before);
+      case "move":
+        return isWatched(change.from.folder) || isWatched(change.to.folder) || isWatched(change.inode);
+      default:
+        return (
+          isWatched(change.inode) || metadata.entries.ofInode(change.inode).some(({ parent }) => isWatched(parent))
+        );
+    }
+  }
+
+  function stepsOf(change: Change): Replay[] {
+    switch (change.what) {
+      case "name": {
+        const { folder, name, before } = change;
+        return stepsOfName({ folder, name }, before);
+      }
+      case "move":
+        return stepsOfMove(change.inode, change.from, change.to);
+      default: {
+        const { inode, what } = change;
+        const names = metadata.entries.ofInode(inode);
+        const among = isWatched(inode) ? names : names.filter(({ parent }) => isWatched(parent));
+        const places = among.slice(0, EACH_MAX).map(({ parent, name }) => ({ folder: parent, name }));
+        return places.flatMap((place) => stepsOfInode(inode, what, place));
+      }
+    }
+  }
+
+  function stepsOfMove(inode: InodeId, from: Place, to: Place): Replay[] {
+    if (inodeAt(from) !== undefined || inodeAt(to) !== inode)
+      return [...stepsOfName(from, inode), ...stepsOfName(to, null)];
+    return isUntold(to) ? [{ what: "moved", ...from, inode, to }] : movedAlready(inode, from, to);
+  }
+
+  /** The kernel knows it where it is now. */
+  function movedAlready(inode: InodeId, from: Place, to: Place): Replay[] {
+    const { kind, lineage } = metadata.inodes.get(inode) ?? {};
+    if (lineage === undefined || inodeAt(from) !== undefined) return [];
+    const gone: Replay = { what: "gone", ...from, kind: kind === "folder" ? "folder" : "file", lineage: undefined };
+    return [gone, { what: "attributes", ...to, lineage }];
+  }
+
+  function stepsOfName(place: Place, before: InodeId | null): Replay[] {
+    const id = inodeAt(place);
+    const inode = id === undefined ? undefined : metadata.inodes.get(id);
+    if (inode === undefined) return before === null ? [] : stepsOfGone(place, before);
+    // Another file in its place: to programs it was written, as by a rename over it.
+    if (before !== null) return stepsOfInode(inode.id, inode.kind === "file" ? "content" : "attributes", place);
+    if (!isUntold(place) && !canAskAgain(place)) return stepsOfKnown(inode, place);
+    return [{ what: "made", ...place, kind: inode.kind }, ...closed(inode, place, inode.lineage)];
+  }
+
+  /** The kernel knows it already. A second name of a file is nothing that was written. */
+  function stepsOfKnown({ id, kind }: Inode, place: Place): Replay[] {
+    const isWritten = filled.has(keyOf(place)) && kind === "file" && metadata.entries.links(id) === 1;
+    return stepsOfInode(id, isWritten ? "content" : "attributes", place);
+  }
+
+  function stepsOfGone(place: Place, before: InodeId): Replay[] {
+    const former = metadata.inodes.get(before);
+    const [elsewhere] = metadata.entries.ofInode(before);
+    // It was moved, by two commits: who works in it is not to be told that it has gone.
+    if (former?.linkGroup === null && elsewhere !== undefined) {
+      return stepsOfMove(before, place, { folder: elsewhere.parent, name: elsewhere.name });
+    }
+    if (former?.kind !== "file" || elsewhere !== undefined) {
+      // A folder that was removed by its number could take no name any more, should it come back.
+      return [{ what: "gone", ...place, kind: former?.kind === "folder" ? "folder" : "file", lineage: undefined }];
+    }
+    // That it went has given it another (nameless.ts), which nobody was told of.
+    const lineage = metadata.inodes.lineages(before).at(-2) ?? former.lineage;
+    return [{ what: "gone", ...place, kind: "file", lineage }];
+  }
+
+  /** Who watches it may know it by the lineage it had before. */
+  function stepsOfInode(id: InodeId, what: "content" | "attributes", place: Place): Replay[] {
+    const inode = metadata.inodes.get(id);
+    if (inode === undefined) return [];
+    const earlier = isWatched(id) ? metadata.inodes.lineages(id).filter((lineage) => lineage !== inode.lineage) : [];
+    const all = [...earlier.slice(1 - EACH_MAX), inode.lineage];
+    if (what === "attributes") return all.map((lineage) => ({ what, ...place, lineage }));
+    return all.flatMap((lineage) => [{ what: "written", ...place, lineage }, ...closed(inode, place, lineage)]);
+  }
+
+  /** Not of a program: nobody could start it in the moment in which somebody seems to write to it. */
+  function closed({ kind, attributes }: Inode, place: Place, lineage: Lineage): Replay[] {
+    const isWritable = kind === "file" && ((attributes.mode ?? 0) & 0o111) === 0;
+    return isWritable ? [{ what: "closed", ...place, lineage }] : [];
+  }
+
+  /** The kernel takes the size of a file that is made for true, whatever a writer has done since, by another of its names too. */
+  function isNew(place: Place): boolean {
+    const inode = inodeAt(place);
+    const row = inode === undefined ? undefined : metadata.inodes.get(inode);
+    if (row === undefined || !filled.has(keyOf(place))) return false;
+    return row.kind !== "file" || (writersOf(context, row) === 0 && metadata.entries.links(row.id) === 1);
+  }
+
+  const isUntold = (place: Place) => isNew(place) && filled.get(keyOf(place))?.isTold === false;
+  const canAskAgain = (place: Place) => isNew(place) && cache.expireNow !== undefined && cache.expiresNames;
+
+  function takeNext(): Replay | undefined {
+    while (steps.length === 0) {
+      const [first] = waiting;
+      if (first === undefined) return undefined;
+      const [key, change] = first;
+      const isOne = isHeard(change);
+      // Somebody may have begun to watch after that was asked, and before the change.
+      if (!isOne && change.noted >= answered) return undefined;
+      waiting.delete(key);
+      const all = isOne ? stepsOf(change) : [];
+      steps = all.filter((step) => isShown(step.name) && (step.what !== "moved" || isShown(step.to.name)));
+    }
+    return steps.shift();
+  }
+
+  return {
+    by: undefined,
+    formerly: new Set(),
+    seek(name) {
+      const one = { name, by: undefined };
+      sought = one;
+      return () => one.by;
+    },
+    isSought(name, by) {
+      if (name !== sought?.name) return false;
+      sought.by = by;
+      return true;
+    },
+    note(changed) {
+      if (begin === undefined) return;
+      note(changed);
+      if (waiting.size > 0) begin();
+    },
+    get isAnyPlace() {
+      return filled.size + emptied.size > 0;
+    },
+    told(place) {
+      const one = filled.get(keyOf(place));
+      if (one !== undefined) one.isTold = true;
+    },
+    madeHere: (place) => void filled.delete(keyOf(place)),
+    isToGo: (place) => emptied.has(keyOf(place)),
+    mayBeWatched(folder) {
+      if (begin === undefined || isUnknownShown || !isUnknown(folder)) return;
+      isUnknownShown = true;
+      begin();
+    },
+    onAny(next) {
+      begin = next;
+    },
+    get isAny() {
+      return pauses === 0 && (isUnknownShown || waiting.size + steps.length > 0);
+    },
+    asking() {
+      asked += 1;
+      const asOf = asked;
+      isUnknownShown = false;
+      return (inodes) => {
+        answered = asOf;
+        watched = inodes;
+        for (const folder of watched) {
+          if (folder !== EVERYTHING && isUnknown(folder))
+            inBackground(context, "listing a folder that is watched", () => list(folder));
+        }
+      };
+    },
+    next() {
+      current = pauses > 0 ? undefined : takeNext();
+      isAskedAgain = false;
+      if (waiting.size + steps.length === 0 && current === undefined) clearPlaces();
+      return current;
+    },
+    get current() {
+      return current;
+    },
+    async prepare(isCovered) {
+      const of = current;
+      if (of?.what !== "made" || isUntold(of) || !canAskAgain(of) || isCovered()) return;
+      const folder = metadata.inodes.get(of.folder);
+      if (folder !== undefined) await cache.expireNow?.(folder.lineage, of.name);
+      if (current === of) isAskedAgain = true;
+    },
+    isMaking(place) {
+      if (current?.what !== "made" || keyOf(place) !== keyOf(current)) return false;
+      return isAskedAgain ? isNew(place) : isUntold(place);
+    },
+    failed(isFolder) {
+      if (current === undefined) return;
+      const { folder, name } = current;
+      const id = inodeAt(current);
+      const inode = id === undefined ? undefined : metadata.inodes.get(id);
+      if (current.what === "made" && inode !== undefined) {
+        // An answer that was on its way has told the kernel of it again, or somebody writes to it by now.
+        const isOnceMore = repeated !== current && canAskAgain(current);
+        repeated = current;
+        steps = isOnceMore ? [current, ...steps] : stepsOfKnown(inode, { folder, name });
+      }
+      if (current.what === "moved") steps = movedAlready(current.inode, { folder, name }, current.to);
+      // Of what nobody remembers the kernel may know that it was a folder.
+      else if (current.what === "gone" && isFolder) steps.unshift({ ...current, kind: "folder", lineage: undefined });
+    },
+    drop() {
+      current = undefined;
+      steps = [];
+      waiting.clear();
+      clearPlaces();
+      isUnknownShown = false;
+    },
+    pause() {
+      pauses += 1;
+      return () => {
+        pauses -= 1;
+        if (waiting.size + steps.length > 0) begin?.();
+      };
+    },
+    isUntold,
+    pathOf(folder) {
+      const names: string[] = [];
+      for (let id = folder; id !== ROOT_INODE; ) {
+        const entry = metadata.entries.firstOfInode(id);
+        if (entry === undefined || !isShown(entry.name)) return undefined;
+        names.unshift(entry.name);
+        id = entry.parent;
+      }
+      return names.join("/");
+    },
+  };
+}

@@ -1,0 +1,113 @@
+/**
+ * The journal is followed: by its stream, and in pages where that is not there, or says too little.
+ * When the gateway's past is another one than it was (known-past.ts; its data were replaced by older
+ * ones), everything that is known is looked at again. What it lost meanwhile is taken for changed or
+ * deleted there, but for contents that are here (lost-versions.ts); what is unsent here stays so. Never
+ * undoes what a program did.
+ */
+import type { JournalEntry } from "../../contract/resources.ts";
+import { type Context, forgetPast, isPastGone, noteFollowed, notePastGone } from "../core/index.ts";
+import { follow, followOnce, type Hear } from "./follow.ts";
+import { createKnownPast, isUnknownPosition } from "./history-check.ts";
+import type { JournalStream } from "./journal-stream.ts";
+import { listMarked } from "./relist.ts";
+import { createLostVersions } from "./rollback-recovery.ts";
+
+/** Entries applied in one go. */
+const BATCH = 500;
+/** With a stream that tells all there is, how often a page is asked for: positions without an entry are told only there. */
+const PAGES_MS = 30_000;
+
+export function createHearing(context: Context, stream: JournalStream): Hear {
+  const { client, metadata, runtime, settings, network, fresh, workspace, log } = context;
+  const past = createKnownPast(context, stream);
+  const lost = createLostVersions(context);
+  /** When a page was asked for last, and whether the stream was there by then. */
+  let asked = { at: Number.NEGATIVE_INFINITY, isOpen: false };
+  /** When the oldest entry that came was found to wait for an answer of our own. */
+  let heldSince: number | undefined;
+
+  /** True when there is more to apply. */
+  async function followStream(signal: AbortSignal): Promise<boolean> {
+    const cursor = metadata.settings.getNumber("cursor");
+    const late = stream.late.slice(0, BATCH);
+    if (late.length > 0) await follow(context, late, cursor, signal);
+    stream.appliedLate(late.length);
+    const isOverdue = heldSince !== undefined && runtime.elapsed() - heldSince >= settings.pollMs;
+    const came = stream.entries.slice(0, BATCH);
+    const ready = isOverdue ? came.length : countReady(context, came);
+    heldSince = ready < came.length ? (heldSince ?? runtime.elapsed()) : undefined;
+    const entries = came.slice(0, ready).filter(({ position }) => position > cursor);
+    const end = Math.max(cursor, entries.at(-1)?.position ?? 0);
+    if (end > cursor) await follow(context, entries, end, signal);
+    stream.applied(end);
+    return ready === BATCH;
+  }
+
+  function isPageNeeded(): boolean {
+    if (network.pauseMs("readJournal") > 0) return false;
+    if (!stream.isOpen || !asked.isOpen || !network.isOnline || !fresh.isLive()) return true;
+    // What is open does not tell whether the token is good again: all that is to be sent waits for that.
+    if (network.loginNeeded !== undefined) return true;
+    if (runtime.elapsed() - asked.at >= PAGES_MS) return true;
+    return metadata.settings.getNumber("written") > metadata.settings.getNumber("cursor");
+  }
+
+  /** The same; undefined: the gateway's past is another one. */
+  async function followPast(signal: AbortSignal): Promise<boolean | undefined> {
+    try {
+      const isSame = await past.isSame(signal);
+      if (isSame !== true) return isSame === undefined ? false : undefined;
+      if (stream.entries.length + stream.late.length > 0 && (await followStream(signal))) return true;
+      if (stream.entries.length > 0 && heldSince !== undefined) return false;
+      if (!isPageNeeded()) return false;
+      asked = { at: runtime.elapsed(), isOpen: stream.isOpen };
+      return await followOnce(context, signal);
+    } catch (error) {
+      if (isUnknownPosition(error)) return undefined;
+      throw error;
+    }
+  }
+
+  /** The gateway's past is another one: all that is known is looked at again. Broken off, also by a crash, it begins anew. */
+  async function startOver(signal: AbortSignal): Promise<void> {
+    if (!isPastGone(context)) {
+      log.warn({}, "the gateway's past is another one; all that is known is looked at again");
+      notePastGone(context);
+    }
+    network.answered();
+    fresh.lost("the gateway's data were set back: all that is known is looked at again");
+    stream.renew();
+    // Where it ends now: should it be another one once more before all is asked for, that is noticed by this.
+    const { asOf } = await client.readJournal(workspace.id, 0, { pageSize: 1, signal });
+    const { items } = await client.readJournal(workspace.id, Math.max(0, asOf - 1), { pageSize: 1, signal });
+    // A mount that sends nothing could never bring it to anybody.
+    if (!settings.readOnly) await lost.keepAll(signal);
+    metadata.transaction(() => {
+      metadata.recount(runtime.now());
+      metadata.relists.addAll();
+      metadata.settings.set("cursor", String(asOf));
+      metadata.settings.set("indexed", "0");
+      metadata.settings.set("written", "0");
+      forgetPast(context);
+      noteFollowed(context, items);
+    });
+    lost.forget();
+  }
+
+  return async (_, signal) => {
+    await listMarked(context, signal);
+    const isMore = await followPast(signal);
+    if (isMore === undefined) await startOver(signal);
+    return isMore ?? true;
+  };
+}
+
+/** Of an answer that is on its way the journal tells nothing new, and to read the node for that would be a request for nothing. */
+function countReady({ metadata, sending }: Context, entries: readonly JournalEntry[]): number {
+  const held = entries.findIndex(({ key }) => {
+    const own = key == null ? undefined : metadata.attempts.ofKey(key);
+    return own !== undefined && sending.has(own.id);
+  });
+  return held < 0 ? entries.length : held;
+}

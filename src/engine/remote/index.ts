@@ -1,0 +1,8 @@
+/** What others changed comes in: by the journal and by lists. Programs that watch hear of it. */
+export { createReplays } from "./changes-to-replay.ts";
+export { createFollower } from "./follow.ts";
+export { createHearing } from "./hear-journal.ts";
+export { createJournalStream, type JournalStream } from "./journal-stream.ts";
+export { completeFolder, LIST_STANDS_MS, listAhead } from "./listing.ts";
+export { pollFolders, visitFolder } from "./poll.ts";
+export { withReplays } from "./replayed.ts";

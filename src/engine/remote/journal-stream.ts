@@ -1,0 +1,187 @@
+/**
+ * The journal as it goes on: one connection on which the gateway tells each entry at once, taken up
+ * again after a pause where it breaks. It only collects; follow.ts applies what came, and asks for
+ * the journal in pages as long as there is no connection here.
+ */
+import { hasNoStream } from "../../client/errors.ts";
+import type { JournalEntry } from "../../contract/resources.ts";
+import { backoff } from "../../lib/backoff.ts";
+import { sleep } from "../../lib/runtime.ts";
+import type { Context } from "../core/index.ts";
+
+/** Entries kept until they are applied; more wait in the connection. */
+const WAITING_MAX = 1_000;
+/** Between two looks whether there is room again. */
+const FULL_MS = 100;
+const PAUSES = { firstMs: 1_000, maxMs: 30_000 };
+/** A connection that lasted so long is no failure. */
+const LASTING_MS = 30_000;
+
+export interface JournalStream {
+  /** A connection is there: what is new comes by itself. */
+  readonly isOpen: boolean;
+  /** How often one opened or ended. */
+  readonly changes: number;
+  /** What came and was not applied yet, oldest first. */
+  readonly entries: readonly JournalEntry[];
+  /** Everything up to this position was. */
+  applied(upTo: number): void;
+  /** What came after a later one; that may have been applied before it, and no page tells of it again. */
+  readonly late: readonly JournalEntry[];
+  /** So many of them, the first ones, were applied. */
+  appliedLate(count: number): void;
+  /** Resolves when something came, or the connection opened or ended, since the last time; or when the signal aborts. One at a time. */
+  news(signal: AbortSignal): Promise<void>;
+  /** The connection may be dead without a sign: a new one is made at once. */
+  renew(): void;
+  start(): void;
+  stop(): Promise<void>;
+}
+
+/** Undefined once the signal aborts. Leaves nothing behind at the signal, which lasts as long as the connection. */
+export function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
+  return new Promise((resolve, reject) => {
+    const abort = () => resolve(undefined);
+    if (signal.aborted) abort();
+    signal.addEventListener("abort", abort, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
+  });
+}
+
+export function createJournalStream(context: Context): JournalStream {
+  const { client, runtime, metadata, network, fresh, workspace, log } = context;
+  const stopped = new AbortController();
+  let connection = new AbortController();
+  let entries: JournalEntry[] = [];
+  let late: JournalEntry[] = [];
+  let isOpen = false;
+  let changes = 0;
+  /** Something happened that nobody has waited for yet. */
+  let isNews = false;
+  let waiting: () => void = () => {};
+  let loop: Promise<void> = Promise.resolve();
+  let isOver = false;
+
+  function wake(): void {
+    isNews = true;
+    waiting();
+  }
+
+  function news(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const done = () => {
+        signal.removeEventListener("abort", done);
+        waiting = () => {};
+        isNews = false;
+        resolve();
+      };
+      if (isNews || signal.aborted) return done();
+      waiting = done;
+      signal.addEventListener("abort", done, { once: true });
+    });
+  }
+
+  /** Until it breaks or ends. Rejects with why. */
+  async function connect(signal: AbortSignal): Promise<void> {
+    const onHeard = () => {
+      fresh.heard();
+      if (isOpen) return;
+      isOpen = true;
+      changes += 1;
+      wake();
+    };
+    const begun = metadata.settings.getNumber("cursor");
+    let position = begun;
+    const told = client.streamJournal(begun, { workspace: workspace.id, onHeard, signal });
+    try {
+      for (;;) {
+        const next = await unlessAborted(told.next(), signal);
+        if (next === undefined || next.done === true) return;
+        // A gateway that begins too early.
+        if (next.value.position <= begun || next.value.position === position) continue;
+        if (next.value.position < position) {
+          log.warn({ entry: next.value, after: position }, "the stream of the journal tells of a change too late");
+          late.push(next.value);
+        } else {
+          position = next.value.position;
+          entries.push(next.value);
+          fresh.came();
+        }
+        wake();
+        while (entries.length + late.length >= WAITING_MAX && !signal.aborted) await sleep(runtime, FULL_MS, signal);
+      }
+    } finally {
+      // What a broken connection says of its end is of no interest, and may be long in coming.
+      told.return().catch(() => {});
+      isOpen = false;
+      changes += 1;
+      entries = [];
+      wake();
+    }
+  }
+
+  async function run(): Promise<void> {
+    for (let breaks = 1; !stopped.signal.aborted; ) {
+      const begun = runtime.elapsed();
+      connection = new AbortController();
+      try {
+        if (network.isOnline && network.loginNeeded === undefined) await connect(connection.signal);
+      } catch (error) {
+        if (hasNoStream(error)) {
+          log.info({ err: error }, "the gateway has no stream of the journal: it is asked for it again and again");
+          return;
+        }
+        if (!connection.signal.aborted) log.debug({ err: error }, "the stream of the journal broke");
+        // Whether the gateway can be reached the pages will tell.
+      }
+      if (connection.signal.aborted && !stopped.signal.aborted) continue;
+      const isLasting = runtime.elapsed() - begun >= LASTING_MS;
+      if (isLasting) breaks = 1;
+      await sleep(runtime, backoff(PAUSES, breaks, runtime), stopped.signal);
+      if (network.isOnline && !isLasting) breaks += 1;
+    }
+  }
+
+  function begin(): void {
+    isOver = false;
+    loop = run().finally(() => {
+      isOver = true;
+    });
+  }
+
+  return {
+    get isOpen() {
+      return isOpen;
+    },
+    get changes() {
+      return changes;
+    },
+    get entries() {
+      return entries;
+    },
+    get late() {
+      return late;
+    },
+    appliedLate(count) {
+      late = late.slice(count);
+    },
+    applied(upTo) {
+      // By position: meanwhile another connection may have begun anew.
+      const left = entries.filter(({ position }) => position > upTo);
+      if (left.length < entries.length) fresh.applied(left.length === 0);
+      entries = left;
+    },
+    news,
+    renew() {
+      connection.abort();
+      // A gateway that said that there is none may have meant the workspace.
+      if (isOver && !stopped.signal.aborted) begin();
+    },
+    start: begin,
+    async stop() {
+      stopped.abort();
+      connection.abort();
+      await loop;
+    },
+  };
+}

@@ -1,0 +1,331 @@
+/**
+ * Makes a folder completely known: lists it at the gateway, page by page of one snapshot, and then
+ * applies what the journal told between that snapshot and the cursor, because entries of folders
+ * nobody had listed were passed over. A listing is late by nature: what it shows is judged by
+ * revision, what it does not show is confirmed by id.
+ */
+import { RemoteError } from "../../client/errors.ts";
+import type { ChangeKind, JournalEntry, JournalPage } from "../../contract/resources.ts";
+import { forEachAtOnce } from "../../lib/at-once.ts";
+import { sleep } from "../../lib/runtime.ts";
+import type { StillAwaited } from "../../lib/single-flight.ts";
+import type { InodeId } from "../../metadata/ids.ts";
+import type { Below, NodeRow } from "../../metadata/nodes.ts";
+import { FsError } from "../api/index.ts";
+import { type Context, isPassing, tryAgainAfter } from "../core/index.ts";
+import { limitList } from "../host/index.ts";
+import {
+  newestRevision,
+  noteIndexed,
+  observeDeletion,
+  observeNode,
+  readNode,
+  readOrHidden,
+  shownUpTo,
+} from "../sync/index.ts";
+import { rowOfFolder } from "../tree/index.ts";
+import { applyEntries, isUnread, READERS, readAgain, readNews } from "./follow.ts";
+import { foresee } from "./observe-batch.ts";
+
+const PAGE = 1000;
+/** Nodes taken over in one synchronous stretch. */
+const SLICE = 200;
+/** A list whose pages do not fit together is read again after this, and so often at most. */
+const SHIFTED_MS = 1_000;
+const LISTS_MAX = 5;
+/** Where pages are numbered, what comes in moves others to the next page: that shows a few of them again. More show nothing else for ever. */
+const IDLE_MAX = 5;
+/** Changes after which a node is where it was in its folder, or its folder has one more. */
+const STAYING: ReadonlySet<string> = new Set<ChangeKind>(["created", "updated", "changed", "restored"]);
+/** A gateway, or one of several behind one name, may not find a node for a moment. */
+const GONE_MS = 30_000;
+
+/** A list that nobody waits for any more is gone on with if somebody does within this: of a very large folder it takes several calls. */
+export const LIST_STANDS_MS = 60_000;
+
+/** Resolves when every name of the folder is known. Who gives up waiting does not stop the others. */
+export async function completeFolder(context: Context, folder: InodeId, signal: AbortSignal): Promise<void> {
+  const list = () => run(context, folder, (awaited) => listFolder(context, folder, awaited), signal);
+  // Others may have begun it while the gateway was silent, or with one try because nobody waited: that it failed says
+  // nothing of what the gateway answers now.
+  if (context.listings.isRunning(folder)) {
+    await list().catch((error: unknown) => {
+      if (signal.aborted) throw error;
+    });
+  }
+  await list();
+}
+
+function run(context: Context, folder: InodeId, list: (awaited: StillAwaited) => Promise<void>, signal: AbortSignal) {
+  return context.listings.run(folder, list, signal, () => new FsError("EINTR", "the list of the folder was given up"));
+}
+
+/** The same of a folder nobody has asked for: one try, and of a large one the first page, unless somebody comes to want it. */
+export async function listAhead(context: Context, folder: InodeId): Promise<void> {
+  const { listings, listedAhead, bytes } = context;
+  const nodeId = rowOfFolder(context, folder)?.nodeId;
+  if (nodeId == null || listings.isRunning(folder)) return;
+  const first = new AbortController();
+  const asking = { signal: bytes.stopped.signal, isAwaited: false, onMore: () => first.abort() };
+  listedAhead.add(folder);
+  try {
+    await run(context, folder, (awaited) => readList(context, folder, nodeId, { ...asking, awaited }), first.signal);
+  } finally {
+    listedAhead.delete(folder);
+  }
+}
+
+async function listFolder(context: Context, folder: InodeId, awaited: StillAwaited): Promise<void> {
+  const { metadata } = context;
+  const nodeId = rowOfFolder(context, folder)?.nodeId;
+  // Removed meanwhile, or born here: nobody else can have put anything into it.
+  if (nodeId == null || metadata.inodes.get(folder)?.listed !== null) return;
+  await readList(context, folder, nodeId, { signal: new AbortController().signal, isAwaited: true, awaited });
+}
+
+/** A folder that is known already is listed again, where no journal tells what has changed in it. */
+export async function relistFolder(context: Context, folder: InodeId, signal: AbortSignal): Promise<void> {
+  const nodeId = rowOfFolder(context, folder)?.nodeId;
+  if (nodeId == null) return;
+  const asking = { signal, isAwaited: false };
+  await run(context, folder, (awaited) => readList(context, folder, nodeId, { ...asking, awaited }), signal);
+}
+
+interface Asking {
+  readonly signal: AbortSignal;
+  /** A program waits for it; else there is another time. */
+  readonly isAwaited: boolean;
+  readonly awaited: StillAwaited;
+  /** The first page is not all of it. */
+  readonly onMore?: () => void;
+}
+
+async function readList(context: Context, folder: InodeId, nodeId: string, asking: Asking): Promise<void> {
+  const { client, log } = context;
+  let list = await readPages(context, nodeId, asking);
+  for (let tries = 1; await hasShifted(context, nodeId, list, asking); tries += 1) {
+    if (tries === LISTS_MAX) {
+      log.warn({ folder }, "a folder changed whenever it was listed: a name between two pages may be missing");
+      break;
+    }
+    await sleep(context.runtime, SHIFTED_MS, asking.signal);
+    list = await readPages(context, nodeId, asking);
+  }
+  const { shown, asOf } = list;
+  noteIndexed(context, asOf);
+  await confirmAbsent(context, nodeId, shown, asOf, asking);
+  if (!client.features.journal) await confirmWaiting(context, nodeId, shown, asking);
+  await catchUp(context, folder, nodeId, asOf, asking);
+}
+
+interface List {
+  /** Ids. */
+  readonly shown: ReadonlySet<string>;
+  /** Pages by number are of several moments: the list is as old as the oldest. */
+  readonly asOf: number;
+  readonly newest: number;
+}
+
+function endless(nodeId: string): RemoteError {
+  const what = `${IDLE_MAX} pages in a row of folder ${nodeId} show nothing that others have not, and are not the last`;
+  return new RemoteError("malformed", what);
+}
+
+async function readPages(context: Context, nodeId: string, asking: Asking): Promise<List> {
+  const { metadata, client } = context;
+  const shown = new Set<string>();
+  const check = limitList(`names in folder ${nodeId}`);
+  let after: string | undefined;
+  let asOf = Number.POSITIVE_INFINITY;
+  let newest = 0;
+  for (let idle = 0; ; ) {
+    const begun = context.runtime.now();
+    const before = shown.size;
+    const page = await ask(context, asking, async (limit) =>
+      check(
+        await client.listFolder(nodeId, { pageSize: PAGE, signal: limit, ...(after === undefined ? {} : { after }) }),
+      ),
+    );
+    if (asking.signal.aborted) throw new FsError("EIO", "the mount ends");
+    const upTo = shownUpTo(context, page.asOf, begun);
+    asOf = Math.min(asOf, upTo);
+    newest = Math.max(newest, upTo);
+    for (let start = 0; start < page.items.length; start += SLICE) {
+      const slice = page.items.slice(start, start + SLICE);
+      foresee(context, slice, "others");
+      metadata.transaction(() => {
+        for (const node of slice) {
+          shown.add(node.id);
+          observeNode(context, node);
+        }
+      });
+      context.runtime.step("listing: slice kept");
+      if (start + SLICE < page.items.length) await breathe(context);
+    }
+    if (page.next == null) return { shown, asOf, newest };
+    idle = shown.size > before ? 0 : idle + 1;
+    if (idle === IDLE_MAX) throw endless(nodeId);
+    asking.onMore?.();
+    after = page.next;
+  }
+}
+
+/**
+ * Where pages are numbered, a name that goes moves all after it one place forward: the first of the next page is
+ * then in neither, and no journal tells of it. Where there is no journal, the folder is listed again anyway.
+ */
+async function hasShifted(context: Context, nodeId: string, list: List, asking: Asking): Promise<boolean> {
+  const { metadata, client, workspace } = context;
+  if (client.features.snapshots || !client.features.journal) return false;
+  for (let reached = list.asOf; reached < list.newest; ) {
+    const page = await ask(context, asking, (limit) => client.readJournal(workspace.id, reached, { signal: limit }));
+    const wasIn = (id: string) => list.shown.has(id) || metadata.nodes.ofNodeId(id)?.base?.parent === nodeId;
+    const hasLeft = ({ kind, nodeId: id, parentId }: JournalEntry) =>
+      !STAYING.has(kind) && (parentId === nodeId || wasIn(id));
+    if (page.items.some((entry) => entry.position <= list.newest && hasLeft(entry))) return true;
+    const end = endOf(page);
+    // The journal is later than the list.
+    if (end <= reached) return true;
+    reached = end;
+  }
+  return false;
+}
+
+/** The position up to which a page of the journal tells everything. */
+function endOf({ items, pageSize, asOf }: JournalPage): number {
+  return Math.max(items.at(-1)?.position ?? 0, items.length < pageSize ? asOf : 0);
+}
+
+/** What passes by itself is no failure of a list that a program waits for. A gateway that is known to be away is asked once. */
+async function ask<T>(context: Context, asking: Asking, call: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const { network, runtime } = context;
+  const { signal, isAwaited } = asking;
+  // Asked once: the first connection that breaks says that it is away until another call is answered.
+  const mayPass = isAwaited && network.isOnline;
+  for (let tries = 1; ; tries += 1) {
+    const standing = asking.awaited();
+    if (standing !== undefined) await standing;
+    try {
+      return await network.ask(signal, call);
+    } catch (error) {
+      const cause = error instanceof FsError ? error.cause : undefined;
+      const isAgain = mayPass && cause instanceof RemoteError && isPassing(cause) && !signal.aborted;
+      const wait = isAgain ? tryAgainAfter(context, cause, tries) : undefined;
+      if (wait === undefined) throw error;
+      await sleep(runtime, wait, signal);
+    }
+  }
+}
+
+/** Lets other requests in between two slices. */
+function breathe(context: Context): Promise<void> {
+  return new Promise((resolve) => context.runtime.setTimer(0, resolve));
+}
+
+/** Known here, agreed before the snapshot, and not in it: the id says whether it is moved, or gone and since when. */
+async function confirmAbsent(
+  context: Context,
+  nodeId: string,
+  shown: ReadonlySet<string>,
+  asOf: number,
+  asking: Asking,
+): Promise<void> {
+  const { metadata } = context;
+  await forEachAtOnce(await absentFrom(context, nodeId, shown, asOf), READERS, async (id) => {
+    const node = await ask(context, asking, (limit) => readNode(context, id, limit));
+    const known = metadata.nodes.ofNodeId(id);
+    if (node !== undefined) observeNode(context, node, "id");
+    else if (known !== undefined && isLongGone(context, known)) {
+      observeDeletion(context, id, newestRevision(known) + 1, null);
+    }
+    // Gone, which the journal tells; or so new, or for a moment, that its id is not found.
+    else metadata.rereads.add(id);
+  });
+}
+
+/** Their ids. Rows are looked at a page at a time: of a folder with a hundred thousand all at once would hold up everybody. */
+async function absentFrom(
+  context: Context,
+  nodeId: string,
+  shown: ReadonlySet<string>,
+  asOf: number,
+): Promise<string[]> {
+  const absent: string[] = [];
+  for (let last: Below | undefined; ; ) {
+    const rows = context.metadata.nodes.belowAfter(nodeId, last, PAGE);
+    for (const row of rows) if (!shown.has(row.nodeId) && row.position <= asOf) absent.push(row.nodeId);
+    if (rows.length < PAGE) return absent;
+    last = rows.at(-1);
+    await breathe(context);
+  }
+}
+
+/**
+ * The same of what waits for its name in the folder, where there is no journal to tell of it: what this list does
+ * not show was in an older one. Gone meanwhile, it must not wait for ever: to programs the folder would not be empty.
+ */
+async function confirmWaiting(
+  context: Context,
+  nodeId: string,
+  shown: ReadonlySet<string>,
+  asking: Asking,
+): Promise<void> {
+  const { metadata } = context;
+  const absent = metadata.arrivals.idsIn(nodeId).filter((id) => !shown.has(id));
+  await forEachAtOnce(absent, READERS, async (id) => {
+    const node = await ask(context, asking, (limit) => readNode(context, id, limit));
+    if (node !== undefined) observeNode(context, node, "id");
+    else metadata.arrivals.remove(id);
+  });
+}
+
+/**
+ * No journal will tell: two lists without it, and an id that was not found in between, do for what
+ * nobody here has changed. What was changed here is kept back until the settle time is over.
+ */
+function isLongGone({ metadata, client, runtime }: Context, { nodeId, dirtySince }: NodeRow): boolean {
+  if (client.features.journal || nodeId === null || dirtySince !== null) return false;
+  const since = metadata.rereads.missingSince(nodeId);
+  return since !== undefined && runtime.now() - since >= GONE_MS;
+}
+
+/**
+ * The cursor is ahead of the snapshot: what the journal told in between of this folder and of what
+ * is in it was passed over then. Complete only when both meet without a wait in between.
+ */
+async function catchUp(context: Context, folder: InodeId, nodeId: string, asOf: number, asking: Asking): Promise<void> {
+  const { metadata, client, workspace } = context;
+  let reached = asOf;
+  while (client.features.journal && reached < metadata.settings.getNumber("cursor")) {
+    const page = await ask(context, asking, (limit) => client.readJournal(workspace.id, reached, { signal: limit }));
+    const entries = page.items.filter((entry) => concerns(context, entry, nodeId));
+    const missed = await ask(context, asking, (limit) => readMissed(context, entries, limit));
+    applyEntries(context, entries, missed);
+    readAgain(context, entries, missed);
+    const end = endOf(page);
+    if (end <= reached) break;
+    reached = end;
+  }
+  metadata.transaction(() => {
+    const inode = metadata.inodes.get(folder);
+    if (inode !== undefined && inode.listed === null) metadata.inodes.update(folder, { listed: reached });
+  });
+}
+
+/** What an old list has let wait for its name may have gone elsewhere since. */
+function concerns({ metadata }: Context, { parentId, nodeId: id }: JournalEntry, nodeId: string): boolean {
+  return parentId === nodeId || metadata.nodes.ofNodeId(id) !== undefined || metadata.arrivals.get(id) !== undefined;
+}
+
+/** As readNews, but nodes without a row count too: they are in this folder. */
+async function readMissed(context: Context, entries: readonly JournalEntry[], signal: AbortSignal) {
+  const nodes = await readNews(context, entries, signal);
+  for (const entry of entries) {
+    if (entry.kind === "deleted" || !isUnread(nodes.get(entry.nodeId))) continue;
+    if (context.metadata.nodes.ofNodeId(entry.nodeId) !== undefined) continue;
+    const node = await readOrHidden(context, entry.nodeId, signal);
+    if (node !== undefined) nodes.set(entry.nodeId, node);
+    else context.metadata.rereads.add(entry.nodeId, entry.parentId);
+  }
+  return nodes;
+}

@@ -1,0 +1,91 @@
+/**
+ * Several nodes that were read together. What is new of any is noted before the first is observed,
+ * and those that moved elsewhere change their places at once: all leave their names, then each takes
+ * its own. So chains and rings of renames show no gap, no circle and no conflict. Never waits.
+ */
+import type { Node } from "../../contract/resources.ts";
+import type { Entry } from "../../metadata/entries.ts";
+import { ROOT_INODE } from "../../metadata/metadata.ts";
+import type { NodeRow } from "../../metadata/nodes.ts";
+import type { Context } from "../core/index.ts";
+import {
+  advance,
+  keyOfContent,
+  moveAside,
+  plan,
+  revisionOf,
+  type Source,
+  stepAside,
+  viewOf,
+  withRevision,
+} from "../sync/index.ts";
+import { folderOfNode, isInside } from "../tree/index.ts";
+
+/** Should the process die before it is observed, the loop comes to it after this. Not sooner: others may have their turn first (links.ts). */
+const UNOBSERVED_MS = 90_000;
+
+/**
+ * To be followed by observeNode for each: what it does not do, because of an error, is done there one
+ * by one. Not within a transaction: what an error interrupts must be undone.
+ */
+export function foresee(context: Context, told: Iterable<Node>, source: Source): void {
+  const { metadata } = context;
+  try {
+    metadata.transaction(() => {
+      const moved: NodeRow[] = [];
+      for (const one of told) {
+        const row = note(context, one, source);
+        if (row !== undefined && isMoved(context, row)) moved.push(row);
+      }
+      const leaving = moved.filter((row) => isTaken(context, row));
+      if (leaving.length > 1) moveTogether(context, leaving);
+    });
+  } catch (error) {
+    context.log.error({ err: error }, "changes read together could not be applied together");
+  }
+}
+
+/** The row, if there is news. Whether it is an effect of our own requests is judged when it is observed. */
+function note(context: Context, told: Node, source: Source): NodeRow | undefined {
+  const { metadata } = context;
+  const row = metadata.nodes.ofNodeId(told.id);
+  if (row === undefined || (told.lastKey !== null && metadata.attempts.ofKey(told.lastKey) !== undefined)) return;
+  const node = withRevision(context, told, source);
+  if (node.revision <= (row.base?.revision ?? -1) || node.revision <= revisionOf(row.seen)) return;
+  if (keyOfContent(context, row, node) !== undefined) return;
+  const now = context.runtime.now();
+  return metadata.nodes.update(row.id, { seen: { node }, seenAt: now, due: row.due ?? now + UNOBSERVED_MS });
+}
+
+/** To a folder that is known; other places are found when it is observed. */
+function isMoved(context: Context, { entry, seen, base }: NodeRow): boolean {
+  if (entry === null || seen === null || "deleted" in seen || seen.node.parentId === null) return false;
+  if (seen.node.parentId === base?.parent && seen.node.name === base.name) return false;
+  return folderOfNode(context, seen.node.parentId) !== undefined;
+}
+
+/** What else is new of it does not come first: what is kept of that belongs beside it, where it still is. */
+function isTaken(context: Context, row: NodeRow): boolean {
+  const step = plan(viewOf(context, row));
+  return step.do === "take" || step.do === "follow";
+}
+
+function moveTogether(context: Context, rows: readonly NodeRow[]): void {
+  const { entries } = context.metadata;
+  const left = rows.flatMap((row) => (row.entry === null ? [] : (entries.get(row.entry) ?? [])));
+  // A name no program can give, in a folder that is in no other.
+  for (const { id, name, gatewayName } of left) entries.move(id, ROOT_INODE, `/${id}`, gatewayName ?? name);
+  for (const row of rows) advance(context, row.id);
+  for (const entry of left) putBack(context, entry);
+}
+
+/** It cannot take its place yet, and waits for that where it was, if it still can. */
+function putBack(context: Context, { id, parent, name, gatewayName, inode }: Entry): void {
+  const { entries } = context.metadata;
+  const now = entries.get(id);
+  if (now === undefined || now.parent !== ROOT_INODE || now.name !== `/${id}`) return;
+  // Where it was has gone into it: back there, neither would be in the tree.
+  if (isInside(context, parent, inode)) moveAside(context, now);
+  else if (entries.find(parent, name) === undefined) entries.move(id, parent, name, gatewayName);
+  else stepAside(context, { ...now, parent });
+}

@@ -1,0 +1,60 @@
+/**
+ * Remote changes of a gateway without a journal: folders of which anything is known are listed
+ * again, a few at a time, those programs looked into lately first and all others in turn. What a
+ * list shows is judged as ever (observe.ts); this only decides which is read next.
+ */
+import type { InodeId } from "../../metadata/ids.ts";
+import type { Context } from "../core/index.ts";
+import { forgetDeletions } from "../sync/index.ts";
+import { listMarked, relistKnown } from "./relist.ts";
+
+/** Folders listed in one round: of those visited lately, and of all. */
+const VISITED = 6;
+const IN_TURN = 2;
+/** A visit counts for so long. */
+const VISIT_MS = 10 * 60_000;
+const VISITS_MAX = 1_000;
+
+/** A program looked into the folder. */
+export function visitFolder({ client, polled, runtime }: Context, folder: InodeId): void {
+  if (client.features.journal) return;
+  const { visits } = polled;
+  const polledAt = visits.get(folder)?.polledAt ?? Number.NEGATIVE_INFINITY;
+  visits.delete(folder);
+  visits.set(folder, { at: runtime.elapsed(), polledAt });
+  const [oldest] = visits.keys();
+  if (visits.size > VISITS_MAX && oldest !== undefined) visits.delete(oldest);
+}
+
+/** One round. Rejects when the gateway does not answer; false: the next one can wait. */
+export async function pollFolders(context: Context, signal: AbortSignal): Promise<boolean> {
+  const { metadata, polled, runtime } = context;
+  await listMarked(context, signal);
+  for (const folder of nextFolders(context)) {
+    if (signal.aborted) return false;
+    const visit = polled.visits.get(folder);
+    if (visit !== undefined) polled.visits.set(folder, { ...visit, polledAt: runtime.elapsed() });
+    await relistKnown(context, folder, signal);
+  }
+  metadata.transaction(() => {
+    metadata.settings.set("cursor", String(metadata.settings.getNumber("indexed")));
+    forgetDeletions(context);
+  });
+  return false;
+}
+
+function nextFolders({ metadata, polled, runtime }: Context): Set<InodeId> {
+  const since = runtime.elapsed() - VISIT_MS;
+  for (const [folder, { at }] of polled.visits) if (at < since) polled.visits.delete(folder);
+  const visited = [...polled.visits]
+    .sort(([, a], [, b]) => a.polledAt - b.polledAt)
+    .slice(0, VISITED)
+    .map(([folder]) => folder);
+  const folders = new Set(visited);
+  for (let count = 0; count < IN_TURN; count += 1) {
+    const next = metadata.inodes.knownFolderAfter(polled.turn) ?? metadata.inodes.knownFolderAfter(0);
+    polled.turn = next ?? 0;
+    if (next !== undefined) folders.add(next);
+  }
+  return folders;
+}

@@ -1,0 +1,273 @@
+/**
+ * A file system as the process sees it that replays what others changed (replay.ts): before the change, until it makes
+ * it, which changes nothing. To everybody else it is what it is. Whatever else that process should ask to change fails,
+ * and all that one asks to change which has done so before: of a call that comes late nobody knows what it was about.
+ */
+import { type InodeId, inodeId, kernelNodeId } from "../../metadata/ids.ts";
+import {
+  type Absent,
+  type Attributed,
+  type Caller,
+  type FileSystem,
+  type Found,
+  FsError,
+  type HandleId,
+  handleId,
+  type Lineage,
+  type OpenFlags,
+  type Place,
+  type Replay,
+  type Replays,
+} from "../api/index.ts";
+import type { Context } from "../core/index.ts";
+import { attributed, found, inodeOf } from "../tree/index.ts";
+
+/** Stand for what has gone while its going is replayed; no inode has them. */
+const GONE = { file: 2 ** 52, folder: 2 ** 52 + 1 };
+/** What is opened to be closed; no open file has this number. */
+const NOTHING = handleId(Number.MAX_SAFE_INTEGER);
+const AT_ONCE = { validMs: 0, entryValidMs: 0 };
+
+export function withReplays(context: Context, fileSystem: FileSystem, replays: Replays): FileSystem {
+  const { metadata } = context;
+  /** What the process has done of the current one. */
+  let done: Replay | undefined;
+  /** Of the current one it was shown something in the place of what has gone. */
+  let stoodFor: Replay | undefined;
+  /** Superseded lineages that it was shown: the kernel gives back one that it has found to be another's, and may know it still. */
+  const lent = new Map<Lineage, number>();
+
+  const isReplayer = ({ pid }: Caller) => pid === replays.by || replays.formerly.has(pid);
+  const inodeAt = ({ folder, name }: Place) => metadata.entries.find(folder, name)?.inode;
+
+  function placeOf(parent: Lineage, name: string): Place | undefined {
+    const folder = metadata.inodes.ofLineage(parent)?.id;
+    return folder === undefined ? undefined : { folder, name };
+  }
+
+  function isPlace(parent: Lineage, name: string, place: Place): boolean {
+    return name === place.name && metadata.inodes.ofLineage(parent)?.id === place.folder;
+  }
+
+  /** What the process is to do now, of this kind. */
+  function currentOf<What extends Replay["what"]>(caller: Caller, ...whats: What[]): Extract<Replay, { what: What }> {
+    const { current } = replays;
+    const isIt = current !== undefined && (whats as string[]).includes(current.what) && caller.pid === replays.by;
+    return isIt ? (current as Extract<Replay, { what: What }>) : refuse();
+  }
+
+  function refuse(): never {
+    throw new FsError("EIO", "no change that is being replayed");
+  }
+
+  async function lookup(caller: Caller, parent: Lineage, name: string): Promise<Found | Absent> {
+    const { current } = replays;
+    const asItIs = async () => told(parent, name, await fileSystem.lookup(caller, parent, name));
+    if (current === undefined || current === done || caller.pid !== replays.by) return asItIs();
+    const absent = () => {
+      throw new FsError("ENOENT", "as it was before the change");
+    };
+    const isIt = isPlace(parent, name, current);
+    switch (current.what) {
+      case "made":
+        return isIt && replays.isMaking(current) ? absent() : asItIs();
+      case "gone":
+        return isIt && inodeAt(current) === undefined ? formerly(current) : asItIs();
+      case "moved": {
+        const isStill = inodeAt(current) === undefined && inodeAt(current.to) === current.inode;
+        if (!isStill || !replays.isUntold(current.to)) return asItIs();
+        if (isPlace(parent, name, current.to)) return absent();
+        return isIt ? foundAs(current.inode) : asItIs();
+      }
+      default: {
+        const { id } = inodeOf(context, current.lineage);
+        return isIt && inodeAt(current) === id ? foundAs(id, current.lineage) : asItIs();
+      }
+    }
+  }
+
+  async function foundAs(id: InodeId, lineage?: Lineage): Promise<Found> {
+    const inode = metadata.inodes.get(id);
+    if (inode === undefined) throw new FsError("ENOENT", `inode ${id} has gone`);
+    const now = await found(context, inode);
+    if (lineage === undefined || lineage === inode.lineage) return { ...now, ...AT_ONCE };
+    const then = await attributed(context, inode, lineage);
+    lent.set(lineage, (lent.get(lineage) ?? 0) + 1);
+    return { ...then, lineage, ...AT_ONCE };
+  }
+
+  /** Who watches it hears of its end, if it is still known. */
+  function formerly({ kind, lineage }: Extract<Replay, { what: "gone" }>): Promise<Found> {
+    const inode = lineage === undefined ? undefined : metadata.inodes.ofLineage(lineage);
+    const isNameless = inode !== undefined && metadata.entries.links(inode.id) === 0;
+    if (isNameless) return foundAs(inode.id, lineage);
+    stoodFor = replays.current;
+    return gone(kind);
+  }
+
+  async function gone(kind: "file" | "folder"): Promise<Found> {
+    const { stat } = await fileSystem.getattr(NOBODY, ROOT);
+    const [inode, lineage] = [inodeId(GONE[kind]), kernelNodeId(GONE[kind])];
+    return { stat: { ...stat, inode, kind, mode: 0o600, links: 1, size: 0 }, lineage, ...AT_ONCE };
+  }
+
+  async function made(caller: Caller, parent: Lineage, name: string): Promise<Found> {
+    const current = currentOf(caller, "made");
+    if (!isPlace(parent, name, current) || !replays.isMaking(current)) return refuse();
+    done = current;
+    const now = told(parent, name, await fileSystem.lookup(caller, parent, name));
+    return now.lineage === undefined || now.stat.kind !== current.kind ? refuse() : now;
+  }
+
+  async function removed(caller: Caller, parent: Lineage, name: string): Promise<void> {
+    const current = currentOf(caller, "gone");
+    if (!isPlace(parent, name, current) || inodeAt(current) !== undefined) refuse();
+    // By its own number what is there elsewhere would count as removed, and a folder take no name any more, should it
+    // come back. Who was not asked for the name holds that number.
+    if (current.lineage === undefined && stoodFor !== current) refuse();
+    done = current;
+  }
+
+  async function touched(caller: Caller, lineage: Lineage): Promise<Attributed> {
+    const current = currentOf(caller, "written", "attributes");
+    const inode = inodeOf(context, lineage);
+    return inode.id === inodeAt(current) ? attributed(context, inode, lineage) : refuse();
+  }
+
+  /** Nothing is read from it, and it is in nobody's way. */
+  function opened(
+    caller: Caller,
+    lineage: Lineage,
+  ): { handle: HandleId; keepCache: true; noFlush: true; direct: true } {
+    const current = currentOf(caller, "closed");
+    if (inodeOf(context, lineage).id !== inodeAt(current)) refuse();
+    return { handle: NOTHING, keepCache: true, noFlush: true, direct: true };
+  }
+
+  const isChange = ({ write, truncate }: OpenFlags) => write || truncate;
+
+  /** Who makes the name once more is about to ask for it. */
+  function forNow<T extends Found | Absent>({ folder, name }: Place, answer: T): T {
+    const { current } = replays;
+    const isIt = current?.what === "made" && current !== done && current.folder === folder && current.name === name;
+    return isIt ? { ...answer, entryValidMs: 0 } : answer;
+  }
+
+  /** The kernel knows the name as it is now. */
+  function told<T extends Found | Absent>(parent: Lineage, name: string, answer: T): T {
+    if (!replays.isAnyPlace) return answer;
+    const place = placeOf(parent, name);
+    if (place === undefined) return answer;
+    if (answer.lineage !== undefined) {
+      replays.told(place);
+      return forNow(place, answer);
+    }
+    // Remembered as absent it would not be looked up by who removes it once more.
+    if (replays.isToGo(place)) throw new FsError("ENOENT", "it went a moment ago");
+    return answer;
+  }
+
+  /** … by a program here, of which those who watch have heard. */
+  function madeHere<T>(parent: Lineage, name: string, answer: T): T {
+    const place = replays.isAnyPlace ? placeOf(parent, name) : undefined;
+    if (place !== undefined) replays.madeHere(place);
+    return answer;
+  }
+
+  /** Who was shown a folder may watch it from now on. */
+  function shown<T extends Attributed | Absent>(answer: T): T {
+    if ("stat" in answer && answer.stat.kind === "folder") replays.mayBeWatched(answer.stat.inode);
+    return answer;
+  }
+
+  return Object.assign(Object.create(fileSystem) as FileSystem, {
+    async lookup(caller, parent, name) {
+      if (replays.isSought(name, caller.pid)) throw new FsError("ENOENT", "nobody has such a name");
+      if (isReplayer(caller)) return lookup(caller, parent, name);
+      return shown(told(parent, name, await fileSystem.lookup(caller, parent, name)));
+    },
+    forget(lineages) {
+      if (lent.size === 0) return fileSystem.forget(lineages);
+      fileSystem.forget(
+        lineages.filter(({ lineage, count }) => {
+          const given = lent.get(lineage) ?? 0;
+          if (given > 1) lent.set(lineage, given - 1);
+          else lent.delete(lineage);
+          return count !== 1 || given === 0;
+        }),
+      );
+    },
+    async getattr(caller, lineage, handle) {
+      if (lineage === GONE.file) return gone("file");
+      if (lineage === GONE.folder) return gone("folder");
+      const answer = await fileSystem.getattr(caller, lineage, handle);
+      return isReplayer(caller) ? answer : shown(answer);
+    },
+    async readdir(caller, handle, cookie, limit, withAttributes) {
+      const entries = await fileSystem.readdir(caller, handle, cookie, limit, withAttributes);
+      const open = context.handles.get(handle);
+      const folder = open?.kind === "folder" ? open.inode : undefined;
+      return entries.map((entry) => {
+        const { name, found: one } = entry;
+        if (one === undefined) return entry;
+        shown(one);
+        if (!replays.isAnyPlace || folder === undefined) return entry;
+        replays.told({ folder, name });
+        return { ...entry, found: forNow({ folder, name }, one) };
+      });
+    },
+    async setattr(caller, lineage, change) {
+      if (!isReplayer(caller)) return fileSystem.setattr(caller, lineage, change);
+      return change.size === undefined ? touched(caller, lineage) : refuse();
+    },
+    async open(caller, lineage, flags) {
+      return isReplayer(caller) && isChange(flags) ? opened(caller, lineage) : fileSystem.open(caller, lineage, flags);
+    },
+    async mknod(caller, parent, name, ...rest) {
+      if (isReplayer(caller)) return made(caller, parent, name);
+      return madeHere(parent, name, await fileSystem.mknod(caller, parent, name, ...rest));
+    },
+    async mkdir(caller, parent, name, mode) {
+      if (isReplayer(caller)) return made(caller, parent, name);
+      return madeHere(parent, name, await fileSystem.mkdir(caller, parent, name, mode));
+    },
+    async symlink(caller, parent, name, target) {
+      if (isReplayer(caller)) return made(caller, parent, name);
+      return madeHere(parent, name, await fileSystem.symlink(caller, parent, name, target));
+    },
+    async unlink(caller, parent, name) {
+      return isReplayer(caller) ? removed(caller, parent, name) : fileSystem.unlink(caller, parent, name);
+    },
+    async rmdir(caller, parent, name) {
+      return isReplayer(caller) ? removed(caller, parent, name) : fileSystem.rmdir(caller, parent, name);
+    },
+    async rename(caller, from, to, flags) {
+      if (!isReplayer(caller)) {
+        await fileSystem.rename(caller, from, to, flags);
+        for (const { parent, name } of flags.exchange ? [from, to] : [to]) madeHere(parent, name, undefined);
+        return;
+      }
+      const current = currentOf(caller, "moved");
+      const isIt = isPlace(from.parent, from.name, current) && isPlace(to.parent, to.name, current.to);
+      if (!isIt || inodeAt(current) !== undefined || inodeAt(current.to) !== current.inode) refuse();
+      done = current;
+    },
+    async create(caller, parent, name, mode, flags) {
+      if (isReplayer(caller)) return refuse();
+      return madeHere(parent, name, await fileSystem.create(caller, parent, name, mode, flags));
+    },
+    async link(caller, lineage, parent, name) {
+      if (isReplayer(caller)) return refuse();
+      return madeHere(parent, name, await fileSystem.link(caller, lineage, parent, name));
+    },
+    async setxattr(caller, lineage, name, value, flags) {
+      return isReplayer(caller) ? refuse() : fileSystem.setxattr(caller, lineage, name, value, flags);
+    },
+    async removexattr(caller, lineage, name) {
+      return isReplayer(caller) ? refuse() : fileSystem.removexattr(caller, lineage, name);
+    },
+  } satisfies Partial<FileSystem>);
+}
+
+const ROOT = kernelNodeId(1);
+const NOBODY: Caller = { uid: 0, gid: 0, pid: 0, signal: new AbortController().signal };

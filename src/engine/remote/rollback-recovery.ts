@@ -1,0 +1,143 @@
+/**
+ * The gateway's data were replaced by older ones. What it had acknowledged since, or told of, it has no more; where all
+ * the bytes of that are here, they may be the only ones there are. They become changed content again, as if a program had
+ * written them just now: kept beside what has the name there by then, or made again where nothing has it. Knows nothing
+ * of how that is found out, and of no place: names go by what the gateway tells.
+ */
+import { RemoteError, type RemoteErrorCode } from "../../client/errors.ts";
+import { forEachAtOnce } from "../../lib/at-once.ts";
+import { formatRanges, NO_RANGES } from "../../lib/ranges.ts";
+import type { After, InodeId, Lineage, NodeRowId } from "../../metadata/ids.ts";
+import type { Inode } from "../../metadata/inodes.ts";
+import { isWhole } from "../../metadata/live-rows.ts";
+import { type Context, hasVersion, markNode } from "../core/index.ts";
+import { tellWritten } from "../files/index.ts";
+import { isStandIn, readOrHidden } from "../sync/index.ts";
+import { rowsOfInode } from "../tree/index.ts";
+import { READERS } from "./follow.ts";
+
+/** Live files looked at in one go. */
+const SLICE = 500;
+/** So often the gateway is asked of a content for which it fails; then it is kept as if it were lost. */
+const TRIES = 5;
+/** The others have no answer either. */
+const OF_ALL: readonly RemoteErrorCode[] = ["offline", "silent", "throttled", "unauthorized", "aborted"];
+
+export interface LostVersions {
+  /**
+   * Asks the gateway for the version of every content that is here in full, and keeps each it lacks. Rejects when it
+   * does not answer, or fails for some: asked again, it goes on with those that are left.
+   */
+  keepAll(signal: AbortSignal): Promise<void>;
+  /** All are to be asked for again. */
+  forget(): void;
+}
+
+export function createLostVersions(context: Context): LostVersions {
+  const { metadata, log } = context;
+  /** Lineages whose versions are there. */
+  const there = new Set<Lineage>();
+  /** How often the gateway has failed for it. */
+  const failed = new Map<Lineage, number>();
+
+  async function lookAt(lineage: Lineage, signal: AbortSignal): Promise<void> {
+    const inode = currentOf(context, lineage);
+    if (inode === undefined || there.has(lineage)) return;
+    const heads = new Map<NodeRowId, string>();
+    for (const { id, nodeId, base } of rowsOfInode(context, inode.id)) {
+      if (nodeId === null || base?.head == null || isStandIn(base.head)) continue;
+      const isUnknown = (failed.get(lineage) ?? 0) >= TRIES;
+      if (isUnknown || !(await isThere(context, nodeId, base.head, signal))) heads.set(id, base.head);
+    }
+    if (heads.size > 0 && (await isTrue(context, inode, signal))) keep(context, inode.id, lineage, heads);
+    there.add(lineage);
+  }
+
+  return {
+    async keepAll(signal) {
+      let failure: unknown;
+      for (let after: After<Lineage> = 0; ; ) {
+        const lineages = metadata.lives.whole(after, SLICE);
+        const last = lineages.at(-1);
+        if (last === undefined) break;
+        after = last;
+        await forEachAtOnce(lineages, READERS, async (lineage) => {
+          try {
+            await lookAt(lineage, signal);
+          } catch (error) {
+            if (!(error instanceof RemoteError) || OF_ALL.includes(error.code)) throw error;
+            failed.set(lineage, (failed.get(lineage) ?? 0) + 1);
+            failure = error;
+            log.debug({ err: error, lineage }, "what the gateway has of a content could not be found out");
+          }
+        });
+      }
+      if (failure !== undefined) throw failure;
+    },
+    forget() {
+      there.clear();
+      failed.clear();
+    },
+  };
+}
+
+/** What a program is writing anew is sent anyway. */
+function currentOf({ metadata }: Context, lineage: Lineage): Inode | undefined {
+  const inode = metadata.inodes.ofLineage(lineage);
+  return inode?.lineage === lineage && inode.kind === "file" && inode.content !== "dirty" ? inode : undefined;
+}
+
+/** Whether the gateway has this version. False also where that cannot be found out: what is here is kept. */
+async function isThere(context: Context, nodeId: string, version: string, signal: AbortSignal): Promise<boolean> {
+  const node = await readOrHidden(context, nodeId, signal);
+  if (node === undefined || node === "hidden") return false;
+  if (node.head === version) return true;
+  return context.client.features.versions && (await hasVersion(context, nodeId, version, signal)) === true;
+}
+
+/** Power loss or a broken disk may have made something else of it, which must not become anybody's content. */
+async function isTrue(context: Context, inode: Inode, signal: AbortSignal): Promise<boolean> {
+  const { metadata, runtime, paths, disk, log } = context;
+  const path = paths.live(inode.lineage);
+  try {
+    if (inode.hash !== null) return (await runtime.files.hash(path, signal)).hash === inode.hash;
+    const { size } = await runtime.files.stat(path);
+    return size === inode.size && metadata.lives.get(inode.lineage)?.doubted === 0;
+  } catch (error) {
+    if (signal.aborted || disk.trouble !== undefined) throw error;
+    log.warn({ err: error, inode: inode.id }, "what is here of a content the gateway has lost cannot be read");
+    return false;
+  }
+}
+
+/** One transaction. What has become of it since it was looked at counts: it is another content then, or not here any more. */
+function keep(context: Context, id: InodeId, lineage: Lineage, heads: ReadonlyMap<NodeRowId, string>): void {
+  const { metadata, lives, staged, log, bytes } = context;
+  metadata.transaction(() => {
+    const inode = currentOf(context, lineage);
+    const isHere = isWhole(metadata.lives.get(lineage)) && !bytes.evicting.has(lineage);
+    if (inode?.id !== id || !isHere) return;
+    const rows = rowsOfInode(context, id);
+    const behind = rows.filter((row) => row.base?.head != null && heads.get(row.id) === row.base.head);
+    if (behind.length === 0) return;
+    // By its hash the content would count as the version that is gone.
+    for (const { id: row, base } of behind) {
+      if (base !== null) metadata.nodes.update(row, { base: { ...base, hash: null } });
+    }
+    const ofNothing = { originNode: null, originVersion: null };
+    const changed = { content: "dirty", changes: inode.changes + 1, hash: null, synced: null } as const;
+    const kept = metadata.inodes.update(id, { ...changed, ...ofNothing });
+    metadata.lives.update(lineage, { ...ofNothing, originHash: null, unproven: formatRanges(NO_RANGES) });
+    // What was written here has waited since then: a drain that is under way is not over without it.
+    for (const row of rowsOfInode(context, id)) markNode(context, row, row.changedAt === 0 ? null : row.changedAt);
+    metadata.afterCommit(() => {
+      const live = lives.get(lineage);
+      // Whoever has it open writes to what is changed already, and no check finds it to be another version.
+      const ofNone = { origin: undefined, originHash: null, isOriginal: false, unproven: NO_RANGES };
+      if (live !== undefined) Object.assign(live, ofNone);
+      tellWritten(context, kept, live);
+      void staged.flush();
+      log.warn({ inode: id, size: inode.size }, "the gateway has lost this content: it is kept, and sent again");
+    });
+  });
+}

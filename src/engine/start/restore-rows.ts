@@ -1,0 +1,360 @@
+/**
+ * The rows are older than the files: the database was damaged and a copy of it was put in its place,
+ * or an empty one, or its last changes were lost. What programs wrote since is in the list of changed
+ * files: content of an inode that is known becomes its changed content, any other gets its name again,
+ * or a recovered one. What the gateway was told since it tells again, as of somebody else's changes.
+ *
+ * Each file is one transaction, and what is done already is not done again: it may end anywhere.
+ */
+import { z } from "zod";
+import type { StagedList, Written } from "../../content/staged.ts";
+import type { FileStat } from "../../lib/files.ts";
+import {
+  addRange,
+  clipRanges,
+  formatRanges,
+  intersectRanges,
+  NO_RANGES,
+  parseRanges,
+  type Ranges,
+} from "../../lib/ranges.ts";
+import { formatTime } from "../../lib/time.ts";
+import type { Entry } from "../../metadata/entries.ts";
+import type { After, GenerationId, InodeId, Lineage } from "../../metadata/ids.ts";
+import { HELD, type Inode } from "../../metadata/inodes.ts";
+import { isWhole } from "../../metadata/live-rows.ts";
+import { ROOT_INODE } from "../../metadata/metadata.ts";
+import type { NodeRow } from "../../metadata/nodes.ts";
+import { type Context, markInode, markNode } from "../core/index.ts";
+import { completeFolder } from "../remote/index.ts";
+import { freeConflictName } from "../sync/index.ts";
+import { addName, createUnborn, dropRow, makeFolder, nowText } from "../tree/index.ts";
+
+/** Where nothing says that the rows are old, so much of the list is compared with them: more than a log of rows can have lost. */
+const RECENT = 2 * 1024 * 1024;
+
+/** `known`: the newest lineage these rows had given out when they took the place of others. */
+const note = z.object({ why: z.string(), known: z.number().int().optional() });
+
+/** True if the rows were older than the files. */
+export async function bringBack(context: Context, isDoubtful: boolean): Promise<boolean> {
+  const { metadata, paths, log } = context;
+  const told = noteIn(metadata);
+  // What power loss takes from rows it takes from files too: see power-loss.ts.
+  if (told === undefined && (isDoubtful || !wasBrokenOff(metadata))) return false;
+  const read = await context.staged.read(told === undefined ? RECENT : undefined);
+  // Its last lines may never have reached the disk.
+  const list = { ...read, isWhole: read.isWhole && !isDoubtful };
+  if (told === undefined && !isAhead(context, list)) return false;
+  const why = told?.why ?? "the last changes of the database were lost";
+  context.restored.why = why;
+  log.warn({ why }, "the database is older than the files: they are compared");
+
+  const files = new Set<Lineage>();
+  for await (const lineage of paths.liveFiles()) files.add(lineage);
+  const known = told?.known ?? (await begin(context, why, list, files));
+  const needs: Needs = { context, list, files, known, isDoubtful, gateway: { answers: true } };
+  for (const word of list.written.values()) if (files.has(word.lineage)) await bringFile(needs, word);
+  for (const lineage of files) if (!list.written.has(lineage)) await judgeUntold(needs, lineage);
+  forgetDone(needs);
+  metadata.settings.set("restored", "");
+  log.warn({ why, files: context.restored.files }, "the rows are as new as the files again");
+  return true;
+}
+
+interface Needs {
+  readonly context: Context;
+  readonly list: StagedList;
+  /** Lineages that have a file. */
+  readonly files: Set<Lineage>;
+  readonly known: number;
+  readonly isDoubtful: boolean;
+  /** Once it is out of reach, no other folder waits for it. */
+  readonly gateway: { answers: boolean };
+}
+
+function noteIn({ settings }: Context["metadata"]): z.infer<typeof note> | undefined {
+  const text = settings.get("restored") ?? "";
+  return text === "" ? undefined : note.parse(JSON.parse(text));
+}
+
+/** The mount before this one did not end by itself. */
+function wasBrokenOff({ settings }: Context["metadata"]): boolean {
+  return (settings.get("boot") ?? "") !== "";
+}
+
+/** Something in the list happened after all that the rows know of. A line is written after its rows are. */
+function isAhead({ metadata: { inodes } }: Context, { written }: StagedList): boolean {
+  const newest = inodes.newestLineage();
+  return [...written.values()].some(({ lineage, changes }) => {
+    return lineage > newest || changes > (inodes.ofLineage(lineage)?.changes ?? changes);
+  });
+}
+
+/** From here on no number comes back that a file, or the kernel of a mount before, knows. */
+async function begin(context: Context, why: string, list: StagedList, files: ReadonlySet<Lineage>): Promise<number> {
+  const { metadata, paths } = context;
+  let generation: After<GenerationId> = 0;
+  for await (const id of paths.generationFiles()) if (id > generation) generation = id;
+  let lineage: After<Lineage> = 0;
+  for (const one of [...files, ...list.written.keys()]) if (one > lineage) lineage = one;
+  return metadata.transaction(() => {
+    const known = metadata.inodes.newestLineage();
+    metadata.settings.set("restored", JSON.stringify({ why, known }));
+    metadata.skipNumbers({ lineage, generation });
+    metadata.lives.doubtAll();
+    return known;
+  });
+}
+
+async function bringFile(needs: Needs, word: Written): Promise<void> {
+  const { context, known } = needs;
+  const { metadata, runtime, paths } = context;
+  const inode = metadata.inodes.ofLineage(word.lineage);
+  // Before the rows became old somebody removed it, or it never had a name: recovery sets it aside.
+  if (inode === undefined && (word.lineage <= known || word.path.length === 0)) return;
+  const stat = await runtime.files.stat(paths.live(word.lineage));
+  const missing = word.missingFrom === undefined ? NO_RANGES : await holesIn(context, word.lineage, stat.size);
+  if (inode === undefined) return placeFile(needs, word, stat, missing);
+  if (inode.lineage !== word.lineage || inode.kind !== "file") return;
+  const isNews = word.changes > inode.changes;
+  const row = metadata.lives.get(word.lineage);
+  // Of one change there is one line: where bytes were missing, its program may have written since.
+  const isFuller = word.missingFrom !== undefined && inode.content === "dirty" && !isWhole(row);
+  if (!isNews && !isFuller) return;
+  const recorded = isNews || row === undefined ? undefined : parseRanges(row.missing);
+  metadata.transaction(() => {
+    const stillMissing = recorded === undefined ? missing : intersectRanges(missing, recorded);
+    becomesChanged(needs, inode, word, stat, stillMissing);
+    markInode(context, inode.id);
+  });
+  context.restored.files += 1;
+}
+
+/** On the disk: what of a file that was not all here was never written or fetched. */
+async function holesIn({ runtime, paths }: Context, lineage: Lineage, size: number): Promise<Ranges> {
+  const file = await runtime.files.open(paths.live(lineage), "r");
+  try {
+    let holes = NO_RANGES;
+    for (let at = 0; at < size; ) {
+      const hole = await file.seek("hole", at);
+      if (hole === undefined || hole >= size) break;
+      const end = (await file.seek("data", hole)) ?? size;
+      holes = addRange(holes, hole, end);
+      at = end;
+    }
+    return clipRanges(holes, size);
+  } finally {
+    await file.close();
+  }
+}
+
+/** What is in the file is the inode's content, which the gateway may not have. */
+function becomesChanged(needs: Needs, inode: Inode, word: Written, stat: FileStat, missing: Ranges): void {
+  const { metadata, runtime } = needs.context;
+  const isOfHead = word.missingFrom !== undefined && word.missingFrom.version === word.head;
+  const originHash = isOfHead && word.size !== undefined ? (word.hash ?? null) : null;
+  const live = {
+    originNode: word.missingFrom?.node ?? null,
+    originVersion: word.missingFrom?.version ?? null,
+    originHash,
+    originSize: word.size ?? 0,
+    size: stat.size,
+    bytes: stat.allocated,
+    missing: formatRanges(missing),
+    unproven: formatRanges(originHash === null ? NO_RANGES : clipRanges(missing, word.size ?? 0)),
+    usedAt: runtime.now(),
+  };
+  if (metadata.lives.get(word.lineage) === undefined) metadata.lives.create({ lineage: word.lineage, ...live });
+  else metadata.lives.update(word.lineage, live);
+  const names = metadata.entries.ofInode(inode.id);
+  const rows = names.flatMap(({ id }) => metadata.nodes.ofEntry(id) ?? []);
+  for (const row of rows) grewFrom(needs.context, row, word);
+  // Of bytes that came and went among those of a program nobody can say which are which.
+  const isHeld = (needs.isDoubtful || word.missingFrom !== undefined) && rows.some(({ base }) => base?.head != null);
+  metadata.inodes.update(inode.id, {
+    content: "dirty",
+    hash: null,
+    size: stat.size,
+    attributes: { ...inode.attributes, mtime: formatTime(stat.mtime) },
+    changes: Math.max(inode.changes, word.changes) + 1,
+    synced: isHeld ? HELD : null,
+  });
+}
+
+/** The version it was written over is one of ours that these rows never heard of: no conflict. */
+function grewFrom({ metadata }: Context, row: NodeRow, { node, head, hash, size, revision }: Written): void {
+  const { base } = row;
+  if (base === null || row.nodeId !== node || head === undefined || revision === undefined) return;
+  if (revision <= base.revision || head === base.head) return;
+  metadata.nodes.update(row.id, { base: { ...base, head, hash: hash ?? null, size: size ?? base.size } });
+}
+
+/** It was written over what the row shows, or over a version of ours that came after that: nothing of anybody else's goes. */
+function grewOver(row: NodeRow | undefined, { node, head, revision }: Written): boolean {
+  if (row === undefined || row.base === null || row.nodeId !== node) return false;
+  return row.base.head === head || (revision !== undefined && revision > row.base.revision);
+}
+
+/** A file of which no row is left: under the name it had, if that is free or shows what it was written over. */
+async function placeFile(needs: Needs, word: Written, stat: FileStat, missing: Ranges): Promise<void> {
+  const { context, isDoubtful } = needs;
+  const { metadata, runtime, paths } = context;
+  const folder = await folderOfFile(needs, word);
+  // One that nothing is told of is seen to be brought back.
+  const name = word.path.at(-1) ?? freeConflictName(context, folder, `file ${word.lineage}`, "recovered");
+  await listIfPossible(needs, folder, name);
+  const there = metadata.entries.find(folder, name);
+  if (there !== undefined && (await isSameContent(context, there, word.lineage))) {
+    return runtime.files.remove(paths.live(word.lineage));
+  }
+  metadata.transaction(() => {
+    const inode = metadata.inodes.adopt(newInode(context, word), word.lineage);
+    const row = there === undefined ? undefined : metadata.nodes.ofEntry(there.id);
+    const former = there === undefined ? undefined : metadata.inodes.get(there.inode);
+    const isWrittenOver = former?.kind === "file" && former.content === "clean" && grewOver(row, word);
+    if (there === undefined) {
+      addName(context, folder, name, inode.id, "file");
+    } else if (isWrittenOver && row?.nodeId != null && !isDoubtful) {
+      metadata.entries.setInode(there.id, inode.id);
+      markNode(context, row);
+    } else {
+      const copy = freeConflictName(context, folder, name, "recovered");
+      createUnborn(context, metadata.entries.create(folder, copy, inode.id).id, "file");
+      context.log.warn({ name, copy }, "a changed file was brought back beside another of its name");
+    }
+    becomesChanged(needs, inode, word, stat, missing);
+  });
+  context.restored.files += 1;
+}
+
+function newInode(context: Context, { mode }: Written) {
+  const time = nowText(context);
+  return {
+    kind: "file",
+    attributes: mode === undefined ? {} : { mode },
+    size: 0,
+    hash: null,
+    originNode: null,
+    originVersion: null,
+    content: "dirty",
+    atime: time,
+    ctime: time,
+  } as const;
+}
+
+/** The folder it was in, made again where the rows do not have it. */
+async function folderOfFile(needs: Needs, { folder, path }: Written): Promise<InodeId> {
+  const { context } = needs;
+  const { metadata } = context;
+  if (folder !== undefined && isFolder(context, folder)) return folder;
+  let current = ROOT_INODE;
+  for (const name of path.slice(0, -1)) {
+    await listIfPossible(needs, current, name);
+    const found = metadata.entries.find(current, name);
+    if (found !== undefined && !isFolder(context, found.inode)) return current;
+    current = found?.inode ?? makeFolder(context, current, name);
+  }
+  return current;
+}
+
+function isFolder({ metadata }: Context, inode: InodeId): boolean {
+  if (metadata.inodes.get(inode)?.kind !== "folder") return false;
+  return inode === ROOT_INODE || metadata.entries.links(inode) > 0;
+}
+
+/** Where the gateway does not answer, its answer to the upload tells whether the name is free. */
+async function listIfPossible({ context, gateway }: Needs, folder: InodeId, name: string): Promise<void> {
+  const { metadata, log, bytes, network } = context;
+  if (
+    !gateway.answers ||
+    metadata.entries.find(folder, name) !== undefined ||
+    metadata.inodes.get(folder)?.listed != null
+  )
+    return;
+  try {
+    await completeFolder(context, folder, bytes.stopped.signal);
+  } catch (error) {
+    if (!network.isOnline) gateway.answers = false;
+    log.warn({ err: error, folder }, "a folder could not be listed");
+  }
+}
+
+/** It was sent, and the rows have heard of that from the gateway. */
+async function isSameContent({ metadata, runtime, paths }: Context, there: Entry, lineage: Lineage): Promise<boolean> {
+  const inode = metadata.inodes.get(there.inode);
+  if (inode === undefined || inode.content !== "clean" || inode.hash === null) return false;
+  return (await runtime.files.hash(paths.live(lineage))).hash === inode.hash;
+}
+
+/**
+ * A file the list does not tell of holds what the gateway has, if the list is whole: as far as the rows
+ * know it, it is looked at when it is opened. If the list is not whole nothing is taken for granted.
+ */
+async function judgeUntold(needs: Needs, lineage: Lineage): Promise<void> {
+  const { context, list, known } = needs;
+  const { metadata, runtime, paths, log } = context;
+  const inode = metadata.inodes.ofLineage(lineage);
+  if (inode === undefined) {
+    if (lineage <= known) return;
+    if (list.isWhole) return runtime.files.remove(paths.live(lineage));
+    const stat = await runtime.files.stat(paths.live(lineage));
+    if (stat.allocated === 0) return;
+    const { hash } = await runtime.files.hash(paths.live(lineage));
+    // Most likely it came from there. Where it did not, it is another of the same bytes.
+    if (metadata.inodes.isKnownContent(hash)) {
+      const target = await paths.quarantine(paths.live(lineage), `live-${lineage}`);
+      return log.warn({ path: target }, "a file of nobody known was set aside: the gateway has what is in it");
+    }
+    return placeFile(needs, { lineage, changes: 0, path: [] }, stat, NO_RANGES);
+  }
+  const row = metadata.lives.get(lineage);
+  if (list.isWhole || inode.lineage !== lineage || inode.content !== "clean" || inode.kind !== "file") return;
+  if (isWhole(row)) {
+    if ((await runtime.files.hash(paths.live(lineage))).hash === inode.hash) return;
+    const stat = await runtime.files.stat(paths.live(lineage));
+    metadata.transaction(() => {
+      becomesChanged(
+        { ...needs, isDoubtful: true },
+        inode,
+        { lineage, changes: inode.changes, path: [] },
+        stat,
+        NO_RANGES,
+      );
+      markInode(context, inode.id);
+    });
+    context.restored.files += 1;
+    return;
+  }
+  const target = await paths.quarantine(paths.live(lineage), `live-${lineage}`);
+  if (row !== undefined) metadata.lives.remove(lineage);
+  log.warn({ path: target }, "a file that is partly here was set aside: nobody knows whether it was changed");
+}
+
+/** Changed content that is no longer here, or no longer to be sent, was sent since or removed: the gateway says which. */
+function forgetDone({ context, files, list }: Needs): void {
+  const { metadata, log } = context;
+  for (const inode of metadata.inodes.unclean()) {
+    const isHere = files.has(inode.lineage) && (!list.isWhole || list.written.has(inode.lineage));
+    if (inode.size === 0 || isHere) continue;
+    metadata.transaction(() => {
+      if (metadata.lives.get(inode.lineage) !== undefined) metadata.lives.remove(inode.lineage);
+      for (const entry of metadata.entries.ofInode(inode.id)) forgetName(context, entry, inode);
+      metadata.overtaken.remove(inode.id);
+    });
+    log.warn({ inode: inode.id }, "content that was to be sent is so no more: the gateway tells what became of it");
+  }
+}
+
+function forgetName({ metadata, runtime }: Context, entry: Entry, inode: Inode): void {
+  const row = metadata.nodes.ofEntry(entry.id);
+  const { base, nodeId } = row ?? { base: null, nodeId: null };
+  if (row !== undefined && base?.head != null && nodeId !== null) {
+    const version = { originNode: nodeId, originVersion: base.head, size: base.size, hash: base.hash };
+    metadata.inodes.update(inode.id, { content: "clean", changes: inode.changes + 1, ...version });
+    metadata.rereads.add(nodeId);
+    return;
+  }
+  metadata.entries.remove(entry.id);
+  if (row !== undefined) dropRow({ metadata, runtime }, row.id);
+}

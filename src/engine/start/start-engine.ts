@@ -1,0 +1,453 @@
+/**
+ * Starts a workspace: finds out which one it is, brings the rows to a state that can be served, and
+ * sets the loops going. A state dir that knows the workspace starts without the gateway.
+ */
+import type { Client } from "../../client/client.ts";
+import type { Layout } from "../../content/layout.ts";
+import { openStaged } from "../../content/staged.ts";
+import type { StateDisk } from "../../content/state-disk.ts";
+import { type Scope, UPLOAD_SCOPES } from "../../contract/scopes.ts";
+import type { Logger } from "../../lib/log.ts";
+import type { Runtime } from "../../lib/runtime.ts";
+import { createSingleFlight } from "../../lib/single-flight.ts";
+import { type Connection, onDamage, onDiskFailure } from "../../metadata/database.ts";
+import { createMetadata, type Metadata } from "../../metadata/metadata.ts";
+import {
+  type Accounts,
+  countHandles,
+  type Engine,
+  type EngineCondition,
+  type EngineStatus,
+  type HandleTable,
+  type KernelCache,
+  type Mover,
+  NO_ACCOUNTS,
+  NO_KERNEL_CACHE,
+  NO_MOVER,
+  NO_PASSTHROUGH,
+  type Passthrough,
+  StartError,
+} from "../api/index.ts";
+import {
+  absentUnknown,
+  type Context,
+  createAcknowledged,
+  createByteState,
+  createPollState,
+  createReadOrder,
+  createRightOfWay,
+  createSyncTogether,
+  createTogether,
+  createToldKernel,
+  type EngineSettings,
+  expireEverything,
+  forgetPast,
+  inBackground,
+  isPastGone,
+  parseRequest,
+  type Request,
+  stopBytes,
+  tellKernel,
+} from "../core/index.ts";
+import {
+  closeLive,
+  createAskKernel,
+  createBacklog,
+  createSpace,
+  dropForgotten,
+  hearWrites,
+  holdForSending,
+  passedToWriters,
+} from "../files/index.ts";
+import {
+  createActivity,
+  createDisk,
+  createEvenTime,
+  createFreshness,
+  createNetwork,
+  createReadOnly,
+  type Disk,
+  type DiskLimits,
+} from "../host/index.ts";
+import { createFileSystem, drain, listQueue, pausedKinds, retryNow } from "../ops/index.ts";
+import {
+  createFollower,
+  createHearing,
+  createJournalStream,
+  createReplays,
+  type JournalStream,
+  LIST_STANDS_MS,
+  pollFolders,
+  withReplays,
+} from "../remote/index.ts";
+import {
+  createQuota,
+  isAnyUntold,
+  NO_BOOT,
+  overtakenFiles,
+  positionsNotAhead,
+  settleOvertaken,
+} from "../sync/index.ts";
+import { createWriteBack, heldBack, loginNeeded } from "../upload/index.ts";
+import { recoverOpenFiles } from "./recover.ts";
+import type { Resumed } from "./resume.ts";
+import type { Patience } from "./retry-at-start.ts";
+import { createSyncRows } from "./sync-rows.ts";
+import { findOut, goOn, hearLater, missingScopes } from "./which-workspace.ts";
+
+const WRITE_SCOPES = [...new Set<Scope>([...UPLOAD_SCOPES, "node.node.update"])];
+
+export interface EngineOptions {
+  readonly runtime: Runtime;
+  readonly client: Client;
+  readonly log: Logger;
+  readonly paths: Layout;
+  readonly database: Connection;
+  /** Makes committed rows survive power loss. */
+  readonly syncRows: () => Promise<void>;
+  readonly settings: EngineSettings;
+  /** Absent: this machine has none. */
+  readonly accounts?: Accounts;
+  /** Name or id. */
+  readonly workspace: string;
+  /** What the token says it may do; undefined when it does not say. */
+  readonly scopes: ReadonlySet<string> | undefined;
+  /** With a gateway that fails, where a workspace that is not known here yet cannot do without. Default: a moment. */
+  readonly patience?: Patience;
+  /** The database turned out to be damaged. */
+  readonly onDamage?: (error: unknown) => void;
+  /** Absent: the kernel cannot be told of changes. */
+  readonly kernelCache?: KernelCache;
+  /** Absent: the kernel is given no local file. */
+  readonly passthrough?: Passthrough;
+  /** Absent: all bytes go through us. */
+  readonly mover?: Mover;
+  /** Of which mount the requests are, and what this daemon goes on with of one before it. Absent: a mount of its own. */
+  readonly mount?: { readonly id: string; readonly resumed?: Resumed };
+  /** Absent: what is open dies with us. */
+  readonly handleTable?: HandleTable;
+  /** Absent: nobody looks at the disk. */
+  readonly stateDisk?: StateDisk;
+  readonly limits?: DiskLimits;
+  /** What nobody waits for begins then. Absent: at once. */
+  readonly inUse?: Promise<unknown>;
+}
+
+/** With the state behind it, whose invariants tests check. */
+export interface StartedEngine extends Engine {
+  readonly context: Context;
+}
+
+export async function startEngine(options: EngineOptions): Promise<StartedEngine> {
+  const { client, log, paths, settings, scopes } = options;
+  const metadata = createMetadata<Request>(options.database, parseRequest);
+  const time = createEvenTime(options.runtime, metadata, settings.boot);
+  const { runtime } = time;
+  const activity = createActivity();
+  const { mover = NO_MOVER } = options;
+  /** Undefined: nothing is open yet. */
+  let running: Context | undefined;
+  let stream: JournalStream | undefined;
+  const disk = createDisk({
+    stateDisk: options.stateDisk,
+    limits: options.limits,
+    folder: paths.root,
+    log,
+    onChange() {
+      // What is kept back for the rows is set free in this turn: no write is to take it.
+      for (const live of running?.lives.values() ?? []) hearWrites({ mover }, live);
+      activity.wake();
+      activity.progressed();
+      if (disk.trouble === "gone" && running !== undefined) holdForSending(running);
+    },
+  });
+  onDiskFailure(options.database, (error) => disk.commitFailed(error));
+  onDamage(options.database, (error) => {
+    if (disk.trouble !== "damaged") options.onDamage?.(error);
+    disk.isDamaged(error);
+  });
+  const staged = await openStaged(runtime.files, paths.staged, log);
+  const start =
+    (options.mount?.resumed === undefined ? undefined : goOn(metadata, client)) ??
+    (await findOut(metadata, runtime, client, options.workspace, scopes, log, options.patience));
+  const readOnly = createReadOnly(start.workspace, {
+    isAskedFor: settings.readOnly,
+    lack: lackOf(scopes),
+    onChange(isForRole) {
+      log.warn({ why: readOnly.why }, isForRole ? "nothing can be changed or sent" : "the role for changes was given");
+      if (isForRole) running?.quota.lookLater();
+      else {
+        activity.hasten();
+        stream?.renew();
+      }
+      activity.wake();
+      activity.progressed();
+    },
+  });
+  const network = createNetwork(runtime, {
+    scopes,
+    isOnline: start.trouble === undefined,
+    onLacksRole: readOnly.refused,
+    onChange: (what) => {
+      if (what !== "state") readOnly.tokenChanged(lackOf(network.scopes));
+      if (what !== "state") activity.hasten();
+      // What is heard by the token before proves nothing of this one: until there is a stream by it, a page does.
+      if (what === "token") stream?.renew();
+      if (network.loginNeeded !== undefined) running?.fresh.lost(network.loginNeeded);
+      activity.wake();
+      activity.progressed();
+    },
+  });
+  network.failed(start.trouble);
+  const sending: Context["sending"] = new Map();
+  const context: Context = {
+    disk,
+    get space() {
+      return space;
+    },
+    restored: { why: undefined, files: 0 },
+    get replays() {
+      return replays;
+    },
+    get quota() {
+      return quota;
+    },
+    drains: { count: 0 },
+    awaited: new Map(),
+    unsent: { mostly: Number.POSITIVE_INFINITY },
+    metadata,
+    client,
+    runtime,
+    paths,
+    staged,
+    log,
+    settings,
+    accounts: options.accounts ?? NO_ACCOUNTS,
+    readOnly,
+    workspace: start.workspace,
+    handles: new Map(),
+    handleTable: options.handleTable ?? countHandles(),
+    lives: new Map(),
+    passthrough: options.passthrough ?? NO_PASSTHROUGH,
+    mover,
+    kernel: createToldKernel(options.kernelCache ?? NO_KERNEL_CACHE),
+    fresh: createFreshness(options.runtime),
+    bytes: { ...createByteState(), ignoresRanges: !client.features.ranges },
+    interruptions: new Map(),
+    lookedInto: new Map(),
+    listedAhead: new Set(),
+    listings: createSingleFlight(runtime, LIST_STANDS_MS),
+    sending,
+    smallCuts: new Map(),
+    syncing: createSyncTogether(),
+    together: createTogether(runtime, metadata, sending),
+    rightOfWay: createRightOfWay(runtime, settings.maximumAgeMs),
+    cuts: new Map(),
+    readOrder: createReadOrder(),
+    acknowledged: createAcknowledged(metadata),
+    polled: createPollState(),
+    notEmpty: new Map(),
+    network,
+    activity,
+    syncRows: createSyncRows(metadata, async () => {
+      await Promise.all([options.syncRows(), staged.sync()]);
+    }),
+  };
+  running = context;
+  const replays = createReplays(context);
+  metadata.changed.onTell((changed) => {
+    try {
+      tellKernel(context, changed);
+      replays.note(changed);
+    } catch (error) {
+      // It is committed all the same.
+      log.error({ err: error }, "what changed could not be read for the kernel, which asks for everything again");
+      expireEverything(context);
+    }
+  });
+  const { fresh } = context;
+  runtime.step("start: workspace known");
+  const space = createSpace(context);
+  const quota = createQuota(context, start.workspace, network.isOnline && start.asked === undefined);
+  if (start.asked !== undefined) {
+    network.doubts(`the gateway has not said yet whether it has workspace "${start.workspace.name}"`);
+    void hearLater(context, start.asked);
+  }
+  await disk.restore();
+  const resumed = beginMount(metadata, options.mount);
+  if (resumed !== undefined) absentUnknown(context);
+  const sweep = await recoverOpenFiles(context, resumed);
+  runtime.step("start: recovered");
+  metadata.settings.set("boot", settings.boot);
+  // From here on bytes may be newer than the rows that power loss would leave.
+  await context.syncRows();
+  time.keep();
+  positionsNotAhead(context);
+  metadata.rereads.add(start.workspace.rootId);
+
+  const writeBack = createWriteBack(context);
+  const backlog = createBacklog(context, metadata.nodes.pendingBytes);
+  stream = client.features.journal ? createJournalStream(context) : undefined;
+  // By a profile without a journal nobody would make up for another past.
+  if (stream === undefined && isPastGone(context)) forgetPast(context);
+  const follower = createFollower(context, stream === undefined ? pollFolders : createHearing(context, stream), stream);
+  fresh.onEnd(() => {
+    log.info({}, "the journal is not live any more: the kernel asks for everything again");
+    stream?.renew();
+    expireEverything(context);
+  });
+  inBackground(context, "looking through what the mount before left", async () => {
+    await options.inUse;
+    await sweep?.().finally(() => writeBack.start());
+  });
+  if (sweep === undefined) writeBack.start();
+  follower.start();
+  stream?.start();
+  fresh.start();
+  quota.start();
+  if (options.stateDisk !== undefined) space.start();
+  const askKernel = createAskKernel(context);
+  askKernel.start();
+  const fileSystem = withReplays(context, createFileSystem(context), replays);
+
+  function condition(): EngineCondition {
+    const held = network.isOnline ? heldBack(context)?.why : undefined;
+    const paused = [...(held === undefined || readOnly.why !== undefined ? [] : [held]), ...pausedKinds(context)];
+    return {
+      workspace: { id: start.workspace.id, name: start.workspace.name },
+      online: network.isOnline,
+      ...(readOnly.why === undefined ? {} : { readOnly: readOnly.why }),
+      ...(paused.length === 0 ? {} : { paused: paused.join("; ") }),
+    };
+  }
+
+  return {
+    fileSystem,
+    replays,
+    context,
+    owners: settings.owners,
+    tokenChanged: (scopes) => context.network.tokenChanged(scopes),
+    gatewayAnswered: () => context.network.isThere(),
+    databaseDamaged: (damage) => context.disk.isDamaged(damage),
+    measure: backlog.measure,
+    expireKernel: () => expireEverything(context),
+    condition,
+    queue: (limit) => listQueue(context, writeBack.inFlight, limit),
+    retry: (paths) => retryNow(context, paths),
+    drain: (drainOptions) => drain(context, writeBack, backlog, drainOptions),
+    status() {
+      const { dirty, parked, oldest } = metadata.nodes.counts();
+      const written = metadata.settings.getNumber("written");
+      const shown = Math.min(metadata.settings.getNumber("cursor"), metadata.settings.getNumber("indexed"));
+      const { offlineSince } = network;
+      const { restored } = context;
+      const overtaken = overtakenFiles(context);
+      return {
+        ...condition(),
+        ...freshness(context),
+        ...(offlineSince === undefined ? {} : { offlineMs: runtime.ageOf(offlineSince) }),
+        dirty,
+        uploading: writeBack.inFlight().length,
+        parked,
+        bytesPending: backlog.bytes(),
+        settled: dirty === 0 && (!client.features.positions || (shown >= written && !isAnyUntold(context))),
+        ...(overtaken.length === 0 ? {} : { overtaken }),
+        conflicts: activity.conflicts,
+        cacheBytes: metadata.lives.totalBytes(),
+        cacheLimit: settings.cacheLimit,
+        oldestPendingMs: oldest === null ? 0 : runtime.ageOf(oldest),
+        ...(restored.why === undefined ? {} : { restored: { why: restored.why, files: restored.files } }),
+        ...(quota.limit === undefined
+          ? {}
+          : { quota: { limit: quota.limit, used: quota.used, waiting: quota.waiting() } }),
+        ...(options.stateDisk === undefined ? {} : { disk: diskStatus(disk) }),
+      };
+    },
+    async leave(quiet) {
+      // Whoever waits for the gateway waits for what is being sent; nobody else is to wait for that.
+      const isAwaited = settings.durability === "remote";
+      if (isAwaited) await quiet();
+      await writeBack.stop();
+      if (!isAwaited) await quiet();
+      askKernel.stop();
+      dropForgotten(context);
+      await staged.flush();
+    },
+    async stop() {
+      askKernel.stop();
+      space.stop();
+      quota.stop();
+      fresh.stop();
+      await stream?.stop();
+      await follower.stop();
+      await writeBack.stop();
+      const inWriting = passedToWriters(context);
+      for (const handle of [...context.handles.keys()]) await fileSystem.release(handle);
+      dropForgotten(context);
+      await stopBytes(context);
+      // Their programs may go on: a mapping outlives the mount, a descriptor one that was only detached.
+      for (const inode of inWriting) metadata.writers.begin(inode);
+      runtime.step("stop: quiet");
+      for (const live of context.bytes.held) await closeLive(context, live, { write: false });
+      try {
+        settleOvertaken(context);
+        // All bytes, with one call, before the rows say so.
+        await runtime.files.syncDisk(paths.root);
+        if (disk.trouble !== "damaged") metadata.transaction(() => metadata.settings.set("boot", NO_BOOT));
+        await options.syncRows();
+        metadata.checkpoint();
+      } catch (error) {
+        // What was committed is in the log of the database; only a power cut now could lose it.
+        log.error({ err: error }, "the rows could not be synced at the end");
+      }
+      runtime.step("stop: checkpoint made");
+      metadata.close();
+      await staged.close();
+    },
+  };
+}
+
+/** Why a mount with such a token is read-only. */
+function lackOf(scopes: ReadonlySet<string> | undefined): string | undefined {
+  const missing = missingScopes(scopes, WRITE_SCOPES);
+  return missing.length === 0 ? undefined : `the token lacks ${missing.join(", ")}`;
+}
+
+/** What was done for the programs of another mount says nothing of this one's. */
+function beginMount(
+  { settings, done, transaction }: Metadata<Request>,
+  mount: EngineOptions["mount"],
+): Resumed | undefined {
+  if (mount?.resumed !== undefined) {
+    if (settings.get("mount") === mount.id) return mount.resumed;
+    throw new StartError("the state dir was used by another mount meanwhile");
+  }
+  transaction(() => {
+    done.clear();
+    settings.set("mount", mount?.id ?? "");
+  });
+  return undefined;
+}
+
+/** As the kernel was told: what is not live any more it has been made to ask for again. */
+function freshness(context: Context): Pick<EngineStatus, "live" | "staleMs" | "staleWhy"> {
+  const { fresh, network, client, runtime } = context;
+  const { stale } = fresh;
+  if (stale === undefined) return { live: true };
+  const known = client.features.journal ? loginNeeded(context) : "the gateway has no journal";
+  const staleWhy = known ?? (network.isOnline ? network.doubt : "the gateway does not answer") ?? stale.why;
+  return { live: false, staleMs: Math.max(0, runtime.wallClock() - stale.since), staleWhy };
+}
+
+function diskStatus(disk: Disk): NonNullable<EngineStatus["disk"]> {
+  const { trouble, reason, total, available, reserve, keepFree, unsentLimit } = disk;
+  return {
+    state: trouble ?? (disk.hasRows ? "ok" : "broken"),
+    ...(reason === undefined ? {} : { reason }),
+    total,
+    available,
+    reserve,
+    keepFree,
+    ...(unsentLimit === undefined ? {} : { unsentLimit }),
+  };
+}

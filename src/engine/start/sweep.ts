@@ -1,0 +1,231 @@
+/**
+ * What a mount that ended leaves behind and nobody waits for: names and lineages only its kernel knew,
+ * cuts whose file is not there, files without rows and rows without files. Done while the mount is
+ * already used, a little at a time; nothing is sent before its end, since a cut may turn out to be none.
+ *
+ * It looks at what was there at the start, and at each thing again in the turn in which it acts: what
+ * programs, the kernel and the gateway do meanwhile comes first. Whoever makes the file of a lineage
+ * before it was looked at sets aside what is in its way himself (local-file.ts). It may die anywhere:
+ * the next start sweeps anew.
+ */
+import { SHARD } from "../../content/layout.ts";
+import { hasCode } from "../../lib/system-error.ts";
+import type { Generation } from "../../metadata/attempts.ts";
+import type { GenerationId, InodeId, Lineage } from "../../metadata/ids.ts";
+import { alone, type Context, inBackground, markInode } from "../core/index.ts";
+import { forgetLineage, removeGeneration, removeInode, removeLeft, renewList, setAside } from "../files/index.ts";
+
+/** Rows looked at in one go. */
+const SLICE = 50;
+
+/** What was there at the start: everything of this mount has higher numbers. */
+interface Before {
+  readonly nameless: number;
+  readonly superseded: number;
+  readonly generations: number;
+}
+
+/**
+ * To be called before the mount is used; what it returns does the work, which may go on while it is.
+ */
+export function prepareSweep(context: Context, isResumed = false): () => Promise<void> {
+  const { inodes, generations } = context.metadata;
+  const before: Before = {
+    // The kernel of a mount that goes on knows them: they stay until it forgets them, or until the next mount.
+    nameless: isResumed ? 0 : inodes.newestNameless(),
+    superseded: isResumed ? 0 : inodes.newestSuperseded(),
+    generations: generations.end(),
+  };
+  context.bytes.isUnswept = true;
+  return () => sweep(context, before);
+}
+
+async function sweep(context: Context, before: Before): Promise<void> {
+  const { staged, restored, bytes, log } = context;
+  await forgetSuperseded(context, before.superseded);
+  await removeNameless(context, before.nameless);
+  for (const shard of await shardsOf(context, "live")) await sweepLive(context, shard, before);
+  bytes.isUnswept = false;
+  for (const shard of await shardsOf(context, "generation")) await sweepCuts(context, shard, before);
+  await removeLeft(context).catch((error: unknown) => {
+    log.warn({ err: error }, "files nobody needs could not be removed yet");
+  });
+  if (staged.isNew || staged.isLong() || restored.why !== undefined) {
+    inBackground(context, "writing the list of changed files anew", () => renewList(context));
+  }
+  context.runtime.step("start: swept");
+}
+
+/** Others have their turn. False: the mount ends. */
+async function goesOn({ runtime, bytes }: Context): Promise<boolean> {
+  await new Promise<void>((resolve) => runtime.soon(resolve));
+  return !bytes.stopped.signal.aborted;
+}
+
+async function forgetSuperseded(context: Context, upTo: number): Promise<void> {
+  const { metadata } = context;
+  for (let after = 0; await goesOn(context); ) {
+    const rows = metadata.inodes.superseded(after, upTo, SLICE);
+    metadata.transaction(() => {
+      for (const { lineage } of rows) forgetLineage(context, lineage);
+    });
+    after = rows.at(-1)?.id ?? after;
+    if (rows.length < SLICE) return;
+  }
+}
+
+async function removeNameless(context: Context, upTo: number): Promise<void> {
+  const { metadata } = context;
+  for (let after = 0; await goesOn(context); ) {
+    const rows = metadata.inodes.nameless(after, upTo, SLICE);
+    metadata.transaction(() => {
+      for (const { inode } of rows) removeIfNameless(context, inode);
+    });
+    after = rows.at(-1)?.id ?? after;
+    if (rows.length < SLICE) return;
+  }
+}
+
+/** No kernel has ever been told of it by this mount: without a name it cannot be found. */
+function removeIfNameless(context: Context, id: InodeId): void {
+  const { metadata } = context;
+  const inode = metadata.inodes.get(id);
+  if (inode === undefined) return;
+  if (metadata.entries.links(id) > 0) {
+    metadata.inodes.hasName(id);
+    return;
+  }
+  for (const generation of metadata.generations.unusedOf(id)) removeGeneration(context, generation);
+  if (metadata.entries.isEmpty(id)) removeInode(context, inode);
+}
+
+/** Those with a folder, and those of which there are rows. */
+async function shardsOf({ paths, metadata }: Context, kind: "live" | "generation"): Promise<Set<number>> {
+  const shards = new Set(await paths.shards(kind));
+  const next = (from: number) => (kind === "live" ? metadata.lives.next(from) : metadata.generations.nextCopy(from));
+  for (let id = next(0); id !== undefined; ) {
+    const shard = Math.floor(id / SHARD);
+    shards.add(shard);
+    id = next((shard + 1) * SHARD);
+  }
+  return shards;
+}
+
+/**
+ * Live files without a row are set aside; rows without a file are forgotten where the gateway has the
+ * bytes, and cuts that such a file was are none. The list of files is older than the rows: only
+ * what `alone` finds to be still so counts.
+ */
+async function sweepLive(context: Context, shard: number, before: Before): Promise<void> {
+  const { metadata, paths, lives } = context;
+  if (!(await goesOn(context))) return;
+  const files = new Set(await paths.inShard("live", shard));
+  const [from, to] = [shard * SHARD, (shard + 1) * SHARD];
+  const rows = metadata.lives.among(from, to);
+  const known = new Set(rows.map(({ lineage }) => lineage));
+  const isOld = ({ id, lineage }: Generation) => id < before.generations && (lineage === null || !lives.has(lineage));
+  const stale = metadata.generations.staleOfLineages(from, to).filter(isOld);
+  const cuts = metadata.generations
+    .ofLineages(from, to)
+    .filter((cut) => isOld(cut) && (cut.lineage === null || !files.has(cut.lineage)));
+  for (const cut of stale) dropCut(context, cut);
+  for (const cut of cuts) await dropIfAbsent(context, cut);
+  for (const { lineage, bytes } of rows) {
+    if (lives.has(lineage)) continue;
+    if (!files.has(lineage)) await forgetIfAbsent(context, lineage);
+    else if (bytes === 0) await countBytes(context, lineage);
+  }
+  for (const lineage of files) if (!known.has(lineage)) await setOrphanAside(context, lineage);
+}
+
+async function forgetIfAbsent(context: Context, lineage: Lineage): Promise<void> {
+  const { metadata, paths, lives } = context;
+  await alone(context, lineage, async () => {
+    if (lives.has(lineage) || (await exists(context, paths.live(lineage)))) return;
+    if (metadata.lives.get(lineage) !== undefined && metadata.lives.isEvictable(lineage))
+      metadata.lives.remove(lineage);
+  });
+}
+
+/** It was open, and nobody wrote down what came in: it takes space that nobody would ever take back. */
+async function countBytes(context: Context, lineage: Lineage): Promise<void> {
+  const { metadata, runtime, paths, lives } = context;
+  await alone(context, lineage, async () => {
+    const isCounted = () => lives.has(lineage) || metadata.lives.get(lineage)?.bytes !== 0;
+    if (isCounted()) return;
+    const { allocated } = await runtime.files.stat(paths.live(lineage));
+    if (!isCounted() && allocated > 0) metadata.lives.update(lineage, { bytes: allocated });
+  });
+}
+
+async function setOrphanAside(context: Context, lineage: Lineage): Promise<void> {
+  const { metadata, paths, lives } = context;
+  await alone(context, lineage, async () => {
+    const isKnown = lives.has(lineage) || metadata.lives.get(lineage) !== undefined;
+    if (!isKnown && !metadata.gone.has({ kind: "live", id: lineage }))
+      await setAside(context, paths.live(lineage), `live-${lineage}`);
+  });
+}
+
+/** The same of cuts that have files of their own, which are seldom. */
+async function sweepCuts(context: Context, shard: number, before: Before): Promise<void> {
+  const { metadata, paths } = context;
+  if (!(await goesOn(context))) return;
+  const files = new Set(await paths.inShard("generation", shard));
+  for (const cut of metadata.generations.copies(shard * SHARD, (shard + 1) * SHARD)) {
+    if (cut.id < before.generations && !files.has(cut.id)) await dropIfAbsent(context, cut);
+  }
+  for (const id of files) await judgeCutFile(context, id, before);
+}
+
+async function judgeCutFile(context: Context, id: GenerationId, before: Before): Promise<void> {
+  const { metadata, paths, runtime, lives } = context;
+  const { generations, gone } = metadata;
+  const isOfThisMount = id >= before.generations && id < generations.end();
+  const cut = generations.get(id);
+  if (isOfThisMount || cut?.lineage === null || gone.has({ kind: "generation", id })) return;
+  // Made just before a crash, which its number outlived: nobody gets that any more.
+  generations.passIds(id);
+  if (cut === undefined) return setAside(context, paths.generation(id), `generation-${id}`);
+  // One whose copy was not finished: the live file has the bytes. A writer may be making it anew.
+  const { lineage } = cut;
+  await alone(context, lineage, async () => {
+    if (!lives.has(lineage) && generations.get(id)?.lineage != null) await runtime.files.remove(paths.generation(id));
+  });
+}
+
+/** A cut without its file cannot be sent. */
+async function dropIfAbsent(context: Context, { id }: Generation): Promise<void> {
+  const { metadata, paths } = context;
+  const pathOf = ({ lineage }: Generation) => (lineage === null ? paths.generation(id) : paths.live(lineage));
+  for (let cut = metadata.generations.get(id); cut !== undefined; ) {
+    const isThere = await exists(context, pathOf(cut));
+    const now = metadata.generations.get(id);
+    // It may have got a file of its own meanwhile.
+    if (isThere || now === undefined) return;
+    if (now.lineage === cut.lineage) return dropCut(context, now);
+    cut = now;
+  }
+}
+
+function dropCut(context: Context, cut: Generation): void {
+  const { metadata, runtime } = context;
+  metadata.transaction(() => {
+    for (const { id } of metadata.attempts.ofGeneration(cut.id)) metadata.attempts.abandon(id, runtime.now());
+    removeGeneration(context, cut);
+    const inode = metadata.inodes.get(cut.inode);
+    if (inode === undefined || inode.changes !== cut.changes || inode.content !== "dirty") return;
+    metadata.inodes.update(inode.id, { changes: inode.changes + 1, hash: null });
+    markInode(context, inode.id);
+  });
+}
+
+async function exists({ runtime }: Context, path: string): Promise<boolean> {
+  try {
+    await runtime.files.stat(path);
+    return true;
+  } catch (error) {
+    if (hasCode(error, "ENOENT")) return false;
+    throw error;
+  }
+}

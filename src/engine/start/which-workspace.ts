@@ -1,0 +1,197 @@
+/**
+ * Which workspace a start is of, and whether it may be: by the rows, which know it after the first start, and by the
+ * gateway, if it answers. Knows nothing of what is done with it.
+ */
+import type { Client } from "../../client/client.ts";
+import { RemoteError } from "../../client/errors.ts";
+import type { Node, Workspace } from "../../contract/resources.ts";
+import type { Scope } from "../../contract/scopes.ts";
+import type { Logger } from "../../lib/log.ts";
+import type { Metadata } from "../../metadata/metadata.ts";
+import { born } from "../../metadata/nodes.ts";
+import { StartError } from "../api/index.ts";
+import type { Context, Request } from "../core/index.ts";
+import type { EvenRuntime } from "../host/index.ts";
+import { shownUpTo } from "../sync/index.ts";
+import { contentOfNode, isoToTimeText, nowText, withinLimits } from "../tree/index.ts";
+import { A_MOMENT, atOnce, insist, type Patience, type Waits } from "./retry-at-start.ts";
+
+const READ_SCOPES = ["account.workspace.read", "node.node.read-all", "node.file.read"] as const satisfies Scope[];
+
+export function missingScopes(scopes: ReadonlySet<string> | undefined, needed: readonly Scope[]): Scope[] {
+  return scopes === undefined ? [] : needed.filter((scope) => !scopes.has(scope));
+}
+
+export interface Start {
+  readonly workspace: Workspace;
+  /** Why the gateway could not be asked; the rows know enough. */
+  readonly trouble: unknown;
+  /** It is long in answering what it knows of the workspace. */
+  readonly asked?: Promise<Workspace | undefined>;
+}
+
+/**
+ * For a mount that is in use already: whatever the gateway and the token say by now, programs go on, with
+ * what is known here, as they would have with the daemon before.
+ */
+export function goOn(metadata: Metadata<Request>, client: Client): Start | undefined {
+  const known = knownWorkspace(metadata);
+  if (known === undefined) return undefined;
+  // A profile may have come with a reload.
+  requireSameCounting(metadata, client, true);
+  // By its id: its name may be another one by now.
+  const asked = client.findWorkspace(known.id);
+  asked.catch(() => {});
+  return { workspace: known, trouble: undefined, asked };
+}
+
+export async function findOut(
+  metadata: Metadata<Request>,
+  runtime: Waits & Pick<EvenRuntime, "now" | "files">,
+  client: Client,
+  name: string,
+  scopes: ReadonlySet<string> | undefined,
+  log: Logger,
+  patience: Patience = A_MOMENT,
+): Promise<Start> {
+  const known = knownWorkspace(metadata);
+  const counting = requireSameCounting(metadata, client, known !== undefined);
+  const insistently = <T>(ask: () => Promise<T>) => insist(runtime, known === undefined ? patience : A_MOMENT, ask);
+  const missing = missingScopes(scopes, READ_SCOPES);
+  if (missing.length > 0)
+    throw new StartError(`the token lacks ${missing.join(", ")}, without which nothing can be read`);
+  if (known !== undefined && name !== known.id && name !== known.name) {
+    throw new StartError(
+      `the state dir belongs to workspace "${known.name}", not to "${name}": give another --state-dir`,
+    );
+  }
+  try {
+    const asked = insistently(() => client.findWorkspace(name));
+    const told = known === undefined ? { value: await asked } : await atOnce(runtime, asked);
+    if (known !== undefined && told === undefined) return { workspace: known, trouble: undefined, asked };
+    const workspace = told?.value;
+    if (workspace === undefined) throw await noWorkspace(client, name);
+    if (known !== undefined && known.id !== workspace.id) {
+      throw new StartError(
+        `the state dir belongs to workspace "${known.name}" (${known.id}), not to "${workspace.name}" (${workspace.id})`,
+      );
+    }
+    if (known === undefined) {
+      const root = await insistently(() => client.getNode(workspace.rootId));
+      const begun = runtime.now();
+      const { asOf } = await insistently(() => client.listFolder(workspace.rootId, { pageSize: 1 }));
+      firstStart(metadata, runtime, workspace, root, shownUpTo({ client }, asOf, begun), counting);
+    }
+    metadata.settings.set("workspaceName", workspace.name);
+    return { workspace, trouble: undefined };
+  } catch (error) {
+    if (error instanceof StartError || !(error instanceof RemoteError)) throw error;
+    const isPassing = error.isTransient || error.code === "unauthorized" || error.code === "throttled";
+    if (known === undefined || !isPassing) throw new StartError(startProblem(error, name), 1, { cause: error });
+    log.warn({ err: error }, "the gateway cannot be asked; going on from what is known here");
+    return { workspace: known, trouble: error };
+  }
+}
+
+const NAMES_SHOWN = 10;
+
+/** None of this name or id is visible to the token: those that are, are named. */
+export async function noWorkspace(client: Pick<Client, "listWorkspaces">, name: string): Promise<StartError> {
+  const names = (await client.listWorkspaces()).map((workspace) => `"${workspace.name}"`);
+  const more = names.length > NAMES_SHOWN ? ` and ${names.length - NAMES_SHOWN} more` : "";
+  const visible = names.length === 0 ? "none is" : `visible: ${names.slice(0, NAMES_SHOWN).join(", ")}${more}`;
+  return new StartError(`no workspace "${name}" is visible to this token; ${visible}`);
+}
+
+/** The gateway gives no token for it, or does not list it: both say no more than that. */
+export function notVisible(name: string): string {
+  return `no workspace "${name}" is visible to this token; roles in it are given by its owners`;
+}
+
+/** What would have kept the mount from starting, had it been told at once, now keeps it from sending. */
+export async function hearLater(
+  { network, readOnly, bytes, log, workspace, metadata }: Context,
+  asked: Promise<Workspace | undefined>,
+): Promise<void> {
+  try {
+    const told = await asked;
+    if (bytes.stopped.signal.aborted) return;
+    network.answered();
+    if (told?.id === workspace.id) {
+      metadata.settings.set("workspaceName", told.name);
+      readOnly.shown(told);
+      network.doubts(undefined);
+      return;
+    }
+    network.doubts(
+      told === undefined
+        ? `no workspace "${workspace.name}" is visible to this token any more; mount again`
+        : `"${told.name}" is another workspace now than that of the state dir; mount again`,
+    );
+    log.error({ workspace, told }, "the gateway does not know the workspace of the state dir by its name");
+  } catch (error) {
+    if (bytes.stopped.signal.aborted) return;
+    network.failed(error);
+    network.doubts(undefined);
+    log.warn({ err: error }, "the gateway cannot be asked; going on from what is known here");
+  }
+}
+
+/** Revisions and positions of a gateway and those made here cannot be compared. */
+function requireSameCounting({ settings }: Metadata<Request>, { features }: Client, isKnown: boolean): string {
+  const counting = `revisions ${features.revisions ? "there" : "here"}, positions ${features.positions ? "there" : "here"}`;
+  // Where nothing is in the rows yet, nothing was counted.
+  const before = isKnown ? (settings.get("counting") ?? "revisions there, positions there") : counting;
+  if (before !== counting) {
+    throw new StartError(
+      `the state dir was used with another profile (${before}, now ${counting}): give another --state-dir`,
+    );
+  }
+  return counting;
+}
+
+function startProblem(error: RemoteError, name: string): string {
+  switch (error.code) {
+    case "unauthorized":
+      return `the token was refused: ${error.message}`;
+    case "forbidden":
+      return error.details.scope === undefined ? error.message : `the token lacks ${error.details.scope}`;
+    case "notFound":
+      return notVisible(name);
+    case "offline":
+    case "silent":
+      return `the gateway cannot be reached: ${error.message}`;
+    default:
+      return `the gateway answered: ${error.message}`;
+  }
+}
+
+function knownWorkspace(metadata: Metadata<Request>): Workspace | undefined {
+  const { settings } = metadata;
+  const [id, name, rootId] = [settings.get("workspace"), settings.get("workspaceName"), settings.get("root")];
+  return id === undefined || name === undefined || rootId === undefined ? undefined : { id, name, rootId };
+}
+
+/** The root, not listed yet; the journal counts from what a listing shows now. */
+function firstStart(
+  metadata: Metadata<Request>,
+  runtime: Pick<EvenRuntime, "files">,
+  workspace: Workspace,
+  told: Node,
+  asOf: number,
+  counting: string,
+): void {
+  const root = withinLimits(told);
+  metadata.transaction(() => {
+    const { settings, inodes, nodes } = metadata;
+    settings.set("workspace", workspace.id);
+    settings.set("workspaceName", workspace.name);
+    settings.set("root", workspace.rootId);
+    settings.set("counting", counting);
+    settings.set("cursor", String(asOf));
+    settings.set("indexed", String(asOf));
+    const content = contentOfNode(root, nowText({ runtime }));
+    inodes.create({ kind: "folder", ...content, atime: isoToTimeText(root.modifiedAt) });
+    nodes.create(born(metadata.createRootEntry(), root));
+  });
+}

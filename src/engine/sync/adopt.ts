@@ -1,0 +1,311 @@
+/**
+ * Takes over what the gateway has of a node: place, content, attributes. What a program holds open
+ * keeps its old bytes, because the inode gets a new lineage. Runs inside the caller's transaction.
+ */
+import { sameValue } from "../../contract/attributes.ts";
+import type { Node } from "../../contract/resources.ts";
+import type { Entry } from "../../metadata/entries.ts";
+import type { EntryId, InodeId } from "../../metadata/ids.ts";
+import type { Inode } from "../../metadata/inodes.ts";
+import { ROOT_INODE } from "../../metadata/metadata.ts";
+import { baseOf, type NodeRow } from "../../metadata/nodes.ts";
+import { type Context, markInode, markNode } from "../core/index.ts";
+import { comesFrom, dropGeneration, withPinnedMtime, writersOf } from "../files/index.ts";
+import { folderOfNode, groupOf, isInside, keepInOthers, kindOf, nowText } from "../tree/index.ts";
+import { overtake } from "./detached-files.ts";
+import {
+  contentAfter,
+  enterGroup,
+  gatherNames,
+  giveName,
+  inodeApart,
+  joinGroup,
+  keepTurn,
+  knowSaves,
+  leaveToOthers,
+  lookLater,
+  orderInGroup,
+  orderOf,
+  unite,
+  withUnsent,
+} from "./link-groups.ts";
+import { freeConflictName, moveAside, nameHere, stepAside } from "./name-conflicts.ts";
+import type { Step } from "./plan.ts";
+import { isSeenAway } from "./rename-cycles.ts";
+
+type TakeStep = Extract<Step, { do: "take" }>;
+
+/** `aside`: the entry that left its name for this one, and has somewhere else to be. */
+export interface Taken {
+  /** False: the place it was moved to is not known well enough yet; nothing was changed. */
+  readonly isTaken: boolean;
+  readonly aside?: Entry;
+}
+
+const NOT_YET: Taken = { isTaken: false };
+
+export function takeNode(context: Context, row: NodeRow, step: Extract<Step, { do: "take" }>): Taken {
+  const { metadata } = context;
+  const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
+  const inode = entry === undefined ? undefined : metadata.inodes.get(entry.inode);
+  let taken: Taken = { isTaken: true };
+  if (entry !== undefined && inode !== undefined) {
+    if (step.isPlaceTaken) taken = takePlace(context, entry, step.node);
+    if (!taken.isTaken) return taken;
+    takeContent(context, entry, inode, row, step);
+    takeLink(context, entry.id, row, step.node);
+  } else if (step.node.head !== row.base?.head) leaveToOthers(context, step.node);
+  const { node } = step;
+  // A gateway that tells no hashes has the same content for as long as it has the same head.
+  const hash = node.contentHash ?? (node.head === row.base?.head ? row.base.hash : null);
+  const base = { ...baseOf(node, row.base?.position ?? 0), hash };
+  metadata.nodes.update(row.id, { base, seen: null, seenAt: null });
+  return taken;
+}
+
+/** What else is new of the node stays to be judged. */
+export function takePlaceAlone(context: Context, row: NodeRow, node: Node): Taken {
+  const { metadata } = context;
+  const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
+  if (entry === undefined || row.base === null) return NOT_YET;
+  const taken = takePlace(context, entry, node);
+  if (!taken.isTaken) return taken;
+  metadata.nodes.update(row.id, { base: { ...row.base, parent: node.parentId, name: node.name } });
+  return taken;
+}
+
+function takePlace(context: Context, entry: Entry, node: Node): Taken {
+  const { metadata } = context;
+  const folder = node.parentId === null ? undefined : reviveFolder(context, node.parentId);
+  if (folder === undefined) return NOT_YET;
+  let aside: Entry | undefined;
+  const shown = nameHere(context, node.id, node.name);
+  const occupant = metadata.entries.find(folder, shown.name);
+  if (occupant !== undefined && occupant.id !== entry.id) {
+    const other = metadata.nodes.ofEntry(occupant.id);
+    if (other !== undefined && isSeenAway(other)) {
+      stepAside(context, occupant);
+      aside = occupant;
+    } else if (other?.base?.parent === node.parentId && other.base.name === node.name && other.nodeId !== null) {
+      // Two nodes cannot have one name: what is known of the other is old.
+      metadata.rereads.add(other.nodeId);
+      return NOT_YET;
+    } else moveAside(context, occupant);
+  }
+  while (isInside(context, folder, entry.inode)) openCircle(context, folder, entry.inode);
+  metadata.entries.move(entry.id, folder, shown.name, shown.gatewayName);
+  metadata.inodes.update(entry.inode, { ctime: nowText(context) });
+  return aside === undefined ? { isTaken: true } : { isTaken: true, aside };
+}
+
+/**
+ * The target is, here, inside the folder that moves: somebody here moved an ancestor of it in. The
+ * remote place wins, so that ancestor goes back to where the gateway has it.
+ */
+function openCircle(context: Context, target: InodeId, moved: InodeId): void {
+  const { metadata } = context;
+  let current = target;
+  let nearest: Entry | undefined;
+  while (current !== moved) {
+    const [entry] = metadata.entries.ofInode(current);
+    if (entry === undefined) break;
+    nearest ??= entry;
+    const row = metadata.nodes.ofEntry(entry.id);
+    const home = row?.base?.parent == null ? undefined : folderOfNode(context, row.base.parent);
+    if (row?.base != null && home !== undefined && !isInside(context, home, moved)) {
+      const shown = nameHere(context, row.nodeId ?? "", row.base.name);
+      if (metadata.entries.find(home, shown.name) === undefined) {
+        metadata.entries.move(entry.id, home, shown.name, shown.gatewayName);
+      } else metadata.entries.move(entry.id, home, freeConflictName(context, home, row.base.name));
+      markNode(context, row);
+      return;
+    }
+    current = entry.parent;
+  }
+  if (nearest === undefined) throw new Error(`no way from folder ${target} to ${moved}`);
+  metadata.entries.move(
+    nearest.id,
+    ROOT_INODE,
+    freeConflictName(context, ROOT_INODE, nearest.gatewayName ?? nearest.name),
+  );
+  const row = metadata.nodes.ofEntry(nearest.id);
+  if (row !== undefined) markNode(context, row);
+}
+
+function takeContent(context: Context, entry: Entry, inode: Inode, row: NodeRow, step: TakeStep): void {
+  const { metadata } = context;
+  const { node, attributes, isContentTaken } = step;
+  // By the merged attributes: a kind that was changed here is not the remote's to take back.
+  const kind = kindOf({ ...node, attributes });
+  const names = metadata.entries.links(inode.id);
+  const isLinkUnsent = names > 1 && row.base?.attributes.link?.group !== inode.linkGroup;
+  if (!isContentTaken && kind === inode.kind) {
+    takeAttributes(context, inode, step, isLinkUnsent);
+    return;
+  }
+  const group = groupOf(node);
+  const isOther = group === null || group !== inode.linkGroup || orderInGroup(inode, node) === "apart";
+  if (names > 1 && inode.kind !== "folder" && !isLinkUnsent && isOther) {
+    // Edited by somebody who does not know of links: this name leaves for good. Or at the same time as another name, by
+    // who had not heard of that.
+    leaveInode(context, entry, row, node);
+    return;
+  }
+  const shown = leftToWriter(context, entry, inode, row) ?? inode;
+  if (names === 1 && joinNames(context, metadata.entries.get(entry.id) ?? entry, shown, node)) return;
+  const { link: _, ...own } = attributes;
+  const changes = shown.changes + 1;
+  metadata.inodes.switchLineage(shown.id, {
+    ...contentAfter(context, shown, node),
+    // Its other names are nodes of their own, which get this content.
+    attributes: isLinkUnsent ? withPinnedMtime(own, node) : own,
+    kind,
+    changes,
+    linkGroup: isLinkUnsent ? (group ?? inode.linkGroup) : group,
+  });
+  if (isLinkUnsent) markInode(context, shown.id);
+  else lookLater(context, shown.id);
+}
+
+/**
+ * Who has it open for writing, and has written nothing, keeps the inode with its bytes, and its names go on with another,
+ * which is what it was. Undefined: nobody has.
+ */
+function leftToWriter(context: Context, entry: Entry, inode: Inode, { nodeId, base }: NodeRow): Inode | undefined {
+  const { metadata } = context;
+  if (inode.kind !== "file" || writersOf(context, inode) === 0) return undefined;
+  const version = { originNode: nodeId, originVersion: base?.head ?? null, hash: inode.hash };
+  const { linkGroup, saves, fsynced } = inode;
+  const made = metadata.inodes.create({ ...inode, ...version, content: "clean" });
+  metadata.inodes.update(made.id, { linkGroup, saves, fsynced });
+  overtake(context, inode, entry, version, false);
+  for (const { id } of metadata.entries.ofInode(inode.id)) metadata.entries.setInode(id, made.id);
+  keepTurn(context, inode.id, made.id);
+  return metadata.inodes.get(made.id);
+}
+
+function takeAttributes(context: Context, inode: Inode, step: TakeStep, isLinkUnsent: boolean): void {
+  const { metadata } = context;
+  const { node, attributes, isContentAgreed } = step;
+  const { link: _, ...own } = attributes;
+  const isChanged = !sameValue(own, inode.attributes);
+  // What a symlink points to is its content: the kernel keeps it with the lineage.
+  const isRetargeted = inode.kind === "symlink" && own.target !== inode.attributes.target;
+  const change = isRetargeted ? metadata.inodes.switchLineage : metadata.inodes.update;
+  change(inode.id, {
+    ...(isChanged ? { attributes: own, ctime: nowText(context) } : {}),
+    ...(isContentAgreed
+      ? { content: stateOfAgreed(context, inode), originNode: node.id, originVersion: node.head }
+      : {}),
+  });
+  // Nobody else knows yet that its other names are to have them.
+  if (isChanged && isLinkUnsent) markInode(context, inode.id);
+  else if (isChanged) lookLater(context, inode.id);
+  if (!isContentAgreed) return;
+  knowSaves(context, metadata.inodes.get(inode.id) ?? inode, node.attributes.link);
+  if (node.head !== null) comesFrom(context, inode.lineage, { node: node.id, version: node.head });
+  for (const generation of metadata.generations.unusedOf(inode.id)) dropGeneration(context, generation.id);
+}
+
+/** A writer that has not written since keeps the mark under which a crash makes us look. */
+const stateOfAgreed = (context: Context, inode: Inode) => (writersOf(context, inode) > 0 ? "open" : "clean");
+
+/** It was linked, or left its group, elsewhere. `row`: before all this. */
+function takeLink(context: Context, entryId: EntryId, row: NodeRow, node: Node): void {
+  const { metadata } = context;
+  const { base } = row;
+  const entry = metadata.entries.get(entryId);
+  const inode = entry === undefined ? undefined : metadata.inodes.get(entry.inode);
+  if (entry === undefined || inode === undefined || inode.kind === "folder") return;
+  if (base === null) return;
+  const group = groupOf(node);
+  const { link } = base.attributes;
+  // With other content than its link says, be it by chance what the group's others show by now, it is none of them.
+  const hasLeft = group === null && link !== undefined && link.hash === base.hash;
+  if (sameValue(link, node.attributes.link) && !hasLeft) return;
+  const names = metadata.entries.links(inode.id);
+  if (group === null) {
+    if (names > 1) leaveInode(context, entry, row, node);
+    else metadata.inodes.update(inode.id, { linkGroup: null });
+    return;
+  }
+  if (row.dirtySince !== null && group !== inode.linkGroup && isOtherFile(inode, node)) return;
+  const isMovable = names === 1 && inode.content === "clean" && writersOf(context, inode) === 0;
+  if (isMovable && joinNames(context, entry, inode, node)) return;
+  const before = inode.linkGroup;
+  const gathered = gatherNames(context, enterGroup(context, inode, node));
+  if (gathered !== undefined || (before !== group && names > 1)) markInode(context, gathered?.id ?? inode.id);
+  else lookLater(context, inode.id);
+}
+
+/** A file from elsewhere has this name here, and is to be sent to the node: a link of what that has so far is none of it. */
+function isOtherFile({ kind, content, hash }: Inode, node: Node): boolean {
+  return kind !== kindOf(node) || (kind === "file" && content === "clean" && hash !== node.contentHash);
+}
+
+/** The name goes on as one more of its group's, if that is here: as the same file, or as that in the place of its own. */
+function joinNames(context: Context, entry: Entry, inode: Inode, node: Node): boolean {
+  const group = joinGroup(context, node, inode.id);
+  if (group === undefined) return false;
+  let joined = group;
+  // All of what its group has here may have been gathered just now.
+  if (context.metadata.entries.get(entry.id)?.inode === inode.id && group.id !== inode.id) {
+    if (isSameFile(group, inode)) joined = unite(context, group, inode);
+    else giveName(context, entry, inode, group.id);
+  }
+  if (joined.content !== "clean") markInode(context, joined.id);
+  else lookLater(context, joined.id);
+  return true;
+}
+
+/** Not one that had nothing to do with the group before: another file, which took its name elsewhere. */
+function isSameFile(group: Inode, inode: Inode): boolean {
+  if (inode.linkGroup !== null && inode.linkGroup !== group.linkGroup) return false;
+  const order = orderOf(group, inode);
+  return order === "same" || order === "behind";
+}
+
+function leaveInode(context: Context, entry: Entry, row: NodeRow, node: Node): void {
+  const { metadata } = context;
+  const left = metadata.inodes.get(entry.inode);
+  const own = joinGroup(context, node) ?? inodeApart(context, node);
+  metadata.entries.setInode(entry.id, own.id);
+  if (left !== undefined) metadata.inodes.update(own.id, { attributes: withUnsent(own.attributes, row, left) });
+  lookLater(context, own.id);
+  keepInOthers(context, entry.inode, row);
+}
+
+/**
+ * The inode of the folder with this node id. One that a program here removed, its deletion not sent
+ * yet, comes back: something lives in it. Undefined: not known.
+ */
+export function reviveFolder(context: Context, nodeId: string, visited = new Set<string>()): InodeId | undefined {
+  const { metadata } = context;
+  // Of two moves at the gateway only one is known yet: what is known is a circle.
+  if (visited.has(nodeId)) return undefined;
+  visited.add(nodeId);
+  const row = metadata.nodes.ofNodeId(nodeId);
+  if (row === undefined || row.kind !== "folder" || row.base === null) return undefined;
+  if (row.entry !== null) return metadata.entries.get(row.entry)?.inode;
+  const parent = row.base.parent === null ? undefined : reviveFolder(context, row.base.parent, visited);
+  if (parent === undefined) return undefined;
+  const time = nowText(context);
+  const inode = metadata.inodes.create({
+    kind: "folder",
+    attributes: row.base.attributes,
+    size: 0,
+    hash: null,
+    originNode: null,
+    originVersion: null,
+    content: "clean",
+    atime: time,
+    ctime: time,
+  });
+  // What a program put in its place since has not been there at the gateway: that one goes aside.
+  const shown = nameHere(context, nodeId, row.base.name);
+  const occupant = metadata.entries.find(parent, shown.name);
+  if (occupant !== undefined) moveAside(context, occupant);
+  const entry = metadata.entries.create(parent, shown.name, inode.id, shown.gatewayName);
+  markNode(context, row, null, { entry: entry.id });
+  return inode.id;
+}

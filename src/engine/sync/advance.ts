@@ -1,0 +1,278 @@
+/**
+ * Takes one node row as far towards agreement as is possible without network and without waiting:
+ * asks the plan, carries out what happens here, and hands back the first step that needs more.
+ */
+import type { Entry } from "../../metadata/entries.ts";
+import type { NodeRowId } from "../../metadata/ids.ts";
+import type { NodeRow } from "../../metadata/nodes.ts";
+import { baseOf } from "../../metadata/nodes.ts";
+import { type Context, inBackground, isPastGone, lookAgain, markNode } from "../core/index.ts";
+import { handOver, noticeWrites, writersOf } from "../files/index.ts";
+import { askForUndeletable, dropRow, folderOfNode, groupOf, inodeOfRow, keepInOthers, nowText } from "../tree/index.ts";
+import { reviveFolder, takeNode, takePlaceAlone } from "./adopt.ts";
+import { contentAgrees } from "./content-agreed.ts";
+import { overtake } from "./detached-files.ts";
+import { leaveState } from "./echo.ts";
+import { positionNow } from "./index-watermark.ts";
+import { keepBeside } from "./keep-beside.ts";
+import { inodeApart, joinGroup, keepTurn, leaveGroup, lookLater } from "./link-groups.ts";
+import { moveAside, nameHere, stepBack } from "./name-conflicts.ts";
+import { plan, type Step } from "./plan.ts";
+import { viewOf } from "./view.ts";
+
+/** No node needs more local steps than this in a row; more is a bug of the plan. */
+const STEPS_MAX = 20;
+/** A step that waits for something else is woken by it; this is for what nobody tells of, ever more seldom up to … */
+const RECHECK_MS = 10_000;
+const RECHECK_MAX_MS = 5 * 60_000;
+/** What was heard does not fit together yet: it is asked for again meanwhile. */
+const REFRESH_MS = 1_000;
+
+export interface Pending {
+  readonly row: NodeRow;
+  readonly step: Extract<Step, { do: "send" | "cut" | "unring" | "wait" }>;
+}
+
+/** Undefined: nothing is left to do for this row. Whoever leaves its name for it goes where it belongs in the same transaction. */
+export function advance(context: Context, id: NodeRowId): Pending | undefined {
+  return context.metadata.transaction(() => {
+    const aside: NodeRowId[] = [];
+    const pending = advanceOne(context, id, aside);
+    // The list grows while chains and rings of names are followed.
+    for (const next of aside) advanceOne(context, next, aside);
+    return pending;
+  });
+}
+
+function advanceOne(context: Context, id: NodeRowId, aside: NodeRowId[]): Pending | undefined {
+  const { metadata } = context;
+  for (let count = 0; count < STEPS_MAX; count += 1) {
+    const row = metadata.nodes.get(id);
+    if (row === undefined) return undefined;
+    const step = plan(viewOf(context, row));
+    switch (step.do) {
+      case "nothing":
+        if (row.dirtySince !== null || row.due !== null) {
+          contentAgrees(context, row);
+          metadata.nodes.update(id, { dirtySince: null, due: null, parked: null });
+          context.activity.progressed();
+        }
+        return undefined;
+      case "forget":
+        forgetRow(context, row);
+        return undefined;
+      case "take":
+      case "follow":
+      case "restore":
+      case "vanish":
+      case "rebirth":
+      case "conflict":
+        // What the gateway has lost is yet to be kept.
+        if (isPastGone(context) && isAtCostOfContent(step)) return waitForRefresh(context, row);
+        if (!carryOut(context, row, step, aside)) return waitForRefresh(context, row);
+        context.activity.progressed();
+        break;
+      case "wait": {
+        if (step.for === "names") {
+          const isOver = row.due !== null && row.due <= context.runtime.now();
+          if (!isOver) return undefined;
+          markNode(context, row);
+          break;
+        }
+        if (step.for === "name") askForUndeletable(context, row);
+        if (step.for === "quota") context.quota.holds();
+        if (step.for === "look") lookAndAdvance(context, row);
+        const due = context.runtime.now() + recheckAfter(context, row, step);
+        return { row: metadata.nodes.update(id, { due }), step };
+      }
+      case "send":
+      case "cut":
+      case "unring":
+        if (row.due !== null) return { row, step };
+        return { row: metadata.nodes.update(id, { due: context.runtime.now() }), step };
+    }
+  }
+  throw new Error(`the plan for node row ${id} does not settle`);
+}
+
+const isAtCostOfContent = (step: Step) => step.do === "vanish" || (step.do === "take" && step.isContentTaken);
+
+/** Whether who has it open for writing has written to it, and what follows from that, in one turn. */
+function lookAndAdvance(context: Context, row: NodeRow): void {
+  const inode = inodeOfRow(context, row);
+  const live = inode === undefined ? undefined : context.lives.get(inode.lineage);
+  if (live === undefined) return;
+  context.metadata.afterCommit(() =>
+    inBackground(context, "looking at a file that is open for writing", async () => {
+      await noticeWrites(context, live);
+      live.isLookedAt = true;
+      try {
+        advance(context, row.id);
+      } finally {
+        live.isLookedAt = false;
+      }
+    }),
+  );
+}
+
+/** A hundred thousand that wait for one thing must not be looked at all the time; how long a writer has been waited for counts. */
+function recheckAfter({ runtime }: Context, row: NodeRow, { for: reason }: Extract<Step, { do: "wait" }>): number {
+  if (reason === "writer" || reason === "look" || reason === "answer") return RECHECK_MS;
+  const waited = runtime.now() - Math.max(row.changedAt, row.seenAt ?? 0);
+  return Math.round(Math.min(RECHECK_MAX_MS, Math.max(RECHECK_MS, waited / 2)));
+}
+
+function waitForRefresh(context: Context, row: NodeRow): Pending {
+  if (row.nodeId !== null) context.metadata.rereads.add(row.nodeId);
+  context.activity.wake();
+  const due = context.runtime.now() + REFRESH_MS;
+  return { row: context.metadata.nodes.update(row.id, { due }), step: { do: "wait", for: "name" } };
+}
+
+/** False: the place it needs is not known well enough yet. */
+function carryOut(
+  context: Context,
+  row: NodeRow,
+  step: Extract<Step, { do: "take" | "follow" | "restore" | "vanish" | "rebirth" | "conflict" }>,
+  aside: NodeRowId[],
+): boolean {
+  switch (step.do) {
+    case "take":
+    case "follow": {
+      const taken = step.do === "take" ? takeNode(context, row, step) : takePlaceAlone(context, row, step.node);
+      if (!taken.isTaken) return false;
+      context.runtime.step("take: not committed");
+      const other = taken.aside === undefined ? undefined : context.metadata.nodes.ofEntry(taken.aside.id);
+      if (other !== undefined) aside.push(other.id);
+      leftPlace(context, row);
+      return true;
+    }
+    case "restore":
+      return restore(context, row, step);
+    case "vanish":
+      vanish(context, row);
+      return true;
+    case "rebirth":
+      rebirth(context, row);
+      return true;
+    case "conflict":
+      keepBoth(context, row, step);
+      return true;
+  }
+}
+
+/** The gateway does not have it and nobody here wants it. */
+function forgetRow(context: Context, row: NodeRow): void {
+  bury(context, row);
+  dropRow(context, row.id);
+  leftPlace(context, row);
+  context.activity.progressed();
+}
+
+/** Remembers the deletion until listings and journal are past it. */
+export function bury(context: Context, { nodeId, seen, base }: NodeRow): void {
+  if (nodeId === null) return;
+  const deletion = seen !== null && "deleted" in seen ? seen : undefined;
+  const revision = deletion?.revision ?? base?.revision ?? 0;
+  const { metadata, client } = context;
+  leaveState(context, nodeId, base, null);
+  // Without a journal nothing will tell where it was: from here on, by what counts for positions.
+  const here = positionNow(context, metadata.settings.getNumber("indexed") + 1);
+  const position = deletion?.position ?? (client.features.journal ? null : here);
+  metadata.tombstones.add({ nodeId, revision, position });
+}
+
+/** The node is, in base, no longer where it was: who waited for the name, and the folder, look again. */
+export function leftPlace(context: Context, row: NodeRow): void {
+  const { metadata } = context;
+  if (row.base?.parent == null) return;
+  const folderRow = metadata.nodes.ofNodeId(row.base.parent);
+  if (folderRow !== undefined && (folderRow.entry === null || folderRow.seen !== null)) lookAgain(context, folderRow);
+  const folder = folderOfNode(context, row.base.parent);
+  const entry = folder === undefined ? undefined : metadata.entries.find(folder, row.base.name);
+  const waiting = entry === undefined ? undefined : metadata.nodes.ofEntry(entry.id);
+  if (waiting !== undefined && waiting.id !== row.id) lookAgain(context, waiting);
+}
+
+function restore(context: Context, row: NodeRow, { node }: Extract<Step, { do: "restore" }>): boolean {
+  const { metadata } = context;
+  const folder = node.parentId === null ? undefined : reviveFolder(context, node.parentId);
+  if (folder === undefined) return false;
+  const shown = nameHere(context, node.id, node.name);
+  const occupant = metadata.entries.find(folder, shown.name);
+  if (occupant !== undefined) moveAside(context, occupant);
+  const inode = joinGroup(context, node) ?? inodeApart(context, node);
+  const entry = metadata.entries.create(folder, shown.name, inode.id, shown.gatewayName);
+  const base = baseOf(node, row.base?.position ?? 0);
+  metadata.nodes.update(row.id, { entry: entry.id, base, seen: null, seenAt: null });
+  lookLater(context, inode.id);
+  return true;
+}
+
+function vanish(context: Context, row: NodeRow): void {
+  const { metadata } = context;
+  bury(context, row);
+  dropRow(context, row.id);
+  const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
+  if (entry !== undefined) {
+    const isHeld = leaveToWriter(context, entry, row);
+    metadata.entries.remove(entry.id);
+    metadata.inodes.update(entry.inode, { ctime: nowText(context) });
+    keepInOthers(context, entry.inode, row);
+    if (!isHeld) handOver(context, entry.inode);
+  }
+  leftPlace(context, row);
+}
+
+/** Whether a program has what goes with its last name open for writing. */
+function leaveToWriter(context: Context, entry: Entry, { nodeId, base }: NodeRow): boolean {
+  const { metadata } = context;
+  const inode = metadata.inodes.get(entry.inode);
+  if (inode?.kind !== "file" || writersOf(context, inode) === 0 || metadata.entries.links(inode.id) > 1) return false;
+  const version = { originNode: nodeId, originVersion: base?.head ?? null, hash: inode.hash };
+  overtake(context, inode, entry, version, true);
+  return true;
+}
+
+function rebirth(context: Context, row: NodeRow): void {
+  bury(context, row);
+  const entry = row.entry === null ? undefined : context.metadata.entries.get(row.entry);
+  if (entry !== undefined) stepBack(context, entry);
+  if (entry !== undefined) leaveGroup(context, entry.inode);
+  markNode(context, row, null, { nodeId: null, base: null, seen: null, seenAt: null });
+  leftPlace(context, row);
+}
+
+/** The local content goes on under a conflict name as a new node; the name shows the remote head. */
+function keepBoth(context: Context, row: NodeRow, { node }: Extract<Step, { do: "conflict" }>): void {
+  const { metadata } = context;
+  const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
+  if (entry === undefined) return;
+  const group = metadata.inodes.get(entry.inode)?.linkGroup ?? null;
+  const isGroupUpdate = group !== null && groupOf(node) === group;
+  const joined = isGroupUpdate ? undefined : joinGroup(context, node);
+  const remote = joined ?? inodeApart(context, node);
+  metadata.entries.setInode(entry.id, remote.id);
+  keepTurn(context, entry.inode, remote.id);
+  // Of a linked file all names show the remote content, and one copy keeps what was written here.
+  const others = metadata.entries.ofInode(entry.inode);
+  if (isGroupUpdate) for (const other of others) metadata.entries.setInode(other.id, remote.id);
+  const isKept = others.length > 0 && !isGroupUpdate;
+  if (isKept) keepInOthers(context, entry.inode, row);
+  else setAside(context, row, entry);
+  // What else was seen (a move, attributes) is judged next, with the content out of the way. An inode made of the node
+  // is of its group already: what else there is of that is not looked for again.
+  const { link } = node.attributes;
+  const isLinkTaken = joined === undefined && !isGroupUpdate && link !== undefined;
+  const attributes = isLinkTaken ? { ...row.base?.attributes, link } : (row.base?.attributes ?? {});
+  const agreed = { head: node.head, hash: node.contentHash, size: node.size, attributes };
+  const base = row.base === null ? null : { ...row.base, ...agreed };
+  metadata.nodes.update(row.id, { base });
+}
+
+/** What was written here, in an inode no name shows any more, as a new node under a conflict name. */
+function setAside(context: Context, row: NodeRow, entry: Entry): void {
+  const name = keepBeside(context, entry, row, "conflict");
+  context.metadata.afterCommit(context.activity.conflicted);
+  context.log.warn({ name: entry.name, copy: name }, "changed here and elsewhere: both are kept");
+}

@@ -1,0 +1,57 @@
+/** What the rows of a file say once its bytes are a version of its node, whoever found out that they are. */
+import type { Attempt } from "../../metadata/attempts.ts";
+import type { Inode } from "../../metadata/inodes.ts";
+import { isWhole } from "../../metadata/live-rows.ts";
+import type { Base, NodeRow } from "../../metadata/nodes.ts";
+import type { Context, Request } from "../core/index.ts";
+import { tellDone, writersOf } from "../files/index.ts";
+import { inodeOfRow } from "../tree/index.ts";
+import { isStandIn } from "./effect.ts";
+import { knowSaves } from "./link-groups.ts";
+
+/** The content that was sent is now a version: clean, unless it has moved on meanwhile. */
+export function contentArrived(
+  context: Context,
+  row: NodeRow,
+  attempt: Attempt<Request>,
+  base: Base,
+  nodeId: string,
+): void {
+  const { metadata } = context;
+  const { request } = attempt;
+  const inode = inodeOfRow(context, row);
+  if (inode === undefined || !("size" in request)) return;
+  const generation = attempt.generation === null ? undefined : metadata.generations.get(attempt.generation);
+  const isNewest =
+    generation !== undefined
+      ? generation.inode === inode.id && generation.changes === inode.changes
+      : "copyOf" in request
+        ? inode.content !== "dirty" && inode.originVersion === request.version
+        : inode.hash === request.hash && inode.content !== "open";
+  // Somebody's newer head hides the version it became: no reference to it can be made, its bytes stay the local ones.
+  if (!isNewest || isStandIn(base.head)) return;
+  recordVersion(context, inode, nodeId, base, request.hash);
+}
+
+/** All of the row agrees. Bytes that were written anew and are the same as before are that version: nothing was sent. */
+export function contentAgrees(context: Context, row: NodeRow): void {
+  const { base, nodeId } = row;
+  const inode = inodeOfRow(context, row);
+  if (inode?.content !== "dirty" || inode.hash === null || nodeId === null || base === null) return;
+  if (inode.hash === base.hash && !isStandIn(base.head)) recordVersion(context, inode, nodeId, base, inode.hash);
+}
+
+function recordVersion(context: Context, inode: Inode, nodeId: string, base: Base, known: string | null): void {
+  const { metadata } = context;
+  context.interruptions.delete(inode.id);
+  const hash = known ?? inode.hash ?? base.hash;
+  // A writer that has not written yet keeps the mark under which a crash makes us look.
+  const content = writersOf(context, inode) > 0 ? "open" : "clean";
+  const clean = metadata.inodes.update(inode.id, { content, originNode: nodeId, originVersion: base.head, hash });
+  knowSaves(context, clean, base.attributes.link);
+  tellDone(context, inode.lineage);
+  const live = metadata.lives.get(inode.lineage);
+  if (live !== undefined && (isWhole(live) || live.originVersion === null)) {
+    metadata.lives.update(inode.lineage, { originNode: nodeId, originVersion: base.head, originHash: hash });
+  }
+}

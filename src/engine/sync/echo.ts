@@ -1,0 +1,129 @@
+/**
+ * Gateways that count no changes: what is heard of a node gets a revision made here, so that news
+ * and lag are told apart as anywhere else. Only a read by id is believed, unless a write of ours was
+ * answered since it was asked for (read-order.ts). A state that a write of ours moved the node away
+ * from is an echo until the settle time is over; then the node is read again. Never waits.
+ */
+import { sameValue } from "../../contract/attributes.ts";
+import { SETTLE_MS } from "../../contract/features.ts";
+import type { Node } from "../../contract/resources.ts";
+import type { Base, NodeRow } from "../../metadata/nodes.ts";
+import type { Context } from "../core/index.ts";
+import { withinLimits } from "../tree/index.ts";
+
+type Needs = Pick<Context, "metadata" | "runtime" | "client" | "readOrder">;
+
+/** by id: never old. by others: lists, refusals, which may be. */
+export type Source = "id" | "others";
+
+/** Below every revision: ignored wherever revisions are compared. */
+const LAG = -1;
+
+/** What changes of a node where nobody counts its changes. */
+type State = Pick<Base, "parent" | "name" | "head" | "attributes">;
+
+const stateOf = (node: Node): State => ({
+  parent: node.parentId,
+  name: node.name,
+  head: node.head,
+  attributes: node.attributes,
+});
+
+/** The node as it may be compared with what is known, and kept: with the gateway's revision, or one made here. */
+export function withRevision(context: Needs, told: Node, source: Source): Node {
+  const node = withinLimits(told);
+  if (context.client.features.revisions) return node;
+  const actual = context.readOrder.isOvertaken(node) ? "others" : source;
+  return { ...node, revision: revisionHere(context, node, actual) };
+}
+
+function revisionHere(context: Needs, node: Node, source: Source): number {
+  const { metadata } = context;
+  const row = metadata.nodes.ofNodeId(node.id);
+  const state = stateOf(node);
+  if (row === undefined) {
+    if (isEcho(context, node.id, GONE)) return LAG;
+    return (metadata.tombstones.get(node.id)?.revision ?? 0) + 1;
+  }
+  const { base, seen } = row;
+  if (seen !== null && "node" in seen && isSame(state, stateOf(seen.node))) return seen.node.revision;
+  if (base !== null && isSame(state, base)) {
+    // Seen to be otherwise meanwhile: back again, if it is not an old list that says so.
+    return seen === null || source !== "id" ? base.revision : newest(row) + 1;
+  }
+  if (isEcho(context, node.id, textOf(state))) return LAG;
+  if (source === "id") return newest(row) + 1;
+  metadata.rereads.add(node.id);
+  return LAG;
+}
+
+/**
+ * The node after a write of ours that was answered: newer than all that was heard before it was sent. Of what was heard
+ * since nobody says whether that was before or after it, and the answer takes its place: the node is read again.
+ */
+export function afterWrite(context: Needs, row: NodeRow, told: Node): Node {
+  const node = withinLimits(told);
+  if (context.client.features.revisions) return node;
+  const isNewest = context.readOrder.wrote(node.id);
+  if (!isNewest && row.nodeId !== null) context.metadata.rereads.add(node.id);
+  return { ...node, revision: newest(row) + 1 };
+}
+
+/**
+ * The answer shows our request and nothing else. `expected`: base after exactly our request. One change since base is
+ * not enough where the answer was lost: it may be somebody's who did the same and more. And what is known of the node
+ * may be newer than the content base names, which is still to be taken over (planBeside).
+ */
+export function isOnlyOurs(context: Needs, before: Base | null, expected: Base, node: Node): boolean {
+  if (context.client.features.revisions && node.revision !== (before?.revision ?? 0) + 1) return false;
+  return isSame(stateOf(node), expected);
+}
+
+/** A write of ours moved the node away from this state, or (`after` null) removed it. */
+export function leaveState(context: Needs, nodeId: string, before: State | null, after: State | null): void {
+  const { client, metadata, runtime } = context;
+  if (client.features.revisions) return;
+  if (after === null) metadata.vacated.add(nodeId, GONE, runtime.now());
+  else {
+    if (before !== null && !isSame(before, after)) metadata.vacated.add(nodeId, textOf(before), runtime.now());
+    metadata.vacated.remove(nodeId, textOf(after));
+  }
+}
+
+/** The settle time is over for some: those that were seen in a state they had left are read again. */
+export function forgetEchoes(context: Needs): void {
+  const { client, metadata, runtime } = context;
+  if (client.features.revisions) return;
+  metadata.transaction(() => {
+    for (const nodeId of metadata.vacated.forgetUpTo(runtime.now() - SETTLE_MS)) metadata.rereads.add(nodeId);
+  });
+}
+
+/** Stands for every state of a node that was removed. */
+const GONE = "gone";
+
+function isEcho({ metadata, runtime }: Needs, nodeId: string, text: string): boolean {
+  return metadata.vacated.isHeard(nodeId, text, runtime.now() - SETTLE_MS);
+}
+
+function newest({ base, seen }: NodeRow): number {
+  const told = seen === null ? LAG : "deleted" in seen ? seen.revision : seen.node.revision;
+  return Math.max(base?.revision ?? 0, told);
+}
+
+function isSame(a: State, b: State): boolean {
+  const isPlaced = a.parent === b.parent && a.name === b.name && a.head === b.head;
+  return isPlaced && sameValue(a.attributes, b.attributes);
+}
+
+function textOf({ parent, name, head, attributes }: State): string {
+  return JSON.stringify([parent, name, head, sorted(attributes)]);
+}
+
+/** The same text whatever the order of keys. */
+function sorted(value: unknown): unknown {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
+  return Object.entries(value)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([key, inner]) => [key, sorted(inner)]);
+}

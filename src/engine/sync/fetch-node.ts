@@ -1,0 +1,161 @@
+/** Reads nodes by id, the one read that is never old, and brings what they tell to the rows. */
+import { RemoteError } from "../../client/errors.ts";
+import { SETTLE_MS } from "../../contract/features.ts";
+import { OPERATIONS } from "../../contract/operations.ts";
+import type { Node } from "../../contract/resources.ts";
+import type { Reread } from "../../metadata/rereads.ts";
+import type { Context } from "../core/index.ts";
+import { folderOfNode } from "../tree/index.ts";
+import { withHash } from "./content-hash.ts";
+import { newestRevision, observeDeletion, observeNode } from "./observe.ts";
+import { isContentUnknown } from "./own-writes.ts";
+import { listAgain } from "./request-relist.ts";
+
+/** Folders of folders nobody knows yet; deeper is taken for a circle in what a gateway tells. */
+const DEPTH_MAX = 1000;
+/** A node the gateway does not tell of, or whose folder is not visible, is asked for after this, then ever more seldom. */
+const UNTOLD_MS = 10_000;
+/** The same for a node that may not be read itself. */
+const HIDDEN_MS = 60_000;
+/** The shortest time after which an id that answered 404 is asked for again. */
+const ASK_AGAIN_MS = 1_000;
+
+/** The node, or undefined when its id answers 404. Other failures reject. */
+export async function readNode(context: Context, nodeId: string, signal: AbortSignal): Promise<Node | undefined> {
+  try {
+    const asked = context.readOrder.asking();
+    const node = await context.client.getNode(nodeId, { signal });
+    context.readOrder.answered(node, asked);
+    context.network.answered(OPERATIONS.getNode.scopes);
+    context.metadata.rereads.found(nodeId);
+    return node;
+  } catch (error) {
+    if (error instanceof RemoteError && error.code === "notFound") {
+      context.network.answered();
+      return undefined;
+    }
+    context.network.failed(error);
+    throw error;
+  }
+}
+
+/** One node without a grant must not keep the journal from being followed; a token without the scope reads none. */
+export function readOrHidden(
+  context: Context,
+  nodeId: string,
+  signal: AbortSignal,
+): Promise<Node | "hidden" | undefined> {
+  return readNode(context, nodeId, signal).catch((error: unknown) => {
+    const isHidden = error instanceof RemoteError && error.code === "forbidden" && error.scope === undefined;
+    if (isHidden) return "hidden";
+    throw error;
+  });
+}
+
+/** The gateway fails to tell of this one node, now or for good, and does not fail whatever it is asked. */
+export function isUntellable({ network }: Pick<Context, "network">, error: unknown): boolean {
+  const isFailed = error instanceof RemoteError && (error.code === "server" || error.code === "malformed");
+  return isFailed && network.isOnline && network.pauseMs("getNode") === 0;
+}
+
+/** Reads the node, and the folders above it that are not known, and observes them from the top down. */
+export async function refreshNode(context: Context, reread: Reread, signal: AbortSignal): Promise<void> {
+  const { metadata } = context;
+  const told = await readNode(context, reread.nodeId, signal);
+  if (told === undefined) return confirmGone(context, reread, signal);
+  const chain = [isContentUnknown(context, told) ? await withHash(context, told, signal) : told];
+  while (chain.length < DEPTH_MAX) {
+    const parentId = chain[0]?.parentId ?? null;
+    if (parentId === null || metadata.nodes.ofNodeId(parentId) !== undefined) break;
+    const parent = await readNode(context, parentId, signal);
+    if (parent === undefined) return askMoreSeldom(context, reread);
+    chain.unshift(parent);
+  }
+  metadata.transaction(() => {
+    for (const link of chain) observeNode(context, link, "id");
+    metadata.rereads.done(reread);
+  });
+}
+
+/** It is kept as it is here until it can be read, and placed. Each time after half as long again as it has been so. */
+export function askMoreSeldom({ metadata, runtime }: Context, reread: Reread): void {
+  const now = runtime.now();
+  metadata.transaction(() => {
+    const since = metadata.rereads.hidden(reread, now);
+    metadata.rereads.postpone(reread, now + Math.min(SETTLE_MS, Math.max(UNTOLD_MS, Math.ceil((now - since) / 2))));
+  });
+}
+
+/**
+ * The id answers 404. The node is gone only if its folder still answers (else it is merely not
+ * visible, and everything is kept) and its id has answered so for long: soon after its creation a
+ * gateway may not find it, whatever the journal shows. Most deletions are told by the journal first.
+ */
+async function confirmGone(context: Context, reread: Reread, signal: AbortSignal): Promise<void> {
+  const { metadata } = context;
+  const { rereads } = metadata;
+  const { nodeId } = reread;
+  const row = metadata.nodes.ofNodeId(nodeId);
+  // The root has no folder that could say whether it is gone; it is asked for at each start.
+  if (row?.base != null && row.base.parent === null) return rereads.done(reread);
+  if (row?.base?.parent != null && isSettled(context, reread)) {
+    const { parent } = row.base;
+    const folder = metadata.nodes.ofNodeId(parent);
+    const isFolderGone = folder === undefined || (folder.seen !== null && "deleted" in folder.seen);
+    if (isFolderGone || (await readNode(context, parent, signal)) !== undefined) {
+      return metadata.transaction(() => takeAsGone(context, reread));
+    }
+    rereads.add(parent);
+  }
+  metadata.transaction(() => waitOrForget(context, reread));
+}
+
+/** It may not be read. What is here of it is kept; one nobody here has a row of is soon no longer asked for. */
+export function notVisible(context: Context, reread: Reread): void {
+  const { metadata, runtime } = context;
+  if (metadata.nodes.ofNodeId(reread.nodeId) === undefined) metadata.transaction(() => waitOrForget(context, reread));
+  else metadata.rereads.postpone(reread, runtime.now() + HIDDEN_MS);
+}
+
+function takeAsGone(context: Context, reread: Reread): void {
+  const { metadata } = context;
+  const row = metadata.nodes.ofNodeId(reread.nodeId);
+  // Found or written by us while its folder was asked for: it is there.
+  if (row?.base == null || !isSettled(context, reread)) {
+    waitOrForget(context, reread);
+    return;
+  }
+  observeDeletion(context, reread.nodeId, newestRevision(row) + 1, null);
+  metadata.rereads.done(reread);
+}
+
+function isSettled({ metadata, runtime }: Context, { nodeId }: Reread): boolean {
+  const since = metadata.rereads.missingSince(nodeId);
+  return since !== undefined && runtime.now() - since >= SETTLE_MS;
+}
+
+/**
+ * It is asked for again, ever more seldom; one nobody here has a row of until it is settled that it is gone,
+ * or nothing for us. Nothing would tell that it is to be seen after all but a list of its folder.
+ */
+function waitOrForget(context: Context, reread: Reread): void {
+  const { metadata, runtime } = context;
+  const now = runtime.now();
+  const since = metadata.rereads.missingSince(reread.nodeId) ?? now;
+  const isOurs = metadata.nodes.ofNodeId(reread.nodeId) !== undefined;
+  const isDeleted = metadata.tombstones.get(reread.nodeId) !== undefined;
+  if (isOurs || (!isDeleted && now - since < SETTLE_MS)) {
+    metadata.rereads.missing(reread, since, nextAsk(since, now));
+    return;
+  }
+  metadata.rereads.done(reread);
+  const folder = isDeleted || reread.folder === null ? undefined : folderOfNode(context, reread.folder);
+  if (folder !== undefined) listAgain(context, folder);
+}
+
+/** Each time after twice as long, but also when it is settled. */
+function nextAsk(since: number, now: number): number {
+  const next = now + Math.min(SETTLE_MS, Math.max(ASK_AGAIN_MS, now - since));
+  const settled = since + SETTLE_MS;
+  return now < settled ? Math.min(next, settled) : next;
+}

@@ -1,0 +1,110 @@
+/**
+ * How many bytes more the workspace will hold when all that waits is sent: added up over the rows, a slice at a
+ * time, while uploads end and programs write. Each byte counts once all the same: an upload that ends counts among
+ * what the gateway holds from then on, so it is taken off where its row was added before; and files that are open,
+ * whose rows are as old as the last flush, are left out of the slices and added in one go at the end.
+ */
+import { sleep } from "../../lib/runtime.ts";
+import type { AttemptId, InodeId, NodeRowId } from "../../metadata/ids.ts";
+import type { NodeRow, Place } from "../../metadata/nodes.ts";
+import { type Context, type LiveFile, mayBeUnrecorded } from "../core/index.ts";
+
+const SLICE = 500;
+
+/** Of an attempt that was answered; its node row, and by how much the gateway holds more. */
+export interface Grown {
+  readonly node: NodeRowId;
+  readonly growth: number;
+}
+
+export interface Growth {
+  measure(): Promise<number>;
+  /** Part of the transaction that closes the attempt; of one that is undone, called again or of no account. */
+  grew(attempt: AttemptId, grown: Grown): void;
+  /** The transaction of which that was a part was undone. */
+  isUndone(attempt: AttemptId, node: NodeRowId): boolean;
+}
+
+interface Sum {
+  /** Added up so far. */
+  upTo: Place | undefined;
+  /** Node rows that are left out. */
+  readonly apart: ReadonlySet<NodeRowId>;
+  readonly ended: Map<AttemptId, Grown>;
+}
+
+export function createGrowth(context: Pick<Context, "metadata" | "runtime" | "lives">): Growth {
+  const { metadata, runtime, lives } = context;
+  const underWay = new Set<Sum>();
+
+  const rowsOf = ({ inode }: LiveFile) =>
+    metadata.entries.ofInode(inode).flatMap((entry) => metadata.nodes.ofEntry(entry.id)?.id ?? []);
+
+  const isUndone = (attempt: AttemptId, node: NodeRowId) => metadata.attempts.openOf(node)?.id === attempt;
+
+  async function addUp(sum: Sum): Promise<number> {
+    let bytes = 0;
+    for (;;) {
+      const rows = metadata.nodes.pendingGrowth(SLICE, sum.upTo);
+      for (const row of rows) if (!sum.apart.has(row.id)) bytes += row.bytes;
+      sum.upTo = rows.at(-1) ?? sum.upTo;
+      if (rows.length < SLICE) return bytes;
+      await sleep(runtime, 0);
+    }
+  }
+
+  /** By inode, of those whose rows are behind. */
+  async function sizes(): Promise<Map<InodeId, number>> {
+    const behind = [...lives.values()].filter(mayBeUnrecorded);
+    const found = await Promise.all(behind.map(async (live) => [live, (await live.file.stat()).size] as const));
+    // What was flushed meanwhile its row says better.
+    return new Map(found.filter(([live]) => mayBeUnrecorded(live)).map(([live, size]) => [live.inode, size]));
+  }
+
+  function ofRow(id: NodeRowId): number {
+    const row = metadata.nodes.get(id);
+    return row === undefined ? 0 : growthOf(context, row);
+  }
+
+  return {
+    isUndone,
+    grew(attempt, grown) {
+      const row = metadata.nodes.get(grown.node);
+      if (row === undefined || row.dirtySince === null) return;
+      for (const { upTo, apart, ended } of underWay) {
+        const isAdded =
+          upTo !== undefined &&
+          !apart.has(row.id) &&
+          (row.dirtySince < upTo.since || (row.dirtySince === upTo.since && row.id <= upTo.id));
+        if (isAdded) ended.set(attempt, grown);
+      }
+    },
+    async measure() {
+      const apart = new Set([...lives.values()].flatMap(rowsOf));
+      const sum: Sum = { upTo: undefined, apart, ended: new Map() };
+      underWay.add(sum);
+      try {
+        let bytes = await addUp(sum);
+        const unrecorded = await sizes();
+        for (const [attempt, { node, growth }] of sum.ended) if (!isUndone(attempt, node)) bytes -= growth;
+        for (const id of apart) bytes += ofRow(id);
+        for (const [inode, size] of unrecorded) {
+          bytes += (size - (metadata.inodes.get(inode)?.size ?? 0)) * metadata.entries.links(inode);
+        }
+        return bytes;
+      } finally {
+        underWay.delete(sum);
+      }
+    },
+  };
+}
+
+/** How many bytes more the workspace holds when the row's content is sent. */
+export function growthOf(context: Pick<Context, "metadata">, row: NodeRow): number {
+  return row.kind === "file" ? (inodeOf(context, row)?.size ?? 0) - (row.base?.size ?? 0) : 0;
+}
+
+function inodeOf({ metadata }: Pick<Context, "metadata">, row: NodeRow) {
+  const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
+  return entry === undefined ? undefined : metadata.inodes.get(entry.inode);
+}

@@ -1,0 +1,22 @@
+/** One node: what was heard of it (observe), the plan that follows, what of it is done here, and what answers mean. */
+export { acknowledge, refused, type Verdict } from "./acknowledge.ts";
+export { advance, type Pending } from "./advance.ts";
+export { withHash } from "./content-hash.ts";
+export { nameOvertaken, overtakenFiles, pathOf, settleOvertaken } from "./detached-files.ts";
+export { forgetEchoes, type Source, withRevision } from "./echo.ts";
+export { isStandIn } from "./effect.ts";
+export { askMoreSeldom, isUntellable, notVisible, readNode, readOrHidden, refreshNode } from "./fetch-node.ts";
+export { growthOf } from "./growth.ts";
+export { askIndexed, forgetDeletions, noteIndexed, positionsNotAhead, shownUpTo } from "./index-watermark.ts";
+export { endTurns } from "./link-groups.ts";
+export { lookInside } from "./list-removed-folder.ts";
+export { freeConflictName, moveAside, stepAside } from "./name-conflicts.ts";
+export { isPast, newestRevision, observeDeletion, observeNode, retryArrivals, revisionOf } from "./observe.ts";
+export { keyOfContent, takeOwn } from "./own-writes.ts";
+export { plan, type Step, type Waiting } from "./plan.ts";
+export { doubtContents, HELD_BECAUSE, NO_BOOT, parkHeld, wentDown } from "./power-loss.ts";
+export { createQuota, fits } from "./quota.ts";
+export { exchangeOf } from "./rename-cycles.ts";
+export { isAnyToList } from "./request-relist.ts";
+export { areShown, isAnyUntold, toldByJournal } from "./unconfirmed.ts";
+export { viewOf } from "./view.ts";

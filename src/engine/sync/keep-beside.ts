@@ -1,0 +1,17 @@
+/** Local content goes on beside its name as a new node, under a name that says why. Runs inside the caller's transaction. */
+import type { Entry } from "../../metadata/entries.ts";
+import type { NodeRow } from "../../metadata/nodes.ts";
+import type { Context } from "../core/index.ts";
+import { createUnborn } from "../tree/index.ts";
+import type { KeptFor } from "./conflict-name.ts";
+import { leaveGroup } from "./link-groups.ts";
+import { freeConflictName } from "./name-conflicts.ts";
+
+/** The new name of what the entry showed. The caller gives the entry another inode. */
+export function keepBeside(context: Context, entry: Entry, row: NodeRow, why: KeptFor): string {
+  const name = freeConflictName(context, entry.parent, entry.gatewayName ?? entry.name, why);
+  const copy = context.metadata.entries.create(entry.parent, name, entry.inode);
+  createUnborn(context, copy.id, "file", row.dirtySince);
+  leaveGroup(context, entry.inode);
+  return name;
+}

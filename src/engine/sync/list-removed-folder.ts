@@ -1,0 +1,101 @@
+/**
+ * A folder that was removed here is not empty at the gateway. The refusal does not say what is in
+ * it, nor whether that still is: it is listed, and what the listing shows comes in as everything
+ * that is heard. Something new brings the folder back; what was sent or removed here goes first.
+ */
+import { RemoteError, type RemoteErrorCode } from "../../client/errors.ts";
+import { SETTLE_MS } from "../../contract/features.ts";
+import type { NodeRow } from "../../metadata/nodes.ts";
+import type { Context } from "../core/index.ts";
+import { limitList } from "../host/index.ts";
+import { reviveFolder } from "./adopt.ts";
+import { observeNode } from "./observe.ts";
+import { listAgain } from "./request-relist.ts";
+
+/** Taken over in one synchronous stretch. */
+const PAGE = 200;
+/** Between two deletions of one folder that is not empty; doubles. */
+const FIRST_MS = 1_000;
+/** Failures that say nothing of the folder that was asked for; forbidden: a scope. */
+const OF_ALL: readonly RemoteErrorCode[] = ["offline", "silent", "aborted", "unauthorized", "throttled", "forbidden"];
+
+/** The deletion of a folder was refused. */
+export function folderIsNotEmpty(context: Context, row: NodeRow): void {
+  const { metadata, runtime, notEmpty } = context;
+  if (row.nodeId === null) return;
+  if (row.entry !== null) {
+    // It has come back meanwhile: what is in it its list tells.
+    const folder = metadata.entries.get(row.entry)?.inode;
+    if (folder !== undefined) listAgain(context, folder);
+    return;
+  }
+  const now = runtime.now();
+  const since = notEmpty.get(row.nodeId)?.since ?? now;
+  // A listing that has shown nothing for so long is no longer late: it does not show what is there.
+  if (now - since >= SETTLE_MS) {
+    comeBack(context, row.nodeId);
+    return;
+  }
+  notEmpty.set(row.nodeId, { since, isAsked: true });
+  metadata.nodes.update(row.id, { due: now + Math.max(FIRST_MS, now - since) });
+}
+
+function comeBack(context: Context, nodeId: string): void {
+  const folder = reviveFolder(context, nodeId);
+  if (folder !== undefined) listAgain(context, folder);
+  context.notEmpty.delete(nodeId);
+}
+
+/** Lists each folder whose deletion was refused since it was listed last. */
+export async function lookInside(context: Context, signal: AbortSignal): Promise<void> {
+  const { metadata, notEmpty, network, log } = context;
+  for (const [nodeId, { since, isAsked }] of [...notEmpty]) {
+    if (network.pauseMs("listNodes") > 0) return;
+    const row = metadata.nodes.ofNodeId(nodeId);
+    if (row === undefined || row.entry !== null) notEmpty.delete(nodeId);
+    else if (isAsked) {
+      notEmpty.set(nodeId, { since, isAsked: false });
+      try {
+        await list(context, nodeId, signal);
+      } catch (error) {
+        if (error instanceof RemoteError && error.code === "notFound") metadata.rereads.add(nodeId);
+        else if (!isHidden(error)) {
+          if (notEmpty.has(nodeId)) notEmpty.set(nodeId, { since, isAsked: true });
+          if (!isOfFolder(error)) throw error;
+          network.failed(error);
+        }
+        log.debug({ err: error, nodeId }, "a removed folder could not be listed");
+      }
+    }
+  }
+}
+
+/** It may not, or cannot, be looked into: should its next deletion be refused too, that may have changed. */
+function isHidden(error: unknown): boolean {
+  if (!(error instanceof RemoteError)) return false;
+  return error.code === "tooLarge" || (error.code === "forbidden" && error.scope === undefined);
+}
+
+/** One folder that cannot be listed must not keep the others from it, nor the journal from being followed. */
+function isOfFolder(error: unknown): boolean {
+  return error instanceof RemoteError && !OF_ALL.includes(error.code);
+}
+
+async function list(context: Context, nodeId: string, signal: AbortSignal): Promise<void> {
+  const { client, metadata, network } = context;
+  const check = limitList(`names in folder ${nodeId}`);
+  let after: string | undefined;
+  do {
+    const page = await client.listFolder(nodeId, {
+      pageSize: PAGE,
+      signal,
+      ...(after === undefined ? {} : { after }),
+    });
+    network.answered();
+    check(page);
+    metadata.transaction(() => {
+      for (const node of page.items) observeNode(context, node);
+    });
+    after = page.next ?? undefined;
+  } while (after !== undefined);
+}

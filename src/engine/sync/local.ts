@@ -1,0 +1,61 @@
+/** What the mount shows of one node, in the terms of the plan. Reads only. */
+import type { Attributes } from "../../contract/attributes.ts";
+import { linkOfContent, savesOfContent } from "../../contract/saves.ts";
+import type { Entry } from "../../metadata/entries.ts";
+import type { Inode } from "../../metadata/inodes.ts";
+import { ROOT_INODE } from "../../metadata/metadata.ts";
+import type { NodeRow } from "../../metadata/nodes.ts";
+import type { Context } from "../core/index.ts";
+import { EMPTY_HASH, nodeIdOfFolder } from "../tree/index.ts";
+import type { Local, LocalContent } from "./plan.ts";
+
+export function localOf(
+  context: Pick<Context, "metadata" | "client">,
+  row: NodeRow,
+  entry: Entry,
+  inode: Inode,
+): Local {
+  const isRoot = inode.id === ROOT_INODE;
+  const group = inode.linkGroup;
+  const hash = inode.kind === "file" ? inode.hash : EMPTY_HASH;
+  const isKept = group === null ? isLeft(context, row, hash) : hash === null;
+  // While the content is not cut, the group's last written content is the one before.
+  const link = isKept ? row.base?.attributes.link : linkOf(row, inode, hash);
+  const { link: _, ...attributes } = inode.attributes;
+  return {
+    parent: isRoot ? null : (nodeIdOfFolder(context, entry.parent) ?? null),
+    name: entry.gatewayName ?? entry.name,
+    attributes: link === undefined ? attributes : { ...attributes, link },
+    content: inode.kind === "folder" ? null : contentOf(context, inode),
+  };
+}
+
+/** Its link says nothing any more, and stays until the node gets other content; without hashes nobody can say. */
+function isLeft({ client }: Pick<Context, "client">, { base }: NodeRow, hash: string | null): boolean {
+  if (!client.features.hashes) return true;
+  return base !== null && base.attributes.link?.hash !== base.hash && hash === base.hash;
+}
+
+/** What its group last wrote. The save that the node has so far is one of those this one comes after. */
+function linkOf({ base }: NodeRow, { linkGroup: group, saves }: Inode, hash: string | null): Attributes["link"] {
+  if (group === null || hash === null) return undefined;
+  const before = base?.attributes.link;
+  if (base?.hash === hash && before?.group === group && before.hash === hash) return before;
+  return linkOfContent(group, hash, saves ?? savesOfContent(hash), before);
+}
+
+function contentOf(context: Pick<Context, "metadata">, inode: Inode): LocalContent {
+  const isPlain = inode.kind === "file";
+  const size = isPlain ? inode.size : 0;
+  const hash = isPlain ? inode.hash : EMPTY_HASH;
+  const isEmpty = size === 0 && hash === EMPTY_HASH;
+  const generation = isPlain && !isEmpty ? context.metadata.generations.newestOf(inode.id) : undefined;
+  return {
+    state: inode.content,
+    hash,
+    size,
+    originNode: inode.originNode,
+    originVersion: inode.originVersion,
+    isCut: isEmpty || (generation !== undefined && generation.changes === inode.changes),
+  };
+}

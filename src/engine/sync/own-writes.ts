@@ -1,0 +1,144 @@
+/**
+ * A request that was given up (a writer came while its bytes were being sent) may have arrived all
+ * the same. Its key, kept for a while, says that what the gateway then shows is ours: no conflict.
+ * Where somebody has changed the node since, the journal still tells of the key, and what we sent
+ * tells ours from theirs. Where no key is told a birth is known by what it made: all of it.
+ */
+import type { Node } from "../../contract/resources.ts";
+import type { Attempt } from "../../metadata/attempts.ts";
+import { type Base, baseOf, born, type NodeRow } from "../../metadata/nodes.ts";
+import { areBirthsSigned, type Context, isKeyed, type Request } from "../core/index.ts";
+import { inodeOfRow } from "../tree/index.ts";
+import { advance } from "./advance.ts";
+import { contentArrived } from "./content-agreed.ts";
+import { isOnlyOurs } from "./echo.ts";
+import { effectOf } from "./effect.ts";
+import { positionNow } from "./index-watermark.ts";
+import { listAgain } from "./request-relist.ts";
+
+/** True if the change with this key is such a request's effect: base moves to it, newer content stays dirty. */
+export function takeOwn(context: Context, node: Node, key: string | null = node.lastKey): boolean {
+  const { metadata, client, runtime } = context;
+  const attempt = key === null ? undefined : metadata.attempts.ofKey(key);
+  const row = attempt?.state === "abandoned" ? metadata.nodes.get(attempt.node) : undefined;
+  if (attempt === undefined || row === undefined) return false;
+  // An answer that was long on its way tells of what base is past.
+  if (row.nodeId === node.id && node.revision <= (row.base?.revision ?? -1)) return false;
+  const known = metadata.nodes.ofNodeId(node.id);
+  if (known !== undefined && known.id !== row.id) return false;
+  const position = positionNow(context, 0);
+  const effect = effectOf(row.base, attempt, baseOf(node, position), client.features);
+  // Content asks for the head it replaces, nothing else: somebody may have moved the node before ours arrived.
+  const isOnTop = row.nodeId === node.id && !isOnlyOurs(context, row.base, effect, node);
+  const isHidden = node.lastKey !== key || isOnTop;
+  const base = isHidden ? effect : baseOf(node, position);
+  const isElsewhere = isBornElsewhere(context, row, node.id, base);
+  metadata.attempts.remove(attempt.id);
+  // Changed by somebody since, it is his.
+  const isChanged = node.lastKey === null ? !isMadeBy(context, attempt, node) : isHidden;
+  if (isElsewhere && isChanged) return false;
+  // An old answer: what was heard of the node since then is news.
+  if ((metadata.arrivals.get(node.id)?.revision ?? 0) <= node.revision) metadata.arrivals.remove(node.id);
+  const due = runtime.now();
+  if (isElsewhere) {
+    // Two births of one file: the older one, whose place nobody here shows any more, is a deletion to send.
+    metadata.nodes.create({ ...born(null, node), dirtySince: due, due });
+    context.activity.wake();
+    return true;
+  }
+  metadata.nodes.update(row.id, {
+    nodeId: node.id,
+    base,
+    seen: isHidden ? { node } : null,
+    seenAt: isHidden ? due : null,
+    due,
+    dirtySince: row.dirtySince ?? due,
+  });
+  contentArrived(context, row, attempt, base, node.id);
+  if (row.nodeId === null && row.kind === "folder") wasThere(context, row);
+  advance(context, row.id);
+  context.activity.wake();
+  return true;
+}
+
+/**
+ * The same of a birth whose key nobody tells. Its name in the mount may be another by now, or none: taken for somebody's,
+ * the node would come back under a name that programs have moved away from, or removed. Where the gateway tells no hash
+ * the node is read again, with its content (fetch-node.ts); until then nobody's either.
+ */
+export function takeUnsigned(context: Context, node: Node): boolean {
+  const births = birthsLike(context, node);
+  const own = births.find(({ request }) => isContentOf(request, node));
+  if (own !== undefined) return takeOwn(context, node, own.key);
+  if (!isContentWanted(births, node)) return false;
+  context.metadata.rereads.add(node.id, node.parentId);
+  return true;
+}
+
+/** Whether this node is ours only its content says, which the gateway tells no hash of. */
+export function isContentUnknown(context: Context, node: Node): boolean {
+  return context.metadata.nodes.ofNodeId(node.id) === undefined && isContentWanted(birthsLike(context, node), node);
+}
+
+/** Births that were given up, and whose node the gateway does not say is ours. */
+function birthsLike(context: Context, node: Node): readonly Attempt<Request>[] {
+  const { features } = context.client;
+  if (areBirthsSigned(features) || node.lastKey !== null || node.parentId === null) return [];
+  const isUnsigned = ({ request }: Attempt<Request>) => !features.lastKey || !isKeyed(request, features);
+  const births = context.metadata.attempts.abandonedAt(node.parentId, node.name);
+  return births.filter((attempt) => isUnsigned(attempt) && isLike(context, attempt, node));
+}
+
+/** The node is what this birth makes: its place, all of its attributes, its content, changed by nobody since. */
+const isMadeBy = (context: Context, attempt: Attempt<Request>, node: Node) =>
+  isLike(context, attempt, node) && isContentOf(attempt.request, node);
+
+/** The same but for the content. */
+function isLike(context: Context, attempt: Attempt<Request>, node: Node): boolean {
+  const { request } = attempt;
+  if ("nodeId" in request || (request.do === "folder") !== (node.kind === "folder")) return false;
+  const shown = { ...baseOf(node, 0), hash: "hash" in request ? request.hash : null };
+  return isOnlyOurs(context, null, effectOf(null, attempt, shown, context.client.features), node);
+}
+
+const isContentOf = (request: Request, node: Node) =>
+  request.do === "folder" || ("hash" in request && request.hash !== null && request.hash === node.contentHash);
+
+const isContentWanted = (births: readonly Attempt<Request>[], { contentHash, size }: Node) =>
+  contentHash === null &&
+  births.some(({ request }) => "size" in request && request.hash !== null && request.size === size);
+
+/** A folder of ours that was there for a while: what others put into it meanwhile the journal told to nobody who knew it. */
+function wasThere(context: Context, row: NodeRow): void {
+  const inode = inodeOfRow(context, row);
+  if (inode === undefined) return;
+  listAgain(context, inode.id);
+  context.activity.hasten(inode.id);
+}
+
+/**
+ * The key of a request that was given up, and whose content the node has: somebody has changed something else of it
+ * since, so that it does not bear the key, and the journal has not told of it yet. Where it was changed once only, by
+ * a change that bears another key, or none where ours bear one, somebody has written the same bytes. Nor was a request
+ * carried out that asked for another head.
+ */
+export function keyOfContent(
+  { metadata, client: { features } }: Pick<Context, "metadata" | "client">,
+  { id, base }: NodeRow,
+  node: Node,
+): string | undefined {
+  if (node.contentHash === null || node.head === base?.head || node.contentHash === base?.hash) return undefined;
+  const isOneChange = features.revisions && node.revision === (base?.revision ?? 0) + 1;
+  if (isOneChange && features.lastKey && (features.uploadKeys || node.lastKey !== null)) return undefined;
+  const isAnother = (request: Request) => features.conditions && "ifHead" in request && request.ifHead !== base?.head;
+  const isIt = (request: Request) => "hash" in request && request.hash === node.contentHash && !isAnother(request);
+  return metadata.attempts.abandonedOf(id).find(({ request }) => isIt(request))?.key;
+}
+
+/** By another request, answered or not. One for the same place cannot have been carried out beside this one. */
+function isBornElsewhere({ metadata }: Context, row: NodeRow, nodeId: string, made: Base): boolean {
+  if (row.nodeId !== null) return row.nodeId !== nodeId;
+  const request = metadata.attempts.openOf(row.id)?.request;
+  if (request === undefined || !("parent" in request)) return false;
+  return request.parent !== made.parent || request.name !== made.name;
+}

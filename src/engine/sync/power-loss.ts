@@ -1,0 +1,128 @@
+/**
+ * The machine went down while the mount was there: rows and files are as old as their last sync, and
+ * no two of them equally old. Clean bytes are doubted until they are looked at (live.ts). Content
+ * of a file no program ever synced does not replace a head: it goes on beside it under a name of its
+ * own. A file that was synced once, and written to since, stays where its program put it, for it may
+ * belong with others (a database and its journal); it is sent over a head only when somebody says so
+ * or saves it again.
+ */
+import { savesOfLink } from "../../contract/saves.ts";
+import { hasCode } from "../../lib/system-error.ts";
+import type { Entry } from "../../metadata/entries.ts";
+import type { NodeRowId } from "../../metadata/ids.ts";
+import { HELD, type Inode } from "../../metadata/inodes.ts";
+import type { NodeRow } from "../../metadata/nodes.ts";
+import type { Context } from "../core/index.ts";
+import { isStill, removeGeneration } from "../files/index.ts";
+import { keepBeside } from "./keep-beside.ts";
+
+/** What the rows say after a mount that ended with all of its bytes synced. */
+export const NO_BOOT = "";
+
+/** Whether what was not synced may be lost. */
+export function wentDown(context: Context): boolean {
+  const boot = context.metadata.settings.get("boot");
+  return boot !== undefined && boot !== NO_BOOT && boot !== context.settings.boot;
+}
+
+/** Before anything else looks at the contents. */
+export async function doubtContents(context: Context): Promise<void> {
+  const { metadata, log } = context;
+  log.info({}, "the machine went down while the mount was there: what was not synced is looked at");
+  metadata.lives.doubtAll();
+  for (const inode of metadata.inodes.unclean()) {
+    // A writer had it open, and no change of it was ever told to be safe.
+    if (inode.content === "open") metadata.inodes.update(inode.id, { content: "clean" });
+    else if (inode.synced !== 1 && !(await isAsCut(context, inode))) await judge(context, inode);
+  }
+}
+
+/** Cut while somebody wrote past us, and on the disk as it was then. */
+async function isAsCut(context: Context, inode: Inode): Promise<boolean> {
+  if (inode.hash === null) return false;
+  try {
+    return await isStill(context, inode, inode.hash);
+  } catch (error) {
+    if (hasCode(error, "ENOENT")) return false;
+    throw error;
+  }
+}
+
+/** Its content is held: it waits for somebody to save it again, or to say that it is to be sent. */
+export function parkHeld({ metadata, activity }: Context, row: NodeRowId): void {
+  if (metadata.nodes.get(row)?.dirtySince == null) return;
+  metadata.nodes.update(row, { parked: HELD_BECAUSE, due: null });
+  activity.progressed();
+}
+
+/** What becomes of dirty content that may be half-written. */
+async function judge(context: Context, inode: Inode): Promise<void> {
+  const { metadata, log } = context;
+  const size = await sizeOfCopy(context, inode);
+  metadata.transaction(() => {
+    // A cut that is the file itself is no longer known to be what was cut.
+    for (const generation of metadata.generations.ofLineage(inode.lineage)) {
+      for (const { id } of metadata.attempts.ofGeneration(generation.id)) {
+        metadata.attempts.abandon(id, context.runtime.now());
+      }
+      removeGeneration(context, generation);
+    }
+    metadata.inodes.update(inode.id, { hash: null, changes: inode.changes + 1 });
+    const names = metadata.entries.ofInode(inode.id);
+    const [entry] = names;
+    const row = entry === undefined ? undefined : metadata.nodes.ofEntry(entry.id);
+    const isBorn = names.some(({ id }) => metadata.nodes.ofEntry(id)?.base?.head != null);
+    if (isBorn && inode.fsynced === 0 && names.length === 1 && entry !== undefined && row !== undefined) {
+      return headAgain(context, entry, row, size);
+    }
+    if (isBorn) return void metadata.inodes.update(inode.id, { synced: HELD });
+    if (entry === undefined || inode.synced !== null) return;
+    if (size === undefined && inode.size > 0) {
+      metadata.inodes.update(inode.id, { size: 0 });
+      log.warn({ name: entry.name, size: inode.size }, "a new file that was never synced is empty after power loss");
+    }
+  });
+}
+
+/** Undefined: there is no file of its bytes. */
+async function sizeOfCopy({ runtime, paths }: Context, { lineage }: Inode): Promise<number | undefined> {
+  try {
+    return (await runtime.files.stat(paths.live(lineage))).size;
+  } catch (error) {
+    if (hasCode(error, "ENOENT")) return undefined;
+    throw error;
+  }
+}
+
+/** The name shows the version the gateway has; bytes of its own are kept beside it. */
+function headAgain(context: Context, entry: Entry, row: NodeRow, size: number | undefined): void {
+  const { metadata, log } = context;
+  const { base, nodeId } = row;
+  if (base === null || nodeId === null) return;
+  const old = metadata.inodes.get(entry.inode);
+  const { link, ...attributes } = base.attributes;
+  const head = metadata.inodes.create({
+    kind: "file",
+    attributes,
+    size: base.size,
+    hash: base.hash,
+    originNode: nodeId,
+    originVersion: base.head,
+    content: "clean",
+    atime: old?.atime ?? "0.000000000",
+    ctime: old?.ctime ?? "0.000000000",
+  });
+  if (link !== undefined && link.hash === base.hash) {
+    metadata.inodes.update(head.id, { linkGroup: link.group, saves: savesOfLink(link) });
+  }
+  const copy = size === undefined || size === 0 ? undefined : keepBeside(context, entry, row, "recovered");
+  metadata.entries.setInode(entry.id, head.id);
+  const fields = { name: entry.name, ...(copy === undefined ? {} : { copy }) };
+  log.warn(fields, "content that was never synced does not replace the gateway's after power loss");
+}
+
+/* Why a change stays here although the gateway did not refuse it. */
+
+/** Its content may be half-written; see power-loss.ts. */
+export const HELD_BECAUSE =
+  'held: being written when the machine went down; save it again, or "wsfs queue retry" sends it as it is';

@@ -1,0 +1,154 @@
+/**
+ * Who waits for whom: a move, a birth or a removal that cannot be sent before another one is. Where
+ * they wait for each other in a circle, one of them gives its name up for a moment. Reads only.
+ */
+import type { Attempt } from "../../metadata/attempts.ts";
+import type { NodeRowId } from "../../metadata/ids.ts";
+import type { NodeRow } from "../../metadata/nodes.ts";
+import type { Context, Request } from "../core/index.ts";
+import { folderOfNode, nodeIdOfFolder, rowOfFolder } from "../tree/index.ts";
+
+type Needs = Pick<Context, "metadata">;
+
+/** Where the mount shows it, in the gateway's terms; null: nowhere, or in a folder not born yet. */
+function wantedPlace({ metadata }: Needs, row: NodeRow): { parent: string; name: string } | null {
+  const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
+  if (entry === undefined || entry.parent === entry.inode) return null;
+  const parent = nodeIdOfFolder({ metadata }, entry.parent);
+  return parent === undefined ? null : { parent, name: entry.gatewayName ?? entry.name };
+}
+
+/** The gateway said that it is no longer where it is in base. */
+export function isSeenAway({ base, seen }: NodeRow): boolean {
+  if (seen === null) return false;
+  return "deleted" in seen || seen.node.parentId !== base?.parent || seen.node.name !== base.name;
+}
+
+/** Another node that is, in base, where this one wants to be. */
+export function occupantOf(context: Needs, row: NodeRow): NodeRow | undefined {
+  const place = wantedPlace(context, row);
+  if (place === null) return undefined;
+  return context.metadata.nodes
+    .atPlace(place.parent, place.name)
+    .find((other) => other.id !== row.id && !isSeenAway(other) && !isLikelyGone(context, other));
+}
+
+/** Its deletion was sent, and its id answers 404: if it is there after all, whatever takes its place is refused. */
+function isLikelyGone({ metadata }: Needs, { id, entry, nodeId }: NodeRow): boolean {
+  if (entry !== null || nodeId === null || metadata.rereads.missingSince(nodeId) === undefined) return false;
+  const attempt = metadata.attempts.openOf(id);
+  return attempt?.request.do === "delete" && attempt.tries > 0;
+}
+
+/** By another node in base, or by one that a request of ours may have put there, its answer not known yet. */
+export function isPlaceTaken(context: Needs, row: NodeRow): boolean {
+  const place = wantedPlace(context, row);
+  if (place === null || (row.base?.parent === place.parent && row.base.name === place.name)) return false;
+  if (occupantOf(context, row) !== undefined) return true;
+  return context.metadata.attempts.isPlaceWanted(row.id, place.parent, place.name);
+}
+
+/** A request of its own, or one that exchanges it with another node. */
+export function hasAttempt(context: Needs, row: NodeRow): boolean {
+  return context.metadata.attempts.openOf(row.id) !== undefined || exchangeOf(context, row) !== undefined;
+}
+
+/** The request of another node that exchanges the two. */
+export function exchangeOf({ metadata }: Needs, { nodeId, base }: NodeRow): Attempt<Request> | undefined {
+  if (nodeId === null || base?.parent == null) return undefined;
+  return metadata.attempts.exchanging(nodeId, base.parent, base.name);
+}
+
+/** The node that is where this one wants to be, and wants to be where this one is; nothing new is known of it. */
+export function partnerOf(context: Needs, row: NodeRow): NodeRow | undefined {
+  if (row.nodeId === null || row.base?.parent == null) return undefined;
+  const other = occupantOf(context, row);
+  if (other?.nodeId == null || other.seen !== null) return undefined;
+  const place = wantedPlace(context, other);
+  const isMutual = place?.parent === row.base.parent && place.name === row.base.name;
+  const isNested = isMutual && [row, other].some((one) => pathWithin(context, one).length > 0);
+  return isMutual && !isNested ? other : undefined;
+}
+
+/** From the folder it wants to be in up to itself, in base; empty where that is not below it. */
+export function pathWithin(context: Needs, row: NodeRow): NodeRow[] {
+  if (row.kind !== "folder" || row.nodeId === null || row.entry === null) return [];
+  const entry = context.metadata.entries.get(row.entry);
+  if (entry === undefined || entry.parent === entry.inode) return [];
+  const path: NodeRow[] = [];
+  let at = rowOfFolder(context, entry.parent);
+  while (at?.base != null && at.id !== row.id && !path.some((known) => known.id === at?.id)) {
+    path.push(at);
+    at = at.base.parent === null ? undefined : context.metadata.nodes.ofNodeId(at.base.parent);
+  }
+  return at?.id === row.id ? path : [];
+}
+
+/** Where it is shown is not where it is in base. */
+function isAway(context: Needs, row: NodeRow): boolean {
+  const place = wantedPlace(context, row);
+  return place === null || place.parent !== row.base?.parent || place.name !== row.base.name;
+}
+
+/**
+ * Rows whose content is still only a reference to a version of this node, or will be one again if
+ * the writer that has it open writes nothing, or is being asked for as one.
+ */
+export function referrersOf({ metadata }: Needs, row: NodeRow): NodeRow[] {
+  if (row.nodeId === null) return [];
+  const copying = metadata.attempts.nodesCopying(row.nodeId);
+  const referrers = copying.flatMap((id) => (id === row.id ? [] : (metadata.nodes.get(id) ?? [])));
+  for (const inode of metadata.inodes.withOrigin(row.nodeId)) {
+    if (inode.content === "dirty") continue;
+    for (const entry of metadata.entries.ofInode(inode.id)) {
+      const other = metadata.nodes.ofEntry(entry.id);
+      // Two hashes nobody knows are not the same.
+      const hasIt = inode.hash !== null && other?.base?.hash === inode.hash;
+      if (other !== undefined && other.id !== row.id && !hasIt) referrers.push(other);
+    }
+  }
+  return referrers;
+}
+
+/** What has to happen first, before the row can move, be born or go. */
+function blockersOf(context: Needs, row: NodeRow): NodeRow[] {
+  const { metadata } = context;
+  if (row.entry === null) {
+    if (row.kind === "file") return referrersOf(context, row);
+    if (row.nodeId === null) return [];
+    const wanting = metadata.attempts.nodesWanting(row.nodeId).flatMap((id) => metadata.nodes.get(id) ?? []);
+    return [...metadata.nodes.below(row.nodeId), ...wanting];
+  }
+  if (row.base !== null && !isAway(context, row)) return [];
+  const entry = metadata.entries.get(row.entry);
+  const parent = entry === undefined || entry.parent === entry.inode ? undefined : rowOfFolder(context, entry.parent);
+  const occupant = occupantOf(context, row);
+  return [
+    ...(parent !== undefined && parent.nodeId === null ? [parent] : []),
+    ...pathWithin(context, row).filter((other) => isAway(context, other)),
+    ...(occupant === undefined ? [] : [occupant]),
+  ];
+}
+
+/** Whether who waits for its name is waited for by itself; of several in one circle the first opens it. */
+export function opensRing(context: Needs, row: NodeRow): boolean {
+  // Most names are wanted by nobody else: no search then.
+  if (row.base?.parent == null || !isNameWanted(context, row, row.base.parent, row.base.name)) return false;
+  const visited = new Set<NodeRowId>();
+  const search = (at: NodeRow, holders: readonly NodeRow[]): boolean => {
+    const occupant = occupantOf(context, at);
+    if (occupant?.id === row.id) return holders.every((holder) => holder.id >= row.id);
+    if (visited.has(at.id)) return false;
+    visited.add(at.id);
+    return blockersOf(context, at).some((next) =>
+      search(next, occupant?.id === next.id ? [...holders, next] : holders),
+    );
+  };
+  return search(row, []);
+}
+
+function isNameWanted(context: Needs, row: NodeRow, parent: string, name: string): boolean {
+  const folder = folderOfNode(context, parent);
+  const entry = folder === undefined ? undefined : context.metadata.entries.find(folder, name);
+  return entry !== undefined && entry.id !== row.entry;
+}

@@ -1,0 +1,91 @@
+/**
+ * Writes of ours that are known to be carried out although no answer said so: a refusal or a read by id showed them.
+ * Nobody told their position, so "indexed" does not say whether lists show them. The journal may tell it yet; else a
+ * list that shows the node says up to where it can lie. After the settle time every list shows them.
+ */
+import { SETTLE_MS } from "../../contract/features.ts";
+import type { JournalEntry, NodePage } from "../../contract/resources.ts";
+import type { NodeRow } from "../../metadata/nodes.ts";
+import type { Context } from "../core/index.ts";
+import { limitList } from "../host/index.ts";
+import { withRevision } from "./echo.ts";
+import { noteIndexed, noteWritten } from "./index-watermark.ts";
+
+const PAGE = 1000;
+/** With more than this in one folder, all of it is listed once the first is shown. */
+const FEW = 20;
+
+/** Up to `limit` of them, those that have waited longest first. */
+function untold({ metadata, runtime }: Pick<Context, "metadata" | "runtime">, limit: number): NodeRow[] {
+  return metadata.nodes.untold(runtime.now() - SETTLE_MS, limit);
+}
+
+export function isAnyUntold(context: Pick<Context, "metadata" | "runtime">): boolean {
+  return untold(context, 1).length > 0;
+}
+
+/** Asks lists for them, the next one only when one is shown: while lists are late that is one question. True: all are. */
+export async function areShown(context: Context, signal: AbortSignal): Promise<boolean> {
+  for (;;) {
+    const rows = untold(context, FEW);
+    const [first] = rows;
+    if (first === undefined) return true;
+    const place = placeOf(first);
+    if (place === undefined) {
+      positionIs(context, first, 0);
+      continue;
+    }
+    const { parent, name } = place;
+    const { listFolder } = context.client;
+    showing(context, await listFolder(parent, { name, signal }));
+    if ((context.metadata.nodes.get(first.id)?.base?.position ?? 0) < 0) return false;
+    if (rows.length < FEW || rows.some((row) => placeOf(row)?.parent !== parent)) continue;
+    const check = limitList(`names in folder ${parent}`);
+    let after: string | null | undefined;
+    do {
+      const page = await listFolder(parent, { pageSize: PAGE, signal, ...(after == null ? {} : { after }) });
+      check(page);
+      showing(context, page);
+      after = page.next;
+    } while (after != null);
+  }
+}
+
+/** Undefined: no list shows it, now or ever. The root is read by its id, and one that is gone has nothing to be shown. */
+function placeOf({ base, seen }: NodeRow): { parent: string; name: string } | undefined {
+  if (seen !== null && "deleted" in seen) return undefined;
+  const parent = seen === null ? base?.parent : seen.node.parentId;
+  const name = seen === null ? base?.name : seen.node.name;
+  return parent == null || name === undefined ? undefined : { parent, name };
+}
+
+/** What we did to those on it that are as they were then, or newer, lies no later than it is complete up to. */
+function showing(context: Context, { items, asOf }: NodePage): void {
+  const { metadata, network } = context;
+  network.answered();
+  metadata.transaction(() => {
+    noteIndexed(context, asOf);
+    for (const node of items) {
+      const row = metadata.nodes.ofNodeId(node.id);
+      if (row?.base == null || row.base.position >= 0) continue;
+      if (withRevision(context, node, "others").revision < row.base.revision) continue;
+      noteWritten(context, asOf);
+      // Not where it is: that would hide what somebody has done to the node before.
+      positionIs(context, row, 0);
+    }
+  });
+}
+
+/** The journal tells of the change, or of a later one. */
+export function toldByJournal(context: Context, { nodeId, revision, position }: JournalEntry): void {
+  const row = context.metadata.nodes.ofNodeId(nodeId);
+  if (row?.base == null || row.base.position >= 0) return;
+  // Which change it is cannot be said where nobody counts them.
+  if (!context.client.features.revisions || revision < row.base.revision) return;
+  noteWritten(context, position);
+  positionIs(context, row, position);
+}
+
+function positionIs({ metadata }: Pick<Context, "metadata">, { id, base }: NodeRow, position: number): void {
+  if (base !== null) metadata.nodes.update(id, { base: { ...base, position } });
+}

@@ -1,0 +1,172 @@
+/** Gathers what the plan looks at from the rows of one node. Reads only. */
+import type { Scope } from "../../contract/scopes.ts";
+import { UPLOAD_SCOPES } from "../../contract/scopes.ts";
+import type { InodeId } from "../../metadata/ids.ts";
+import type { Inode } from "../../metadata/inodes.ts";
+import { ROOT_INODE } from "../../metadata/metadata.ts";
+import type { NodeRow } from "../../metadata/nodes.ts";
+import { type Context, canExchange } from "../core/index.ts";
+import { writersOf } from "../files/index.ts";
+import { mayRefer } from "../host/index.ts";
+import { hasOtherNames, isFollower, orderInGroup } from "./link-groups.ts";
+import { localOf } from "./local.ts";
+import type { View } from "./plan.ts";
+import { fits } from "./quota.ts";
+import { hasAttempt, isPlaceTaken, opensRing, partnerOf, pathWithin, referrersOf } from "./rename-cycles.ts";
+
+/**
+ * A remote edit waits this long for who is writing the same file; or until a drain begins, or somebody waits for what was
+ * written, the writer himself perhaps. Then both are kept.
+ */
+const WRITER_PATIENCE_MS = 15 * 60_000;
+
+/** What is looked for in other rows is looked for when the plan asks, most of it never: a view is of this moment only. */
+export function viewOf(context: Context, row: NodeRow): View {
+  return new RowView(context, row);
+}
+
+class RowView implements View {
+  readonly kind: View["kind"];
+  readonly isRoot: boolean;
+  readonly nodeId: string | null;
+  readonly base: View["base"];
+  readonly seen: View["seen"];
+  readonly local: View["local"];
+  readonly #context: Context;
+  readonly #row: NodeRow;
+  readonly #inode: Inode | undefined;
+
+  constructor(context: Context, row: NodeRow) {
+    const { entries, inodes } = context.metadata;
+    const entry = row.entry === null ? undefined : entries.get(row.entry);
+    const inode = entry === undefined ? undefined : inodes.get(entry.inode);
+    this.#context = context;
+    this.#row = row;
+    this.#inode = inode;
+    this.kind = row.kind;
+    this.isRoot = inode?.id === ROOT_INODE;
+    this.nodeId = row.nodeId;
+    this.base = row.base;
+    this.seen = row.seen;
+    this.local = entry === undefined || inode === undefined ? null : localOf(context, row, entry, inode);
+  }
+
+  get hasAttempt() {
+    return hasAttempt(this.#context, this.#row);
+  }
+  get hasGivenUp() {
+    const isBirth = this.local === null && this.nodeId === null;
+    return isBirth && this.#context.metadata.attempts.hasAbandonedBirth(this.#row.id);
+  }
+  get writers() {
+    return this.#inode === undefined ? 0 : writersOf(this.#context, this.#inode);
+  }
+  get below() {
+    return this.local === null ? countBelow(this.#context, this.#row) : 0;
+  }
+  get cleanEntries() {
+    return this.#countEntries().cleanEntries;
+  }
+  get dirtyEntries() {
+    return this.#countEntries().dirtyEntries;
+  }
+  get isFollower() {
+    return this.#inode !== undefined && isFollower(this.#context, this.#row, this.#inode);
+  }
+  get linkOrder() {
+    const { seen } = this;
+    if (this.#inode === undefined || seen === null || !("node" in seen)) return null;
+    return orderInGroup(this.#inode, seen.node);
+  }
+  get hasOtherNames() {
+    return hasOtherNames(this.#context, this.#row, this.#inode);
+  }
+  get mayHaveWritten() {
+    const live = this.#inode === undefined ? undefined : this.#context.lives.get(this.#inode.lineage);
+    return live?.noticed !== undefined && !live.isLookedAt;
+  }
+  get hasWaited() {
+    return hasWaited(this.#context, this.#row, this.#inode);
+  }
+  get isPlaceTaken() {
+    return isPlaceTaken(this.#context, this.#row);
+  }
+  get partner() {
+    const { client, network } = this.#context;
+    if (!canExchange(client.features) || !network.mayExchange || !this.isPlaceTaken) return null;
+    const partner = partnerOf(this.#context, this.#row);
+    if (partner?.nodeId == null || partner.base === null) return null;
+    const { nodeId, base } = partner;
+    return { nodeId, revision: base.revision, hasAttempt: hasAttempt(this.#context, partner) };
+  }
+  get isRing() {
+    return opensRing(this.#context, this.#row);
+  }
+  get isInsideItself() {
+    return pathWithin(this.#context, this.#row).length > 0;
+  }
+  get isReferenced() {
+    const { versions } = this.#context.client.features;
+    return (this.local === null || !versions) && isReferenced(this.#context, this.#row);
+  }
+  get fits() {
+    return fits(this.#context, this.#row);
+  }
+  get features() {
+    const { features } = this.#context.client;
+    const mayReferHere = this.#inode === undefined || mayRefer(this.#context, this.#inode);
+    return mayReferHere ? features : { ...features, references: false };
+  }
+  get may() {
+    const may = (scope: Scope) => this.#context.network.may(scope);
+    return { create: UPLOAD_SCOPES.every(may), update: may("node.node.update"), delete: may("node.file.delete") };
+  }
+
+  #countEntries() {
+    const isGone = this.seen !== null && "deleted" in this.seen;
+    if (!isGone || this.#inode?.kind !== "folder") return { cleanEntries: 0, dirtyEntries: 0 };
+    return countEntries(this.#context, this.#inode.id);
+  }
+}
+
+function hasWaited({ drains, awaited, runtime }: Context, { seenAt }: NodeRow, inode: Inode | undefined): boolean {
+  if (seenAt === null) return false;
+  const isAwaited = drains.count > 0 || (inode !== undefined && awaited.has(inode.id));
+  return isAwaited || runtime.now() - seenAt > WRITER_PATIENCE_MS;
+}
+
+/**
+ * Whose content is a version of this node waits for nothing but room where the quota holds it back: that
+ * is what the deletion of this one gives, and versions of deleted nodes can be had.
+ */
+function isReferenced(context: Context, row: NodeRow): boolean {
+  if (row.kind !== "file") return false;
+  const { metadata, client } = context;
+  const isHeldBack = (other: NodeRow) =>
+    client.features.versions && !fits(context, other) && metadata.attempts.openOf(other.id) === undefined;
+  return referrersOf(context, row).some((other) => !isHeldBack(other));
+}
+
+/** Of a folder that is gone at the gateway: how many entries agree with it, and how many it would lose. */
+function countEntries(context: Context, folder: InodeId): { cleanEntries: number; dirtyEntries: number } {
+  let cleanEntries = 0;
+  let dirtyEntries = 0;
+  let cookie = 0;
+  for (;;) {
+    const entries = context.metadata.entries.list(folder, cookie, 500);
+    for (const entry of entries) {
+      cookie = entry.id;
+      if (entry.inode === folder) continue;
+      const row = context.metadata.nodes.ofEntry(entry.id);
+      if (row?.nodeId == null || row.dirtySince !== null) dirtyEntries += 1;
+      else cleanEntries += 1;
+    }
+    if (entries.length < 500) return { cleanEntries, dirtyEntries };
+  }
+}
+
+/** In it at the gateway, as agreed or as asked for and not answered. */
+function countBelow({ metadata }: Context, row: NodeRow): number {
+  if (row.kind !== "folder" || row.nodeId === null) return 0;
+  return metadata.nodes.countBelow(row.nodeId) + metadata.attempts.nodesWanting(row.nodeId).length;
+}

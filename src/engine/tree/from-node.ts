@@ -1,0 +1,50 @@
+/** What a node of the gateway is here: its folder, its kind, the inode made of it. */
+import type { Node } from "../../contract/resources.ts";
+import { savesOfLink } from "../../contract/saves.ts";
+import type { InodeId } from "../../metadata/ids.ts";
+import type { Inode } from "../../metadata/inodes.ts";
+import type { Context } from "../core/index.ts";
+import { EMPTY_HASH, isoToTimeText, kindOf, nowText } from "./stat.ts";
+
+/** The inode of the folder with this node id, as long as it has a name. */
+export function folderOfNode(context: Pick<Context, "metadata">, nodeId: string): InodeId | undefined {
+  const row = context.metadata.nodes.ofNodeId(nodeId);
+  if (row === undefined || row.entry === null || row.kind !== "folder") return undefined;
+  return context.metadata.entries.get(row.entry)?.inode;
+}
+
+/** A new inode with the node's content, none of it here yet. */
+export function makeInodeOf(context: Pick<Context, "metadata" | "runtime">, node: Node): Inode {
+  const kind = kindOf(node);
+  const { inodes } = context.metadata;
+  const atime = isoToTimeText(node.modifiedAt);
+  const inode = inodes.create(Object.assign(contentOfNode(node, nowText(context)), { kind, atime }));
+  const linkGroup = groupOf(node);
+  return linkGroup === null ? inode : inodes.update(inode.id, { linkGroup, saves: savesOfNode(node) });
+}
+
+/** The names it shares an inode with; null: none, or its content is not the one they last wrote. */
+export function groupOf(node: Node): string | null {
+  const { link } = node.attributes;
+  return node.kind === "folder" || link === undefined || link.hash !== node.contentHash ? null : link.group;
+}
+
+/** Those that led to its content, as far as its link tells. */
+export function savesOfNode({ attributes: { link }, contentHash }: Node): readonly string[] | null {
+  return link === undefined || link.hash !== contentHash ? null : savesOfLink(link);
+}
+
+/** What an inode is when it is exactly this node's head, which was taken over at the time `ctime`. */
+export function contentOfNode(node: Node, ctime: string) {
+  const { link: _, ...attributes } = node.attributes;
+  return {
+    attributes,
+    size: node.kind === "folder" ? 0 : node.size,
+    hash: node.kind === "folder" ? null : (node.contentHash ?? (node.size === 0 ? EMPTY_HASH : null)),
+    originNode: node.kind === "folder" ? null : node.id,
+    originVersion: node.head,
+    saves: savesOfNode(node),
+    content: "clean",
+    ctime,
+  } as const;
+}

@@ -1,0 +1,95 @@
+/**
+ * Whom a node belongs to: numbers and names in its attributes, and the numbers programs of this machine are shown.
+ * A number means something on one machine only, so the name beside it goes first wherever an account has that name.
+ */
+import type { Attributes } from "../../contract/attributes.ts";
+import type { Inode } from "../../metadata/inodes.ts";
+import type { AccountKind, Caller } from "../api/index.ts";
+import type { Context } from "../core/index.ts";
+import { isSetGroupId } from "../files/index.ts";
+
+/** The user and the group that own nothing. */
+const NOBODY = 65_534;
+
+const KEYS = { user: ["uid", "uname"], group: ["gid", "gname"] } as const;
+
+/** A user or a group as this machine knows it. */
+export interface Account {
+  readonly number: number;
+  readonly name: string | undefined;
+}
+
+export interface Maker {
+  readonly user: Account;
+  readonly group: Account;
+}
+
+type Needs = Pick<Context, "settings" | "accounts">;
+
+/** Whom programs of this machine are shown. */
+export async function realOwner(
+  { settings: { owner }, accounts }: Needs,
+  { uid, uname, gid, gname }: Attributes,
+): Promise<{ uid: number; gid: number }> {
+  return {
+    uid: (await numberHere(accounts, "user", uid, uname)) ?? owner.uid,
+    gid: (await numberHere(accounts, "group", gid, gname)) ?? owner.gid,
+  };
+}
+
+async function numberHere(
+  accounts: Needs["accounts"],
+  kind: AccountKind,
+  number: number | undefined,
+  name: string | undefined,
+): Promise<number | undefined> {
+  if (name === undefined) return number;
+  try {
+    const here = await accounts.numberOf(kind, name);
+    if (here !== undefined || number === undefined) return here;
+    // The account of another machine must not become one of this machine that happens to have its number.
+    return (await accounts.nameOf(kind, number)) === undefined ? number : NOBODY;
+  } catch {
+    return NOBODY;
+  }
+}
+
+export async function accountOf({ accounts }: Needs, kind: AccountKind, number: number): Promise<Account> {
+  // A node without the name is shown by its number.
+  return { number, name: await accounts.nameOf(kind, number).catch(() => undefined) };
+}
+
+/** Who owns what the caller makes; undefined: nobody in particular. */
+export async function makerOf(context: Needs, { uid, gid }: Caller): Promise<Maker | undefined> {
+  if (context.settings.owners === "mine") return undefined;
+  return { user: await accountOf(context, "user", uid), group: await accountOf(context, "group", gid) };
+}
+
+/** The attributes of what `maker` makes in the folder. */
+export function madeBy(maker: Maker | undefined, folder: Inode, attributes: Attributes): Attributes {
+  if (maker === undefined) return attributes;
+  const owned = withAccount(attributes, "user", maker.user);
+  if (!isSetGroupId(folder.attributes.mode)) return withAccount(owned, "group", maker.group);
+  const { gid, gname } = folder.attributes;
+  return { ...owned, ...(gid === undefined ? {} : { gid }), ...(gname === undefined ? {} : { gname }) };
+}
+
+/** After chown(2): the same object where the account owns it already. */
+export function chowned(
+  { settings: { owner, owners } }: Pick<Needs, "settings">,
+  attributes: Attributes,
+  kind: AccountKind,
+  account: Account,
+): Attributes {
+  const [numberKey, nameKey] = KEYS[kind];
+  const name = attributes[nameKey];
+  const number = attributes[numberKey] ?? (owners === "mine" ? owner[numberKey] : undefined);
+  const isOwner = name === undefined ? number === account.number : name === account.name;
+  return isOwner ? attributes : withAccount(attributes, kind, account);
+}
+
+function withAccount(attributes: Attributes, kind: AccountKind, { number, name }: Account): Attributes {
+  const [numberKey, nameKey] = KEYS[kind];
+  const { [nameKey]: _, ...others } = attributes;
+  return { ...others, [numberKey]: number, ...(name === undefined ? {} : { [nameKey]: name }) };
+}

@@ -1,0 +1,54 @@
+/** Requests become rows before they are sent: whatever happens then, they are repeated until their answers are known. */
+import type { Attempt } from "../../metadata/attempts.ts";
+import type { InodeId } from "../../metadata/ids.ts";
+import type { NodeRow } from "../../metadata/nodes.ts";
+import type { Context, Request } from "../core/index.ts";
+import { giveWay } from "../files/index.ts";
+import { advance, type Pending } from "../sync/index.ts";
+import { rowsOfInode } from "../tree/index.ts";
+import { laneOf, SMALL } from "./slots.ts";
+
+/** Undefined: there is nothing to send. */
+export function beginAttempt(context: Context, pending: Pending): Attempt<Request> | undefined {
+  const { metadata, runtime } = context;
+  return metadata.transaction(() => {
+    const { row, step } = pending;
+    const request =
+      step.do === "send" ? step.request : step.do === "unring" ? unring(context, row, step.ifRevision) : undefined;
+    if (request === undefined) return undefined;
+    const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
+    const needsBytes = (request.do === "upload" || request.do === "content") && request.size > 0;
+    const generation = needsBytes && entry !== undefined ? metadata.generations.newestOf(entry.inode) : undefined;
+    if (needsBytes && generation === undefined) throw new Error(`node row ${row.id} has nothing to send`);
+    const now = runtime.now();
+    return metadata.attempts.create({
+      node: row.id,
+      key: runtime.uuid(),
+      request,
+      generation: generation?.id ?? null,
+      nextAt: now,
+      createdAt: now,
+      bulk: needsBytes ? laneOf(request.size) : SMALL,
+    });
+  });
+}
+
+/** A name nobody uses, in the same folder, for as long as it takes the others of the ring to move. */
+function unring(context: Context, row: NodeRow, ifRevision: number): Request | undefined {
+  if (row.nodeId === null || row.base?.parent == null) return undefined;
+  const name = `.wsfs-moving-${context.runtime.uuid()}`;
+  return { do: "patch", nodeId: row.nodeId, ifRevision, parent: row.base.parent, name };
+}
+
+/**
+ * Within the transaction of a cut, of a file that somebody has open for writing: its requests are rows from that moment
+ * on. They would want another cut once he writes the next byte, and be as late. Those of an older cut give way.
+ */
+export function attemptAtOnce(context: Context, inode: InodeId): void {
+  giveWay(context, inode);
+  for (const { id } of rowsOfInode(context, inode)) {
+    const pending = advance(context, id);
+    if (pending?.step.do === "send") beginAttempt(context, pending);
+  }
+  context.activity.wake();
+}

@@ -1,0 +1,48 @@
+/**
+ * Dirty rows that need not wait for their time any more: at a start, when a folder is born, when the
+ * token may do more. A few at a time, however many there are; what a crash forgets the next start
+ * does for all.
+ */
+import type { After, EntryId, InodeId } from "../../metadata/ids.ts";
+import type { Context } from "../core/index.ts";
+
+const SLICE = 100;
+
+export interface Haste {
+  /** All of them, or those in one folder (an inode). */
+  begin(folder?: InodeId): void;
+  /** One slice. True when there is more to do. */
+  goOn(): boolean;
+}
+
+export function createHaste({ metadata, runtime }: Pick<Context, "metadata" | "runtime">): Haste {
+  let isForAll = false;
+  /** Folders, each with the entry up to which it is done. */
+  const folders = new Map<InodeId, After<EntryId>>();
+
+  return {
+    begin(folder) {
+      if (folder === undefined) isForAll = true;
+      else folders.set(folder, 0);
+    },
+    goOn() {
+      if (!isForAll && folders.size === 0) return false;
+      const now = runtime.now();
+      metadata.transaction(() => {
+        if (isForAll) {
+          const isMoreRows = metadata.nodes.hasten(now, SLICE);
+          const isMoreAttempts = metadata.attempts.rush(now, SLICE);
+          isForAll = isMoreRows || isMoreAttempts;
+          return;
+        }
+        const [first] = folders;
+        if (first === undefined) return;
+        const [folder, done] = first;
+        const next = metadata.nodes.hastenIn(folder, now, done, SLICE);
+        if (next === undefined) folders.delete(folder);
+        else folders.set(folder, next);
+      });
+      return isForAll || folders.size > 0;
+    },
+  };
+}

@@ -1,0 +1,86 @@
+/**
+ * While nothing can be sent (the gateway is gone, there is no login, no room, no scope), content that
+ * waits is cut all the same once nobody has touched it for a while: synced and hashed, it is what the
+ * program left there also when the machine goes down hours later. It is the cut that will be sent.
+ * Files that somebody has open for writing have their own times (cut-times.ts).
+ */
+import { inStep, sleep, type Timer } from "../../lib/runtime.ts";
+import type { After, InodeId } from "../../metadata/ids.ts";
+import { HELD, type Inode } from "../../metadata/inodes.ts";
+import { isProven, isWhole } from "../../metadata/live-rows.ts";
+import type { NodeRow } from "../../metadata/nodes.ts";
+import { type Context, inBackground } from "../core/index.ts";
+
+const LOOK_MS = 10_000;
+/** Untouched for so long. What can be sent is cut long before. */
+const REST_MS = 30_000;
+/** Looked at in one go, and cut at a time. */
+const SLICE = 100;
+const TOGETHER = 8;
+/** Between two of these: many that wait must not keep the disk busy. */
+const PAUSE_MS = 500;
+
+export interface WaitingCuts {
+  start(): void;
+  stop(): void;
+}
+
+/** `cut`: as the queue would, unless it is at work on the row. Never rejects. */
+export function createWaitingCuts(context: Context, cut: (row: NodeRow) => Promise<void>): WaitingCuts {
+  const { runtime, metadata, bytes } = context;
+  let timer: Timer | undefined;
+  const over = new AbortController();
+
+  function lookLater(): void {
+    if (over.signal.aborted) return;
+    timer = runtime.setTimer(inStep(runtime, LOOK_MS), () => {
+      inBackground(context, "cutting what waits", () => look().finally(lookLater));
+    });
+  }
+
+  async function look(): Promise<void> {
+    let after: After<InodeId> = 0;
+    while (!over.signal.aborted && !bytes.stopped.signal.aborted && mayCut(context)) {
+      const inodes = metadata.inodes.unclean(after, SLICE);
+      for (let rows = atRest(context, inodes); rows.length > 0; rows = rows.slice(TOGETHER)) {
+        await Promise.all(rows.slice(0, TOGETHER).map(cut));
+        // Before it is in the rows of the disk, power loss takes it for half-written.
+        await context.syncRows();
+        await sleep(runtime, PAUSE_MS, over.signal);
+        if (over.signal.aborted || !mayCut(context)) return;
+      }
+      const last = inodes.at(-1);
+      if (last === undefined || inodes.length < SLICE) return;
+      after = last.id;
+      await sleep(runtime, PAUSE_MS, over.signal);
+    }
+  }
+
+  return {
+    start: lookLater,
+    stop() {
+      over.abort();
+      timer?.cancel();
+    },
+  };
+}
+
+/** What is on its way has the disk for itself. */
+function mayCut({ sending, disk }: Context): boolean {
+  return sending.size === 0 && disk.trouble === undefined && disk.hasRows;
+}
+
+/** Of each a row that is to be sent, where nobody has changed it for a while and all of it is here. */
+function atRest(context: Context, inodes: readonly Inode[]): NodeRow[] {
+  const { metadata, lives, runtime, bytes } = context;
+  const before = runtime.now() - REST_MS;
+  return inodes.flatMap(({ id, lineage, content, hash, synced }) => {
+    if (content !== "dirty" || hash !== null || synced === HELD || (lives.get(lineage)?.writers ?? 0) > 0) return [];
+    const live = metadata.lives.get(lineage);
+    // What failed once is for the queue to try again; to check what is unproven may take the gateway.
+    if (!isWhole(live) || !isProven(live) || bytes.unreadable.has(lineage)) return [];
+    const rows = metadata.entries.ofInode(id).flatMap((entry) => metadata.nodes.ofEntry(entry.id) ?? []);
+    const row = rows.find(({ dirtySince, parked }) => dirtySince !== null && parked === null);
+    return row === undefined || rows.some(({ changedAt }) => changedAt > before) ? [] : [row];
+  });
+}

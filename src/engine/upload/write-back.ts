@@ -1,0 +1,423 @@
+/**
+ * The write-back loop: takes rows whose time has come, the longest due first, lets them advance, cuts
+ * what has to be cut, and sends what is left to send, as many at a time as the gateway takes well.
+ * Cutting (the disk) goes some way ahead of sending (the network), so that neither waits for the
+ * other. The queue is the table; what is in memory is only what is in flight or next in turn. A crash
+ * at any point loses at most the knowledge of an answer, and the attempt row repeats it. No stretch
+ * of it is long, however much waits; how much is begun while programs are busy says right-of-way.ts.
+ */
+import { setMaxListeners } from "node:events";
+import { sleep, type Timer } from "../../lib/runtime.ts";
+import type { Attempt } from "../../metadata/attempts.ts";
+import type { NodeRowId } from "../../metadata/ids.ts";
+import type { NodeRow } from "../../metadata/nodes.ts";
+import { type Context, MANY, type Request, RIGHT_OF_WAY_LOOK_MS, scopesOf, TOGETHER_MS } from "../core/index.ts";
+import { couldNotRead } from "../files/index.ts";
+import { advance, endTurns, parkHeld, retryArrivals, settleOvertaken } from "../sync/index.ts";
+import { beginAttempt } from "./attempt.ts";
+import { createLimit } from "./concurrency-limit.ts";
+import { createHaste } from "./expedite.ts";
+import { heldBack, heldBackUntilToldOtherwise } from "./held-back.ts";
+import { retryPause, send } from "./send.ts";
+import { BULK, createLanes, type Lane, laneOf, type Place, SMALL } from "./slots.ts";
+import { cutGeneration } from "./snapshot.ts";
+import { createWaitingCuts } from "./snapshot-offline.ts";
+
+/** A cut that did not come about (a writer came in between) is tried again after this. */
+const RECUT_MS = 1_000;
+/** Requests in flight at first. */
+const LIMIT_FIRST = 8;
+/** Rows looked at in one go. */
+const LOOKED_AT = 32;
+/** The same of nodes that wait for their name. */
+const ARRIVALS = 20;
+/** What is under way at the end may finish for so long. */
+const GRACE_MS = 2_000;
+/** Being cut at a time, and waiting for a place to be sent, on each lane. */
+const AHEAD: Readonly<Record<Lane, number>> = { [SMALL]: 128, [BULK]: 4 };
+
+export interface InFlight {
+  readonly node: NodeRowId;
+  /** Bytes handed to the network. */
+  readonly sent: number;
+}
+
+export interface WriteBack {
+  start(): void;
+  /** Nothing new is sent; what is in flight may finish for a moment, then it is aborted and awaited. */
+  stop(): Promise<void>;
+  /** Attempts in flight. */
+  inFlight(): InFlight[];
+  /** Bytes handed to the network since the start. */
+  readonly bytesSent: number;
+}
+
+/** What is begun once what led to it is committed. */
+type Start = () => void;
+
+type Next = { readonly cut: NodeRow } | { readonly attempt: Attempt<Request> } | "send";
+
+export function createWriteBack(context: Context): WriteBack {
+  const { metadata, runtime, settings, network, activity, rightOfWay } = context;
+  const limit = createLimit(LIMIT_FIRST, settings.concurrency);
+  const lanes = createLanes(() => limit.value);
+  const haste = createHaste(context);
+  const busy = new Map<NodeRowId, Promise<void>>();
+  /** Rows with something to send, in the order in which they get their places. */
+  const ready: Readonly<Record<Lane, Set<NodeRowId>>> = { [SMALL]: new Set(), [BULK]: new Set() };
+  const cutting: Record<Lane, number> = { [SMALL]: 0, [BULK]: 0 };
+  const progress = new Map<NodeRowId, number>();
+  const stopped = new AbortController();
+  // As many listen as contents are cut.
+  setMaxListeners(0, stopped.signal);
+  let isStopping = false;
+  let bytesSent = 0;
+  let timer: Timer | undefined;
+  let nextLook = Number.POSITIVE_INFINITY;
+  /** When all is to be looked at again; earlier looks are for programs' turns alone. */
+  let wholeLook = Number.POSITIVE_INFINITY;
+  let lookedAt = Number.NEGATIVE_INFINITY;
+  let sendableSince: number | undefined;
+  let arrivalsTurn = "";
+  /** Rows that may be begun. */
+  let room = Number.POSITIVE_INFINITY;
+  const unsubscribe: (() => void)[] = [];
+  const waitingCuts = createWaitingCuts(context, async (row) => {
+    if (isStopping || busy.has(row.id)) return;
+    keepBusy(
+      row.id,
+      async () => void (await cut(row)),
+      () => {},
+    );
+    await busy.get(row.id);
+  });
+
+  /**
+   * Looks at the table at this time, or soon when it has passed. Many calls make one look, at the earliest of their
+   * times. Not `isWhole`: for nothing but another turn.
+   */
+  function lookAt(time: number, isWhole = true): void {
+    if (isWhole) wholeLook = Math.min(wholeLook, time);
+    if (time >= nextLook || isStopping) return;
+    nextLook = time;
+    timer?.cancel();
+    // Of many, those that are done at about the same moment have one look together, and the next ones one commit.
+    const rest = busy.size < MANY ? 0 : Math.ceil(lookedAt + TOGETHER_MS - runtime.elapsed());
+    timer = runtime.setTimer(Math.max(0, time - runtime.now(), rest), look);
+  }
+
+  const lookSoon = () => lookAt(0);
+
+  function look(): void {
+    nextLook = Number.POSITIVE_INFINITY;
+    lookedAt = runtime.elapsed();
+    if (isStopping) return;
+    try {
+      if (runtime.now() >= wholeLook) {
+        wholeLook = Number.POSITIVE_INFINITY;
+        if (haste.goOn()) lookSoon();
+        if (endTurns(context)) lookSoon();
+        settleOvertaken(context);
+        arrivalsTurn = retryArrivals(context, arrivalsTurn, ARRIVALS);
+        if (arrivalsTurn !== "") lookSoon();
+      }
+      if (canSend()) {
+        sendableSince ??= runtime.now();
+        feed();
+      } else {
+        sendableSince = undefined;
+        for (const lane of [SMALL, BULK] as const) ready[lane].clear();
+      }
+    } catch (error) {
+      context.log.error({ err: error }, "the write-back loop failed, it goes on");
+    }
+    wakeLater();
+    if (wholeLook < nextLook) lookAt(wholeLook);
+  }
+
+  const mightSend = () => heldBackUntilToldOtherwise(context) === undefined;
+  const canSend = () => heldBack(context) === undefined;
+
+  /** Who makes more would be refused soon. */
+  function isUrgent(): boolean {
+    const { disk, unsent } = context;
+    return disk.trouble !== undefined || (disk.unsentLimit !== undefined && unsent.mostly > disk.unsentLimit / 2);
+  }
+
+  /** One transaction, which what waits for one goes with. What it comes to is done once that is committed. */
+  function feed(): void {
+    const isIdle = busy.size + ready[SMALL].size + ready[BULK].size === 0;
+    const starts = context.together.now(() => {
+      room = isUrgent() ? Number.POSITIVE_INFINITY : rightOfWay.room(isIdle);
+      // Bulk first: it never takes more than its share, and the rest is for small things.
+      return ([BULK, SMALL] as const).flatMap(fill);
+    });
+    for (const start of starts) start();
+  }
+
+  /** What is due on one lane: requests to be repeated, and rows to be cut or sent. */
+  function fill(lane: Lane): Start[] {
+    const now = runtime.now();
+    const repeated = repeat(lane, now);
+    let places = lanes.room(lane) - repeated.starts.length;
+    const next = nextRows(lane, now, places, repeated.nodes);
+    const starts = next.ids.map((id): Start => {
+      const step = begin(lane, id, now, places > 0);
+      if (step === "send") return () => void ready[lane].add(id);
+      if (step !== undefined && "attempt" in step) places -= 1;
+      return () => {
+        ready[lane].delete(id);
+        if (step === undefined) return;
+        if ("cut" in step) runCut(lane, step.cut);
+        else run(lane, id, (place) => sendAttempt(step.attempt, place));
+      };
+    });
+    return [...repeated.starts, ...next.taken, ...starts];
+  }
+
+  /** Those that get the places that are free, and as many as are to be ready next. */
+  function nextRows(
+    lane: Lane,
+    now: number,
+    places: number,
+    repeated: ReadonlySet<NodeRowId>,
+  ): { ids: NodeRowId[]; taken: Start[] } {
+    const sent = [...ready[lane]].slice(0, places);
+    const ahead = cutting[lane] + ready[lane].size - sent.length;
+    // Many at a time: they share a sync, and a look at the table.
+    if (ahead > AHEAD[lane] / 2 || room === 0) return { ids: sent, taken: [] };
+    const wanted = LOOKED_AT + busy.size + repeated.size + ready[lane].size;
+    const isUnderWay = (id: NodeRowId) => busy.has(id) || repeated.has(id) || ready[lane].has(id);
+    const rows = metadata.nodes.due(lane, now, wanted).filter((id) => !isUnderWay(id));
+    const looked = rows.slice(0, Math.min(LOOKED_AT, AHEAD[lane] - ahead, room));
+    const [first] = looked;
+    const due = (first === undefined ? undefined : metadata.nodes.get(first)?.due) ?? now;
+    // Nothing is late for having waited for the gateway.
+    const taken = took(looked.length, now - Math.max(due, sendableSince ?? now));
+    // The others have their turn after this, and whoever else uses this thread.
+    if (rows.length >= LOOKED_AT && room > 0) lookSoon();
+    return { ids: [...sent, ...looked], taken };
+  }
+
+  function took(rows: number, lateMs: number): Start[] {
+    if (rows === 0) return [];
+    room -= rows;
+    return [() => rightOfWay.begun(rows, lateMs)];
+  }
+
+  function repeat(lane: Lane, now: number): { starts: Start[]; nodes: Set<NodeRowId> } {
+    const places = lanes.room(lane);
+    // Half of the places are for what was not tried yet.
+    const left = ready[lane].size === 0 ? 0 : Math.floor(places / 2);
+    const free = Math.min(places - left, room);
+    if (free <= 0) return { starts: [], nodes: new Set() };
+    const all = metadata.attempts.due(lane, now, LOOKED_AT + busy.size).filter((node) => !busy.has(node));
+    const due = all.slice(0, free);
+    const starts = due.map((node): Start => {
+      const begun = took(1, 0);
+      return () => {
+        for (const tell of begun) tell();
+        run(lane, node, async (place) => {
+          const attempt = metadata.attempts.openOf(node);
+          if (attempt !== undefined) await sendAttempt(attempt, place);
+        });
+      };
+    });
+    return { starts, nodes: new Set(due) };
+  }
+
+  /** What is to be done next for the row; undefined: nothing, not now, or on the other lane. */
+  function begin(lane: Lane, id: NodeRowId, now: number, hasRoom: boolean): Next | undefined {
+    const part = metadata.part(() => {
+      const row = metadata.nodes.get(id);
+      // It may have changed while it was ready, and have its time again.
+      if (row?.due == null || row.due > now) return undefined;
+      const actual = laneOf(bytesOf(row));
+      if (row.bulk !== actual) {
+        // It goes on its own lane, with its time.
+        metadata.nodes.update(row.id, { bulk: actual });
+        lookSoon();
+        if (actual !== lane) return undefined;
+      }
+      return nextOf(id, hasRoom);
+    });
+    if ("value" in part) return part.value;
+    putOff(id, part.error);
+    return undefined;
+  }
+
+  /** A mistake of ours. One row must not keep the others from being sent. */
+  function putOff(node: NodeRowId, error: unknown): void {
+    context.log.error({ err: error, node }, "write-back of a node failed, it is tried again");
+    const later = runtime.now() + retryPause(context, 4);
+    const attempt = metadata.attempts.openOf(node);
+    if (attempt !== undefined) metadata.attempts.failed(attempt.id, later, String(error));
+    if (metadata.nodes.get(node) !== undefined) metadata.nodes.update(node, { due: later });
+  }
+
+  function inodeOf(row: NodeRow) {
+    const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
+    return entry === undefined ? undefined : metadata.inodes.get(entry.inode);
+  }
+
+  function bytesOf(row: NodeRow): number {
+    const inode = inodeOf(row);
+    return inode?.kind === "file" && inode.content !== "clean" ? inode.size : 0;
+  }
+
+  function run(lane: Lane, node: NodeRowId, work: (place: Place) => Promise<void>): void {
+    const place = lanes.enter(lane);
+    keepBusy(node, () => work(place), place.leave);
+  }
+
+  function runCut(lane: Lane, row: NodeRow): void {
+    cutting[lane] += 1;
+    const work = async () => {
+      if (await cut(row)) ready[lane].add(row.id);
+    };
+    keepBusy(row.id, work, () => {
+      cutting[lane] -= 1;
+    });
+  }
+
+  function keepBusy(node: NodeRowId, work: () => Promise<void>, then: () => void): void {
+    const done = work()
+      .catch((error: unknown) => metadata.transaction(() => putOff(node, error)))
+      .catch((error: unknown) => context.log.error({ err: error, node }, "the rows cannot be changed"))
+      .finally(() => {
+        then();
+        busy.delete(node);
+        lookSoon();
+      });
+    busy.set(node, done);
+  }
+
+  /** What is to be done for the row beyond this moment; a request is a row already, or "send" while there is no room for it. Undefined: nothing, or not now. */
+  function nextOf(id: NodeRowId, hasRoom: boolean): Next | undefined {
+    const pending = advance(context, id);
+    if (pending === undefined || pending.step.do === "wait") return undefined;
+    if (pending.step.do === "cut") return { cut: pending.row };
+    if (!hasRoom) return "send";
+    const attempt = beginAttempt(context, pending);
+    return attempt === undefined ? undefined : { attempt };
+  }
+
+  /** False: it did not come about, and is tried again later. */
+  async function cut(row: NodeRow): Promise<boolean> {
+    const inode = inodeOf(row);
+    if (inode === undefined) return false;
+    let due: number;
+    try {
+      const result = await cutGeneration(context, inode.id, stopped.signal);
+      context.bytes.unreadable.delete(inode.lineage);
+      if (result === "held") {
+        parkHeld(context, row.id);
+        return false;
+      }
+      if (result !== "busy") return true;
+      due = runtime.now() + RECUT_MS;
+    } catch (error) {
+      if (isStopping) return false;
+      const tries = couldNotRead(context, row, inode, error);
+      if (tries === undefined) return false;
+      due = runtime.now() + retryPause(context, tries);
+    }
+    if (metadata.nodes.get(row.id) !== undefined) metadata.nodes.update(row.id, { due });
+    return false;
+  }
+
+  async function sendAttempt(attempt: Attempt<Request>, place: Place): Promise<void> {
+    runtime.step("attempt: in the rows");
+    const stop = new AbortController();
+    const abort = () => {
+      stop.abort();
+      place.stop();
+    };
+    if (stopped.signal.aborted) abort();
+    context.sending.set(attempt.id, abort);
+    progress.set(attempt.node, 0);
+    network.needs(scopesOf(attempt.request.do));
+    let since = runtime.elapsed();
+    let wasFull = false;
+    try {
+      await send(context, attempt, stop.signal, {
+        async turn() {
+          const isTurn = await place.turn();
+          since = runtime.elapsed();
+          wasFull = lanes.isFull;
+          // Nobody knows of it yet: its row is looked at again.
+          return isTurn && !isStopping && canSend();
+        },
+        progress(sent) {
+          bytesSent += sent - (progress.get(attempt.node) ?? 0);
+          progress.set(attempt.node, sent);
+        },
+        over(outcome) {
+          const now = runtime.elapsed();
+          if (outcome === "tooMuch") limit.tooMuch(since, now);
+          // How long bulk takes says how much it is.
+          else if (outcome === "answered" && attempt.bulk === SMALL)
+            limit.answered(now, now - since, wasFull, runtime.worked());
+          // Until the answer is in the rows, others can be on their way.
+          place.leave();
+          lookSoon();
+        },
+      });
+    } finally {
+      progress.delete(attempt.node);
+      context.sending.delete(attempt.id);
+    }
+  }
+
+  function wakeLater(): void {
+    if (!mightSend()) return;
+    const now = runtime.now();
+    const pauseMs = network.pauseMs("changes");
+    const isLimited = Number.isFinite(room);
+    // Whoever is at work looks again when it is done: nothing else can go before that, or it has its own time.
+    // Not so of what was not looked at.
+    const isAny = busy.size === 0 || isLimited || pauseMs > 0;
+    const times = [
+      isAny ? metadata.attempts.nextDue() : metadata.attempts.nextAt(now),
+      isAny ? metadata.nodes.nextDue() : metadata.nodes.nextDueAfter(now),
+      metadata.turns.nextEnd(),
+    ];
+    const first = Math.min(...times.map((time) => time ?? Number.POSITIVE_INFINITY));
+    const next = isLimited ? Math.max(first, now + RIGHT_OF_WAY_LOOK_MS) : first;
+    lookAt(pauseMs === 0 ? next : Math.max(next, now + Math.ceil(pauseMs)), next === first);
+  }
+
+  return {
+    start() {
+      // What it waits for at the start may end after the mount has.
+      if (isStopping) return;
+      unsubscribe.push(
+        activity.onWake(lookAt),
+        activity.onHasten((folder) => {
+          haste.begin(folder);
+          lookSoon();
+        }),
+      );
+      waitingCuts.start();
+      // What was waiting when the last mount ended is looked at at once.
+      haste.begin();
+      lookSoon();
+    },
+    async stop() {
+      isStopping = true;
+      waitingCuts.stop();
+      for (const end of unsubscribe) end();
+      timer?.cancel();
+      const allDone = async () => void (await Promise.all(busy.values()));
+      // A request without a key that is broken off may arrive later than the next mount asks about it.
+      await Promise.race([allDone(), sleep(runtime, GRACE_MS)]);
+      stopped.abort();
+      for (const abort of context.sending.values()) abort();
+      await allDone();
+    },
+    inFlight: () => [...progress].map(([node, sent]) => ({ node, sent })),
+    get bytesSent() {
+      return bytesSent;
+    },
+  };
+}
