@@ -54,7 +54,7 @@ export interface StagedList {
   readonly isWhole: boolean;
 }
 
-export interface Staged {
+export interface DirtyLog {
   /** There was no list when it was opened: what programs wrote to before is not in it until it is made anew. */
   readonly isNew: boolean;
   add(told: Line): void;
@@ -76,7 +76,7 @@ const FIRST = '{"staged":1}';
 const TAIL = 64 * 1024;
 const LONG = 4 * 1024 * 1024;
 
-export async function openStaged(files: Files, path: string, log: Logger): Promise<Staged> {
+export async function openDirtyLog(files: Files, path: string, log: Logger): Promise<DirtyLog> {
   let { file, size } = await openList(files, path);
   const isNew = !(await hasFirst(file));
   let hasBegun = !isNew;

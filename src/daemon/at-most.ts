@@ -1,7 +1,7 @@
 /** So often within a time, and no more. Knows nothing of what it is that happens. */
 
 /** Asked each time before it happens: whether it may, which then counts. */
-export function atMost(count: number, milliseconds: number, elapsed: () => number): () => boolean {
+export function rateLimit(count: number, milliseconds: number, elapsed: () => number): () => boolean {
   let recent: number[] = [];
   return () => {
     const now = elapsed();

@@ -5,7 +5,7 @@ import { RemoteError } from "../client/errors.ts";
 import { lockStateFolder, StateFolderBusy, type StateLock } from "../content/state-lock.ts";
 import * as systemCalls from "../content/system-calls.ts";
 import { StartError } from "../engine/api/index.ts";
-import { A_MOMENT, atOnce, insist, notVisible, noWorkspace, type Patience } from "../engine/start/index.ts";
+import { atOnce, notVisible, noWorkspace, ONE_TRY, type RetryBudget, retryAtStart } from "../engine/start/index.ts";
 import { claimFolder, FolderOfOthers, isUnused, unclaimFolder } from "../lib/claim-folder.ts";
 import type { Logger } from "../lib/log.ts";
 import { systemClock } from "../lib/system-clock.ts";
@@ -17,14 +17,14 @@ import { defaultStateFolder, findStateFolder, STATE_CLAIM } from "./state-folder
 export async function chooseStateFolder(
   settings: DaemonSettings,
   client: Client,
-  patience: Patience,
+  patience: RetryBudget,
   log: Logger,
 ): Promise<string> {
   const { stateHome, baseUrl, workspace: nameOrId } = settings;
   const known = findStateFolder(stateHome, baseUrl, nameOrId);
   try {
     const ask = () => client.findWorkspace(nameOrId);
-    const asked = insist(systemClock, known === undefined ? patience : A_MOMENT, ask);
+    const asked = retryAtStart(systemClock, known === undefined ? patience : ONE_TRY, ask);
     const told = known === undefined ? { value: await asked } : await atOnce(systemClock, asked);
     if (known !== undefined && told === undefined) return known;
     const workspace = told?.value;

@@ -84,7 +84,7 @@ export function deviceTransport(options: DeviceOptions): Transport {
       const tellKernel = () => kernelCache.use(device.notify, agreed.kernelMinor);
       tellKernel();
       // The daemon before may have died between a change and its word to the kernel.
-      if (takesOver) engine.expireKernel();
+      if (takesOver) engine.expireKernelCache();
       // The kernel lets nobody make or remove anything there.
       if (!settings.readOnly) {
         const who = { mountpoint: settings.mountpoint, connection: mount.connection, former: kept.replayers };

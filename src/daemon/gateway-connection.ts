@@ -4,7 +4,7 @@ import type { ThreadOptions } from "../client/thread-messages.ts";
 import { createThreadTransport } from "../client/thread-transport.ts";
 import type { Transport } from "../contract/http.ts";
 import type { Logger } from "../lib/log.ts";
-import { heedFailures } from "./heed-failures.ts";
+import { onGatewayFailure } from "./heed-failures.ts";
 import { keepGateway } from "./keep-gateway.ts";
 import type { DaemonSettings } from "./settings.ts";
 import { silenceLimits } from "./waiting.ts";
@@ -35,7 +35,7 @@ export function openGatewayConnection(
   });
   const keeper = keptGateway === undefined ? undefined : keepGateway(keptGateway, baseUrl, log);
   return {
-    transport: heedFailures(network, log, () => void keeper?.look()),
+    transport: onGatewayFailure(network, log, () => void keeper?.look()),
     keep: () => keeper?.begin(),
     letGo: () => keeper?.end(),
   };

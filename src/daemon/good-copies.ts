@@ -38,7 +38,7 @@ export interface CopyNeeds {
   readonly log: Logger;
 }
 
-export function startCopies(
+export function startDatabaseBackups(
   needs: CopyNeeds & {
     readonly connection: Connection;
     /** Milliseconds that never go back. */

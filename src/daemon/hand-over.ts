@@ -13,7 +13,7 @@ import type { ReloadRequest } from "./control-messages.ts";
 import { Refused } from "./control-server.ts";
 import { type DaemonSettings, reloadTag, SETTINGS_VARIABLE, settingsText } from "./settings.ts";
 import type { SupervisorLink } from "./supervisor-link.ts";
-import { withLimit } from "./with-limit.ts";
+import { withTimeout } from "./with-limit.ts";
 
 /** For requests at hand: those that take longer come to the successor again. */
 const AT_HAND_LIMIT_MS = 10_000;
@@ -79,7 +79,7 @@ export function createHandOver(
   function pauseAndDrain(): Promise<unknown> {
     since = Date.now();
     served.pause();
-    return served.resend ? withLimit(served.drained(), atHandMs) : served.drained();
+    return served.resend ? withTimeout(served.drained(), atHandMs) : served.drained();
   }
 
   return {
@@ -95,7 +95,7 @@ export function createHandOver(
         await checkProgram(wish.settings, wish.program ?? ownProgram());
         systemClock.step("reload: checked");
         // A notification may wait for a program, and that for an answer: we could not end before the successor begins.
-        if (!(await withLimit(served.hushKernel(), TOLD_LIMIT_MS))) {
+        if (!(await withTimeout(served.hushKernel(), TOLD_LIMIT_MS))) {
           served.unhushKernel();
           throw new Refused(`the kernel has been busy for ${TOLD_LIMIT_MS / 1000} s; try again`);
         }
@@ -113,7 +113,7 @@ export function createHandOver(
         return resting;
       };
       try {
-        const isLeft = await withLimit(served.leave(quiet), atHandMs + REST_LIMIT_MS);
+        const isLeft = await withTimeout(served.leave(quiet), atHandMs + REST_LIMIT_MS);
         if (!isLeft) log.warn({}, "not all came to rest in time");
       } catch (error) {
         log.error({ err: error }, "not all came to rest");

@@ -5,7 +5,7 @@ import type { Transport } from "../contract/http.ts";
 import type { Logger } from "../lib/log.ts";
 
 /** `onSilence` is called for each. That somebody else listens where the gateway should is logged, in the same words once. */
-export function heedFailures(transport: Transport, log: Logger, onSilence: () => void): Transport {
+export function onGatewayFailure(transport: Transport, log: Logger, onSilence: () => void): Transport {
   let told: string | undefined;
   return {
     send: (request) =>

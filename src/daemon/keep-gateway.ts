@@ -4,7 +4,7 @@
  */
 import type { Logger } from "../lib/log.ts";
 import { systemClock } from "../lib/system-clock.ts";
-import { atMost } from "./at-most.ts";
+import { rateLimit } from "./at-most.ts";
 import { runningGateway, startLock } from "./gateway-record.ts";
 import { startGatewayOf } from "./start-gateway.ts";
 
@@ -21,7 +21,7 @@ export interface GatewayKeeper {
 }
 
 export function keepGateway(data: string, baseUrl: string, log: Logger): GatewayKeeper {
-  const mayStart = atMost(STARTS, WITHIN_MS, systemClock.elapsed);
+  const mayStart = rateLimit(STARTS, WITHIN_MS, systemClock.elapsed);
   let isWanted = false;
   let isLooking = false;
 

@@ -9,7 +9,7 @@
 import fs from "node:fs";
 import { z } from "zod";
 import { type HandleTable, handleId, type KeptHandle } from "../engine/api/index.ts";
-import type { AtHand } from "../fuse/at-hand.ts";
+import type { RequestsInHand } from "../fuse/at-hand.ts";
 import type { Connection } from "../fuse/init.ts";
 import type { Logger } from "../lib/log.ts";
 import { systemClock } from "../lib/system-clock.ts";
@@ -56,7 +56,7 @@ const head = z.object({
 
 export interface KeptState {
   readonly handleTable: HandleTable;
-  readonly atHand: AtHand;
+  readonly atHand: RequestsInHand;
   /** What the daemon before left; nothing in a new mount. */
   readonly handles: readonly KeptHandle[];
   readonly connection: Connection | undefined;
@@ -72,12 +72,12 @@ export interface KeptState {
 }
 
 /** How the daemon before ended. */
-export type Before = Pick<AtHand, "wasOwnFault">;
+export type Before = Pick<RequestsInHand, "wasOwnFault">;
 
 const NOBODY: Before = { wasOwnFault: false };
 
 /** Empty for a mount of its own, with nobody before. Undefined: there is nothing of this mount to be taken over. */
-export function openKeptState(
+export function openHandleFile(
   path: string,
   mount: string,
   before: Before | undefined,

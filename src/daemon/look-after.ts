@@ -5,7 +5,7 @@
 import { isConnected } from "../fuse/native.ts";
 import type { Logger } from "../lib/log.ts";
 import { systemClock } from "../lib/system-clock.ts";
-import { atMost } from "./at-most.ts";
+import { rateLimit } from "./at-most.ts";
 import { mountsOf, readMountTable } from "./mount-table.ts";
 import { identifyProcess, type ProcessIdentity } from "./processes.ts";
 import type { DaemonSettings } from "./settings.ts";
@@ -20,8 +20,8 @@ export interface Overseer {
   onChange(tell: (identity: ProcessIdentity) => void): void;
 }
 
-export function createOverseer(settings: DaemonSettings, first: ProcessIdentity, log: Logger): Overseer {
-  const mayReplace = atMost(settings.crashes, 60_000, systemClock.elapsed);
+export function createSupervisorWatch(settings: DaemonSettings, first: ProcessIdentity, log: Logger): Overseer {
+  const mayReplace = rateLimit(settings.crashes, 60_000, systemClock.elapsed);
   let identity = first;
   let tell: (identity: ProcessIdentity) => void = () => {};
   return {

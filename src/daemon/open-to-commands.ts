@@ -20,13 +20,13 @@ import {
   writeRecord,
 } from "./runtime-folder.ts";
 import type { DaemonSettings, Reload, Restarts } from "./settings.ts";
-import { stayFound } from "./stay-found.ts";
+import { keepRegistered } from "./stay-found.ts";
 import type { SupervisorLink } from "./supervisor-link.ts";
 import type { Serving, Transport } from "./transport.ts";
 import { packageVersion } from "./version.ts";
 import { DRAIN_LIMIT_MS } from "./waiting.ts";
 import { watchFile } from "./watch-file.ts";
-import { withLimit } from "./with-limit.ts";
+import { withTimeout } from "./with-limit.ts";
 
 export interface ServedParts {
   readonly engine: Engine;
@@ -99,7 +99,7 @@ export async function openToCommands(
       return result;
     }
     systemClock.step("daemon: unmounted");
-    await (result.isOver ? mountOver : withLimit(session.drained(), DRAIN_LIMIT_MS));
+    await (result.isOver ? mountOver : withTimeout(session.drained(), DRAIN_LIMIT_MS));
     const { dirty, parked, bytesPending, disk } = await now();
     const isGone = disk?.state === "gone";
     const more = { ...(result.isOver ? {} : { elsewhere: true }), ...(isGone ? { stateGone: true } : {}) };
@@ -159,7 +159,7 @@ export async function openToCommands(
     await listen();
     tell({});
   };
-  closers.push(stayFound({ isThere, makeAgain }, systemClock, log));
+  closers.push(keepRegistered({ isThere, makeAgain }, systemClock, log));
   const { environment } = settings;
   if (environment !== undefined) {
     follower = followEnvironment({

@@ -19,7 +19,7 @@ import { createReserve } from "../content/reserve.ts";
 import { createStateDisk, removeNow, spaceAt } from "../content/state-disk.ts";
 import * as systemCalls from "../content/system-calls.ts";
 import { type Engine, type EngineCondition, OutdatedError, StartError } from "../engine/api/index.ts";
-import type { EngineOptions, EngineSettings, Patience } from "../engine/start/index.ts";
+import type { EngineOptions, EngineSettings, RetryBudget } from "../engine/start/index.ts";
 import { openControl } from "../fuse/native.ts";
 import { startCheckpoints } from "../lib/checkpoints.ts";
 import { deferred } from "../lib/deferred.ts";
@@ -36,13 +36,13 @@ import { detachMounts } from "./detach-mounts.ts";
 import { deviceTransport } from "./device-transport.ts";
 import { diskLimits, reserveSize } from "./disk-limits.ts";
 import { openGatewayConnection } from "./gateway-connection.ts";
-import { startCopies } from "./good-copies.ts";
-import { openKeptState } from "./kept-state.ts";
+import { startDatabaseBackups } from "./good-copies.ts";
+import { openHandleFile } from "./kept-state.ts";
 import { bootId } from "./kernel.ts";
 import { noteMount } from "./last-mounts.ts";
 import { openLibrary } from "./library-transport.ts";
 import type { DaemonLog } from "./log-file.ts";
-import { createOverseer } from "./look-after.ts";
+import { createSupervisorWatch } from "./look-after.ts";
 import { noticeTokens, watchTokens } from "./notice-tokens.ts";
 import { noteDamage, openMetadata } from "./open-metadata.ts";
 import { openToCommands } from "./open-to-commands.ts";
@@ -56,7 +56,7 @@ import { DATABASE, ownerOtherThan, writeOwner } from "./state-folder.ts";
 import { openSupervisorLink, type SupervisorLink } from "./supervisor-link.ts";
 import type { ServedMount, Serving } from "./transport.ts";
 import { DRAIN_LIMIT_MS, requestLimitMs } from "./waiting.ts";
-import { withLimit } from "./with-limit.ts";
+import { withTimeout } from "./with-limit.ts";
 
 /** The engine closes the database when it stops. */
 export type StartEngine = (options: EngineOptions) => Promise<Engine>;
@@ -171,7 +171,7 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
   });
   closers.push(() => client.close());
 
-  const patience: Patience = {
+  const patience: RetryBudget = {
     limitMs: settings.patienceMs,
     onWait: (error) =>
       link.note(
@@ -217,13 +217,13 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
     throw new StartError(`the state dir belongs to workspace "${stranger}", not to "${settings.workspace}"`);
   }
   const owners = chooseOwners(settings, stateDir, createSettings(database));
-  const accounts = createAccounts({ log, elapsed: systemClock.elapsed, onChange: () => running?.expireKernel() });
+  const accounts = createAccounts({ log, elapsed: systemClock.elapsed, onChange: () => running?.expireKernelCache() });
   closers.push(() => accounts.close());
   const stateDisk = createStateDisk({ lock, lockPath: paths.lock, database: databasePath, reserve });
   const rowSync = createRowSync(runtime.files, databasePath);
   closers.push(() => rowSync.close());
   const limits = diskLimits(settings, total);
-  const copies = startCopies({
+  const copies = startDatabaseBackups({
     ...copying,
     connection: database,
     elapsed: systemClock.elapsed,
@@ -234,10 +234,10 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
     },
   });
   closers.push(() => copies.atEnd());
-  const kept = openKeptState(join(stateDir, KEPT), settings.mountId, restarts, log);
+  const kept = openHandleFile(join(stateDir, KEPT), settings.mountId, restarts, log);
   if (kept === undefined) throw new StartError(NOTHING_KEPT);
   closers.push(() => kept.close());
-  const overseer = createOverseer(settings, supervisor, log);
+  const overseer = createSupervisorWatch(settings, supervisor, log);
   const lookAfter = (mount: ServedMount) => overseer.replace(link, mount.descriptor, mount.connection);
   const transport = openTransport({
     ...{ settings, stateDir, runtime, log, kept },
@@ -316,7 +316,7 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
   };
   const mountOver = session.ended.then(async (reason) => {
     log.info({ reason }, "the mount is gone");
-    await withLimit(session.drained(), DRAIN_LIMIT_MS);
+    await withTimeout(session.drained(), DRAIN_LIMIT_MS);
   });
   const { passthrough } = transport;
   const parts = { engine, serving, passthrough, mountOver, since: kept.since, restarts, reload, overseer };
@@ -367,7 +367,7 @@ async function serve(
     log.warn({}, "told to end while programs use the mount; it is detached");
   }
   if (why === "gone" || why === "signal") await detachMounts(mount, log);
-  await withLimit(session.drained(), DRAIN_LIMIT_MS);
+  await withTimeout(session.drained(), DRAIN_LIMIT_MS);
   return false;
 }
 
@@ -411,7 +411,7 @@ function engineSettings(
     maximumAgeMs: MAXIMUM_AGE_MS,
     pollMs: POLL_MS,
     concurrency: REQUESTS,
-    askKernelMs: requestLimitMs(settings.shortenWaits),
+    lookupProbeMs: requestLimitMs(settings.shortenWaits),
   };
 }
 

@@ -14,7 +14,11 @@ export interface Place {
 }
 
 /** Resolves once it has stopped looking. */
-export function stayFound(place: Place, clock: Pick<Clock, "elapsed" | "setTimer">, log: Logger): () => Promise<void> {
+export function keepRegistered(
+  place: Place,
+  clock: Pick<Clock, "elapsed" | "setTimer">,
+  log: Logger,
+): () => Promise<void> {
   let making: Promise<void> | undefined;
   let couldNot = false;
   const look = async () => {

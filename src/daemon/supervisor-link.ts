@@ -5,7 +5,7 @@
 import { type Deferred, deferred } from "../lib/deferred.ts";
 import type { Logger } from "../lib/log.ts";
 import { systemClock } from "../lib/system-clock.ts";
-import { withLimit } from "./with-limit.ts";
+import { withTimeout } from "./with-limit.ts";
 
 /** How the addon carries lines. */
 export interface LineSocket {
@@ -154,7 +154,7 @@ export function openSupervisorLink(open: OpenLineSocket, log: Logger, takesOver 
       const errno = socket.send(line);
       if (errno !== GONE) return errno;
       // It has died, and nobody has told us yet: the one in its place takes the word.
-      await withLimit(ended.promise, GONE_LIMIT_MS);
+      await withTimeout(ended.promise, GONE_LIMIT_MS);
       return socket.send(line);
     },
     unmount() {

@@ -1,6 +1,6 @@
 /** What stands between kernel and engine: /dev/fuse itself (device-transport.ts), or libfuse (library-transport.ts). */
 
-import type { Engine, KernelCache, Mover } from "../engine/api/index.ts";
+import type { Engine, FastPath, KernelCache } from "../engine/api/index.ts";
 import type { KernelPassthrough } from "../fuse/passthrough.ts";
 import type { Session } from "../fuse/session.ts";
 import type { HandOver } from "./hand-over.ts";
@@ -10,7 +10,7 @@ export interface Transport {
   /** All three before there is a mount: the engine is made with them. */
   readonly passthrough: KernelPassthrough;
   readonly kernelCache: KernelCache;
-  readonly mover: Mover;
+  readonly mover: FastPath;
   /** All is ready: makes the mount, or has it made, and serves it. What is to be ended with it goes to `closers` at once. */
   serve(engine: Engine, link: SupervisorLink, closers: (() => unknown)[]): Promise<Serving>;
 }

@@ -1,7 +1,7 @@
 /** Waiting that ends. */
 
 /** Whether it came within that time; rejects as it does. */
-export async function withLimit(promise: Promise<unknown>, milliseconds: number): Promise<boolean> {
+export async function withTimeout(promise: Promise<unknown>, milliseconds: number): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
   const limit = new Promise<false>((resolve) => {
     timer = setTimeout(() => resolve(false), milliseconds);

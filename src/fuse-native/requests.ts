@@ -44,14 +44,14 @@ export interface RequestsOptions {
   readonly log: Logger;
   /** The file system's, both: see there. */
   unheard(): void;
-  attended(milliseconds: number, mayAsk: boolean): void;
+  noteProgramTime(milliseconds: number, mayAsk: boolean): void;
 }
 
-export function createRequests({ clock, deadlineMs, log, unheard, attended }: RequestsOptions): Requests {
+export function createRequests({ clock, deadlineMs, log, unheard, noteProgramTime }: RequestsOptions): Requests {
   const counts = new Map<string, number>();
   const operationLog = createOperationLog(log, SLOW_CALL_MS);
   const table = createInFlightTable<Origin>(clock, deadlineMs, expire, ({ hasDeadline }, milliseconds) =>
-    attended(milliseconds, hasDeadline),
+    noteProgramTime(milliseconds, hasDeadline),
   );
   const fails = new Map<InFlight<Origin>, (result: number) => void>();
   const self = { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 };

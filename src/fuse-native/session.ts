@@ -45,7 +45,7 @@ export function createLibrarySession(options: LibrarySessionOptions): LibrarySes
     deadlineMs,
     log,
     unheard: () => fileSystem.unheard(),
-    attended: (milliseconds, mayAsk) => fileSystem.attended(milliseconds, mayAsk),
+    noteProgramTime: (milliseconds, mayAsk) => fileSystem.noteProgramTime(milliseconds, mayAsk),
   });
   let timer: Timer | undefined;
   let isOver = false;

@@ -9,7 +9,7 @@ import type { Logger } from "../lib/log.ts";
 import type { InFlight } from "./in-flight.ts";
 
 /** Outlives the daemon; both lists are replaced as a whole. */
-export interface AtHand {
+export interface RequestsInHand {
   /** Of the daemon before: what it had read, answered or not. */
   readonly left: readonly number[];
   /** It died of something it did, so far as is known. */
@@ -20,7 +20,7 @@ export interface AtHand {
   suspected(ids: readonly number[]): void;
 }
 
-export const NOTHING_KEPT: AtHand = {
+export const NOTHING_KEPT: RequestsInHand = {
   left: [],
   wasOwnFault: false,
   suspects: new Set(),
@@ -36,7 +36,7 @@ export interface Suspects {
   forgive(): void;
 }
 
-export function createSuspects(atHand: AtHand, log: Logger): Suspects {
+export function createCrashSuspects(atHand: RequestsInHand, log: Logger): Suspects {
   const ids = new Set<number>();
   const { wasOwnFault, suspects } = atHand;
   if (suspects.size > 0) atHand.suspected([]);

@@ -3,7 +3,7 @@
  * field by field and not through the tables' loop, because a listing of a big folder does nothing
  * else; the tables give the offsets.
  */
-import type { Absent, Attributed, FileKind, Found, Stat } from "../engine/api/index.ts";
+import type { Attributed, FileKind, Found, NegativeEntry, Stat } from "../engine/api/index.ts";
 import { S_IFMT, STATX_MASK } from "./flags.ts";
 import { LITTLE_ENDIAN, viewOf, writeU64 } from "./layout.ts";
 import {
@@ -78,7 +78,7 @@ const E = Object.fromEntries(Object.entries(ENTRY_OUT.fields).map(([name, [at]])
 >;
 
 /** `isKept`: false where the kernel must not remember it, whatever the answer says. */
-export function writeEntry(view: DataView, at: number, found: Found | Absent, isKept: boolean): void {
+export function writeEntry(view: DataView, at: number, found: Found | NegativeEntry, isKept: boolean): void {
   writeValidity(view, at + E.entry_valid, at + E.entry_valid_nsec, isKept ? found.entryValidMs : 0);
   // Node id 0: there is no such name.
   if (found.lineage === undefined) return;

@@ -4,7 +4,6 @@
  * own interface (sizes over 2^53, unknown flags) is refused here.
  */
 import {
-  type Absent,
   type Attributed,
   type Caller,
   type Done,
@@ -13,6 +12,7 @@ import {
   FsError,
   type FsErrorCode,
   type Lineage,
+  type NegativeEntry,
   type Opened,
   type OpenFlags,
   type SetAttributes,
@@ -50,7 +50,7 @@ export interface Call {
 
 type In<S extends Struct<Fields>> = S extends Struct<infer F> ? Values<F> : never;
 
-export function lookup({ fileSystem, caller, nodeid }: Call, { name }: NameRequest): Promise<Found | Absent> {
+export function lookup({ fileSystem, caller, nodeid }: Call, { name }: NameRequest): Promise<Found | NegativeEntry> {
   return fileSystem.lookup(caller, nodeid, name);
 }
 
@@ -357,7 +357,7 @@ export const again = {
 };
 
 /** Takes back what a reply would have made the kernel count, because it never got it. */
-export function ungrant(fileSystem: FileSystem, founds: readonly (Found | Absent)[]): void {
+export function ungrant(fileSystem: FileSystem, founds: readonly (Found | NegativeEntry)[]): void {
   const counted = founds.flatMap(({ lineage }) => (lineage === undefined ? [] : [{ lineage, count: 1 }]));
   if (counted.length > 0) fileSystem.forget(counted);
 }

@@ -210,7 +210,7 @@ export function createKernelCache(clock: Pick<Clock, "setTimer">, log: Logger): 
       nameWay.wake();
       inodeWay.wake();
     },
-    async lacks(lineages) {
+    async unknownToKernel(lineages) {
       const send = notify;
       if (send === undefined) return new Set();
       // To ask for attributes again harms nobody, and fails for what is not there. One word each: of several that go

@@ -1,5 +1,5 @@
 /** Lets the device move bytes by itself, once there is one that may. It knows numbers, not whose they are. */
-import type { HandleId, Mover } from "../engine/api/index.ts";
+import type { FastPath, HandleId } from "../engine/api/index.ts";
 
 /** The device's own; see native.ts. */
 export interface MovingDevice {
@@ -10,7 +10,7 @@ export interface MovingDevice {
   endHandle(handle: HandleId): void;
 }
 
-export interface DeviceMover extends Mover {
+export interface DeviceMover extends FastPath {
   /** Before, everything comes to us. */
   use(device: MovingDevice): void;
 }
@@ -21,10 +21,10 @@ export function createMover(): DeviceMover {
     use(given) {
       device = given;
     },
-    letRead: (handle, descriptor) => device?.letRead(handle, descriptor),
-    letWrite: (handle, descriptor, milliseconds) => device?.letWrite(handle, descriptor, milliseconds),
-    stopReading: (descriptor) => device?.stopReading(descriptor),
-    stopWriting: (descriptor) => device?.stopWriting(descriptor),
+    grantRead: (handle, descriptor) => device?.letRead(handle, descriptor),
+    grantWrite: (handle, descriptor, milliseconds) => device?.letWrite(handle, descriptor, milliseconds),
+    revokeReads: (descriptor) => device?.stopReading(descriptor),
+    revokeWrites: (descriptor) => device?.stopWriting(descriptor),
     end: (handle) => device?.endHandle(handle),
   };
 }

@@ -2,7 +2,7 @@
  * Every opcode of the protocol (7.45) in one table: its number, its name, how its body is read,
  * who serves it and how the answer is written. The only place that joins the four.
  */
-import type { Absent, Done, FileSystem, Found, Opened } from "../engine/api/index.ts";
+import type { Done, FileSystem, Found, NegativeEntry, Opened } from "../engine/api/index.ts";
 import type { ErrorName } from "./errno.ts";
 import type { Call } from "./handlers.ts";
 import * as handlers from "./handlers.ts";
@@ -101,7 +101,7 @@ function ofSession<Request, Reply>(
 const { fixed, decodeNothing, decodeName, decodeLock } = requests;
 const { encodeNothing, encodeEntry, encodeAttr, encodeData, encodeFixed } = replies;
 
-const forgetEntry = { undo: (fs: FileSystem, found: Found | Absent) => handlers.ungrant(fs, [found]) };
+const forgetEntry = { undo: (fs: FileSystem, found: Found | NegativeEntry) => handlers.ungrant(fs, [found]) };
 const releaseHandle = { undo: (fs: FileSystem, opened: Opened) => fs.release(opened.handle) };
 const releaseFolder = { undo: (fs: FileSystem, opened: Opened) => fs.releasedir(opened.handle) };
 const local = { local: true };

@@ -2,7 +2,14 @@
  * Replies from plain objects to bytes: the parts that follow the header. One function per body
  * shape. No decisions.
  */
-import { type Absent, type Attributed, type Found, FsError, type Opened, type SpaceInfo } from "../engine/api/index.ts";
+import {
+  type Attributed,
+  type Found,
+  FsError,
+  type NegativeEntry,
+  type Opened,
+  type SpaceInfo,
+} from "../engine/api/index.ts";
 import { encodeAttributes, encodeStatx, writeEntry } from "./attributes.ts";
 import {
   FOPEN_CACHE_DIR,
@@ -54,7 +61,7 @@ export function encodeFixed<F extends Fields>(layout: Struct<F>): (values: Parti
   return (values) => [layout.encode(values)];
 }
 
-export function encodeEntry(found: Found | Absent, isKept: boolean): Parts {
+export function encodeEntry(found: Found | NegativeEntry, isKept: boolean): Parts {
   const bytes = new Uint8Array(ENTRY_OUT.size);
   writeEntry(viewOf(bytes), 0, found, isKept);
   return [bytes];

@@ -8,7 +8,7 @@
 import { type Done, type FileSystem, FsError, type Lineage } from "../engine/api/index.ts";
 import { deferred } from "../lib/deferred.ts";
 import { describeError, type Logger } from "../lib/log.ts";
-import { type AtHand, createSuspects, NOTHING_KEPT } from "./at-hand.ts";
+import { createCrashSuspects, NOTHING_KEPT, type RequestsInHand } from "./at-hand.ts";
 import type { Device, OpenDevice } from "./device.ts";
 import { ERRNO, type ErrorName, errorName } from "./errno.ts";
 import { type Clock, createInFlightTable, InFlight } from "./in-flight.ts";
@@ -51,7 +51,7 @@ export interface SessionOptions {
   /** What an earlier daemon agreed on, when this one takes over its mount: no INIT will come. */
   readonly connection?: Connection;
   /** What is at hand, for a successor; default: nobody takes over. */
-  readonly atHand?: AtHand;
+  readonly atHand?: RequestsInHand;
   /** Places of requests below this are a daemon's before; see FileSystem.done. */
   readonly firstPlace?: number;
 }
@@ -103,9 +103,9 @@ export function createSession(options: SessionOptions): Session {
   const { isToldToEnd = () => true } = options;
   const counts = new Map<string, number>();
   const operationLog = createOperationLog(log, slowMs);
-  const requests = createInFlightTable(clock, deadlineMs, expire, attended, options.firstPlace);
+  const requests = createInFlightTable(clock, deadlineMs, expire, noteProgramTime, options.firstPlace);
   const atHand = options.atHand ?? NOTHING_KEPT;
-  const suspects = createSuspects(atHand, log);
+  const suspects = createCrashSuspects(atHand, log);
   const initialized = deferred<Connection>();
   const ended = deferred<string>();
   let connection = options.connection;
@@ -248,8 +248,8 @@ export function createSession(options: SessionOptions): Session {
     operationLog.done(request, { result, error: logged }, clock.elapsed());
   }
 
-  function attended({ hasDeadline }: InFlight, milliseconds: number): void {
-    fileSystem.attended(milliseconds, hasDeadline);
+  function noteProgramTime({ hasDeadline }: InFlight, milliseconds: number): void {
+    fileSystem.noteProgramTime(milliseconds, hasDeadline);
   }
 
   function expire(request: InFlight): void {

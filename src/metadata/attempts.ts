@@ -221,7 +221,7 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
   };
 }
 
-export interface Generation {
+export interface Snapshot {
   readonly id: GenerationId;
   readonly inode: InodeId;
   /** Of the inode when it was cut: while that has not moved on, this is its newest content. */
@@ -237,23 +237,23 @@ export interface Generation {
 
 const GENERATION = "id, inode, changes, lineage, size, hash, mtime, synced, boot";
 
-export function createGenerations(database: Connection) {
-  const byId = prepare<Generation>(database, `SELECT ${GENERATION} FROM generation WHERE id = ?`);
-  const newest = prepare<Generation>(
+export function createSnapshots(database: Connection) {
+  const byId = prepare<Snapshot>(database, `SELECT ${GENERATION} FROM generation WHERE id = ?`);
+  const newest = prepare<Snapshot>(
     database,
     `SELECT ${GENERATION} FROM generation WHERE inode = ? ORDER BY id DESC LIMIT 1`,
   );
-  const ofLineage = prepare<Generation>(database, `SELECT ${GENERATION} FROM generation WHERE lineage = ?`);
-  const itself = prepare<Generation>(
+  const ofLineage = prepare<Snapshot>(database, `SELECT ${GENERATION} FROM generation WHERE lineage = ?`);
+  const itself = prepare<Snapshot>(
     database,
     `SELECT ${GENERATION} FROM generation WHERE lineage >= ? AND lineage < ? ORDER BY lineage`,
   );
-  const stale = prepare<Generation>(
+  const stale = prepare<Snapshot>(
     database,
     `SELECT ${GENERATION} FROM generation WHERE lineage >= ? AND lineage < ?
      AND NOT EXISTS (SELECT 1 FROM inode WHERE inode.id = generation.inode AND inode.changes = generation.changes)`,
   );
-  const copies = prepare<Generation>(
+  const copies = prepare<Snapshot>(
     database,
     `SELECT ${GENERATION} FROM generation WHERE lineage IS NULL AND id >= ? AND id < ?`,
   );
@@ -262,7 +262,7 @@ export function createGenerations(database: Connection) {
     "SELECT min(id) AS id FROM generation WHERE lineage IS NULL AND id >= ?",
   );
   const ofInode = (isSent: boolean) =>
-    prepare<Generation>(
+    prepare<Snapshot>(
       database,
       `SELECT ${GENERATION} FROM generation WHERE inode = ?
        AND ${isSent ? "" : "NOT "}EXISTS (SELECT 1 FROM attempt WHERE attempt.generation = generation.id)`,
@@ -280,37 +280,35 @@ export function createGenerations(database: Connection) {
   const remove = prepare(database, "DELETE FROM generation WHERE id = ?", []);
   const get = remember(database, ["generation"], (id: GenerationId) => byId.get(id));
   const newestOf = remember(database, ["generation"], (inode: InodeId) => newest.get(inode));
-  const cutsOf = remember(database, ["generation"], (lineage: Lineage): readonly Generation[] =>
-    ofLineage.all(lineage),
-  );
+  const cutsOf = remember(database, ["generation"], (lineage: Lineage): readonly Snapshot[] => ofLineage.all(lineage));
 
-  function drop({ inode, lineage }: Generation): void {
+  function drop({ inode, lineage }: Snapshot): void {
     newestOf.drop(inode);
     if (lineage !== null) cutsOf.drop(lineage);
   }
 
   return {
-    get: (id: GenerationId): Generation | undefined => get(id),
-    newestOf: (inode: InodeId): Generation | undefined => newestOf(inode),
+    get: (id: GenerationId): Snapshot | undefined => get(id),
+    newestOf: (inode: InodeId): Snapshot | undefined => newestOf(inode),
     /** The cuts that are this live file itself. */
-    ofLineage: (lineage: Lineage): readonly Generation[] => cutsOf(lineage),
+    ofLineage: (lineage: Lineage): readonly Snapshot[] => cutsOf(lineage),
     /** The lineage was made just now. */
     noneOfLineage(lineage: Lineage): void {
       cutsOf.tell(lineage, []);
     },
     /** The cuts that are live files themselves, of the lineages from this one on, before that one. */
-    ofLineages: (from: number, to: number): Generation[] => itself.all(from, to),
+    ofLineages: (from: number, to: number): Snapshot[] => itself.all(from, to),
     /** Of those, the ones whose live file has moved on. */
-    staleOfLineages: (from: number, to: number): Generation[] => stale.all(from, to),
+    staleOfLineages: (from: number, to: number): Snapshot[] => stale.all(from, to),
     /** Those that have files of their own, from this one on, before that one. */
-    copies: (from: number, to: number): Generation[] => copies.all(from, to),
+    copies: (from: number, to: number): Snapshot[] => copies.all(from, to),
     nextCopy: (from: number): GenerationId | undefined => nextCopy.get(from)?.id ?? undefined,
     /** All that have been reserved are below. */
     end: (): number => Math.max(reserved, sequence.get()?.seq ?? 0) + 1,
     /** Of this inode, those no attempt will send. */
-    unusedOf: (inode: InodeId): Generation[] => unused.all(inode),
+    unusedOf: (inode: InodeId): Snapshot[] => unused.all(inode),
     /** … and those an attempt sends, or will. */
-    sentOf: (inode: InodeId): Generation[] => sent.all(inode),
+    sentOf: (inode: InodeId): Snapshot[] => sent.all(inode),
     /** Up to this one, none is given out any more. */
     passIds(upTo: number): void {
       reserved = Math.max(reserved, upTo);
@@ -320,7 +318,7 @@ export function createGenerations(database: Connection) {
       reserved = Math.max(reserved, sequence.get()?.seq ?? 0) + 1;
       return generationId(reserved);
     },
-    create(generation: Omit<Generation, "id"> & { readonly id?: GenerationId }): Generation {
+    create(generation: Omit<Snapshot, "id"> & { readonly id?: GenerationId }): Snapshot {
       const row = { ...generation, id: generation.id ?? this.reserveId() };
       const before = newestOf(row.inode);
       insert.run(row);

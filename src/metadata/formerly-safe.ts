@@ -8,14 +8,14 @@ import type { InodeId } from "./ids.ts";
 /** More than this are not told apart. */
 const MOST = 10_000;
 
-export interface FormerlySafe {
+export interface FormerlyDurable {
   add(inode: InodeId): void;
   has(inode: InodeId): boolean;
   /** To be called before the rows are synced; and what it returns, when they are. */
   beforeSync(): () => void;
 }
 
-export function createFormerlySafe(): FormerlySafe {
+export function createFormerlyDurable(): FormerlyDurable {
   const inodes = new Set<InodeId>();
   /** Since the last sync began, which may be too early for them. */
   const added = new Set<InodeId>();

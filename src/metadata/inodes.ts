@@ -3,7 +3,7 @@ import { type Attributes, sameValue } from "../contract/attributes.ts";
 import { isSaveOf, savesOfContent } from "../contract/saves.ts";
 import type { ChangedRows } from "./changed.ts";
 import { type Connection, differences, prepare, prepareColumn, prepareUpdates, remember } from "./database.ts";
-import { createFormerlySafe } from "./formerly-safe.ts";
+import { createFormerlyDurable } from "./formerly-safe.ts";
 import { type After, addedId, type InodeId, kernelNodeId, type Lineage } from "./ids.ts";
 
 export type InodeKind = "file" | "folder" | "symlink" | "fifo" | "socket" | "block" | "character";
@@ -34,12 +34,12 @@ export interface Inode {
    * Of dirty content, whether power loss leaves it as it is: 1; 0: it did once, maybe changed since;
    * null: it never did; HELD: power loss came after a change, and nobody has saved it since.
    */
-  readonly synced: 0 | 1 | typeof HELD | null;
+  readonly synced: 0 | 1 | typeof QUARANTINED | null;
   /** 1: a program has asked for its bytes to be safe, now or some time ago. */
   readonly fsynced: 0 | 1;
 }
 
-export const HELD = -1;
+export const QUARANTINED = -1;
 
 /** Whether programs are shown something else than before. */
 function isShownElse(before: Inode, after: Inode): boolean {
@@ -151,7 +151,7 @@ export function createInodes(database: Connection, changed: ChangedRows, isNew: 
 
   const decodeAll = (rows: Row[]): Inode[] => rows.map(decode);
 
-  const formerlySafe = createFormerlySafe();
+  const formerlySafe = createFormerlyDurable();
   const get = remember(database, ["inode"], (id: InodeId) => {
     const row = byId.get(id);
     return row === undefined ? undefined : decode(row);

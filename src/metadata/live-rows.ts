@@ -2,7 +2,7 @@
 import { type Connection, differences, prepare, prepareColumn, prepareUpdates, remember } from "./database.ts";
 import type { After, Lineage } from "./ids.ts";
 
-export interface LiveRow {
+export interface CacheFileRow {
   readonly lineage: Lineage;
   readonly originNode: string | null;
   readonly originVersion: string | null;
@@ -22,9 +22,9 @@ export interface LiveRow {
 }
 
 /** Every byte of the file is here. Not of one without a row. */
-export const isWhole = (row: LiveRow | undefined): boolean => row?.missing === NO_RANGES;
+export const isWhole = (row: CacheFileRow | undefined): boolean => row?.missing === NO_RANGES;
 /** No byte of it is yet to be checked. Not of one without a row. */
-export const isProven = (row: LiveRow | undefined): boolean => row?.unproven === NO_RANGES;
+export const isProven = (row: CacheFileRow | undefined): boolean => row?.unproven === NO_RANGES;
 
 /** As a row says it. */
 const NO_RANGES = "[]";
@@ -35,16 +35,16 @@ const COLUMNS = `live.lineage, live.origin_node AS originNode, live.origin_versi
 
 /** A row is mostly made without these. */
 type OfOrigin = "originHash" | "originSize" | "unproven";
-type Made = Omit<LiveRow, "doubted" | OfOrigin> & Partial<Pick<LiveRow, OfOrigin>>;
+type Made = Omit<CacheFileRow, "doubted" | OfOrigin> & Partial<Pick<CacheFileRow, OfOrigin>>;
 
-export function createLiveRows(database: Connection) {
-  const byLineage = prepare<LiveRow>(database, `SELECT ${COLUMNS} FROM live WHERE lineage = ?`);
+export function createCacheFileRows(database: Connection) {
+  const byLineage = prepare<CacheFileRow>(database, `SELECT ${COLUMNS} FROM live WHERE lineage = ?`);
   // What no origin has (dirty), what an upload reads and what is open stays; the caller knows the open ones.
   const fromEvictable = `FROM live JOIN lineage ON lineage.id = live.lineage JOIN inode ON inode.id = lineage.inode
      WHERE live.bytes > 0 AND live.origin_version IS NOT NULL
        AND (inode.lineage <> live.lineage OR inode.content = 'clean')
        AND NOT EXISTS (SELECT 1 FROM generation WHERE generation.lineage = live.lineage)`;
-  const evictable = prepare<LiveRow>(
+  const evictable = prepare<CacheFileRow>(
     database,
     `SELECT ${COLUMNS} ${fromEvictable} AND live.used_at <= ? ORDER BY live.used_at LIMIT +?`,
   );
@@ -96,14 +96,14 @@ export function createLiveRows(database: Connection) {
     whole: (after: After<Lineage>, limit: number): Lineage[] => whole(after, limit),
     totalBytes: (): number => total.get()?.bytes ?? 0,
     /** Least recently used first, none used after `before`. */
-    evictable: (before: number, limit: number): LiveRow[] => evictable.all(before, limit),
+    evictable: (before: number, limit: number): CacheFileRow[] => evictable.all(before, limit),
     /** Everything in its file is the gateway's too, and nobody is about to send it. */
     isEvictable: (lineage: Lineage): boolean => oneEvictable.get(lineage) !== undefined,
     create(row: Made): void {
       const { lineage, originNode, originVersion, size, bytes, missing, usedAt } = row;
       const { originHash = null, originSize = 0, unproven = NO_RANGES } = row;
       // Each by its name: an object made of others takes far longer, and every new file has one.
-      const made: LiveRow = {
+      const made: CacheFileRow = {
         lineage,
         originNode,
         originVersion,
@@ -122,7 +122,7 @@ export function createLiveRows(database: Connection) {
     doubtAll(): void {
       doubtAll.run();
     },
-    update(lineage: Lineage, changed: Partial<Omit<LiveRow, "lineage">>): void {
+    update(lineage: Lineage, changed: Partial<Omit<CacheFileRow, "lineage">>): void {
       const current = get(lineage);
       if (current === undefined) throw new Error(`no live file of lineage ${lineage}`);
       const next = { ...current, ...changed };

@@ -2,7 +2,7 @@
  * The drawer of what we know: every table behind one object, and transactions over them. Knows
  * nothing of bytes on disk and of the network.
  */
-import { createAttempts, createGenerations, createTombstones } from "./attempts.ts";
+import { createAttempts, createSnapshots, createTombstones } from "./attempts.ts";
 import { createChanged } from "./changed.ts";
 import { isDamage } from "./damage.ts";
 import {
@@ -21,7 +21,7 @@ import { createEntries } from "./entries.ts";
 import { createGoneFiles } from "./gone-files.ts";
 import { type After, type EntryId, entryId, type GenerationId, inodeId, type Lineage } from "./ids.ts";
 import { createInodes } from "./inodes.ts";
-import { createLiveRows } from "./live-rows.ts";
+import { createCacheFileRows } from "./live-rows.ts";
 import { createNodes } from "./nodes.ts";
 import { createOvertaken } from "./overtaken.ts";
 import { createRecount } from "./recount.ts";
@@ -156,7 +156,7 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
   }
 
   const nodes = createNodes(database, changed);
-  const generations = createGenerations(database);
+  const generations = createSnapshots(database);
   // What was made just now has nothing yet: nobody need look.
   const inodes = createInodes(database, changed, ({ id, lineage }) => {
     entries.noneOfInode(id);
@@ -180,7 +180,7 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
     relists: createRelists(database),
     turns: createTurns(database),
     overtaken: createOvertaken(database),
-    lives: createLiveRows(database),
+    lives: createCacheFileRows(database),
     gone: createGoneFiles(database),
     times: createTimes(database),
     recount: createRecount(database),

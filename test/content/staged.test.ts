@@ -3,7 +3,7 @@
  * may lack something says so.
  */
 import { beforeEach, expect, test } from "vitest";
-import { openStaged, type Staged, type Written } from "../../src/content/staged.ts";
+import { type DirtyLog, openDirtyLog, type Written } from "../../src/content/staged.ts";
 import { SILENT } from "../../src/lib/log.ts";
 import { timeFromMilliseconds } from "../../src/lib/time.ts";
 import { inodeId, kernelNodeId } from "../../src/metadata/ids.ts";
@@ -11,11 +11,11 @@ import { createMemoryFiles, type MemoryFiles } from "../support/memory-files.ts"
 
 const PATH = "/state/staged";
 let files: MemoryFiles;
-let staged: Staged;
+let staged: DirtyLog;
 beforeEach(async () => {
   files = createMemoryFiles({ now: () => timeFromMilliseconds(0) });
   await files.makeFolder("/state");
-  staged = await openStaged(files, PATH, SILENT);
+  staged = await openDirtyLog(files, PATH, SILENT);
   expect(staged.isNew).toBe(true);
   await staged.replace(noLines);
 });
@@ -31,7 +31,7 @@ const word = (lineage: number, changes = 1): Written => ({
 
 /** What another process finds. */
 async function found() {
-  const { written, isWhole } = await (await openStaged(files, PATH, SILENT)).read();
+  const { written, isWhole } = await (await openDirtyLog(files, PATH, SILENT)).read();
   return { lineages: [...written.keys()], isWhole };
 }
 
@@ -47,7 +47,7 @@ test("the last word of each file counts", async () => {
   for (const one of [word(1), word(2), word(1, 5), word(3)]) staged.add(one);
   staged.add({ lineage: kernelNodeId(2), done: true });
   await staged.flush();
-  const { written, isWhole } = await (await openStaged(files, PATH, SILENT)).read();
+  const { written, isWhole } = await (await openDirtyLog(files, PATH, SILENT)).read();
   expect([...written.values()]).toEqual([word(1, 5), word(3)]);
   expect(isWhole).toBe(true);
 });
@@ -146,9 +146,9 @@ async function counted() {
       });
     },
   });
-  const list = await openStaged(files, PATH, SILENT);
+  const list = await openDirtyLog(files, PATH, SILENT);
   /** How many syncs it takes to say this. */
-  const synced = async (...told: Parameters<Staged["add"]>[0][]) => {
+  const synced = async (...told: Parameters<DirtyLog["add"]>[0][]) => {
     for (const one of told) list.add(one);
     const before = syncs;
     await list.sync();
@@ -181,7 +181,7 @@ test("what could not be written while it was written anew is synced once it is",
 });
 
 test("a list written anew while the old one took no line is whole only with that line", async () => {
-  const list = await openStaged(files, PATH, SILENT);
+  const list = await openDirtyLog(files, PATH, SILENT);
   await list.replace(async function* () {
     list.add(word(2));
     files.fail({ path: /staged$/, code: "ENOSPC", on: ["write"], times: 1 });

@@ -1,9 +1,9 @@
 import { expect, it } from "vitest";
-import { atMost } from "../../src/daemon/at-most.ts";
+import { rateLimit } from "../../src/daemon/at-most.ts";
 
 it("lets so many happen within a time, and again when the first of them is long ago", () => {
   let now = 1000;
-  const may = atMost(2, 60, () => now);
+  const may = rateLimit(2, 60, () => now);
   expect([may(), may(), may()]).toEqual([true, true, false]);
   now += 59;
   expect(may()).toBe(false);
@@ -16,5 +16,5 @@ it("lets so many happen within a time, and again when the first of them is long 
 });
 
 it("lets none happen when none may", () => {
-  expect(atMost(0, 60, () => 0)()).toBe(false);
+  expect(rateLimit(0, 60, () => 0)()).toBe(false);
 });

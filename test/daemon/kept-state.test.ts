@@ -2,7 +2,7 @@
 import fs, { readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, expect, test, vi } from "vitest";
-import { openKeptState } from "../../src/daemon/kept-state.ts";
+import { openHandleFile } from "../../src/daemon/kept-state.ts";
 import { type HandleId, handleId } from "../../src/engine/api/index.ts";
 import type { Logger } from "../../src/lib/log.ts";
 import { kernelNodeId } from "../../src/metadata/ids.ts";
@@ -47,7 +47,7 @@ function fullAt(bytes: number): { hasRoom: boolean } {
 
 const pathIn = async () => join(await temporaryFolder(), "handles");
 const begin = (path: string, mount = "m") => {
-  const kept = openKeptState(path, mount, undefined, LOG);
+  const kept = openHandleFile(path, mount, undefined, LOG);
   if (kept === undefined) throw new Error("not opened");
   return kept;
 };
@@ -57,7 +57,7 @@ const beginAgreed = (path: string) => {
   kept.agreed(CONNECTION);
   return kept;
 };
-const resume = (path: string, mount = "m", wasOwnFault = false) => openKeptState(path, mount, { wasOwnFault }, LOG);
+const resume = (path: string, mount = "m", wasOwnFault = false) => openHandleFile(path, mount, { wasOwnFault }, LOG);
 
 test("what is open, agreed and at hand is there for a successor, which ends as kill -9 does", async () => {
   const path = await pathIn();

@@ -17,7 +17,7 @@ import {
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createLayout } from "../../src/content/layout.ts";
-import { startCopies } from "../../src/daemon/good-copies.ts";
+import { startDatabaseBackups } from "../../src/daemon/good-copies.ts";
 import { noteDamage, openMetadata } from "../../src/daemon/open-metadata.ts";
 import { OutdatedError } from "../../src/engine/api/index.ts";
 import { SILENT } from "../../src/lib/log.ts";
@@ -83,7 +83,7 @@ async function prepare(written: string, withCopy: boolean, boot = ""): Promise<v
   database.transaction(() => {
     for (let count = 0; count < 2_000; count += 1) fill.run(`node ${count}`);
   })();
-  const made = startCopies({
+  const made = startDatabaseBackups({
     files: disk.files,
     folder: disk.root,
     database: path(),

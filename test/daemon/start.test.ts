@@ -2,7 +2,7 @@
 import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it, onTestFinished, vi } from "vitest";
-import { openKeptState } from "../../src/daemon/kept-state.ts";
+import { openHandleFile } from "../../src/daemon/kept-state.ts";
 import { identifyProcess } from "../../src/daemon/processes.ts";
 import { writeRecord } from "../../src/daemon/runtime-folder.ts";
 import type { DaemonSettings } from "../../src/daemon/settings.ts";
@@ -76,7 +76,7 @@ it("a daemon that takes over and fails before it serves leaves what programs hav
   const served = { connection: 1, mountId, mountpoint, baseUrl, workspace, stateDir, daemon: self, supervisor: self };
   writeRecord(runtimeFolder, served);
   const path = join(stateDir, "handles");
-  const before = openKeptState(path, mountId, undefined, SILENT);
+  const before = openHandleFile(path, mountId, undefined, SILENT);
   before?.agreed(CONNECTION);
   const id = before?.handleTable.add(FILE);
   before?.close();
@@ -96,7 +96,7 @@ it("a daemon that takes over and fails before it serves leaves what programs hav
   expect(exitCode).toBe(1);
   const said = () => lines.filter((line) => line !== "heartbeat");
   await vi.waitFor(() => expect(said()).toEqual(["failed 1 no space left on the disk"]));
-  const left = openKeptState(path, mountId, { wasOwnFault: false }, SILENT)?.handles;
+  const left = openHandleFile(path, mountId, { wasOwnFault: false }, SILENT)?.handles;
   expect(left).toEqual([{ ...FILE, id }]);
 });
 

@@ -1,8 +1,8 @@
 /** What the kernel does not have goes without its word, after it was asked, once; what it has, or may be about to, stays. */
 import { expect, test } from "vitest";
 import { NO_KERNEL_CACHE } from "../../src/engine/api/index.ts";
-import { type Context, createToldKernel } from "../../src/engine/core/index.ts";
-import { closeLive, createAskKernel, forget, handOver, openLive } from "../../src/engine/files/index.ts";
+import { type Context, createKernelCacheState } from "../../src/engine/core/index.ts";
+import { closeCacheFile, createLookupProbe, handOver, onForget, openCacheFile } from "../../src/engine/files/index.ts";
 import { ROUND_MS } from "../../src/engine/files/lookup-probe.ts";
 import { FORGET_GATHER_MS } from "../../src/engine/files/on-forget.ts";
 import { createFileSystem } from "../../src/engine/ops/index.ts";
@@ -30,11 +30,11 @@ async function begin() {
       return new Set(lacking);
     },
   };
-  const context: Context = { ...world.context, kernel: createToldKernel(cache) };
+  const context: Context = { ...world.context, kernel: createKernelCacheState(cache) };
   const { inodes, entries } = context.metadata;
   inodes.update(ROOT_INODE, { listed: 0 });
   const root = inodes.get(ROOT_INODE)?.lineage ?? kernelNodeId(0);
-  const asking = createAskKernel(context);
+  const asking = createLookupProbe(context);
   asking.start();
   /** As it comes by the journal: no program has looked. */
   const came = (name: string) => world.addRemote(pattern(10), { name });
@@ -103,7 +103,7 @@ test("of what has a name the former version goes, with its bytes, and nothing el
   const inode = came("a");
   for (let version = 0; version < 3; version += 1) {
     const { lineage } = world.inode(inode.id);
-    await closeLive(context, await openLive(context, lineage, { write: false }), { write: false });
+    await closeCacheFile(context, await openCacheFile(context, lineage, { write: false }), { write: false });
     inodes.switchLineage(inode.id, {});
   }
   const [first, second, third, current] = inodes.lineages(inode.id);
@@ -126,7 +126,7 @@ test("who comes with one that is gone is told to look the name up again", async 
   for (const lineage of [before, after]) {
     await expect(createFileSystem(context).getattr(CALLER, lineage)).rejects.toMatchObject({ code: "ESTALE" });
     await expect(createFileSystem(context).open(CALLER, lineage, READING)).rejects.toMatchObject({ code: "ESTALE" });
-    forget(context, [{ lineage }]);
+    onForget(context, [{ lineage }]);
   }
 });
 
@@ -162,7 +162,7 @@ test("what a program removes while the answer about a former version is on its w
   answer();
   await pass(5 * ROUND);
   expect((await createFileSystem(context).getattr(CALLER, lineage)).stat.links).toBe(0);
-  forget(context, [{ lineage }]);
+  onForget(context, [{ lineage }]);
   await pass(FORGET_GATHER_MS);
   expect(isThere(id)).toBe(false);
 });
@@ -173,12 +173,12 @@ test("its word that it forgot it may come before the answer, or after it", async
   const [before = kernelNodeId(0)] = inodes.lineages(id);
   const answer = holdAnswers();
   await pass(2 * ROUND);
-  forget(context, [{ lineage: before }]);
+  onForget(context, [{ lineage: before }]);
   await pass(FORGET_GATHER_MS);
   expect(isThere(id)).toBe(false);
   answer();
   await pass(1_000);
-  forget(context, [{ lineage: before }]);
+  onForget(context, [{ lineage: before }]);
   await pass(FORGET_GATHER_MS);
   expect([rows(), world.complaints]).toEqual([[0, 0], []]);
 });
@@ -186,15 +186,15 @@ test("its word that it forgot it may come before the answer, or after it", async
 test("what is open here is left until it is closed, what is being made until it is", async () => {
   const { context, came, went, isThere, pass } = await begin();
   const { id, lineage } = came("open");
-  const live = await openLive(context, lineage, { write: false });
+  const live = await openCacheFile(context, lineage, { write: false });
   went("open");
   const made = came("made");
-  context.bytes.untold.add(made.lineage);
+  context.fileState.notLookedUp.add(made.lineage);
   went("made");
   await pass(4 * ROUND);
   expect([id, made.id].map(isThere)).toEqual([true, true]);
-  await closeLive(context, live, { write: false });
-  context.bytes.untold.clear();
+  await closeCacheFile(context, live, { write: false });
+  context.fileState.notLookedUp.clear();
   await pass(2 * ROUND);
   expect([id, made.id].map(isThere)).toEqual([false, false]);
 });
@@ -241,7 +241,7 @@ test("of very many all go in one round, with a rest between steps, which make wa
   expect(inOneStep).toBeGreaterThan(0);
   expect(inOneStep).toBeLessThan(1_000);
   for (let step = 0; step < 5; step += 1) {
-    context.rightOfWay.attended(1_000, false);
+    context.foregroundThrottle.noteProgramTime(1_000, false);
     await pass(1_000);
   }
   await pass(20_000);
@@ -265,7 +265,7 @@ test("a kernel that cannot be asked changes nothing", async () => {
   const { context: before, cameAndWent, isThere, pass, asking } = await begin();
   asking.stop();
   const id = cameAndWent("a");
-  createAskKernel({ ...before, kernel: createToldKernel(NO_KERNEL_CACHE) }).start();
+  createLookupProbe({ ...before, kernel: createKernelCacheState(NO_KERNEL_CACHE) }).start();
   await pass(4 * ROUND);
   expect(isThere(id)).toBe(true);
 });

@@ -4,11 +4,11 @@ import { parse } from "node:path";
 import { expect, test } from "vitest";
 import { handleId } from "../../src/engine/api/index.ts";
 import type { Request } from "../../src/engine/core/index.ts";
-import { dropGeneration, generationSource } from "../../src/engine/files/index.ts";
+import { dropSnapshot, snapshotSource } from "../../src/engine/files/index.ts";
 import { createFileSystem } from "../../src/engine/ops/index.ts";
 import { recoverContents } from "../../src/engine/start/recover.ts";
 import { EMPTY_HASH } from "../../src/engine/tree/index.ts";
-import { cutGeneration } from "../../src/engine/upload/index.ts";
+import { takeSnapshot } from "../../src/engine/upload/index.ts";
 import { sleep } from "../../src/lib/runtime.ts";
 import type { Attempt } from "../../src/metadata/attempts.ts";
 import { generationId, type InodeId, inodeId } from "../../src/metadata/ids.ts";
@@ -23,14 +23,14 @@ async function written(world: BytesWorld, bytes: Uint8Array = TEXT): Promise<Ino
   return inode.id;
 }
 
-const cut = (world: BytesWorld, id: InodeId) => cutGeneration(world.context, id, CALLER.signal);
+const cut = (world: BytesWorld, id: InodeId) => takeSnapshot(world.context, id, CALLER.signal);
 const newest = (world: BytesWorld, id: InodeId) => world.context.metadata.generations.newestOf(id);
 
 async function bytesOf(world: BytesWorld, id: InodeId): Promise<Buffer> {
   const generation = newest(world, id);
   if (generation === undefined) throw new Error("no generation");
   const parts: Uint8Array[] = [];
-  for await (const part of generationSource(world.context, generation).read()) parts.push(part);
+  for await (const part of snapshotSource(world.context, generation).read()) parts.push(part);
   return Buffer.concat(parts);
 }
 
@@ -148,39 +148,39 @@ test("what is written once the copy was made does not make it void; the cut is a
   Object.assign(world.context, { runtime: { ...world.context.runtime, files: { ...files, hash } } });
   expect(await cut(world, inode.id)).toBe("cut");
   expect(world.inode(inode.id)).toMatchObject({ content: "dirty", hash: null, synced: 0 });
-  expect([await bytesOf(world, inode.id), world.context.cuts.get(inode.id)?.at]).toEqual([TEXT, at]);
+  expect([await bytesOf(world, inode.id), world.context.lastSnapshots.get(inode.id)?.at]).toEqual([TEXT, at]);
 });
 
 test("what is being done to a file that is cut is known for as long as it is", async () => {
   const world = await createBytesWorld();
   const id = await written(world);
-  const { cutting } = world.context.bytes;
+  const { snapshotsUnderWay } = world.context.fileState;
   const said = new Set<string | undefined>();
   let isOver = false;
   const done = cut(world, id).finally(() => {
     isOver = true;
   });
   while (!isOver) {
-    said.add(cutting.get(id)?.what);
+    said.add(snapshotsUnderWay.get(id)?.what);
     await undefined;
   }
   await done;
   expect([...said]).toEqual(expect.arrayContaining(["synced to the disk", "hashed"]));
-  expect(cutting.size).toBe(0);
+  expect(snapshotsUnderWay.size).toBe(0);
 });
 
 test("a writer that is let in while a cut waits for its commit: the cut counts for nothing", async () => {
   const world = await createBytesWorld();
   const id = await written(world);
-  const { together } = world.context;
+  const { groupCommit } = world.context;
   let writer = handleId(0);
   const later = async <T>(change: () => T) => {
     writer = await world.open(world.inode(id), { write: true });
-    return together(change);
+    return groupCommit(change);
   };
-  Object.assign(world.context, { together: Object.assign(later, { now: together.now }) });
+  Object.assign(world.context, { groupCommit: Object.assign(later, { now: groupCommit.now }) });
   expect([await cut(world, id), newest(world, id)]).toEqual(["busy", undefined]);
-  Object.assign(world.context, { together });
+  Object.assign(world.context, { groupCommit });
   await world.close(writer);
   expect(await cut(world, id)).toBe("cut");
 });
@@ -192,7 +192,7 @@ test.each([
   const world = await createBytesWorld();
   const id = await written(world, Buffer.from("."));
   await world.open(world.inode(id));
-  const live = world.context.lives.get(world.inode(id).lineage);
+  const live = world.context.cacheFiles.get(world.inode(id).lineage);
   if (live === undefined) throw new Error("not open");
   const { sync, file } = live;
   const content = pattern(100_000);
@@ -239,7 +239,7 @@ test("a file that stays open is cut once its writing has paused, however often i
 test("a file that is written all the time is cut all the same, and a pause of it is longer then", async () => {
   const world = await createBytesWorld();
   const { inode, handle } = await world.create();
-  const cuts = () => world.context.cuts.get(inode.id)?.at ?? 0;
+  const cuts = () => world.context.lastSnapshots.get(inode.id)?.at ?? 0;
   const write = async (seconds: number) => {
     for (let second = 0; second < seconds; second += 1) {
       await world.write(handle, 0, TEXT);
@@ -260,7 +260,7 @@ test("a file that is written all the time is cut all the same, and a pause of it
 test("a large file is not copied again before ten times as long as that took, whether it came to a cut or not", async () => {
   const world = await createBytesWorld();
   const { inode, handle } = await world.create();
-  const { runtime, cuts } = world.context;
+  const { runtime, lastSnapshots } = world.context;
   const { clone } = runtime.files;
   let copies = 0;
   const slow = async (from: string, to: string) => {
@@ -273,12 +273,12 @@ test("a large file is not copied again before ten times as long as that took, wh
   await world.write(handle, 0, TEXT);
   await world.clock.advance(9_000);
   expect([copies, newest(world, inode.id)?.hash]).toEqual([1, hashOf(TEXT)]);
-  const first = cuts.get(inode.id)?.at;
+  const first = lastSnapshots.get(inode.id)?.at;
   await world.write(handle, 0, Buffer.from("w"));
   await world.clock.advance(45_000);
   expect(copies).toBe(1);
   await world.clock.advance(10_000);
-  expect([copies, cuts.get(inode.id)?.at]).toEqual([2, first]);
+  expect([copies, lastSnapshots.get(inode.id)?.at]).toEqual([2, first]);
   await world.clock.advance(45_000);
   expect(copies).toBe(2);
   await world.clock.advance(10_000);
@@ -330,7 +330,7 @@ test("two names send one cut: a writer stops both, and the first answer leaves i
     createdAt: 0,
   });
   metadata.attempts.remove(first.id);
-  dropGeneration(world.context, first.generation ?? generationId(0));
+  dropSnapshot(world.context, first.generation ?? generationId(0));
   expect(newest(world, id)?.id).toBe(first.generation);
   const handle = await world.open(world.inode(id), { write: true });
   expect(metadata.attempts.ofKey("two")).toMatchObject({ state: "abandoned" });

@@ -1,10 +1,10 @@
 /** Content that grew from a version: what of that comes from the gateway is known to be right before it is part of another one. */
 import { expect, test } from "vitest";
-import { generationSource } from "../../src/engine/files/index.ts";
+import { snapshotSource } from "../../src/engine/files/index.ts";
 import { createFileSystem } from "../../src/engine/ops/index.ts";
 import { truncate } from "../../src/engine/ops/write.ts";
 import { recoverContents } from "../../src/engine/start/recover.ts";
-import { cutGeneration } from "../../src/engine/upload/index.ts";
+import { takeSnapshot } from "../../src/engine/upload/index.ts";
 import { entryId } from "../../src/metadata/ids.ts";
 import type { Inode } from "../../src/metadata/inodes.ts";
 import { type BytesWorld, CALLER, createBytesWorld, hashOf, pattern } from "../support/bytes-world.ts";
@@ -21,12 +21,12 @@ async function during<T>(world: BytesWorld, work: Promise<T>): Promise<T> {
   return work;
 }
 
-const cut = (world: BytesWorld, { id }: Inode) => during(world, cutGeneration(world.context, id, CALLER.signal));
+const cut = (world: BytesWorld, { id }: Inode) => during(world, takeSnapshot(world.context, id, CALLER.signal));
 
 async function cutBytes(world: BytesWorld, { id }: Inode): Promise<Buffer> {
   const generation = world.context.metadata.generations.newestOf(id) ?? expect.unreachable("no cut");
   const parts: Uint8Array[] = [];
-  for await (const part of generationSource(world.context, generation).read()) parts.push(part);
+  for await (const part of snapshotSource(world.context, generation).read()) parts.push(part);
   return Buffer.concat(parts);
 }
 
@@ -194,7 +194,7 @@ test("what is written while the version is read to its hash stays, right or wron
   await during(world, world.read(handle, 2 * MIB, 1000));
   world.gateway.lies = 1;
   world.gateway.hold();
-  const failed = cutGeneration(world.context, inode.id, CALLER.signal).catch(String);
+  const failed = takeSnapshot(world.context, inode.id, CALLER.signal).catch(String);
   await world.clock.settle();
   await world.write(handle, 2 * MIB + 10, MORE);
   await world.write(handle, MIB, MORE);
@@ -215,7 +215,7 @@ test("broken off, it goes on where it was, and is one check", async () => {
   const inode = world.addRemote(content);
   await writeAt(world, inode, 10, MORE);
   world.gateway.breaks = [2 * MIB];
-  const cutting = cutGeneration(world.context, inode.id, CALLER.signal);
+  const cutting = takeSnapshot(world.context, inode.id, CALLER.signal);
   await world.clock.advance(60_000);
   expect(await cutting).toBe("cut");
   expect(hashOf(await cutBytes(world, inode))).toBe(hashOf(expected(content, 10, MORE)));
@@ -229,7 +229,7 @@ test("broken off after its last byte, what was read to its hash is not asked for
   await world.close(handle);
   world.gateway.calls.length = 0;
   world.gateway.breaks = [MORE.length];
-  const cutting = cutGeneration(world.context, inode.id, CALLER.signal);
+  const cutting = takeSnapshot(world.context, inode.id, CALLER.signal);
   await world.clock.advance(60_000);
   expect(await cutting).toBe("cut");
   expect(hashOf(await cutBytes(world, inode))).toBe(hashOf(then));
@@ -263,11 +263,11 @@ test("who was interrupted and asks again goes on with what is being read", async
   const { length } = world.gateway.calls;
   const given = new AbortController();
   world.gateway.hold();
-  const first = cutGeneration(world.context, inode.id, given.signal).catch(String);
+  const first = takeSnapshot(world.context, inode.id, given.signal).catch(String);
   await world.clock.settle();
   given.abort();
   expect(await during(world, first)).toContain("interrupted");
-  const second = cutGeneration(world.context, inode.id, CALLER.signal);
+  const second = takeSnapshot(world.context, inode.id, CALLER.signal);
   await world.clock.settle();
   world.gateway.release();
   expect(await during(world, second)).toBe("cut");

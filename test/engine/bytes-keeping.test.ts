@@ -1,10 +1,10 @@
 /** What is kept on disk and what goes: the cache limit, forgotten lineages, and what a crash left behind. */
 import { expect, test } from "vitest";
 import { evict } from "../../src/engine/files/evict.ts";
-import { dropForgotten, forget } from "../../src/engine/files/index.ts";
+import { dropForgottenByKernel, onForget } from "../../src/engine/files/index.ts";
 import { createFileSystem } from "../../src/engine/ops/index.ts";
 import { recoverContents } from "../../src/engine/start/recover.ts";
-import { cutGeneration } from "../../src/engine/upload/index.ts";
+import { takeSnapshot } from "../../src/engine/upload/index.ts";
 import { type InodeId, inodeId, kernelNodeId } from "../../src/metadata/ids.ts";
 import { type BytesWorld, CALLER, createBytesWorld, hashOf, pattern } from "../support/bytes-world.ts";
 
@@ -50,7 +50,7 @@ test("what is dirty, open, or being sent never goes", async () => {
   await world.write(writer, 0, TEXT);
   await world.close(writer);
   const sent = await written(world);
-  await cutGeneration(world.context, sent, CALLER.signal);
+  await takeSnapshot(world.context, sent, CALLER.signal);
   world.context.metadata.inodes.update(sent, { content: "clean", originNode: "n", originVersion: "v" });
   world.context.metadata.lives.update(world.inode(sent).lineage, { originNode: "n", originVersion: "v" });
   await cached(world);
@@ -108,8 +108,8 @@ test("unlinked while open: readable until closed, and gone once the kernel has f
     if (row !== undefined) metadata.nodes.remove(row.id);
     metadata.entries.remove(entry.id);
   }
-  forget(world.context, [{ lineage: inode.lineage }]);
-  dropForgotten(world.context);
+  onForget(world.context, [{ lineage: inode.lineage }]);
+  dropForgottenByKernel(world.context);
   expect(Buffer.from(await world.read(handle, 0, 100))).toEqual(TEXT);
   await world.close(handle);
   await world.clock.settle();
@@ -130,8 +130,8 @@ test("a superseded lineage is read by whom it was open for, and goes when forgot
   expect(Buffer.from(await world.readAll(world.inode(inode.id))).length).toBe(5);
   await world.close(handle);
   expect(await filesOf(world)).toContain(inode.lineage);
-  forget(world.context, [{ lineage: inode.lineage }]);
-  dropForgotten(world.context);
+  onForget(world.context, [{ lineage: inode.lineage }]);
+  dropForgottenByKernel(world.context);
   await world.clock.settle();
   expect(await filesOf(world)).toEqual([next.lineage]);
 });
@@ -217,14 +217,14 @@ test("content that was never synced goes on beside the head after power loss, sy
       continue;
     }
     expect([files["a.txt"], beside]).toEqual([how === "as it is" ? "changed!" : "halfged!", []]);
-    const cut = await cutGeneration(next.context, inode.id, CALLER.signal);
+    const cut = await takeSnapshot(next.context, inode.id, CALLER.signal);
     expect(cut).toBe(how === "as it is" ? "cut" : "held");
     if (how === "as it is") continue;
     // A program saves it again: now it is whole.
     const again = await next.open(next.inode(inode.id), { write: true });
     await next.write(again, 0, Buffer.from("saved"));
     await next.close(again);
-    expect(await cutGeneration(next.context, inode.id, CALLER.signal)).toBe("cut");
+    expect(await takeSnapshot(next.context, inode.id, CALLER.signal)).toBe("cut");
   }
 });
 
@@ -255,7 +255,7 @@ test("before a byte of synced content changes, the rows that say so are synced",
   const order: string[] = [];
   const context = world.context as { syncRows: () => Promise<void> };
   context.syncRows = async () => void order.push(`rows synced, saying ${world.inode(inode.id).synced}`);
-  const live = world.context.lives.get(inode.lineage);
+  const live = world.context.cacheFiles.get(inode.lineage);
   if (live === undefined) throw new Error("not open");
   const { file } = live;
   const writing = {

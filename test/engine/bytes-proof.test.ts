@@ -1,11 +1,11 @@
 /** What it costs to know that what changed content has of a version is that version's, and what happens meanwhile. */
 import { expect, test } from "vitest";
 import type { QueueItem } from "../../src/engine/api/index.ts";
-import { couldNotRead, generationSource } from "../../src/engine/files/index.ts";
+import { couldNotRead, snapshotSource } from "../../src/engine/files/index.ts";
 import { listQueue } from "../../src/engine/ops/index.ts";
 import { truncate } from "../../src/engine/ops/write.ts";
 import { recoverContents } from "../../src/engine/start/recover.ts";
-import { cutGeneration } from "../../src/engine/upload/index.ts";
+import { takeSnapshot } from "../../src/engine/upload/index.ts";
 import { NO_RANGES, parseRanges, totalBytes } from "../../src/lib/ranges.ts";
 import { entryId } from "../../src/metadata/ids.ts";
 import type { Inode } from "../../src/metadata/inodes.ts";
@@ -27,13 +27,13 @@ async function during<T>(world: BytesWorld, work: Promise<T>, milliseconds = 2_0
   return work;
 }
 
-const cut = (world: BytesWorld, { id }: Inode) => during(world, cutGeneration(world.context, id, CALLER.signal));
+const cut = (world: BytesWorld, { id }: Inode) => during(world, takeSnapshot(world.context, id, CALLER.signal));
 const rowOf = ({ context }: BytesWorld, { lineage }: Inode) => context.metadata.lives.get(lineage);
 
 async function cutBytes(world: BytesWorld, { id }: Inode): Promise<Buffer> {
   const generation = world.context.metadata.generations.newestOf(id) ?? expect.unreachable("no cut");
   const parts: Uint8Array[] = [];
-  for await (const part of generationSource(world.context, generation).read()) parts.push(part);
+  for await (const part of snapshotSource(world.context, generation).read()) parts.push(part);
   return Buffer.concat(parts);
 }
 
@@ -131,7 +131,7 @@ test("after a restart, what came is not asked for again", async () => {
   await writeAt(world, inode, size);
   // The link breaks, again and again, until the process ends.
   world.gateway.breaks = [5 * MIB, 9 * MIB, 8 * MIB, ...Array.from({ length: 40 }, () => 0)];
-  const failed = cutGeneration(world.context, inode.id, CALLER.signal);
+  const failed = takeSnapshot(world.context, inode.id, CALLER.signal);
   await expect(during(world, failed, 60_000)).rejects.toThrow();
   const missing = totalBytes(parseRanges(rowOf(world, inode)?.missing ?? "") ?? NO_RANGES);
   expect(missing).toBeLessThan(size - 4 * MIB);
@@ -163,7 +163,7 @@ test("what is written while it is checked stays, wherever the check is by then",
   const { world, inode } = await allHere(2 * MIB);
   const handle = await world.open(world.inode(inode.id), { write: true });
   world.gateway.hold();
-  const cutting = cutGeneration(world.context, inode.id, CALLER.signal);
+  const cutting = takeSnapshot(world.context, inode.id, CALLER.signal);
   await world.clock.settle();
   // The check waits at the place that was overwritten.
   expect(world.gateway.calls.map(({ start }) => start)).toEqual([2 * MIB]);
@@ -178,7 +178,7 @@ test("what is written while it is checked stays, wherever the check is by then",
 test("a write that is on its way while its place is read is not taken for a damaged byte", async () => {
   const { world, inode } = await allHere();
   const handle = await world.open(world.inode(inode.id), { write: true });
-  const file = world.context.lives.get(inode.lineage)?.file ?? expect.unreachable("not open");
+  const file = world.context.cacheFiles.get(inode.lineage)?.file ?? expect.unreachable("not open");
   const { write, read } = file;
   // The write has put its bytes there, and has yet to say so, when the check comes to them.
   let isRead = false;
@@ -195,7 +195,7 @@ test("a write that is on its way while its place is read is not taken for a dama
       },
     });
   });
-  const cutting = cutGeneration(world.context, inode.id, CALLER.signal);
+  const cutting = takeSnapshot(world.context, inode.id, CALLER.signal);
   const late = world.write(handle, MIB, MORE);
   await during(world, Promise.all([reading, cutting, late]));
   await world.close(handle);
@@ -263,7 +263,7 @@ test.each([
 test.each([false, true])("a gateway that ignores ranges, known before: %s", async (isKnown) => {
   const { world, inode } = await allHere(1000, 3 * MIB);
   world.gateway.ignoresRanges = true;
-  world.context.bytes.ignoresRanges = isKnown;
+  world.context.fileState.ignoresRanges = isKnown;
   await damage(world, inode, 4 * MIB);
   await expect(cut(world, inode)).rejects.toThrow(WRONG);
   // One answer serves both places.
@@ -276,7 +276,7 @@ test("an answer that ends too early is asked for again from there", async () => 
   const { world, inode } = await allHere();
   await truncate(world.context, CALLER, inode.lineage, 3 * MIB);
   world.gateway.shorts = [MIB];
-  expect(await during(world, cutGeneration(world.context, inode.id, CALLER.signal), 10_000)).toBe("cut");
+  expect(await during(world, takeSnapshot(world.context, inode.id, CALLER.signal), 10_000)).toBe("cut");
   expect(world.gateway.calls.map(({ start, end }) => [start, end])).toEqual([
     [3 * MIB, SIZE],
     [4 * MIB, SIZE],
@@ -343,7 +343,7 @@ test.each(["read", "closed"])("why an open file cannot be read is told until it 
     expect(await why()).not.toMatch("could not be read");
   } else {
     await clock.advance(31_000);
-    expect(context.bytes.unreadable.size).toBe(0);
+    expect(context.fileState.unreadable.size).toBe(0);
   }
 });
 
@@ -386,11 +386,11 @@ test("what is not checked is not passed on to the kernel", async () => {
   await world.clock.advance(1_000);
   const isPassed = async (each: BytesWorld) => {
     const opened = await each.open(each.inode(inode.id), { write: true });
-    const { backing } = each.context.lives.get(inode.lineage) ?? expect.unreachable("not open");
+    const { backingId } = each.context.cacheFiles.get(inode.lineage) ?? expect.unreachable("not open");
     await each.read(opened, 0, 10);
     const moves = each.mover.read(opened, 10, 0) !== undefined;
     await each.close(opened);
-    return [backing !== undefined, moves];
+    return [backingId !== undefined, moves];
   };
   const next = world.crash();
   await recoverContents(next.context);

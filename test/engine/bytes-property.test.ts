@@ -6,11 +6,11 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { FsError, type HandleId } from "../../src/engine/api/index.ts";
-import { generationSource } from "../../src/engine/files/index.ts";
+import { snapshotSource } from "../../src/engine/files/index.ts";
 import { createFileSystem } from "../../src/engine/ops/index.ts";
 import { truncate } from "../../src/engine/ops/write.ts";
 import { recoverContents } from "../../src/engine/start/recover.ts";
-import { cutGeneration } from "../../src/engine/upload/index.ts";
+import { takeSnapshot } from "../../src/engine/upload/index.ts";
 import type { InodeId } from "../../src/metadata/ids.ts";
 import { type BytesWorld, CALLER, createBytesWorld, hashOf, pattern } from "../support/bytes-world.ts";
 import { seededRandom } from "../support/virtual-clock.ts";
@@ -232,7 +232,7 @@ async function run(seed: number, steps: readonly Step[]): Promise<void> {
         await settle();
         let result = "";
         const cutting = tolerate(
-          cutGeneration(world.context, id, CALLER.signal).then((answer) => {
+          takeSnapshot(world.context, id, CALLER.signal).then((answer) => {
             result = answer;
           }),
         );
@@ -258,7 +258,7 @@ async function run(seed: number, steps: readonly Step[]): Promise<void> {
   for (const each of open) await world.close(each.handle);
   await checkWhole(world, id, model.bytes);
   await world.clock.advance(60_000);
-  expect(world.context.lives.size, "files still open").toBe(0);
+  expect(world.context.cacheFiles.size, "files still open").toBe(0);
   expect(world.files.openHandles(), "handles still open").toBe(0);
 }
 
@@ -270,7 +270,7 @@ async function checkCut(world: BytesWorld, id: InodeId, bytes: Uint8Array): Prom
   if (generation === undefined) throw new Error("no generation");
   expect(generation.changes).toBe(inode.changes);
   const parts: Uint8Array[] = [];
-  for await (const part of generationSource(world.context, generation).read()) parts.push(part);
+  for await (const part of snapshotSource(world.context, generation).read()) parts.push(part);
   expect(hashOf(Buffer.concat(parts))).toBe(generation.hash);
 }
 

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { RemoteError } from "../../src/client/errors.ts";
 import { FsError } from "../../src/engine/api/index.ts";
 import { createFileSystem } from "../../src/engine/ops/index.ts";
-import { bringWhole } from "../../src/engine/ops/open.ts";
+import { fetchWholeFile } from "../../src/engine/ops/open.ts";
 import { sleep } from "../../src/lib/runtime.ts";
 import { type BytesWorld, CALLER, createBytesWorld, pattern } from "../support/bytes-world.ts";
 
@@ -44,7 +44,7 @@ test("two opens at once share one live file", async () => {
   const world = await createBytesWorld();
   const inode = world.addRemote(pattern(1000));
   const [a, b] = await Promise.all([world.open(inode), world.open(inode)]);
-  expect(world.context.lives.size).toBe(1);
+  expect(world.context.cacheFiles.size).toBe(1);
   expect(world.files.openHandles()).toBe(1);
   same(await world.read(a, 0, 2000), pattern(1000));
   await Promise.all([world.close(a), world.close(b)]);
@@ -85,7 +85,7 @@ test("a lineage superseded while its file is being opened takes no new open and 
   world.context.metadata.inodes.switchLineage(inode.id, {});
   expect((await opening).code).toBe("ESTALE");
   await world.clock.settle();
-  expect(world.context.lives.size).toBe(0);
+  expect(world.context.cacheFiles.size).toBe(0);
   expect(world.files.openHandles()).toBe(0);
 });
 
@@ -124,7 +124,7 @@ test("a reader waits for its own bytes, not for the end of the download", async 
   const reading = world.read(handle, MIB, 4096);
   const answer = await reading;
   same(answer, content.subarray(MIB, MIB + 4096));
-  expect(world.context.lives.get(inode.lineage)?.downloads.size).toBeGreaterThan(0);
+  expect(world.context.cacheFiles.get(inode.lineage)?.downloads.size).toBeGreaterThan(0);
 });
 
 test("a sequential reader is read ahead of, with growing ranges and several in flight", async () => {
@@ -134,7 +134,7 @@ test("a sequential reader is read ahead of, with growing ranges and several in f
   let mostAtOnce = 0;
   for (let offset = 0; offset < 40 * MIB; offset += 128 * KIB) {
     const reading = world.read(handle, offset, 128 * KIB);
-    mostAtOnce = Math.max(mostAtOnce, world.context.lives.get(inode.lineage)?.downloads.size ?? 0);
+    mostAtOnce = Math.max(mostAtOnce, world.context.cacheFiles.get(inode.lineage)?.downloads.size ?? 0);
     await reading;
   }
   const sizes = world.gateway.calls.map((call) => call.end - call.start);
@@ -443,7 +443,7 @@ test("where only heads can be read, a download that could not be checked is chec
   expect(missing()).not.toBe("[]");
   const { client } = world.context;
   const headsOnly = { ...world.context, client: { ...client, features: { ...client.features, versions: false } } };
-  await during(world, bringWhole(headsOnly, lineage, CALLER.signal));
+  await during(world, fetchWholeFile(headsOnly, lineage, CALLER.signal));
   expect(missing()).toBe("[]");
   await world.close(reader);
 });

@@ -4,7 +4,7 @@ import { FsError, type HandleId } from "../../src/engine/api/index.ts";
 import { createFileSystem } from "../../src/engine/ops/index.ts";
 import { truncate } from "../../src/engine/ops/write.ts";
 import { recoverContents } from "../../src/engine/start/recover.ts";
-import { cutGeneration } from "../../src/engine/upload/index.ts";
+import { takeSnapshot } from "../../src/engine/upload/index.ts";
 import { formatTime } from "../../src/lib/time.ts";
 import type { Lineage } from "../../src/metadata/ids.ts";
 import { type BytesWorld, CALLER, createBytesWorld, hashOf, pattern } from "../support/bytes-world.ts";
@@ -124,7 +124,7 @@ test("a write into what is missing survives a crash, and so does the origin arou
   expected.set(TEXT, MIB + 100);
   expect(next.inode(id)).toMatchObject({ content: "dirty", size: content.length });
   same(await next.readAll(next.inode(id)), expected);
-  expect(await cutGeneration(next.context, id, CALLER.signal)).toBe("cut");
+  expect(await takeSnapshot(next.context, id, CALLER.signal)).toBe("cut");
   expect(next.inode(id).hash).toBe(hashOf(expected));
 });
 
@@ -187,7 +187,7 @@ test("looked at while bytes of the origin are on their way to the disk, a file h
   await world.write(handle, 0, TEXT);
   const mtime = { seconds: 77, nanoseconds: 123 };
   await createFileSystem(context).setattr(CALLER, lineage, { mtime, handle });
-  const { file } = context.lives.get(lineage) ?? {};
+  const { file } = context.cacheFiles.get(lineage) ?? {};
   if (file === undefined) throw new Error("not open");
   const held = holdNext(file, "setTimes");
   await clock.advance(5_000);
@@ -210,7 +210,7 @@ test("asked for its time by many while it is closed, a file tells all of them", 
   const { id, lineage } = world.addRemote(pattern(3 * MIB), { hash: null });
   const handle = await world.open(world.inode(id), { write: true });
   await world.write(handle, 0, TEXT);
-  const live = context.lives.get(lineage);
+  const live = context.cacheFiles.get(lineage);
   if (live === undefined) throw new Error("not open");
   await createFileSystem(context).flush(CALLER, handle);
   const free = await live.lock.hold(0, 1);
@@ -228,7 +228,7 @@ test("what is written while the file is given its time back has its own time", a
   const { id, lineage } = world.addRemote(pattern(3 * MIB), { hash: null });
   const handle = await world.open(world.inode(id), { write: true });
   await world.write(handle, 0, TEXT);
-  const { file } = context.lives.get(lineage) ?? {};
+  const { file } = context.cacheFiles.get(lineage) ?? {};
   if (file === undefined) throw new Error("not open");
   const held = holdNext(file, "setTimes");
   await clock.advance(5_000);
@@ -295,7 +295,7 @@ test("a fallocate that the disk has no room for leaves the file as it was", asyn
   const { id } = world.addRemote(pattern(1000));
   const handle = await world.open(world.inode(id), { write: true });
   await world.read(handle, 0, 1000);
-  const [live] = [...world.context.lives.values()];
+  const [live] = [...world.context.cacheFiles.values()];
   if (live === undefined) throw new Error("not open");
   const { file } = live;
   // As ext4: what there was room for is allocated.
@@ -412,7 +412,7 @@ test("an error while closing is logged, and the file is still known to be dirty"
   await createFileSystem(world.context).release(handle);
   expect(world.complaints.length).toBeGreaterThan(0);
   expect(world.inode(inode.id).content).toBe("dirty");
-  expect(world.context.lives.size).toBe(0);
+  expect(world.context.cacheFiles.size).toBe(0);
 });
 
 for (const how of ["write", "truncate", "allocate"] as const) {

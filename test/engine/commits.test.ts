@@ -1,8 +1,8 @@
 /** What a create, a close and an open cost: commits, and calls on local files. */
 import { expect, test } from "vitest";
-import { dropForgotten, forget } from "../../src/engine/files/index.ts";
+import { dropForgottenByKernel, onForget } from "../../src/engine/files/index.ts";
 import { createFileSystem } from "../../src/engine/ops/index.ts";
-import { cutGeneration } from "../../src/engine/upload/index.ts";
+import { takeSnapshot } from "../../src/engine/upload/index.ts";
 import { type InodeId, inodeId, kernelNodeId } from "../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { CALLER, createBytesWorld, pattern } from "../support/bytes-world.ts";
@@ -71,15 +71,15 @@ test("a removal is one commit, and the end of what was removed another, with a c
     await world.write(handle, 0, pattern(10));
     await world.close(handle);
     const inode = context.metadata.inodes.ofLineage(lineage)?.id ?? inodeId(0);
-    if (isCut) expect(await cutGeneration(context, inode, CALLER.signal)).toBe("cut");
+    if (isCut) expect(await takeSnapshot(context, inode, CALLER.signal)).toBe("cut");
     const removed = await commitsOf(() => createFileSystem(context).unlink(CALLER, root, "a"));
     const forgotten = await commitsOf(async () => {
-      forget(context, [{ lineage }]);
-      dropForgotten(context);
+      onForget(context, [{ lineage }]);
+      dropForgottenByKernel(context);
     });
     expect([removed, forgotten].map(({ commits }) => commits)).toEqual([1, 1]);
     expect(context.metadata.inodes.get(inode)).toBe(undefined);
-    await Promise.all(context.bytes.tasks);
+    await Promise.all(context.fileState.tasks);
   }
 });
 
@@ -95,7 +95,7 @@ test("many cuts are one commit, and none makes a file one that was used lately",
   const usedAt = () => inodes.map((id) => context.metadata.lives.get(world.inode(id).lineage)?.usedAt);
   const before = usedAt();
   await world.clock.advance(60_000);
-  const cut = await commitsOf(() => Promise.all(inodes.map((id) => cutGeneration(context, id, CALLER.signal))));
+  const cut = await commitsOf(() => Promise.all(inodes.map((id) => takeSnapshot(context, id, CALLER.signal))));
   expect(cut).toEqual({ result: ["cut", "cut", "cut"], commits: 1 });
   expect(usedAt()).toEqual(before);
   for (const id of inodes) await world.close(await world.open(world.inode(id)));

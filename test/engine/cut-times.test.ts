@@ -1,20 +1,25 @@
 /** When a file that stays open is cut: numbers alone. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { UNCUT } from "../../src/engine/core/index.ts";
-import { afterCut, afterTry, dueAt, type Writes } from "../../src/engine/upload/snapshot-times.ts";
+import { NO_SNAPSHOT_YET } from "../../src/engine/core/index.ts";
+import {
+  nextSnapshotAt,
+  paceAfterSnapshot,
+  paceAfterTry,
+  type Writes,
+} from "../../src/engine/upload/snapshot-times.ts";
 
 const MINUTE = 60;
 
 /** When a file that is written at these times is cut, in seconds, where each cut takes so long. */
 function cutsOf(writes: readonly number[], tookSeconds = 0): number[] {
   const cuts: number[] = [];
-  let pace = UNCUT;
+  let pace = NO_SNAPSHOT_YET;
   let since: Writes | undefined;
   for (const at of [...writes.map((second) => second * 1_000), Number.POSITIVE_INFINITY]) {
-    const due = since === undefined ? Number.POSITIVE_INFINITY : dueAt(pace, since);
+    const due = since === undefined ? Number.POSITIVE_INFINITY : nextSnapshotAt(pace, since);
     if (since !== undefined && due <= at) {
-      pace = afterCut(pace, since, due, due + tookSeconds * 1_000);
+      pace = paceAfterSnapshot(pace, since, due, due + tookSeconds * 1_000);
       cuts.push(due / 1_000);
       since = undefined;
     }
@@ -45,8 +50,8 @@ test("writing that never pauses is cut all the same, ever more seldom", () => {
 
 test("what takes long to cut is cut so much more seldom, also where a cut came to nothing", () => {
   expect(gaps(cutsOf(each(20, 60), 20)).every((gap) => gap >= 220)).toBe(true);
-  const pace = afterTry(UNCUT, 1_000, 6_000);
-  expect(dueAt(pace, { first: 0, last: 6_000 })).toBe(56_000);
+  const pace = paceAfterTry(NO_SNAPSHOT_YET, 1_000, 6_000);
+  expect(nextSnapshotAt(pace, { first: 0, last: 6_000 })).toBe(56_000);
 });
 
 test("no write waits longer than it may, and who writes after a rest waits for the first pause", () => {

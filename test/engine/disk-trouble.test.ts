@@ -2,12 +2,12 @@
 import { expect, test } from "vitest";
 import { FsError } from "../../src/engine/api/index.ts";
 import { evict } from "../../src/engine/files/evict.ts";
-import { despiteFullDisk, dropForgotten, forget, generationSource } from "../../src/engine/files/index.ts";
+import { despiteFullDisk, dropForgottenByKernel, onForget, snapshotSource } from "../../src/engine/files/index.ts";
 import type { DiskTrouble } from "../../src/engine/host/disk.ts";
 import { createFileSystem } from "../../src/engine/ops/index.ts";
 import { itemOf } from "../../src/engine/ops/queue-list.ts";
 import { recoverContents } from "../../src/engine/start/recover.ts";
-import { cutGeneration } from "../../src/engine/upload/index.ts";
+import { takeSnapshot } from "../../src/engine/upload/index.ts";
 import { hasCode } from "../../src/lib/system-error.ts";
 import { kernelNodeId, type Lineage } from "../../src/metadata/ids.ts";
 import { type BytesWorld, CALLER, createBytesWorld, pattern } from "../support/bytes-world.ts";
@@ -93,10 +93,11 @@ test("what is read past the disk is kept for a few files only, whoever reads how
       expect(Buffer.compare(part, pattern(64 * KIB, index).subarray(100, 150))).toBe(0);
     }
   }
-  const kept = () => [...world.context.lives.values()].filter(({ passing }) => passing !== undefined).length;
-  expect([kept(), world.context.bytes.passers.size]).toEqual([16, 16]);
+  const kept = () =>
+    [...world.context.cacheFiles.values()].filter(({ uncachedBytes }) => uncachedBytes !== undefined).length;
+  expect([kept(), world.context.fileState.uncachedReaders.size]).toEqual([16, 16]);
   for (const handle of handles) await world.close(handle);
-  expect(world.context.bytes.passers.size).toBe(0);
+  expect(world.context.fileState.uncachedReaders.size).toBe(0);
 });
 
 async function filesOf(world: BytesWorld): Promise<number[]> {
@@ -113,8 +114,8 @@ async function removed(world: BytesWorld): Promise<Lineage> {
   const [entry] = world.context.metadata.entries.ofInode(inode.id);
   if (entry === undefined) throw new Error("the file has no name");
   await createFileSystem(world.context).unlink(CALLER, kernelNodeId(1), entry.name);
-  forget(world.context, [{ lineage: inode.lineage }]);
-  dropForgotten(world.context);
+  onForget(world.context, [{ lineage: inode.lineage }]);
+  dropForgottenByKernel(world.context);
   return inode.lineage;
 }
 
@@ -156,8 +157,8 @@ test("the state dir is gone, and another mount's is in its place: nothing of tha
     await file.write(others, 0);
     await file.close();
   }
-  forget(context, [{ lineage: inode.lineage }]);
-  dropForgotten(context);
+  onForget(context, [{ lineage: inode.lineage }]);
+  dropForgottenByKernel(context);
   await world.clock.settle();
   await evict(context, 20 * KIB);
   expect(Buffer.compare(await world.readAll(read), content)).toBe(0);
@@ -196,7 +197,7 @@ test("the state dir is gone: what another mount's has in its place is not sent a
   const { inode, handle } = await world.create();
   await world.write(handle, 0, pattern(100 * KIB));
   await world.close(handle);
-  await cutGeneration(context, inode.id, CALLER.signal);
+  await takeSnapshot(context, inode.id, CALLER.signal);
   const cut = context.metadata.generations.newestOf(inode.id);
   if (cut === undefined) throw new Error("nothing was cut");
   disk.trouble = "gone";
@@ -204,7 +205,7 @@ test("the state dir is gone: what another mount's has in its place is not sent a
   await others.write(pattern(100 * KIB, 3), 0);
   await others.close();
   const read = async () => {
-    for await (const _ of generationSource(context, cut).read());
+    for await (const _ of snapshotSource(context, cut).read());
   };
   await expect(read()).rejects.toMatchObject({ code: "ENOENT" });
 });
@@ -227,14 +228,14 @@ test("a file that could not be removed is removed when the disk is looked at aga
   Object.assign(world.context, { syncRows: fail });
   await removed(world);
   await world.clock.settle();
-  expect([(await filesOf(world)).length, world.context.bytes.isLeft]).toEqual([1, true]);
+  expect([(await filesOf(world)).length, world.context.fileState.isLeft]).toEqual([1, true]);
   await world.context.space.look();
   await world.clock.settle();
   expect(await filesOf(world)).toHaveLength(1);
   Object.assign(world.context, { syncRows });
   await world.context.space.look();
   await world.clock.settle();
-  expect([await filesOf(world), world.context.bytes.isLeft]).toEqual([[], false]);
+  expect([await filesOf(world), world.context.fileState.isLeft]).toEqual([[], false]);
 });
 
 test("a file that cannot be removed keeps no other from it, however many are left", async () => {
@@ -250,14 +251,14 @@ test("a file that cannot be removed keeps no other from it, however many are lef
     context.metadata.gone.add({ kind: "live", id: kernelNodeId(first + 1 + index) });
   const left = () => context.metadata.gone.some(1_000).map(({ id }) => id);
   await world.clock.settle();
-  expect([left().length, context.bytes.isLeft]).toEqual([251, true]);
+  expect([left().length, context.fileState.isLeft]).toEqual([251, true]);
   await context.space.look();
   await world.clock.settle();
-  expect([left(), context.bytes.isLeft]).toEqual([[first], true]);
+  expect([left(), context.fileState.isLeft]).toEqual([[first], true]);
   Object.assign(context.runtime, { files });
   await context.space.look();
   await world.clock.settle();
-  expect([left(), await filesOf(world), context.bytes.isLeft]).toEqual([[], [], false]);
+  expect([left(), await filesOf(world), context.fileState.isLeft]).toEqual([[], [], false]);
 });
 
 test("a full disk: what needs room is tried again while cached files or removed ones make way, then it fails", async () => {
@@ -281,7 +282,7 @@ test("a full disk: what needs room is tried again while cached files or removed 
   expect(context.metadata.lives.totalBytes()).toBe(0);
   // Removed ones, whose bytes are on their way out.
   tries = 0;
-  context.bytes.removedAt = clock.elapsed();
+  context.fileState.removedAt = clock.elapsed();
   const waiting = despiteFullDisk(context, 1, work(5));
   await clock.advance(200);
   expect(await waiting).toBe("done");

@@ -1,7 +1,7 @@
 /** The time of the rows goes on evenly whoever sets the clock, for all daemons of one boot of the machine. */
 import { expect, test } from "vitest";
 import { parseRequest } from "../../src/engine/core/index.ts";
-import { createEvenTime } from "../../src/engine/host/index.ts";
+import { createRowClock } from "../../src/engine/host/index.ts";
 import { openDatabase } from "../../src/metadata/database.ts";
 import { createMetadata } from "../../src/metadata/metadata.ts";
 import { createMemoryFiles } from "../support/memory-files.ts";
@@ -14,7 +14,7 @@ function machine() {
   const metadata = createMetadata(openDatabase(":memory:"), parseRequest);
   const files = createMemoryFiles({ now: () => ({ seconds: 0, nanoseconds: 0 }) });
   const start = (boot: string, isKept = true) => {
-    const time = createEvenTime({ ...clock, files }, metadata, boot);
+    const time = createRowClock({ ...clock, files }, metadata, boot);
     if (isKept) time.keep();
     return time.runtime;
   };

@@ -1,6 +1,6 @@
 /** Where only heads can be read: content that is being evicted, and a program that needs all of it meanwhile. */
 import { expect, test } from "vitest";
-import { forgetLive } from "../../src/engine/files/evict.ts";
+import { dropCacheFile } from "../../src/engine/files/evict.ts";
 import { createFileSystem } from "../../src/engine/ops/index.ts";
 import { truncate } from "../../src/engine/ops/write.ts";
 import type { Lineage } from "../../src/metadata/ids.ts";
@@ -47,7 +47,7 @@ test("a file that takes another's name while it is evicted is brought here again
       files: { ...runtime.files, remove: (path: string) => held.then(() => world.files.remove(path)) },
     },
   });
-  const evicting = forgetLive(context, { lineage });
+  const evicting = dropCacheFile(context, { lineage });
   for (let turns = 0; turns < 100; turns += 1) await undefined;
   const replacing = replace(world);
   for (let turns = 0; turns < 100; turns += 1) await undefined;
@@ -61,8 +61,8 @@ test.each(["open", "truncate"] as const)("all of it is here when it may be writt
   const { world, context, id, lineage, missing } = await begin();
   // Eviction has chosen it, and its turn comes at the end of what brings it here.
   let evicting: Promise<boolean> | undefined;
-  context.bytes.afterClose.set(lineage, () => {
-    evicting = forgetLive(context, { lineage });
+  context.fileState.afterClose.set(lineage, () => {
+    evicting = dropCacheFile(context, { lineage });
   });
   let missingThen: string | undefined;
   context.runtime.step = (label) => {
@@ -90,10 +90,10 @@ test("evicted, and the rows could not be told: moved over another, it is brought
     throw new Error("the rows take no changes");
   };
   Object.assign(lives, { remove: refuse, update: refuse });
-  await expect(forgetLive(context, { lineage })).rejects.toThrow("the rows take no changes");
+  await expect(dropCacheFile(context, { lineage })).rejects.toThrow("the rows take no changes");
   Object.assign(lives, { remove, update });
   await replacesWhole(world, lineage);
-  expect(context.bytes.evicting.size).toBe(0);
+  expect(context.fileState.evicting.size).toBe(0);
 });
 
 test("a crash while it is evicted: moved over another before the files were looked at, it is brought here again first", async () => {
@@ -102,7 +102,7 @@ test("a crash while it is evicted: moved over another before the files were look
   context.runtime.step = (label) => {
     if (label === "evict: file gone") next ??= world.crash();
   };
-  await forgetLive(context, { lineage }).catch(() => {});
+  await dropCacheFile(context, { lineage }).catch(() => {});
   if (next === undefined) throw new Error("nothing was evicted");
   Object.assign(next.context, { client: context.client });
   await replacesWhole(next, lineage);
@@ -111,7 +111,7 @@ test("a crash while it is evicted: moved over another before the files were look
 test("what could not be evicted is here", async () => {
   const { world, context, id, lineage } = await begin();
   world.files.fail({ path: /live/, code: "EIO", on: ["remove"] });
-  await expect(forgetLive(context, { lineage })).rejects.toThrow("EIO");
-  expect(context.bytes.evicting.size).toBe(0);
+  await expect(dropCacheFile(context, { lineage })).rejects.toThrow("EIO");
+  expect(context.fileState.evicting.size).toBe(0);
   expect(Buffer.from(await world.readAll(world.inode(id))).toString()).toBe("only there");
 });

@@ -5,7 +5,7 @@ import { RemoteError } from "../../src/client/errors.ts";
 import { ALL_FEATURES } from "../../src/contract/features.ts";
 import type { Node } from "../../src/contract/resources.ts";
 import { type Context, stopBytes } from "../../src/engine/core/index.ts";
-import { lookInto } from "../../src/engine/ops/prefetch-folders.ts";
+import { prefetchFolders } from "../../src/engine/ops/prefetch-folders.ts";
 import { type InodeId, inodeId } from "../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { born } from "../../src/metadata/nodes.ts";
@@ -70,7 +70,7 @@ async function begin({ beside = 0, within = 2, later = within, client = {} }: Wo
   /** Large lists are taken over in several turns. */
   const look = async (folder: InodeId) => {
     let isOver = false;
-    const over = lookInto(context, folder, signal).finally(() => {
+    const over = prefetchFolders(context, folder, signal).finally(() => {
       isOver = true;
     });
     over.catch(() => {});
@@ -233,7 +233,7 @@ test("however many are gone through at once, few lists are under way, and node t
   it.hold();
   const waiting = NAMES.slice(4, 16).map((name) => it.look(name));
   await it.quiet();
-  expect(it.context.listedAhead.size).toBeLessThanOrEqual(12);
+  expect(it.context.listingPrefetches.size).toBeLessThanOrEqual(12);
   await new Promise((resolve) => setImmediate(resolve));
   process.off("warning", hear);
   expect(warnings).toEqual([]);

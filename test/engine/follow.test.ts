@@ -4,7 +4,7 @@ import type { Client } from "../../src/client/client.ts";
 import { RemoteError } from "../../src/client/errors.ts";
 import { ALL_FEATURES } from "../../src/contract/features.ts";
 import type { JournalEntry, Node } from "../../src/contract/resources.ts";
-import { type Context, createTogether, MANY } from "../../src/engine/core/index.ts";
+import { type Context, createGroupCommit, MANY } from "../../src/engine/core/index.ts";
 import { followOnce } from "../../src/engine/remote/follow.ts";
 import { completeFolder, pollFolders } from "../../src/engine/remote/index.ts";
 import { notVisible, observeNode } from "../../src/engine/sync/index.ts";
@@ -250,8 +250,8 @@ async function withNewsOfX() {
 test("a folder is listed while what the journal told waits for a commit: nothing that was passed over is missing", async () => {
   const world = await withNewsOfX();
   const { metadata, clock, folder } = world;
-  const together = createTogether(world.context.runtime, metadata, { size: MANY });
-  const context: Context = { ...world.context, together };
+  const together = createGroupCommit(world.context.runtime, metadata, { size: MANY });
+  const context: Context = { ...world.context, groupCommit: together };
   // A commit was made just now: the next one that is shared has its time.
   const first = together(() => {});
   await clock.advance(0);

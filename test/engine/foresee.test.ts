@@ -2,9 +2,9 @@
 import { expect, test } from "vitest";
 import type { JournalEntry, Node } from "../../src/contract/resources.ts";
 import { applyEntries } from "../../src/engine/remote/follow.ts";
-import { foresee } from "../../src/engine/remote/observe-batch.ts";
+import { observeTogether } from "../../src/engine/remote/observe-batch.ts";
 import { observeNode } from "../../src/engine/sync/index.ts";
-import { cutGeneration } from "../../src/engine/upload/index.ts";
+import { takeSnapshot } from "../../src/engine/upload/index.ts";
 import { type InodeId, inodeId } from "../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { born } from "../../src/metadata/nodes.ts";
@@ -66,9 +66,9 @@ test("written here and there, a file that moved with others leaves its copy in i
   const handle = await world.open(x, { write: true });
   await world.write(handle, 0, Buffer.from("our"));
   await world.close(handle);
-  expect(await cutGeneration(world.context, x.id, new AbortController().signal)).toBe("cut");
+  expect(await takeSnapshot(world.context, x.id, new AbortController().signal)).toBe("cut");
   const nodes = [told("x", "x2", "new"), told("y", "y2", "old")];
-  foresee(world.context, nodes, "id");
+  observeTogether(world.context, nodes, "id");
   for (const node of nodes) observeNode(world.context, node, "id");
   expect(names(ROOT_INODE)).toEqual(["d"]);
   expect(
@@ -81,10 +81,10 @@ test("written here and there, a file that moved with others leaves its copy in i
 test("dead before they are observed, or one by one: what was noted of them is to be looked at", async () => {
   const { world, told } = await twoInFolder();
   const { nodes } = world.context.metadata;
-  foresee(world.context, [told("x", "x2", "new")], "id");
+  observeTogether(world.context, [told("x", "x2", "new")], "id");
   expect(world.crash().context.metadata.nodes.ofNodeId("x")).toMatchObject({ due: expect.any(Number) });
   const again = told("y", "y", "old");
-  foresee(world.context, [again], "id");
+  observeTogether(world.context, [again], "id");
   observeNode(world.context, again, "id");
   expect(nodes.ofNodeId("y")).toMatchObject({ seen: null, due: null });
 });

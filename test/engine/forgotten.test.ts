@@ -1,7 +1,7 @@
 /** What the kernel forgot goes a little later, many with one commit, unless the kernel was told of it again. */
 import { expect, test } from "vitest";
-import { closeLive, forget, openLive } from "../../src/engine/files/index.ts";
-import { FORGET_GATHER_MS, forgetAgain } from "../../src/engine/files/on-forget.ts";
+import { closeCacheFile, onForget, openCacheFile } from "../../src/engine/files/index.ts";
+import { FORGET_GATHER_MS, repeatForgets } from "../../src/engine/files/on-forget.ts";
 import { createFileSystem } from "../../src/engine/ops/index.ts";
 import { type Connection, forgetRead } from "../../src/metadata/database.ts";
 import { inodeId, kernelNodeId, type Lineage } from "../../src/metadata/ids.ts";
@@ -53,7 +53,7 @@ test("files that were removed one after the other go with one commit, and that t
   const lineages: Lineage[] = [];
   for (const name of names(20)) lineages.push(await removed(name));
   const before = told.commits;
-  for (const lineage of lineages) forget(context, [{ lineage }]);
+  for (const lineage of lineages) onForget(context, [{ lineage }]);
   expect(lineages.every(isThere)).toBe(true);
   await world.clock.advance(FORGET_GATHER_MS);
   expect(lineages.some(isThere)).toBe(false);
@@ -65,7 +65,7 @@ test("of very many each commit takes some, and none waits for the next word", as
   const { world, context, removed, isThere } = await worldOfFiles();
   const lineages: Lineage[] = [];
   for (const name of names(100)) lineages.push(await removed(name));
-  forget(
+  onForget(
     context,
     lineages.map((lineage) => ({ lineage })),
   );
@@ -81,14 +81,14 @@ test("what has a name, and what the kernel was told of again, stays", async () =
   const inode = metadata.inodes.ofLineage(again);
   if (inode === undefined) throw new Error("it is not there");
   await createFileSystem(context).unlink(CALLER, root, "again");
-  forget(context, [{ lineage: named }, { lineage: again }]);
+  onForget(context, [{ lineage: named }, { lineage: again }]);
   // Somebody elsewhere kept it: it comes back, is looked up, and is removed once more, all of that at once.
   metadata.entries.create(ROOT_INODE, "back", inode.id);
   expect(await createFileSystem(context).lookup(CALLER, root, "back")).toMatchObject({ lineage: again });
   await createFileSystem(context).unlink(CALLER, root, "back");
   await world.clock.advance(FORGET_GATHER_MS);
   expect([isThere(named), isThere(again)]).toEqual([true, true]);
-  forget(context, [{ lineage: again }]);
+  onForget(context, [{ lineage: again }]);
   await world.clock.advance(FORGET_GATHER_MS);
   expect(isThere(again)).toBe(false);
 });
@@ -101,11 +101,11 @@ test("a version that replaced the forgotten one, and is known, stays though it l
   // A remote version came; the kernel looks the name up anew, and forgets the one before.
   const { lineage } = metadata.inodes.switchLineage(id, {});
   expect(await createFileSystem(context).lookup(CALLER, root, "a")).toMatchObject({ lineage });
-  forget(context, [{ lineage: old }]);
+  onForget(context, [{ lineage: old }]);
   await createFileSystem(context).unlink(CALLER, root, "a");
   await world.clock.advance(FORGET_GATHER_MS);
   expect((await createFileSystem(context).getattr(CALLER, lineage)).stat.links).toBe(0);
-  forget(context, [{ lineage }]);
+  onForget(context, [{ lineage }]);
   await world.clock.advance(FORGET_GATHER_MS);
   expect(metadata.inodes.get(id)).toBeUndefined();
 });
@@ -114,12 +114,12 @@ test("looked up again, it stays when what was open then is closed", async () => 
   const { world, context, root, made } = await worldOfFiles();
   const lineage = await made("a");
   // As it is while it is sent.
-  const live = await openLive(context, lineage, { write: false, isUse: false });
-  forget(context, [{ lineage }]);
+  const live = await openCacheFile(context, lineage, { write: false, isUse: false });
+  onForget(context, [{ lineage }]);
   await world.clock.advance(FORGET_GATHER_MS);
   expect(await createFileSystem(context).lookup(CALLER, root, "a")).toMatchObject({ lineage });
   await createFileSystem(context).unlink(CALLER, root, "a");
-  await closeLive(context, live, { write: false });
+  await closeCacheFile(context, live, { write: false });
   await world.clock.advance(FORGET_GATHER_MS);
   expect((await createFileSystem(context).getattr(CALLER, lineage)).stat.links).toBe(0);
 });
@@ -128,11 +128,11 @@ test("what the rows do not take is kept until they do", async () => {
   const { world, context, told, removed, isThere } = await worldOfFiles();
   const lineage = await removed("a");
   told.isBroken = true;
-  forget(context, [{ lineage }]);
+  onForget(context, [{ lineage }]);
   await world.clock.advance(FORGET_GATHER_MS);
   expect([isThere(lineage), world.complaints.length]).toEqual([true, 1]);
   told.isBroken = false;
-  forgetAgain(context);
+  repeatForgets(context);
   expect(isThere(lineage)).toBe(false);
 });
 
@@ -141,12 +141,12 @@ test("what was closed while the rows could not be changed goes when they can", a
   const lineage = await made("a");
   const { handle } = await createFileSystem(context).open(CALLER, lineage, READING);
   await createFileSystem(context).unlink(CALLER, root, "a");
-  forget(context, [{ lineage }]);
+  onForget(context, [{ lineage }]);
   told.isBroken = true;
   await createFileSystem(context).release(handle);
   expect(isThere(lineage)).toBe(true);
   told.isBroken = false;
-  forgetAgain(context);
+  repeatForgets(context);
   expect(isThere(lineage)).toBe(false);
 });
 
@@ -155,13 +155,13 @@ test("one that cannot be read keeps none of the others that are forgotten with i
   const lineages = [await removed("a"), await removed("b")];
   forgetRows();
   told.unreadable = 1;
-  forget(
+  onForget(
     context,
     lineages.map((lineage) => ({ lineage })),
   );
   await world.clock.advance(FORGET_GATHER_MS);
   expect(lineages.map(isThere)).toEqual([true, false]);
-  forgetAgain(context);
+  repeatForgets(context);
   expect(lineages.map(isThere)).toEqual([false, false]);
 });
 
@@ -169,15 +169,15 @@ test("tried again, one that still cannot be read keeps none of the others, and i
   const { world, context, told, removed, isThere } = await worldOfFiles();
   const lineages = [await removed("a"), await removed("b")];
   told.isBroken = true;
-  forget(
+  onForget(
     context,
     lineages.map((lineage) => ({ lineage })),
   );
   await world.clock.advance(FORGET_GATHER_MS);
   told.isBroken = false;
   told.unreadable = 1;
-  forgetAgain(context);
+  repeatForgets(context);
   expect(lineages.map(isThere)).toEqual([true, false]);
-  forgetAgain(context);
+  repeatForgets(context);
   expect(lineages.map(isThere)).toEqual([false, false]);
 });

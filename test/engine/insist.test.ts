@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { RemoteError, type RemoteErrorCode } from "../../src/client/errors.ts";
-import { A_MOMENT, insist, type Patience } from "../../src/engine/start/index.ts";
+import { ONE_TRY, type RetryBudget, retryAtStart } from "../../src/engine/start/index.ts";
 import { createVirtualClock } from "../support/virtual-clock.ts";
 
 /** Asks a gateway that fails `failures` times, each after `takesMs`; what came of it, and when. */
 async function ask(
-  patience: Patience,
+  patience: RetryBudget,
   code: RemoteErrorCode,
   failures: number,
   takesMs = 0,
@@ -13,7 +13,7 @@ async function ask(
 ) {
   const clock = createVirtualClock();
   let calls = 0;
-  const asked = insist(clock, patience, async () => {
+  const asked = retryAtStart(clock, patience, async () => {
     calls += 1;
     if (takesMs > 0) await new Promise<void>((resolve) => void clock.setTimer(takesMs, resolve));
     if (calls <= failures) {
@@ -48,7 +48,7 @@ describe("a gateway that fails", () => {
 
   it("is asked again for a moment where it can be done without, and nothing is told", async () => {
     const told: string[] = [];
-    const patience = { ...A_MOMENT, onWait: () => told.push("waiting") };
+    const patience = { ...ONE_TRY, onWait: () => told.push("waiting") };
     expect(await ask(patience, "offline", 3)).toMatchObject({ outcome: "answer", calls: 4 });
     expect(await ask(patience, "offline", 4)).toMatchObject({ outcome: "RemoteError: it fails", calls: 4 });
     expect(told).toEqual([]);
@@ -56,7 +56,7 @@ describe("a gateway that fails", () => {
 
   it("is not asked again where it can be done without and no connection was taken", async () => {
     const unheard = { isUnsent: true } as const;
-    expect(await ask(A_MOMENT, "offline", 1, 0, unheard)).toMatchObject({ outcome: "RemoteError: it fails", calls: 1 });
+    expect(await ask(ONE_TRY, "offline", 1, 0, unheard)).toMatchObject({ outcome: "RemoteError: it fails", calls: 1 });
     expect(await ask({ limitMs: 0 }, "offline", 1, 0, unheard)).toMatchObject({ outcome: "answer", calls: 2 });
   });
 

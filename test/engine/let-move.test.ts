@@ -5,7 +5,7 @@ import { createDisk } from "../../src/engine/host/index.ts";
 import { createFileSystem } from "../../src/engine/ops/index.ts";
 import { truncate } from "../../src/engine/ops/write.ts";
 import { recoverContents } from "../../src/engine/start/recover.ts";
-import { cutGeneration } from "../../src/engine/upload/index.ts";
+import { takeSnapshot } from "../../src/engine/upload/index.ts";
 import type { InodeId } from "../../src/metadata/ids.ts";
 import { type BytesWorld, CALLER, createBytesWorld, hashOf, pattern } from "../support/bytes-world.ts";
 
@@ -98,12 +98,12 @@ test("nothing passes into a file with privileges, which a write takes away, nor 
 function expectTold(world: BytesWorld, id: InodeId): void {
   const { content, hash, synced, lineage } = world.inode(id);
   expect({ content, hash, isSafe: synced === 1 }).toEqual({ content: "dirty", hash: null, isSafe: false });
-  expect(world.context.lives.get(lineage)).toMatchObject({ isWritten: true, isSafe: false, isUnrecorded: true });
+  expect(world.context.cacheFiles.get(lineage)).toMatchObject({ isWritten: true, isSafe: false, isUnrecorded: true });
 }
 
 type Flow = (world: BytesWorld, id: InodeId, handle: HandleId) => Promise<unknown>;
 const FLOWS: Record<string, Flow> = {
-  "a cut": (world, id) => cutGeneration(world.context, id, CALLER.signal),
+  "a cut": (world, id) => takeSnapshot(world.context, id, CALLER.signal),
   "a close of one of its descriptors": (world, _id, handle) => createFileSystem(world.context).flush(CALLER, handle),
   "an fsync": (world, _id, handle) => createFileSystem(world.context).fsync(CALLER, handle, false),
   "a truncate": (world, id) => truncate(world.context, CALLER, world.inode(id).lineage, 4),
@@ -131,7 +131,7 @@ for (const [name, flow] of Object.entries(FLOWS)) {
     let passed = 0;
     for (let turn = 0, isOver = false; !isOver; turn += 1) {
       const { id, handle } = await written(world);
-      const live = world.context.lives.get(world.inode(id).lineage);
+      const live = world.context.cacheFiles.get(world.inode(id).lineage);
       if (live === undefined) throw new Error("not open");
       let syncs = 0;
       const { sync } = live.file;
@@ -163,7 +163,7 @@ for (const [name, flow] of Object.entries(FLOWS)) {
       expect(Buffer.from(now.subarray(0, 2)).toString()).toBe("LA");
       await world.close(handle);
       expect(world.inode(id)).toMatchObject({ content: "dirty", size: now.length });
-      expect(await cutGeneration(world.context, id, CALLER.signal)).toBe("cut");
+      expect(await takeSnapshot(world.context, id, CALLER.signal)).toBe("cut");
       expect(world.inode(id).hash).toBe(hashOf(now));
     }
     // Before it begins, if not later.

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import type { OpenFlags } from "../../src/engine/api/index.ts";
 import { createFileSystem } from "../../src/engine/ops/index.ts";
 import { recoverContents } from "../../src/engine/start/recover.ts";
-import { cutGeneration } from "../../src/engine/upload/index.ts";
+import { takeSnapshot } from "../../src/engine/upload/index.ts";
 import type { InodeId } from "../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { type BytesWorld, CALLER, createBytesWorld, hashOf } from "../support/bytes-world.ts";
@@ -30,17 +30,17 @@ async function begin(state: "clean" | "written" | "synced") {
     await clock.advance(1_000);
     if (state === "synced") await createFileSystem(context).fsync(CALLER, first.handle, false);
     await world.close(first.handle);
-    while (context.bytes.tasks.size > 0) await Promise.all(context.bytes.tasks);
+    while (context.fileState.tasks.size > 0) await Promise.all(context.fileState.tasks);
   }
   await createFileSystem(context).open(CALLER, lineage, READING);
   await clock.advance(1_000);
-  const live = context.lives.get(lineage);
+  const live = context.cacheFiles.get(lineage);
   if (live === undefined) throw new Error("not open");
-  Object.assign(context, { staged: { ...context.staged } });
+  Object.assign(context, { staged: { ...context.dirtyLog } });
   return { world, id, lineage, live, write };
 }
 
-const cut = ({ context }: BytesWorld, id: InodeId) => cutGeneration(context, id, CALLER.signal);
+const cut = ({ context }: BytesWorld, id: InodeId) => takeSnapshot(context, id, CALLER.signal);
 
 const STATES = ["clean", "written", "synced"] as const;
 const MOMENTS = ["flush", "syncRows", "stat"] as const;
@@ -55,16 +55,16 @@ async function letInDuringCut({ state, moment }: (typeof CASES)[number]) {
   const { world, id, lineage, live } = one;
   const { context } = world;
   // Of clean content a cut says that it is safe.
-  if (state === "clean" && moment === "syncRows") live.isSafe = true;
+  if (state === "clean" && moment === "syncRows") live.isDurable = true;
   const held =
     moment === "stat"
       ? holdNext(live.file, "stat")
       : moment === "flush"
-        ? holdNext(context.staged, "flush")
+        ? holdNext(context.dirtyLog, "flush")
         : holdNext(context, "syncRows");
   const opening = createFileSystem(context).open(CALLER, lineage, WRITING);
   for (let turns = 0; !held.isReached() && turns < 1_000; turns += 1) await undefined;
-  expect([held.isReached(), live.writers, live.noticed]).toEqual([true, 1, undefined]);
+  expect([held.isReached(), live.writers, live.lastStat]).toEqual([true, 1, undefined]);
   expect(await cut(world, id)).toBe(state === "clean" ? "clean" : "cut");
   held.goOn();
   const { backing } = await opening;

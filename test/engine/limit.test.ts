@@ -4,11 +4,11 @@ import { createLimit } from "../../src/engine/upload/concurrency-limit.ts";
 import {
   BULK,
   BULK_BYTES,
-  createLanes,
-  type Lane,
-  type Lanes,
-  laneOf,
-  type Place,
+  createSlots,
+  type PriorityClass,
+  priorityOf,
+  type Slot,
+  type Slots,
   SMALL,
 } from "../../src/engine/upload/slots.ts";
 
@@ -67,8 +67,8 @@ test("too much halves it once for all that were in flight together, down to one,
 });
 
 /** As many as may enter ask for their turn; those that have it. */
-async function fill(lanes: Lanes, lane: Lane): Promise<Place[]> {
-  const out: Place[] = [];
+async function fill(lanes: Slots, lane: PriorityClass): Promise<Slot[]> {
+  const out: Slot[] = [];
   while (lanes.room(lane) > 0) {
     const place = lanes.enter(lane);
     void place.turn().then((isTurn) => isTurn && out.push(place));
@@ -78,9 +78,9 @@ async function fill(lanes: Lanes, lane: Lane): Promise<Place[]> {
 }
 
 test("bulk takes at most half, or eight; small things never wait for it, and each lane always has a place", async () => {
-  expect([laneOf(0), laneOf(BULK_BYTES - 1), laneOf(BULK_BYTES)]).toEqual([SMALL, SMALL, BULK]);
+  expect([priorityOf(0), priorityOf(BULK_BYTES - 1), priorityOf(BULK_BYTES)]).toEqual([SMALL, SMALL, BULK]);
   for (let limit = 1; limit <= 32; limit += 1) {
-    const lanes = createLanes(() => limit);
+    const lanes = createSlots(() => limit);
     await fill(lanes, BULK);
     expect(lanes.out).toBe(Math.max(1, Math.min(8, Math.floor(limit / 2))));
     await fill(lanes, SMALL);
@@ -89,7 +89,7 @@ test("bulk takes at most half, or eight; small things never wait for it, and eac
 });
 
 test("small things that never end leave bulk its place, and its share of what is free", async () => {
-  const lanes = createLanes(() => 4);
+  const lanes = createSlots(() => 4);
   const small = await fill(lanes, SMALL);
   expect([small.length, lanes.out, lanes.room(SMALL)]).toEqual([4, 4, 0]);
   expect((await fill(lanes, BULK)).length).toBe(1);
@@ -100,7 +100,7 @@ test("small things that never end leave bulk its place, and its share of what is
 });
 
 test("who enters goes out in order, and one that gives up while it waits leaves its turn to the next", async () => {
-  const lanes = createLanes(() => 1);
+  const lanes = createSlots(() => 1);
   const turns: string[] = [];
   const enter = (name: string) => {
     const place = lanes.enter(SMALL);
@@ -123,7 +123,7 @@ test("who enters goes out in order, and one that gives up while it waits leaves 
 });
 
 test("one that never had its turn leaves no place free that is taken", async () => {
-  const lanes = createLanes(() => 1);
+  const lanes = createSlots(() => 1);
   const out = lanes.enter(SMALL);
   await out.turn();
   lanes.enter(SMALL).leave();
@@ -131,7 +131,7 @@ test("one that never had its turn leaves no place free that is taken", async () 
 });
 
 test("one that is stopped before it asks for its turn has none", async () => {
-  const lanes = createLanes(() => 1);
+  const lanes = createSlots(() => 1);
   const place = lanes.enter(SMALL);
   place.stop();
   expect([await place.turn(), lanes.out]).toEqual([false, 0]);

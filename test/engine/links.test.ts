@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { type Attributes, patchAttributes } from "../../src/contract/attributes.ts";
 import type { Node } from "../../src/contract/resources.ts";
 import { savesOfContent } from "../../src/contract/saves.ts";
-import { markInode, markNode } from "../../src/engine/core/index.ts";
+import { setInodeDirty, setNodeDirty } from "../../src/engine/core/index.ts";
 import { acknowledge, advance, observeNode } from "../../src/engine/sync/index.ts";
 import { giveName } from "../../src/engine/sync/link-groups.ts";
 import { inodeId } from "../../src/metadata/ids.ts";
@@ -51,7 +51,7 @@ async function names(...more: string[]) {
 }
 
 const mark = (world: World, name: string) =>
-  world.metadata.transaction(() => markNode(world.context, rowOf(world, name)));
+  world.metadata.transaction(() => setNodeDirty(world.context, rowOf(world, name)));
 
 /** A program writes what is empty. */
 function writeHere(world: World, name: string) {
@@ -60,7 +60,7 @@ function writeHere(world: World, name: string) {
   const changes = (metadata.inodes.get(inode)?.changes ?? 0) + 1;
   metadata.inodes.update(inode, { content: "dirty", hash: null, changes });
   metadata.inodes.update(inode, { hash: EMPTY, size: 0 });
-  metadata.transaction(() => markInode(context, inode));
+  metadata.transaction(() => setInodeDirty(context, inode));
 }
 
 test("what was written by one name is shown by all, and sent to the others with the saves it came after", async () => {
@@ -171,7 +171,7 @@ test.each([
     observeNode(world.context, saved("b", "other.3", "one.1"));
     const inode = inodeAt(world, "b");
     metadata.inodes.update(inode, { attributes: { mode: 0o600 } });
-    metadata.transaction(() => markInode(world.context, inode));
+    metadata.transaction(() => setInodeDirty(world.context, inode));
     observeNode(world.context, told);
     expect(shown(world, "a", "b")).toEqual([`0 ${hash}`, `0 ${hash}`]);
     expect(metadata.inodes.get(inodeAt(world, "b"))?.attributes.mode).toBe(0o600);
@@ -244,7 +244,7 @@ test("linked here while somebody who knows of no links saved: that came after wh
     if (row.base !== null) {
       metadata.nodes.update(row.id, { base: { ...row.base, attributes: link(`${one}`) } });
     }
-    markInode(world.context, inode);
+    setInodeDirty(world.context, inode);
   });
   observeNode(world.context, nodeOf("a", { contentHash: "theirs", head: "2nd", revision: 2 }));
   const step = advance(world.context, rowOf(world, "a").id)?.step;
@@ -366,7 +366,7 @@ test("a mode changed here and not sent stays with the name that leaves", async (
   const { metadata } = world;
   const inode = inodeAt(world, "a");
   metadata.inodes.update(inode, { attributes: { mode: 0o600 } });
-  metadata.transaction(() => markInode(world.context, inode));
+  metadata.transaction(() => setInodeDirty(world.context, inode));
   // Somebody who knows of no links writes b.
   const theirs = { contentHash: "theirs", head: "2nd", revision: 2, attributes: link("one.1") };
   observeNode(world.context, nodeOf("b", theirs));

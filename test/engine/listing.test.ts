@@ -8,7 +8,7 @@ import type { Context } from "../../src/engine/core/index.ts";
 import { limitList } from "../../src/engine/host/index.ts";
 import { completeFolder } from "../../src/engine/remote/index.ts";
 import { relistFolder } from "../../src/engine/remote/listing.ts";
-import { endTurns } from "../../src/engine/sync/index.ts";
+import { endLinkLeases } from "../../src/engine/sync/index.ts";
 import { sleep } from "../../src/lib/runtime.ts";
 import { inodeId } from "../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
@@ -103,7 +103,7 @@ test("names that are behind come in without a look at all the others for each, a
   expect(waiting()).toBe(0);
   await clock.advance(120_000);
   let slices = 0;
-  while (endTurns(context)) slices += 1;
+  while (endLinkLeases(context)) slices += 1;
   expect(slices).toBeGreaterThan(1);
   expect(waiting()).toBe(behind.length);
 });

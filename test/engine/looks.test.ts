@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import type { HandleId, OpenFlags } from "../../src/engine/api/index.ts";
 import { createFileSystem } from "../../src/engine/ops/index.ts";
-import { cutGeneration } from "../../src/engine/upload/index.ts";
+import { takeSnapshot } from "../../src/engine/upload/index.ts";
 import { formatTime } from "../../src/lib/time.ts";
 import { type InodeId, inodeId } from "../../src/metadata/ids.ts";
 import type { Inode } from "../../src/metadata/inodes.ts";
@@ -27,7 +27,7 @@ async function begin() {
   const { id, lineage } = world.addRemote(HEAD, { name: "a" });
   await world.readAll(world.inode(id));
   await clock.advance(1_000);
-  Object.assign(context, { staged: { ...context.staged } });
+  Object.assign(context, { staged: { ...context.dirtyLog } });
   const openPassed = async (flags = WRITING): Promise<Passed> => {
     const { handle, backing } = await createFileSystem(context).open(CALLER, lineage, flags);
     if (backing === undefined || passthrough === undefined) throw new Error("not passed on");
@@ -35,7 +35,7 @@ async function begin() {
     return { handle, write: (text) => file.write(Buffer.from(text), 0), close: () => world.close(handle) };
   };
   const liveOf = () => {
-    const live = context.lives.get(lineage);
+    const live = context.cacheFiles.get(lineage);
     if (live === undefined) throw new Error("not open");
     return live;
   };
@@ -43,7 +43,7 @@ async function begin() {
   return { world, context, clock, id, lineage, openPassed, liveOf, inode };
 }
 
-const cut = ({ context }: BytesWorld, id: InodeId) => cutGeneration(context, id, CALLER.signal);
+const cut = ({ context }: BytesWorld, id: InodeId) => takeSnapshot(context, id, CALLER.signal);
 
 test("a reader syncs the file while its last writer closes it: nothing fails, and nobody is left writing", async () => {
   const { context, clock, openPassed, liveOf, inode } = await begin();
@@ -88,12 +88,12 @@ test("two programs flush, one before and one after a write: the rows have what w
   await clock.advance(1_000);
   one.write("news");
   await clock.advance(1_000);
-  const { flush: flushNow } = context.staged;
+  const { flush: flushNow } = context.dirtyLog;
   let goOn = () => {};
   const held = new Promise<void>((resolve) => {
     goOn = resolve;
   });
-  Object.assign(context, { staged: { ...context.staged, flush: () => held.then(flushNow) } });
+  Object.assign(context, { staged: { ...context.dirtyLog, flush: () => held.then(flushNow) } });
   const first = createFileSystem(context).flush(CALLER, one.handle);
   await clock.advance(1_000);
   other.write("later news");
@@ -131,7 +131,7 @@ test("a cut does not count where the close of one who came meanwhile cannot look
   await clock.advance(1_000);
   await first.close();
   const reader = await openPassed(READING);
-  const held = holdNext(context, "together");
+  const held = holdNext(context, "groupCommit");
   const cutting = cut(world, id);
   for (let turns = 0; !held.isReached() && turns < 1_000; turns += 1) await undefined;
   const second = await openPassed();
@@ -155,7 +155,7 @@ test("a program sets the time while the last close looks at the file: it is the 
   await clock.advance(1_000);
   writer.write("news");
   await clock.advance(1_000);
-  const held = holdNext(context.staged, "flush");
+  const held = holdNext(context.dirtyLog, "flush");
   const closing = createFileSystem(context).release(writer.handle);
   for (let turns = 0; !held.isReached() && turns < 100; turns += 1) await undefined;
   const mtime = { seconds: 1_000_000_000, nanoseconds: 5 };
@@ -182,15 +182,15 @@ test("a save is cut after a pause also where nobody hears of it, the tenth as so
 
 test("a file that is open and not written to is looked at seldom, the more seldom the more there are", async () => {
   const world = await createBytesWorld({}, { isPassing: true });
-  const { lives } = world.context;
+  const { cacheFiles } = world.context;
   const looksASecond = async (count: number) => {
-    while (lives.size < count) {
-      const { id } = world.addRemote(HEAD, { name: `${lives.size}` });
+    while (cacheFiles.size < count) {
+      const { id } = world.addRemote(HEAD, { name: `${cacheFiles.size}` });
       await world.readAll(world.inode(id));
       await world.open(world.inode(id), { write: true });
     }
     let looks = 0;
-    for (const { file } of lives.values()) {
+    for (const { file } of cacheFiles.values()) {
       const { stat } = file;
       const counted: typeof stat = () => {
         looks += 1;

@@ -1,8 +1,8 @@
 /** What the rows and the list of changed files say of a file that is open for writing, and has lost its name elsewhere. */
 import { expect, test } from "vitest";
 import type { Written } from "../../src/content/staged.ts";
-import { dropForgotten, forget } from "../../src/engine/files/index.ts";
-import { observeDeletion, overtakenFiles, settleOvertaken } from "../../src/engine/sync/index.ts";
+import { dropForgottenByKernel, onForget } from "../../src/engine/files/index.ts";
+import { detachedFiles, observeDeletion, resolveDetached } from "../../src/engine/sync/index.ts";
 import { createBytesWorld } from "../support/bytes-world.ts";
 
 const TEXT = Buffer.from("some text");
@@ -12,13 +12,13 @@ async function begin() {
   const world = await createBytesWorld();
   const { context } = world;
   const lines: Partial<Written>[] = [];
-  Object.assign(context, { staged: { ...context.staged, add: (line: Written) => void lines.push(line) } });
+  Object.assign(context, { staged: { ...context.dirtyLog, add: (line: Written) => void lines.push(line) } });
   const inode = world.addRemote(TEXT, { name: "a" });
   const handle = await world.open(inode, { write: true });
   observeDeletion(context, "a", 2, null);
   const forgotten = () => {
-    forget(context, [{ lineage: inode.lineage }]);
-    dropForgotten(context);
+    onForget(context, [{ lineage: inode.lineage }]);
+    dropForgottenByKernel(context);
     return context.metadata.inodes.get(inode.id) === undefined;
   };
   const names = () => context.metadata.entries.ofInode(inode.id).map(({ name }) => name);
@@ -28,22 +28,22 @@ async function begin() {
 test("closed and forgotten before what was written has a name: it stays until it has, and after that", async () => {
   const { world, context, inode, handle, forgotten, names } = await begin();
   await world.write(handle, 0, NEWS);
-  expect(overtakenFiles(context)).toEqual([{ path: "/a", inode: inode.id, isRemoved: true, isWritten: true }]);
+  expect(detachedFiles(context)).toEqual([{ path: "/a", inode: inode.id, isRemoved: true, isWritten: true }]);
   await world.close(handle);
   expect(forgotten()).toBe(false);
   expect(names()).toEqual([]);
-  settleOvertaken(context);
+  resolveDetached(context);
   expect(names()).toEqual(["a"]);
-  expect(overtakenFiles(context)).toEqual([]);
+  expect(detachedFiles(context)).toEqual([]);
   expect(Buffer.from(await world.readAll(inode)).toString()).toBe("news text");
 });
 
 test("closed and forgotten without a change it goes, with its row", async () => {
   const { world, context, handle, forgotten } = await begin();
-  expect(overtakenFiles(context)).toMatchObject([{ isWritten: false }]);
+  expect(detachedFiles(context)).toMatchObject([{ isWritten: false }]);
   await world.close(handle);
   expect(forgotten()).toBe(true);
-  settleOvertaken(context);
+  resolveDetached(context);
   expect(context.metadata.overtaken.all()).toEqual([]);
 });
 
@@ -55,7 +55,7 @@ test("the list of changed files says where it was, and then what it is called", 
   const [entry] = context.metadata.entries.ofInode(other.id);
   if (entry !== undefined) context.metadata.entries.move(entry.id, entry.parent, "a");
   await world.close(handle);
-  settleOvertaken(context);
+  resolveDetached(context);
   expect(lines.at(-1)).toMatchObject({
     lineage: inode.lineage,
     path: [expect.stringMatching(/^a \(conflict, here, /)],

@@ -1,6 +1,6 @@
 /** A request that was given up arrives on top of what somebody else has done: only what it asked for is ours. */
 import { expect, test } from "vitest";
-import { markInode } from "../../src/engine/core/index.ts";
+import { setInodeDirty } from "../../src/engine/core/index.ts";
 import { advance, observeNode } from "../../src/engine/sync/index.ts";
 import { inodeId } from "../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
@@ -15,7 +15,7 @@ async function makeGivenUp() {
   const content = { content: "dirty", hash: EMPTY, size: 0 } as const;
   metadata.transaction(() => {
     metadata.inodes.update(entry?.inode ?? inodeId(0), content);
-    markInode(context, entry?.inode ?? inodeId(0));
+    setInodeDirty(context, entry?.inode ?? inodeId(0));
   });
   const given = sendNext(world, rowOf(world, "n"), "ours");
   metadata.attempts.abandon(given.id, context.runtime.now());

@@ -2,13 +2,13 @@
 import { expect, test } from "vitest";
 import { FsError, type HandleId, type OpenFlags } from "../../src/engine/api/index.ts";
 import { requireRange } from "../../src/engine/files/fetch.ts";
-import { closeLive, openLive } from "../../src/engine/files/index.ts";
+import { closeCacheFile, openCacheFile } from "../../src/engine/files/index.ts";
 import { createDisk } from "../../src/engine/host/index.ts";
 import { createFileSystem } from "../../src/engine/ops/index.ts";
 import { recoverContents } from "../../src/engine/start/recover.ts";
 import { fits } from "../../src/engine/sync/index.ts";
 import { found } from "../../src/engine/tree/index.ts";
-import { cutGeneration } from "../../src/engine/upload/index.ts";
+import { takeSnapshot } from "../../src/engine/upload/index.ts";
 import { SILENT } from "../../src/lib/log.ts";
 import { entryId } from "../../src/metadata/ids.ts";
 import type { Inode } from "../../src/metadata/inodes.ts";
@@ -68,7 +68,7 @@ async function after(world: BytesWorld): Promise<BytesWorld> {
   return next;
 }
 
-const cut = (world: BytesWorld, { id }: Inode) => cutGeneration(world.context, id, CALLER.signal);
+const cut = (world: BytesWorld, { id }: Inode) => takeSnapshot(world.context, id, CALLER.signal);
 const text = async (world: BytesWorld, inode: Inode) => Buffer.from(await world.readAll(inode)).toString();
 
 test("what was written is told at close, and sent", async () => {
@@ -202,8 +202,8 @@ test("a writer who comes and goes while the last one's file is looked at does no
   await createFileSystem(context).flush(CALLER, first.handle);
   first.write(NEWS);
   await clock.advance(1_000);
-  Object.assign(context, { staged: { ...context.staged } });
-  const held = holdNext(context.staged, "flush");
+  Object.assign(context, { staged: { ...context.dirtyLog } });
+  const held = holdNext(context.dirtyLog, "flush");
   const closing = createFileSystem(context).release(first.handle);
   await clock.advance(1_000);
   expect(held.isReached()).toBe(true);
@@ -278,7 +278,7 @@ test("what is written after a cut is not lost in a crash", async () => {
 test("synced and closed, the content counts as whole after power loss", async () => {
   const { world, inode, file } = await synced();
   await file.close();
-  while (world.context.bytes.tasks.size > 0) await Promise.all(world.context.bytes.tasks);
+  while (world.context.fileState.tasks.size > 0) await Promise.all(world.context.fileState.tasks);
   const next = await world.powerLoss();
   expect(await text(next, inode)).toBe("newshead");
   expect(await cut(next, inode)).toBe("cut");
@@ -307,7 +307,7 @@ test("a writer who is let in while the file is synced is not called safe when th
   before.write(NEWS);
   await before.close();
   const reader = await openPassed(world, inode, READING);
-  const live = world.context.lives.get(inode.lineage);
+  const live = world.context.cacheFiles.get(inode.lineage);
   if (live === undefined) throw new Error("not open");
   const { sync } = live.file;
   let goOn = () => {};
@@ -427,7 +427,7 @@ test("what the row says is missing still is not passed on to a writer: a crash w
   const { context } = world;
   const { id, lineage } = world.addRemote(HEAD, { name: "a" });
   // As reading ahead does, for which nobody has a handle.
-  const live = await openLive(context, lineage, { write: false });
+  const live = await openCacheFile(context, lineage, { write: false });
   const { lives } = context.metadata;
   const { update } = lives;
   Object.assign(lives, {
@@ -439,7 +439,7 @@ test("what the row says is missing still is not passed on to a writer: a crash w
   await Promise.all([...live.downloads].map(({ done }) => done));
   Object.assign(lives, { update });
   const { handle, backing } = await createFileSystem(context).open(CALLER, lineage, WRITING);
-  await closeLive(context, live, { write: false });
+  await closeCacheFile(context, live, { write: false });
   if (backing === undefined) await world.write(handle, 0, NEWS);
   else world.passthrough?.fileOf(backing).write(NEWS, 0);
   const next = world.crash();
@@ -454,7 +454,7 @@ test("an open that fails when its handle is written down counts for nothing: the
   const { context } = world;
   const { id, lineage } = world.addRemote(HEAD, { name: "a" });
   // Somebody needs it open for longer, and nobody has a handle.
-  const live = await openLive(context, lineage, { write: false });
+  const live = await openCacheFile(context, lineage, { write: false });
   const { add } = context.handleTable;
   Object.assign(context.handleTable, {
     add() {
@@ -463,13 +463,13 @@ test("an open that fails when its handle is written down counts for nothing: the
   });
   await expect(world.open(world.inode(id))).rejects.toThrow("too many open files");
   await expect(world.open(world.inode(id), { write: true })).rejects.toThrow("too many open files");
-  expect(live.handles).toBe(0);
+  expect(live.kernelHandles).toBe(0);
   Object.assign(context.handleTable, { add });
   await requireRange(context, live, 0, HEAD.length, CALLER.signal);
   await Promise.all([...live.downloads].map(({ done }) => done));
   const passed = await openPassed(world, world.inode(id));
   passed.write(NEWS);
   await passed.close();
-  await closeLive(context, live, { write: false });
-  expect([live.handles, world.passthrough?.registered(), world.files.openHandles()]).toEqual([0, 0, 0]);
+  await closeCacheFile(context, live, { write: false });
+  expect([live.kernelHandles, world.passthrough?.registered(), world.files.openHandles()]).toEqual([0, 0, 0]);
 });

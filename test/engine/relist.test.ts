@@ -6,8 +6,8 @@ import type { Node } from "../../src/contract/resources.ts";
 import type { Context } from "../../src/engine/core/index.ts";
 import { completeFolder } from "../../src/engine/remote/index.ts";
 import { listMarked } from "../../src/engine/remote/relist.ts";
-import { isAnyToList } from "../../src/engine/sync/index.ts";
-import { listAgain } from "../../src/engine/sync/request-relist.ts";
+import { isRelistDue } from "../../src/engine/sync/index.ts";
+import { requestRelist } from "../../src/engine/sync/request-relist.ts";
 import type { InodeId } from "../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { born } from "../../src/metadata/nodes.ts";
@@ -56,23 +56,23 @@ test("a marked folder is listed once, and is known all the while", async () => {
     lists.push(id);
     return listOf([nodeOf("n", { parentId: "f" })]);
   });
-  expect(isAnyToList(context)).toBe(false);
+  expect(isRelistDue(context)).toBe(false);
   let woken = 0;
   context.activity.onWake(() => {
     woken += 1;
   });
-  listAgain(context, folder);
-  expect([woken, isAnyToList(context), metadata.inodes.get(folder)?.listed]).toEqual([1, true, 0]);
+  requestRelist(context, folder);
+  expect([woken, isRelistDue(context), metadata.inodes.get(folder)?.listed]).toEqual([1, true, 0]);
   await listMarked(context, SIGNAL);
   await listMarked(context, SIGNAL);
-  expect([lists, namesIn(folder), isAnyToList(context)]).toEqual([["f"], ["n"], false]);
+  expect([lists, namesIn(folder), isRelistDue(context)]).toEqual([["f"], ["n"], false]);
 });
 
 test("one that is not completely known is not marked: it is listed when somebody looks", async () => {
   const { context, metadata, folder } = await begin(async () => listOf([]));
   metadata.inodes.update(folder, { listed: null });
-  listAgain(context, folder);
-  expect(isAnyToList(context)).toBe(false);
+  requestRelist(context, folder);
+  expect(isRelistDue(context)).toBe(false);
 });
 
 test("a list that was under way when it was marked does not do", async () => {
@@ -88,11 +88,11 @@ test("a list that was under way when it was marked does not do", async () => {
   });
   metadata.inodes.update(folder, { listed: null });
   const first = completeFolder(context, folder, SIGNAL);
-  listAgain(context, folder);
+  requestRelist(context, folder);
   const marked = listMarked(context, SIGNAL);
   answer();
   await Promise.all([first, marked]);
-  expect([lists, namesIn(folder), isAnyToList(context)]).toEqual([2, ["n"], false]);
+  expect([lists, namesIn(folder), isRelistDue(context)]).toEqual([2, ["n"], false]);
 });
 
 test("one that cannot be listed keeps no other from it, and is tried again", async () => {
@@ -104,15 +104,15 @@ test("one that cannot be listed keeps no other from it, and is tried again", asy
       ...(id === "root" ? [nodeOf("f", { kind: "folder" })] : []),
     ]);
   });
-  listAgain(context, folder);
-  listAgain(context, ROOT_INODE);
+  requestRelist(context, folder);
+  requestRelist(context, ROOT_INODE);
   await listMarked(context, SIGNAL);
-  expect([namesIn(folder), namesIn(ROOT_INODE), isAnyToList(context)]).toEqual([[], ["f", "n of root"], false]);
+  expect([namesIn(folder), namesIn(ROOT_INODE), isRelistDue(context)]).toEqual([[], ["f", "n of root"], false]);
   isForbidden = false;
   await clock.advance(60_000);
-  expect(isAnyToList(context)).toBe(true);
+  expect(isRelistDue(context)).toBe(true);
   await listMarked(context, SIGNAL);
-  expect([namesIn(folder), isAnyToList(context)]).toEqual([["n of f"], false]);
+  expect([namesIn(folder), isRelistDue(context)]).toEqual([["n of f"], false]);
 });
 
 test("while nobody answers it stays marked, and leaves the others their turn", async () => {
@@ -124,14 +124,14 @@ test("while nobody answers it stays marked, and leaves the others their turn", a
       ...(id === "root" ? [nodeOf("f", { kind: "folder" })] : []),
     ]);
   });
-  listAgain(context, folder);
-  listAgain(context, ROOT_INODE);
+  requestRelist(context, folder);
+  requestRelist(context, ROOT_INODE);
   await expect(listMarked(context, SIGNAL)).rejects.toThrow();
-  expect(isAnyToList(context)).toBe(true);
+  expect(isRelistDue(context)).toBe(true);
   await listMarked(context, SIGNAL);
-  expect([namesIn(folder), namesIn(ROOT_INODE), isAnyToList(context)]).toEqual([[], ["f", "n of root"], false]);
+  expect([namesIn(folder), namesIn(ROOT_INODE), isRelistDue(context)]).toEqual([[], ["f", "n of root"], false]);
   isAway = false;
   await clock.advance(10_000);
   await listMarked(context, SIGNAL);
-  expect([namesIn(folder), isAnyToList(context)]).toEqual([["n of f"], false]);
+  expect([namesIn(folder), isRelistDue(context)]).toEqual([["n of f"], false]);
 });

@@ -1,11 +1,11 @@
 /** What a daemon finds of one that died under its mount: handles go on, and what was done is not done again. */
 import { expect, test } from "vitest";
 import { type Caller, type HandleId, type HandleTable, handleId, type KeptHandle } from "../../src/engine/api/index.ts";
-import { dropForgotten, forget } from "../../src/engine/files/index.ts";
+import { dropForgottenByKernel, onForget } from "../../src/engine/files/index.ts";
 import { createFileSystem } from "../../src/engine/ops/index.ts";
 import { recoverOpenFiles } from "../../src/engine/start/recover.ts";
 import { observeDeletion, observeNode } from "../../src/engine/sync/index.ts";
-import { cutGeneration } from "../../src/engine/upload/index.ts";
+import { takeSnapshot } from "../../src/engine/upload/index.ts";
 import { type InodeId, kernelNodeId } from "../../src/metadata/ids.ts";
 import type { Inode } from "../../src/metadata/inodes.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
@@ -64,7 +64,7 @@ test("a file that is written goes on under its number, and is saved with all tha
   expect(table.kept.size).toBe(0);
   expect(next.inode(inode.id)).toMatchObject({ content: "dirty", size: 9 });
   expect(await shown(next, inode)).toBe("some news");
-  expect(await cutGeneration(next.context, inode.id, CALLER.signal)).toBe("cut");
+  expect(await takeSnapshot(next.context, inode.id, CALLER.signal)).toBe("cut");
   expect(next.complaints).toEqual([]);
 });
 
@@ -96,8 +96,8 @@ test("a file without a name stays until it is closed and forgotten", async () =>
   await next.write(handle, 0, NEWS);
   expect(await readOf(next, handle)).toBe("news text");
   await createFileSystem(next.context).release(handle);
-  forget(next.context, [{ lineage: inode.lineage }]);
-  dropForgotten(next.context);
+  onForget(next.context, [{ lineage: inode.lineage }]);
+  dropForgottenByKernel(next.context);
   expect(next.context.metadata.inodes.get(inode.id)).toBe(undefined);
 });
 
@@ -111,8 +111,8 @@ test("what has lost its name and is known to the kernel alone stays until that f
     inode: inode.id,
     links: 0,
   });
-  forget(next.context, [{ lineage: inode.lineage }]);
-  dropForgotten(next.context);
+  onForget(next.context, [{ lineage: inode.lineage }]);
+  dropForgottenByKernel(next.context);
   expect(next.context.metadata.inodes.get(inode.id)).toBe(undefined);
 });
 
@@ -182,7 +182,7 @@ test.each([
     const second = await then(first);
     expect([second.inode(inode.id).content, namesOf(second, inode)]).toEqual(["dirty", []]);
     await second.clock.advance(1000);
-    expect(await cutGeneration(second.context, inode.id, CALLER.signal)).toBe("cut");
+    expect(await takeSnapshot(second.context, inode.id, CALLER.signal)).toBe("cut");
     expect(namesOf(second, inode)).toEqual([given.kept]);
     const third = await then(second);
     await third.write(writing, 5, NEWS);
@@ -226,7 +226,7 @@ test("so does one that has it open for writing, and whoever else has that versio
     for (const handle of [writing, reading]) expect(await readOf(next, handle)).toBe("some text");
     await expect(next.write(writing, 0, NEWS)).rejects.toMatchObject({ code: "ESTALE" });
     for (const handle of [writing, reading]) await next.close(handle);
-    expect([table.kept.size, next.context.lives.size]).toEqual([0, 0]);
+    expect([table.kept.size, next.context.cacheFiles.size]).toEqual([0, 0]);
     expect(next.inode(inode.id)).toMatchObject({ ...news, changes });
     expect(next.complaints).toEqual([]);
   }
@@ -359,10 +359,10 @@ test("a file that one reads and another has mapped, or was just closing, is one 
   table.remove(await world.open(inode, { write: true }));
   const next = await successor(async (there) => neverAlone(there));
   const handle = next.context.handles.get(reading);
-  expect(handle?.kind === "file" && handle.live === next.context.lives.get(inode.lineage)).toBe(true);
+  expect(handle?.kind === "file" && handle.live === next.context.cacheFiles.get(inode.lineage)).toBe(true);
   const opened = await next.open(inode);
   expect(table.kept.get(opened)?.backing).toBe(table.kept.get(reading)?.backing);
-  next.context.bytes.stopped.abort();
+  next.context.fileState.stopped.abort();
 });
 
 test("a file that cannot be taken over is not kept half open", async () => {
@@ -380,7 +380,7 @@ test("a file that cannot be taken over is not kept half open", async () => {
       },
     });
   });
-  expect(next.context.lives.get(inode.lineage)).toBeUndefined();
+  expect(next.context.cacheFiles.get(inode.lineage)).toBeUndefined();
   expect(next.context.handles.size).toBe(0);
   expect(next.complaints).toEqual(["an open file could not be taken over: disk full"]);
 });
@@ -423,14 +423,17 @@ test("a mapped file that cannot be taken over costs nobody else the mount", asyn
     table.remove(await world.open(inode, { write: true }));
     const next = await successor(async (there) => {
       neverAlone(there);
-      const { staged, passthrough } = there.context;
+      const { dirtyLog, passthrough } = there.context;
       const flush = () => Promise.reject(new Error("disk full"));
-      Object.assign(there.context, { staged: { ...staged, flush }, passthrough: { ...passthrough, unregister() {} } });
+      Object.assign(there.context, {
+        staged: { ...dirtyLog, flush },
+        passthrough: { ...passthrough, unregister() {} },
+      });
     });
     expect(next.complaints).toEqual(["a file that a program has mapped could not be taken over: disk full"]);
     expect(await readOf(next, reading)).toBe(isRead ? "some text" : "news");
     await next.close(reading);
-    expect(next.context.lives.size).toBe(0);
+    expect(next.context.cacheFiles.size).toBe(0);
     // The next start looks at it.
     expect(next.context.metadata.inodes.writing().map(({ id }) => id)).toEqual([inode.id]);
   }

@@ -1,6 +1,6 @@
 /** How much is begun while programs are busy: numbers alone, on a clock that is moved by hand. */
 import { expect, test } from "vitest";
-import { createRightOfWay } from "../../src/engine/core/index.ts";
+import { createForegroundThrottle } from "../../src/engine/core/index.ts";
 
 const LATE_MS = 10_000;
 /** Of the time, that requests are at hand. */
@@ -10,7 +10,7 @@ const CALM = 0.05;
 /** Rows that take `rowMs` of the thread each, without end; `lateMs` after they were due. */
 function rows(rowMs: number, lateMs = 0) {
   let at = 0;
-  const way = createRightOfWay({ elapsed: () => at }, LATE_MS);
+  const way = createForegroundThrottle({ elapsed: () => at }, LATE_MS);
   let doneAt = 0;
   let sent = 0;
   let waited = 0;
@@ -21,7 +21,7 @@ function rows(rowMs: number, lateMs = 0) {
     run(milliseconds: number, attended: number): number {
       const before = sent;
       for (const end = at + milliseconds; at < end; at += 1) {
-        way.attended(attended, true);
+        way.noteProgramTime(attended, true);
         const isQuiet = at >= doneAt;
         const begun = isQuiet ? Math.min(16, way.room(true)) : 0;
         waited = isQuiet && begun === 0 ? waited + 1 : 0;
@@ -56,9 +56,9 @@ test.each([1, 3, 7])("under endless requests rows of %i ms get their small share
 
 test("the look that begins rows is part of their turn: the longer it takes, the longer the rest", () => {
   let at = 0;
-  const way = createRightOfWay({ elapsed: () => at }, LATE_MS);
+  const way = createForegroundThrottle({ elapsed: () => at }, LATE_MS);
   const pass = (milliseconds: number) => {
-    way.attended(milliseconds * BUSY, false);
+    way.noteProgramTime(milliseconds * BUSY, false);
     at += milliseconds;
   };
   let worked = 0;
@@ -76,10 +76,10 @@ test("the look that begins rows is part of their turn: the longer it takes, the 
 
 test("rows that wait for a far gateway go at the same pace: no turn is far away", () => {
   let at = 0;
-  const way = createRightOfWay({ elapsed: () => at }, LATE_MS);
+  const way = createForegroundThrottle({ elapsed: () => at }, LATE_MS);
   let begun = 0;
   for (; at < 60_000; at += 1) {
-    way.attended(BUSY, true);
+    way.noteProgramTime(BUSY, true);
     // Of a turn, never all is done.
     const room = way.room(false);
     if (at < 1_000 || room === 0) continue;
@@ -127,9 +127,9 @@ test("while somebody waits for it, all goes at full speed; after that programs g
 
 test("requests that wait for the gateway do not make us busy, unless they are many; those that wait for us do", () => {
   let at = 0;
-  const way = createRightOfWay({ elapsed: () => at }, LATE_MS);
+  const way = createForegroundThrottle({ elapsed: () => at }, LATE_MS);
   const isBusy = (everyMs: number, mayAsk: boolean) => {
-    for (const end = at + 1_000; at < end; at += everyMs) way.attended(everyMs, mayAsk);
+    for (const end = at + 1_000; at < end; at += everyMs) way.noteProgramTime(everyMs, mayAsk);
     return Number.isFinite(way.room(true));
   };
   expect(isBusy(30, true)).toBe(false);

@@ -4,12 +4,12 @@ import type { Client } from "../../src/client/client.ts";
 import { RemoteError, type RemoteErrorDetails } from "../../src/client/errors.ts";
 import type { Attributes } from "../../src/contract/attributes.ts";
 import type { JournalEntry, Node } from "../../src/contract/resources.ts";
-import { type Context, markInode, type Request } from "../../src/engine/core/index.ts";
+import { type Context, type Request, setInodeDirty } from "../../src/engine/core/index.ts";
 import { applyEntries, readNews } from "../../src/engine/remote/follow.ts";
 import {
   acknowledge,
   advance,
-  lookInside,
+  listRemovedFolder,
   observeDeletion,
   observeNode,
   refused,
@@ -73,7 +73,7 @@ test("a folder that was not empty stays removed until it is known what for", asy
   expect(namesIn(world, ROOT_INODE)).toEqual([]);
   expect(world.metadata.nodes.get(row.id)?.due).toBe(world.clock.wallClock() + 1000);
   // The listing is late.
-  await lookInside(listing(world, []), SIGNAL);
+  await listRemovedFolder(listing(world, []), SIGNAL);
   expect(namesIn(world, ROOT_INODE)).toEqual([]);
   expect(nextOf(world, row)).toMatchObject({ do: "send", request: { do: "delete", nodeId: "f" } });
 });
@@ -81,11 +81,11 @@ test("a folder that was not empty stays removed until it is known what for", asy
 test("a folder comes back for what somebody put into it", async () => {
   const { world, refuse } = await removedFolder();
   refuse();
-  await lookInside(listing(world, [nodeOf("theirs", { parentId: "f" })]), SIGNAL);
+  await listRemovedFolder(listing(world, [nodeOf("theirs", { parentId: "f" })]), SIGNAL);
   expect(namesIn(world, ROOT_INODE)).toEqual(["f"]);
   expect(namesIn(world, inodeOfFolder(world, "f"))).toEqual(["theirs"]);
   expect(world.context.notEmpty.size).toBe(1);
-  await lookInside(listing(world, []), SIGNAL);
+  await listRemovedFolder(listing(world, []), SIGNAL);
   expect(world.context.notEmpty.size).toBe(0);
 });
 
@@ -107,15 +107,15 @@ test.each([
     return shown.client.listFolder(id, options);
   };
   const context = { ...shown, client: { ...shown.client, listFolder } };
-  await lookInside(context, SIGNAL);
+  await listRemovedFolder(context, SIGNAL);
   expect(namesIn(world, ROOT_INODE)).toEqual(["g"]);
-  await lookInside(context, SIGNAL);
+  await listRemovedFolder(context, SIGNAL);
   expect(asked).toEqual(it.asked);
   // Each refusal is a reason to look again.
   await world.clock.advance(1_000);
   world.metadata.attempts.removeAllOf(row.id);
   refuse();
-  await lookInside(context, SIGNAL);
+  await listRemovedFolder(context, SIGNAL);
   expect(asked).toEqual([...it.asked, "f"]);
 });
 
@@ -140,7 +140,7 @@ test("the journal tells of what is new in a folder that was removed here", async
 test("a folder comes back at once for what no name here can show, and in the end for what no listing shows", async () => {
   const shown = await removedFolder();
   shown.refuse();
-  await lookInside(listing(shown.world, [nodeOf("theirs", { parentId: "f", name: "a/b" })]), SIGNAL);
+  await listRemovedFolder(listing(shown.world, [nodeOf("theirs", { parentId: "f", name: "a/b" })]), SIGNAL);
   expect(namesIn(shown.world, ROOT_INODE)).toEqual(["f"]);
 
   const { world, refuse, row } = await removedFolder();
@@ -164,7 +164,7 @@ test("a refusal that is older than the folder's second removal does not bring it
   acknowledge(world.context, sendNext(world, theirs, "second"), nodeOf("theirs", { revision: 2 }), 7);
   remove(world, ROOT_INODE, "f");
   refused(world.context, attempt, refusal("conflict"));
-  await lookInside(listing(world, [nodeOf("theirs", { parentId: "f" })]), SIGNAL);
+  await listRemovedFolder(listing(world, [nodeOf("theirs", { parentId: "f" })]), SIGNAL);
   expect(namesIn(world, ROOT_INODE)).toEqual([]);
 });
 
@@ -412,7 +412,7 @@ async function writtenName(names: readonly string[]) {
   }
   const inode = metadata.entries.find(ROOT_INODE, "n")?.inode ?? inodeId(0);
   metadata.inodes.update(inode, { content: "dirty", hash: EMPTY, size: 0, changes: 1 });
-  metadata.transaction(() => markInode(world.context, inode));
+  metadata.transaction(() => setInodeDirty(world.context, inode));
   const rows = metadata.entries.ofInode(inode).map(({ id }) => metadata.nodes.ofEntry(id));
   acknowledge(world.context, birth, nodeOf("n", { name: "a", lastKey: "birth", contentHash: EMPTY, size: 0 }), 3);
   return { world, inode, link, ids: rows.map((row) => row?.id ?? nodeRowId(0)) };

@@ -44,7 +44,7 @@ test("read in order, the next ones are here already, and each is asked for once"
   world.gateway.release();
   await readInTurn(world, files.slice(3));
   expect(asked(world).sort()).toEqual(namesOf(files).sort());
-  expect(world.context.lives.size).toBe(0);
+  expect(world.context.cacheFiles.size).toBe(0);
   expect(world.complaints).toEqual([]);
 });
 
@@ -107,6 +107,6 @@ test("the mount ends while files are fetched ahead", async () => {
   expect(world.gateway.running).toBe(4);
   await world.close(handle);
   await stopBytes(world.context);
-  expect(world.context.lives.size).toBe(0);
+  expect(world.context.cacheFiles.size).toBe(0);
   expect(world.files.openHandles()).toBe(0);
 });

@@ -94,7 +94,7 @@ async function startWith(count: number, boot: string) {
     ...rest,
   });
   const before = { rows, calls, scans: [...scans] };
-  while (engine.context.bytes.tasks.size > 0) await world.clock.advance(1);
+  while (engine.context.fileState.tasks.size > 0) await world.clock.advance(1);
   const left = database.prepare("SELECT (SELECT count(*) FROM nameless) + (SELECT count(*) FROM gone) AS left").get();
   await engine.stop();
   return { before, left };

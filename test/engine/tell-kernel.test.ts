@@ -2,11 +2,11 @@
 import { expect, test } from "vitest";
 import type { KernelCache } from "../../src/engine/api/index.ts";
 import {
-  absentUnknown,
-  createToldKernel,
-  expireEverything,
-  noteAbsent,
-  tellKernel,
+  createKernelCacheState,
+  expireAllEntries,
+  invalidateKernel,
+  negativeUnknown,
+  noteNegative,
 } from "../../src/engine/core/index.ts";
 import { LIVE_MS } from "../../src/engine/host/index.ts";
 import { observeNode } from "../../src/engine/sync/index.ts";
@@ -28,8 +28,8 @@ async function begin() {
     },
     everything: () => void told.push("everything"),
   };
-  const context = { ...base, kernel: createToldKernel(cache) };
-  context.metadata.changed.onTell((changed) => tellKernel(context, changed));
+  const context = { ...base, kernel: createKernelCacheState(cache) };
+  context.metadata.changed.onTell((changed) => invalidateKernel(context, changed));
   const { entries, inodes } = context.metadata;
   const make = (name: string) => {
     const { id } = inodes.create({
@@ -51,7 +51,7 @@ async function begin() {
 
 test("a name that came is told where it was told to be absent, once", async () => {
   const { context, make, said } = await begin();
-  expect(noteAbsent(context, ROOT_INODE, "a")).toBe(true);
+  expect(noteNegative(context, ROOT_INODE, "a")).toBe(true);
   make("a");
   make("b");
   expect(said()).toEqual(["came a"]);
@@ -59,17 +59,17 @@ test("a name that came is told where it was told to be absent, once", async () =
 
 test("when nothing is sure any more, each absent name is named", async () => {
   const { context, said } = await begin();
-  noteAbsent(context, ROOT_INODE, "a");
-  noteAbsent(context, ROOT_INODE, "b");
-  expireEverything(context);
+  noteNegative(context, ROOT_INODE, "a");
+  noteNegative(context, ROOT_INODE, "b");
+  expireAllEntries(context);
   expect(said()).toEqual(["came a", "came b", "everything"]);
-  expireEverything(context);
+  expireAllEntries(context);
   expect(said()).toEqual(["everything"]);
 });
 
 test("what a daemon before told to be absent nobody knows: each name that comes is told, as long as it may be remembered", async () => {
   const { context, clock, make, said } = await begin();
-  absentUnknown(context);
+  negativeUnknown(context);
   make("a");
   expect(said()).toEqual(["came a"]);
   await clock.advance(LIVE_MS);
@@ -79,11 +79,11 @@ test("what a daemon before told to be absent nobody knows: each name that comes 
 
 test("no more absent names are let be remembered than are remembered here", async () => {
   const { context, clock } = await begin();
-  for (let i = 0; i < 50_000; i += 1) noteAbsent(context, ROOT_INODE, `${i}`);
-  expect(noteAbsent(context, ROOT_INODE, "one more")).toBe(false);
-  expect(noteAbsent(context, ROOT_INODE, "7")).toBe(true);
+  for (let i = 0; i < 50_000; i += 1) noteNegative(context, ROOT_INODE, `${i}`);
+  expect(noteNegative(context, ROOT_INODE, "one more")).toBe(false);
+  expect(noteNegative(context, ROOT_INODE, "7")).toBe(true);
   await clock.advance(LIVE_MS + 1);
-  expect(noteAbsent(context, ROOT_INODE, "one more")).toBe(true);
+  expect(noteNegative(context, ROOT_INODE, "one more")).toBe(true);
   expect(context.kernel.absent.size).toBe(1);
 });
 

@@ -1,9 +1,9 @@
 /** What the loop does for many at once: one commit, one sync; and each still fails alone. */
 import { expect, test } from "vitest";
 import { TOGETHER_MAX_MS } from "../../src/engine/core/group-commit.ts";
-import { createTogether, MANY } from "../../src/engine/core/index.ts";
+import { createGroupCommit, MANY } from "../../src/engine/core/index.ts";
 import { createFileSystem } from "../../src/engine/ops/index.ts";
-import { cutGeneration } from "../../src/engine/upload/index.ts";
+import { takeSnapshot } from "../../src/engine/upload/index.ts";
 import { sleep } from "../../src/lib/runtime.ts";
 import { SqliteError } from "../../src/lib/sqlite/index.ts";
 import type { InodeId } from "../../src/metadata/ids.ts";
@@ -43,7 +43,7 @@ function countSyncs({ context }: BytesWorld) {
 }
 
 const cutAll = (world: BytesWorld, inodes: readonly InodeId[]) =>
-  Promise.allSettled(inodes.map((id) => cutGeneration(world.context, id, CALLER.signal)));
+  Promise.allSettled(inodes.map((id) => takeSnapshot(world.context, id, CALLER.signal)));
 
 test("many cuts at once share one sync and are whole", async () => {
   const { world, inodes } = await written(20);
@@ -95,7 +95,7 @@ for (const isOpenStill of [true, false]) {
     await world.clock.settle();
     const bad = inodes[5];
     const { lineage } = world.inode(bad);
-    expect([context.syncing.waiting.length, context.lives.get(lineage)?.opens]).toEqual([4, 1]);
+    expect([context.groupSync.waiting.length, context.cacheFiles.get(lineage)?.opens]).toEqual([4, 1]);
     files.fail({ path: new RegExp(`${context.paths.live(lineage)}$`), code: "EIO", on: ["sync"] });
     const reader = await world.open(world.inode(bad));
     await expect(createFileSystem(context).fsync(CALLER, reader, false)).rejects.toThrow("EIO");
@@ -110,10 +110,10 @@ for (const isOpenStill of [true, false]) {
 
 test("where one of the changes meets damage none is committed", async () => {
   const { world, inodes } = await written(3);
-  const { metadata, together } = world.context;
+  const { metadata, groupCommit } = world.context;
   const results = await Promise.allSettled(
     inodes.map((id, index) =>
-      together(() => {
+      groupCommit(() => {
         metadata.inodes.update(id, { originNode: `n${index}` });
         if (index === 1) throw new SqliteError("database disk image is malformed", "SQLITE_CORRUPT");
       }),
@@ -125,10 +125,10 @@ test("where one of the changes meets damage none is committed", async () => {
 
 test("of changes that are committed together one fails, and only what it did is undone", async () => {
   const { world, inodes } = await written(3);
-  const { metadata, together } = world.context;
+  const { metadata, groupCommit } = world.context;
   const results = await Promise.allSettled(
     inodes.map((id, index) =>
-      together(() => {
+      groupCommit(() => {
         metadata.inodes.update(id, { originNode: `n${index}` });
         if (index === 1) throw new Error("a mistake");
         return index;
@@ -151,7 +151,7 @@ for (const underWay of [MANY, MANY - 1]) {
         return metadata.transaction(change);
       },
     };
-    const together = createTogether(runtime, counted, { size: underWay });
+    const together = createGroupCommit(runtime, counted, { size: underWay });
     // The first waits for nobody.
     await together(() => {});
     const others = Promise.all(
@@ -170,7 +170,7 @@ test("what is done now takes along what waits, before it, in one commit", async 
   const world = await createBytesWorld();
   const { metadata, runtime } = world.context;
   const { settings } = metadata;
-  const together = createTogether(runtime, metadata, { size: MANY });
+  const together = createGroupCommit(runtime, metadata, { size: MANY });
   const waits = together(() => settings.set("cursor", "1"));
   expect(settings.getNumber("cursor")).toBe(0);
   expect(together.now(() => settings.getNumber("cursor"))).toBe(1);
@@ -185,7 +185,7 @@ test("what waits is done though what is done now fails, and each that waits fail
   const world = await createBytesWorld();
   const { metadata, runtime } = world.context;
   const { settings } = metadata;
-  const together = createTogether(runtime, metadata, { size: MANY });
+  const together = createGroupCommit(runtime, metadata, { size: MANY });
   const waiting = [
     together(() => settings.set("cursor", "1")),
     together(() => {

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import type { Caller } from "../../src/engine/api/index.ts";
 import type { Context } from "../../src/engine/core/index.ts";
-import { dropForgotten, forget } from "../../src/engine/files/index.ts";
+import { dropForgottenByKernel, onForget } from "../../src/engine/files/index.ts";
 import { createFileSystem } from "../../src/engine/ops/index.ts";
 import { recoverContents } from "../../src/engine/start/recover.ts";
 import { kernelNodeId } from "../../src/metadata/ids.ts";
@@ -100,8 +100,8 @@ test("who was told of it meanwhile has a removed file until the kernel forgets i
   expect(await making).toBe("ENOSPC");
   expect((await createFileSystem(context).getattr(CALLER, lineage)).stat.links).toBe(0);
   expect(await said(createFileSystem(context).lookup(CALLER, ROOT, "a"))).toBe("ENOENT");
-  forget(context, [{ lineage }]);
-  dropForgotten(context);
+  onForget(context, [{ lineage }]);
+  dropForgottenByKernel(context);
   expect(nameless()).toBe(0);
   expect(await said(createFileSystem(context).getattr(CALLER, lineage))).toBe("ESTALE");
 });
@@ -148,7 +148,7 @@ for (const name of ["new", "there"]) {
     const flags = { ...WRITING, exclusive: false };
     expect(await said(createFileSystem(context).create(asking(8), ROOT, name, 0o644, flags))).toBe("EIO");
     Object.assign(context, { runtime: { ...context.runtime, files } });
-    expect([context.handles.size, context.lives.size]).toEqual([0, 0]);
+    expect([context.handles.size, context.cacheFiles.size]).toEqual([0, 0]);
     const found = context.metadata.entries.find(ROOT_INODE, name);
     expect(found === undefined).toBe(name === "new");
     if (found !== undefined) {

@@ -3,10 +3,10 @@ import { expect, test } from "vitest";
 import { RemoteError } from "../../src/client/errors.ts";
 import { fromDisk } from "../../src/engine/api/index.ts";
 import type { Context } from "../../src/engine/core/index.ts";
-import { couldNotRead, forgetLineage, removeInode } from "../../src/engine/files/index.ts";
+import { couldNotRead, dropKernelNodeId, removeInode } from "../../src/engine/files/index.ts";
 import { retryNow } from "../../src/engine/ops/index.ts";
 import { advance } from "../../src/engine/sync/index.ts";
-import { cutGeneration } from "../../src/engine/upload/index.ts";
+import { takeSnapshot } from "../../src/engine/upload/index.ts";
 import { send } from "../../src/engine/upload/send.ts";
 import { systemError } from "../../src/lib/system-error.ts";
 import { entryId, type InodeId, inodeId, type Lineage } from "../../src/metadata/ids.ts";
@@ -16,20 +16,20 @@ import { makeWorld, remove } from "../support/rows-world.ts";
 
 async function failing(count: number) {
   const world = await createBytesWorld();
-  const { bytes, network, metadata } = world.context;
+  const { fileState, network, metadata } = world.context;
   const inodes: InodeId[] = [];
   const lineages: Lineage[] = [];
   for (let index = 0; index < count; index += 1) {
     const { inode, handle } = await world.create();
     await world.close(handle);
     metadata.inodes.update(inode.id, { originNode: `n${index}`, originVersion: `v${index}` });
-    bytes.unreadable.set(inode.lineage, { tries: 3, why: "the disk" });
+    fileState.unreadable.set(inode.lineage, { tries: 3, why: "the disk" });
     network.cannotRefer(`v${index}`);
     inodes.push(inode.id);
     lineages.push(inode.lineage);
   }
   const failures = () =>
-    lineages.map((lineage, index) => [bytes.unreadable.has(lineage), !network.mayRefer(`v${index}`)]);
+    lineages.map((lineage, index) => [fileState.unreadable.has(lineage), !network.mayRefer(`v${index}`)]);
   return { world, inodes, failures };
 }
 
@@ -76,7 +76,7 @@ async function unreadableCut() {
   await world.write(handle, 0, pattern(5_000));
   await world.close(handle);
   const signal = new AbortController().signal;
-  const cut = cutGeneration(world.context, inode.id, signal);
+  const cut = takeSnapshot(world.context, inode.id, signal);
   await clock.advance(1_000);
   expect(await cut).toBe("cut");
   const [entry] = metadata.entries.ofInode(inode.id);
@@ -139,8 +139,8 @@ test("what is missing of content says nothing of other content that came in its 
   const after = metadata.inodes.switchLineage(inode.id, {});
   // A cut of what was there before ends late.
   expect(couldNotRead(context, row, before, gone)).toBe(0);
-  forgetLineage(context, before.lineage);
-  expect(context.bytes.unreadable.size).toBe(0);
+  dropKernelNodeId(context, before.lineage);
+  expect(context.fileState.unreadable.size).toBe(0);
   expect(metadata.nodes.get(row.id)?.parked).toBeNull();
   for (const tries of [1, 2, 3, 4]) expect(couldNotRead(context, row, after, gone)).toBe(tries);
   expect(couldNotRead(context, row, after, gone)).toBeUndefined();

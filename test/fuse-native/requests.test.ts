@@ -11,7 +11,7 @@ it("an answer that cannot be given is a failure, and what it gave is taken back"
     deadlineMs: 1000,
     log: SILENT,
     unheard: () => told.push("unheard"),
-    attended() {},
+    noteProgramTime() {},
   });
   const kind = { name: "OPEN", local: true, changes: true, undo: (value: number) => told.push(`${value} taken back`) };
   const answer = () => {

@@ -1,7 +1,7 @@
 /** What the kernel is told, message by message: each thing once, names and inodes on their own ways, never at once. */
 import { expect, it } from "vitest";
 import type { KnownRows } from "../../src/engine/api/index.ts";
-import type { KernelNews } from "../../src/engine/api/kernel-cache.ts";
+import type { Invalidations } from "../../src/engine/api/kernel-cache.ts";
 import { CONNECTION_ERRNO, ERRNO } from "../../src/fuse/errno.ts";
 import { createKernelCache } from "../../src/fuse/kernel-cache.ts";
 import { NOTIFY } from "../../src/fuse/notifications.ts";
@@ -9,7 +9,7 @@ import { SILENT } from "../../src/lib/log.ts";
 import { entryId, kernelNodeId } from "../../src/metadata/ids.ts";
 import { createVirtualClock } from "../support/virtual-clock.ts";
 
-const NOTHING: KernelNews = { names: [], listings: [], inodes: [] };
+const NOTHING: Invalidations = { names: [], listings: [], inodes: [] };
 /** Linux 6.2. */
 const EXPIRES = 38;
 const no = () => false;
@@ -91,7 +91,7 @@ it("what waits is told once, and a way that waits holds nothing up on the other"
     release = resolve;
   });
   const { clock, cache, texts } = start(EXPIRES, { entry: held });
-  const again: KernelNews = {
+  const again: Invalidations = {
     names: [{ parent: kernelNodeId(1), name: "a", isGone: no, wasThere: true }],
     listings: [],
     inodes: [kernelNodeId(3)],
@@ -294,7 +294,9 @@ it("asked what it has, the kernel says of each by itself; hushed, closed or with
     words.push(`${way}: ${word}${others.length === 0 ? "" : " and more"}`);
     return / [57]$/.test(word) ? answer : 0;
   };
-  const lacked = async () => [...((await cache.lacks?.([kernelNodeId(5), kernelNodeId(6), kernelNodeId(7)])) ?? [])];
+  const lacked = async () => [
+    ...((await cache.unknownToKernel?.([kernelNodeId(5), kernelNodeId(6), kernelNodeId(7)])) ?? []),
+  ];
   expect(await lacked()).toEqual([]);
   cache.use(notify, EXPIRES - 1);
   expect(await lacked()).toEqual([5, 7]);
@@ -333,7 +335,7 @@ it("a name that is to be asked for at once is, once who was answered before has 
 
 it("hushed and used again, it tells what came meanwhile and what comes then, and once more what expires", async () => {
   const { clock, cache, texts } = start(EXPIRES);
-  const news = (name: string, isGone: () => boolean): KernelNews => ({
+  const news = (name: string, isGone: () => boolean): Invalidations => ({
     names: [{ parent: kernelNodeId(1), name, isGone, wasThere: true }],
     listings: [],
     inodes: [kernelNodeId(7)],

@@ -37,7 +37,7 @@ it("says of each request how long it was at hand, and whether the gateway may be
     ...createMemoryFileSystem(),
     unlink: () => slow.promise,
     releasedir: () => slow.promise,
-    attended: (milliseconds, mayAsk) => void told.push([milliseconds, mayAsk]),
+    noteProgramTime: (milliseconds, mayAsk) => void told.push([milliseconds, mayAsk]),
   };
   const kernel = startFakeKernel({ fileSystem });
   kernel.send(10, 1, "x");

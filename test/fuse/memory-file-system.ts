@@ -177,7 +177,7 @@ export function createMemoryFileSystem(now: () => number = Date.now): MemoryFile
   return {
     changes: 0,
     unheard() {},
-    attended() {},
+    noteProgramTime() {},
     counts,
     handles,
     done: () => undefined,

@@ -1,7 +1,7 @@
 /** A session that takes over the mount of one that died: what comes again, and what was at hand. */
 import { describe, expect, it } from "vitest";
 import { type Caller, type Done, type FileSystem, handleId, type Mark } from "../../src/engine/api/index.ts";
-import type { AtHand } from "../../src/fuse/at-hand.ts";
+import type { RequestsInHand } from "../../src/fuse/at-hand.ts";
 import type { Connection } from "../../src/fuse/init.ts";
 import type { Lineage } from "../../src/metadata/ids.ts";
 import { FOUND } from "./call-recorder.ts";
@@ -29,7 +29,7 @@ const CONNECTION: Connection = {
 /** As a file would hold it. */
 function keptLists(left: readonly number[] = [], suspects: readonly number[] = [], wasOwnFault = true) {
   const kept = { inFlight: [] as number[][], suspected: [] as number[][] };
-  const atHand: AtHand = {
+  const atHand: RequestsInHand = {
     left,
     wasOwnFault,
     suspects: new Set(suspects),

@@ -1,10 +1,10 @@
 /** What the rows on the disk may still call safe is known until they are synced, and a sync may begin too early. */
 import { expect, test } from "vitest";
-import { createFormerlySafe } from "../../src/metadata/formerly-safe.ts";
+import { createFormerlyDurable } from "../../src/metadata/formerly-safe.ts";
 import { inodeId } from "../../src/metadata/ids.ts";
 
 test("what was said before a sync began is over with it, what was said again meanwhile is not", () => {
-  const formerlySafe = createFormerlySafe();
+  const formerlySafe = createFormerlyDurable();
   formerlySafe.add(inodeId(1));
   formerlySafe.add(inodeId(2));
   const synced = formerlySafe.beforeSync();
@@ -17,7 +17,7 @@ test("what was said before a sync began is over with it, what was said again mea
 });
 
 test("of more than can be told apart all count, until a sync began after the last of them", () => {
-  const formerlySafe = createFormerlySafe();
+  const formerlySafe = createFormerlyDurable();
   for (let inode = 0; inode < 20_000; inode += 1) formerlySafe.add(inodeId(inode));
   const synced = formerlySafe.beforeSync();
   formerlySafe.add(inodeId(20_000));

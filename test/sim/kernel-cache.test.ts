@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import type { FileSystem, KernelCache, Lineage } from "../../src/engine/api/index.ts";
-import type { KernelNews } from "../../src/engine/api/kernel-cache.ts";
+import type { Invalidations } from "../../src/engine/api/kernel-cache.ts";
 import { kernelNodeId } from "../../src/metadata/ids.ts";
 import { playHistory } from "./support/history.ts";
 import { diskViolations } from "./support/invariants.ts";
@@ -56,7 +56,7 @@ describe("changed elsewhere", () => {
     ...look(1),
   ];
 
-  const without = (left: Partial<KernelNews>): Sabotage => ({
+  const without = (left: Partial<Invalidations>): Sabotage => ({
     kernelCache: (cache: KernelCache) => ({ ...cache, tell: (news, known) => cache.tell({ ...news, ...left }, known) }),
   });
 

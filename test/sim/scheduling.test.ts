@@ -6,7 +6,7 @@
 import { describe, expect, test } from "vitest";
 import type { HttpRequest } from "../../src/contract/http.ts";
 import { watchTokens } from "../../src/daemon/notice-tokens.ts";
-import { stayFound } from "../../src/daemon/stay-found.ts";
+import { keepRegistered } from "../../src/daemon/stay-found.ts";
 import { deferred } from "../../src/lib/deferred.ts";
 import { SILENT } from "../../src/lib/log.ts";
 import { every } from "../../src/lib/runtime.ts";
@@ -220,7 +220,7 @@ describe("programs that ask without end", () => {
     mount.weather.latencyMs = 20;
     const ask = () => {
       if (isOver) return;
-      mount.process?.engine.fileSystem.attended(EVERY_MS, false);
+      mount.process?.engine.fileSystem.noteProgramTime(EVERY_MS, false);
       world.clock.setTimer(EVERY_MS, ask);
     };
     ask();
@@ -463,7 +463,7 @@ describe("at rest", () => {
     // Each begins some time after the other.
     ends.push(every(runtime, 1_000, () => {}).cancel);
     await clock.advance(337);
-    ends.push(stayFound({ isThere: () => true, makeAgain: async () => {} }, runtime, SILENT));
+    ends.push(keepRegistered({ isThere: () => true, makeAgain: async () => {} }, runtime, SILENT));
     await clock.advance(337);
     ends.push(watchTokens({ token: async () => "token" }, runtime));
     await clock.advance(ALL_ARRIVED_MS);

@@ -4,7 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import { createLayout } from "../../src/content/layout.ts";
-import type { Staged } from "../../src/content/staged.ts";
+import type { DirtyLog } from "../../src/content/staged.ts";
 import type { Attributes } from "../../src/contract/attributes.ts";
 import type { Node } from "../../src/contract/resources.ts";
 import {
@@ -18,14 +18,14 @@ import {
 } from "../../src/engine/api/index.ts";
 import {
   type Context,
-  createAcknowledged,
-  createByteState,
+  createAcknowledgedWrites,
+  createFileState,
+  createForegroundThrottle,
+  createGroupCommit,
+  createGroupSync,
+  createKernelCacheState,
   createPollState,
   createReadOrder,
-  createRightOfWay,
-  createSyncTogether,
-  createTogether,
-  createToldKernel,
   type EngineSettings,
   parseRequest,
   type Request,
@@ -39,12 +39,12 @@ import {
   createReadOnly,
 } from "../../src/engine/host/index.ts";
 import { createFileSystem } from "../../src/engine/ops/index.ts";
-import { isPassedAtOnce, openCreated, prepareOpen } from "../../src/engine/ops/open.ts";
+import { isPassthroughAtOnce, openCreated, prepareOpen } from "../../src/engine/ops/open.ts";
 import { LIST_STANDS_MS } from "../../src/engine/remote/index.ts";
 import { recoverContents } from "../../src/engine/start/recover.ts";
 import { createSyncRows } from "../../src/engine/start/sync-rows.ts";
 import { createQuota } from "../../src/engine/sync/index.ts";
-import { EMPTY_HASH, nowText } from "../../src/engine/tree/index.ts";
+import { EMPTY_HASH, fileTimeText } from "../../src/engine/tree/index.ts";
 import type { Logger } from "../../src/lib/log.ts";
 import { createSingleFlight } from "../../src/lib/single-flight.ts";
 import { openSqlite } from "../../src/lib/sqlite/index.ts";
@@ -134,7 +134,7 @@ function stampsOf(clock: VirtualClock) {
 }
 
 /** Nothing is told of what is written. */
-const NO_LIST: Staged = {
+const NO_LIST: DirtyLog = {
   isNew: false,
   add() {},
   flush: async () => {},
@@ -236,7 +236,7 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
     client: gateway.client,
     runtime,
     paths: createLayout(slow, "/state"),
-    staged: NO_LIST,
+    dirtyLog: NO_LIST,
     restored: { why: undefined, files: 0 },
     log,
     settings,
@@ -245,27 +245,27 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
     workspace: WORKSPACE,
     handles: new Map(),
     handleTable: countHandles(),
-    lives: new Map(),
+    cacheFiles: new Map(),
     passthrough: passthrough ?? NO_PASSTHROUGH,
-    mover,
-    kernel: createToldKernel(NO_KERNEL_CACHE),
+    fastPath: mover,
+    kernel: createKernelCacheState(NO_KERNEL_CACHE),
     fresh: createFreshness(runtime),
-    bytes: createByteState(),
-    interruptions: new Map(),
-    lookedInto: new Map(),
-    listedAhead: new Set(),
+    fileState: createFileState(),
+    cancellations: new Map(),
+    directorySequences: new Map(),
+    listingPrefetches: new Set(),
     listings: createSingleFlight(runtime, LIST_STANDS_MS),
-    smallCuts: new Map(),
-    syncing: createSyncTogether(),
-    together: createTogether(runtime, metadata, new Map()),
-    rightOfWay: createRightOfWay(runtime, settings.maximumAgeMs),
-    cuts: new Map(),
+    snapshotBytes: new Map(),
+    groupSync: createGroupSync(),
+    groupCommit: createGroupCommit(runtime, metadata, new Map()),
+    foregroundThrottle: createForegroundThrottle(runtime, settings.maximumAgeMs),
+    lastSnapshots: new Map(),
     syncRows: createSyncRows(metadata, async () => {
       syncedRows = database.serialize();
     }),
     sending: new Map(),
     readOrder: createReadOrder(),
-    acknowledged: createAcknowledged(metadata),
+    acknowledgedWrites: createAcknowledgedWrites(metadata),
     polled: createPollState(),
     notEmpty: new Map(),
     network,
@@ -312,13 +312,13 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
     async create() {
       const flags = { ...READ, write: true };
       const made = metadata.transaction(() => {
-        const mtime = nowText(context);
+        const mtime = fileTimeText(context);
         const inode = metadata.inodes.create({
           ...EMPTY,
           kind: "file",
           attributes: { mode: 0o644, mtime },
           content: "dirty",
-          ...(isPassedAtOnce(context, flags) ? { hash: null, changes: 1 } : { hash: EMPTY_HASH }),
+          ...(isPassthroughAtOnce(context, flags) ? { hash: null, changes: 1 } : { hash: EMPTY_HASH }),
         });
         const entry = metadata.entries.create(ROOT_INODE, `made-${inode.id}`, inode.id);
         metadata.nodes.create(unborn(entry.id, "file", clock.wallClock(), clock.wallClock()));

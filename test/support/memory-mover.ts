@@ -1,8 +1,8 @@
 /** A device that moves bytes by itself, over files in memory; see src/engine/api/fast-path.ts. */
-import type { HandleId, Mover } from "../../src/engine/api/index.ts";
+import type { FastPath, HandleId } from "../../src/engine/api/index.ts";
 import type { MemoryFiles } from "./memory-files.ts";
 
-export interface MemoryMover extends Mover {
+export interface MemoryMover extends FastPath {
   /** As a WRITE of the kernel that passes everybody by. False: it may not, and nothing happened. */
   write(handle: HandleId, bytes: Uint8Array, at: number): boolean;
   /** As a READ; undefined: it may not. */
@@ -13,13 +13,13 @@ export function createMemoryMover(files: MemoryFiles, now: () => number): Memory
   const readers = new Map<HandleId, number>();
   const writers = new Map<HandleId, { descriptor: number; until: number }>();
   return {
-    letRead: (handle, descriptor) => void readers.set(handle, descriptor),
-    letWrite: (handle, descriptor, milliseconds) =>
+    grantRead: (handle, descriptor) => void readers.set(handle, descriptor),
+    grantWrite: (handle, descriptor, milliseconds) =>
       void writers.set(handle, { descriptor, until: now() + milliseconds }),
-    stopReading(descriptor) {
+    revokeReads(descriptor) {
       for (const [handle, given] of readers) if (given === descriptor) readers.delete(handle);
     },
-    stopWriting(descriptor) {
+    revokeWrites(descriptor) {
       for (const [handle, given] of writers) if (given.descriptor === descriptor) writers.delete(handle);
     },
     end(handle) {

@@ -45,7 +45,7 @@ export interface DiskStatus {
 }
 
 /** Programs have it open for writing, and its name has gone on without that; see sync/detached-files.ts. */
-export interface OvertakenFile {
+export interface DetachedFile {
   /** Where it was, in the mount, from "/". */
   readonly path: string;
   /** The st_ino of what they have open. */
@@ -81,7 +81,7 @@ export interface EngineStatus {
   /** The gateway's path index and journal show all that was sent. */
   readonly settled: boolean;
   /** Absent where there are none. */
-  readonly overtaken?: readonly OvertakenFile[];
+  readonly overtaken?: readonly DetachedFile[];
   /** Copies kept beside a remote change since the mount began. */
   readonly conflicts: number;
   readonly cacheBytes: number;
@@ -142,7 +142,7 @@ export interface Engine {
   /** The part of it that costs no more with a long queue. */
   condition(): EngineCondition;
   /** The kernel asks for each name and attribute again: it may hold what another daemon told it. */
-  expireKernel(): void;
+  expireKernelCache(): void;
   /** Resolves when `bytesPending` of the status is of now; of a long queue it may be two seconds old. */
   measure(): Promise<void>;
   /** At most `limit` of what waits: what is being sent, what was refused, then the oldest first. In slices. */

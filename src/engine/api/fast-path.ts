@@ -4,23 +4,23 @@
  */
 import type { HandleId } from "./filesystem.ts";
 
-export interface Mover {
+export interface FastPath {
   /** READs of the handle are answered out of the file, until its end. */
-  letRead(handle: HandleId, descriptor: number): void;
+  grantRead(handle: HandleId, descriptor: number): void;
   /** WRITEs of the handle go to the file, for so many milliseconds. */
-  letWrite(handle: HandleId, descriptor: number, milliseconds: number): void;
+  grantWrite(handle: HandleId, descriptor: number, milliseconds: number): void;
   /** From here on READs of this file come to us again, whichever handle they are of … */
-  stopReading(descriptor: number): void;
+  revokeReads(descriptor: number): void;
   /** … and WRITEs to it. */
-  stopWriting(descriptor: number): void;
+  revokeWrites(descriptor: number): void;
   /** The handle is no more. */
   end(handle: HandleId): void;
 }
 
-export const NO_MOVER: Mover = {
-  letRead: () => {},
-  letWrite: () => {},
-  stopReading: () => {},
-  stopWriting: () => {},
+export const NO_FAST_PATH: FastPath = {
+  grantRead: () => {},
+  grantWrite: () => {},
+  revokeReads: () => {},
+  revokeWrites: () => {},
   end: () => {},
 };

@@ -49,7 +49,7 @@ export interface Found extends Attributed {
 }
 
 /** There is no such name, and the kernel may remember that. */
-export interface Absent {
+export interface NegativeEntry {
   readonly lineage: undefined;
   readonly entryValidMs: number;
 }
@@ -146,8 +146,8 @@ export interface FileSystem {
   /** A mutation was done after its caller had been told that it failed: what the kernel holds may be wrong. */
   unheard(): void;
   /** A request was at hand for so long, `mayAsk`: maybe for the gateway's sake. What else this thread does makes way for many. */
-  attended(milliseconds: number, mayAsk: boolean): void;
-  lookup(caller: Caller, parent: Lineage, name: string): Promise<Found | Absent>;
+  noteProgramTime(milliseconds: number, mayAsk: boolean): void;
+  lookup(caller: Caller, parent: Lineage, name: string): Promise<Found | NegativeEntry>;
   /** The kernel no longer knows these lineages. Never fails, never waits. */
   forget(lineages: readonly { lineage: Lineage; count: number }[]): void;
   getattr(caller: Caller, lineage: Lineage, handle?: HandleId): Promise<Attributed>;

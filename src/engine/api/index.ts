@@ -1,21 +1,20 @@
 /** The engine as others see it: what may be asked of it, and what it asks of the kernel's side, of the machine and of watchers. */
 export { type AccountKind, type Accounts, NO_ACCOUNTS } from "./accounts.ts";
 export {
+  type DetachedFile,
   type DrainProgress,
   type DrainResult,
   type Engine,
   type EngineCondition,
   type EngineStatus,
   OutdatedError,
-  type OvertakenFile,
   type QueueItem,
   type RetryResult,
   StartError,
 } from "./engine.ts";
 export { FsError, type FsErrorCode, fromDisk } from "./errors.ts";
-export { type Mover, NO_MOVER } from "./fast-path.ts";
+export { type FastPath, NO_FAST_PATH } from "./fast-path.ts";
 export {
-  type Absent,
   type After,
   type Attributed,
   type Caller,
@@ -30,6 +29,7 @@ export {
   kernelNodeId,
   type Lineage,
   type Mark,
+  type NegativeEntry,
   type Opened,
   type OpenFlags,
   type SetAttributes,

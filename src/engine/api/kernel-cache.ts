@@ -18,7 +18,7 @@ export interface ChangedName {
   readonly wasThere: boolean;
 }
 
-export interface KernelNews {
+export interface Invalidations {
   /** To be looked up again, also where there was none. */
   readonly names: Iterable<ChangedName>;
   /** Folders whose names are others. */
@@ -40,14 +40,14 @@ export interface KernelCache {
    */
   readonly expiresNames: boolean;
   /** `known`: what it is told of instead, when more waits than is kept. */
-  tell(news: KernelNews, known: KnownRows): void;
+  tell(news: Invalidations, known: KnownRows): void;
   /** Nothing it was told counts any more: each of these names and attributes is asked for again. */
   everything(known: KnownRows): void;
   /**
    * Those of these lineages that the kernel has no inode of, for certain and at this moment: who was answered just
    * now may not have made his yet. None where it could not say. Absent: it cannot be asked.
    */
-  lacks?(lineages: readonly Lineage[]): Promise<ReadonlySet<Lineage>>;
+  unknownToKernel?(lineages: readonly Lineage[]): Promise<ReadonlySet<Lineage>>;
   /** Resolves once this name is looked up again, also by who looks in the next moment. Absent: see `expiresNames`. */
   expireNow?(parent: Lineage, name: string): Promise<void>;
 }

@@ -17,7 +17,7 @@ export interface Download {
   start: number;
   end: number;
   /** Nobody asked for these bytes yet: a failure is nobody's. */
-  readonly isAhead: boolean;
+  readonly isPrefetch: boolean;
   failure: Error | undefined;
   readonly controller: AbortController;
   done: Promise<void>;
@@ -32,20 +32,20 @@ export interface SequentialReader {
 }
 
 /** What the time of the next cut depends on besides the writes since the last one (upload/snapshot-times.ts). */
-export interface Pace {
+export interface SnapshotPace {
   /** How often the pause has doubled. */
   readonly step: number;
   /** When it was cut, and when it was last written before that. */
-  readonly cutAt: number;
+  readonly snapshotAt: number;
   readonly writtenAt: number;
   /** Until then the disk is left alone. */
   readonly notBefore: number;
 }
 
 const NEVER = Number.NEGATIVE_INFINITY;
-export const UNCUT: Pace = { step: 0, cutAt: NEVER, writtenAt: NEVER, notBefore: NEVER };
+export const NO_SNAPSHOT_YET: SnapshotPace = { step: 0, snapshotAt: NEVER, writtenAt: NEVER, notBefore: NEVER };
 
-export interface LiveFile {
+export interface CacheFile {
   readonly lineage: Lineage;
   readonly inode: InodeId;
   readonly path: string;
@@ -61,21 +61,21 @@ export interface LiveFile {
   /** False: there is no file (absent-file.ts), or none that can be written; what is missing is read past the disk. */
   isKept: boolean;
   /** The last that was read past the disk. */
-  passing: { readonly start: number; readonly bytes: Uint8Array } | undefined;
+  uncachedBytes: { readonly start: number; readonly bytes: Uint8Array } | undefined;
 
   /** Not here yet. */
   missing: Ranges;
   /** What the row says is missing; never less than `missing`. A crash leaves this. */
-  recorded: Ranges;
+  persistedMissing: Ranges;
   /** Bytes of the origin, here or missing, that are not known to be right, once a program has changed others. */
-  unproven: Ranges;
+  unverified: Ranges;
   /** It was cut short there, and the row was not told yet that nothing is missing behind it. */
-  cutTo: number | undefined;
+  truncatedTo: number | undefined;
   /** Held while bytes of the origin, or a program's in the place of such, are on their way to the disk, or those are read to be checked. */
   readonly lock: RangeLock;
   readonly downloads: Set<Download>;
   /** Of those, the last that checks what is unproven. */
-  proof: Download | undefined;
+  verification: Download | undefined;
   /** Called whenever `missing` or the downloads changed. */
   readonly waiting: Set<() => void>;
   /** Every byte is the origin's: the whole can be checked against its hash. */
@@ -91,13 +91,13 @@ export interface LiveFile {
   isUsed: boolean;
   writers: number;
   /** How many there have been. */
-  letIn: number;
+  writersAdmitted: number;
   /** The row says that the content changed since the last cut or clean state: its hash is null. */
-  isWritten: boolean;
+  isContentDirty: boolean;
   /** The row, here or on the disk, says that power loss leaves the content as it is: no byte may change before it does not. */
-  isSafe: boolean;
+  isDurable: boolean;
   /** Size and times in the rows are older than the file's. */
-  isUnrecorded: boolean;
+  hasUnpersistedStat: boolean;
   shownSize: ShownSize;
   /** The mtime that it was told with just that size; undefined: not known. */
   shownTime: Time | undefined;
@@ -118,31 +118,31 @@ export interface LiveFile {
   /** Runtime.elapsed() of the first change since the last cut, and of the last one. */
   firstWriteAt: number | undefined;
   lastWriteAt: number;
-  pace: Pace;
-  cutTimer: Timer | undefined;
+  pace: SnapshotPace;
+  snapshotTimer: Timer | undefined;
   /** When the timer goes off, as Runtime.elapsed(). */
-  cutAt: number;
+  snapshotAt: number;
   /** A program asked for its bytes to be safe since the last cut. */
-  isSynced: boolean;
+  isFsyncAsked: boolean;
 
   /** Those of the kernel. */
-  handles: number;
+  kernelHandles: number;
   /** The id under which the kernel reads and writes it itself; decided with the first handle. */
-  backing: number | undefined;
-  passedWriters: number;
+  backingId: number | undefined;
+  passthroughWriters: number;
   /** All descriptors of its passed writers are closed, and one of them is mapped still; see lingering.ts. */
-  isLingering: boolean;
-  lettingIn: Promise<void> | undefined;
+  isMapped: boolean;
+  admittingWriter: Promise<void> | undefined;
   /** The file as it was when it was last looked at for what passed writers did; undefined: there was none. */
-  noticed: FileStat | undefined;
+  lastStat: FileStat | undefined;
   /** When that was, as Runtime.elapsed(). */
-  noticedAt: number;
+  lastStatAt: number;
   /** Any change since shows in size and times. */
-  isNoticedExactly: boolean;
+  isLastStatExact: boolean;
   /** In this turn: `noticed` is what the file is. */
-  isLookedAt: boolean;
+  isStatCurrent: boolean;
   /** What `noticed` was when it was last synced: all of that survives power loss. */
-  syncedAs: FileStat | undefined;
+  durableStat: FileStat | undefined;
 
   /** fdatasync, shared by those who come while one runs. */
   readonly sync: () => Promise<void>;
@@ -160,6 +160,6 @@ export function isLongerThanShown(size: number, shown: ShownSize): boolean {
 }
 
 /** Size and time of the rows may be older than the file's. */
-export function mayBeUnrecorded(live: LiveFile): boolean {
-  return live.isUnrecorded || live.noticed !== undefined;
+export function mayHaveUnpersistedStat(live: CacheFile): boolean {
+  return live.hasUnpersistedStat || live.lastStat !== undefined;
 }

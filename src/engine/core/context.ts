@@ -5,22 +5,31 @@
  */
 import type { Client } from "../../client/client.ts";
 import type { Layout } from "../../content/layout.ts";
-import type { Staged } from "../../content/staged.ts";
+import type { DirtyLog } from "../../content/staged.ts";
 import type { Workspace } from "../../contract/resources.ts";
 import type { Logger } from "../../lib/log.ts";
 import type { SingleFlight } from "../../lib/single-flight.ts";
 import type { Pass } from "../../metadata/entries.ts";
 import type { AttemptId, GenerationId, InodeId, Lineage } from "../../metadata/ids.ts";
 import type { Metadata } from "../../metadata/metadata.ts";
-import type { Accounts, HandleId, HandleTable, Mover, Passthrough, Replays } from "../api/index.ts";
-import type { Activity, Disk, EvenRuntime, Freshness, Network, ReadOnly, Reads, Space } from "../host/index.ts";
-import type { LiveFile, SequentialReader } from "./cache-file.ts";
-import type { ByteState } from "./file-state.ts";
-import type { RightOfWay } from "./foreground-throttle.ts";
-import type { Together } from "./group-commit.ts";
-import type { SyncTogether } from "./group-sync.ts";
-import type { Acknowledged } from "./history.ts";
-import type { ToldKernel } from "./kernel-state.ts";
+import type { Accounts, FastPath, HandleId, HandleTable, Passthrough, Replays } from "../api/index.ts";
+import type {
+  AccessSequences,
+  Activity,
+  Disk,
+  Freshness,
+  Network,
+  ReadOnly,
+  RowClockRuntime,
+  Space,
+} from "../host/index.ts";
+import type { CacheFile, SequentialReader } from "./cache-file.ts";
+import type { FileState } from "./file-state.ts";
+import type { ForegroundThrottle } from "./foreground-throttle.ts";
+import type { GroupCommit } from "./group-commit.ts";
+import type { GroupSync } from "./group-sync.ts";
+import type { AcknowledgedWrites } from "./history.ts";
+import type { KernelCacheState } from "./kernel-state.ts";
 import type { PollState } from "./poll-state.ts";
 import type { Quota } from "./quota-state.ts";
 import type { ReadOrder } from "./read-order.ts";
@@ -53,13 +62,13 @@ export interface EngineSettings {
   /** Requests in flight for write-back. */
   readonly concurrency: number;
   /** From one round of asking the kernel what it has to the next, no less than a request may take; see ask-kernel.ts. */
-  readonly askKernelMs?: number;
+  readonly lookupProbeMs?: number;
 }
 
 export type Handle =
   | {
       readonly kind: "file";
-      readonly live: LiveFile;
+      readonly live: CacheFile;
       readonly write: boolean;
       readonly append: boolean;
       readonly reader: SequentialReader;
@@ -74,10 +83,10 @@ export type Handle =
 export interface Context {
   readonly metadata: Metadata<Request>;
   readonly client: Client;
-  readonly runtime: EvenRuntime;
+  readonly runtime: RowClockRuntime;
   readonly paths: Layout;
   /** Which files programs wrote to, beside the rows; see staged-files.ts. */
-  readonly staged: Staged;
+  readonly dirtyLog: DirtyLog;
   readonly log: Logger;
   readonly settings: EngineSettings;
   readonly accounts: Accounts;
@@ -85,38 +94,38 @@ export interface Context {
   readonly handles: Map<HandleId, Handle>;
   readonly handleTable: HandleTable;
   /** Open live files by lineage. */
-  readonly lives: Map<Lineage, LiveFile>;
+  readonly cacheFiles: Map<Lineage, CacheFile>;
   /** How often a writer gave up an upload of this inode in a row. */
-  readonly interruptions: Map<InodeId, number>;
-  readonly bytes: ByteState;
+  readonly cancellations: Map<InodeId, number>;
+  readonly fileState: FileState;
   readonly passthrough: Passthrough;
-  readonly mover: Mover;
+  readonly fastPath: FastPath;
   /** What the kernel remembers of us. */
-  readonly kernel: ToldKernel;
+  readonly kernel: KernelCacheState;
   /** How long it may. */
   readonly fresh: Freshness;
   /** What others changed, to be told to programs that watch. */
   readonly replays: Pick<Replays, "mayBeWatched">;
   /** Folders whose subfolders are looked into one after the other; see folders-ahead.ts. */
-  readonly lookedInto: Reads;
+  readonly directorySequences: AccessSequences;
   /** Folders that are being listed before anybody asked for them. */
-  readonly listedAhead: Set<InodeId>;
+  readonly listingPrefetches: Set<InodeId>;
   /** Folders being listed. */
   readonly listings: SingleFlight<InodeId>;
   /** Bytes of small cuts by generation; see small-cuts.ts. */
-  readonly smallCuts: Map<GenerationId, Uint8Array>;
+  readonly snapshotBytes: Map<GenerationId, Uint8Array>;
   /** Files that are about to be cut, to be synced first; see sync-together.ts. */
-  readonly syncing: SyncTogether;
+  readonly groupSync: GroupSync;
   /** The latest cut of an inode that a writer had open. */
-  readonly cuts: Map<InodeId, { readonly at: number; readonly hash: string }>;
+  readonly lastSnapshots: Map<InodeId, { readonly at: number; readonly hash: string }>;
   /** How many drains are under way: they wait for no writer. */
   readonly drains: { count: number };
   /** Inodes for whose content somebody waits until the gateway has it, and how many do: that waits for no writer either. */
   readonly awaited: Map<InodeId, number>;
   /** Whether programs go first. */
-  readonly rightOfWay: RightOfWay;
+  readonly foregroundThrottle: ForegroundThrottle;
   /** One commit for what the loop changes at about the same moment; see together.ts. */
-  readonly together: Together;
+  readonly groupCommit: GroupCommit;
   /** Makes committed rows survive power loss. */
   readonly syncRows: () => Promise<void>;
   /** How to stop sending an attempt, by its id. */
@@ -124,7 +133,7 @@ export interface Context {
   /** For gateways that count no changes; see echo.ts. */
   readonly readOrder: ReadOrder;
   /** See past.ts. */
-  readonly acknowledged: Acknowledged;
+  readonly acknowledgedWrites: AcknowledgedWrites;
   /** Which folders are listed again next; see poll.ts. */
   readonly polled: PollState;
   /** Folders removed here, by node id, that the gateway does not delete because something is in them; see look-inside.ts. */

@@ -20,7 +20,7 @@ export function dueTime(settings: Context["settings"], now: number, dirtySince: 
  * The node row's local state changed. `since`: of the row that had its content so far; who waits for that content goes on
  * waiting. `change`: of the row itself, in the same write.
  */
-export function markNode(
+export function setNodeDirty(
   context: Needs,
   node: NodeRow,
   since: number | null = null,
@@ -44,15 +44,15 @@ function isMarked({ settings }: Needs, node: NodeRow, due: number): boolean {
 }
 
 /** The inode's content or attributes changed: every name of it has something to send. `since`: as of `markNode`. */
-export function markInode(context: Needs, inode: InodeId, since: number | null = null): void {
+export function setInodeDirty(context: Needs, inode: InodeId, since: number | null = null): void {
   for (const entry of context.metadata.entries.ofInode(inode)) {
     const node = context.metadata.nodes.ofEntry(entry.id);
-    if (node !== undefined) markNode(context, node, since);
+    if (node !== undefined) setNodeDirty(context, node, since);
   }
 }
 
 /** The inode's last writer closed it: it may be sent once nobody has touched it for a while. */
-export function lookAfterQuiet(context: Needs, inode: InodeId): void {
+export function enqueueAfterQuiet(context: Needs, inode: InodeId): void {
   const now = context.runtime.now();
   for (const entry of context.metadata.entries.ofInode(inode)) {
     const node = context.metadata.nodes.ofEntry(entry.id);
@@ -65,15 +65,15 @@ export function lookAfterQuiet(context: Needs, inode: InodeId): void {
 }
 
 /** The plan should look at the row at once, without it counting as a change. */
-export function lookAgain(context: Needs, node: NodeRow | undefined): void {
+export function enqueue(context: Needs, node: NodeRow | undefined): void {
   if (node === undefined) return;
   context.metadata.nodes.update(node.id, { due: context.runtime.now() });
   context.activity.wake();
 }
 
 /** The same for every name of an inode, at once. */
-export function lookAgainAtInode(context: Needs, inode: InodeId): void {
+export function enqueueInode(context: Needs, inode: InodeId): void {
   for (const entry of context.metadata.entries.ofInode(inode)) {
-    lookAgain(context, context.metadata.nodes.ofEntry(entry.id));
+    enqueue(context, context.metadata.nodes.ofEntry(entry.id));
   }
 }

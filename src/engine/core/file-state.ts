@@ -4,11 +4,11 @@ import type { Logger } from "../../lib/log.ts";
 import type { Timer } from "../../lib/runtime.ts";
 import type { GoneFile } from "../../metadata/gone-files.ts";
 import type { InodeId, Lineage } from "../../metadata/ids.ts";
-import type { Reads } from "../host/index.ts";
-import type { LiveFile } from "./cache-file.ts";
+import type { AccessSequences } from "../host/index.ts";
+import type { CacheFile } from "./cache-file.ts";
 
 /** What is being done to the content of a file before it can be sent; `since` by `elapsed`. */
-export interface Cutting {
+export interface SnapshotProgress {
   readonly what: "fetched" | "synced to the disk" | "hashed" | "copied";
   readonly since: number;
 }
@@ -18,14 +18,14 @@ export interface Unreadable {
   readonly why: string;
 }
 
-export interface Shorter {
+export interface PendingTruncate {
   /** The thread that asked for it. */
   readonly pid: number;
   readonly heard: Promise<void>;
   end(): void;
 }
 
-export interface ByteState {
+export interface FileState {
   /** Lineages whose live file is being made, closed or removed: who wants it waits and looks again. */
   readonly changing: Map<Lineage, Promise<void>>;
   /** Lineages whose file is being evicted, or has gone and the row could not: their rows say still that it is here. */
@@ -35,7 +35,7 @@ export interface ByteState {
   /** What is to be done once no cut of an inode is needed any more. */
   readonly afterSent: Map<InodeId, () => void>;
   /** Lineages of files that were made shorter, which the kernel may not know yet; see made-shorter.ts. */
-  readonly shorter: Map<Lineage, Shorter>;
+  readonly pendingTruncates: Map<Lineage, PendingTruncate>;
   /** Lineages of which the kernel may hold pages that turned out to be wrong. */
   readonly distrusted: Set<Lineage>;
   /** The gateway answers a range with the whole content. */
@@ -44,16 +44,16 @@ export interface ByteState {
   /** Lineages whose content could not be read for sending: how often so far, and why. */
   readonly unreadable: Map<Lineage, Unreadable>;
   /** Inodes that are being cut, for who asks what is going on. */
-  readonly cutting: Map<InodeId, Cutting>;
+  readonly snapshotsUnderWay: Map<InodeId, SnapshotProgress>;
   /** Kept open until the end: their bytes have no other place any more; see without-folder.ts. */
-  readonly held: Set<LiveFile>;
+  readonly keptOpen: Set<CacheFile>;
   /** Lineages the kernel forgot, and their inodes without a name, which go soon; see forgotten.ts. */
-  readonly forgotten: Map<Lineage, InodeId>;
+  readonly forgottenByKernel: Map<Lineage, InodeId>;
   forgetTimer: Timer | undefined;
   /** Lineages the kernel forgot while the rows could not be changed. */
-  readonly unforgotten: Set<Lineage>;
+  readonly forgetsToRepeat: Set<Lineage>;
   /** Lineages of files that are being made, of which the kernel was told nothing yet: it will not forget them. */
-  readonly untold: Set<Lineage>;
+  readonly notLookedUp: Set<Lineage>;
   /** When a program last removed a name: its bytes go a little later, when the kernel forgot it. */
   removedAt: number;
   /** Local files without a row may be there: those of a mount before this one were not all looked at yet; see sweep.ts. */
@@ -64,15 +64,15 @@ export interface ByteState {
   /** Some could not be removed. */
   isLeft: boolean;
   /** Folders (inodes) whose files are read one after the other, the longest unused first; see siblings.ts. */
-  readonly siblings: Reads;
+  readonly fileSequences: AccessSequences;
   /** Those that keep in memory what was last read past the disk, the longest unused first. */
-  readonly passers: Set<LiveFile>;
+  readonly uncachedReaders: Set<CacheFile>;
   /** Work nobody waits for. */
   readonly tasks: Set<Promise<void>>;
   readonly stopped: AbortController;
 }
 
-export function createByteState(): ByteState {
+export function createFileState(): FileState {
   const stopped = new AbortController();
   // Whatever goes on at once listens to it.
   setMaxListeners(0, stopped.signal);
@@ -81,24 +81,24 @@ export function createByteState(): ByteState {
     evicting: new Set(),
     afterClose: new Map(),
     afterSent: new Map(),
-    shorter: new Map(),
+    pendingTruncates: new Map(),
     distrusted: new Set(),
     ignoresRanges: false,
     evictionTimer: undefined,
     unreadable: new Map(),
-    cutting: new Map(),
-    held: new Set(),
-    forgotten: new Map(),
+    snapshotsUnderWay: new Map(),
+    keptOpen: new Set(),
+    forgottenByKernel: new Map(),
     forgetTimer: undefined,
-    unforgotten: new Set(),
-    untold: new Set(),
+    forgetsToRepeat: new Set(),
+    notLookedUp: new Set(),
     removedAt: Number.NEGATIVE_INFINITY,
     isUnswept: false,
     gone: [],
     isRemoving: false,
     isLeft: false,
-    siblings: new Map(),
-    passers: new Set(),
+    fileSequences: new Map(),
+    uncachedReaders: new Set(),
     tasks: new Set(),
     stopped,
   };
@@ -106,26 +106,26 @@ export function createByteState(): ByteState {
 
 /** Runs the work without anybody waiting; what goes wrong is logged. */
 export function inBackground(
-  context: { readonly bytes: ByteState; readonly log: Logger },
+  context: { readonly fileState: FileState; readonly log: Logger },
   what: string,
   work: () => Promise<void>,
 ): void {
-  const { bytes, log } = context;
+  const { fileState, log } = context;
   const task = work()
     .catch((error: unknown) => {
-      if (!bytes.stopped.signal.aborted) log.error({ err: error }, `${what} failed`);
+      if (!fileState.stopped.signal.aborted) log.error({ err: error }, `${what} failed`);
     })
-    .finally(() => bytes.tasks.delete(task));
-  bytes.tasks.add(task);
+    .finally(() => fileState.tasks.delete(task));
+  fileState.tasks.add(task);
 }
 
 /** Only one piece of work at a time makes, closes or removes the live file of a lineage. */
 export async function alone<T>(
-  context: { readonly bytes: ByteState },
+  context: { readonly fileState: FileState },
   lineage: Lineage,
   work: () => Promise<T>,
 ): Promise<T> {
-  const { changing } = context.bytes;
+  const { changing } = context.fileState;
   for (let other = changing.get(lineage); other !== undefined; other = changing.get(lineage)) await other;
   const run = work();
   const entry = run.then(
@@ -139,14 +139,14 @@ export async function alone<T>(
 
 /** Ends timers and background work; what is open stays open. The rows may be closed afterwards. */
 export async function stopBytes(context: {
-  readonly bytes: ByteState;
-  readonly lives: ReadonlyMap<Lineage, LiveFile>;
+  readonly fileState: FileState;
+  readonly cacheFiles: ReadonlyMap<Lineage, CacheFile>;
 }): Promise<void> {
-  const { bytes, lives } = context;
-  bytes.stopped.abort();
-  bytes.evictionTimer?.cancel();
-  bytes.forgetTimer?.cancel();
-  for (const live of lives.values()) live.cutTimer?.cancel();
-  while (bytes.tasks.size > 0) await Promise.all(bytes.tasks);
-  while (bytes.changing.size > 0) await Promise.all(bytes.changing.values());
+  const { fileState, cacheFiles } = context;
+  fileState.stopped.abort();
+  fileState.evictionTimer?.cancel();
+  fileState.forgetTimer?.cancel();
+  for (const live of cacheFiles.values()) live.snapshotTimer?.cancel();
+  while (fileState.tasks.size > 0) await Promise.all(fileState.tasks);
+  while (fileState.changing.size > 0) await Promise.all(fileState.changing.values());
 }

@@ -7,7 +7,7 @@ const TRIES = 4;
 const PAUSES = { firstMs: 100, maxMs: 5_000 };
 
 /** Milliseconds; undefined: it has been asked often enough. */
-export function tryAgainAfter({ runtime }: Pick<Context, "runtime">, error: RemoteError, tries: number) {
+export function retryDelay({ runtime }: Pick<Context, "runtime">, error: RemoteError, tries: number) {
   if (tries >= TRIES) return undefined;
   const wait = backoff(PAUSES, tries, runtime);
   // A program does not wait longer, whatever the gateway asks for.
@@ -15,4 +15,4 @@ export function tryAgainAfter({ runtime }: Pick<Context, "runtime">, error: Remo
 }
 
 /** The gateway did not answer, or had no time. */
-export const isPassing = ({ code }: RemoteError) => code === "offline" || code === "server" || code === "throttled";
+export const isRetryable = ({ code }: RemoteError) => code === "offline" || code === "server" || code === "throttled";

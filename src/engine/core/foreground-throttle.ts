@@ -7,9 +7,9 @@
  */
 import type { Clock } from "../../lib/runtime.ts";
 
-export interface RightOfWay {
+export interface ForegroundThrottle {
   /** A program's request was at hand for so long; `mayAsk`: maybe because the gateway was waited for. */
-  attended(milliseconds: number, mayAsk: boolean): void;
+  noteProgramTime(milliseconds: number, mayAsk: boolean): void;
   /** Somebody waits for what is sent: programs have no right of way while this work goes on. */
   awaited<T>(work: () => Promise<T>): Promise<T>;
   /**
@@ -51,7 +51,7 @@ interface Turn {
 }
 
 /** `lateMs`: from so long after its time on a row is late. */
-export function createRightOfWay(clock: Pick<Clock, "elapsed">, lateMs: number): RightOfWay {
+export function createForegroundThrottle(clock: Pick<Clock, "elapsed">, lateMs: number): ForegroundThrottle {
   let attendedMs = 0;
   let seenAt = clock.elapsed();
   let share = 0;
@@ -76,7 +76,7 @@ export function createRightOfWay(clock: Pick<Clock, "elapsed">, lateMs: number):
   }
 
   return {
-    attended(milliseconds, mayAsk) {
+    noteProgramTime(milliseconds, mayAsk) {
       attendedMs += Math.min(milliseconds, mayAsk ? OURS_MS : LOCAL_MS);
     },
     async awaited(work) {

@@ -8,7 +8,7 @@ import type { Runtime } from "../../lib/runtime.ts";
 import type { Metadata } from "../../metadata/metadata.ts";
 import type { Request } from "./request.ts";
 
-export interface Together {
+export interface GroupCommit {
   /** Soon. Rejects with what `change` throws, or with why nothing could be committed. It may run again, as in any transaction. */
   <T>(change: () => T): Promise<T>;
   /** At once, after what waits, which is committed with it. Throws what `change` throws; what waited is done all the same. */
@@ -30,11 +30,11 @@ export const TOGETHER_MS = 8;
 export const TOGETHER_MAX_MS = 16;
 
 /** `underWay`: requests that are. */
-export function createTogether(
+export function createGroupCommit(
   runtime: Pick<Runtime, "soon" | "setTimer" | "elapsed">,
   metadata: Metadata<Request>,
   underWay: { readonly size: number },
-): Together {
+): GroupCommit {
   let waiting: Waiting[] = [];
   let isPlanned = false;
   let committedAt = Number.NEGATIVE_INFINITY;

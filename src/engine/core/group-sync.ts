@@ -1,12 +1,12 @@
 /** Files that wait for the sync which sync-together.ts makes for all of them; what it keeps in memory. */
-import type { LiveFile } from "./cache-file.ts";
+import type { CacheFile } from "./cache-file.ts";
 
 interface Waiting {
-  readonly live: LiveFile;
+  readonly live: CacheFile;
   readonly done: (result: Promise<void>) => void;
 }
 
-export interface SyncTogether {
+export interface GroupSync {
   readonly waiting: Waiting[];
   isRunning: boolean;
   aloneUntil: number;
@@ -14,6 +14,6 @@ export interface SyncTogether {
   wasSlow: boolean;
 }
 
-export function createSyncTogether(): SyncTogether {
+export function createGroupSync(): GroupSync {
   return { waiting: [], isRunning: false, wasSlow: false, aloneUntil: Number.NEGATIVE_INFINITY };
 }

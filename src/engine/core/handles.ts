@@ -11,7 +11,7 @@ export function addHandle(context: Context, caller: Caller, lineage: Lineage, ha
     kind: handle.kind,
     write: isFile && handle.write,
     append: isFile && handle.append,
-    backing: (isFile && handle.live.backing) || 0,
+    backing: (isFile && handle.live.backingId) || 0,
   });
   context.handles.set(id, handle);
   context.runtime.step("handle: written down");

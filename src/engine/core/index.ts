@@ -1,37 +1,51 @@
 /** What every flow is given, in parts (Rows, LocalFiles, Kernel, Remote, Uploads, Host), and the records that live in memory only. */
 export {
+  type CacheFile,
   type Download,
   isLongerThanShown,
-  type LiveFile,
-  mayBeUnrecorded,
+  mayHaveUnpersistedStat,
+  NO_SNAPSHOT_YET,
   type Origin,
-  type Pace,
   type SequentialReader,
-  UNCUT,
+  type SnapshotPace,
 } from "./cache-file.ts";
 export type { Context, EngineSettings, Handle } from "./context.ts";
-export { dueTime, lookAfterQuiet, lookAgain, lookAgainAtInode, markInode, markNode } from "./enqueue.ts";
-export { alone, type Cutting, createByteState, inBackground, stopBytes, type Unreadable } from "./file-state.ts";
-export { isPassing, tryAgainAfter } from "./foreground-retry.ts";
-export { createRightOfWay, RIGHT_OF_WAY_LOOK_MS } from "./foreground-throttle.ts";
-export { createTogether, MANY, TOGETHER_MS } from "./group-commit.ts";
-export { createSyncTogether } from "./group-sync.ts";
+export { dueTime, enqueue, enqueueAfterQuiet, enqueueInode, setInodeDirty, setNodeDirty } from "./enqueue.ts";
+export {
+  alone,
+  createFileState,
+  inBackground,
+  type SnapshotProgress,
+  stopBytes,
+  type Unreadable,
+} from "./file-state.ts";
+export { isRetryable, retryDelay } from "./foreground-retry.ts";
+export { createForegroundThrottle, RIGHT_OF_WAY_LOOK_MS } from "./foreground-throttle.ts";
+export { createGroupCommit, MANY, TOGETHER_MS } from "./group-commit.ts";
+export { createGroupSync } from "./group-sync.ts";
 export { addHandle } from "./handles.ts";
 export { hasVersion } from "./has-version.ts";
 export {
   type Acknowledgment,
-  createAcknowledged,
-  type Followed,
-  forgetPast,
-  isPastGone,
-  lastFollowed,
+  createAcknowledgedWrites,
+  forgetHistory,
+  type HistoryPoint,
+  isRolledBack,
+  lastHistoryPoint,
   noteAcknowledged,
-  noteFollowed,
-  notePastGone,
+  noteHistoryPoint,
+  noteRollback,
   toAsk,
 } from "./history.ts";
-export { absentUnknown, asAsked, expireEverything, noteAbsent, noteListed, tellKernel } from "./invalidate.ts";
-export { createToldKernel } from "./kernel-state.ts";
+export {
+  byKernelRequest,
+  expireAllEntries,
+  invalidateKernel,
+  negativeUnknown,
+  noteListed,
+  noteNegative,
+} from "./invalidate.ts";
+export { createKernelCacheState } from "./kernel-state.ts";
 export { createPollState } from "./poll-state.ts";
 export type { Quota } from "./quota-state.ts";
 export { createReadOrder } from "./read-order.ts";

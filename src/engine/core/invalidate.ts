@@ -14,7 +14,7 @@ import type { InodeId } from "../../metadata/ids.ts";
 import type { ChangedName, KnownRows, Lineage } from "../api/index.ts";
 import { LIVE_MS } from "../host/index.ts";
 import type { Context } from "./context.ts";
-import { absentKey } from "./kernel-state.ts";
+import { negativeKey } from "./kernel-state.ts";
 
 /** Folders remembered. What is not is listed again. */
 const FOLDERS_MAX = 10_000;
@@ -27,7 +27,7 @@ type Needs = Pick<Context, "metadata" | "kernel" | "runtime">;
  * Changes rows as the kernel asked for: its caches follow by themselves. `lineage`: the one of which it asked.
  * Where the inode is known by others too, of those the kernel expects nothing: it is told as of any change.
  */
-export function asAsked<T>({ metadata }: Pick<Context, "metadata">, change: () => T, lineage?: Lineage): T {
+export function byKernelRequest<T>({ metadata }: Pick<Context, "metadata">, change: () => T, lineage?: Lineage): T {
   const inode = lineage === undefined ? undefined : metadata.inodes.ofLineage(lineage);
   const isOne = inode === undefined || metadata.inodes.lineages(inode.id).length === 1;
   return isOne ? metadata.changed.heard(() => metadata.transaction(change)) : metadata.transaction(change);
@@ -42,7 +42,7 @@ export function noteListed({ kernel: { listed } }: Pick<Context, "kernel">, fold
 }
 
 /** A name is about to be told to be absent. False: that could not be taken back, so it must not be remembered. */
-export function noteAbsent(
+export function noteNegative(
   { kernel, runtime }: Pick<Context, "kernel" | "runtime">,
   folder: InodeId,
   name: string,
@@ -54,7 +54,7 @@ export function noteAbsent(
     if (now - at <= LIVE_MS) break;
     absent.delete(other);
   }
-  const key = absentKey(folder, name);
+  const key = negativeKey(folder, name);
   if (absent.size >= ABSENT_MAX && !absent.has(key)) return false;
   absent.delete(key);
   absent.set(key, { folder, name, at: now });
@@ -62,23 +62,23 @@ export function noteAbsent(
 }
 
 /** A daemon before this one told the kernel that names are absent, nobody knows which. */
-export function absentUnknown({ kernel, runtime }: Pick<Context, "kernel" | "runtime">): void {
-  kernel.absentUnknownUntil = runtime.elapsed() + LIVE_MS;
+export function negativeUnknown({ kernel, runtime }: Pick<Context, "kernel" | "runtime">): void {
+  kernel.negativeUnknownUntil = runtime.elapsed() + LIVE_MS;
 }
 
 /** To be called right after each commit. */
-export function tellKernel(context: Needs, changed: Changed): void {
+export function invalidateKernel(context: Needs, changed: Changed): void {
   const { metadata, kernel } = context;
   // A listing as it was before is not to be taken up again by another opening of the folder.
   for (const folder of changed.heardIn) kernel.listed.delete(folder);
   const names: ChangedName[] = [];
   const listings = new Set<Lineage>();
-  const isAnyAbsent = context.runtime.elapsed() < kernel.absentUnknownUntil;
+  const isAnyAbsent = context.runtime.elapsed() < kernel.negativeUnknownUntil;
   for (const [folder, among] of changed.names) {
     const parent = metadata.inodes.get(folder)?.lineage;
     if (parent === undefined) continue;
     for (const [name, before] of among) {
-      const wasAbsent = kernel.absent.delete(absentKey(folder, name)) || isAnyAbsent;
+      const wasAbsent = kernel.absent.delete(negativeKey(folder, name)) || isAnyAbsent;
       // "/": it stepped aside for a moment, and no program saw it there.
       if (name.includes("/") || (before === null && !wasAbsent)) continue;
       const isGone = () => before !== null && isNowhere(context, folder, name, before);
@@ -118,7 +118,7 @@ function isNowhere({ metadata }: Pick<Needs, "metadata">, folder: InodeId, name:
 }
 
 /** Nothing the kernel was told counts any more: after a time in which it may not have been told of changes. */
-export function expireEverything({ metadata, kernel }: Needs): void {
+export function expireAllEntries({ metadata, kernel }: Needs): void {
   kernel.changes += 1;
   kernel.listed.clear();
   const names = [...kernel.absent.values()].flatMap(({ folder, name }) => {

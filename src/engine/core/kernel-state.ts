@@ -2,35 +2,35 @@
 import type { InodeId } from "../../metadata/ids.ts";
 import type { KernelCache } from "../api/index.ts";
 
-export interface AbsentName {
+export interface NegativeName {
   readonly folder: InodeId;
   readonly name: string;
   /** When it was told, by `elapsed`. */
   readonly at: number;
 }
 
-export interface ToldKernel {
+export interface KernelCacheState {
   readonly cache: KernelCache;
   /** How often it was told of something: an answer that was begun before that may be old. */
   changes: number;
   /** Folders whose listing, as it is now, the kernel may keep. */
   readonly listed: Set<InodeId>;
   /** Names of which it was told that they are not there, the oldest word first. */
-  readonly absent: Map<string, AbsentName>;
+  readonly absent: Map<string, NegativeName>;
   /** Until then it may remember absent names that a daemon before this one told. */
-  absentUnknownUntil: number;
+  negativeUnknownUntil: number;
 }
 
-export function createToldKernel(cache: KernelCache): ToldKernel {
+export function createKernelCacheState(cache: KernelCache): KernelCacheState {
   return {
     cache,
     changes: 0,
     listed: new Set(),
     absent: new Map(),
-    absentUnknownUntil: Number.NEGATIVE_INFINITY,
+    negativeUnknownUntil: Number.NEGATIVE_INFINITY,
   };
 }
 
-export function absentKey(folder: InodeId, name: string): string {
+export function negativeKey(folder: InodeId, name: string): string {
   return `${folder}/${name}`;
 }

@@ -18,7 +18,7 @@ export interface ReadOrder {
   /** It was answered. False: the node was read since it was sent, or that is not known; the answer may be older. */
   wrote(nodeId: string): boolean;
   /** A write of ours was answered since the node was asked for: it may show what was before. */
-  isOvertaken(node: Node): boolean;
+  isOutdated(node: Node): boolean;
 }
 
 export function createReadOrder(): ReadOrder {
@@ -45,7 +45,7 @@ export function createReadOrder(): ReadOrder {
       forgetOldest(written);
       return unread.delete(nodeId);
     },
-    isOvertaken(node) {
+    isOutdated(node) {
       return (written.get(node.id) ?? 0) > (asked.get(node) ?? Number.POSITIVE_INFINITY);
     },
   };

@@ -9,10 +9,10 @@ import { shareRuns } from "../../lib/shared-run.ts";
 import { hasCode } from "../../lib/system-error.ts";
 import { formatTime } from "../../lib/time.ts";
 import type { Lineage } from "../../metadata/ids.ts";
-import { HELD, type Inode } from "../../metadata/inodes.ts";
-import type { LiveRow } from "../../metadata/live-rows.ts";
+import { type Inode, QUARANTINED } from "../../metadata/inodes.ts";
+import type { CacheFileRow } from "../../metadata/live-rows.ts";
 import { FsError } from "../api/index.ts";
-import { alone, type Context, type LiveFile, type Origin, UNCUT } from "../core/index.ts";
+import { alone, type CacheFile, type Context, NO_SNAPSHOT_YET, type Origin } from "../core/index.ts";
 import { despiteFullDisk } from "./disk-room.ts";
 import { mtimeOf } from "./times.ts";
 
@@ -23,7 +23,7 @@ export function requireCurrent(context: Context, lineage: Lineage): Inode {
   return inode;
 }
 
-export async function openFile(context: Context, lineage: Lineage, mayBeAbsent: boolean): Promise<LiveFile> {
+export async function openFile(context: Context, lineage: Lineage, mayBeAbsent: boolean): Promise<CacheFile> {
   const inode = requireCurrent(context, lineage);
   return liveFile(context, inode, context.paths.live(lineage), await findFile(context, inode, mayBeAbsent));
 }
@@ -32,7 +32,7 @@ export async function openFile(context: Context, lineage: Lineage, mayBeAbsent: 
  * Whose row is in the transaction that made the inode (rowOfNewFile): without a version, without a byte. Nobody
  * else has it: it is ready for a writer.
  */
-export async function openNewFile(context: Context, lineage: Lineage): Promise<LiveFile> {
+export async function openNewFile(context: Context, lineage: Lineage): Promise<CacheFile> {
   const inode = requireCurrent(context, lineage);
   const path = context.paths.live(lineage);
   const mtime = mtimeOf(context, inode);
@@ -58,8 +58,8 @@ export async function openNewFile(context: Context, lineage: Lineage): Promise<L
  * Within the transaction that makes the inode. False: there may be files without a row, which are to be
  * looked at before there is one, so openFile makes it.
  */
-export function rowOfNewFile({ metadata, runtime, bytes }: Context, lineage: Lineage): boolean {
-  if (bytes.isUnswept) return false;
+export function rowOfNewFile({ metadata, runtime, fileState }: Context, lineage: Lineage): boolean {
+  if (fileState.isUnswept) return false;
   metadata.lives.create({ lineage, ...NO_ORIGIN, size: 0, bytes: 0, missing: NONE_MISSING, usedAt: runtime.now() });
   return true;
 }
@@ -71,7 +71,7 @@ const NONE_MISSING = formatRanges(NO_RANGES);
  * Of a daemon that died: what it had open is opened again, also where its inode has moved on since. The rows may
  * be behind a file that somebody writes to, which is never made anew.
  */
-export async function reopenFile(context: Context, lineage: Lineage, isWritten: boolean): Promise<LiveFile> {
+export async function reopenFile(context: Context, lineage: Lineage, isWritten: boolean): Promise<CacheFile> {
   const inode = context.metadata.inodes.ofLineage(lineage);
   const row = context.metadata.lives.get(lineage);
   if (inode === undefined) throw new FsError("ESTALE", `lineage ${lineage} is not known`);
@@ -89,7 +89,7 @@ export async function reopenFile(context: Context, lineage: Lineage, isWritten: 
  * For a live file that was opened without a file that can be written. Who reads goes on with what is
  * missing of the new one; a read of the former file that is under way may end.
  */
-export async function regain(context: Context, live: LiveFile): Promise<void> {
+export async function regain(context: Context, live: CacheFile): Promise<void> {
   const open = () =>
     alone(context, live.lineage, async () => {
       if (live.isKept) return;
@@ -97,7 +97,7 @@ export async function regain(context: Context, live: LiveFile): Promise<void> {
       const found = await findFile(context, inode, false);
       // In one turn: the file and what is missing of it are looked at together.
       live.former.push(live.file);
-      live.passing = undefined;
+      live.uncachedBytes = undefined;
       Object.assign(live, found, contentOf(inode, found));
       context.log.info({ lineage: live.lineage }, "an open file has its place on the disk again");
     });
@@ -127,10 +127,10 @@ async function findFile(context: Context, inode: Inode, mayBeAbsent: boolean): P
   const ofRow = { originHash: null, originSize: inode.size, missing, recorded: missing, unproven: NO_RANGES };
   const asFound = { ...ofRow, origin, cutTo: undefined };
   if (canBeAbsent) {
-    const file = absentFile(inode.size);
+    const file = missingFile(inode.size);
     return { ...asFound, file, isNew: false, isKept: false };
   }
-  if (row === undefined && context.bytes.isUnswept) await setAside(context, path, `live-${lineage}`);
+  if (row === undefined && context.fileState.isUnswept) await quarantineFile(context, path, `live-${lineage}`);
   metadata.transaction(() => {
     if (metadata.lives.get(lineage) !== undefined) metadata.lives.remove(lineage);
     metadata.lives.create({
@@ -144,7 +144,7 @@ async function findFile(context: Context, inode: Inode, mayBeAbsent: boolean): P
       usedAt: runtime.now(),
     });
   });
-  context.bytes.evicting.delete(lineage);
+  context.fileState.evicting.delete(lineage);
   runtime.step("live file: row made");
   const file = await makeFile(context, path, inode.size);
   return { ...asFound, file, isNew: true, isKept: true };
@@ -198,7 +198,7 @@ async function openExisting(
   context: Context,
   inode: Inode,
   path: string,
-  row: LiveRow,
+  row: CacheFileRow,
 ): Promise<FoundFile | undefined> {
   const recorded = parseRanges(row.missing);
   const isKept = context.disk.trouble !== "readOnly";
@@ -242,17 +242,27 @@ async function closeIfFailed<T>(file: OpenFile, work: () => Promise<T>): Promise
   }
 }
 
-function liveFile({ metadata }: Context, inode: Inode, path: string, found: FoundFile): LiveFile {
-  const { file, origin, originSize, missing, recorded, unproven, cutTo, isNew, isKept } = found;
+function liveFile({ metadata }: Context, inode: Inode, path: string, found: FoundFile): CacheFile {
+  const {
+    file,
+    origin,
+    originSize,
+    missing,
+    recorded: persistedMissing,
+    unproven: unverified,
+    cutTo: truncatedTo,
+    isNew,
+    isKept,
+  } = found;
   const { originHash, isOriginal, check, isChecked } = contentOf(inode, found);
   // Each by its name: an object made of others, with this many fields, takes a hundred times as long.
-  const live: LiveFile = {
+  const live: CacheFile = {
     file,
     origin,
     missing,
-    recorded,
-    unproven,
-    cutTo,
+    persistedMissing,
+    unverified,
+    truncatedTo,
     isNew,
     isKept,
     originHash,
@@ -264,18 +274,18 @@ function liveFile({ metadata }: Context, inode: Inode, path: string, found: Foun
     inode: inode.id,
     path,
     former: [],
-    passing: undefined,
+    uncachedBytes: undefined,
     lock: createRangeLock(),
     downloads: new Set(),
-    proof: undefined,
+    verification: undefined,
     waiting: new Set(),
     opens: 1,
     isUsed: false,
     writers: 0,
-    letIn: 0,
-    isWritten: isUncut(inode),
-    isSafe: isCalledSafe(metadata, inode),
-    isUnrecorded: false,
+    writersAdmitted: 0,
+    isContentDirty: isUncut(inode),
+    isDurable: isCalledSafe(metadata, inode),
+    hasUnpersistedStat: false,
     shownSize: inode.size,
     shownTime: undefined,
     keepsTimes: inode.content !== "clean",
@@ -286,20 +296,20 @@ function liveFile({ metadata }: Context, inode: Inode, path: string, found: Foun
     timesSet: 0,
     firstWriteAt: undefined,
     lastWriteAt: 0,
-    pace: UNCUT,
-    cutTimer: undefined,
-    cutAt: 0,
-    isSynced: false,
-    handles: 0,
-    backing: undefined,
-    passedWriters: 0,
-    isLingering: false,
-    lettingIn: undefined,
-    noticed: undefined,
-    noticedAt: 0,
-    isNoticedExactly: true,
-    isLookedAt: false,
-    syncedAs: undefined,
+    pace: NO_SNAPSHOT_YET,
+    snapshotTimer: undefined,
+    snapshotAt: 0,
+    isFsyncAsked: false,
+    kernelHandles: 0,
+    backingId: undefined,
+    passthroughWriters: 0,
+    isMapped: false,
+    admittingWriter: undefined,
+    lastStat: undefined,
+    lastStatAt: 0,
+    isLastStatExact: true,
+    isStatCurrent: false,
+    durableStat: undefined,
     sync: shareRuns(() => live.file.sync()),
   };
   return live;
@@ -307,7 +317,7 @@ function liveFile({ metadata }: Context, inode: Inode, path: string, found: Foun
 
 /** Here or on the disk. Of clean content what a program synced counts: it must not have to come from the gateway again. */
 function isCalledSafe({ inodes }: Context["metadata"], { id, content, synced, fsynced }: Inode): boolean {
-  if (content === "dirty" && (synced === 1 || synced === HELD)) return true;
+  if (content === "dirty" && (synced === 1 || synced === QUARANTINED)) return true;
   return (content !== "dirty" && fsynced === 1) || inodes.formerlySafe.has(id);
 }
 
@@ -338,7 +348,7 @@ export function isUncut(inode: Inode): boolean {
 const NEVER = { seconds: 0, nanoseconds: 0 };
 
 /** All of it counts as missing; whoever wants to change it has to open the file anew. */
-export function absentFile(size: number): OpenFile {
+export function missingFile(size: number): OpenFile {
   const refuse = () => Promise.reject(new FsError("ENOSPC", "the file is not kept here: open it again"));
   return {
     // What is missing lies over it.
@@ -363,7 +373,7 @@ export function absentFile(size: number): OpenFile {
 type Needs = Pick<Context, "runtime" | "paths" | "log">;
 
 /** Where it has gone meanwhile there is nothing to do. */
-export async function setAside({ runtime, paths, log }: Needs, path: string, name: string): Promise<void> {
+export async function quarantineFile({ runtime, paths, log }: Needs, path: string, name: string): Promise<void> {
   try {
     const { allocated } = await runtime.files.stat(path);
     if (allocated === 0) return await runtime.files.remove(path);

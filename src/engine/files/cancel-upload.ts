@@ -4,28 +4,28 @@
  * key, which is remembered, says so. An upload that gives way to newer content goes on the third time, so that a file
  * saved again and again still arrives; for a writer it gets a copy then.
  */
-import type { Attempt, Generation } from "../../metadata/attempts.ts";
+import type { Attempt, Snapshot } from "../../metadata/attempts.ts";
 import type { InodeId, Lineage, NodeRowId } from "../../metadata/ids.ts";
-import { type Context, isKeyed, lookAgain, lookAgainAtInode } from "../core/index.ts";
-import { removeGeneration } from "./snapshot-source.ts";
+import { type Context, enqueue, enqueueInode, isKeyed } from "../core/index.ts";
+import { removeSnapshot } from "./snapshot-source.ts";
 
 const INTERRUPTIONS_MAX = 2;
 
 /** What is being sent of this inode is older than what has been saved by now: it gives way. */
-export function giveWay(context: Context, inode: InodeId): void {
-  const { metadata, interruptions, client } = context;
+export function yieldToNewer(context: Context, inode: InodeId): void {
+  const { metadata, cancellations, client } = context;
   if (metadata.generations.newestOf(inode) === undefined) return;
-  const count = interruptions.get(inode) ?? 0;
+  const count = cancellations.get(inode) ?? 0;
   if (count >= INTERRUPTIONS_MAX || !client.features.lastKey) return;
   const older = metadata.generations
     .sentOf(inode)
     .filter(({ changes }) => changes !== metadata.inodes.get(inode)?.changes);
-  if (older.length > 0) interruptions.set(inode, count + 1);
+  if (older.length > 0) cancellations.set(inode, count + 1);
   for (const generation of older) giveUp(context, generation);
 }
 
 /** Within the transaction in which the row's name goes, or shows another file: nobody wants what is being sent. */
-export function endUpload(context: Context, row: NodeRowId): void {
+export function cancelUpload(context: Context, row: NodeRowId): void {
   const { metadata, runtime, client, sending } = context;
   const attempt = metadata.attempts.openOf(row);
   const generation = attempt?.generation == null ? undefined : metadata.generations.get(attempt.generation);
@@ -34,20 +34,20 @@ export function endUpload(context: Context, row: NodeRowId): void {
   metadata.attempts.abandon(attempt.id, runtime.now());
   // Under another name the same cut is sent, or will be.
   const isUsed = metadata.attempts.ofGeneration(generation.id).length + metadata.entries.links(generation.inode) > 0;
-  if (!isUsed) removeGeneration(context, generation);
+  if (!isUsed) removeSnapshot(context, generation);
   metadata.afterCommit(() => sending.get(attempt.id)?.());
 }
 
 /** After this nobody reads the live file of this lineage for sending, unless a new cut was made meanwhile. */
-export async function freeForWriter(context: Context, lineage: Lineage): Promise<void> {
-  const { metadata, interruptions } = context;
+export async function cancelForWriter(context: Context, lineage: Lineage): Promise<void> {
+  const { metadata, cancellations } = context;
   for (const generation of metadata.generations.ofLineage(lineage)) {
-    const count = interruptions.get(generation.inode) ?? 0;
+    const count = cancellations.get(generation.inode) ?? 0;
     const isSent = metadata.attempts.ofGeneration(generation.id).length > 0;
     // One that is given up is known again by its key only.
     const isPatient = count < INTERRUPTIONS_MAX && context.client.features.lastKey;
     if (isSent && !isPatient && (await detach(context, lineage, generation))) continue;
-    if (isSent) interruptions.set(generation.inode, count + 1);
+    if (isSent) cancellations.set(generation.inode, count + 1);
     giveUp(context, generation);
   }
 }
@@ -63,12 +63,12 @@ export function giveUpUnreadable(context: Context, { id, node, generation: cut }
   metadata.transaction(() => {
     if (generation === undefined) metadata.attempts.abandon(id, runtime.now());
     else giveUp(context, generation);
-    lookAgain(context, metadata.nodes.get(node));
+    enqueue(context, metadata.nodes.get(node));
   });
 }
 
 /** The content counts as not cut: whoever closes the file last leaves a new cut, written or not. */
-function giveUp(context: Context, generation: Generation): void {
+function giveUp(context: Context, generation: Snapshot): void {
   const { metadata, sending } = context;
   const attempts = metadata.attempts.ofGeneration(generation.id);
   metadata.transaction(() => {
@@ -77,18 +77,18 @@ function giveUp(context: Context, generation: Generation): void {
       metadata.attempts.abandon(id, context.runtime.now());
       metadata.afterCommit(() => sending.get(id)?.());
     }
-    removeGeneration(context, generation);
+    removeSnapshot(context, generation);
     const inode = metadata.inodes.get(generation.inode);
     if (inode === undefined || inode.changes !== generation.changes || inode.content !== "dirty") return;
     // A late answer must not take what the writer leaves for what was sent.
     metadata.inodes.update(inode.id, { hash: null, changes: inode.changes + 1 });
-    lookAgainAtInode(context, inode.id);
+    enqueueInode(context, inode.id);
   });
   context.runtime.step("upload: given up for a writer");
 }
 
 /** Gives the cut a file of its own; false if the disk does not allow it. */
-async function detach(context: Context, lineage: Lineage, generation: Generation): Promise<boolean> {
+async function detach(context: Context, lineage: Lineage, generation: Snapshot): Promise<boolean> {
   const { metadata, runtime, paths, log, sending } = context;
   const path = paths.generation(generation.id);
   try {

@@ -8,7 +8,7 @@ import type { InodeId, Lineage } from "../../metadata/ids.ts";
 import type { Context } from "../core/index.ts";
 
 /** At the start, of each file that had a writer when the mount before ended. Its bytes and time stay as they are. */
-export async function leaveToFormerWriters(context: Context, lineage: Lineage): Promise<void> {
+export async function leaveToDetachedWriters(context: Context, lineage: Lineage): Promise<void> {
   const { runtime, paths, log } = context;
   const { files } = runtime;
   const path = paths.live(lineage);
@@ -53,7 +53,7 @@ export async function hasNoWriter({ runtime, paths }: Context, lineage: Lineage)
 }
 
 /** Inodes of files the kernel writes to by itself right now. */
-export function passedToWriters({ lives }: Pick<Context, "lives">): InodeId[] {
-  const passed = [...lives.values()].filter((live) => live.passedWriters > 0 || live.isLingering);
+export function withPassthroughWriters({ cacheFiles }: Pick<Context, "cacheFiles">): InodeId[] {
+  const passed = [...cacheFiles.values()].filter((live) => live.passthroughWriters > 0 || live.isMapped);
   return passed.map((live) => live.inode);
 }

@@ -8,50 +8,50 @@ import type { After, InodeId, Lineage } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { isWhole } from "../../metadata/live-rows.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
-import { type Context, inBackground, type LiveFile } from "../core/index.ts";
+import { type CacheFile, type Context, inBackground } from "../core/index.ts";
 
-type Needs = Pick<Context, "metadata" | "staged" | "runtime">;
+type Needs = Pick<Context, "metadata" | "dirtyLog" | "runtime">;
 
 /** Rows looked at in one go. */
 const SLICE = 40;
 
 /** Its content is about to change, or has; the rows say so. It is in the list after the next flush. */
-export function tellWritten({ metadata, staged }: Needs, inode: Inode, live?: LiveFile): void {
-  staged.add(writtenOf(metadata, inode, live));
+export function logDirty({ metadata, dirtyLog }: Needs, inode: Inode, live?: CacheFile): void {
+  dirtyLog.add(writtenOf(metadata, inode, live));
 }
 
 /** It has another name, or none, and changed content that only this machine has. */
-export function tellNamed(context: Context, id: InodeId): void {
+export function logNames(context: Context, id: InodeId): void {
   const inode = context.metadata.inodes.get(id);
   if (inode?.kind !== "file" || inode.content !== "dirty") return;
-  tellWritten(context, inode, context.lives.get(inode.lineage));
+  logDirty(context, inode, context.cacheFiles.get(inode.lineage));
   flushSoon(context);
 }
 
 /** The gateway has it, or nobody wants it any more, once the caller's transaction is committed. */
-export function tellDone(context: Needs & Pick<Context, "bytes" | "log" | "disk">, lineage: Lineage): void {
+export function logClean(context: Needs & Pick<Context, "fileState" | "log" | "disk">, lineage: Lineage): void {
   inBackground(context, "keeping the list of changed files", async () => {
     await undefined;
     const inode = context.metadata.inodes.ofLineage(lineage);
     if (inode !== undefined && inode.lineage === lineage && inode.content !== "clean") return;
-    context.staged.add({ lineage, done: true });
-    await context.staged.flush();
-    if (context.staged.isLong()) await renewList(context);
+    context.dirtyLog.add({ lineage, done: true });
+    await context.dirtyLog.flush();
+    if (context.dirtyLog.isLong()) await renewList(context);
   });
 }
 
-function flushSoon(context: Pick<Context, "staged" | "bytes" | "log">): void {
-  inBackground(context, "keeping the list of changed files", () => context.staged.flush());
+function flushSoon(context: Pick<Context, "dirtyLog" | "fileState" | "log">): void {
+  inBackground(context, "keeping the list of changed files", () => context.dirtyLog.flush());
 }
 
 /** The list says what the rows say, and nothing else. Where that cannot be written, it stays as it is. */
-export async function renewList(context: Needs & Pick<Context, "bytes" | "log" | "disk">): Promise<void> {
-  const { metadata, staged, log, runtime, bytes, disk } = context;
+export async function renewList(context: Needs & Pick<Context, "fileState" | "log" | "disk">): Promise<void> {
+  const { metadata, dirtyLog, log, runtime, fileState, disk } = context;
   // It takes the place of what has its name, which may be another mount's by now.
   disk.lookForFolder();
   if (disk.trouble === "gone") return;
   try {
-    await staged.replace(async function* lines() {
+    await dirtyLog.replace(async function* lines() {
       // What is added from here on comes after these.
       for (let after: After<InodeId> = 0; ; ) {
         const inodes = metadata.inodes.unclean(after, SLICE);
@@ -61,15 +61,15 @@ export async function renewList(context: Needs & Pick<Context, "bytes" | "log" |
         if (last === undefined) return;
         after = last.id;
         await new Promise<void>((resolve) => runtime.soon(resolve));
-        if (bytes.stopped.signal.aborted) throw new Error("the mount ends");
+        if (fileState.stopped.signal.aborted) throw new Error("the mount ends");
       }
     });
   } catch (error) {
-    if (!bytes.stopped.signal.aborted) log.warn({ err: error }, "the list of changed files cannot be written anew");
+    if (!fileState.stopped.signal.aborted) log.warn({ err: error }, "the list of changed files cannot be written anew");
   }
 }
 
-function writtenOf(metadata: Context["metadata"], inode: Inode, live?: LiveFile): Written {
+function writtenOf(metadata: Context["metadata"], inode: Inode, live?: CacheFile): Written {
   const { lineage, changes, originNode, originVersion } = inode;
   const entry = metadata.entries.firstOfInode(inode.id);
   const row = entry === undefined ? undefined : metadata.nodes.ofEntry(entry.id);

@@ -58,9 +58,9 @@ const WAIT_MS = 1_000;
 const STEP_MS = 20;
 
 /** False: there is nothing to wait for. True: some time has passed, and it may be tried again. */
-export async function waitForRemoved({ bytes, runtime }: Pick<Context, "bytes" | "runtime">): Promise<boolean> {
-  const { signal } = bytes.stopped;
-  if (signal.aborted || runtime.elapsed() - bytes.removedAt >= WAIT_MS) return false;
+export async function waitForRemoved({ fileState, runtime }: Pick<Context, "fileState" | "runtime">): Promise<boolean> {
+  const { signal } = fileState.stopped;
+  if (signal.aborted || runtime.elapsed() - fileState.removedAt >= WAIT_MS) return false;
   await sleep(runtime, STEP_MS, signal);
   return true;
 }

@@ -6,12 +6,12 @@
  */
 import { formatRanges, rangeOf } from "../../lib/ranges.ts";
 import type { Lineage } from "../../metadata/ids.ts";
-import type { LiveRow } from "../../metadata/live-rows.ts";
-import { alone, type Context, inBackground, isPastGone } from "../core/index.ts";
+import type { CacheFileRow } from "../../metadata/live-rows.ts";
+import { alone, type Context, inBackground, isRolledBack } from "../core/index.ts";
 
 type Needs = Pick<
   Context,
-  "metadata" | "client" | "runtime" | "paths" | "settings" | "lives" | "bytes" | "log" | "disk" | "syncRows"
+  "metadata" | "client" | "runtime" | "paths" | "settings" | "cacheFiles" | "fileState" | "log" | "disk" | "syncRows"
 >;
 
 /** Adding up the table costs something: many closes share one look. */
@@ -22,15 +22,15 @@ const LOW_WATER = 0.95;
 
 /** The cache may have grown. */
 export function evictSoon(context: Needs): void {
-  const { bytes, runtime } = context;
-  if (bytes.evictionTimer !== undefined || bytes.stopped.signal.aborted) return;
-  bytes.evictionTimer = runtime.setTimer(LOOK_MS, () => {
+  const { fileState, runtime } = context;
+  if (fileState.evictionTimer !== undefined || fileState.stopped.signal.aborted) return;
+  fileState.evictionTimer = runtime.setTimer(LOOK_MS, () => {
     inBackground(context, "eviction", async () => {
       try {
         context.disk.look();
         await evict(context);
       } finally {
-        bytes.evictionTimer = undefined;
+        fileState.evictionTimer = undefined;
       }
     });
   });
@@ -41,20 +41,20 @@ export function evictSoon(context: Needs): void {
  * may go. How many bytes went. What is free is what the last look at the disk said.
  */
 export async function evict(context: Needs, atLeast = 0): Promise<number> {
-  const { metadata, settings, lives, runtime, bytes, disk } = context;
+  const { metadata, settings, cacheFiles, runtime, fileState, disk } = context;
   const total = metadata.lives.totalBytes();
   const tooMany = total <= settings.cacheLimit ? 0 : total - settings.cacheLimit * LOW_WATER;
   const wanted = Math.max(tooMany, disk.lacking, atLeast);
   const passed = new Set<Lineage>();
   let freed = 0;
-  while (freed < wanted && !bytes.stopped.signal.aborted) {
-    const rows = metadata.lives.evictable(runtime.now(), BATCH + lives.size + passed.size);
-    const candidates = rows.filter((row) => !lives.has(row.lineage) && !passed.has(row.lineage)).slice(0, BATCH);
+  while (freed < wanted && !fileState.stopped.signal.aborted) {
+    const rows = metadata.lives.evictable(runtime.now(), BATCH + cacheFiles.size + passed.size);
+    const candidates = rows.filter((row) => !cacheFiles.has(row.lineage) && !passed.has(row.lineage)).slice(0, BATCH);
     if (candidates.length === 0) break;
     for (const row of candidates) {
       if (freed >= wanted) break;
       passed.add(row.lineage);
-      if (await forgetLive(context, row)) freed += row.bytes;
+      if (await dropCacheFile(context, row)) freed += row.bytes;
     }
   }
   return freed;
@@ -64,11 +64,14 @@ export async function evict(context: Needs, atLeast = 0): Promise<number> {
  * Removes file and row of a live file, if it may still go once its turn has come; false if not. The
  * file goes first: a row without a file is made anew when opened, a file without a row is an orphan.
  */
-export async function forgetLive(context: Needs, { lineage }: Pick<LiveRow, "lineage">): Promise<boolean> {
-  const { metadata, runtime, paths, lives, bytes } = context;
+export async function dropCacheFile(context: Needs, { lineage }: Pick<CacheFileRow, "lineage">): Promise<boolean> {
+  const { metadata, runtime, paths, cacheFiles, fileState } = context;
   // While the gateway's past is another one, what it has is yet to be asked.
   const isNeeded = () =>
-    isPastGone(context) || lives.has(lineage) || !metadata.lives.isEvictable(lineage) || isLent(context, lineage);
+    isRolledBack(context) ||
+    cacheFiles.has(lineage) ||
+    !metadata.lives.isEvictable(lineage) ||
+    isLent(context, lineage);
   let isGone = false;
   // By the name of a state dir that was moved away another mount's files may be found.
   if (context.disk.trouble === "gone") return false;
@@ -79,17 +82,17 @@ export async function forgetLive(context: Needs, { lineage }: Pick<LiveRow, "lin
     if (isNeeded()) return;
     sayMissing(context, lineage);
     // Its row goes later: on a full disk that can be written when the file has gone.
-    bytes.evicting.add(lineage);
+    fileState.evicting.add(lineage);
     try {
       await runtime.files.remove(paths.live(lineage));
     } catch (error) {
-      bytes.evicting.delete(lineage);
+      fileState.evicting.delete(lineage);
       throw error;
     }
     runtime.step("evict: file gone");
     // Where it cannot go, what it says does not count until it is made anew.
     if (metadata.lives.get(lineage) !== undefined) metadata.lives.remove(lineage);
-    bytes.evicting.delete(lineage);
+    fileState.evicting.delete(lineage);
     runtime.step("evict: row gone");
     isGone = true;
   });

@@ -8,7 +8,7 @@
  */
 
 import type { HandleId } from "../api/index.ts";
-import type { Context, LiveFile } from "../core/index.ts";
+import type { CacheFile, Context } from "../core/index.ts";
 import { withoutPrivileges } from "./set-id-bits.ts";
 import { isTight } from "./space.ts";
 
@@ -16,26 +16,26 @@ import { isTight } from "./space.ts";
 const UNHEARD_MS = 100;
 
 /** After a read of the handle: all there is, and it is what it should be, for as long as the handle is open. */
-export function letRead({ mover, handles, bytes }: Context, handle: HandleId, live: LiveFile): void {
+export function grantRead({ fastPath, handles, fileState }: Context, handle: HandleId, live: CacheFile): void {
   const { descriptor } = live.file;
   if (descriptor === undefined || !handles.has(handle) || !isAllHere(live)) return;
   // What was found wrong would be missing again.
   if (live.isOriginal && !live.isChecked) return;
-  if (bytes.shorter.has(live.lineage)) return;
-  mover.letRead(handle, descriptor);
+  if (fileState.pendingTruncates.has(live.lineage)) return;
+  fastPath.grantRead(handle, descriptor);
 }
 
 /** When a write of the handle is done and still counts as under way. */
-export function letWrite(context: Context, handle: HandleId, live: LiveFile): void {
+export function grantWrite(context: Context, handle: HandleId, live: CacheFile): void {
   const { descriptor } = live.file;
   if (descriptor === undefined || !context.handles.has(handle) || !isAllHere(live) || isTight(context)) return;
   // A cut, or a sync, has ended meanwhile: the next write says again what it took back.
-  if (!live.isWritten || live.isSafe || !live.isUnrecorded || live.firstWriteAt === undefined) return;
+  if (!live.isContentDirty || live.isDurable || !live.hasUnpersistedStat || live.firstWriteAt === undefined) return;
   // A write takes them away.
   if (withoutPrivileges(context.metadata.inodes.get(live.inode)?.attributes.mode) !== undefined) return;
-  context.mover.letWrite(handle, descriptor, UNHEARD_MS);
+  context.fastPath.grantWrite(handle, descriptor, UNHEARD_MS);
 }
 
-function isAllHere(live: LiveFile): boolean {
-  return live.isKept && [live.missing, live.recorded, live.unproven].every(({ length }) => length === 0);
+function isAllHere(live: CacheFile): boolean {
+  return live.isKept && [live.missing, live.persistedMissing, live.unverified].every(({ length }) => length === 0);
 }

@@ -11,12 +11,12 @@ import { isSameRanges, partsWithin, rangeOf, touchesRange } from "../../lib/rang
 import { sleep } from "../../lib/runtime.ts";
 import { unlessAborted } from "../../lib/single-flight.ts";
 import { FsError, fromDisk } from "../api/index.ts";
-import { type Context, type Download, inBackground, isPassing, type LiveFile, tryAgainAfter } from "../core/index.ts";
+import { type CacheFile, type Context, type Download, inBackground, isRetryable, retryDelay } from "../core/index.ts";
 import { toFsError } from "../host/index.ts";
 import { despiteFullDisk } from "./disk-room.ts";
 import { evictSoon } from "./evict.ts";
-import { arrived, lost, recordArrived, wakeReaders } from "./missing-ranges.ts";
-import { closeLive } from "./open-close.ts";
+import { lost, rangeFetched, recordArrived, wakeReaders } from "./missing-ranges.ts";
+import { closeCacheFile } from "./open-close.ts";
 
 /** Comes in one piece, is checked before a byte of it is used. */
 export const SMALL = 1024 * 1024;
@@ -31,7 +31,7 @@ export const WRONG = "downloaded bytes are not the version's";
  */
 export async function requireRange(
   context: Context,
-  live: LiveFile,
+  live: CacheFile,
   start: number,
   end: number,
   signal: AbortSignal,
@@ -45,7 +45,7 @@ export async function requireRange(
       if (signal.aborted) throw new FsError("EINTR", "interrupted while bytes were fetched");
       const isOurs = watched !== undefined && watched.start <= gap.start && gap.start < watched.end;
       // What nobody had asked for may fail; asked for, it is tried once more.
-      if (isOurs && watched?.failure !== undefined && !watched.isAhead) throw readError(watched.failure);
+      if (isOurs && watched?.failure !== undefined && !watched.isPrefetch) throw readError(watched.failure);
       if (interest.isOutOfPatience()) throw new FsError("EIO", "the gateway does not answer");
       watched = downloadOf(live, gap.start) ?? begin(context, live, gap.start, Math.max(gap.end, reach), false);
       await interest.next();
@@ -57,7 +57,7 @@ export async function requireRange(
 }
 
 /** A complete file of modest size is read only once it is known to be what the gateway said it is. */
-export async function untilChecked(live: LiveFile, signal: AbortSignal): Promise<void> {
+export async function untilChecked(live: CacheFile, signal: AbortSignal): Promise<void> {
   if (live.check === undefined || live.isChecked) return;
   const interrupted = () => new FsError("EINTR", "interrupted while a download was checked");
   const check = live.check;
@@ -67,13 +67,13 @@ export async function untilChecked(live: LiveFile, signal: AbortSignal): Promise
 }
 
 /** Fetches what is missing from `start` on before anybody asks for it, and returns where that ends. */
-export function fetchAhead(context: Context, live: LiveFile, start: number, end: number): number {
+export function prefetchRange(context: Context, live: CacheFile, start: number, end: number): number {
   const running = downloadOf(live, start);
   if (running !== undefined) return running.end;
   return begin(context, live, start, end, true).end;
 }
 
-function downloadOf(live: LiveFile, position: number): Download | undefined {
+function downloadOf(live: CacheFile, position: number): Download | undefined {
   for (const download of live.downloads) {
     if (download.start <= position && position < download.end && !download.controller.signal.aborted) return download;
   }
@@ -89,7 +89,7 @@ export function readError(failure: unknown): FsError {
 }
 
 /** A bell for one reader: rings when something of the file changed, when interrupted, when known offline for too long. */
-export function watch(context: Context, live: LiveFile, signal: AbortSignal) {
+export function watch(context: Context, live: CacheFile, signal: AbortSignal) {
   let hasRung = false;
   let isOut = false;
   let resolve = () => {};
@@ -122,11 +122,11 @@ export function watch(context: Context, live: LiveFile, signal: AbortSignal) {
   };
 }
 
-function begin(context: Context, live: LiveFile, from: number, wantedEnd: number, isAhead: boolean): Download {
+function begin(context: Context, live: CacheFile, from: number, wantedEnd: number, isPrefetch: boolean): Download {
   const first = live.missing[0] ?? from;
   const last = live.missing.at(-1) ?? from;
   let [start, end] = [from, wantedEnd];
-  if (context.bytes.ignoresRanges) [start, end] = [0, EVERYTHING];
+  if (context.fileState.ignoresRanges) [start, end] = [0, EVERYTHING];
   else if (last <= SMALL) [start, end] = isCheckedWhole(live) ? [0, live.originSize] : [first, last];
   else end = Math.min(wantedEnd, partsWithin(live.missing, from, wantedEnd)[0]?.end ?? wantedEnd);
   // What is already on its way is not asked for twice.
@@ -137,7 +137,7 @@ function begin(context: Context, live: LiveFile, from: number, wantedEnd: number
   return launch(
     context,
     live,
-    { start, end, isAhead },
+    { start, end, isPrefetch },
     {
       ask: (download) => requestGap(context, live, download),
       reached: (download) => firstGap(live, download),
@@ -146,8 +146,8 @@ function begin(context: Context, live: LiveFile, from: number, wantedEnd: number
 }
 
 /** Beside a program's bytes, too, what comes in one piece is asked for whole: only that has a hash. */
-function isCheckedWhole({ unproven, originSize }: LiveFile): boolean {
-  return unproven.length > 0 && originSize <= SMALL;
+function isCheckedWhole({ unverified, originSize }: CacheFile): boolean {
+  return unverified.length > 0 && originSize <= SMALL;
 }
 
 /** How a download goes on. */
@@ -160,8 +160,8 @@ interface Course {
 
 export function launch(
   context: Context,
-  live: LiveFile,
-  what: Pick<Download, "start" | "end" | "isAhead">,
+  live: CacheFile,
+  what: Pick<Download, "start" | "end" | "isPrefetch">,
   course: Course,
 ): Download {
   const download: Download = {
@@ -179,7 +179,7 @@ export function launch(
 }
 
 /** Never rejects: the failure is left for whoever waits. */
-async function carryOut(context: Context, live: LiveFile, download: Download, course: Course): Promise<void> {
+async function carryOut(context: Context, live: CacheFile, download: Download, course: Course): Promise<void> {
   const { controller } = download;
   try {
     for (let tries = 1; ; tries += 1) {
@@ -192,7 +192,7 @@ async function carryOut(context: Context, live: LiveFile, download: Download, co
         context.network.failed(error);
         const hasProgressed = course.reached(download) !== before;
         if (hasProgressed) tries = 1;
-        const wait = download.isAhead ? undefined : retryAfter(context, error, tries, hasProgressed);
+        const wait = download.isPrefetch ? undefined : retryAfter(context, error, tries, hasProgressed);
         if (wait === undefined) throw error;
         await sleep(context.runtime, wait, controller.signal);
       }
@@ -201,7 +201,7 @@ async function carryOut(context: Context, live: LiveFile, download: Download, co
     download.failure = error instanceof Error ? error : new Error(String(error));
     if (!controller.signal.aborted) {
       const fields = { err: error, inode: live.inode, start: download.start, end: download.end };
-      if (download.isAhead) context.log.debug(fields, "fetching ahead failed");
+      if (download.isPrefetch) context.log.debug(fields, "fetching ahead failed");
       else context.log.warn(fields, "fetching failed");
     }
   }
@@ -210,14 +210,14 @@ async function carryOut(context: Context, live: LiveFile, download: Download, co
     // The node has moved on, and nobody has told yet.
     if (isGone && live.origin !== undefined) context.metadata.rereads.add(live.origin.node);
     // Whoever closes the file writes down what came.
-    if (live.opens === 0 || live.missing === live.recorded) return;
+    if (live.opens === 0 || live.missing === live.persistedMissing) return;
     await recordArrived(context, live);
     evictSoon(context);
   });
 }
 
 /** Who reads does not depend on it: where it fails, the row says that more is missing than is, and that is fetched again. */
-async function written(context: Context, live: LiveFile, work: () => Promise<void>): Promise<void> {
+async function written(context: Context, live: CacheFile, work: () => Promise<void>): Promise<void> {
   try {
     await work();
   } catch (error) {
@@ -225,7 +225,7 @@ async function written(context: Context, live: LiveFile, work: () => Promise<voi
   }
 }
 
-function firstGap(live: LiveFile, download: Download): number | undefined {
+function firstGap(live: CacheFile, download: Download): number | undefined {
   return partsWithin(live.missing, download.start, download.end)[0]?.start;
 }
 
@@ -233,12 +233,12 @@ function firstGap(live: LiveFile, download: Download): number | undefined {
 function retryAfter(context: Context, error: unknown, tries: number, hasProgressed: boolean): number | undefined {
   if (!(error instanceof RemoteError)) return undefined;
   const { code } = error;
-  if (!isPassing(error) && !(hasProgressed && (code === "silent" || code === "malformed"))) return undefined;
-  return tryAgainAfter(context, error, tries);
+  if (!isRetryable(error) && !(hasProgressed && (code === "silent" || code === "malformed"))) return undefined;
+  return retryDelay(context, error, tries);
 }
 
 /** One request for what is still missing of the download, and its answer into the file. */
-async function requestGap(context: Context, live: LiveFile, download: Download): Promise<void> {
+async function requestGap(context: Context, live: CacheFile, download: Download): Promise<void> {
   const [gap] = partsWithin(live.missing, download.start, download.end);
   if (gap === undefined) return;
   const start = isCheckedWhole(live) ? download.start : gap.start;
@@ -251,7 +251,7 @@ async function requestGap(context: Context, live: LiveFile, download: Download):
 /** An answer of the origin that begins where it is to, or before; without an end, all of it is asked for. */
 export async function requestContent(
   context: Context,
-  live: LiveFile,
+  live: CacheFile,
   download: Download,
   { start, end }: { readonly start: number; readonly end: number | undefined },
 ): Promise<Content> {
@@ -280,8 +280,8 @@ async function discard(content: Content): Promise<void> {
 }
 
 /** The gateway sends everything whatever it is asked for: one such answer is read, and kept. */
-function takesWhole(context: Context, live: LiveFile, download: Download): boolean {
-  context.bytes.ignoresRanges = true;
+function takesWhole(context: Context, live: CacheFile, download: Download): boolean {
+  context.fileState.ignoresRanges = true;
   for (const other of live.downloads) {
     if (other !== download && other.end === EVERYTHING && !other.controller.signal.aborted) return false;
   }
@@ -290,7 +290,7 @@ function takesWhole(context: Context, live: LiveFile, download: Download): boole
   return true;
 }
 
-async function store(context: Context, live: LiveFile, download: Download, content: Content): Promise<void> {
+async function store(context: Context, live: CacheFile, download: Download, content: Content): Promise<void> {
   const isGathered = content.start === 0 && content.size <= SMALL && live.originHash !== null;
   const gathered: Uint8Array[] = [];
   let position = content.start;
@@ -322,7 +322,7 @@ async function store(context: Context, live: LiveFile, download: Download, conte
   const bytes = Buffer.concat(gathered);
   if (bytes.length === content.size) {
     requireHash(context, live, createHash("sha256").update(bytes).digest("hex"));
-    live.isChecked = live.isOriginal || isSameRanges(live.missing, live.unproven);
+    live.isChecked = live.isOriginal || isSameRanges(live.missing, live.unverified);
   }
   await fill(context, live, bytes, 0).catch((error: unknown) => {
     live.isChecked = false;
@@ -330,7 +330,7 @@ async function store(context: Context, live: LiveFile, download: Download, conte
   });
 }
 
-function requireHash(context: Context, live: LiveFile, hash: string): void {
+function requireHash(context: Context, live: CacheFile, hash: string): void {
   if (hash === live.originHash) return;
   const fields = { inode: live.inode, version: live.origin?.version, expected: live.originHash, got: hash };
   context.log.error(fields, WRONG);
@@ -338,7 +338,7 @@ function requireHash(context: Context, live: LiveFile, hash: string): void {
 }
 
 /** Writes those parts of the chunk that are still missing. */
-async function fill(context: Context, live: LiveFile, chunk: Uint8Array, position: number): Promise<void> {
+async function fill(context: Context, live: CacheFile, chunk: Uint8Array, position: number): Promise<void> {
   const end = position + chunk.length;
   if (!touchesRange(live.missing, position, end)) return;
   const { keepsTimes, file } = live;
@@ -375,13 +375,13 @@ async function fill(context: Context, live: LiveFile, chunk: Uint8Array, positio
 }
 
 /** With the last missing byte the check of the whole begins, before any reader goes on. */
-function arrivedAndChecked(context: Context, live: LiveFile, start: number, end: number): void {
+function arrivedAndChecked(context: Context, live: CacheFile, start: number, end: number): void {
   const isLast = partsWithin(live.missing, 0, EVERYTHING).every((part) => part.start >= start && part.end <= end);
   if (isLast && live.opens > 0) beginCheck(context, live);
-  arrived(live, start, end);
+  rangeFetched(live, start, end);
 }
 
-function beginCheck(context: Context, live: LiveFile): void {
+function beginCheck(context: Context, live: CacheFile): void {
   if (!live.isOriginal || live.originHash === null || live.isChecked) return;
   live.opens += 1;
   const check = checkWhole(context, live);
@@ -390,12 +390,12 @@ function beginCheck(context: Context, live: LiveFile): void {
     live.check = undefined;
   });
   inBackground(context, "the check of a download", () =>
-    check.then(() => {}).finally(() => closeLive(context, live, { write: false })),
+    check.then(() => {}).finally(() => closeCacheFile(context, live, { write: false })),
   );
 }
 
 /** A file that is all here is what the gateway said it is, and the row says that it is here. One check that could not be made is made again. */
-export async function requireChecked(context: Context, live: LiveFile, signal: AbortSignal): Promise<void> {
+export async function requireChecked(context: Context, live: CacheFile, signal: AbortSignal): Promise<void> {
   if (live.check === undefined) beginCheck(context, live);
   const interrupted = () => new FsError("EINTR", "interrupted while a download was checked");
   const check = live.check === undefined ? true : unlessAborted(live.check, signal, interrupted);
@@ -407,11 +407,11 @@ export async function requireChecked(context: Context, live: LiveFile, signal: A
 }
 
 /** Whether the complete file is the version it was said to be; if not, all of it is missing again. */
-async function checkWhole(context: Context, live: LiveFile): Promise<boolean> {
+async function checkWhole(context: Context, live: CacheFile): Promise<boolean> {
   // The last bytes are declared here first, by the caller.
   await undefined;
   const { writes } = live;
-  const { hash, size } = await context.runtime.files.hash(live.path, context.bytes.stopped.signal);
+  const { hash, size } = await context.runtime.files.hash(live.path, context.fileState.stopped.signal);
   // A program has changed it: nobody can tell any more.
   if (!live.isOriginal || live.writes !== writes) return true;
   if (hash === live.originHash) {
@@ -422,7 +422,7 @@ async function checkWhole(context: Context, live: LiveFile): Promise<boolean> {
   }
   const fields = { inode: live.inode, version: live.origin?.version, expected: live.originHash, got: hash };
   context.log.error(fields, "downloaded bytes are not the version's, they are fetched again");
-  context.bytes.distrusted.add(live.lineage);
+  context.fileState.distrusted.add(live.lineage);
   live.check = undefined;
   lost(context, live, rangeOf(0, size));
   return false;

@@ -5,19 +5,19 @@
  */
 import type { GoneFile } from "../../metadata/gone-files.ts";
 import { type Context, inBackground } from "../core/index.ts";
-import { tellDone } from "./dirty-file-log.ts";
+import { logClean } from "./dirty-file-log.ts";
 
-type Needs = Pick<Context, "metadata" | "runtime" | "paths" | "staged" | "bytes" | "log" | "syncRows" | "disk">;
+type Needs = Pick<Context, "metadata" | "runtime" | "paths" | "dirtyLog" | "fileState" | "log" | "syncRows" | "disk">;
 
 const SLICE = 100;
 
 /** Within the transaction in which its row goes. */
 export function removeSoon(context: Needs, gone: GoneFile): void {
-  const { metadata, bytes } = context;
+  const { metadata, fileState } = context;
   metadata.gone.add(gone);
-  bytes.gone.push(gone);
-  if (bytes.isRemoving) return;
-  bytes.isRemoving = true;
+  fileState.gone.push(gone);
+  if (fileState.isRemoving) return;
+  fileState.isRemoving = true;
   inBackground(context, "removing files nobody needs", async () => {
     // After the caller's transaction, which may yet be undone.
     await undefined;
@@ -27,27 +27,27 @@ export function removeSoon(context: Needs, gone: GoneFile): void {
 
 /** Those that come during a sync share the next one. */
 async function removeWaiting(context: Needs): Promise<void> {
-  const { bytes } = context;
+  const { fileState } = context;
   const failures: unknown[] = [];
   try {
-    while (bytes.gone.length > 0) failures.push(...(await tryToRemove(context, bytes.gone.splice(0, SLICE))));
+    while (fileState.gone.length > 0) failures.push(...(await tryToRemove(context, fileState.gone.splice(0, SLICE))));
   } finally {
     // Where the disk refuses, the rows name them.
-    bytes.gone.length = 0;
-    bytes.isRemoving = false;
+    fileState.gone.length = 0;
+    fileState.isRemoving = false;
   }
   throwAny(failures);
 }
 
 /** What was left by a crash, or could not be removed when its time was. */
 export async function removeLeft(context: Needs): Promise<void> {
-  const { metadata, bytes } = context;
-  bytes.isLeft = false;
+  const { metadata, fileState } = context;
+  fileState.isLeft = false;
   const failures: unknown[] = [];
   for (let last: GoneFile | undefined; ; ) {
     const left = metadata.gone.some(SLICE, last);
     last = left.at(-1);
-    if (last === undefined || bytes.stopped.signal.aborted || isElsewhere(context)) break;
+    if (last === undefined || fileState.stopped.signal.aborted || isElsewhere(context)) break;
     failures.push(...(await tryToRemove(context, left)));
   }
   throwAny(failures);
@@ -60,7 +60,7 @@ function throwAny(failures: readonly unknown[]): void {
 
 /** With one sync and one commit for all; rejects when these fail. Why some could not be removed: they keep no other from it. */
 async function tryToRemove(context: Needs, files: readonly GoneFile[]): Promise<readonly unknown[]> {
-  const { bytes, metadata } = context;
+  const { fileState, metadata } = context;
   const isThere = (gone: GoneFile) => metadata.gone.has(gone) && !isElsewhere(context);
   if (!files.some(isThere)) return [];
   const failures: unknown[] = [];
@@ -78,10 +78,10 @@ async function tryToRemove(context: Needs, files: readonly GoneFile[]): Promise<
       for (const gone of removed) metadata.gone.remove(gone);
     });
   } catch (error) {
-    bytes.isLeft = true;
+    fileState.isLeft = true;
     throw error;
   }
-  if (failures.length > 0) bytes.isLeft = true;
+  if (failures.length > 0) fileState.isLeft = true;
   return failures;
 }
 
@@ -93,7 +93,7 @@ function isElsewhere({ disk }: Needs): boolean {
 
 async function removeFile(context: Needs, gone: GoneFile): Promise<void> {
   const { runtime, paths } = context;
-  if (gone.kind === "live") tellDone(context, gone.id);
+  if (gone.kind === "live") logClean(context, gone.id);
   await runtime.files.remove(gone.kind === "live" ? paths.live(gone.id) : paths.generation(gone.id));
   runtime.step("gone: file removed");
 }

@@ -42,15 +42,15 @@ interface Candidate {
   isStill(): boolean;
 }
 
-export interface AskKernel {
+export interface LookupProbe {
   start(): void;
   stop(): void;
 }
 
-export function createAskKernel(context: Context): AskKernel {
-  const { metadata, runtime, rightOfWay, disk, bytes, kernel, settings, log } = context;
+export function createLookupProbe(context: Context): LookupProbe {
+  const { metadata, runtime, foregroundThrottle, disk, fileState, kernel, settings, log } = context;
   const { inodes, entries } = metadata;
-  const roundMs = settings.askKernelMs ?? ROUND_MS;
+  const roundMs = settings.lookupProbeMs ?? ROUND_MS;
   const pauseMs = roundMs / STEPS;
   let timer: ReturnType<typeof runtime.setTimer> | undefined;
   let isStopped = false;
@@ -73,7 +73,7 @@ export function createAskKernel(context: Context): AskKernel {
   async function go(): Promise<void> {
     let isOver = true;
     try {
-      if (rightOfWay.isBusy() && putOff < PUT_OFF_MAX) {
+      if (foregroundThrottle.isBusy() && putOff < PUT_OFF_MAX) {
         putOff += 1;
         later(pauseMs, go);
         return;
@@ -103,7 +103,7 @@ export function createAskKernel(context: Context): AskKernel {
       ...superseded.flatMap(ofSuperseded),
     ]);
     if (candidates.length > 0) {
-      const lacking = (await kernel.cache.lacks?.(candidates.flatMap(({ asked }) => asked))) ?? new Set();
+      const lacking = (await kernel.cache.unknownToKernel?.(candidates.flatMap(({ asked }) => asked))) ?? new Set();
       await drop(candidates.filter(({ asked }) => asked.every((lineage) => lacking.has(lineage))));
     }
     return nameless.length < ROWS && superseded.length < ROWS;
@@ -129,7 +129,7 @@ export function createAskKernel(context: Context): AskKernel {
     if (inode === undefined || entries.links(number) > 0 || !entries.isEmpty(number)) return [];
     const asked = inodes.lineages(number);
     // Of one that is being made the kernel is still to hear.
-    if (asked.some((lineage) => bytes.untold.has(lineage))) return [];
+    if (asked.some((lineage) => fileState.notLookedUp.has(lineage))) return [];
     // A name it got and lost again has given it another row; with a name it stays.
     const isStill = () => inodes.nameless(id - 1, id, 1).length > 0;
     return [{ asked, lineage: inode.lineage, isStill }];
@@ -146,7 +146,7 @@ export function createAskKernel(context: Context): AskKernel {
 
   return {
     start() {
-      if (kernel.cache.lacks === undefined) return;
+      if (kernel.cache.unknownToKernel === undefined) return;
       beginRound();
       later(roundMs, startRound);
     },

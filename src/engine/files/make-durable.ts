@@ -1,28 +1,32 @@
 /** Bytes of a live file, and its name, made to survive power loss; its row says so. The rows are the caller's to sync. */
-import { HELD } from "../../metadata/inodes.ts";
-import type { Context, LiveFile } from "../core/index.ts";
+import { QUARANTINED } from "../../metadata/inodes.ts";
+import type { CacheFile, Context } from "../core/index.ts";
 import { rowsFromFile, syncName } from "./open-close.ts";
-import { hearWrites } from "./revoke-leases.ts";
+import { revokeWriteLeases } from "./revoke-leases.ts";
 
-export async function makeSafe(context: Context, live: LiveFile): Promise<void> {
+export async function makeDurable(context: Context, live: CacheFile): Promise<void> {
   await rowsFromFile(context, live);
-  hearWrites(context, live);
-  const { writes, inFlight, noticed } = live;
+  revokeWriteLeases(context, live);
+  const { writes, inFlight, lastStat } = live;
   await live.sync();
   context.runtime.step("fsync: bytes synced");
   await syncName(context, live);
   const isAll = inFlight === 0 && live.writes === writes;
   // One who passes us by may be writing again: the rows are told when there is none any more.
-  nowSafe(context, live, isAll && noticed === undefined && live.noticed === undefined && live.lettingIn === undefined);
-  live.syncedAs = isAll && live.isNoticedExactly ? noticed : undefined;
+  nowSafe(
+    context,
+    live,
+    isAll && lastStat === undefined && live.lastStat === undefined && live.admittingWriter === undefined,
+  );
+  live.durableStat = isAll && live.isLastStatExact ? lastStat : undefined;
 }
 
 /** `isAll`: nothing was written while it was synced. */
-function nowSafe(context: Context, live: LiveFile, isAll: boolean): void {
+function nowSafe(context: Context, live: CacheFile, isAll: boolean): void {
   const inode = context.metadata.inodes.get(live.inode);
   if (inode?.lineage !== live.lineage || inode.content === "clean") return;
-  const isKnown = inode.content !== "dirty" || inode.synced === HELD;
+  const isKnown = inode.content !== "dirty" || inode.synced === QUARANTINED;
   const synced = isKnown ? inode.synced : isAll ? 1 : (inode.synced ?? 0);
   if (synced !== inode.synced || inode.fsynced === 0) context.metadata.inodes.update(inode.id, { synced, fsynced: 1 });
-  if (!isKnown) live.isSafe ||= isAll;
+  if (!isKnown) live.isDurable ||= isAll;
 }

@@ -5,33 +5,33 @@
  * one that stays open is, until they are gone.
  */
 import { sleep } from "../../lib/runtime.ts";
-import { type Context, inBackground, type LiveFile } from "../core/index.ts";
-import { closeLive } from "./open-close.ts";
+import { type CacheFile, type Context, inBackground } from "../core/index.ts";
+import { closeCacheFile } from "./open-close.ts";
 
 /** A file that was just closed may count as open for a moment longer. */
 const FIRST_MS = 5;
 const LONGEST_MS = 1000;
 
 /** Instead of closeLive: when its last descriptor is gone, or later. */
-export async function closePassed(context: Context, live: LiveFile): Promise<void> {
-  if (live.passedWriters > 0 || live.isLingering || (await isAlone(context, live))) {
-    return closeLive(context, live, { write: true });
+export async function closePassthrough(context: Context, live: CacheFile): Promise<void> {
+  if (live.passthroughWriters > 0 || live.isMapped || (await isAlone(context, live))) {
+    return closeCacheFile(context, live, { write: true });
   }
   // Another one may have come, and gone the same way, meanwhile.
-  if (live.isLingering) return closeLive(context, live, { write: true });
-  live.isLingering = true;
+  if (live.isMapped) return closeCacheFile(context, live, { write: true });
+  live.isMapped = true;
   inBackground(context, "waiting for the end of a mapping", async () => {
-    const { signal } = context.bytes.stopped;
+    const { signal } = context.fileState.stopped;
     for (let wait = FIRST_MS; !signal.aborted && !(await isAlone(context, live)); ) {
       await sleep(context.runtime, wait, signal);
       wait = Math.min(LONGEST_MS, 4 * wait);
     }
-    live.isLingering = false;
-    await closeLive(context, live, { write: true });
+    live.isMapped = false;
+    await closeCacheFile(context, live, { write: true });
   });
 }
 
-async function isAlone({ log }: Context, live: LiveFile): Promise<boolean> {
+async function isAlone({ log }: Context, live: CacheFile): Promise<boolean> {
   try {
     return (await live.file.isOnlyWriter?.()) ?? true;
   } catch (error) {

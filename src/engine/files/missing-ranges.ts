@@ -15,58 +15,58 @@ import {
   touchesRange,
 } from "../../lib/ranges.ts";
 import type { Lineage } from "../../metadata/ids.ts";
-import type { Context, LiveFile, Origin } from "../core/index.ts";
+import type { CacheFile, Context, Origin } from "../core/index.ts";
 
-export function wakeReaders(live: LiveFile): void {
+export function wakeReaders(live: CacheFile): void {
   for (const look of [...live.waiting]) look();
 }
 
 /** Bytes of the origin are in the file. */
-export function arrived(live: LiveFile, start: number, end: number): void {
+export function rangeFetched(live: CacheFile, start: number, end: number): void {
   live.missing = subtractRange(live.missing, start, end);
   wakeReaders(live);
 }
 
 /** A program's bytes are in the file: after this, no crash makes anybody fetch there, or take them for the origin's. */
-export function overwritten(context: Context, live: LiveFile, start: number, end: number): void {
-  const { recorded, unproven } = live;
-  if (touchesRange(live.missing, start, end)) arrived(live, start, end);
-  if (touchesRange(recorded, start, end) || touchesRange(unproven, start, end)) {
-    record(context, live, subtractRange(recorded, start, end), subtractRange(unproven, start, end));
+export function overwritten(context: Context, live: CacheFile, start: number, end: number): void {
+  const { persistedMissing, unverified } = live;
+  if (touchesRange(live.missing, start, end)) rangeFetched(live, start, end);
+  if (touchesRange(persistedMissing, start, end) || touchesRange(unverified, start, end)) {
+    record(context, live, subtractRange(persistedMissing, start, end), subtractRange(unverified, start, end));
   }
 }
 
 /** The file ends at `size` now: what was missing behind it is wanted by nobody. */
-export function cutShort(context: Context, live: LiveFile, size: number): void {
+export function truncated(context: Context, live: CacheFile, size: number): void {
   live.missing = clipRanges(live.missing, size);
-  live.unproven = clipRanges(live.unproven, size);
-  live.cutTo = Math.min(size, live.cutTo ?? size);
+  live.unverified = clipRanges(live.unverified, size);
+  live.truncatedTo = Math.min(size, live.truncatedTo ?? size);
   for (const download of live.downloads) {
     if (download.start >= size) download.controller.abort();
   }
   wakeReaders(live);
-  recordCut(context, live);
+  persistTruncation(context, live);
 }
 
 /**
  * What is new behind the place where the file was cut short is no longer the origin's. Where the row could
  * not be told, no further change is acknowledged before it is: once the file has grown again its size does not tell.
  */
-export function recordCut(context: Context, live: LiveFile): void {
-  if (live.cutTo === undefined) return;
-  record(context, live, clipRanges(live.recorded, live.cutTo), live.unproven);
-  live.cutTo = undefined;
+export function persistTruncation(context: Context, live: CacheFile): void {
+  if (live.truncatedTo === undefined) return;
+  record(context, live, clipRanges(live.persistedMissing, live.truncatedTo), live.unverified);
+  live.truncatedTo = undefined;
 }
 
 /** The content is this version too: what is missing is had from there, for the one it came from may be gone. */
 export function comesFrom(
-  { metadata, lives }: Pick<Context, "metadata" | "lives">,
+  { metadata, cacheFiles }: Pick<Context, "metadata" | "cacheFiles">,
   lineage: Lineage,
   origin: Origin,
 ): void {
   const row = { originNode: origin.node, originVersion: origin.version };
   if (metadata.lives.get(lineage) !== undefined) metadata.lives.update(lineage, row);
-  const live = lives.get(lineage);
+  const live = cacheFiles.get(lineage);
   if (live !== undefined) live.origin = origin;
 }
 
@@ -74,9 +74,9 @@ export function comesFrom(
  * Before its first byte changes: what is not checked by now is unproven. In the transaction that says that it changes,
  * which may fail: for memory once that is over.
  */
-export function leaveOrigin({ metadata }: Context, live: LiveFile): Ranges {
+export function leaveOrigin({ metadata }: Context, live: CacheFile): Ranges {
   const { lineage, originHash, originSize, isOriginal } = live;
-  if (!isOriginal) return live.unproven;
+  if (!isOriginal) return live.unverified;
   const isRight = originHash === null || (live.isChecked && live.missing.length === 0);
   if (isRight || metadata.lives.get(lineage) === undefined) return NO_RANGES;
   const unproven = rangeOf(0, originSize);
@@ -85,15 +85,15 @@ export function leaveOrigin({ metadata }: Context, live: LiveFile): Ranges {
 }
 
 /** What is here of the origin, and synced, is that version's; or nobody can find out. */
-export function believed(context: Context, live: LiveFile): void {
-  record(context, live, live.recorded, NO_RANGES);
+export function markVerified(context: Context, live: CacheFile): void {
+  record(context, live, live.persistedMissing, NO_RANGES);
 }
 
 /** All of it has to come again. */
-export function lost(context: Context, live: LiveFile, missing: Ranges): void {
+export function lost(context: Context, live: CacheFile, missing: Ranges): void {
   live.isChecked = false;
   live.missing = missing;
-  record(context, live, missing, live.unproven);
+  record(context, live, missing, live.unverified);
   wakeReaders(live);
 }
 
@@ -101,16 +101,16 @@ export function lost(context: Context, live: LiveFile, missing: Ranges): void {
  * What came in is remembered, but a file counts as whole only once it is checked. Among bytes of a
  * program, whose hash nobody knows, what came in is remembered once it is synced.
  */
-export async function recordArrived(context: Context, live: LiveFile): Promise<void> {
+export async function recordArrived(context: Context, live: CacheFile): Promise<void> {
   const isUnchecked = live.isOriginal && live.originHash !== null && !live.isChecked;
   if (!live.isKept || (isUnchecked && live.missing.length === 0)) return;
   const { missing } = live;
-  if (!live.isOriginal && missing !== live.recorded) await live.sync();
+  if (!live.isOriginal && missing !== live.persistedMissing) await live.sync();
   // What a program wrote meanwhile is in neither.
-  record(context, live, intersectRanges(missing, live.recorded), live.unproven);
+  record(context, live, intersectRanges(missing, live.persistedMissing), live.unverified);
 }
 
-function record({ metadata }: Context, live: LiveFile, recorded: Ranges, unproven: Ranges): void {
+function record({ metadata }: Context, live: CacheFile, recorded: Ranges, unproven: Ranges): void {
   const row = metadata.lives.get(live.lineage);
   const next = { missing: formatRanges(recorded), unproven: formatRanges(unproven) };
   const isTold = row === undefined || (row.missing === next.missing && row.unproven === next.unproven);

@@ -6,62 +6,63 @@
 import type { Inode } from "../../metadata/inodes.ts";
 import type { Lineage } from "../api/index.ts";
 import type { Context } from "../core/index.ts";
-import { dropIfUnused, keepForgotten } from "./orphans.ts";
+import { dropIfUnused, keepForgottenByKernel } from "./orphans.ts";
 
 /** From the first word to the commit. */
 export const FORGET_GATHER_MS = 20;
 /** With one commit, which programs wait for. */
 export const SLICE = 32;
 
-export function forget(context: Context, lineages: readonly { readonly lineage: Lineage }[]): void {
+export function onForget(context: Context, lineages: readonly { readonly lineage: Lineage }[]): void {
   for (const { lineage } of lineages) forgetOne(context, lineage);
 }
 
 function forgetOne(context: Context, lineage: Lineage): void {
-  const { metadata, bytes, lives } = context;
+  const { metadata, fileState, cacheFiles } = context;
   try {
     const inode = metadata.inodes.ofLineage(lineage);
     if (inode === undefined) return;
     // Nobody finds it any more, so nothing is different when its turn comes. Of any other it is now that counts.
     const isNameless = inode.lineage === lineage && metadata.entries.links(inode.id) === 0;
-    if (isNameless && !lives.has(lineage)) {
-      bytes.forgotten.set(lineage, inode.id);
+    if (isNameless && !cacheFiles.has(lineage)) {
+      fileState.forgottenByKernel.set(lineage, inode.id);
       dropLater(context, FORGET_GATHER_MS);
     } else dropIfUnused(context, lineage);
   } catch (error) {
-    keepForgotten(context, lineage, error);
+    keepForgottenByKernel(context, lineage, error);
   }
 }
 
 /** The kernel is told of an inode: should it have come back, and lose its name again, it stays until it is forgotten again. */
-export function told({ bytes }: Pick<Context, "bytes">, { id, lineage }: Inode): void {
-  bytes.untold.delete(lineage);
-  bytes.afterClose.delete(lineage);
-  bytes.afterSent.delete(id);
-  for (const [forgotten, inode] of bytes.forgotten) if (inode === id) bytes.forgotten.delete(forgotten);
+export function onLookup({ fileState }: Pick<Context, "fileState">, { id, lineage }: Inode): void {
+  fileState.notLookedUp.delete(lineage);
+  fileState.afterClose.delete(lineage);
+  fileState.afterSent.delete(id);
+  for (const [forgotten, inode] of fileState.forgottenByKernel)
+    if (inode === id) fileState.forgottenByKernel.delete(forgotten);
 }
 
 function dropLater(context: Context, wait: number): void {
-  const { bytes, runtime } = context;
-  bytes.forgetTimer ??= runtime.setTimer(wait, () => {
-    bytes.forgetTimer = undefined;
+  const { fileState, runtime } = context;
+  fileState.forgetTimer ??= runtime.setTimer(wait, () => {
+    fileState.forgetTimer = undefined;
     dropSome(context);
-    if (bytes.forgotten.size > 0) dropLater(context, 0);
+    if (fileState.forgottenByKernel.size > 0) dropLater(context, 0);
   });
 }
 
 /** What waits, now: a daemon that takes over knows nothing of it. */
-export function dropForgotten(context: Context): void {
-  const { bytes } = context;
-  bytes.forgetTimer?.cancel();
-  bytes.forgetTimer = undefined;
-  while (bytes.forgotten.size > 0) dropSome(context);
+export function dropForgottenByKernel(context: Context): void {
+  const { fileState } = context;
+  fileState.forgetTimer?.cancel();
+  fileState.forgetTimer = undefined;
+  while (fileState.forgottenByKernel.size > 0) dropSome(context);
 }
 
 function dropSome(context: Context): void {
-  const { bytes } = context;
-  const some = [...bytes.forgotten.keys()].slice(0, SLICE);
-  for (const lineage of some) bytes.forgotten.delete(lineage);
+  const { fileState } = context;
+  const some = [...fileState.forgottenByKernel.keys()].slice(0, SLICE);
+  for (const lineage of some) fileState.forgottenByKernel.delete(lineage);
   dropTogether(context, some);
 }
 
@@ -72,17 +73,17 @@ export function dropTogether(context: Context, some: readonly Lineage[]): void {
     const parts = metadata.transaction(() =>
       some.map((lineage) => ({ lineage, part: metadata.part(() => dropIfUnused(context, lineage)) })),
     );
-    for (const { lineage, part } of parts) if ("error" in part) keepForgotten(context, lineage, part.error);
+    for (const { lineage, part } of parts) if ("error" in part) keepForgottenByKernel(context, lineage, part.error);
   } catch (error) {
-    for (const lineage of some) keepForgotten(context, lineage, error);
+    for (const lineage of some) keepForgottenByKernel(context, lineage, error);
   }
 }
 
 /** What the rows did not take; they can be changed again. */
-export function forgetAgain(context: Context): void {
-  const { unforgotten } = context.bytes;
-  const again = [...unforgotten].map((lineage) => ({ lineage }));
-  unforgotten.clear();
-  forget(context, again);
-  dropForgotten(context);
+export function repeatForgets(context: Context): void {
+  const { forgetsToRepeat } = context.fileState;
+  const again = [...forgetsToRepeat].map((lineage) => ({ lineage }));
+  forgetsToRepeat.clear();
+  onForget(context, again);
+  dropForgottenByKernel(context);
 }

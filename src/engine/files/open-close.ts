@@ -11,32 +11,32 @@ import type { Inode } from "../../metadata/inodes.ts";
 import { fromDisk } from "../api/index.ts";
 import {
   alone,
-  asAsked,
+  byKernelRequest,
+  type CacheFile,
   type Context,
+  enqueueAfterQuiet,
   inBackground,
   isLongerThanShown,
-  type LiveFile,
-  lookAfterQuiet,
-  markInode,
-  mayBeUnrecorded,
+  mayHaveUnpersistedStat,
+  setInodeDirty,
 } from "../core/index.ts";
 import { isUncut, openFile, openNewFile, regain, requireCurrent } from "./backing-file.ts";
-import { freeForWriter, giveWay } from "./cancel-upload.ts";
-import { tellDone } from "./dirty-file-log.ts";
+import { cancelForWriter, yieldToNewer } from "./cancel-upload.ts";
+import { logClean } from "./dirty-file-log.ts";
 import { despiteFullDisk, requireDisk } from "./disk-room.ts";
 import { evictSoon } from "./evict.ts";
 import { removeSoon } from "./file-removal.ts";
 import { recordArrived } from "./missing-ranges.ts";
-import { hearWrites } from "./revoke-leases.ts";
-import { markWritten } from "./set-dirty.ts";
+import { revokeWriteLeases } from "./revoke-leases.ts";
+import { setContentDirty } from "./set-dirty.ts";
 import { ctimeOf, mtimeOf } from "./times.ts";
-import { type Look, noticeWrites } from "./write-detection.ts";
+import { detectWrites, type Look } from "./write-detection.ts";
 
 /** When a file was used is known no better than this: a row is not written for less. */
 const USED_MS = 10_000;
 
 /** Counts as one open until closeLive. A writable one has marked the inode durably before this resolves. */
-export async function openLive(
+export async function openCacheFile(
   context: Context,
   lineage: Lineage,
   options: {
@@ -46,7 +46,7 @@ export async function openLive(
     /** False: to be sent, which is no reason to keep it here for longer. */
     isUse?: boolean;
   },
-): Promise<LiveFile> {
+): Promise<CacheFile> {
   const live = await hold(context, lineage, options.isNew ?? false);
   live.isUsed ||= options.isUse ?? true;
   try {
@@ -55,13 +55,13 @@ export async function openLive(
     else requireCurrent(context, lineage);
     return live;
   } catch (error) {
-    await closeLive(context, live, { write: false });
+    await closeCacheFile(context, live, { write: false });
     throw fromDisk(error, `live file ${lineage} cannot be opened`);
   }
 }
 
 /** A writer needs the file, and hears why there is none; a reader can do without. */
-async function haveFile(context: Context, live: LiveFile, isNeeded: boolean): Promise<void> {
+async function haveFile(context: Context, live: CacheFile, isNeeded: boolean): Promise<void> {
   if (isNeeded) {
     await requireDisk(context);
     await regain(context, live);
@@ -70,24 +70,24 @@ async function haveFile(context: Context, live: LiveFile, isNeeded: boolean): Pr
   }
 }
 
-async function hold(context: Context, lineage: Lineage, isNew: boolean): Promise<LiveFile> {
-  const { lives, bytes, disk } = context;
+async function hold(context: Context, lineage: Lineage, isNew: boolean): Promise<CacheFile> {
+  const { cacheFiles, fileState, disk } = context;
   let isUntried = isNew;
   for (let mayBeAbsent = disk.trouble !== undefined; ; ) {
     requireCurrent(context, lineage);
-    const changing = bytes.changing.get(lineage);
+    const changing = fileState.changing.get(lineage);
     if (changing !== undefined) {
       await changing;
       continue;
     }
-    const open = lives.get(lineage);
+    const open = cacheFiles.get(lineage);
     if (open !== undefined) {
       open.opens += 1;
       return open;
     }
     const openAlone = () =>
       alone(context, lineage, async () => {
-        const there = lives.get(lineage);
+        const there = cacheFiles.get(lineage);
         if (there !== undefined) {
           there.opens += 1;
           return there;
@@ -96,7 +96,7 @@ async function hold(context: Context, lineage: Lineage, isNew: boolean): Promise
         const isFirst = isUntried;
         isUntried = false;
         const made = isFirst ? await openNewFile(context, lineage) : await openFile(context, lineage, mayBeAbsent);
-        lives.set(lineage, made);
+        cacheFiles.set(lineage, made);
         return made;
       });
     try {
@@ -114,7 +114,7 @@ async function hold(context: Context, lineage: Lineage, isNew: boolean): Promise
  * Before a writer is let in, no upload reads the file, its times are those of the row, and the inode
  * is durably marked. All of that must hold in the same moment, so it is looked at again after each wait.
  */
-async function becomeWriter(context: Context, live: LiveFile): Promise<void> {
+async function becomeWriter(context: Context, live: CacheFile): Promise<void> {
   const { metadata } = context;
   for (;;) {
     const inode = requireCurrent(context, live.lineage);
@@ -126,16 +126,16 @@ async function becomeWriter(context: Context, live: LiveFile): Promise<void> {
         if (inode.content === "clean") metadata.inodes.update(inode.id, { content: "open" });
       });
       if (live.writers === 0) {
-        live.isWritten = isUncut(inode);
+        live.isContentDirty = isUncut(inode);
         // What is uncut has its pause from here on.
         live.lastWriteAt = context.runtime.elapsed();
         // While nobody wrote, the kernel was told what the rows have, which may be older than the file.
-        live.shownSize = live.isUnrecorded || inode.content === "open" ? "unknown" : inode.size;
+        live.shownSize = live.hasUnpersistedStat || inode.content === "open" ? "unknown" : inode.size;
       }
       // Since a writer before this one: what it did could not be told to the rows.
-      if (live.writers === 0 && inode.content === "open") markWritten(context, live);
+      if (live.writers === 0 && inode.content === "open") setContentDirty(context, live);
       live.writers += 1;
-      live.letIn += 1;
+      live.writersAdmitted += 1;
       context.runtime.step("open: marked");
       return;
     }
@@ -146,8 +146,8 @@ async function becomeWriter(context: Context, live: LiveFile): Promise<void> {
   }
 }
 
-async function prepareForWriter(context: Context, live: LiveFile): Promise<void> {
-  await freeForWriter(context, live.lineage);
+async function prepareForWriter(context: Context, live: CacheFile): Promise<void> {
+  await cancelForWriter(context, live.lineage);
   if (live.writers > 0) return;
   // From here on bytes that are fetched leave the times alone; those on their way are waited for.
   live.keepsTimes = true;
@@ -164,14 +164,14 @@ async function prepareForWriter(context: Context, live: LiveFile): Promise<void>
 }
 
 /** Ends one open. The last writer leaves size, times and state in the rows. Never rejects: the program has gone on. */
-export async function closeLive(context: Context, live: LiveFile, options: { write: boolean }): Promise<void> {
+export async function closeCacheFile(context: Context, live: CacheFile, options: { write: boolean }): Promise<void> {
   if (options.write) {
     // Until the rows are true, the file is asked: the writer counts until then. Again where another one was
     // let in meanwhile, who may have gone since.
-    for (let isBehind = mayBeUnrecorded(live); live.writers === 1 && isBehind; ) {
-      const { letIn } = live;
+    for (let isBehind = mayHaveUnpersistedStat(live); live.writers === 1 && isBehind; ) {
+      const { writersAdmitted } = live;
       if (await logged(context, live, () => rowsFromFile(context, live))) {
-        isBehind = live.isUnrecorded || live.letIn !== letIn;
+        isBehind = live.hasUnpersistedStat || live.writersAdmitted !== writersAdmitted;
       } else {
         // What he did nobody knows: no cut that is under way may count, and what was synced is not all there is.
         Object.assign(live, { isUnrecorded: true, writes: live.writes + 1, syncedAs: undefined });
@@ -188,7 +188,7 @@ export async function closeLive(context: Context, live: LiveFile, options: { wri
 }
 
 /** Whether it went well. */
-async function logged(context: Context, live: LiveFile, work: () => Promise<void>): Promise<boolean> {
+async function logged(context: Context, live: CacheFile, work: () => Promise<void>): Promise<boolean> {
   try {
     await work();
     return true;
@@ -198,45 +198,46 @@ async function logged(context: Context, live: LiveFile, work: () => Promise<void
   }
 }
 
-function writersLeft(context: Context, live: LiveFile): void {
+function writersLeft(context: Context, live: CacheFile): void {
   const { metadata } = context;
-  const { noticed, syncedAs } = live;
+  const { lastStat, durableStat } = live;
   live.preparedTime = undefined;
-  live.cutTimer?.cancel();
-  live.cutTimer = undefined;
+  live.snapshotTimer?.cancel();
+  live.snapshotTimer = undefined;
   // A copy of the open file could not be made: that is no longer what is needed.
-  context.bytes.unreadable.delete(live.lineage);
-  const wasSynced = noticed !== undefined && syncedAs !== undefined && isSameStat(noticed, syncedAs);
+  context.fileState.unreadable.delete(live.lineage);
+  const wasSynced = lastStat !== undefined && durableStat !== undefined && isSameStat(lastStat, durableStat);
   metadata.transaction(() => {
     const inode = metadata.inodes.get(live.inode);
     if (inode === undefined || inode.lineage !== live.lineage) return;
-    if (inode.content === "open" && !live.isUnrecorded) {
+    if (inode.content === "open" && !live.hasUnpersistedStat) {
       // Opened for writing, and nothing was written.
       metadata.inodes.update(inode.id, { content: "clean" });
-      if (noticed !== undefined) tellDone(context, inode.lineage);
+      if (lastStat !== undefined) logClean(context, inode.lineage);
     }
     if (wasSynced && inode.content === "dirty") metadata.inodes.update(inode.id, { synced: 1 });
     if (live.firstWriteAt !== undefined) {
-      markInode(context, inode.id);
-      giveWay(context, inode.id);
-    } else lookAfterQuiet(context, inode.id);
+      setInodeDirty(context, inode.id);
+      yieldToNewer(context, inode.id);
+    } else enqueueAfterQuiet(context, inode.id);
     if (metadata.overtaken.get(inode.id) !== undefined) context.activity.wake();
   });
   // What the rows could not be told is found out after a crash, or at the next close. The mark is of the inode: of a
   // version that was replaced it is left to who writes to the one that came.
   const inode = metadata.inodes.get(live.inode);
-  if (!live.isUnrecorded && (inode === undefined || writersOf(context, inode) === 0)) metadata.writers.end(live.inode);
+  if (!live.hasUnpersistedStat && (inode === undefined || writersOf(context, inode) === 0))
+    metadata.writers.end(live.inode);
   Object.assign(live, { firstWriteAt: undefined, noticed: undefined, syncedAs: undefined });
   if (wasSynced) {
     // Nobody can change it any more without our being asked.
-    live.isSafe = true;
+    live.isDurable = true;
     inBackground(context, "syncing the rows of a closed file", () => context.syncRows());
   }
   context.runtime.step("release: no writer left");
 }
 
-async function closeFile(context: Context, live: LiveFile): Promise<void> {
-  const { metadata, lives, bytes, runtime } = context;
+async function closeFile(context: Context, live: CacheFile): Promise<void> {
+  const { metadata, cacheFiles, fileState, runtime } = context;
   // Somebody opened it while this waited for its turn.
   if (live.opens > 0) return;
   for (const download of live.downloads) download.controller.abort();
@@ -257,23 +258,23 @@ async function closeFile(context: Context, live: LiveFile): Promise<void> {
     runtime.step("release: recorded");
   } finally {
     free();
-    bytes.passers.delete(live);
+    fileState.uncachedReaders.delete(live);
     await Promise.all([live.file, ...live.former].map((file) => file.close())).finally(() =>
-      lives.delete(live.lineage),
+      cacheFiles.delete(live.lineage),
     );
-    const then = bytes.afterClose.get(live.lineage);
-    bytes.afterClose.delete(live.lineage);
+    const then = fileState.afterClose.get(live.lineage);
+    fileState.afterClose.delete(live.lineage);
     then?.();
     evictSoon(context);
   }
 }
 
 /** Size and mtime of a file that was written, from the file to the rows. */
-export async function rowsFromFile(context: Context, live: LiveFile): Promise<void> {
+export async function rowsFromFile(context: Context, live: CacheFile): Promise<void> {
   // What passed writers do after this look is another change, which the next look finds.
-  let look = await noticeWrites(context, live);
-  while (live.isUnrecorded) {
-    hearWrites(context, live);
+  let look = await detectWrites(context, live);
+  while (live.hasUnpersistedStat) {
+    revokeWriteLeases(context, live);
     look ??= await lookNow(live);
     if (isAsSeen(live, look)) return recordStat(context, live, look.stat);
     // Changed while it was looked at; while others write, the file is asked anyway.
@@ -282,13 +283,13 @@ export async function rowsFromFile(context: Context, live: LiveFile): Promise<vo
   }
 }
 
-async function lookNow(live: LiveFile): Promise<Look> {
+async function lookNow(live: CacheFile): Promise<Look> {
   const { writes, inFlight, timesSet } = live;
   return { stat: await statAsKnown(live), writes, inFlight, timesSet };
 }
 
 /** As programs know it: while bytes of the origin are put into the file, it has a time that is taken back (fetch.ts). */
-async function statAsKnown(live: LiveFile): Promise<FileStat> {
+async function statAsKnown(live: CacheFile): Promise<FileStat> {
   if (live.missing.length === 0) return live.file.stat();
   const free = await live.lock.hold(0, Number.POSITIVE_INFINITY);
   try {
@@ -299,11 +300,11 @@ async function statAsKnown(live: LiveFile): Promise<FileStat> {
 }
 
 /** Nobody was changing it when it was looked at, and nobody has since. What somebody else has found out by a later look counts as a change. */
-function isAsSeen(live: LiveFile, { writes, inFlight, timesSet }: Look): boolean {
+function isAsSeen(live: CacheFile, { writes, inFlight, timesSet }: Look): boolean {
   return inFlight === 0 && live.writes === writes && live.timesSet === timesSet;
 }
 
-function recordStat(context: Context, live: LiveFile, { size, allocated, mtime }: FileStat): void {
+function recordStat(context: Context, live: CacheFile, { size, allocated, mtime }: FileStat): void {
   const { metadata, runtime } = context;
   const record = () => {
     metadata.lives.update(live.lineage, { size, bytes: allocated });
@@ -312,29 +313,32 @@ function recordStat(context: Context, live: LiveFile, { size, allocated, mtime }
     const ctime = ctimeOf(inode, mtimeOf(context, inode), mtime, runtime.files.currentTime());
     const attributes = { ...inode.attributes, mtime: formatTime(mtime) };
     metadata.inodes.update(inode.id, { size, attributes, ctime: formatTime(ctime) });
-    markInode(context, inode.id);
+    setInodeDirty(context, inode.id);
   };
   // Only a call that the kernel knows of makes a file longer, and by it the kernel forgets what it was told before.
   // Of any other change it is told, unless it was shown that: it may have been made through a mapping.
   const isShown = size === live.shownSize && live.shownTime !== undefined && compareTimes(mtime, live.shownTime) === 0;
-  if (isLongerThanShown(size, live.shownSize) || isShown) asAsked(context, record, live.lineage);
+  if (isLongerThanShown(size, live.shownSize) || isShown) byKernelRequest(context, record, live.lineage);
   else metadata.changed.ours(() => metadata.transaction(record));
   runtime.step("write: size and time recorded");
-  live.isUnrecorded = false;
+  live.hasUnpersistedStat = false;
 }
 
 /** Open writable handles of the inode. */
-export function writersOf(context: Pick<Context, "lives">, inode: Inode): number {
-  return context.lives.get(inode.lineage)?.writers ?? 0;
+export function writersOf(context: Pick<Context, "cacheFiles">, inode: Inode): number {
+  return context.cacheFiles.get(inode.lineage)?.writers ?? 0;
 }
 
 /** Once somebody has written to it, or may have, the file itself knows its size and time; else undefined. */
-export async function liveStat(context: Context, inode: Inode): Promise<{ size: number; mtime: Time } | undefined> {
-  const live = context.lives.get(inode.lineage);
+export async function cacheFileStat(
+  context: Context,
+  inode: Inode,
+): Promise<{ size: number; mtime: Time } | undefined> {
+  const live = context.cacheFiles.get(inode.lineage);
   if (live === undefined || live.writers === 0) return undefined;
   const stat = await statAsKnown(live);
-  const { noticed, isNoticedExactly } = live;
-  const isAsNoticed = noticed === undefined || (isNoticedExactly && isSameStat(noticed, stat));
+  const { lastStat, isLastStatExact } = live;
+  const isAsNoticed = lastStat === undefined || (isLastStatExact && isSameStat(lastStat, stat));
   // Merely open: a time that somebody set elsewhere is in the rows alone.
   const isUnwritten = isAsNoticed && context.metadata.inodes.get(inode.id)?.content === "open";
   return isUnwritten ? undefined : stat;
@@ -344,11 +348,11 @@ export async function liveStat(context: Context, inode: Inode): Promise<{ size: 
  * A program set the time; the row is the caller's. The file gets it too if it is, or after a crash
  * would be, asked for its time: while somebody can write to it, and while its content is only here.
  */
-export async function setLiveTimes(context: Context, inode: Inode, mtime: Time): Promise<void> {
-  const { metadata, lives } = context;
+export async function setCacheFileTimes(context: Context, inode: Inode, mtime: Time): Promise<void> {
+  const { metadata, cacheFiles } = context;
   const isAsked = inode.content === "dirty" && metadata.lives.get(inode.lineage) !== undefined;
-  if (!isAsked && (lives.get(inode.lineage)?.writers ?? 0) === 0) return;
-  const live = await openLive(context, inode.lineage, { write: false });
+  if (!isAsked && (cacheFiles.get(inode.lineage)?.writers ?? 0) === 0) return;
+  const live = await openCacheFile(context, inode.lineage, { write: false });
   try {
     const free = await live.lock.hold(0, Number.POSITIVE_INFINITY);
     try {
@@ -361,26 +365,26 @@ export async function setLiveTimes(context: Context, inode: Inode, mtime: Time):
   } catch (error) {
     throw fromDisk(error, "the time could not be set");
   } finally {
-    await closeLive(context, live, { write: false });
+    await closeCacheFile(context, live, { write: false });
   }
 }
 
 /** The bytes and rows of a lineage nobody can reach any more. Not while it is open or being sent. */
-export function forgetLineage(context: Context, lineage: Lineage): void {
-  const { metadata, runtime, lives } = context;
-  if (lives.has(lineage) || metadata.generations.ofLineage(lineage).length > 0) return;
+export function dropKernelNodeId(context: Context, lineage: Lineage): void {
+  const { metadata, runtime, cacheFiles } = context;
+  if (cacheFiles.has(lineage) || metadata.generations.ofLineage(lineage).length > 0) return;
   const hasFile = metadata.lives.get(lineage) !== undefined;
   metadata.transaction(() => {
     if (hasFile) metadata.lives.remove(lineage);
     metadata.inodes.removeLineage(lineage);
     if (hasFile) removeSoon(context, { kind: "live", id: lineage });
   });
-  context.bytes.unreadable.delete(lineage);
+  context.fileState.unreadable.delete(lineage);
   runtime.step("forget: rows gone");
 }
 
 /** Makes the file's name survive power loss, once. */
-export async function syncName(context: Context, live: LiveFile): Promise<void> {
+export async function syncName(context: Context, live: CacheFile): Promise<void> {
   if (!live.isNew) return;
   await context.runtime.files.syncFolder(dirname(live.path));
   live.isNew = false;

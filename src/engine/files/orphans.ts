@@ -3,8 +3,8 @@ import type { InodeId, Lineage } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
 import type { Context } from "../core/index.ts";
-import { forgetLineage } from "./open-close.ts";
-import { removeGeneration } from "./snapshot-source.ts";
+import { dropKernelNodeId } from "./open-close.ts";
+import { removeSnapshot } from "./snapshot-source.ts";
 import { forgetFailures } from "./unreadable.ts";
 
 /**
@@ -15,12 +15,12 @@ import { forgetFailures } from "./unreadable.ts";
 export function dropIfUnused(context: Context, lineage: Lineage): void {
   const inode = context.metadata.inodes.ofLineage(lineage);
   if (inode === undefined || inode.id === ROOT_INODE) return;
-  if (context.lives.has(lineage)) {
-    context.bytes.afterClose.set(lineage, () => dropAtLast(context, lineage));
+  if (context.cacheFiles.has(lineage)) {
+    context.fileState.afterClose.set(lineage, () => dropAtLast(context, lineage));
     return;
   }
   context.metadata.transaction(() => {
-    if (inode.lineage !== lineage) forgetLineage(context, lineage);
+    if (inode.lineage !== lineage) dropKernelNodeId(context, lineage);
     if (inode.lineage !== lineage && !isHandedOver(context, inode)) return;
     if (context.metadata.entries.links(inode.id) === 0) removeInode(context, inode);
   });
@@ -31,14 +31,18 @@ function dropAtLast(context: Context, lineage: Lineage): void {
   try {
     dropIfUnused(context, lineage);
   } catch (error) {
-    keepForgotten(context, lineage, error);
+    keepForgottenByKernel(context, lineage, error);
   }
 }
 
 /** The rows did not take it: tried again when they can be changed (forgotten.ts). */
-export function keepForgotten({ bytes, log }: Pick<Context, "bytes" | "log">, lineage: Lineage, error: unknown): void {
+export function keepForgottenByKernel(
+  { fileState, log }: Pick<Context, "fileState" | "log">,
+  lineage: Lineage,
+  error: unknown,
+): void {
   log.warn({ err: error, lineage }, "what the kernel forgot could not be removed yet");
-  bytes.unforgotten.add(lineage);
+  fileState.forgetsToRepeat.add(lineage);
 }
 
 /**
@@ -58,23 +62,23 @@ function isHandedOver({ metadata }: Context, { id, lineage }: Inode): boolean {
 
 /** Within a transaction: removes a nameless inode with all its lineages, cuts and bytes, unless one is open. */
 export function removeInode(context: Context, inode: Inode): void {
-  const { metadata, lives } = context;
+  const { metadata, cacheFiles } = context;
   const lineages = metadata.inodes.lineages(inode.id);
-  if (lineages.some((lineage) => lives.has(lineage))) return;
+  if (lineages.some((lineage) => cacheFiles.has(lineage))) return;
   if (isOpenFolder(context, inode.id)) return;
   // What was written to it has yet to get a name (sync/detached-files.ts).
   if (metadata.overtaken.get(inode.id) !== undefined && inode.content !== "clean") return;
   // One that waited to be sent is wanted by nobody any more.
-  for (const generation of metadata.generations.unusedOf(inode.id)) removeGeneration(context, generation);
+  for (const generation of metadata.generations.unusedOf(inode.id)) removeSnapshot(context, generation);
   // A cut that is being sent still needs its bytes: it goes when that is over, or with the next mount.
   if (metadata.generations.newestOf(inode.id) !== undefined) {
-    context.bytes.afterSent.set(inode.id, () => dropAtLast(context, inode.lineage));
+    context.fileState.afterSent.set(inode.id, () => dropAtLast(context, inode.lineage));
     return;
   }
-  for (const lineage of lineages) forgetLineage(context, lineage);
+  for (const lineage of lineages) dropKernelNodeId(context, lineage);
   metadata.inodes.remove(inode.id);
-  context.cuts.delete(inode.id);
-  context.interruptions.delete(inode.id);
+  context.lastSnapshots.delete(inode.id);
+  context.cancellations.delete(inode.id);
   forgetFailures(context, inode);
 }
 

@@ -7,43 +7,51 @@
  * done that must be done before a first byte changes, and whether it wrote is found out from the file's
  * size and times whenever the rows have to be true (notice-writes.ts).
  */
-import { HELD } from "../../metadata/inodes.ts";
-import type { Context, LiveFile } from "../core/index.ts";
+import { QUARANTINED } from "../../metadata/inodes.ts";
+import type { CacheFile, Context } from "../core/index.ts";
 import { requireCurrent } from "./backing-file.ts";
-import { tellWritten } from "./dirty-file-log.ts";
-import { markWritten, noLongerSafe } from "./set-dirty.ts";
+import { logDirty } from "./dirty-file-log.ts";
+import { noLongerDurable, setContentDirty } from "./set-dirty.ts";
 import { isTight } from "./space.ts";
-import { lookAtFile } from "./write-detection.ts";
+import { statFile } from "./write-detection.ts";
 
 const SET_ID = 0o6000;
 /** Bytes of the disk. With fewer a writer may hear that it is full before anybody looks, and cached files make way. */
 const WRITERS_ROOM = 1024 ** 3;
 
 /** For each handle, once the file is open: the id to answer with, or undefined: we serve it. */
-export async function passOn(context: Context, live: LiveFile, write: boolean): Promise<number | undefined> {
-  if (live.handles === 0 && mayPass(context, live) && (!write || context.disk.available >= WRITERS_ROOM)) {
-    live.backing = context.passthrough.register(live.file.descriptor ?? -1);
+export async function attachPassthrough(
+  context: Context,
+  live: CacheFile,
+  write: boolean,
+): Promise<number | undefined> {
+  if (
+    live.kernelHandles === 0 &&
+    mayUsePassthrough(context, live) &&
+    (!write || context.disk.available >= WRITERS_ROOM)
+  ) {
+    live.backingId = context.passthrough.register(live.file.descriptor ?? -1);
   }
-  live.handles += 1;
-  if (live.backing !== undefined && write) {
-    live.passedWriters += 1;
+  live.kernelHandles += 1;
+  if (live.backingId !== undefined && write) {
+    live.passthroughWriters += 1;
     try {
-      await letIn(context, live);
+      await admitWriter(context, live);
     } catch (error) {
-      endPassing(context, live, write);
+      detachPassthrough(context, live, write);
       throw error;
     }
   }
-  return live.backing;
+  return live.backingId;
 }
 
 /** The end of a handle; before closeLive. */
-export function endPassing(context: Context, live: LiveFile, write: boolean): void {
-  if (live.backing !== undefined && write) live.passedWriters -= 1;
-  live.handles -= 1;
-  if (live.handles > 0 || live.backing === undefined) return;
-  context.passthrough.unregister(live.backing);
-  live.backing = undefined;
+export function detachPassthrough(context: Context, live: CacheFile, write: boolean): void {
+  if (live.backingId !== undefined && write) live.passthroughWriters -= 1;
+  live.kernelHandles -= 1;
+  if (live.kernelHandles > 0 || live.backingId === undefined) return;
+  context.passthrough.unregister(live.backingId);
+  live.backingId = undefined;
 }
 
 /**
@@ -51,35 +59,35 @@ export function endPassing(context: Context, live: LiveFile, write: boolean): vo
  * missing, or the origin's, a crash would bring again over what was written. Should somebody write to it, now or while
  * it is passed on: nobody counts how much, no change has to clear bits of the mode, and it is not held until it is saved.
  */
-function mayPass(context: Context, live: LiveFile): boolean {
+function mayUsePassthrough(context: Context, live: CacheFile): boolean {
   const { passthrough, disk } = context;
   if (!passthrough.isOn || live.file.descriptor === undefined) return false;
   if (!live.isKept || disk.trouble !== undefined || live.missing.length > 0 || !live.isChecked) return false;
-  if (live.recorded.length > 0 || live.unproven.length > 0) return false;
+  if (live.persistedMissing.length > 0 || live.unverified.length > 0) return false;
   const { synced, attributes } = requireCurrent(context, live.lineage);
-  if (synced === HELD || ((attributes.mode ?? 0) & SET_ID) !== 0) return false;
+  if (synced === QUARANTINED || ((attributes.mode ?? 0) & SET_ID) !== 0) return false;
   return !isTight(context);
 }
 
 /** From when this resolves, bytes may change at any moment without a word. */
-export async function letIn(context: Context, live: LiveFile): Promise<void> {
-  live.lettingIn ??= prepare(context, live).finally(() => {
-    live.lettingIn = undefined;
+export async function admitWriter(context: Context, live: CacheFile): Promise<void> {
+  live.admittingWriter ??= prepare(context, live).finally(() => {
+    live.admittingWriter = undefined;
   });
-  await live.lettingIn;
+  await live.admittingWriter;
 }
 
-async function prepare(context: Context, live: LiveFile): Promise<void> {
-  if (live.noticed !== undefined) return;
+async function prepare(context: Context, live: CacheFile): Promise<void> {
+  if (live.lastStat !== undefined) return;
   for (;;) {
     expectWrites(context, live);
-    await context.staged.flush();
-    if (live.isSafe) await noLongerSafe(context, live);
+    await context.dirtyLog.flush();
+    if (live.isDurable) await noLongerDurable(context, live);
     const { changes } = requireCurrent(context, live.lineage);
-    const seen = await lookAtFile(context, live);
+    const seen = await statFile(context, live);
     // A cut or a sync that began before may have ended meanwhile, and say that the file stays as it is.
     const isSaid =
-      !live.isSafe && requireCurrent(context, live.lineage).changes === changes && isExpected(context, live);
+      !live.isDurable && requireCurrent(context, live.lineage).changes === changes && isExpected(context, live);
     if (!isSaid) continue;
     Object.assign(live, seen);
     break;
@@ -88,18 +96,18 @@ async function prepare(context: Context, live: LiveFile): Promise<void> {
 }
 
 /** The rows say so already. */
-function isExpected(context: Context, live: LiveFile): boolean {
-  return live.isWritten || requireCurrent(context, live.lineage).content !== "dirty";
+function isExpected(context: Context, live: CacheFile): boolean {
+  return live.isContentDirty || requireCurrent(context, live.lineage).content !== "dirty";
 }
 
 /** After a crash the rows say that the file may have changed, and the list of changed files names it. */
-function expectWrites(context: Context, live: LiveFile): void {
+function expectWrites(context: Context, live: CacheFile): void {
   const { metadata } = context;
   const inode = requireCurrent(context, live.lineage);
   if (inode.content === "dirty") {
-    if (!live.isWritten) markWritten(context, live);
+    if (!live.isContentDirty) setContentDirty(context, live);
     return;
   }
   // "open" since the writer came; its hash tells after a crash whether anything was written.
-  tellWritten(context, metadata.inodes.update(inode.id, { changes: inode.changes + 1 }), live);
+  logDirty(context, metadata.inodes.update(inode.id, { changes: inode.changes + 1 }), live);
 }

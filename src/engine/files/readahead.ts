@@ -1,7 +1,7 @@
 /** How far ahead of a reader bytes are fetched: doubling while reading is sequential, hardly otherwise. */
 import { partsWithin } from "../../lib/ranges.ts";
-import type { Context, LiveFile, SequentialReader } from "../core/index.ts";
-import { fetchAhead, requireRange } from "./fetch.ts";
+import type { CacheFile, Context, SequentialReader } from "../core/index.ts";
+import { prefetchRange, requireRange } from "./fetch.ts";
 
 const WINDOW_FIRST = 1024 * 1024;
 const WINDOW_MAX = 8 * 1024 * 1024;
@@ -22,9 +22,9 @@ export function createWholeReader(): SequentialReader {
 }
 
 /** Resolves when [start, end) of the file is here. */
-export async function bringIn(
+export async function fetchAround(
   context: Context,
-  live: LiveFile,
+  live: CacheFile,
   reader: SequentialReader,
   start: number,
   end: number,
@@ -50,13 +50,13 @@ export async function bringIn(
   await wait;
 }
 
-function readAhead(context: Context, live: LiveFile, from: number, window: number): void {
+function readAhead(context: Context, live: CacheFile, from: number, window: number): void {
   const target = from + window * (window > WINDOW_FIRST ? AHEAD : 1);
   let position = from;
   for (let count = live.downloads.size; count <= AHEAD; count += 1) {
     const [part] = partsWithin(live.missing, position, target);
     if (part === undefined) return;
-    position = fetchAhead(context, live, part.start, part.start + window);
+    position = prefetchRange(context, live, part.start, part.start + window);
     if (position >= target) return;
   }
 }

@@ -1,16 +1,16 @@
 /** What the rows say before a byte of a live file changes: that it is dirty, and no longer safe. */
 import type { Inode } from "../../metadata/inodes.ts";
 import { FsError } from "../api/index.ts";
-import { type Context, type LiveFile, markInode } from "../core/index.ts";
-import { tellWritten } from "./dirty-file-log.ts";
+import { type CacheFile, type Context, setInodeDirty } from "../core/index.ts";
+import { logDirty } from "./dirty-file-log.ts";
 import { leaveOrigin } from "./missing-ranges.ts";
 
 /** The rows say dirty, durably, before the first byte changes since the last cut or clean state. `at`: when it changed, as Runtime.elapsed(). */
-export function markWritten(context: Context, live: LiveFile, at = context.runtime.elapsed()): void {
+export function setContentDirty(context: Context, live: CacheFile, at = context.runtime.elapsed()): void {
   const { metadata, runtime } = context;
-  if (!live.isWritten) {
+  if (!live.isContentDirty) {
     let marked: Inode | undefined;
-    let { unproven } = live;
+    let { unverified } = live;
     metadata.transaction(() => {
       const inode = metadata.inodes.get(live.inode);
       if (inode === undefined || inode.lineage !== live.lineage) {
@@ -20,30 +20,30 @@ export function markWritten(context: Context, live: LiveFile, at = context.runti
       if (metadata.overtaken.get(inode.id)?.dirtySince === null) {
         metadata.overtaken.setDirtySince(inode.id, runtime.now());
       }
-      unproven = leaveOrigin(context, live);
-      markInode(context, inode.id);
+      unverified = leaveOrigin(context, live);
+      setInodeDirty(context, inode.id);
     });
-    live.unproven = unproven;
-    live.isChecked &&= unproven.length === 0;
-    if (marked !== undefined) tellWritten(context, marked, live);
+    live.unverified = unverified;
+    live.isChecked &&= unverified.length === 0;
+    if (marked !== undefined) logDirty(context, marked, live);
     runtime.step("write: marked dirty");
-    live.isWritten = true;
+    live.isContentDirty = true;
     live.firstWriteAt = undefined;
   }
   live.isOriginal = false;
-  live.isUnrecorded = true;
+  live.hasUnpersistedStat = true;
   live.writes += 1;
   live.lastWriteAt = Math.max(live.lastWriteAt, at);
   live.firstWriteAt ??= live.lastWriteAt;
 }
 
 /** Power loss may come when some of the new bytes are on the disk: it must not find them counted as whole. */
-export async function noLongerSafe(context: Context, live: LiveFile): Promise<void> {
+export async function noLongerDurable(context: Context, live: CacheFile): Promise<void> {
   const inode = context.metadata.inodes.get(live.inode);
   if (inode?.lineage === live.lineage && inode.synced !== null) {
     context.metadata.inodes.update(inode.id, { synced: 0 });
   }
   await context.syncRows();
   // A cut that ended meanwhile has said it again.
-  live.isSafe = context.metadata.inodes.get(live.inode)?.synced === 1;
+  live.isDurable = context.metadata.inodes.get(live.inode)?.synced === 1;
 }

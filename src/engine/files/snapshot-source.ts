@@ -4,15 +4,15 @@ import { createHash } from "node:crypto";
 import { createFileSource, createOpenFileSource } from "../../content/source.ts";
 import type { ContentSource } from "../../contract/http.ts";
 import { systemError } from "../../lib/system-error.ts";
-import type { Generation } from "../../metadata/attempts.ts";
+import type { Snapshot } from "../../metadata/attempts.ts";
 import type { GenerationId } from "../../metadata/ids.ts";
-import type { Context, LiveFile } from "../core/index.ts";
+import type { CacheFile, Context } from "../core/index.ts";
 import { removeSoon } from "./file-removal.ts";
 
 /** The bytes of a generation, from where they are at this moment. */
-export function generationSource(context: Context, generation: Generation): ContentSource {
-  const { paths, runtime, smallCuts, disk } = context;
-  const bytes = smallCuts.get(generation.id);
+export function snapshotSource(context: Context, generation: Snapshot): ContentSource {
+  const { paths, runtime, snapshotBytes, disk } = context;
+  const bytes = snapshotBytes.get(generation.id);
   if (bytes !== undefined) {
     return {
       size: bytes.length,
@@ -40,23 +40,23 @@ function goneSource(path: string, size: number): ContentSource {
 }
 
 /** It was sent, or is not to be. One that another attempt will still send (two names of one file) goes with that. */
-export function dropGeneration(context: Context, id: GenerationId): void {
+export function dropSnapshot(context: Context, id: GenerationId): void {
   const generation = context.metadata.generations.get(id);
   if (generation === undefined || context.metadata.attempts.ofGeneration(id).length > 0) return;
-  context.interruptions.delete(generation.inode);
-  removeGeneration(context, generation);
+  context.cancellations.delete(generation.inode);
+  removeSnapshot(context, generation);
 }
 
 /** Removes the row of a cut no attempt needs, and the file if it has one of its own. */
-export function removeGeneration(context: Context, { id, inode, lineage }: Generation): void {
-  const { metadata, bytes } = context;
+export function removeSnapshot(context: Context, { id, inode, lineage }: Snapshot): void {
+  const { metadata, fileState } = context;
   metadata.transaction(() => {
     metadata.generations.remove(id);
-    context.smallCuts.delete(id);
+    context.snapshotBytes.delete(id);
     if (lineage === null) removeSoon(context, { kind: "generation", id });
-    const then = bytes.afterSent.get(inode);
+    const then = fileState.afterSent.get(inode);
     if (then === undefined) return;
-    bytes.afterSent.delete(inode);
+    fileState.afterSent.delete(inode);
     metadata.afterCommit(then);
   });
 }
@@ -75,9 +75,9 @@ const SMALL = 32 * 1024;
  * SHA-256 and size of a live file nobody writes to, about `expected` bytes long; of a small one its bytes too.
  * Undefined: somebody does again.
  */
-export async function hashLive(
+export async function hashCacheFile(
   context: Context,
-  live: LiveFile,
+  live: CacheFile,
   expected: number,
   signal: AbortSignal,
 ): Promise<{ hash: string; size: number; bytes?: Uint8Array } | undefined> {
@@ -102,9 +102,9 @@ export async function hashLive(
 }
 
 /** Undefined: it is read by its name. */
-export function openSource(context: Context, { lineage, size }: Generation): ContentSource | undefined {
-  const live = lineage === null ? undefined : context.lives.get(lineage);
-  return live === undefined || !context.bytes.held.has(live)
+export function openSource(context: Context, { lineage, size }: Snapshot): ContentSource | undefined {
+  const live = lineage === null ? undefined : context.cacheFiles.get(lineage);
+  return live === undefined || !context.fileState.keptOpen.has(live)
     ? undefined
     : createOpenFileSource(live.file, live.path, size);
 }

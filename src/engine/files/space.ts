@@ -6,13 +6,13 @@
 import { inStep } from "../../lib/runtime.ts";
 import { shareRuns } from "../../lib/shared-run.ts";
 import { FsError } from "../api/index.ts";
-import { type Context, inBackground, mayBeUnrecorded } from "../core/index.ts";
+import { type Context, inBackground, mayHaveUnpersistedStat } from "../core/index.ts";
 import type { Space } from "../host/index.ts";
 import { addUp } from "./backlog.ts";
 import { requireDisk } from "./disk-room.ts";
 import { evict } from "./evict.ts";
 import { removeLeft } from "./file-removal.ts";
-import { forgetAgain } from "./on-forget.ts";
+import { repeatForgets } from "./on-forget.ts";
 
 const LOOK_MS = 2_000;
 
@@ -27,14 +27,14 @@ export function createSpace(context: Context): Space {
     if (!disk.hasRows) tryCommit();
     if (disk.lacking > 0) await evict(context);
     await disk.restore();
-    if (context.bytes.isLeft && disk.hasRows) inBackground(context, "removing files", () => removeLeft(context));
+    if (context.fileState.isLeft && disk.hasRows) inBackground(context, "removing files", () => removeLeft(context));
   }
 
   function tryCommit(): void {
     try {
       metadata.transaction(() => metadata.settings.set("boot", settings.boot));
       disk.commitWorked();
-      forgetAgain(context);
+      repeatForgets(context);
     } catch {
       // The disk has said why; the next look tries again.
     }
@@ -82,13 +82,14 @@ export async function requireRoom(
 
 /** Adding up costs something: it is done when what was added since may have reached the limit. */
 async function requireUnsent(context: Context, limit: number, added: number): Promise<void> {
-  const { metadata, lives, unsent } = context;
+  const { metadata, cacheFiles, unsent } = context;
   unsent.mostly += added;
   if (unsent.mostly <= limit) return;
   let total = await addUp(context, metadata.nodes.pendingBytes);
-  for (const live of lives.values()) {
+  for (const live of cacheFiles.values()) {
     // The row is as old as the last flush.
-    if (mayBeUnrecorded(live)) total += (await live.file.stat()).size - (metadata.inodes.get(live.inode)?.size ?? 0);
+    if (mayHaveUnpersistedStat(live))
+      total += (await live.file.stat()).size - (metadata.inodes.get(live.inode)?.size ?? 0);
   }
   unsent.mostly = total + added;
   if (unsent.mostly <= limit) return;

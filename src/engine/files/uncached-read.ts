@@ -8,7 +8,7 @@ import { backoff } from "../../lib/backoff.ts";
 import { partsWithin } from "../../lib/ranges.ts";
 import { sleep } from "../../lib/runtime.ts";
 import { FsError } from "../api/index.ts";
-import type { Context, LiveFile } from "../core/index.ts";
+import type { CacheFile, Context } from "../core/index.ts";
 
 const WINDOW = 1024 * 1024;
 /** Files that keep a window, of all that are open. */
@@ -23,9 +23,9 @@ interface Passing {
 }
 
 /** To be laid over what is read of the file with `layOver`. Rejects with an FsError. */
-export async function fetchPast(
+export async function fetchUncached(
   context: Context,
-  live: LiveFile,
+  live: CacheFile,
   start: number,
   end: number,
   signal: AbortSignal,
@@ -33,8 +33,13 @@ export async function fetchPast(
   const gaps = partsWithin(live.missing, start, end);
   const [first, last] = [gaps[0]?.start, gaps.at(-1)?.end];
   if (first === undefined || last === undefined) return undefined;
-  const { passing } = live;
-  if (passing !== undefined && passing.start <= first && last <= passing.start + passing.bytes.length) return passing;
+  const { uncachedBytes } = live;
+  if (
+    uncachedBytes !== undefined &&
+    uncachedBytes.start <= first &&
+    last <= uncachedBytes.start + uncachedBytes.bytes.length
+  )
+    return uncachedBytes;
   const size = live.missing.at(-1) ?? last;
   const bytes = await insist(context, live, first, Math.min(size, Math.max(last, first + WINDOW)), signal);
   const fetched = { start: first, bytes };
@@ -43,27 +48,27 @@ export async function fetchPast(
 }
 
 /** Whoever has not read for longest fetches anew. */
-function keep({ bytes: { passers }, lives }: Context, live: LiveFile, passing: Passing): void {
+function keep({ fileState: { uncachedReaders }, cacheFiles }: Context, live: CacheFile, passing: Passing): void {
   // Closed while it was fetched.
-  if (lives.get(live.lineage) !== live) return;
-  live.passing = passing;
-  passers.delete(live);
-  passers.add(live);
-  const [oldest] = passers;
-  if (passers.size <= WINDOWS_MAX || oldest === undefined) return;
-  passers.delete(oldest);
-  oldest.passing = undefined;
+  if (cacheFiles.get(live.lineage) !== live) return;
+  live.uncachedBytes = passing;
+  uncachedReaders.delete(live);
+  uncachedReaders.add(live);
+  const [oldest] = uncachedReaders;
+  if (uncachedReaders.size <= WINDOWS_MAX || oldest === undefined) return;
+  uncachedReaders.delete(oldest);
+  oldest.uncachedBytes = undefined;
 }
 
 /** `missing`: of the file, before it was read into `buffer` from `offset` on. */
-export function layOver(missing: LiveFile["missing"], passing: Passing, buffer: Uint8Array, offset: number): void {
+export function layOver(missing: CacheFile["missing"], passing: Passing, buffer: Uint8Array, offset: number): void {
   for (const part of partsWithin(missing, offset, offset + buffer.length)) {
     const from = part.start - passing.start;
     buffer.set(passing.bytes.subarray(from, from + part.end - part.start), part.start - offset);
   }
 }
 
-async function insist(context: Context, live: LiveFile, start: number, end: number, signal: AbortSignal) {
+async function insist(context: Context, live: CacheFile, start: number, end: number, signal: AbortSignal) {
   for (let tries = 1; ; tries += 1) {
     try {
       return await context.network.ask(signal, (limit) => fetchRange(context, live, start, end, limit));
@@ -83,11 +88,11 @@ async function insist(context: Context, live: LiveFile, start: number, end: numb
   }
 }
 
-async function fetchRange(context: Context, live: LiveFile, start: number, end: number, signal: AbortSignal) {
+async function fetchRange(context: Context, live: CacheFile, start: number, end: number, signal: AbortSignal) {
   const { origin, originHash } = live;
   if (origin === undefined) throw new FsError("EIO", `live file ${live.lineage} misses bytes of no version`);
   const { version } = origin;
-  const range = context.bytes.ignoresRanges ? {} : { range: { start, end } };
+  const range = context.fileState.ignoresRanges ? {} : { range: { start, end } };
   const content = await context.client.getContent(origin.node, { version, signal, ...range });
   const result = Buffer.alloc(end - start);
   let position = content.start;

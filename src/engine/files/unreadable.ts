@@ -23,38 +23,38 @@ export function couldNotRead(
   { id, lineage }: Inode,
   error: unknown,
 ): number | undefined {
-  const { bytes, metadata } = context;
+  const { fileState, metadata } = context;
   // Of what came in its place meanwhile it says nothing.
   if (metadata.inodes.get(id)?.lineage !== lineage) return 0;
   const { tries, why } = noteUnreadable(context, id, lineage, error);
   if (tries < GONE_TRIES || !isGone(error) || metadata.nodes.get(row.id)?.dirtySince == null) return tries;
-  bytes.unreadable.delete(lineage);
+  fileState.unreadable.delete(lineage);
   metadata.nodes.update(row.id, { parked: `what is missing of its content cannot be had: ${why}`, due: null });
   return undefined;
 }
 
 /** For who asks why it is not sent. */
 export function noteUnreadable(context: Context, inode: InodeId, lineage: Lineage, error: unknown): Unreadable {
-  const { bytes, log, activity } = context;
-  const before = bytes.unreadable.get(lineage)?.tries ?? 0;
+  const { fileState, log, activity } = context;
+  const before = fileState.unreadable.get(lineage)?.tries ?? 0;
   // Descriptors that are all in use say nothing of the content, and are free again in a moment: it waits no longer each time.
   const tries = hasCode(error, "ENFILE", "EMFILE") ? Math.max(before, 1) : before + 1;
   const why = error instanceof Error ? error.message : String(error);
   const noted = { tries, why };
-  bytes.unreadable.set(lineage, noted);
+  fileState.unreadable.set(lineage, noted);
   log.warn({ err: error, inode, tries }, "the content could not be read for sending, it is tried again");
   activity.progressed();
   return noted;
 }
 
 /** Whether what the gateway does not find now is gone, for all that can be known. */
-export function isLastTry({ bytes }: Context, lineage: Lineage): boolean {
-  return (bytes.unreadable.get(lineage)?.tries ?? 0) + 1 >= GONE_TRIES;
+export function isLastTry({ fileState }: Context, lineage: Lineage): boolean {
+  return (fileState.unreadable.get(lineage)?.tries ?? 0) + 1 >= GONE_TRIES;
 }
 
 /** What went wrong with the inode's content says nothing any more: it goes, or is wanted tried again. */
-export function forgetFailures({ bytes, network }: Pick<Context, "bytes" | "network">, inode: Inode): void {
-  bytes.unreadable.delete(inode.lineage);
+export function forgetFailures({ fileState, network }: Pick<Context, "fileState" | "network">, inode: Inode): void {
+  fileState.unreadable.delete(inode.lineage);
   if (inode.originVersion !== null) network.forgetReference(inode.originVersion);
 }
 

@@ -7,23 +7,24 @@ import { createHash } from "node:crypto";
 import { RemoteError } from "../../client/errors.ts";
 import { containsRange, missingWithin, partsWithin, totalBytes } from "../../lib/ranges.ts";
 import { FsError, fromDisk } from "../api/index.ts";
-import { type Context, type Download, hasVersion, type LiveFile } from "../core/index.ts";
+import { type CacheFile, type Context, type Download, hasVersion } from "../core/index.ts";
 import { launch, readError, requestContent, WRONG, watch } from "./fetch.ts";
-import { believed, lost } from "./missing-ranges.ts";
+import { lost, markVerified } from "./missing-ranges.ts";
 import { isLastTry } from "./unreadable.ts";
 
 const WORTH = 64 * 1024 * 1024;
 const CHUNK = 256 * 1024;
 
 /** Resolves when all that is here of the origin is right, or cannot be checked, and rejects as requireRange does. */
-export async function prove(context: Context, live: LiveFile, signal: AbortSignal): Promise<void> {
-  if (live.missing.length > 0 || live.unproven.length === 0) return;
+export async function verify(context: Context, live: CacheFile, signal: AbortSignal): Promise<void> {
+  if (live.missing.length > 0 || live.unverified.length === 0) return;
   // What came in one piece was checked before it was used.
-  if (live.isChecked) return believed(context, live);
+  if (live.isChecked) return markVerified(context, live);
   const interest = watch(context, live, signal);
   // Two at a time could each take for right what the other has found to be wrong.
-  if (live.proof === undefined || !live.downloads.has(live.proof)) live.proof = begin(context, live);
-  const download = live.proof;
+  if (live.verification === undefined || !live.downloads.has(live.verification))
+    live.verification = begin(context, live);
+  const download = live.verification;
   try {
     while (live.downloads.has(download)) {
       if (signal.aborted) throw new FsError("EINTR", "interrupted while a version was checked");
@@ -31,7 +32,7 @@ export async function prove(context: Context, live: LiveFile, signal: AbortSigna
       await interest.next();
     }
     // Cut off or overwritten meanwhile, nothing of it is wanted any more.
-    if (download.failure !== undefined && live.unproven.length > 0) throw readError(download.failure);
+    if (download.failure !== undefined && live.unverified.length > 0) throw readError(download.failure);
   } finally {
     interest.end();
   }
@@ -43,41 +44,41 @@ interface Proof {
   position: number;
 }
 
-function begin(context: Context, live: LiveFile): Download {
+function begin(context: Context, live: CacheFile): Download {
   const proof: Proof = { hash: createHash("sha256"), position: 0 };
   // It brings nothing: nobody who misses bytes waits for it.
-  const nowhere = { start: 0, end: 0, isAhead: false };
+  const nowhere = { start: 0, end: 0, isPrefetch: false };
   return launch(context, live, nowhere, {
     ask: (download) => goOn(context, live, download, proof),
     reached: () => proof.position,
   });
 }
 
-async function goOn(context: Context, live: LiveFile, download: Download, proof: Proof): Promise<void> {
-  if (!isWorthIt(live) || !(await readAll(context, live, download, proof))) return believed(context, live);
+async function goOn(context: Context, live: CacheFile, download: Download, proof: Proof): Promise<void> {
+  if (!isWorthIt(live) || !(await readAll(context, live, download, proof))) return markVerified(context, live);
   const hash = proof.hash.digest("hex");
   if (hash !== live.originHash) {
     const fields = { inode: live.inode, version: live.origin?.version, expected: live.originHash, got: hash };
     // It came damaged; or the end came in the middle of a write, of which the rows know nothing yet.
     context.log.warn(fields, "what is here of a version is not what that version has, it is fetched again");
-    context.bytes.distrusted.add(live.lineage);
-    lost(context, live, live.unproven);
+    context.fileState.distrusted.add(live.lineage);
+    lost(context, live, live.unverified);
     throw new FsError("EIO", WRONG);
   }
   // What came before a program changed anything may not be.
   await live.sync();
   context.runtime.step("prove: synced");
-  believed(context, live);
+  markVerified(context, live);
   live.isChecked = true;
 }
 
-function isWorthIt({ originSize, unproven }: LiveFile): boolean {
-  const here = totalBytes(unproven);
+function isWorthIt({ originSize, unverified }: CacheFile): boolean {
+  const here = totalBytes(unverified);
   return originSize - here <= here + WORTH;
 }
 
 /** False: nobody has that version any more. */
-async function readAll(context: Context, live: LiveFile, download: Download, proof: Proof): Promise<boolean> {
+async function readAll(context: Context, live: CacheFile, download: Download, proof: Proof): Promise<boolean> {
   while (proof.position < live.originSize) {
     download.controller.signal.throwIfAborted();
     if (await readHere(live, proof, live.originSize)) continue;
@@ -94,20 +95,20 @@ async function readAll(context: Context, live: LiveFile, download: Download, pro
 }
 
 /** A gateway may not find for a moment what it has. What it goes on to name and not to have keeps nothing from being sent. */
-async function isGone(context: Context, { origin, lineage }: LiveFile, { controller }: Download): Promise<boolean> {
+async function isGone(context: Context, { origin, lineage }: CacheFile, { controller }: Download): Promise<boolean> {
   if (origin === undefined || isLastTry(context, lineage)) return true;
   return (await hasVersion(context, origin.node, origin.version, controller.signal)) !== true;
 }
 
 /** Whether there is something to be read from here on that is here. Who writes there waits: it is read as it was, or not at all. */
-async function readHere(live: LiveFile, proof: Proof, until: number): Promise<boolean> {
+async function readHere(live: CacheFile, proof: Proof, until: number): Promise<boolean> {
   const { position } = proof;
-  const [part] = partsWithin(live.unproven, position, Math.min(until, position + CHUNK));
+  const [part] = partsWithin(live.unverified, position, Math.min(until, position + CHUNK));
   if (part?.start !== position) return false;
   const free = await live.lock.hold(position, part.end);
   try {
     // Overwritten while this waited: it is looked for again.
-    if (!containsRange(live.unproven, position, part.end)) return true;
+    if (!containsRange(live.unverified, position, part.end)) return true;
     const buffer = Buffer.allocUnsafe(part.end - position);
     const length = await live.file.read(buffer, 0, buffer.length, position);
     if (length < buffer.length) throw new FsError("EIO", `live file ${live.lineage} ends at byte ${position + length}`);
@@ -122,25 +123,25 @@ async function readHere(live: LiveFile, proof: Proof, until: number): Promise<bo
 }
 
 /** Of an answer with more than was asked for, what is here is passed over, up to the last byte that is not. */
-async function readThere(context: Context, live: LiveFile, download: Download, proof: Proof): Promise<void> {
+async function readThere(context: Context, live: CacheFile, download: Download, proof: Proof): Promise<void> {
   const { position: start } = proof;
-  const [gap] = missingWithin(live.unproven, start, live.originSize);
+  const [gap] = missingWithin(live.unverified, start, live.originSize);
   const end = gap?.end ?? live.originSize;
-  const range = { start, end: context.bytes.ignoresRanges ? undefined : end };
+  const range = { start, end: context.fileState.ignoresRanges ? undefined : end };
   const content = await requestContent(context, live, download, range);
-  if (content.start < start) context.bytes.ignoresRanges = true;
+  if (content.start < start) context.fileState.ignoresRanges = true;
   let at = content.start;
   for await (const chunk of content.bytes) {
     download.controller.signal.throwIfAborted();
     const until = Math.min(at + chunk.length, live.originSize);
     while (proof.position < until) {
       if (await readHere(live, proof, until)) continue;
-      const to = partsWithin(live.unproven, proof.position, until)[0]?.start ?? until;
+      const to = partsWithin(live.unverified, proof.position, until)[0]?.start ?? until;
       proof.hash.update(chunk.subarray(proof.position - at, to - at));
       proof.position = to;
     }
     at += chunk.length;
-    if (missingWithin(live.unproven, proof.position, live.originSize).length === 0) return;
+    if (missingWithin(live.unverified, proof.position, live.originSize).length === 0) return;
   }
   if (at < end) throw new RemoteError("malformed", `ended at byte ${at} of ${end}`);
 }

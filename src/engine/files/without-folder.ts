@@ -7,12 +7,12 @@ import type { Context } from "../core/index.ts";
 import { rowsFromFile } from "./open-close.ts";
 
 /** Keeps open what is open, and leaves the newest sizes in the rows. */
-export function holdForSending(context: Context): void {
-  const { lives, bytes, metadata, log } = context;
-  const changed = [...lives.values()].filter((live) => metadata.inodes.get(live.inode)?.content !== "clean");
+export function keepOpenForUpload(context: Context): void {
+  const { cacheFiles, fileState, metadata, log } = context;
+  const changed = [...cacheFiles.values()].filter((live) => metadata.inodes.get(live.inode)?.content !== "clean");
   for (const live of changed) {
     live.opens += 1;
-    bytes.held.add(live);
+    fileState.keptOpen.add(live);
     rowsFromFile(context, live).catch((error: unknown) => log.warn({ err: error }, "a size is not known"));
   }
   if (changed.length > 0)

@@ -6,12 +6,12 @@
 import { touchesRange } from "../../lib/ranges.ts";
 import { bytesWritten } from "../../lib/system-error.ts";
 import { type Caller, FsError, fromDisk, type HandleId } from "../api/index.ts";
-import type { Context, LiveFile } from "../core/index.ts";
+import type { CacheFile, Context } from "../core/index.ts";
 import { despiteFullDisk } from "./disk-room.ts";
-import { letWrite } from "./fast-path.ts";
-import { cutShort, overwritten, recordCut } from "./missing-ranges.ts";
-import { makeShorter } from "./pending-truncate.ts";
-import { markWritten, noLongerSafe } from "./set-dirty.ts";
+import { grantWrite } from "./fast-path.ts";
+import { overwritten, persistTruncation, truncated } from "./missing-ranges.ts";
+import { beginTruncate } from "./pending-truncate.ts";
+import { noLongerDurable, setContentDirty } from "./set-dirty.ts";
 import { isTight, requireRoom } from "./space.ts";
 
 const END = Number.MAX_SAFE_INTEGER;
@@ -24,7 +24,7 @@ export const ZERO_RANGE = 16;
 export async function writeBytes(
   context: Context,
   handle: HandleId,
-  live: LiveFile,
+  live: CacheFile,
   offset: number,
   data: Uint8Array,
 ): Promise<number> {
@@ -37,12 +37,12 @@ export async function writeBytes(
     context.runtime.step("write: bytes in the file");
     overwritten(context, live, offset, offset + written);
     // Not a turn later: who looks from here on whether anything is being written finds this one, or ends that.
-    letWrite(context, handle, live);
+    grantWrite(context, handle, live);
     return written;
   });
 }
 
-async function writeAsFits(context: Context, live: LiveFile, offset: number, data: Uint8Array): Promise<number> {
+async function writeAsFits(context: Context, live: CacheFile, offset: number, data: Uint8Array): Promise<number> {
   try {
     await despiteFullDisk(context, data.length, () => live.file.write(data, offset));
     return data.length;
@@ -54,25 +54,25 @@ async function writeAsFits(context: Context, live: LiveFile, offset: number, dat
 }
 
 /** What was behind the new end is wanted no more; what is new behind the old one are zeros. */
-export async function truncateBytes(context: Context, caller: Caller, live: LiveFile, size: number): Promise<void> {
+export async function truncateBytes(context: Context, caller: Caller, live: CacheFile, size: number): Promise<void> {
   if (size > 0 && isTight(context)) {
     const growth = size - (await live.file.stat()).size;
     if (growth > 0) await requireGrowth(context, live, growth, size);
   }
   await change(context, live, size, END, async () => {
     // What is made longer ends early for nobody.
-    if (size === 0 || size < (await live.file.stat()).size) makeShorter(context, caller, live);
+    if (size === 0 || size < (await live.file.stat()).size) beginTruncate(context, caller, live);
     await live.file.truncate(size);
     live.shownSize = "cut";
     context.runtime.step("truncate: file cut short");
-    cutShort(context, live, size);
+    truncated(context, live, size);
   });
 }
 
 /** fallocate(2) with the mode bits of the kernel. Space for bytes that are still missing leaves them missing. */
 export async function allocateBytes(
   context: Context,
-  live: LiveFile,
+  live: CacheFile,
   mode: number,
   offset: number,
   length: number,
@@ -92,7 +92,7 @@ export async function allocateBytes(
 }
 
 /** All of it or nothing: what a full disk had room for would only be in the way, and make the file longer than is known here. */
-async function allocateAll(live: LiveFile, mode: number, offset: number, length: number): Promise<void> {
+async function allocateAll(live: CacheFile, mode: number, offset: number, length: number): Promise<void> {
   const { size } = await live.file.stat();
   try {
     await live.file.allocate(mode, offset, length);
@@ -103,7 +103,7 @@ async function allocateAll(live: LiveFile, mode: number, offset: number, length:
 }
 
 /** So many bytes, after which the file ends at `end`, or where it does now. Each of its names is a file at the gateway. */
-function requireGrowth(context: Context, live: LiveFile, bytes: number, end: number): Promise<void> {
+function requireGrowth(context: Context, live: CacheFile, bytes: number, end: number): Promise<void> {
   const names = context.quota.limit === undefined ? 1 : context.metadata.entries.links(live.inode);
   const exactly = async () => names * Math.max(0, end - (await live.file.stat()).size);
   return requireRoom(context, bytes, { most: names * bytes, exactly });
@@ -111,23 +111,23 @@ function requireGrowth(context: Context, live: LiveFile, bytes: number, end: num
 
 async function change<T>(
   context: Context,
-  live: LiveFile,
+  live: CacheFile,
   start: number,
   end: number,
   work: () => Promise<T>,
 ): Promise<T> {
   context.disk.requireChangeable();
-  markWritten(context, live);
+  setContentDirty(context, live);
   live.inFlight += 1;
   try {
-    await context.staged.flush();
-    if (live.isSafe) await noLongerSafe(context, live);
+    await context.dirtyLog.flush();
+    if (live.isDurable) await noLongerDurable(context, live);
     // Only where bytes are missing can a download be about to write, only where they are unproven a check to read.
-    const isAlone = !touchesRange(live.missing, start, end) && !touchesRange(live.unproven, start, end);
+    const isAlone = !touchesRange(live.missing, start, end) && !touchesRange(live.unverified, start, end);
     const free = isAlone ? undefined : await live.lock.hold(start, end);
     try {
       const done = await work();
-      recordCut(context, live);
+      persistTruncation(context, live);
       return done;
     } finally {
       free?.();

@@ -1,8 +1,8 @@
 /** What writers that pass us by (pass-on.ts) did to a file, found out from its size and times. */
 import { type FileStat, isSameStat } from "../../lib/files.ts";
 import { toMilliseconds } from "../../lib/time.ts";
-import type { Context, LiveFile } from "../core/index.ts";
-import { markWritten } from "./set-dirty.ts";
+import type { CacheFile, Context } from "../core/index.ts";
+import { setContentDirty } from "./set-dirty.ts";
 
 /** Before Linux 6.13 two changes within one tick of its clock may leave the same times. */
 export const TICK_MS = 20;
@@ -16,18 +16,18 @@ export interface Look {
 }
 
 /** What writers that were passed on did since the last look counts as written from here on: the file as it is by then. */
-export async function noticeWrites(context: Context, live: LiveFile): Promise<Look | undefined> {
+export async function detectWrites(context: Context, live: CacheFile): Promise<Look | undefined> {
   for (;;) {
-    const { noticed, writes, inFlight, timesSet } = live;
-    if (noticed === undefined) return undefined;
-    const seen = await lookAtFile(context, live);
+    const { lastStat, writes, inFlight, timesSet } = live;
+    if (lastStat === undefined) return undefined;
+    const seen = await statFile(context, live);
     // Somebody else has looked meanwhile, later perhaps than this; or the last writer has gone.
-    if (live.noticed !== noticed) continue;
-    if (live.isNoticedExactly && isSameStat(noticed, seen.noticed)) return undefined;
-    markWritten(context, live, writtenAt(context, live, seen));
+    if (live.lastStat !== lastStat) continue;
+    if (live.isLastStatExact && isSameStat(lastStat, seen.noticed)) return undefined;
+    setContentDirty(context, live, writtenAt(context, live, seen));
     // Where the rows cannot be told, the next look finds the same change.
     Object.assign(live, seen);
-    await context.staged.flush();
+    await context.dirtyLog.flush();
     return { stat: seen.noticed, writes: writes + 1, inFlight, timesSet };
   }
 }
@@ -35,19 +35,19 @@ export async function noticeWrites(context: Context, live: LiveFile): Promise<Lo
 interface Seen {
   readonly noticed: FileStat;
   readonly noticedAt: number;
-  readonly isNoticedExactly: boolean;
+  readonly isLastStatExact: boolean;
 }
 
 /** When it was last written, by its ctime: the clock behind that may be set, but not out of the time between the two looks. */
-function writtenAt({ runtime }: Context, { noticedAt }: LiveFile, seen: Seen): number {
+function writtenAt({ runtime }: Context, { lastStatAt }: CacheFile, seen: Seen): number {
   const age = runtime.wallClock() - toMilliseconds(seen.noticed.ctime);
-  return Math.min(seen.noticedAt, Math.max(noticedAt, runtime.elapsed() - age));
+  return Math.min(seen.noticedAt, Math.max(lastStatAt, runtime.elapsed() - age));
 }
 
 /** As it is now, to be compared with later. */
-export async function lookAtFile(context: Context, live: LiveFile): Promise<Seen> {
+export async function statFile(context: Context, live: CacheFile): Promise<Seen> {
   const noticed = await live.file.stat();
   const noticedAt = context.runtime.elapsed();
   const age = context.runtime.wallClock() - toMilliseconds(noticed.mtime);
-  return { noticed, noticedAt, isNoticedExactly: context.passthrough.timesAreExact || age >= TICK_MS || age < 0 };
+  return { noticed, noticedAt, isLastStatExact: context.passthrough.timesAreExact || age >= TICK_MS || age < 0 };
 }

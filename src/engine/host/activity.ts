@@ -8,7 +8,7 @@ export interface Activity {
   wake(at?: number): void;
   onWake(listener: (at: number) => void): () => void;
   /** Dirty rows, all or those in one folder (an inode), need not wait for their time: the loop looks at them in turn. */
-  hasten(folder?: InodeId): void;
+  expedite(folder?: InodeId): void;
   onHasten(listener: (folder: InodeId | undefined) => void): () => void;
   /** Something was acknowledged, adopted, parked, opened or closed. */
   progressed(): void;
@@ -38,7 +38,7 @@ export function createActivity(): Activity {
       wakers.add(listener);
       return () => wakers.delete(listener);
     },
-    hasten(folder) {
+    expedite(folder) {
       for (const listener of hasteners) listener(folder);
     },
     onHasten(listener) {

@@ -5,7 +5,7 @@
 import type { Clock } from "../../lib/runtime.ts";
 import type { Metadata } from "../../metadata/metadata.ts";
 
-export interface Pauses {
+export interface ClockGaps {
   /** How much of the time since then, which the rows had, is not in theirs, milliseconds. */
   since(time: number): number;
   /** Part of each transaction, at its end. */
@@ -30,12 +30,12 @@ const LEAST_MS = 1_000;
 const MOST = 20;
 
 /** `isKnown`: the rows are of this boot of the machine. `now`: of the rows, all of which are older. */
-export function createPauses(
+export function createClockGaps(
   machine: Pick<Clock, "elapsed" | "uptime" | "wallClock">,
   settings: Metadata<unknown>["settings"],
   isKnown: boolean,
   now: number,
-): Pauses {
+): ClockGaps {
   const slept = () => machine.uptime() - machine.elapsed();
   const offset = () => machine.wallClock() - machine.elapsed();
   const before = parse(settings.get("pauses"));

@@ -5,5 +5,5 @@ export { createFreshness, type Freshness, LIVE_MS, LIVE_NAME_MS, SHORT_MS } from
 export { limitList } from "./list-limit.ts";
 export { createNetwork, mayRefer, type Network, OFFLINE_PATIENCE_MS, retryAfterOf, toFsError } from "./network.ts";
 export { createReadOnly, type ReadOnly } from "./read-only.ts";
-export { createEvenTime, type EvenRuntime } from "./row-clock.ts";
-export { AHEAD_MAX, comeTo, fetchNext, type Reads } from "./sequence-detector.ts";
+export { createRowClock, type RowClockRuntime } from "./row-clock.ts";
+export { type AccessSequences, AHEAD_MAX, fetchNext, recordAccess } from "./sequence-detector.ts";

@@ -9,7 +9,7 @@ import type { Scope } from "../../contract/scopes.ts";
 import { backoff } from "../../lib/backoff.ts";
 import type { Timer } from "../../lib/runtime.ts";
 import { FsError } from "../api/index.ts";
-import type { EvenRuntime } from "./row-clock.ts";
+import type { RowClockRuntime } from "./row-clock.ts";
 
 /** Once known to be offline, a program waits no longer than this for an answer. */
 export const OFFLINE_PATIENCE_MS = 1000;
@@ -101,7 +101,7 @@ interface Refusal {
  * says otherwise. `onChange`: with "scopes" when something may be done now that was refused, "token" by another token.
  */
 export function createNetwork(
-  runtime: EvenRuntime,
+  runtime: RowClockRuntime,
   options: {
     scopes: ReadonlySet<string> | undefined;
     isOnline: boolean;

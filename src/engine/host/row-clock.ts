@@ -8,10 +8,10 @@
  */
 import type { Runtime } from "../../lib/runtime.ts";
 import type { Metadata } from "../../metadata/metadata.ts";
-import { createPauses } from "./clock-gaps.ts";
+import { createClockGaps } from "./clock-gaps.ts";
 
 /** A Runtime that knows the time of the rows besides. */
-export interface EvenRuntime extends Runtime {
+export interface RowClockRuntime extends Runtime {
   /** The time of the rows, whole milliseconds. */
   now(): number;
   /** How long ago that time of the rows was, for people: what the machine slept or was off since counts. */
@@ -19,7 +19,7 @@ export interface EvenRuntime extends Runtime {
 }
 
 interface EvenTime {
-  readonly runtime: EvenRuntime;
+  readonly runtime: RowClockRuntime;
   /** Writes down what the next daemon of this boot goes on with. To be called before times of rows are compared. */
   keep(): void;
 }
@@ -29,7 +29,7 @@ type Needs = Pick<Metadata<unknown>, "settings" | "times" | "transaction" | "bef
 /** Rows are later than what is kept of how late it is by less than this; a machine takes longer to go down and come up. */
 const KEPT_MS = 1_000;
 
-export function createEvenTime(machine: Runtime, metadata: Needs, boot: string): EvenTime {
+export function createRowClock(machine: Runtime, metadata: Needs, boot: string): EvenTime {
   const { settings, times, transaction } = metadata;
   const known = parse(settings.get("time"));
   const isKnown = known?.boot === boot;
@@ -37,8 +37,8 @@ export function createEvenTime(machine: Runtime, metadata: Needs, boot: string):
   const begin = latest === undefined ? machine.wallClock() : Number(latest) + KEPT_MS;
   const offset = isKnown ? known.offset : begin - machine.elapsed();
   const now = () => Math.floor(machine.elapsed() + offset);
-  const pauses = createPauses(machine, settings, isKnown, now());
-  const runtime: EvenRuntime = {
+  const pauses = createClockGaps(machine, settings, isKnown, now());
+  const runtime: RowClockRuntime = {
     ...machine,
     now,
     ageOf: (time) => Math.max(0, now() - time) + pauses.since(time),

@@ -18,7 +18,7 @@ interface Read {
 }
 
 /** By folder (inode), the longest unused first. */
-export type Reads = Map<InodeId, Read>;
+export type AccessSequences = Map<InodeId, Read>;
 
 /** Some connections are left to those who wait. */
 export const AHEAD_MAX = 12;
@@ -41,9 +41,9 @@ interface Needs {
  * A program came to an entry; `isMissing`: it has to be fetched. The folder's read, if what comes next is worth being
  * fetched.
  */
-export function comeTo(
+export function recordAccess(
   { metadata }: Needs,
-  reads: Reads,
+  reads: AccessSequences,
   { id, parent }: Entry,
   isMissing: boolean,
   { skipped }: Reach,
@@ -65,7 +65,7 @@ export function comeTo(
 }
 
 /** The folder read last is the last to be forgotten. */
-function remember(reads: Reads, folder: InodeId, read: Read): void {
+function remember(reads: AccessSequences, folder: InodeId, read: Read): void {
   reads.delete(folder);
   reads.set(folder, read);
   const [oldest] = reads.keys();

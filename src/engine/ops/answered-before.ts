@@ -5,7 +5,7 @@ import type { Context } from "../core/index.ts";
 import { found, inodeOf } from "../tree/index.ts";
 import { openMade } from "./create.ts";
 
-export function doneBefore(context: Context, request: number): Done | undefined {
+export function answeredBefore(context: Context, request: number): Done | undefined {
   const row = context.metadata.done.of(request);
   const kept = context.handleTable.openedBy(request);
   const handle = kept === undefined ? undefined : context.handles.get(kept.id);

@@ -3,20 +3,20 @@ import { ATTRIBUTES_BYTES_MAX, type Attributes, outgrow } from "../../contract/a
 import { clampTime, formatTime, type Time } from "../../lib/time.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { type Attributed, type Caller, FsError, type Lineage, type SetAttributes } from "../api/index.ts";
-import { asAsked, type Context, expireEverything, markInode } from "../core/index.ts";
-import { hearWrites, setLiveTimes, withoutPrivileges } from "../files/index.ts";
+import { byKernelRequest, type Context, expireAllEntries, setInodeDirty } from "../core/index.ts";
+import { revokeWriteLeases, setCacheFileTimes, withoutPrivileges } from "../files/index.ts";
 import {
   type Account,
   accountOf,
   attributed,
   chowned,
+  fileTimeText,
   inodeOf,
   now,
-  nowText,
   requireWritable,
   VALUE_BYTES_MAX,
 } from "../tree/index.ts";
-import { commit } from "./request-log.ts";
+import { commitRequest } from "./request-log.ts";
 import { truncate } from "./write.ts";
 
 export async function setattr(
@@ -32,7 +32,7 @@ export async function setattr(
     return await setRest(context, caller, lineage, change);
   } catch (error) {
     // The kernel hears that nothing was changed, and was to see by its success that the file is another size.
-    expireEverything(context);
+    expireAllEntries(context);
     throw error;
   }
 }
@@ -45,7 +45,7 @@ async function setRest(context: Context, caller: Caller, lineage: Lineage, chang
   const time = now(context);
   const mtime = resolve(change.mtime, time);
   // While the live file is open for writing its own times are the truth: they change first.
-  if (mtime !== undefined && inode.kind === "file") await setLiveTimes(context, inode, mtime);
+  if (mtime !== undefined && inode.kind === "file") await setCacheFileTimes(context, inode, mtime);
   const set = () => {
     const current = inodeOf(context, lineage);
     const attributes = changedAttributes(context, current, { ...change, user, group }, mtime);
@@ -57,16 +57,16 @@ async function setRest(context: Context, caller: Caller, lineage: Lineage, chang
       ctime: formatTime(time),
       ...(atime === undefined ? {} : { atime: formatTime(atime) }),
     });
-    if (isChanged) markInode(context, current.id);
+    if (isChanged) setInodeDirty(context, current.id);
   };
   // It names its values: done again before its program goes on it leaves what it left. With a size it does not: another
   // file may have come in the place of the one that was cut short.
   if (isOfOpen(change)) context.metadata.changed.ours(() => context.metadata.transaction(set));
-  else if (change.size === undefined) asAsked(context, set, lineage);
-  else commit(context, caller, set, { about: () => lineage, by: lineage });
-  const live = context.lives.get(lineage);
+  else if (change.size === undefined) byKernelRequest(context, set, lineage);
+  else commitRequest(context, caller, set, { about: () => lineage, by: lineage });
+  const live = context.cacheFiles.get(lineage);
   // It may have bits now that the next write takes away.
-  if (live !== undefined) hearWrites(context, live);
+  if (live !== undefined) revokeWriteLeases(context, live);
   context.runtime.step("setattr: set");
   return attributed(context, inodeOf(context, lineage), lineage);
 }
@@ -164,10 +164,10 @@ function changeXattrs(
     // Sent, it would be refused for good, and all else of the node with it.
     const bytes = outgrow(inode.attributes, attributes);
     if (bytes !== undefined) throw new FsError("ENOSPC", `${bytes} bytes, more than ${ATTRIBUTES_BYTES_MAX}`);
-    context.metadata.inodes.update(inode.id, { attributes, ctime: nowText(context) });
-    markInode(context, inode.id);
+    context.metadata.inodes.update(inode.id, { attributes, ctime: fileTimeText(context) });
+    setInodeDirty(context, inode.id);
   };
-  commit(context, caller, set, { by: lineage });
+  commitRequest(context, caller, set, { by: lineage });
   context.runtime.step("xattr: set");
 }
 

@@ -13,24 +13,24 @@ import {
   type Opened,
   type OpenFlags,
 } from "../api/index.ts";
-import { type Context, markInode } from "../core/index.ts";
+import { type Context, setInodeDirty } from "../core/index.ts";
 import { dropIfUnused, handedDown, isTight, pinMtime, requireRoom } from "../files/index.ts";
 import { completeFolder } from "../remote/index.ts";
 import {
   addName,
   EMPTY_HASH,
+  fileTimeText,
   folderOf,
   found,
   inodeOf,
   madeBy,
   makerOf,
-  nowText,
   removeName,
   requireNamed,
   requireWritable,
 } from "../tree/index.ts";
-import { isPassedAtOnce, open, openCreated, prepareOpen, release } from "./open.ts";
-import { commit } from "./request-log.ts";
+import { isPassthroughAtOnce, open, openCreated, prepareOpen, release } from "./open.ts";
+import { commitRequest } from "./request-log.ts";
 
 const TARGET_BYTES_MAX = 4095;
 const LINKS_MAX = 65_000;
@@ -69,7 +69,7 @@ export function checkName(name: string): void {
 }
 
 function makeInode(context: Context, kind: InodeKind, attributes: Attributes, content: NewContent): Inode {
-  const time = nowText(context);
+  const time = fileTimeText(context);
   return context.metadata.inodes.create({
     kind,
     attributes: { ...attributes, mtime: time, btime: time },
@@ -111,7 +111,7 @@ async function make(
     addName(context, folder.id, name, inode.id, isFolder ? "folder" : "file");
     return inode;
   };
-  const made = commit(context, caller, makeIt, { about: ({ lineage }) => lineage });
+  const made = commitRequest(context, caller, makeIt, { about: ({ lineage }) => lineage });
   context.runtime.step("make: named");
   return made;
 }
@@ -135,23 +135,23 @@ export async function create(
     return shown(context, inode.lineage, await open(context, caller, inode.lineage, flags));
   }
   const makeIt = () => {
-    const content = isPassedAtOnce(context, flags) ? WRITTEN : EMPTY;
+    const content = isPassthroughAtOnce(context, flags) ? WRITTEN : EMPTY;
     const inode = makeInode(context, "file", madeBy(maker, folder, { mode }), content);
     const entry = addName(context, folder.id, name, inode.id, "file");
     return { inode, entry, hasRow: prepareOpen(context, inode, flags) };
   };
-  const made = commit(context, caller, makeIt, { about: ({ inode }) => inode.lineage });
+  const made = commitRequest(context, caller, makeIt, { about: ({ inode }) => inode.lineage });
   context.runtime.step("create: named");
   const { lineage } = made.inode;
-  const { untold } = context.bytes;
-  untold.add(lineage);
+  const { notLookedUp } = context.fileState;
+  notLookedUp.add(lineage);
   try {
     return await shown(context, lineage, await openCreated(context, caller, made, flags));
   } catch (error) {
     unmake(context, caller, made);
     throw error;
   } finally {
-    untold.delete(lineage);
+    notLookedUp.delete(lineage);
   }
 }
 
@@ -188,19 +188,19 @@ async function shown(context: Context, lineage: Lineage, opened: Opened): Promis
  * has a file that was removed.
  */
 function unmake(context: Context, { mark }: Caller, made: { readonly inode: Inode; readonly entry: Entry }): void {
-  const { metadata, bytes } = context;
+  const { metadata, fileState } = context;
   const { id } = made.inode;
   metadata.transaction(() => {
     const inode = metadata.inodes.get(id);
     const [entry, ...others] = metadata.entries.ofInode(id);
     if (inode === undefined || entry === undefined || others.length > 0 || inode.size > 0) return;
-    if (context.lives.has(inode.lineage)) return;
+    if (context.cacheFiles.has(inode.lineage)) return;
     metadata.writers.end(id);
     // Renamed meanwhile it may be all there is of a file it took the place of.
     if (entry.parent !== made.entry.parent || entry.name !== made.entry.name) return;
     if (!sameAttributes(inode.attributes, made.inode.attributes)) return;
     removeName(context, entry);
-    if (bytes.untold.has(inode.lineage)) dropIfUnused(context, inode.lineage);
+    if (fileState.notLookedUp.has(inode.lineage)) dropIfUnused(context, inode.lineage);
     if (mark !== undefined) metadata.done.undone(mark.id);
   });
 }
@@ -283,13 +283,13 @@ export async function link(
     }
     const linkGroup = source.linkGroup ?? context.runtime.uuid();
     pinMtime(context, source.id);
-    const linked = metadata.inodes.update(source.id, { linkGroup, ctime: nowText(context) });
+    const linked = metadata.inodes.update(source.id, { linkGroup, ctime: fileTimeText(context) });
     addName(context, folder.id, name, source.id, "file");
     // The names it had before learn of their group; to mark thousands for one more would take ever longer.
-    if (source.linkGroup === null) markInode(context, source.id);
+    if (source.linkGroup === null) setInodeDirty(context, source.id);
     return linked;
   };
-  const inode = commit(context, caller, linkIt, { about: () => lineage, by: lineage });
+  const inode = commitRequest(context, caller, linkIt, { about: () => lineage, by: lineage });
   context.runtime.step("link: named");
   return found(context, inode);
 }

@@ -4,11 +4,11 @@ import type { InodeId, NodeRowId } from "../../metadata/ids.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import type { Overtaken } from "../../metadata/overtaken.ts";
 import type { DrainProgress, DrainResult } from "../api/index.ts";
-import { type Context, isPastGone } from "../core/index.ts";
-import { type Backlog, noticeWrites, writersOf } from "../files/index.ts";
-import { areShown, askIndexed, isAnyUntold, pathOf, plan, type Step, viewOf } from "../sync/index.ts";
+import { type Context, isRolledBack } from "../core/index.ts";
+import { type Backlog, detectWrites, writersOf } from "../files/index.ts";
+import { areConfirmed, askIndexWatermark, isAnyUnconfirmed, pathOf, plan, type Step, viewOf } from "../sync/index.ts";
 import { rowsOfInode } from "../tree/index.ts";
-import { attemptAtOnce, cutGeneration, heldBack, type WriteBack } from "../upload/index.ts";
+import { attemptAtOnce, pauseReason, takeSnapshot, type WriteBack } from "../upload/index.ts";
 import { itemOf, pausedKinds } from "./queue-list.ts";
 
 const LOOK_MS = 250;
@@ -40,7 +40,7 @@ export async function drain(
 ): Promise<DrainResult> {
   context.drains.count += 1;
   try {
-    return await context.rightOfWay.awaited(() => drainAll(context, writeBack, backlog, options));
+    return await context.foregroundThrottle.awaited(() => drainAll(context, writeBack, backlog, options));
   } finally {
     context.drains.count -= 1;
   }
@@ -55,7 +55,7 @@ async function drainAll(
   const { metadata, runtime, activity } = context;
   const start = runtime.now();
   const sentBefore = writeBack.bytesSent;
-  activity.hasten();
+  activity.expedite();
   runtime.step("drain: begun");
   const cutOnce = new Set<InodeId>();
   let settled = false;
@@ -74,12 +74,12 @@ async function drainAll(
       metadata.nodes.hasten(runtime.now(), HASTENED);
       activity.wake();
     }
-    await cutOpenFiles(context, start, cutOnce, options.signal);
+    await snapshotOpenFiles(context, start, cutOnce, options.signal);
     const { dirty, parked } = metadata.nodes.countDirtyBefore(start);
     const left = dirty - countAfterCut(context, start) + unnamedOf(context, start).length;
     if (left === 0 && options.settle && !settled) settled = await isSettled(context, options.signal);
     // What the gateway has lost, if so, is not counted yet.
-    const isDone = left === 0 && (settled || !options.settle) && !isPastGone(context);
+    const isDone = left === 0 && (settled || !options.settle) && !isRolledBack(context);
     if (left !== leftBefore) doneAt = runtime.elapsed();
     if (left !== leftBefore || isUnderWay(context, writeBack)) movedAt = runtime.elapsed();
     leftBefore = left;
@@ -97,9 +97,9 @@ async function drainAll(
           ? whatIsStuck(context, writeBack, start, parked, isQuiet)
           : isDone
             ? undefined
-            : isPastGone(context)
+            : isRolledBack(context)
               ? "the gateway's data were set back: it is asked what it still has"
-              : heldBack(context)?.why;
+              : pauseReason(context)?.why;
       const underWay = writeBack.inFlight().reduce((sum, { sent }) => sum + sent, 0);
       options.onProgress?.({
         dirty: left,
@@ -129,8 +129,8 @@ function isUnderWay(context: Context, writeBack: WriteBack): boolean {
   if (context.readOnly.why !== undefined) return false;
   if (context.metadata.attempts.nextDue() !== undefined) return true;
   if (context.network.isUndecided) return true;
-  if ([...context.lives.values()].some(({ writers }) => writers > 0)) return true;
-  return heldBack(context) !== undefined;
+  if ([...context.cacheFiles.values()].some(({ writers }) => writers > 0)) return true;
+  return pauseReason(context) !== undefined;
 }
 
 function whatIsStuck(
@@ -141,7 +141,7 @@ function whatIsStuck(
   isQuiet: boolean,
 ): string | undefined {
   const lineOf = (row: NodeRow) => line(context, writeBack, row);
-  const held = heldBack(context)?.why;
+  const held = pauseReason(context)?.why;
   const reasons = [...(held === undefined ? [] : [held]), ...pausedKinds(context)];
   if (parked > 0) reasons.push([`${parked} parked`, ...context.metadata.nodes.parked(1).map(lineOf)].join(": "));
   if (isQuiet && reasons.length === 0) reasons.push(...unsent(context, start).slice(0, 1).map(lineOf));
@@ -157,9 +157,9 @@ function line(context: Context, writeBack: WriteBack, row: NodeRow): string {
 
 /** Rows open for writing of which all but what was written after a cut of this drain has arrived. */
 function countAfterCut(context: Context, start: number): number {
-  const { metadata, lives } = context;
+  const { metadata, cacheFiles } = context;
   const rows = new Set<NodeRowId>();
-  for (const live of lives.values()) {
+  for (const live of cacheFiles.values()) {
     if (live.writers === 0) continue;
     for (const entry of metadata.entries.ofInode(live.inode)) {
       const row = metadata.nodes.ofEntry(entry.id);
@@ -170,13 +170,13 @@ function countAfterCut(context: Context, start: number): number {
 }
 
 function isAfterCut(context: Context, row: NodeRow, inode: InodeId, start: number): boolean {
-  const { metadata, cuts } = context;
+  const { metadata, lastSnapshots } = context;
   if (row.dirtySince === null || row.dirtySince > start || row.parked !== null || row.nodeId === null) return false;
   if (metadata.attempts.openOf(row.id) !== undefined) return false;
   // What is new elsewhere is not for this drain to send, but keeps back what is new here.
   const step = plan(viewOf(context, { ...row, seen: null }));
   if (step.do === "nothing") return true;
-  const cut = cuts.get(inode);
+  const cut = lastSnapshots.get(inode);
   const hasArrived = cut !== undefined && cut.at >= start && row.base?.hash === cut.hash;
   return hasArrived && isForWriter(step);
 }
@@ -189,14 +189,19 @@ function inodeOf(context: Context, row: NodeRow) {
 }
 
 /** Each file that is open for writing gives one cut as of now; one that is being written, or cannot be sent yet, is tried again. */
-async function cutOpenFiles(context: Context, start: number, done: Set<InodeId>, signal: AbortSignal): Promise<void> {
-  for (const live of [...context.lives.values()]) {
+async function snapshotOpenFiles(
+  context: Context,
+  start: number,
+  done: Set<InodeId>,
+  signal: AbortSignal,
+): Promise<void> {
+  for (const live of [...context.cacheFiles.values()]) {
     const { inode } = live;
     if (live.writers === 0 || done.has(inode) || signal.aborted) continue;
     try {
-      await noticeWrites(context, live);
-      if (live.isWritten && !isSent(context, inode, start) && wantsCut(context, inode)) {
-        await cutGeneration(context, inode, signal, () => attemptAtOnce(context, inode));
+      await detectWrites(context, live);
+      if (live.isContentDirty && !isSent(context, inode, start) && wantsCut(context, inode)) {
+        await takeSnapshot(context, inode, signal, () => attemptAtOnce(context, inode));
       }
       if (isSent(context, inode, start)) done.add(inode);
     } catch (error) {
@@ -206,8 +211,8 @@ async function cutOpenFiles(context: Context, start: number, done: Set<InodeId>,
 }
 
 /** What it was when the drain began, or since, is at its nodes or on its way there. */
-function isSent({ metadata, cuts }: Context, inode: InodeId, start: number): boolean {
-  const cut = cuts.get(inode);
+function isSent({ metadata, lastSnapshots }: Context, inode: InodeId, start: number): boolean {
+  const cut = lastSnapshots.get(inode);
   if (cut === undefined || cut.at < start) return false;
   return rowsOfInode({ metadata }, inode).every(({ id, base }) => {
     const request = metadata.attempts.openOf(id)?.request;
@@ -240,17 +245,17 @@ export async function isSettled(context: Context, signal: AbortSignal): Promise<
   const isTold = () => !client.features.journal || settings.getNumber("cursor") >= settings.getNumber("written");
   const isIndexed = () => settings.getNumber("indexed") >= settings.getNumber("written");
   if (!isTold()) return false;
-  if (isIndexed() && !isAnyUntold(context)) return true;
+  if (isIndexed() && !isAnyUnconfirmed(context)) return true;
   // A gateway that counts what it refuses would never have enough of it.
   if (network.pauseMs("listNodes") > 0) return false;
   try {
-    if (!(await areShown(context, signal))) return false;
-    if (!isIndexed()) await askIndexed(context, signal);
+    if (!(await areConfirmed(context, signal))) return false;
+    if (!isIndexed()) await askIndexWatermark(context, signal);
   } catch (error) {
     network.failed(error);
     return false;
   }
-  return isTold() && isIndexed() && !isAnyUntold(context);
+  return isTold() && isIndexed() && !isAnyUnconfirmed(context);
 }
 
 function describe(context: Context, writeBack: WriteBack, start: number, count: number): string[] {
@@ -271,6 +276,6 @@ function unsent(context: Context, start: number): NodeRow[] {
     return inode === undefined || writersOf(context, inode) === 0 || !isAfterCut(context, row, inode.id, start);
   };
   const parked = nodes.parked(LEFT_LINES);
-  const others = nodes.dirty(LEFT_LINES * 2 + context.lives.size).filter((row) => row.parked === null);
+  const others = nodes.dirty(LEFT_LINES * 2 + context.cacheFiles.size).filter((row) => row.parked === null);
   return [...parked, ...others].filter((row) => (row.dirtySince ?? 0) <= start && isUnsent(row)).slice(0, LEFT_LINES);
 }

@@ -1,9 +1,9 @@
 /** Binds the flows to the interface the kernel side calls. */
 
 import type { FileSystem } from "../api/index.ts";
-import { type Context, expireEverything } from "../core/index.ts";
-import { forget } from "../files/index.ts";
-import { doneBefore } from "./answered-before.ts";
+import { type Context, expireAllEntries } from "../core/index.ts";
+import { onForget } from "../files/index.ts";
+import { answeredBefore } from "./answered-before.ts";
 import * as attributes from "./attributes.ts";
 import * as create from "./create.ts";
 import * as lookup from "./lookup.ts";
@@ -16,14 +16,14 @@ import * as write from "./write.ts";
 
 export function createFileSystem(context: Context): FileSystem {
   return {
-    done: (request) => doneBefore(context, request),
+    done: (request) => answeredBefore(context, request),
     get changes() {
       return context.kernel.changes;
     },
-    unheard: () => expireEverything(context),
-    attended: (milliseconds, mayAsk) => context.rightOfWay.attended(milliseconds, mayAsk),
+    unheard: () => expireAllEntries(context),
+    noteProgramTime: (milliseconds, mayAsk) => context.foregroundThrottle.noteProgramTime(milliseconds, mayAsk),
     lookup: (caller, parent, name) => lookup.lookup(context, caller, parent, name),
-    forget: (lineages) => forget(context, lineages),
+    forget: (lineages) => onForget(context, lineages),
     getattr: (_caller, lineage) => lookup.getattr(context, lineage),
     setattr: (caller, lineage, change) => attributes.setattr(context, caller, lineage, change),
     access: (_caller, lineage, mask) => lookup.access(context, lineage, mask),

@@ -1,32 +1,37 @@
 /** Names and attributes, looked up: lookup, getattr, access, statfs. */
 
 import {
-  type Absent,
   type Attributed,
   type Caller,
   type Found,
   FsError,
   type Lineage,
+  type NegativeEntry,
   type SpaceInfo,
 } from "../api/index.ts";
-import { type Context, noteAbsent } from "../core/index.ts";
+import { type Context, noteNegative } from "../core/index.ts";
 import { visitFolder } from "../remote/index.ts";
 import { attributed, folderOf, found, inodeOf, requireWritable, validMs } from "../tree/index.ts";
-import { lookInto } from "./prefetch-folders.ts";
+import { prefetchFolders } from "./prefetch-folders.ts";
 
-export async function lookup(context: Context, caller: Caller, parent: Lineage, name: string): Promise<Found | Absent> {
+export async function lookup(
+  context: Context,
+  caller: Caller,
+  parent: Lineage,
+  name: string,
+): Promise<Found | NegativeEntry> {
   const { metadata } = context;
   const folder = folderOf(context, parent);
   visitFolder(context, folder.id);
   let entry = metadata.entries.find(folder.id, name);
   if (entry === undefined && folder.listed === null) {
-    await lookInto(context, folder.id, caller.signal);
+    await prefetchFolders(context, folder.id, caller.signal);
     entry = metadata.entries.find(folder.id, name);
   }
   const inode = entry === undefined ? undefined : metadata.inodes.get(entry.inode);
   if (inode === undefined) {
     // Remembered as absent only where the kernel is told when it is there: the journal may tell any moment.
-    if (context.fresh.isLive() && noteAbsent(context, folder.id, name)) {
+    if (context.fresh.isLive() && noteNegative(context, folder.id, name)) {
       return { lineage: undefined, entryValidMs: validMs(context) };
     }
     throw new FsError("ENOENT", `no ${JSON.stringify(name)} in folder ${folder.id}`);

@@ -11,19 +11,19 @@ import {
 } from "../api/index.ts";
 import { addHandle, type Context, type Handle } from "../core/index.ts";
 import {
-  closeLive,
-  closePassed,
+  attachPassthrough,
+  closeCacheFile,
+  closePassthrough,
   createReader,
-  endPassing,
-  openLive,
-  passOn,
+  detachPassthrough,
+  logDirty,
+  openCacheFile,
   rowOfNewFile,
-  tellWritten,
   truncateBytes,
-  untilAnswered,
+  whileTruncating,
 } from "../files/index.ts";
 import { inodeOf, requireWritable } from "../tree/index.ts";
-import { cutWhenQuiet, makeWhole } from "../upload/index.ts";
+import { fetchAll, snapshotWhenQuiet } from "../upload/index.ts";
 import * as siblings from "./prefetch-files.ts";
 
 export async function open(context: Context, caller: Caller, lineage: Lineage, flags: OpenFlags): Promise<Opened> {
@@ -33,7 +33,7 @@ export async function open(context: Context, caller: Caller, lineage: Lineage, f
   if (inode.kind !== "file") throw new FsError("ENXIO", `a ${inode.kind} is opened by the kernel`);
   requireShown(context, inode, lineage);
   const openIt = () => openInode(context, caller, inode, flags);
-  if (flags.truncate) return untilAnswered(context, lineage, openIt);
+  if (flags.truncate) return whileTruncating(context, lineage, openIt);
   return flags.write ? onceHere(context, lineage, caller.signal, openIt) : openIt();
 }
 
@@ -56,18 +56,18 @@ export async function onceHere<T>(
   then: () => Promise<T>,
 ): Promise<T> {
   if (context.client.features.versions) return then();
-  const live = await openLive(context, lineage, { write: false });
+  const live = await openCacheFile(context, lineage, { write: false });
   try {
-    await makeWhole(context, live, signal);
+    await fetchAll(context, live, signal);
     if (!live.isKept) throw new FsError("ENOSPC", "the disk has no room for what has to be here");
     return await then();
   } finally {
-    await closeLive(context, live, { write: false });
+    await closeCacheFile(context, live, { write: false });
   }
 }
 
 /** The same for a change of names, which looks at the row again when its turn comes. */
-export function bringWhole(context: Context, lineage: Lineage, signal: AbortSignal): Promise<void> {
+export function fetchWholeFile(context: Context, lineage: Lineage, signal: AbortSignal): Promise<void> {
   return onceHere(context, lineage, signal, async () => {});
 }
 
@@ -78,7 +78,7 @@ const TRIES = 10;
  * A change of names that gives content another node: `bring` has what has to be here first, `change` is
  * the change, in one transaction. Undefined of that: there is a newer version since, whose bytes have to come first.
  */
-export async function onceWhole<T>(
+export async function whenWhole<T>(
   caller: Caller,
   name: string,
   bring: () => Promise<void>,
@@ -95,8 +95,8 @@ export async function onceWhole<T>(
 }
 
 /** The first open of a file that is made now: served by us, it is empty until the first write comes. */
-export function isPassedAtOnce({ passthrough, bytes }: Context, flags: OpenFlags): boolean {
-  return passthrough.isOn && !bytes.isUnswept && isWriting(flags);
+export function isPassthroughAtOnce({ passthrough, fileState }: Context, flags: OpenFlags): boolean {
+  return passthrough.isOn && !fileState.isUnswept && isWriting(flags);
 }
 
 const isWriting = ({ write, truncate }: OpenFlags) => write || truncate;
@@ -118,7 +118,7 @@ export function openCreated(
   { inode, hasRow }: { readonly inode: Inode; readonly hasRow: boolean },
   flags: OpenFlags,
 ): Promise<Opened> {
-  if (inode.hash === null) tellWritten(context, inode);
+  if (inode.hash === null) logDirty(context, inode);
   return openInode(context, caller, inode, flags, hasRow);
 }
 
@@ -132,30 +132,30 @@ async function openInode(
 ): Promise<Opened> {
   const write = isWriting(flags);
   if (write) requireWritable(context);
-  const live = await openLive(context, inode.lineage, { write, isNew });
+  const live = await openCacheFile(context, inode.lineage, { write, isNew });
   let backing: number | undefined;
   let isCounted = false;
   let handle: HandleId;
   try {
     // One that was made for this open is empty; what another one wrote to it since came later than this.
     if (flags.truncate && !isNew) await truncateBytes(context, caller, live, 0);
-    backing = await passOn(context, live, write);
+    backing = await attachPassthrough(context, live, write);
     isCounted = true;
     const opened = { kind: "file", live, write, append: flags.append, reader: createReader() } as const;
     handle = addHandle(context, caller, live.lineage, opened);
   } catch (error) {
     // The kernel hears that nothing was opened, not that the file was cut short for it.
     live.shownSize = "unknown";
-    if (isCounted) endPassing(context, live, write);
-    await closeLive(context, live, { write });
+    if (isCounted) detachPassthrough(context, live, write);
+    await closeCacheFile(context, live, { write });
     throw fromDisk(error, `live file ${live.lineage} cannot be opened`);
   }
   // What an earlier writer left uncut is not to wait for this one's end.
-  if (write) cutWhenQuiet(context, live);
+  if (write) snapshotWhenQuiet(context, live);
   else siblings.opened(context, live);
   // A lineage has one content only, so pages the kernel has of it are right, unless what they were
   // made of turned out not to be what the gateway said it was.
-  const keepCache = !context.bytes.distrusted.delete(live.lineage);
+  const keepCache = !context.fileState.distrusted.delete(live.lineage);
   return { handle, keepCache, noFlush: !write, ...(backing === undefined ? {} : { backing }) };
 }
 
@@ -163,15 +163,15 @@ async function openInode(
 export async function release(context: Context, handleId: HandleId): Promise<void> {
   const handle = context.handles.get(handleId);
   context.handles.delete(handleId);
-  context.mover.end(handleId);
+  context.fastPath.end(handleId);
   if (handle?.kind !== "file") return;
   const { live, write } = handle;
-  const wasPassed = write && live.backing !== undefined;
-  endPassing(context, live, write);
+  const wasPassed = write && live.backingId !== undefined;
+  detachPassthrough(context, live, write);
   // From here on a successor finds a writer that is gone by its rows, as after any crash.
   context.handleTable.remove(handleId);
   context.runtime.step("release: not written down any more");
-  await (wasPassed ? closePassed(context, live) : closeLive(context, live, { write }));
+  await (wasPassed ? closePassthrough(context, live) : closeCacheFile(context, live, { write }));
 }
 
 export type FileHandle = Extract<Handle, { kind: "file" }>;

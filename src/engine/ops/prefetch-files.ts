@@ -8,14 +8,14 @@ import type { Lineage } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { isWhole } from "../../metadata/live-rows.ts";
 import { FsError } from "../api/index.ts";
-import { type Context, inBackground, type LiveFile } from "../core/index.ts";
-import { closeLive, fetchAhead, openLive, SMALL } from "../files/index.ts";
-import { AHEAD_MAX, comeTo, fetchNext } from "../host/index.ts";
+import { type CacheFile, type Context, inBackground } from "../core/index.ts";
+import { closeCacheFile, openCacheFile, prefetchRange, SMALL } from "../files/index.ts";
+import { AHEAD_MAX, fetchNext, recordAccess } from "../host/index.ts";
 
 const REACH = { skipped: 8, lookedAt: 32 };
 
 /** A program opened the file to read it. Never fails: what is wrong with others is none of its business. */
-export function opened(context: Context, live: LiveFile): void {
+export function opened(context: Context, live: CacheFile): void {
   try {
     follow(context, live);
   } catch (error) {
@@ -23,13 +23,13 @@ export function opened(context: Context, live: LiveFile): void {
   }
 }
 
-function follow(context: Context, live: LiveFile): void {
-  const { siblings } = context.bytes;
+function follow(context: Context, live: CacheFile): void {
+  const { fileSequences } = context.fileState;
   const names = context.metadata.entries.ofInode(live.inode);
   const [entry] = names;
   // Of a file with several names nobody knows by which it was opened.
   if (entry === undefined || names.length > 1) return;
-  const read = comeTo(context, siblings, entry, live.missing.length > 0, REACH);
+  const read = recordAccess(context, fileSequences, entry, live.missing.length > 0, REACH);
   if (read === undefined || !mayFetch(context)) return;
   fetchNext(context, entry.parent, read, REACH, (next) => {
     const inode = context.metadata.inodes.get(next.inode);
@@ -40,31 +40,31 @@ function follow(context: Context, live: LiveFile): void {
 }
 
 /** Nobody asked for it: not where it would take something from somebody, or somebody would have to wait. */
-function mayFetch({ network, disk, metadata, settings, bytes }: Context): boolean {
+function mayFetch({ network, disk, metadata, settings, fileState }: Context): boolean {
   if (!network.isOnline || network.pauseMs("getContent") > 0) return false;
-  if (disk.trouble !== undefined || !disk.mayKeep || bytes.stopped.signal.aborted) return false;
+  if (disk.trouble !== undefined || !disk.mayKeep || fileState.stopped.signal.aborted) return false;
   return metadata.lives.totalBytes() + AHEAD_MAX * SMALL <= settings.cacheLimit;
 }
 
 /** Small, the gateway's, and not here. */
-function isWanted({ metadata, lives }: Context, { kind, content, size, lineage, originVersion }: Inode): boolean {
+function isWanted({ metadata, cacheFiles }: Context, { kind, content, size, lineage, originVersion }: Inode): boolean {
   if (kind !== "file" || content !== "clean" || originVersion === null || size === 0 || size > SMALL) return false;
-  return !lives.has(lineage) && !isWhole(metadata.lives.get(lineage));
+  return !cacheFiles.has(lineage) && !isWhole(metadata.lives.get(lineage));
 }
 
 /** As if somebody read it. Should that fail, whoever opens it asks again. */
 async function fetchWhole(context: Context, lineage: Lineage): Promise<void> {
-  const { signal } = context.bytes.stopped;
+  const { signal } = context.fileState.stopped;
   try {
-    const live = await openLive(context, lineage, { write: false });
+    const live = await openCacheFile(context, lineage, { write: false });
     try {
       const [gap] = partsWithin(live.missing, 0, SMALL);
       if (gap === undefined || !live.isKept) return;
-      fetchAhead(context, live, gap.start, SMALL);
+      prefetchRange(context, live, gap.start, SMALL);
       const done = Promise.all([...live.downloads].map((download) => download.done));
       await unlessAborted(done, signal, () => new FsError("EIO", "the mount ends"));
     } finally {
-      await closeLive(context, live, { write: false });
+      await closeCacheFile(context, live, { write: false });
     }
   } catch (error) {
     context.log.debug({ err: error, lineage }, "fetching the next file of a folder failed");

@@ -7,8 +7,8 @@ import type { EntryId, InodeId } from "../../metadata/ids.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
 import { FsError } from "../api/index.ts";
 import { type Context, inBackground } from "../core/index.ts";
-import { AHEAD_MAX, comeTo, fetchNext } from "../host/index.ts";
-import { completeFolder, listAhead } from "../remote/index.ts";
+import { AHEAD_MAX, fetchNext, recordAccess } from "../host/index.ts";
+import { completeFolder, prefetchListing } from "../remote/index.ts";
 import { rowOfFolder } from "../tree/index.ts";
 
 /** Files are passed over. */
@@ -17,10 +17,10 @@ const REACH = { skipped: 100, lookedAt: 200 };
 const LARGE = 1000;
 
 /** A program looks into the folder. Resolves when every name is known; who gives up waiting does not stop the others. */
-export async function lookInto(context: Context, folder: InodeId, signal: AbortSignal): Promise<void> {
+export async function prefetchFolders(context: Context, folder: InodeId, signal: AbortSignal): Promise<void> {
   const isKnown = context.metadata.inodes.get(folder)?.listed !== null;
   const done = isKnown ? undefined : completeFolder(context, folder, signal);
-  if (!isKnown || context.lookedInto.size > 0) lookAhead(context, folder, !isKnown);
+  if (!isKnown || context.directorySequences.size > 0) lookAhead(context, folder, !isKnown);
   await done;
 }
 
@@ -34,14 +34,14 @@ function lookAhead(context: Context, folder: InodeId, isMissing: boolean): void 
 }
 
 function follow(context: Context, folder: InodeId, isMissing: boolean): void {
-  const { metadata, lookedInto } = context;
+  const { metadata, directorySequences } = context;
   const [entry] = metadata.entries.ofInode(folder);
   if (entry === undefined || folder === ROOT_INODE) return;
-  const before = lookedInto.get(entry.parent)?.last;
-  const read = comeTo(context, lookedInto, entry, isMissing, REACH);
+  const before = directorySequences.get(entry.parent)?.last;
+  const read = recordAccess(context, directorySequences, entry, isMissing, REACH);
   if (read === undefined || before === undefined || !mayList(context) || isLarge(context, before)) return;
   // However many programs go on somewhere, some connections are left to who waits.
-  if (context.listedAhead.size >= AHEAD_MAX) return;
+  if (context.listingPrefetches.size >= AHEAD_MAX) return;
   fetchNext(context, entry.parent, read, REACH, ({ inode }) => {
     const next = metadata.inodes.get(inode);
     if (next?.kind !== "folder" || next.listed !== null || rowOfFolder(context, inode)?.nodeId == null) return false;
@@ -53,17 +53,17 @@ function follow(context: Context, folder: InodeId, isMissing: boolean): void {
 /** Should that fail, whoever looks into it asks again. */
 async function list(context: Context, folder: InodeId): Promise<void> {
   try {
-    const { signal } = context.bytes.stopped;
-    await unlessAborted(listAhead(context, folder), signal, () => new FsError("EIO", "the mount ends"));
+    const { signal } = context.fileState.stopped;
+    await unlessAborted(prefetchListing(context, folder), signal, () => new FsError("EIO", "the mount ends"));
   } catch (error) {
     context.log.debug({ err: error, folder }, "listing the next folder failed");
   }
 }
 
 /** Nobody asked for it: not where it would be old when somebody does, its rows could not be kept, or the gateway asked for a pause. */
-function mayList({ network, disk, client, bytes }: Context): boolean {
+function mayList({ network, disk, client, fileState }: Context): boolean {
   if (!network.isOnline || network.pauseMs("listNodes") > 0 || disk.trouble !== undefined) return false;
-  return client.features.journal && !bytes.stopped.signal.aborted;
+  return client.features.journal && !fileState.stopped.signal.aborted;
 }
 
 function isLarge(context: Context, entry: EntryId): boolean {

@@ -7,9 +7,9 @@ import type { NodeRow } from "../../metadata/nodes.ts";
 import type { QueueItem } from "../api/index.ts";
 import { type Context, type Request, scopesOf } from "../core/index.ts";
 import { writersOf } from "../files/index.ts";
-import { exchangeOf, growthOf, HELD_BECAUSE, plan, type Step, viewOf, type Waiting } from "../sync/index.ts";
+import { exchangeOf, growthOf, plan, QUARANTINE_REASON, type Step, viewOf, type Waiting } from "../sync/index.ts";
 import { folderOfNode } from "../tree/index.ts";
-import { heldBack, type InFlight } from "../upload/index.ts";
+import { type InFlight, pauseReason } from "../upload/index.ts";
 
 /** Rows looked at in one go, and about how long that may take. */
 const SLICE = 40;
@@ -150,7 +150,7 @@ function stateOf(
   const { runtime, metadata } = context;
   if (isSending) return { state: "sending", why: "on its way" };
   if (row.parked !== null)
-    return { state: "parked", why: row.parked === HELD_BECAUSE ? HELD_BECAUSE : `refused: ${row.parked}` };
+    return { state: "parked", why: row.parked === QUARANTINE_REASON ? QUARANTINE_REASON : `refused: ${row.parked}` };
   const other = attempt === undefined || attempt.node === row.id ? undefined : metadata.nodes.get(attempt.node);
   if (other !== undefined) {
     const { why, ...rest } = stateOf(context, other, attempt, step, false);
@@ -163,7 +163,7 @@ function stateOf(
     const excess = step.for === "quota" ? context.quota.excess(growthOf(context, row)) : undefined;
     return { state: "waiting", why: excess ?? WAITING[step.for] };
   }
-  const held = heldBack(context);
+  const held = pauseReason(context);
   const unreadable = attempt === undefined && held === undefined ? unreadableWhy(context, row) : undefined;
   if (unreadable !== undefined) return { state: "retry", why: unreadable, at: row.due ?? runtime.now() };
   if (attempt !== undefined && attempt.lastError !== null) {
@@ -173,7 +173,8 @@ function stateOf(
   }
   if (held !== undefined) return { state: "waiting", ...held };
   const inode = inodeOf(context, row);
-  const cutting = attempt === undefined && inode !== undefined ? context.bytes.cutting.get(inode.id) : undefined;
+  const cutting =
+    attempt === undefined && inode !== undefined ? context.fileState.snapshotsUnderWay.get(inode.id) : undefined;
   if (cutting !== undefined) {
     const seconds = ((runtime.elapsed() - cutting.since) / 1000).toFixed(1);
     return { state: "due", why: `its content is being ${cutting.what} before it is sent, for ${seconds} s` };
@@ -195,7 +196,7 @@ function stateOf(
 
 function unreadableWhy(context: Context, row: NodeRow): string | undefined {
   const inode = inodeOf(context, row);
-  const unreadable = inode && context.bytes.unreadable.get(inode.lineage);
+  const unreadable = inode && context.fileState.unreadable.get(inode.lineage);
   if (unreadable === undefined) return undefined;
   return `its content could not be read ${unreadable.tries} times: ${unreadable.why}`;
 }
@@ -249,7 +250,7 @@ function bytesOf(context: Context, row: NodeRow): number {
 function isLost(context: Context, row: NodeRow): boolean {
   const inode = inodeOf(context, row);
   if (context.disk.trouble !== "gone" || inode === undefined || bytesOf(context, row) === 0) return false;
-  return !context.lives.has(inode.lineage);
+  return !context.cacheFiles.has(inode.lineage);
 }
 
 function isOpen(context: Context, row: NodeRow): boolean {

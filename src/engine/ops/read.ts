@@ -1,8 +1,16 @@
 /** read(2) and lseek(2): from the live file; what is missing of it is fetched first, or counts as data. */
 import { listRanges, partsWithin, touchesRange } from "../../lib/ranges.ts";
 import { type Caller, FsError, fromDisk, type HandleId } from "../api/index.ts";
-import type { Context, LiveFile, SequentialReader } from "../core/index.ts";
-import { bringIn, fetchPast, goesOn, layOver, letRead, untilChecked, untilHeard } from "../files/index.ts";
+import type { CacheFile, Context, SequentialReader } from "../core/index.ts";
+import {
+  fetchAround,
+  fetchUncached,
+  goesOn,
+  grantRead,
+  layOver,
+  untilChecked,
+  untilTruncateKnown,
+} from "../files/index.ts";
 import { fileOf } from "./open.ts";
 
 /** A file that is cut again and again must not keep its reader for ever. */
@@ -19,7 +27,7 @@ export async function read(
   goesOn(context, caller, live.lineage);
   let bytes = await readOnce(context, caller, handleId, offset, size);
   for (let times = 0; times < CUTS && bytes.length < size; times += 1) {
-    if (!(await untilHeard(context, live.lineage, caller.signal))) break;
+    if (!(await untilTruncateKnown(context, live.lineage, caller.signal))) break;
     bytes = await readOnce(context, caller, handleId, offset, size);
   }
   return bytes;
@@ -42,14 +50,14 @@ async function readOnce(
   const length = await readFile(live, buffer, offset);
   // Found out just now not to be what the gateway said: never shown.
   if (touchesRange(live.missing, offset, end)) throw new FsError("EIO", "downloaded bytes are not the version's");
-  letRead(context, handleId, live);
+  grantRead(context, handleId, live);
   return length === size ? buffer : buffer.subarray(0, length);
 }
 
 /** Whether the range is in the file now. False: the disk has no room for it. */
 async function isKept(
   context: Context,
-  live: LiveFile,
+  live: CacheFile,
   reader: SequentialReader,
   offset: number,
   end: number,
@@ -58,7 +66,7 @@ async function isKept(
   const { disk } = context;
   if ((!live.isKept || !disk.mayKeep) && touchesRange(live.missing, offset, end)) return false;
   try {
-    await bringIn(context, live, reader, offset, end, signal);
+    await fetchAround(context, live, reader, offset, end, signal);
     return true;
   } catch (error) {
     if (disk.mayKeep) throw error;
@@ -69,12 +77,12 @@ async function isKept(
 /** What a program writes into a missing part meanwhile is there before the read or after it. */
 async function readPast(
   context: Context,
-  live: LiveFile,
+  live: CacheFile,
   offset: number,
   end: number,
   signal: AbortSignal,
 ): Promise<Uint8Array> {
-  const passing = await fetchPast(context, live, offset, end, signal);
+  const passing = await fetchUncached(context, live, offset, end, signal);
   const { missing } = live;
   const buffer = Buffer.alloc(end - offset);
   const shown = buffer.subarray(0, await readFile(live, buffer, offset));
@@ -82,7 +90,7 @@ async function readPast(
   return shown;
 }
 
-async function readFile(live: LiveFile, buffer: Uint8Array, offset: number): Promise<number> {
+async function readFile(live: CacheFile, buffer: Uint8Array, offset: number): Promise<number> {
   try {
     return await live.file.read(buffer, 0, buffer.length, offset);
   } catch (error) {
@@ -103,7 +111,7 @@ export async function seek(
   offset: number,
 ): Promise<number | undefined> {
   const { live } = fileOf(context, handleId);
-  const mayBeMapped = live.writers > 0 && live.backing === undefined;
+  const mayBeMapped = live.writers > 0 && live.backingId === undefined;
   try {
     if (mayBeMapped) return await seekWithoutHoles(live, kind, offset);
     return kind === "data" ? await seekData(live, offset) : await seekHole(live, offset);
@@ -112,20 +120,20 @@ export async function seek(
   }
 }
 
-async function seekWithoutHoles(live: LiveFile, kind: "data" | "hole", offset: number): Promise<number | undefined> {
+async function seekWithoutHoles(live: CacheFile, kind: "data" | "hole", offset: number): Promise<number | undefined> {
   const { size } = await live.file.stat();
   if (offset >= size) return undefined;
   return kind === "data" ? offset : size;
 }
 
-async function seekData(live: LiveFile, offset: number): Promise<number | undefined> {
+async function seekData(live: CacheFile, offset: number): Promise<number | undefined> {
   const here = await live.file.seek("data", offset);
   const [missing] = partsWithin(live.missing, offset, Math.max(offset, live.missing.at(-1) ?? 0));
   if (here === undefined || missing === undefined) return here ?? missing?.start;
   return Math.min(here, missing.start);
 }
 
-async function seekHole(live: LiveFile, offset: number): Promise<number | undefined> {
+async function seekHole(live: CacheFile, offset: number): Promise<number | undefined> {
   let position = offset;
   for (;;) {
     const hole = await live.file.seek("hole", position);

@@ -4,7 +4,7 @@ import { type Caller, type FolderEntry, FsError, type HandleId, type Lineage, ty
 import { addHandle, type Context, type Handle, noteListed } from "../core/index.ts";
 import { visitFolder } from "../remote/index.ts";
 import { folderOf, found } from "../tree/index.ts";
-import { lookInto } from "./prefetch-folders.ts";
+import { prefetchFolders } from "./prefetch-folders.ts";
 
 type FolderHandle = Extract<Handle, { kind: "folder" }>;
 
@@ -32,7 +32,7 @@ export async function readdir(
   const known = metadata.inodes.get(handle.inode);
   if (known === undefined) return [];
   visitFolder(context, known.id);
-  if (cookie === 0 || known.listed === null) await lookInto(context, known.id, caller.signal);
+  if (cookie === 0 || known.listed === null) await prefetchFolders(context, known.id, caller.signal);
 
   // From the start: as the folder is now. A program may also go on where another handle was.
   if (handle.pass === undefined || cookie === 0) {

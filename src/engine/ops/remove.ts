@@ -6,10 +6,10 @@ import type { Entry } from "../../metadata/entries.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { type Caller, FsError, type Lineage } from "../api/index.ts";
 import type { Context } from "../core/index.ts";
-import { tellNamed } from "../files/index.ts";
+import { logNames } from "../files/index.ts";
 import { completeFolder } from "../remote/index.ts";
 import { folderOf, removeName, requireWritable, rowOfFolder } from "../tree/index.ts";
-import { commit } from "./request-log.ts";
+import { commitRequest } from "./request-log.ts";
 
 /** Know: is there such a name? A folder not completely known is completed first. */
 export async function requireEntry(
@@ -45,14 +45,14 @@ export function requireDeletable(context: Context, entry: Entry): void {
 export async function unlink(context: Context, caller: Caller, parent: Lineage, name: string): Promise<void> {
   requireWritable(context);
   await requireEntry(context, caller, parent, name);
-  const removed = commit(context, caller, () => {
+  const removed = commitRequest(context, caller, () => {
     const { entry, inode } = entryAt(context, parent, name);
     if (inode.kind === "folder") throw new FsError("EISDIR", "a folder");
     requireDeletable(context, entry);
     removeName(context, entry);
     return inode;
   });
-  tellNamed(context, removed.id);
+  logNames(context, removed.id);
   context.runtime.step("unlink: gone");
 }
 
@@ -60,7 +60,7 @@ export async function rmdir(context: Context, caller: Caller, parent: Lineage, n
   requireWritable(context);
   const { inode: known } = await requireEntry(context, caller, parent, name);
   if (known.kind === "folder") await requireKnown(context, caller, known);
-  commit(context, caller, () => {
+  commitRequest(context, caller, () => {
     const { entry, inode } = entryAt(context, parent, name);
     requireEmptyFolder(context, inode);
     requireDeletable(context, entry);

@@ -3,7 +3,7 @@ import type { InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { type Caller, FsError, fromDisk, type Lineage } from "../api/index.ts";
 import type { Context } from "../core/index.ts";
-import { closeLive, makeSafe, openLive, tellNamed } from "../files/index.ts";
+import { closeCacheFile, logNames, makeDurable, openCacheFile } from "../files/index.ts";
 import { completeFolder } from "../remote/index.ts";
 import {
   exchangeNames,
@@ -17,9 +17,9 @@ import {
   requireWritable,
 } from "../tree/index.ts";
 import { checkName } from "./create.ts";
-import { bringWhole, onceWhole } from "./open.ts";
+import { fetchWholeFile, whenWhole } from "./open.ts";
 import { entryAt, requireDeletable, requireEmptyFolder, requireEntry, requireKnown } from "./remove.ts";
-import { commit } from "./request-log.ts";
+import { commitRequest } from "./request-log.ts";
 
 export interface Place {
   readonly parent: Lineage;
@@ -41,8 +41,8 @@ export async function rename(
     if (!flags.noReplace) await bringReplacementWhole(context, caller, from, to, flags.exchange);
     if (!flags.exchange && !flags.noReplace) await makeReplacementSafe(context, from, to);
   };
-  const renamed = await onceWhole(caller, from.name, bring, () => renameNow(context, caller, from, to, flags));
-  for (const id of renamed) tellNamed(context, id);
+  const renamed = await whenWhole(caller, from.name, bring, () => renameNow(context, caller, from, to, flags));
+  for (const id of renamed) logNames(context, id);
   context.runtime.step("rename: done");
 }
 
@@ -92,7 +92,9 @@ function renameNow(
     replaceTarget(context, source.entry, target.entry);
     return [source.inode.id, target.inode.id];
   };
-  return commit(context, caller, change, { about: (renamed) => (renamed === undefined ? undefined : "nothing") });
+  return commitRequest(context, caller, change, {
+    about: (renamed) => (renamed === undefined ? undefined : "nothing"),
+  });
 }
 
 async function requireTargetKnown(context: Context, caller: Caller, to: Place): Promise<void> {
@@ -121,7 +123,7 @@ async function bringReplacementWhole(
   const source = inodeAt(context, from);
   if (target === undefined || source === undefined || target.id === source.id) return;
   for (const inode of isExchange ? [source, target] : [source]) {
-    if (!mayLeaveNode(context, inode.id)) await bringWhole(context, inode.lineage, caller.signal);
+    if (!mayLeaveNode(context, inode.id)) await fetchWholeFile(context, inode.lineage, caller.signal);
   }
 }
 
@@ -139,13 +141,13 @@ async function makeReplacementSafe(context: Context, from: Place, to: Place): Pr
   const target = inodeAt(context, to);
   if (target === undefined || target.id === source.id || target.synced === null) return;
   if (source.kind !== "file" || source.content !== "dirty" || source.synced === 1) return;
-  const live = await openLive(context, source.lineage, { write: false });
+  const live = await openCacheFile(context, source.lineage, { write: false });
   try {
-    await makeSafe(context, live);
+    await makeDurable(context, live);
   } catch (error) {
     throw fromDisk(error, "the local disk failed");
   } finally {
-    await closeLive(context, live, { write: false });
+    await closeCacheFile(context, live, { write: false });
   }
 }
 

@@ -6,21 +6,21 @@
  */
 
 import type { Caller, Lineage } from "../api/index.ts";
-import { asAsked, type Context } from "../core/index.ts";
+import { byKernelRequest, type Context } from "../core/index.ts";
 
 /** Of the change that `commit` writes down. */
-export interface Asked<T> {
+export interface CommitOptions<T> {
   /** What the answer shows, by default nothing; undefined: this was no more than a part, and will be tried again. */
   readonly about?: (result: T) => Lineage | "nothing" | undefined;
   /** The lineage whose attributes it changes. */
   readonly by?: Lineage;
 }
 
-export function commit<T>(
+export function commitRequest<T>(
   context: Pick<Context, "metadata" | "runtime">,
   caller: Caller,
   change: () => T,
-  { about = () => "nothing", by }: Asked<T> = {},
+  { about = () => "nothing", by }: CommitOptions<T> = {},
 ): T {
   const { metadata, runtime } = context;
   runtime.step("commit: about to");
@@ -33,5 +33,5 @@ export function commit<T>(
     }
     return result;
   };
-  return asAsked(context, noted, by);
+  return byKernelRequest(context, noted, by);
 }

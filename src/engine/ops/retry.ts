@@ -1,11 +1,11 @@
 /** Somebody wants what was refused, failed or waits tried now. */
-import { HELD } from "../../metadata/inodes.ts";
+import { QUARANTINED } from "../../metadata/inodes.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import type { RetryResult } from "../api/index.ts";
 import type { Context } from "../core/index.ts";
 import { forgetFailures } from "../files/index.ts";
 import { exchangeOf } from "../sync/index.ts";
-import { heldBackUntilToldOtherwise } from "../upload/index.ts";
+import { openEndedPauseReason } from "../upload/index.ts";
 import { inSlices, pathOfEntry } from "./queue-list.ts";
 
 /** All, or what is at these paths ("/a/b") and below, even where the gateway has asked for a pause. */
@@ -34,7 +34,7 @@ export async function retryNow(context: Context, paths?: readonly string[]): Pro
     activity.wake();
   }
   activity.progressed();
-  const why = heldBackUntilToldOtherwise(context);
+  const why = openEndedPauseReason(context);
   return {
     retried,
     unknown: (paths ?? []).filter((path) => !found.has(path)),
@@ -49,7 +49,7 @@ function letGo(context: Context, row: NodeRow): void {
   const inode = entry === undefined ? undefined : metadata.inodes.get(entry.inode);
   if (inode === undefined) return;
   forgetFailures(context, inode);
-  if (inode.synced === HELD) metadata.inodes.update(inode.id, { synced: 0 });
+  if (inode.synced === QUARANTINED) metadata.inodes.update(inode.id, { synced: 0 });
 }
 
 function isAsked(context: Context, row: NodeRow, paths: readonly string[], found: Set<string>): boolean {

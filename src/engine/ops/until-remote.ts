@@ -4,10 +4,10 @@ import type { InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import { FsError, fromDisk } from "../api/index.ts";
-import { type Context, lookAgainAtInode } from "../core/index.ts";
+import { type Context, enqueueInode } from "../core/index.ts";
 import { OFFLINE_PATIENCE_MS } from "../host/index.ts";
 import { fits, growthOf } from "../sync/index.ts";
-import { attemptAtOnce, type CutResult, cutGeneration, loginNeeded } from "../upload/index.ts";
+import { attemptAtOnce, loginNeeded, type SnapshotResult, takeSnapshot } from "../upload/index.ts";
 import { itemOf } from "./queue-list.ts";
 
 /** A cut met a write; or what is waited for tells nobody. */
@@ -20,7 +20,7 @@ export async function untilGatewayHas(context: Context, inodeId: InodeId, signal
   const { awaited } = context;
   awaited.set(inodeId, (awaited.get(inodeId) ?? 0) + 1);
   try {
-    await context.rightOfWay.awaited(() => untilItHas(context, inodeId, signal));
+    await context.foregroundThrottle.awaited(() => untilItHas(context, inodeId, signal));
   } finally {
     const others = (awaited.get(inodeId) ?? 1) - 1;
     if (others > 0) awaited.set(inodeId, others);
@@ -51,7 +51,7 @@ async function untilItHas(context: Context, inodeId: InodeId, signal: AbortSigna
     if (!isBusy && hurried !== inode.changes) {
       // Once: a refusal or a failed try sets its own time for the next one.
       hurried = inode.changes;
-      lookAgainAtInode(context, inodeId);
+      enqueueInode(context, inodeId);
     }
     if (stoodMs >= STANDSTILL_MS) throw new FsError("EIO", `the gateway does not get it: ${reasons(context, rows)}`);
     const before = runtime.elapsed();
@@ -99,9 +99,9 @@ function parkedCode(reason: string): "EDQUOT" | "EACCES" | "EIO" {
   return /forbidden|\b403\b/i.test(reason) ? "EACCES" : "EIO";
 }
 
-async function cut(context: Context, inode: Inode, signal: AbortSignal): Promise<CutResult> {
+async function cut(context: Context, inode: Inode, signal: AbortSignal): Promise<SnapshotResult> {
   try {
-    return await cutGeneration(context, inode.id, signal, () => attemptAtOnce(context, inode.id));
+    return await takeSnapshot(context, inode.id, signal, () => attemptAtOnce(context, inode.id));
   } catch (error) {
     if (signal.aborted) throw new FsError("EINTR", "interrupted while the content was cut", { cause: error });
     throw fromDisk(error, "the content could not be read for sending");

@@ -1,22 +1,22 @@
 /** What changes bytes, and what makes them safe: write, truncate, fallocate, flush, fsync. */
 
 import { type Caller, FsError, fromDisk, type HandleId, type Lineage } from "../api/index.ts";
-import type { Context, LiveFile } from "../core/index.ts";
+import type { CacheFile, Context } from "../core/index.ts";
 import {
   allocateBytes,
-  closeLive,
+  closeCacheFile,
+  detectWrites,
   goesOn,
-  makeSafe,
-  noticeWrites,
-  openLive,
+  makeDurable,
+  openCacheFile,
   rowsFromFile,
   truncateBytes,
-  untilAnswered,
+  whileTruncating,
   withoutPrivileges,
   writeBytes,
 } from "../files/index.ts";
 import { inodeOf, requireWritable } from "../tree/index.ts";
-import { cutAfterSync, cutWhenQuiet } from "../upload/index.ts";
+import { snapshotAfterSync, snapshotWhenQuiet } from "../upload/index.ts";
 import { fileOf, onceHere, requireShown, writableOf } from "./open.ts";
 import { untilGatewayHas } from "./until-remote.ts";
 
@@ -33,12 +33,12 @@ export async function write(
   goesOn(context, caller, live.lineage);
   const written = await writeBytes(context, handleId, live, offset, data);
   if (options.killPrivileges) dropPrivileges(context, live);
-  cutWhenQuiet(context, live);
+  snapshotWhenQuiet(context, live);
   return written;
 }
 
 /** The answer shows no mode: the kernel is told of it. */
-function dropPrivileges({ metadata }: Context, live: LiveFile): void {
+function dropPrivileges({ metadata }: Context, live: CacheFile): void {
   const inode = metadata.inodes.get(live.inode);
   const mode = withoutPrivileges(inode?.attributes.mode);
   if (inode === undefined || mode === undefined) return;
@@ -58,21 +58,21 @@ export async function truncate(
   if (inode.kind !== "file") throw new FsError("EINVAL", `a ${inode.kind} has no size`);
   if (handleId !== undefined && context.handles.has(handleId)) {
     const { live } = writableOf(context, handleId);
-    await untilAnswered(context, lineage, () => truncateBytes(context, caller, live, size));
-    cutWhenQuiet(context, live);
+    await whileTruncating(context, lineage, () => truncateBytes(context, caller, live, size));
+    snapshotWhenQuiet(context, live);
     return;
   }
   requireWritable(context);
   requireShown(context, inode, lineage);
   const truncateIt = async () => {
-    const live = await openLive(context, lineage, { write: true });
+    const live = await openCacheFile(context, lineage, { write: true });
     try {
       await truncateBytes(context, caller, live, size);
     } finally {
-      await closeLive(context, live, { write: true });
+      await closeCacheFile(context, live, { write: true });
     }
   };
-  await untilAnswered(context, lineage, () =>
+  await whileTruncating(context, lineage, () =>
     size > 0 ? onceHere(context, lineage, caller.signal, truncateIt) : truncateIt(),
   );
 }
@@ -89,7 +89,7 @@ export async function allocate(
   await allocateBytes(context, live, mode, offset, length);
   // Unlike a write the request does not say whether its program may keep them.
   if (caller.uid !== 0) dropPrivileges(context, live);
-  cutWhenQuiet(context, live);
+  snapshotWhenQuiet(context, live);
 }
 
 /** close(2): the bytes and the rows survive a crash of the daemon; with `durability remote` the gateway has them. */
@@ -98,7 +98,7 @@ export async function flush(context: Context, caller: Caller, handleId: HandleId
   if (!isWriter) return;
   goesOn(context, caller, live.lineage);
   await onDisk(() => rowsFromFile(context, live));
-  if (live.isWritten) requireFolder(context);
+  if (live.isContentDirty) requireFolder(context);
   context.runtime.step("flush: recorded");
   if (context.settings.durability === "remote") await untilGatewayHas(context, live.inode, caller.signal);
 }
@@ -107,14 +107,14 @@ export async function flush(context: Context, caller: Caller, handleId: HandleId
 export async function fsync(context: Context, caller: Caller, handleId: HandleId, _dataOnly: boolean): Promise<void> {
   const { live, write: isWriter } = fileOf(context, handleId);
   await onDisk(async () => {
-    await noticeWrites(context, live);
-    if (live.isWritten) requireFolder(context);
-    await makeSafe(context, live);
+    await detectWrites(context, live);
+    if (live.isContentDirty) requireFolder(context);
+    await makeDurable(context, live);
     await context.syncRows();
     context.runtime.step("fsync: rows synced");
   });
   if (isWriter && context.settings.durability === "remote") await untilGatewayHas(context, live.inode, caller.signal);
-  else cutAfterSync(context, live);
+  else snapshotAfterSync(context, live);
 }
 
 /** fsync of a folder: the names are rows. */

@@ -140,7 +140,7 @@ export function createReplays(context: Context): Replays {
   }
 
   async function list(folder: InodeId): Promise<void> {
-    await completeFolder(context, folder, context.bytes.stopped.signal).catch((error: unknown) => {
+    await completeFolder(context, folder, context.fileState.stopped.signal).catch((error: unknown) => {
       log.debug({ err: error, folder }, "a folder that is watched could not be listed");
     });
   }

@@ -13,28 +13,28 @@ import { inStep, sleep } from "../../lib/runtime.ts";
 import type { Attempt } from "../../metadata/attempts.ts";
 import type { Reread } from "../../metadata/rereads.ts";
 import { FsError } from "../api/index.ts";
-import { type Context, inBackground, isPastGone, MANY, noteFollowed, type Request } from "../core/index.ts";
+import { type Context, inBackground, isRolledBack, MANY, noteHistoryPoint, type Request } from "../core/index.ts";
 import {
   acknowledge,
-  askIndexed,
+  askIndexWatermark,
   askMoreSeldom,
+  confirmByJournal,
   forgetDeletions,
   forgetEchoes,
-  isAnyToList,
+  isRelistDue,
   isUntellable,
-  lookInside,
+  listRemovedFolder,
   newestRevision,
   notVisible,
   observeDeletion,
   observeNode,
   readOrHidden,
+  recognizeOwn,
   refreshNode,
-  takeOwn,
-  toldByJournal,
 } from "../sync/index.ts";
 import { createForgetting, folderOfNode } from "../tree/index.ts";
 import type { JournalStream } from "./journal-stream.ts";
-import { foresee } from "./observe-batch.ts";
+import { observeTogether } from "./observe-batch.ts";
 
 const PAGE = 500;
 /** Nodes read by id at the same time. */
@@ -89,7 +89,7 @@ export function createFollower(context: Context, hear: Hear, stream?: JournalStr
         isHeard = true;
         forgetEchoes(context);
         await refreshAll(context, stopped.signal);
-        await lookInside(context, stopped.signal);
+        await listRemovedFolder(context, stopped.signal);
         await passIndex();
         if (isMore) continue;
         forgetGivenUp();
@@ -147,7 +147,7 @@ export function createFollower(context: Context, hear: Hear, stream?: JournalStr
     const over = new AbortController();
     const stop = () => over.abort();
     stopped.signal.addEventListener("abort", stop, { once: true });
-    const news = [askAgain(over.signal), woken(() => isAnyToList(context) || isPastGone(context), over.signal)];
+    const news = [askAgain(over.signal), woken(() => isRelistDue(context) || isRolledBack(context), over.signal)];
     if (stream !== undefined) news.push(newsOf(stream, over.signal));
     if (stream !== undefined && stream.entries.length > 0) news.push(goOn(over.signal));
     await Promise.race([sleep(runtime, milliseconds, over.signal), ...news]);
@@ -193,7 +193,7 @@ export function createFollower(context: Context, hear: Hear, stream?: JournalStr
     const isBehind = known.getNumber("indexed") < known.getNumber("written");
     if (!isBehind && !tombstones.isAnyUpTo(known.getNumber("cursor"))) return;
     if (!OPERATIONS.listNodes.scopes.every((scope) => network.may(scope)) || network.pauseMs("listNodes") > 0) return;
-    await askIndexed(context, stopped.signal);
+    await askIndexWatermark(context, stopped.signal);
     metadata.transaction(() => forgetDeletions(context));
   }
 
@@ -211,7 +211,7 @@ export function createFollower(context: Context, hear: Hear, stream?: JournalStr
 /** The gateway answers again: nothing waits for its backoff. */
 function comeBack(context: Context): void {
   context.log.info({}, "the gateway answers again");
-  context.activity.hasten();
+  context.activity.expedite();
 }
 
 /** Asks for one page of the journal and applies it. True when there is more. */
@@ -254,7 +254,7 @@ export async function follow(
   metadata.transaction(() => {
     readAgain(context, entries, nodes);
     // What came late is not where the gateway's past ends.
-    if (end > metadata.settings.getNumber("cursor")) noteFollowed(context, entries);
+    if (end > metadata.settings.getNumber("cursor")) noteHistoryPoint(context, entries);
     metadata.settings.set("cursor", String(end));
     forgetDeletions(context);
   });
@@ -349,7 +349,7 @@ export function readAgain(context: Context, entries: readonly JournalEntry[], no
 
 /** In the order of the journal, so that a name is left before it is taken. */
 export function applyEntries(context: Context, entries: readonly JournalEntry[], nodes: News): void {
-  foresee(
+  observeTogether(
     context,
     [...nodes.values()].flatMap((node) => (typeof node === "string" ? [] : node)),
     "id",
@@ -367,7 +367,7 @@ export function applyEntries(context: Context, entries: readonly JournalEntry[],
 }
 
 function applyEntry(context: Context, entry: JournalEntry, node: Told | undefined): void {
-  toldByJournal(context, entry);
+  confirmByJournal(context, entry);
   // Says all there is: whatever came before it could not be read.
   if (entry.kind === "deleted" && context.client.features.revisions) {
     observeDeletion(context, entry.nodeId, entry.revision, entry.position);
@@ -415,7 +415,7 @@ function isAwaited({ tries, request }: Attempt<Request>, nodeId: string): boolea
 function settleOwn(context: Context, { key, position }: JournalEntry, node: Node): boolean {
   const own = key == null ? undefined : context.metadata.attempts.ofKey(key);
   if (key == null || own === undefined) return false;
-  if (own.state === "abandoned") return takeOwn(context, node, key);
+  if (own.state === "abandoned") return recognizeOwn(context, node, key);
   if (!isAwaited(own, node.id)) return false;
   // Sent again, it may still be reading the bytes that are no longer needed.
   if (own.tries > 0) context.sending.get(own.id)?.();

@@ -6,12 +6,12 @@
  * undoes what a program did.
  */
 import type { JournalEntry } from "../../contract/resources.ts";
-import { type Context, forgetPast, isPastGone, noteFollowed, notePastGone } from "../core/index.ts";
+import { type Context, forgetHistory, isRolledBack, noteHistoryPoint, noteRollback } from "../core/index.ts";
 import { follow, followOnce, type Hear } from "./follow.ts";
-import { createKnownPast, isUnknownPosition } from "./history-check.ts";
+import { createHistoryCheck, isUnknownPosition } from "./history-check.ts";
 import type { JournalStream } from "./journal-stream.ts";
 import { listMarked } from "./relist.ts";
-import { createLostVersions } from "./rollback-recovery.ts";
+import { createRollbackRecovery } from "./rollback-recovery.ts";
 
 /** Entries applied in one go. */
 const BATCH = 500;
@@ -20,8 +20,8 @@ const PAGES_MS = 30_000;
 
 export function createHearing(context: Context, stream: JournalStream): Hear {
   const { client, metadata, runtime, settings, network, fresh, workspace, log } = context;
-  const past = createKnownPast(context, stream);
-  const lost = createLostVersions(context);
+  const past = createHistoryCheck(context, stream);
+  const lost = createRollbackRecovery(context);
   /** When a page was asked for last, and whether the stream was there by then. */
   let asked = { at: Number.NEGATIVE_INFINITY, isOpen: false };
   /** When the oldest entry that came was found to wait for an answer of our own. */
@@ -71,9 +71,9 @@ export function createHearing(context: Context, stream: JournalStream): Hear {
 
   /** The gateway's past is another one: all that is known is looked at again. Broken off, also by a crash, it begins anew. */
   async function startOver(signal: AbortSignal): Promise<void> {
-    if (!isPastGone(context)) {
+    if (!isRolledBack(context)) {
       log.warn({}, "the gateway's past is another one; all that is known is looked at again");
-      notePastGone(context);
+      noteRollback(context);
     }
     network.answered();
     fresh.lost("the gateway's data were set back: all that is known is looked at again");
@@ -89,8 +89,8 @@ export function createHearing(context: Context, stream: JournalStream): Hear {
       metadata.settings.set("cursor", String(asOf));
       metadata.settings.set("indexed", "0");
       metadata.settings.set("written", "0");
-      forgetPast(context);
-      noteFollowed(context, items);
+      forgetHistory(context);
+      noteHistoryPoint(context, items);
     });
     lost.forget();
   }

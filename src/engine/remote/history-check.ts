@@ -10,10 +10,10 @@ import type { Node } from "../../contract/resources.ts";
 import {
   type Acknowledgment,
   type Context,
-  type Followed,
+  type HistoryPoint,
   hasVersion,
-  isPastGone,
-  lastFollowed,
+  isRolledBack,
+  lastHistoryPoint,
   toAsk,
 } from "../core/index.ts";
 import { isUntellable, readOrHidden } from "../sync/index.ts";
@@ -25,7 +25,7 @@ const PAGE = 500;
 /** After so long the journal has told of a removal. Shorter than after what a node that answers 404 is taken as gone, with what is here of it. */
 const LATE_MS = SETTLE_MS / 2;
 
-export interface KnownPast {
+export interface HistoryCheck {
   /**
    * Whether the journal still has the entry that was followed last, and the gateway what it acknowledged last. Asked for
    * each connection, before anything is followed by it; undefined: that is not known yet. Rejects when there is no answer.
@@ -38,8 +38,8 @@ export function isUnknownPosition(error: unknown): error is RemoteError {
   return error instanceof RemoteError && error.code === "invalid" && error.field === "after";
 }
 
-export function createKnownPast(context: Context, stream: Pick<JournalStream, "changes">): KnownPast {
-  const { client, metadata, network, runtime, fresh, workspace, acknowledged } = context;
+export function createHistoryCheck(context: Context, stream: Pick<JournalStream, "changes">): HistoryCheck {
+  const { client, metadata, network, runtime, fresh, workspace, acknowledgedWrites } = context;
   /** Changes whenever others may have had the gateway while nobody here heard it. */
   const connection = () => stream.changes + fresh.asking();
   let knownAt: number | undefined;
@@ -51,7 +51,7 @@ export function createKnownPast(context: Context, stream: Pick<JournalStream, "c
   let absentSince: number | undefined;
   /** Since when the gateway fails to tell of what was acknowledged. */
   let untoldSince: number | undefined;
-  acknowledged.connection = connection;
+  acknowledgedWrites.connection = connection;
 
   function beginAnew(at: number): void {
     if (by !== at) [by, awaited, absentSince] = [at, undefined, undefined];
@@ -108,7 +108,7 @@ export function createKnownPast(context: Context, stream: Pick<JournalStream, "c
   /** Undefined: an id answers 404, and nothing tells yet that somebody removed the node. */
   async function hasAcknowledged(signal: AbortSignal): Promise<boolean | undefined> {
     const absent = new Set<string>();
-    for (const change of toAsk(acknowledged)) {
+    for (const change of toAsk(acknowledgedWrites)) {
       const is = await has(change, signal);
       if (is === false) return false;
       if (is === undefined) absent.add(change.id);
@@ -133,7 +133,7 @@ export function createKnownPast(context: Context, stream: Pick<JournalStream, "c
     }
   }
 
-  async function hasEntry(last: Followed, signal: AbortSignal): Promise<boolean> {
+  async function hasEntry(last: HistoryPoint, signal: AbortSignal): Promise<boolean> {
     try {
       const page = await client.readJournal(workspace.id, last.position - 1, { pageSize: 1, signal });
       network.answered();
@@ -150,15 +150,15 @@ export function createKnownPast(context: Context, stream: Pick<JournalStream, "c
     async isSame(signal) {
       const at = connection();
       beginAnew(at);
-      if (isPastGone(context) || lateMs() >= SETTLE_MS) return false;
+      if (isRolledBack(context) || lateMs() >= SETTLE_MS) return false;
       if (knownAt === at) return true;
       if (network.pauseMs("readJournal") > 0) return undefined;
-      const last = lastFollowed(context);
+      const last = lastHistoryPoint(context);
       if (last !== undefined && !(await hasEntry(last, signal))) return false;
       const is = await hasAcknowledged(signal);
       if (is !== true) return is;
       // What came by this connection meanwhile is no older.
-      if (connection() === at) Object.assign(acknowledged, { doubted: [], by: at });
+      if (connection() === at) Object.assign(acknowledgedWrites, { doubted: [], by: at });
       knownAt = at;
       return true;
     },
@@ -166,7 +166,7 @@ export function createKnownPast(context: Context, stream: Pick<JournalStream, "c
 }
 
 /** A gateway may word the same time in a page otherwise than in the stream. */
-function isSameEntry(one: Followed, other: Followed): boolean {
+function isSameEntry(one: HistoryPoint, other: HistoryPoint): boolean {
   const { position, nodeId, revision, time } = one;
   const isOfNode = nodeId === other.nodeId && revision === other.revision;
   return position === other.position && isOfNode && Date.parse(time) === Date.parse(other.time);

@@ -12,11 +12,11 @@ import type { StillAwaited } from "../../lib/single-flight.ts";
 import type { InodeId } from "../../metadata/ids.ts";
 import type { Below, NodeRow } from "../../metadata/nodes.ts";
 import { FsError } from "../api/index.ts";
-import { type Context, isPassing, tryAgainAfter } from "../core/index.ts";
+import { type Context, isRetryable, retryDelay } from "../core/index.ts";
 import { limitList } from "../host/index.ts";
 import {
   newestRevision,
-  noteIndexed,
+  noteIndexWatermark,
   observeDeletion,
   observeNode,
   readNode,
@@ -25,7 +25,7 @@ import {
 } from "../sync/index.ts";
 import { rowOfFolder } from "../tree/index.ts";
 import { applyEntries, isUnread, READERS, readAgain, readNews } from "./follow.ts";
-import { foresee } from "./observe-batch.ts";
+import { observeTogether } from "./observe-batch.ts";
 
 const PAGE = 1000;
 /** Nodes taken over in one synchronous stretch. */
@@ -61,17 +61,17 @@ function run(context: Context, folder: InodeId, list: (awaited: StillAwaited) =>
 }
 
 /** The same of a folder nobody has asked for: one try, and of a large one the first page, unless somebody comes to want it. */
-export async function listAhead(context: Context, folder: InodeId): Promise<void> {
-  const { listings, listedAhead, bytes } = context;
+export async function prefetchListing(context: Context, folder: InodeId): Promise<void> {
+  const { listings, listingPrefetches, fileState } = context;
   const nodeId = rowOfFolder(context, folder)?.nodeId;
   if (nodeId == null || listings.isRunning(folder)) return;
   const first = new AbortController();
-  const asking = { signal: bytes.stopped.signal, isAwaited: false, onMore: () => first.abort() };
-  listedAhead.add(folder);
+  const asking = { signal: fileState.stopped.signal, isAwaited: false, onMore: () => first.abort() };
+  listingPrefetches.add(folder);
   try {
     await run(context, folder, (awaited) => readList(context, folder, nodeId, { ...asking, awaited }), first.signal);
   } finally {
-    listedAhead.delete(folder);
+    listingPrefetches.delete(folder);
   }
 }
 
@@ -112,7 +112,7 @@ async function readList(context: Context, folder: InodeId, nodeId: string, askin
     list = await readPages(context, nodeId, asking);
   }
   const { shown, asOf } = list;
-  noteIndexed(context, asOf);
+  noteIndexWatermark(context, asOf);
   await confirmAbsent(context, nodeId, shown, asOf, asking);
   if (!client.features.journal) await confirmWaiting(context, nodeId, shown, asking);
   await catchUp(context, folder, nodeId, asOf, asking);
@@ -152,7 +152,7 @@ async function readPages(context: Context, nodeId: string, asking: Asking): Prom
     newest = Math.max(newest, upTo);
     for (let start = 0; start < page.items.length; start += SLICE) {
       const slice = page.items.slice(start, start + SLICE);
-      foresee(context, slice, "others");
+      observeTogether(context, slice, "others");
       metadata.transaction(() => {
         for (const node of slice) {
           shown.add(node.id);
@@ -209,8 +209,8 @@ async function ask<T>(context: Context, asking: Asking, call: (signal: AbortSign
       return await network.ask(signal, call);
     } catch (error) {
       const cause = error instanceof FsError ? error.cause : undefined;
-      const isAgain = mayPass && cause instanceof RemoteError && isPassing(cause) && !signal.aborted;
-      const wait = isAgain ? tryAgainAfter(context, cause, tries) : undefined;
+      const isAgain = mayPass && cause instanceof RemoteError && isRetryable(cause) && !signal.aborted;
+      const wait = isAgain ? retryDelay(context, cause, tries) : undefined;
       if (wait === undefined) throw error;
       await sleep(runtime, wait, signal);
     }

@@ -11,11 +11,11 @@ import type { Context } from "../core/index.ts";
 import {
   advance,
   keyOfContent,
-  moveAside,
+  moveToConflictName,
+  moveToTemporaryName,
   plan,
   revisionOf,
   type Source,
-  stepAside,
   viewOf,
   withRevision,
 } from "../sync/index.ts";
@@ -28,7 +28,7 @@ const UNOBSERVED_MS = 90_000;
  * To be followed by observeNode for each: what it does not do, because of an error, is done there one
  * by one. Not within a transaction: what an error interrupts must be undone.
  */
-export function foresee(context: Context, told: Iterable<Node>, source: Source): void {
+export function observeTogether(context: Context, told: Iterable<Node>, source: Source): void {
   const { metadata } = context;
   try {
     metadata.transaction(() => {
@@ -85,7 +85,7 @@ function putBack(context: Context, { id, parent, name, gatewayName, inode }: Ent
   const now = entries.get(id);
   if (now === undefined || now.parent !== ROOT_INODE || now.name !== `/${id}`) return;
   // Where it was has gone into it: back there, neither would be in the tree.
-  if (isInside(context, parent, inode)) moveAside(context, now);
+  if (isInside(context, parent, inode)) moveToConflictName(context, now);
   else if (entries.find(parent, name) === undefined) entries.move(id, parent, name, gatewayName);
-  else stepAside(context, { ...now, parent });
+  else moveToTemporaryName(context, { ...now, parent });
 }

@@ -5,7 +5,6 @@
  */
 import { type InodeId, inodeId, kernelNodeId } from "../../metadata/ids.ts";
 import {
-  type Absent,
   type Attributed,
   type Caller,
   type FileSystem,
@@ -14,6 +13,7 @@ import {
   type HandleId,
   handleId,
   type Lineage,
+  type NegativeEntry,
   type OpenFlags,
   type Place,
   type Replay,
@@ -60,7 +60,7 @@ export function withReplays(context: Context, fileSystem: FileSystem, replays: R
     throw new FsError("EIO", "no change that is being replayed");
   }
 
-  async function lookup(caller: Caller, parent: Lineage, name: string): Promise<Found | Absent> {
+  async function lookup(caller: Caller, parent: Lineage, name: string): Promise<Found | NegativeEntry> {
     const { current } = replays;
     const asItIs = async () => told(parent, name, await fileSystem.lookup(caller, parent, name));
     if (current === undefined || current === done || caller.pid !== replays.by) return asItIs();
@@ -147,14 +147,14 @@ export function withReplays(context: Context, fileSystem: FileSystem, replays: R
   const isChange = ({ write, truncate }: OpenFlags) => write || truncate;
 
   /** Who makes the name once more is about to ask for it. */
-  function forNow<T extends Found | Absent>({ folder, name }: Place, answer: T): T {
+  function forNow<T extends Found | NegativeEntry>({ folder, name }: Place, answer: T): T {
     const { current } = replays;
     const isIt = current?.what === "made" && current !== done && current.folder === folder && current.name === name;
     return isIt ? { ...answer, entryValidMs: 0 } : answer;
   }
 
   /** The kernel knows the name as it is now. */
-  function told<T extends Found | Absent>(parent: Lineage, name: string, answer: T): T {
+  function told<T extends Found | NegativeEntry>(parent: Lineage, name: string, answer: T): T {
     if (!replays.isAnyPlace) return answer;
     const place = placeOf(parent, name);
     if (place === undefined) return answer;
@@ -175,7 +175,7 @@ export function withReplays(context: Context, fileSystem: FileSystem, replays: R
   }
 
   /** Who was shown a folder may watch it from now on. */
-  function shown<T extends Attributed | Absent>(answer: T): T {
+  function shown<T extends Attributed | NegativeEntry>(answer: T): T {
     if ("stat" in answer && answer.stat.kind === "folder") replays.mayBeWatched(answer.stat.inode);
     return answer;
   }

@@ -10,8 +10,8 @@ import { formatRanges, NO_RANGES } from "../../lib/ranges.ts";
 import type { After, InodeId, Lineage, NodeRowId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { isWhole } from "../../metadata/live-rows.ts";
-import { type Context, hasVersion, markNode } from "../core/index.ts";
-import { tellWritten } from "../files/index.ts";
+import { type Context, hasVersion, setNodeDirty } from "../core/index.ts";
+import { logDirty } from "../files/index.ts";
 import { isStandIn, readOrHidden } from "../sync/index.ts";
 import { rowsOfInode } from "../tree/index.ts";
 import { READERS } from "./follow.ts";
@@ -23,7 +23,7 @@ const TRIES = 5;
 /** The others have no answer either. */
 const OF_ALL: readonly RemoteErrorCode[] = ["offline", "silent", "throttled", "unauthorized", "aborted"];
 
-export interface LostVersions {
+export interface RollbackRecovery {
   /**
    * Asks the gateway for the version of every content that is here in full, and keeps each it lacks. Rejects when it
    * does not answer, or fails for some: asked again, it goes on with those that are left.
@@ -33,7 +33,7 @@ export interface LostVersions {
   forget(): void;
 }
 
-export function createLostVersions(context: Context): LostVersions {
+export function createRollbackRecovery(context: Context): RollbackRecovery {
   const { metadata, log } = context;
   /** Lineages whose versions are there. */
   const there = new Set<Lineage>();
@@ -112,10 +112,10 @@ async function isTrue(context: Context, inode: Inode, signal: AbortSignal): Prom
 
 /** One transaction. What has become of it since it was looked at counts: it is another content then, or not here any more. */
 function keep(context: Context, id: InodeId, lineage: Lineage, heads: ReadonlyMap<NodeRowId, string>): void {
-  const { metadata, lives, staged, log, bytes } = context;
+  const { metadata, cacheFiles, dirtyLog, log, fileState } = context;
   metadata.transaction(() => {
     const inode = currentOf(context, lineage);
-    const isHere = isWhole(metadata.lives.get(lineage)) && !bytes.evicting.has(lineage);
+    const isHere = isWhole(metadata.lives.get(lineage)) && !fileState.evicting.has(lineage);
     if (inode?.id !== id || !isHere) return;
     const rows = rowsOfInode(context, id);
     const behind = rows.filter((row) => row.base?.head != null && heads.get(row.id) === row.base.head);
@@ -129,14 +129,14 @@ function keep(context: Context, id: InodeId, lineage: Lineage, heads: ReadonlyMa
     const kept = metadata.inodes.update(id, { ...changed, ...ofNothing });
     metadata.lives.update(lineage, { ...ofNothing, originHash: null, unproven: formatRanges(NO_RANGES) });
     // What was written here has waited since then: a drain that is under way is not over without it.
-    for (const row of rowsOfInode(context, id)) markNode(context, row, row.changedAt === 0 ? null : row.changedAt);
+    for (const row of rowsOfInode(context, id)) setNodeDirty(context, row, row.changedAt === 0 ? null : row.changedAt);
     metadata.afterCommit(() => {
-      const live = lives.get(lineage);
+      const live = cacheFiles.get(lineage);
       // Whoever has it open writes to what is changed already, and no check finds it to be another version.
       const ofNone = { origin: undefined, originHash: null, isOriginal: false, unproven: NO_RANGES };
       if (live !== undefined) Object.assign(live, ofNone);
-      tellWritten(context, kept, live);
-      void staged.flush();
+      logDirty(context, kept, live);
+      void dirtyLog.flush();
       log.warn({ inode: id, size: inode.size }, "the gateway has lost this content: it is kept, and sent again");
     });
   });

@@ -7,11 +7,11 @@ import { hasCode } from "../../lib/system-error.ts";
 import { compareTimes, formatTime } from "../../lib/time.ts";
 import type { Lineage } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
-import type { LiveRow } from "../../metadata/live-rows.ts";
+import type { CacheFileRow } from "../../metadata/live-rows.ts";
 import { isWhole } from "../../metadata/live-rows.ts";
-import { type Context, markInode } from "../core/index.ts";
-import { ctimeOf, hasNoWriter, isStill, leaveToFormerWriters, mtimeOf, tellNamed } from "../files/index.ts";
-import { doubtContents, settleOvertaken, wentDown } from "../sync/index.ts";
+import { type Context, setInodeDirty } from "../core/index.ts";
+import { ctimeOf, hasNoWriter, isStill, leaveToDetachedWriters, logNames, mtimeOf } from "../files/index.ts";
+import { distrustContents, resolveDetached, wentDown } from "../sync/index.ts";
 import { bringBack } from "./restore-rows.ts";
 import { type Resumed, resumeAllMapped, resumeHandles, writtenBy } from "./resume.ts";
 import { prepareSweep } from "./sweep.ts";
@@ -31,16 +31,16 @@ export async function recoverOpenFiles(
 ): Promise<(() => Promise<void>) | undefined> {
   const { inodes } = context.metadata;
   const isDoubtful = wentDown(context);
-  if (isDoubtful) await doubtContents(context);
+  if (isDoubtful) await distrustContents(context);
   const wasOlder = await bringBack(context, isDoubtful);
   const inWriting = inodes.writing();
   const written = resumed === undefined ? new Set<Lineage>() : writtenBy(resumed);
   const mapped = resumed === undefined ? [] : await mappedOf(context, inWriting, written);
-  if (resumed === undefined) for (const { lineage } of inWriting) await leaveToFormerWriters(context, lineage);
+  if (resumed === undefined) for (const { lineage } of inWriting) await leaveToDetachedWriters(context, lineage);
   for (const inode of isDoubtful || wasOlder ? inodes.unfinished() : inWriting) {
     if (!wasOlder && (written.has(inode.lineage) || mapped.includes(inode.lineage))) continue;
     await recoverInode(context, inode);
-    tellNamed(context, inode.id);
+    logNames(context, inode.id);
   }
   const { metadata } = context;
   metadata.transaction(() => {
@@ -52,7 +52,7 @@ export async function recoverOpenFiles(
   });
   if (resumed !== undefined) await resumeHandles(context, resumed);
   await resumeAllMapped(context, mapped);
-  settleOvertaken(context);
+  resolveDetached(context);
   const sweep = prepareSweep(context, resumed !== undefined);
   if (!isDoubtful && !wasOlder) return sweep;
   // What the rows say of a file may be about another one.
@@ -101,7 +101,7 @@ async function recoverInode(context: Context, inode: Inode): Promise<void> {
         ctime: formatTime(ctimeOf(inode, known, stat.mtime, runtime.files.currentTime())),
       };
       metadata.inodes.update(inode.id, { size: stat.size, hash: null, ...times, changes: inode.changes + 1 });
-      markInode(context, inode.id);
+      setInodeDirty(context, inode.id);
     });
   } catch (error) {
     if (!hasCode(error, "ENOENT")) throw error;
@@ -115,7 +115,7 @@ async function recoverInode(context: Context, inode: Inode): Promise<void> {
  * may have been written past us (passthrough): it is clean with its old hash only. A big one
  * counts as changed until the loop cuts it.
  */
-async function recoverOpen(context: Context, inode: Inode, row: LiveRow | undefined): Promise<void> {
+async function recoverOpen(context: Context, inode: Inode, row: CacheFileRow | undefined): Promise<void> {
   const { metadata } = context;
   let isClean = !isWhole(row);
   if (!isClean && inode.hash !== null) isClean = await isStill(context, inode, inode.hash);
@@ -124,7 +124,7 @@ async function recoverOpen(context: Context, inode: Inode, row: LiveRow | undefi
       metadata.inodes.update(inode.id, { content: "clean" });
     } else {
       metadata.inodes.update(inode.id, { content: "dirty", hash: null, changes: inode.changes + 1 });
-      markInode(context, inode.id);
+      setInodeDirty(context, inode.id);
     }
   });
   const dirty = metadata.inodes.get(inode.id);

@@ -21,14 +21,14 @@ import {
 import { formatTime } from "../../lib/time.ts";
 import type { Entry } from "../../metadata/entries.ts";
 import type { After, GenerationId, InodeId, Lineage } from "../../metadata/ids.ts";
-import { HELD, type Inode } from "../../metadata/inodes.ts";
+import { type Inode, QUARANTINED } from "../../metadata/inodes.ts";
 import { isWhole } from "../../metadata/live-rows.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
-import { type Context, markInode, markNode } from "../core/index.ts";
+import { type Context, setInodeDirty, setNodeDirty } from "../core/index.ts";
 import { completeFolder } from "../remote/index.ts";
 import { freeConflictName } from "../sync/index.ts";
-import { addName, createUnborn, dropRow, makeFolder, nowText } from "../tree/index.ts";
+import { addName, createUnborn, dropRow, fileTimeText, makeFolder } from "../tree/index.ts";
 
 /** Where nothing says that the rows are old, so much of the list is compared with them: more than a log of rows can have lost. */
 const RECENT = 2 * 1024 * 1024;
@@ -42,7 +42,7 @@ export async function bringBack(context: Context, isDoubtful: boolean): Promise<
   const told = noteIn(metadata);
   // What power loss takes from rows it takes from files too: see power-loss.ts.
   if (told === undefined && (isDoubtful || !wasBrokenOff(metadata))) return false;
-  const read = await context.staged.read(told === undefined ? RECENT : undefined);
+  const read = await context.dirtyLog.read(told === undefined ? RECENT : undefined);
   // Its last lines may never have reached the disk.
   const list = { ...read, isWhole: read.isWhole && !isDoubtful };
   if (told === undefined && !isAhead(context, list)) return false;
@@ -126,7 +126,7 @@ async function bringFile(needs: Needs, word: Written): Promise<void> {
   metadata.transaction(() => {
     const stillMissing = recorded === undefined ? missing : intersectRanges(missing, recorded);
     becomesChanged(needs, inode, word, stat, stillMissing);
-    markInode(context, inode.id);
+    setInodeDirty(context, inode.id);
   });
   context.restored.files += 1;
 }
@@ -178,7 +178,7 @@ function becomesChanged(needs: Needs, inode: Inode, word: Written, stat: FileSta
     size: stat.size,
     attributes: { ...inode.attributes, mtime: formatTime(stat.mtime) },
     changes: Math.max(inode.changes, word.changes) + 1,
-    synced: isHeld ? HELD : null,
+    synced: isHeld ? QUARANTINED : null,
   });
 }
 
@@ -217,7 +217,7 @@ async function placeFile(needs: Needs, word: Written, stat: FileStat, missing: R
       addName(context, folder, name, inode.id, "file");
     } else if (isWrittenOver && row?.nodeId != null && !isDoubtful) {
       metadata.entries.setInode(there.id, inode.id);
-      markNode(context, row);
+      setNodeDirty(context, row);
     } else {
       const copy = freeConflictName(context, folder, name, "recovered");
       createUnborn(context, metadata.entries.create(folder, copy, inode.id).id, "file");
@@ -229,7 +229,7 @@ async function placeFile(needs: Needs, word: Written, stat: FileStat, missing: R
 }
 
 function newInode(context: Context, { mode }: Written) {
-  const time = nowText(context);
+  const time = fileTimeText(context);
   return {
     kind: "file",
     attributes: mode === undefined ? {} : { mode },
@@ -265,7 +265,7 @@ function isFolder({ metadata }: Context, inode: InodeId): boolean {
 
 /** Where the gateway does not answer, its answer to the upload tells whether the name is free. */
 async function listIfPossible({ context, gateway }: Needs, folder: InodeId, name: string): Promise<void> {
-  const { metadata, log, bytes, network } = context;
+  const { metadata, log, fileState, network } = context;
   if (
     !gateway.answers ||
     metadata.entries.find(folder, name) !== undefined ||
@@ -273,7 +273,7 @@ async function listIfPossible({ context, gateway }: Needs, folder: InodeId, name
   )
     return;
   try {
-    await completeFolder(context, folder, bytes.stopped.signal);
+    await completeFolder(context, folder, fileState.stopped.signal);
   } catch (error) {
     if (!network.isOnline) gateway.answers = false;
     log.warn({ err: error, folder }, "a folder could not be listed");
@@ -321,7 +321,7 @@ async function judgeUntold(needs: Needs, lineage: Lineage): Promise<void> {
         stat,
         NO_RANGES,
       );
-      markInode(context, inode.id);
+      setInodeDirty(context, inode.id);
     });
     context.restored.files += 1;
     return;

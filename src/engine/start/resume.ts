@@ -6,19 +6,19 @@
 import { formatTime } from "../../lib/time.ts";
 import type { Lineage } from "../../metadata/ids.ts";
 import type { KeptHandle } from "../api/index.ts";
-import { alone, type Context, type LiveFile } from "../core/index.ts";
+import { alone, type CacheFile, type Context } from "../core/index.ts";
 import {
-  closePassed,
+  admitWriter,
+  closePassthrough,
   createReader,
   isStill,
   isUncut,
-  letIn,
-  markWritten,
   mtimeOf,
   reopenFile,
   requireCurrent,
+  setContentDirty,
 } from "../files/index.ts";
-import { cutWhenQuiet } from "../upload/index.ts";
+import { snapshotWhenQuiet } from "../upload/index.ts";
 
 /** What this mount goes on with. */
 export interface Resumed {
@@ -58,13 +58,13 @@ async function resumeFile(context: Context, lineage: Lineage, handles: readonly 
   const writers = handles.filter(({ write }) => write).length;
   const live = await reopen(context, lineage, writers);
   live.opens = handles.length;
-  live.handles = handles.length;
-  live.backing = handles.find(({ backing }) => backing > 0)?.backing;
-  if (live.backing !== undefined) live.passedWriters = writers;
+  live.kernelHandles = handles.length;
+  live.backingId = handles.find(({ backing }) => backing > 0)?.backing;
+  if (live.backingId !== undefined) live.passthroughWriters = writers;
   try {
     // One of a version that was replaced has nothing to write to any more, and keeps what it reads.
     const isCurrent = context.metadata.inodes.ofLineage(lineage)?.lineage === lineage;
-    if (writers > 0 && isCurrent) await resumeWriting(context, live, live.backing !== undefined);
+    if (writers > 0 && isCurrent) await resumeWriting(context, live, live.backingId !== undefined);
   } catch (error) {
     // Nobody would ever close it. That it may have been written to stays in the rows, for the next start.
     await closeUntaken(context, live);
@@ -90,7 +90,7 @@ export async function resumeAllMapped(context: Context, lineages: readonly Linea
 }
 
 async function resumeMapped(context: Context, lineage: Lineage): Promise<void> {
-  const read = context.lives.get(lineage);
+  const read = context.cacheFiles.get(lineage);
   const live = read ?? (await reopen(context, lineage, 1));
   if (read !== undefined) {
     read.opens += 1;
@@ -105,26 +105,26 @@ async function resumeMapped(context: Context, lineage: Lineage): Promise<void> {
     if (read === undefined) await closeUntaken(context, live);
     throw error;
   }
-  await closePassed(context, live);
+  await closePassthrough(context, live);
 }
 
-async function closeUntaken(context: Context, live: LiveFile): Promise<void> {
-  context.lives.delete(live.lineage);
+async function closeUntaken(context: Context, live: CacheFile): Promise<void> {
+  context.cacheFiles.delete(live.lineage);
   await live.file.close().catch(() => {});
 }
 
 /** Counts as opened once. */
-function reopen(context: Context, lineage: Lineage, writers: number): Promise<LiveFile> {
+function reopen(context: Context, lineage: Lineage, writers: number): Promise<CacheFile> {
   return alone(context, lineage, async () => {
     const live = await reopenFile(context, lineage, writers > 0);
     live.writers = writers;
     live.shownSize = "unknown";
-    context.lives.set(lineage, live);
+    context.cacheFiles.set(lineage, live);
     return live;
   });
 }
 
-async function resumeWriting(context: Context, live: LiveFile, isPassed: boolean): Promise<void> {
+async function resumeWriting(context: Context, live: CacheFile, isPassed: boolean): Promise<void> {
   const { metadata, runtime } = context;
   metadata.transaction(() => {
     const inode = requireCurrent(context, live.lineage);
@@ -132,24 +132,24 @@ async function resumeWriting(context: Context, live: LiveFile, isPassed: boolean
     if (inode.content === "clean") metadata.inodes.update(inode.id, { content: "open" });
   });
   const inode = requireCurrent(context, live.lineage);
-  live.isWritten = isUncut(inode);
+  live.isContentDirty = isUncut(inode);
   live.keepsTimes = true;
   // It was given to the file when the first writer came; since then the file itself has had the last word.
   live.preparedTime = formatTime(mtimeOf(context, inode));
-  if (live.isWritten) {
+  if (live.isContentDirty) {
     live.isOriginal = false;
-    live.isUnrecorded = true;
+    live.hasUnpersistedStat = true;
     live.lastWriteAt = runtime.elapsed();
     live.firstWriteAt = live.lastWriteAt;
   }
   if (isPassed) {
     // Looked at first: what changes while it is compared shows later.
-    await letIn(context, live);
+    await admitWriter(context, live);
     const now = requireCurrent(context, live.lineage);
     if (now.content === "open" && (now.hash === null || !(await isStill(context, now, now.hash)))) {
-      markWritten(context, live);
-      await context.staged.flush();
+      setContentDirty(context, live);
+      await context.dirtyLog.flush();
     }
   }
-  cutWhenQuiet(context, live);
+  snapshotWhenQuiet(context, live);
 }

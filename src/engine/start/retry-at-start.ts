@@ -6,7 +6,7 @@ import { RemoteError } from "../../client/errors.ts";
 import { backoff } from "../../lib/backoff.ts";
 import { type Clock, sleep } from "../../lib/runtime.ts";
 
-export interface Patience {
+export interface RetryBudget {
   /** How long to ask again; less than a moment counts as one. */
   readonly limitMs: number;
   /** Where no connection was taken it is not asked again: that may last for hours. */
@@ -16,7 +16,7 @@ export interface Patience {
 }
 
 /** For a start that can do without the gateway: only one broken connection is bridged. */
-export const A_MOMENT: Patience = { limitMs: 0, givesUpUnheard: true };
+export const ONE_TRY: RetryBudget = { limitMs: 0, givesUpUnheard: true };
 
 /** What it takes to wait; what time it is nobody asks. */
 export type Waits = Pick<Clock, "elapsed" | "setTimer">;
@@ -39,7 +39,7 @@ export async function atOnce<T>(clock: Waits, asked: Promise<T>): Promise<{ read
 const PAUSES = { firstMs: 50, maxMs: 1000 };
 const MOMENT_MS = 350;
 
-export async function insist<T>(clock: Waits, patience: Patience, ask: () => Promise<T>): Promise<T> {
+export async function retryAtStart<T>(clock: Waits, patience: RetryBudget, ask: () => Promise<T>): Promise<T> {
   const limit = Math.max(patience.limitMs, MOMENT_MS);
   const start = clock.elapsed();
   let waited = 0;

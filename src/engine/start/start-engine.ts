@@ -4,7 +4,7 @@
  */
 import type { Client } from "../../client/client.ts";
 import type { Layout } from "../../content/layout.ts";
-import { openStaged } from "../../content/staged.ts";
+import { openDirtyLog } from "../../content/staged.ts";
 import type { StateDisk } from "../../content/state-disk.ts";
 import { type Scope, UPLOAD_SCOPES } from "../../contract/scopes.ts";
 import type { Logger } from "../../lib/log.ts";
@@ -18,54 +18,54 @@ import {
   type Engine,
   type EngineCondition,
   type EngineStatus,
+  type FastPath,
   type HandleTable,
   type KernelCache,
-  type Mover,
   NO_ACCOUNTS,
+  NO_FAST_PATH,
   NO_KERNEL_CACHE,
-  NO_MOVER,
   NO_PASSTHROUGH,
   type Passthrough,
   StartError,
 } from "../api/index.ts";
 import {
-  absentUnknown,
   type Context,
-  createAcknowledged,
-  createByteState,
+  createAcknowledgedWrites,
+  createFileState,
+  createForegroundThrottle,
+  createGroupCommit,
+  createGroupSync,
+  createKernelCacheState,
   createPollState,
   createReadOrder,
-  createRightOfWay,
-  createSyncTogether,
-  createTogether,
-  createToldKernel,
   type EngineSettings,
-  expireEverything,
-  forgetPast,
+  expireAllEntries,
+  forgetHistory,
   inBackground,
-  isPastGone,
+  invalidateKernel,
+  isRolledBack,
+  negativeUnknown,
   parseRequest,
   type Request,
   stopBytes,
-  tellKernel,
 } from "../core/index.ts";
 import {
-  closeLive,
-  createAskKernel,
+  closeCacheFile,
   createBacklog,
+  createLookupProbe,
   createSpace,
-  dropForgotten,
-  hearWrites,
-  holdForSending,
-  passedToWriters,
+  dropForgottenByKernel,
+  keepOpenForUpload,
+  revokeWriteLeases,
+  withPassthroughWriters,
 } from "../files/index.ts";
 import {
   createActivity,
   createDisk,
-  createEvenTime,
   createFreshness,
   createNetwork,
   createReadOnly,
+  createRowClock,
   type Disk,
   type DiskLimits,
 } from "../host/index.ts";
@@ -82,16 +82,16 @@ import {
 } from "../remote/index.ts";
 import {
   createQuota,
-  isAnyUntold,
+  detachedFiles,
+  isAnyUnconfirmed,
   NO_BOOT,
-  overtakenFiles,
   positionsNotAhead,
-  settleOvertaken,
+  resolveDetached,
 } from "../sync/index.ts";
-import { createWriteBack, heldBack, loginNeeded } from "../upload/index.ts";
+import { createWriteBack, loginNeeded, pauseReason } from "../upload/index.ts";
 import { recoverOpenFiles } from "./recover.ts";
 import type { Resumed } from "./resume.ts";
-import type { Patience } from "./retry-at-start.ts";
+import type { RetryBudget } from "./retry-at-start.ts";
 import { createSyncRows } from "./sync-rows.ts";
 import { findOut, goOn, hearLater, missingScopes } from "./which-workspace.ts";
 
@@ -113,7 +113,7 @@ export interface EngineOptions {
   /** What the token says it may do; undefined when it does not say. */
   readonly scopes: ReadonlySet<string> | undefined;
   /** With a gateway that fails, where a workspace that is not known here yet cannot do without. Default: a moment. */
-  readonly patience?: Patience;
+  readonly patience?: RetryBudget;
   /** The database turned out to be damaged. */
   readonly onDamage?: (error: unknown) => void;
   /** Absent: the kernel cannot be told of changes. */
@@ -121,7 +121,7 @@ export interface EngineOptions {
   /** Absent: the kernel is given no local file. */
   readonly passthrough?: Passthrough;
   /** Absent: all bytes go through us. */
-  readonly mover?: Mover;
+  readonly mover?: FastPath;
   /** Of which mount the requests are, and what this daemon goes on with of one before it. Absent: a mount of its own. */
   readonly mount?: { readonly id: string; readonly resumed?: Resumed };
   /** Absent: what is open dies with us. */
@@ -141,10 +141,10 @@ export interface StartedEngine extends Engine {
 export async function startEngine(options: EngineOptions): Promise<StartedEngine> {
   const { client, log, paths, settings, scopes } = options;
   const metadata = createMetadata<Request>(options.database, parseRequest);
-  const time = createEvenTime(options.runtime, metadata, settings.boot);
+  const time = createRowClock(options.runtime, metadata, settings.boot);
   const { runtime } = time;
   const activity = createActivity();
-  const { mover = NO_MOVER } = options;
+  const { mover: fastPath = NO_FAST_PATH } = options;
   /** Undefined: nothing is open yet. */
   let running: Context | undefined;
   let stream: JournalStream | undefined;
@@ -155,10 +155,10 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
     log,
     onChange() {
       // What is kept back for the rows is set free in this turn: no write is to take it.
-      for (const live of running?.lives.values() ?? []) hearWrites({ mover }, live);
+      for (const live of running?.cacheFiles.values() ?? []) revokeWriteLeases({ fastPath }, live);
       activity.wake();
       activity.progressed();
-      if (disk.trouble === "gone" && running !== undefined) holdForSending(running);
+      if (disk.trouble === "gone" && running !== undefined) keepOpenForUpload(running);
     },
   });
   onDiskFailure(options.database, (error) => disk.commitFailed(error));
@@ -166,7 +166,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
     if (disk.trouble !== "damaged") options.onDamage?.(error);
     disk.isDamaged(error);
   });
-  const staged = await openStaged(runtime.files, paths.staged, log);
+  const staged = await openDirtyLog(runtime.files, paths.staged, log);
   const start =
     (options.mount?.resumed === undefined ? undefined : goOn(metadata, client)) ??
     (await findOut(metadata, runtime, client, options.workspace, scopes, log, options.patience));
@@ -177,7 +177,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
       log.warn({ why: readOnly.why }, isForRole ? "nothing can be changed or sent" : "the role for changes was given");
       if (isForRole) running?.quota.lookLater();
       else {
-        activity.hasten();
+        activity.expedite();
         stream?.renew();
       }
       activity.wake();
@@ -190,7 +190,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
     onLacksRole: readOnly.refused,
     onChange: (what) => {
       if (what !== "state") readOnly.tokenChanged(lackOf(network.scopes));
-      if (what !== "state") activity.hasten();
+      if (what !== "state") activity.expedite();
       // What is heard by the token before proves nothing of this one: until there is a stream by it, a page does.
       if (what === "token") stream?.renew();
       if (network.loginNeeded !== undefined) running?.fresh.lost(network.loginNeeded);
@@ -219,7 +219,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
     client,
     runtime,
     paths,
-    staged,
+    dirtyLog: staged,
     log,
     settings,
     accounts: options.accounts ?? NO_ACCOUNTS,
@@ -227,24 +227,24 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
     workspace: start.workspace,
     handles: new Map(),
     handleTable: options.handleTable ?? countHandles(),
-    lives: new Map(),
+    cacheFiles: new Map(),
     passthrough: options.passthrough ?? NO_PASSTHROUGH,
-    mover,
-    kernel: createToldKernel(options.kernelCache ?? NO_KERNEL_CACHE),
+    fastPath,
+    kernel: createKernelCacheState(options.kernelCache ?? NO_KERNEL_CACHE),
     fresh: createFreshness(options.runtime),
-    bytes: { ...createByteState(), ignoresRanges: !client.features.ranges },
-    interruptions: new Map(),
-    lookedInto: new Map(),
-    listedAhead: new Set(),
+    fileState: { ...createFileState(), ignoresRanges: !client.features.ranges },
+    cancellations: new Map(),
+    directorySequences: new Map(),
+    listingPrefetches: new Set(),
     listings: createSingleFlight(runtime, LIST_STANDS_MS),
     sending,
-    smallCuts: new Map(),
-    syncing: createSyncTogether(),
-    together: createTogether(runtime, metadata, sending),
-    rightOfWay: createRightOfWay(runtime, settings.maximumAgeMs),
-    cuts: new Map(),
+    snapshotBytes: new Map(),
+    groupSync: createGroupSync(),
+    groupCommit: createGroupCommit(runtime, metadata, sending),
+    foregroundThrottle: createForegroundThrottle(runtime, settings.maximumAgeMs),
+    lastSnapshots: new Map(),
     readOrder: createReadOrder(),
-    acknowledged: createAcknowledged(metadata),
+    acknowledgedWrites: createAcknowledgedWrites(metadata),
     polled: createPollState(),
     notEmpty: new Map(),
     network,
@@ -257,12 +257,12 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
   const replays = createReplays(context);
   metadata.changed.onTell((changed) => {
     try {
-      tellKernel(context, changed);
+      invalidateKernel(context, changed);
       replays.note(changed);
     } catch (error) {
       // It is committed all the same.
       log.error({ err: error }, "what changed could not be read for the kernel, which asks for everything again");
-      expireEverything(context);
+      expireAllEntries(context);
     }
   });
   const { fresh } = context;
@@ -275,7 +275,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
   }
   await disk.restore();
   const resumed = beginMount(metadata, options.mount);
-  if (resumed !== undefined) absentUnknown(context);
+  if (resumed !== undefined) negativeUnknown(context);
   const sweep = await recoverOpenFiles(context, resumed);
   runtime.step("start: recovered");
   metadata.settings.set("boot", settings.boot);
@@ -289,12 +289,12 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
   const backlog = createBacklog(context, metadata.nodes.pendingBytes);
   stream = client.features.journal ? createJournalStream(context) : undefined;
   // By a profile without a journal nobody would make up for another past.
-  if (stream === undefined && isPastGone(context)) forgetPast(context);
+  if (stream === undefined && isRolledBack(context)) forgetHistory(context);
   const follower = createFollower(context, stream === undefined ? pollFolders : createHearing(context, stream), stream);
   fresh.onEnd(() => {
     log.info({}, "the journal is not live any more: the kernel asks for everything again");
     stream?.renew();
-    expireEverything(context);
+    expireAllEntries(context);
   });
   inBackground(context, "looking through what the mount before left", async () => {
     await options.inUse;
@@ -306,12 +306,12 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
   fresh.start();
   quota.start();
   if (options.stateDisk !== undefined) space.start();
-  const askKernel = createAskKernel(context);
+  const askKernel = createLookupProbe(context);
   askKernel.start();
   const fileSystem = withReplays(context, createFileSystem(context), replays);
 
   function condition(): EngineCondition {
-    const held = network.isOnline ? heldBack(context)?.why : undefined;
+    const held = network.isOnline ? pauseReason(context)?.why : undefined;
     const paused = [...(held === undefined || readOnly.why !== undefined ? [] : [held]), ...pausedKinds(context)];
     return {
       workspace: { id: start.workspace.id, name: start.workspace.name },
@@ -330,7 +330,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
     gatewayAnswered: () => context.network.isThere(),
     databaseDamaged: (damage) => context.disk.isDamaged(damage),
     measure: backlog.measure,
-    expireKernel: () => expireEverything(context),
+    expireKernelCache: () => expireAllEntries(context),
     condition,
     queue: (limit) => listQueue(context, writeBack.inFlight, limit),
     retry: (paths) => retryNow(context, paths),
@@ -341,7 +341,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
       const shown = Math.min(metadata.settings.getNumber("cursor"), metadata.settings.getNumber("indexed"));
       const { offlineSince } = network;
       const { restored } = context;
-      const overtaken = overtakenFiles(context);
+      const overtaken = detachedFiles(context);
       return {
         ...condition(),
         ...freshness(context),
@@ -350,7 +350,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
         uploading: writeBack.inFlight().length,
         parked,
         bytesPending: backlog.bytes(),
-        settled: dirty === 0 && (!client.features.positions || (shown >= written && !isAnyUntold(context))),
+        settled: dirty === 0 && (!client.features.positions || (shown >= written && !isAnyUnconfirmed(context))),
         ...(overtaken.length === 0 ? {} : { overtaken }),
         conflicts: activity.conflicts,
         cacheBytes: metadata.lives.totalBytes(),
@@ -370,7 +370,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
       await writeBack.stop();
       if (!isAwaited) await quiet();
       askKernel.stop();
-      dropForgotten(context);
+      dropForgottenByKernel(context);
       await staged.flush();
     },
     async stop() {
@@ -381,16 +381,16 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
       await stream?.stop();
       await follower.stop();
       await writeBack.stop();
-      const inWriting = passedToWriters(context);
+      const inWriting = withPassthroughWriters(context);
       for (const handle of [...context.handles.keys()]) await fileSystem.release(handle);
-      dropForgotten(context);
+      dropForgottenByKernel(context);
       await stopBytes(context);
       // Their programs may go on: a mapping outlives the mount, a descriptor one that was only detached.
       for (const inode of inWriting) metadata.writers.begin(inode);
       runtime.step("stop: quiet");
-      for (const live of context.bytes.held) await closeLive(context, live, { write: false });
+      for (const live of context.fileState.keptOpen) await closeCacheFile(context, live, { write: false });
       try {
-        settleOvertaken(context);
+        resolveDetached(context);
         // All bytes, with one call, before the rows say so.
         await runtime.files.syncDisk(paths.root);
         if (disk.trouble !== "damaged") metadata.transaction(() => metadata.settings.set("boot", NO_BOOT));

@@ -10,10 +10,17 @@
  */
 import { SHARD } from "../../content/layout.ts";
 import { hasCode } from "../../lib/system-error.ts";
-import type { Generation } from "../../metadata/attempts.ts";
+import type { Snapshot } from "../../metadata/attempts.ts";
 import type { GenerationId, InodeId, Lineage } from "../../metadata/ids.ts";
-import { alone, type Context, inBackground, markInode } from "../core/index.ts";
-import { forgetLineage, removeGeneration, removeInode, removeLeft, renewList, setAside } from "../files/index.ts";
+import { alone, type Context, inBackground, setInodeDirty } from "../core/index.ts";
+import {
+  dropKernelNodeId,
+  quarantineFile,
+  removeInode,
+  removeLeft,
+  removeSnapshot,
+  renewList,
+} from "../files/index.ts";
 
 /** Rows looked at in one go. */
 const SLICE = 50;
@@ -36,30 +43,30 @@ export function prepareSweep(context: Context, isResumed = false): () => Promise
     superseded: isResumed ? 0 : inodes.newestSuperseded(),
     generations: generations.end(),
   };
-  context.bytes.isUnswept = true;
+  context.fileState.isUnswept = true;
   return () => sweep(context, before);
 }
 
 async function sweep(context: Context, before: Before): Promise<void> {
-  const { staged, restored, bytes, log } = context;
+  const { dirtyLog, restored, fileState, log } = context;
   await forgetSuperseded(context, before.superseded);
   await removeNameless(context, before.nameless);
-  for (const shard of await shardsOf(context, "live")) await sweepLive(context, shard, before);
-  bytes.isUnswept = false;
+  for (const shard of await shardsOf(context, "live")) await sweepCacheFile(context, shard, before);
+  fileState.isUnswept = false;
   for (const shard of await shardsOf(context, "generation")) await sweepCuts(context, shard, before);
   await removeLeft(context).catch((error: unknown) => {
     log.warn({ err: error }, "files nobody needs could not be removed yet");
   });
-  if (staged.isNew || staged.isLong() || restored.why !== undefined) {
+  if (dirtyLog.isNew || dirtyLog.isLong() || restored.why !== undefined) {
     inBackground(context, "writing the list of changed files anew", () => renewList(context));
   }
   context.runtime.step("start: swept");
 }
 
 /** Others have their turn. False: the mount ends. */
-async function goesOn({ runtime, bytes }: Context): Promise<boolean> {
+async function goesOn({ runtime, fileState }: Context): Promise<boolean> {
   await new Promise<void>((resolve) => runtime.soon(resolve));
-  return !bytes.stopped.signal.aborted;
+  return !fileState.stopped.signal.aborted;
 }
 
 async function forgetSuperseded(context: Context, upTo: number): Promise<void> {
@@ -67,7 +74,7 @@ async function forgetSuperseded(context: Context, upTo: number): Promise<void> {
   for (let after = 0; await goesOn(context); ) {
     const rows = metadata.inodes.superseded(after, upTo, SLICE);
     metadata.transaction(() => {
-      for (const { lineage } of rows) forgetLineage(context, lineage);
+      for (const { lineage } of rows) dropKernelNodeId(context, lineage);
     });
     after = rows.at(-1)?.id ?? after;
     if (rows.length < SLICE) return;
@@ -95,7 +102,7 @@ function removeIfNameless(context: Context, id: InodeId): void {
     metadata.inodes.hasName(id);
     return;
   }
-  for (const generation of metadata.generations.unusedOf(id)) removeGeneration(context, generation);
+  for (const generation of metadata.generations.unusedOf(id)) removeSnapshot(context, generation);
   if (metadata.entries.isEmpty(id)) removeInode(context, inode);
 }
 
@@ -116,14 +123,15 @@ async function shardsOf({ paths, metadata }: Context, kind: "live" | "generation
  * bytes, and cuts that such a file was are none. The list of files is older than the rows: only
  * what `alone` finds to be still so counts.
  */
-async function sweepLive(context: Context, shard: number, before: Before): Promise<void> {
-  const { metadata, paths, lives } = context;
+async function sweepCacheFile(context: Context, shard: number, before: Before): Promise<void> {
+  const { metadata, paths, cacheFiles } = context;
   if (!(await goesOn(context))) return;
   const files = new Set(await paths.inShard("live", shard));
   const [from, to] = [shard * SHARD, (shard + 1) * SHARD];
   const rows = metadata.lives.among(from, to);
   const known = new Set(rows.map(({ lineage }) => lineage));
-  const isOld = ({ id, lineage }: Generation) => id < before.generations && (lineage === null || !lives.has(lineage));
+  const isOld = ({ id, lineage }: Snapshot) =>
+    id < before.generations && (lineage === null || !cacheFiles.has(lineage));
   const stale = metadata.generations.staleOfLineages(from, to).filter(isOld);
   const cuts = metadata.generations
     .ofLineages(from, to)
@@ -131,7 +139,7 @@ async function sweepLive(context: Context, shard: number, before: Before): Promi
   for (const cut of stale) dropCut(context, cut);
   for (const cut of cuts) await dropIfAbsent(context, cut);
   for (const { lineage, bytes } of rows) {
-    if (lives.has(lineage)) continue;
+    if (cacheFiles.has(lineage)) continue;
     if (!files.has(lineage)) await forgetIfAbsent(context, lineage);
     else if (bytes === 0) await countBytes(context, lineage);
   }
@@ -139,9 +147,9 @@ async function sweepLive(context: Context, shard: number, before: Before): Promi
 }
 
 async function forgetIfAbsent(context: Context, lineage: Lineage): Promise<void> {
-  const { metadata, paths, lives } = context;
+  const { metadata, paths, cacheFiles } = context;
   await alone(context, lineage, async () => {
-    if (lives.has(lineage) || (await exists(context, paths.live(lineage)))) return;
+    if (cacheFiles.has(lineage) || (await exists(context, paths.live(lineage)))) return;
     if (metadata.lives.get(lineage) !== undefined && metadata.lives.isEvictable(lineage))
       metadata.lives.remove(lineage);
   });
@@ -149,9 +157,9 @@ async function forgetIfAbsent(context: Context, lineage: Lineage): Promise<void>
 
 /** It was open, and nobody wrote down what came in: it takes space that nobody would ever take back. */
 async function countBytes(context: Context, lineage: Lineage): Promise<void> {
-  const { metadata, runtime, paths, lives } = context;
+  const { metadata, runtime, paths, cacheFiles } = context;
   await alone(context, lineage, async () => {
-    const isCounted = () => lives.has(lineage) || metadata.lives.get(lineage)?.bytes !== 0;
+    const isCounted = () => cacheFiles.has(lineage) || metadata.lives.get(lineage)?.bytes !== 0;
     if (isCounted()) return;
     const { allocated } = await runtime.files.stat(paths.live(lineage));
     if (!isCounted() && allocated > 0) metadata.lives.update(lineage, { bytes: allocated });
@@ -159,11 +167,11 @@ async function countBytes(context: Context, lineage: Lineage): Promise<void> {
 }
 
 async function setOrphanAside(context: Context, lineage: Lineage): Promise<void> {
-  const { metadata, paths, lives } = context;
+  const { metadata, paths, cacheFiles } = context;
   await alone(context, lineage, async () => {
-    const isKnown = lives.has(lineage) || metadata.lives.get(lineage) !== undefined;
+    const isKnown = cacheFiles.has(lineage) || metadata.lives.get(lineage) !== undefined;
     if (!isKnown && !metadata.gone.has({ kind: "live", id: lineage }))
-      await setAside(context, paths.live(lineage), `live-${lineage}`);
+      await quarantineFile(context, paths.live(lineage), `live-${lineage}`);
   });
 }
 
@@ -179,25 +187,26 @@ async function sweepCuts(context: Context, shard: number, before: Before): Promi
 }
 
 async function judgeCutFile(context: Context, id: GenerationId, before: Before): Promise<void> {
-  const { metadata, paths, runtime, lives } = context;
+  const { metadata, paths, runtime, cacheFiles } = context;
   const { generations, gone } = metadata;
   const isOfThisMount = id >= before.generations && id < generations.end();
   const cut = generations.get(id);
   if (isOfThisMount || cut?.lineage === null || gone.has({ kind: "generation", id })) return;
   // Made just before a crash, which its number outlived: nobody gets that any more.
   generations.passIds(id);
-  if (cut === undefined) return setAside(context, paths.generation(id), `generation-${id}`);
+  if (cut === undefined) return quarantineFile(context, paths.generation(id), `generation-${id}`);
   // One whose copy was not finished: the live file has the bytes. A writer may be making it anew.
   const { lineage } = cut;
   await alone(context, lineage, async () => {
-    if (!lives.has(lineage) && generations.get(id)?.lineage != null) await runtime.files.remove(paths.generation(id));
+    if (!cacheFiles.has(lineage) && generations.get(id)?.lineage != null)
+      await runtime.files.remove(paths.generation(id));
   });
 }
 
 /** A cut without its file cannot be sent. */
-async function dropIfAbsent(context: Context, { id }: Generation): Promise<void> {
+async function dropIfAbsent(context: Context, { id }: Snapshot): Promise<void> {
   const { metadata, paths } = context;
-  const pathOf = ({ lineage }: Generation) => (lineage === null ? paths.generation(id) : paths.live(lineage));
+  const pathOf = ({ lineage }: Snapshot) => (lineage === null ? paths.generation(id) : paths.live(lineage));
   for (let cut = metadata.generations.get(id); cut !== undefined; ) {
     const isThere = await exists(context, pathOf(cut));
     const now = metadata.generations.get(id);
@@ -208,15 +217,15 @@ async function dropIfAbsent(context: Context, { id }: Generation): Promise<void>
   }
 }
 
-function dropCut(context: Context, cut: Generation): void {
+function dropCut(context: Context, cut: Snapshot): void {
   const { metadata, runtime } = context;
   metadata.transaction(() => {
     for (const { id } of metadata.attempts.ofGeneration(cut.id)) metadata.attempts.abandon(id, runtime.now());
-    removeGeneration(context, cut);
+    removeSnapshot(context, cut);
     const inode = metadata.inodes.get(cut.inode);
     if (inode === undefined || inode.changes !== cut.changes || inode.content !== "dirty") return;
     metadata.inodes.update(inode.id, { changes: inode.changes + 1, hash: null });
-    markInode(context, inode.id);
+    setInodeDirty(context, inode.id);
   });
 }
 

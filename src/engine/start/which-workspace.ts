@@ -11,10 +11,10 @@ import type { Metadata } from "../../metadata/metadata.ts";
 import { born } from "../../metadata/nodes.ts";
 import { StartError } from "../api/index.ts";
 import type { Context, Request } from "../core/index.ts";
-import type { EvenRuntime } from "../host/index.ts";
+import type { RowClockRuntime } from "../host/index.ts";
 import { shownUpTo } from "../sync/index.ts";
-import { contentOfNode, isoToTimeText, nowText, withinLimits } from "../tree/index.ts";
-import { A_MOMENT, atOnce, insist, type Patience, type Waits } from "./retry-at-start.ts";
+import { contentOfNode, fileTimeText, isoToTimeText, withinLimits } from "../tree/index.ts";
+import { atOnce, ONE_TRY, type RetryBudget, retryAtStart, type Waits } from "./retry-at-start.ts";
 
 const READ_SCOPES = ["account.workspace.read", "node.node.read-all", "node.file.read"] as const satisfies Scope[];
 
@@ -47,16 +47,17 @@ export function goOn(metadata: Metadata<Request>, client: Client): Start | undef
 
 export async function findOut(
   metadata: Metadata<Request>,
-  runtime: Waits & Pick<EvenRuntime, "now" | "files">,
+  runtime: Waits & Pick<RowClockRuntime, "now" | "files">,
   client: Client,
   name: string,
   scopes: ReadonlySet<string> | undefined,
   log: Logger,
-  patience: Patience = A_MOMENT,
+  patience: RetryBudget = ONE_TRY,
 ): Promise<Start> {
   const known = knownWorkspace(metadata);
   const counting = requireSameCounting(metadata, client, known !== undefined);
-  const insistently = <T>(ask: () => Promise<T>) => insist(runtime, known === undefined ? patience : A_MOMENT, ask);
+  const insistently = <T>(ask: () => Promise<T>) =>
+    retryAtStart(runtime, known === undefined ? patience : ONE_TRY, ask);
   const missing = missingScopes(scopes, READ_SCOPES);
   if (missing.length > 0)
     throw new StartError(`the token lacks ${missing.join(", ")}, without which nothing can be read`);
@@ -110,12 +111,12 @@ export function notVisible(name: string): string {
 
 /** What would have kept the mount from starting, had it been told at once, now keeps it from sending. */
 export async function hearLater(
-  { network, readOnly, bytes, log, workspace, metadata }: Context,
+  { network, readOnly, fileState, log, workspace, metadata }: Context,
   asked: Promise<Workspace | undefined>,
 ): Promise<void> {
   try {
     const told = await asked;
-    if (bytes.stopped.signal.aborted) return;
+    if (fileState.stopped.signal.aborted) return;
     network.answered();
     if (told?.id === workspace.id) {
       metadata.settings.set("workspaceName", told.name);
@@ -130,7 +131,7 @@ export async function hearLater(
     );
     log.error({ workspace, told }, "the gateway does not know the workspace of the state dir by its name");
   } catch (error) {
-    if (bytes.stopped.signal.aborted) return;
+    if (fileState.stopped.signal.aborted) return;
     network.failed(error);
     network.doubts(undefined);
     log.warn({ err: error }, "the gateway cannot be asked; going on from what is known here");
@@ -175,7 +176,7 @@ function knownWorkspace(metadata: Metadata<Request>): Workspace | undefined {
 /** The root, not listed yet; the journal counts from what a listing shows now. */
 function firstStart(
   metadata: Metadata<Request>,
-  runtime: Pick<EvenRuntime, "files">,
+  runtime: Pick<RowClockRuntime, "files">,
   workspace: Workspace,
   told: Node,
   asOf: number,
@@ -190,7 +191,7 @@ function firstStart(
     settings.set("counting", counting);
     settings.set("cursor", String(asOf));
     settings.set("indexed", String(asOf));
-    const content = contentOfNode(root, nowText({ runtime }));
+    const content = contentOfNode(root, fileTimeText({ runtime }));
     inodes.create({ kind: "folder", ...content, atime: isoToTimeText(root.modifiedAt) });
     nodes.create(born(metadata.createRootEntry(), root));
   });

@@ -13,28 +13,28 @@ import { baseOf, type NodeRow, type Seen } from "../../metadata/nodes.ts";
 import {
   areBirthsSigned,
   type Context,
+  enqueue,
   isKeyed,
-  lookAgain,
   noteAcknowledged,
-  notePastGone,
+  noteRollback,
   type Request,
   scopesOf,
 } from "../core/index.ts";
-import { comesFrom, dropGeneration, handOver, writersOf } from "../files/index.ts";
+import { comesFrom, dropSnapshot, handOver, writersOf } from "../files/index.ts";
 import { retryAfterOf } from "../host/index.ts";
 import { dropRow, folderOfNode, inodeOfRow, kindOf, nodeIdOfFolder } from "../tree/index.ts";
-import { advance, bury, leftPlace } from "./advance.ts";
-import { arrive } from "./arrival.ts";
-import { contentArrived } from "./content-agreed.ts";
-import { afterWrite, isOnlyOurs, leaveState, withRevision } from "./echo.ts";
+import { addTombstone, advance, leftPlace } from "./advance.ts";
+import { placeArrival } from "./arrival.ts";
+import { adoptVersion } from "./content-agreed.ts";
+import { afterWrite, isOnlyOurs, supersedeState, withRevision } from "./echo.ts";
 import { effectOf } from "./effect.ts";
-import { isPassedOver, noteWritten, positionNow } from "./index-watermark.ts";
+import { isCoveredByIndex, noteWritten, positionNow } from "./index-watermark.ts";
 import { enterGroup, joinGroup, leaveGroup, lookLater } from "./link-groups.ts";
-import { folderIsNotEmpty } from "./list-removed-folder.ts";
-import { moveAside } from "./name-conflicts.ts";
-import { isPast, observeNode, revisionOf } from "./observe.ts";
-import { takeOwn, takeUnsigned } from "./own-writes.ts";
-import { listAgain } from "./request-relist.ts";
+import { removedFolderIsNotEmpty } from "./list-removed-folder.ts";
+import { moveToConflictName } from "./name-conflicts.ts";
+import { isStaleRead, observeNode, revisionOf } from "./observe.ts";
+import { recognizeOwn, recognizeUnkeyed } from "./own-writes.ts";
+import { requestRelist } from "./request-relist.ts";
 
 type Sent = Attempt<Request>;
 
@@ -81,7 +81,7 @@ export function acknowledge(context: Context, attempt: Sent, told: Node, toldPos
     const isSeenOlder = row.seen === null || (!("deleted" in row.seen) && row.seen.node.revision <= node.revision);
     const seen = deletedSince(context, node) ?? (isSeenOlder ? (isOurs ? null : { node }) : row.seen);
     metadata.nodes.update(row.id, { nodeId: node.id, base, seen, parked: null });
-    leaveState(context, node.id, row.base, base);
+    supersedeState(context, node.id, row.base, base);
     context.quota.grew(attempt, base.size - (row.base?.size ?? 0));
     metadata.rereads.found(node.id);
     // Somebody's change besides ours, or an answer that is wrong: the node itself tells.
@@ -90,7 +90,7 @@ export function acknowledge(context: Context, attempt: Sent, told: Node, toldPos
     const waiting = metadata.arrivals.get(node.id);
     if (waiting !== undefined && waiting.revision <= node.revision) metadata.arrivals.remove(node.id);
     if (row.base === null && position <= metadata.settings.getNumber("cursor")) metadata.rereads.add(node.id);
-    contentArrived(context, row, attempt, base, node.id);
+    adoptVersion(context, row, attempt, base, node.id);
     closeAttempt(context, attempt);
     if (attempt.request.do === "exchange") otherHasMoved(context, attempt.request, position);
     if (row.base === null && row.kind === "folder") folderIsBorn(context, row, position);
@@ -111,7 +111,7 @@ function deletedSince({ metadata }: Context, node: Node): Seen | undefined {
 
 /** An earlier birth had arrived, and the node it made has left its place again: this answer tells of another one. */
 function leaveNode(context: Context, row: NodeRow): NodeRow {
-  if (row.seen !== null && "deleted" in row.seen) bury(context, row);
+  if (row.seen !== null && "deleted" in row.seen) addTombstone(context, row);
   else if (row.nodeId !== null) context.metadata.rereads.add(row.nodeId);
   return context.metadata.nodes.update(row.id, { nodeId: null, base: null, seen: null, seenAt: null });
 }
@@ -173,7 +173,7 @@ function otherHasMoved(context: Context, request: Extract<Request, { do: "exchan
   if (row?.base?.revision !== request.withRevision) {
     // What was heard of it since tells more, or it has to be asked for.
     metadata.rereads.add(request.with);
-    lookAgain(context, row);
+    enqueue(context, row);
     return;
   }
   const revision = request.withRevision + 1;
@@ -190,7 +190,7 @@ function closeAttempt(context: Context, attempt: Sent, how: "remove" | "abandon"
   else attempts.abandon(attempt.id, context.runtime.now());
   const { generation } = attempt;
   // Another name of the same inode may still be sending it.
-  if (generation !== null && attempts.ofGeneration(generation).length === 0) dropGeneration(context, generation);
+  if (generation !== null && attempts.ofGeneration(generation).length === 0) dropSnapshot(context, generation);
 }
 
 /**
@@ -205,7 +205,7 @@ function closeRefused(context: Context, attempt: Sent, error: RemoteError): void
   if (isLast || "nodeId" in request || areBirthsSigned(context.client.features)) return;
   // What was told of its place meanwhile was left to its answer (observe.ts), and is not told again.
   const folder = folderOfNode(context, request.parent);
-  if (folder !== undefined) listAgain(context, folder);
+  if (folder !== undefined) requestRelist(context, folder);
 }
 
 /**
@@ -215,8 +215,8 @@ function closeRefused(context: Context, attempt: Sent, error: RemoteError): void
 function folderIsBorn(context: Context, row: NodeRow, position: number): void {
   const inode = inodeOfRow(context, row);
   if (inode === undefined) return;
-  if (isPassedOver(context, position)) listAgain(context, inode.id);
-  context.activity.hasten(inode.id);
+  if (isCoveredByIndex(context, position)) requestRelist(context, inode.id);
+  context.activity.expedite(inode.id);
 }
 
 function acknowledgeDeletion(context: Context, row: NodeRow, attempt: Sent, revision: number, position: number): void {
@@ -225,7 +225,7 @@ function acknowledgeDeletion(context: Context, row: NodeRow, attempt: Sent, revi
   const seen: Seen = { deleted: true, revision, ...(position < 0 ? {} : { position }) };
   // Where its answer was lost, the journal may have told of it, and will not tell again.
   const isTold = position < 0 && row.seen !== null && "deleted" in row.seen;
-  bury(context, isTold ? row : { ...row, seen });
+  addTombstone(context, isTold ? row : { ...row, seen });
   context.quota.grew(attempt, -(row.base?.size ?? 0));
   if (row.entry === null) {
     dropRow(context, row.id);
@@ -261,7 +261,7 @@ export function refused(context: Context, attempt: Sent, error: RemoteError): Ve
     const isOurs = node?.lastKey === attempt.key && !isOther;
     const mayBeOurs = !isOurs && node !== undefined && mayBeEarlierTry(context, attempt, error);
     // An old list: what is at the name by now it does not show.
-    if (mayBeOurs && isPast(context, withRevision(context, node, "others"))) {
+    if (mayBeOurs && isStaleRead(context, withRevision(context, node, "others"))) {
       return { retry: true, afterMs: LOOK_AGAIN_MS };
     }
     if (isOurs || (mayBeOurs && isEarlierTry(context, row, attempt, node))) {
@@ -269,8 +269,8 @@ export function refused(context: Context, attempt: Sent, error: RemoteError): Ve
       return { retry: false };
     }
     closeRefused(context, attempt, error);
-    if (node !== undefined && isOfOtherPast(context, row, node)) notePastGone(context);
-    if (node?.lastKey != null && takeOwn(context, node)) return { retry: false };
+    if (node !== undefined && isOfOtherPast(context, row, node)) noteRollback(context);
+    if (node?.lastKey != null && recognizeOwn(context, node)) return { retry: false };
     if (node !== undefined && takeFromTheWay(context, row, node)) return { retry: false };
     metadata.nodes.update(row.id, { due: context.runtime.now() });
     tellApart(context, row, attempt.request, error, node);
@@ -289,9 +289,9 @@ function isOfOtherPast({ client }: Context, { nodeId, base }: NodeRow, node: Nod
 /** What is in the way was made by a birth of ours that was given up, this one or another, or is asked whether it was. */
 function takeFromTheWay(context: Context, row: NodeRow, told: Node): boolean {
   const node = withRevision(context, told, "others");
-  if (isPast(context, node)) return false;
+  if (isStaleRead(context, node)) return false;
   context.metadata.nodes.update(row.id, { due: context.runtime.now() + LOOK_AGAIN_MS });
-  return takeUnsigned(context, node);
+  return recognizeUnkeyed(context, node);
 }
 
 /** Asked for before without an answer or a key: what that made may be what is in the way now. */
@@ -320,7 +320,7 @@ function tellApart(context: Context, row: NodeRow, request: Request, error: Remo
     context.network.cannotRefer(request.version);
     lookAgainLater(context, row, "parent" in request ? request.parent : undefined);
   } else if (request.do === "delete" && error.code === "conflict") {
-    folderIsNotEmpty(context, row);
+    removedFolderIsNotEmpty(context, row);
   } else if (isCondition && node !== undefined) {
     if ("parent" in request && node.id !== row.nodeId) nameIsTaken(context, row, node);
     else if (node.revision === ("ifRevision" in request ? request.ifRevision : row.base?.revision))
@@ -380,7 +380,7 @@ function nameIsTaken(context: Context, row: NodeRow, told: Node): void {
   // The answer may be older than what was heard of the node meanwhile.
   const waiting = metadata.arrivals.get(told.id);
   const node = waiting !== undefined && waiting.revision > told.revision ? waiting : told;
-  if (isPast(context, node) || metadata.nodes.ofNodeId(node.id) !== undefined) {
+  if (isStaleRead(context, node) || metadata.nodes.ofNodeId(node.id) !== undefined) {
     // A known node is still, or again, there: it has to leave first, or has news. One that is gone was there once.
     observeNode(context, node);
     metadata.nodes.update(row.id, { due: context.runtime.now() + LOOK_AGAIN_MS });
@@ -393,10 +393,10 @@ function nameIsTaken(context: Context, row: NodeRow, told: Node): void {
     nodeIdOfFolder(context, entry.parent) === node.parentId;
   if (entry !== undefined && isThere && row.nodeId === null && join(context, row, entry, node)) return;
   if (entry !== undefined && isThere) {
-    moveAside(context, entry);
+    moveToConflictName(context, entry);
     metadata.afterCommit(context.activity.conflicted);
   }
-  arrive(context, node);
+  placeArrival(context, node);
 }
 
 /** Made here and there: the same thing becomes one node. */
@@ -425,7 +425,7 @@ function join(context: Context, row: NodeRow, entry: Entry, node: Node): boolean
   const position = positionNow(context, 0);
   metadata.nodes.update(row.id, { nodeId: node.id, base: baseOf(node, position), seen: null, seenAt: null });
   metadata.arrivals.remove(node.id);
-  if (isFolder) context.activity.hasten(inode.id);
+  if (isFolder) context.activity.expedite(inode.id);
   lookLater(context, group?.id ?? inode.id);
   advance(context, row.id);
   return true;

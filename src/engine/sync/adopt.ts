@@ -9,10 +9,10 @@ import type { EntryId, InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
 import { baseOf, type NodeRow } from "../../metadata/nodes.ts";
-import { type Context, markInode, markNode } from "../core/index.ts";
-import { comesFrom, dropGeneration, withPinnedMtime, writersOf } from "../files/index.ts";
-import { folderOfNode, groupOf, isInside, keepInOthers, kindOf, nowText } from "../tree/index.ts";
-import { overtake } from "./detached-files.ts";
+import { type Context, setInodeDirty, setNodeDirty } from "../core/index.ts";
+import { comesFrom, dropSnapshot, withPinnedMtime, writersOf } from "../files/index.ts";
+import { fileTimeText, folderOfNode, groupOf, isInside, keepInOthers, kindOf } from "../tree/index.ts";
+import { detachFromName } from "./detached-files.ts";
 import {
   contentAfter,
   enterGroup,
@@ -20,7 +20,7 @@ import {
   giveName,
   inodeApart,
   joinGroup,
-  keepTurn,
+  keepLinkLease,
   knowSaves,
   leaveToOthers,
   lookLater,
@@ -29,26 +29,26 @@ import {
   unite,
   withUnsent,
 } from "./link-groups.ts";
-import { freeConflictName, moveAside, nameHere, stepAside } from "./name-conflicts.ts";
+import { freeConflictName, moveToConflictName, moveToTemporaryName, shownNameOf } from "./name-conflicts.ts";
 import type { Step } from "./plan.ts";
 import { isSeenAway } from "./rename-cycles.ts";
 
 type TakeStep = Extract<Step, { do: "take" }>;
 
 /** `aside`: the entry that left its name for this one, and has somewhere else to be. */
-export interface Taken {
+export interface Adopted {
   /** False: the place it was moved to is not known well enough yet; nothing was changed. */
   readonly isTaken: boolean;
   readonly aside?: Entry;
 }
 
-const NOT_YET: Taken = { isTaken: false };
+const NOT_YET: Adopted = { isTaken: false };
 
-export function takeNode(context: Context, row: NodeRow, step: Extract<Step, { do: "take" }>): Taken {
+export function adoptNode(context: Context, row: NodeRow, step: Extract<Step, { do: "take" }>): Adopted {
   const { metadata } = context;
   const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
   const inode = entry === undefined ? undefined : metadata.inodes.get(entry.inode);
-  let taken: Taken = { isTaken: true };
+  let taken: Adopted = { isTaken: true };
   if (entry !== undefined && inode !== undefined) {
     if (step.isPlaceTaken) taken = takePlace(context, entry, step.node);
     if (!taken.isTaken) return taken;
@@ -64,7 +64,7 @@ export function takeNode(context: Context, row: NodeRow, step: Extract<Step, { d
 }
 
 /** What else is new of the node stays to be judged. */
-export function takePlaceAlone(context: Context, row: NodeRow, node: Node): Taken {
+export function adoptPlace(context: Context, row: NodeRow, node: Node): Adopted {
   const { metadata } = context;
   const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
   if (entry === undefined || row.base === null) return NOT_YET;
@@ -74,27 +74,27 @@ export function takePlaceAlone(context: Context, row: NodeRow, node: Node): Take
   return taken;
 }
 
-function takePlace(context: Context, entry: Entry, node: Node): Taken {
+function takePlace(context: Context, entry: Entry, node: Node): Adopted {
   const { metadata } = context;
-  const folder = node.parentId === null ? undefined : reviveFolder(context, node.parentId);
+  const folder = node.parentId === null ? undefined : undeleteFolder(context, node.parentId);
   if (folder === undefined) return NOT_YET;
   let aside: Entry | undefined;
-  const shown = nameHere(context, node.id, node.name);
+  const shown = shownNameOf(context, node.id, node.name);
   const occupant = metadata.entries.find(folder, shown.name);
   if (occupant !== undefined && occupant.id !== entry.id) {
     const other = metadata.nodes.ofEntry(occupant.id);
     if (other !== undefined && isSeenAway(other)) {
-      stepAside(context, occupant);
+      moveToTemporaryName(context, occupant);
       aside = occupant;
     } else if (other?.base?.parent === node.parentId && other.base.name === node.name && other.nodeId !== null) {
       // Two nodes cannot have one name: what is known of the other is old.
       metadata.rereads.add(other.nodeId);
       return NOT_YET;
-    } else moveAside(context, occupant);
+    } else moveToConflictName(context, occupant);
   }
   while (isInside(context, folder, entry.inode)) openCircle(context, folder, entry.inode);
   metadata.entries.move(entry.id, folder, shown.name, shown.gatewayName);
-  metadata.inodes.update(entry.inode, { ctime: nowText(context) });
+  metadata.inodes.update(entry.inode, { ctime: fileTimeText(context) });
   return aside === undefined ? { isTaken: true } : { isTaken: true, aside };
 }
 
@@ -113,11 +113,11 @@ function openCircle(context: Context, target: InodeId, moved: InodeId): void {
     const row = metadata.nodes.ofEntry(entry.id);
     const home = row?.base?.parent == null ? undefined : folderOfNode(context, row.base.parent);
     if (row?.base != null && home !== undefined && !isInside(context, home, moved)) {
-      const shown = nameHere(context, row.nodeId ?? "", row.base.name);
+      const shown = shownNameOf(context, row.nodeId ?? "", row.base.name);
       if (metadata.entries.find(home, shown.name) === undefined) {
         metadata.entries.move(entry.id, home, shown.name, shown.gatewayName);
       } else metadata.entries.move(entry.id, home, freeConflictName(context, home, row.base.name));
-      markNode(context, row);
+      setNodeDirty(context, row);
       return;
     }
     current = entry.parent;
@@ -129,7 +129,7 @@ function openCircle(context: Context, target: InodeId, moved: InodeId): void {
     freeConflictName(context, ROOT_INODE, nearest.gatewayName ?? nearest.name),
   );
   const row = metadata.nodes.ofEntry(nearest.id);
-  if (row !== undefined) markNode(context, row);
+  if (row !== undefined) setNodeDirty(context, row);
 }
 
 function takeContent(context: Context, entry: Entry, inode: Inode, row: NodeRow, step: TakeStep): void {
@@ -163,7 +163,7 @@ function takeContent(context: Context, entry: Entry, inode: Inode, row: NodeRow,
     changes,
     linkGroup: isLinkUnsent ? (group ?? inode.linkGroup) : group,
   });
-  if (isLinkUnsent) markInode(context, shown.id);
+  if (isLinkUnsent) setInodeDirty(context, shown.id);
   else lookLater(context, shown.id);
 }
 
@@ -178,9 +178,9 @@ function leftToWriter(context: Context, entry: Entry, inode: Inode, { nodeId, ba
   const { linkGroup, saves, fsynced } = inode;
   const made = metadata.inodes.create({ ...inode, ...version, content: "clean" });
   metadata.inodes.update(made.id, { linkGroup, saves, fsynced });
-  overtake(context, inode, entry, version, false);
+  detachFromName(context, inode, entry, version, false);
   for (const { id } of metadata.entries.ofInode(inode.id)) metadata.entries.setInode(id, made.id);
-  keepTurn(context, inode.id, made.id);
+  keepLinkLease(context, inode.id, made.id);
   return metadata.inodes.get(made.id);
 }
 
@@ -193,18 +193,18 @@ function takeAttributes(context: Context, inode: Inode, step: TakeStep, isLinkUn
   const isRetargeted = inode.kind === "symlink" && own.target !== inode.attributes.target;
   const change = isRetargeted ? metadata.inodes.switchLineage : metadata.inodes.update;
   change(inode.id, {
-    ...(isChanged ? { attributes: own, ctime: nowText(context) } : {}),
+    ...(isChanged ? { attributes: own, ctime: fileTimeText(context) } : {}),
     ...(isContentAgreed
       ? { content: stateOfAgreed(context, inode), originNode: node.id, originVersion: node.head }
       : {}),
   });
   // Nobody else knows yet that its other names are to have them.
-  if (isChanged && isLinkUnsent) markInode(context, inode.id);
+  if (isChanged && isLinkUnsent) setInodeDirty(context, inode.id);
   else if (isChanged) lookLater(context, inode.id);
   if (!isContentAgreed) return;
   knowSaves(context, metadata.inodes.get(inode.id) ?? inode, node.attributes.link);
   if (node.head !== null) comesFrom(context, inode.lineage, { node: node.id, version: node.head });
-  for (const generation of metadata.generations.unusedOf(inode.id)) dropGeneration(context, generation.id);
+  for (const generation of metadata.generations.unusedOf(inode.id)) dropSnapshot(context, generation.id);
 }
 
 /** A writer that has not written since keeps the mark under which a crash makes us look. */
@@ -234,7 +234,7 @@ function takeLink(context: Context, entryId: EntryId, row: NodeRow, node: Node):
   if (isMovable && joinNames(context, entry, inode, node)) return;
   const before = inode.linkGroup;
   const gathered = gatherNames(context, enterGroup(context, inode, node));
-  if (gathered !== undefined || (before !== group && names > 1)) markInode(context, gathered?.id ?? inode.id);
+  if (gathered !== undefined || (before !== group && names > 1)) setInodeDirty(context, gathered?.id ?? inode.id);
   else lookLater(context, inode.id);
 }
 
@@ -253,7 +253,7 @@ function joinNames(context: Context, entry: Entry, inode: Inode, node: Node): bo
     if (isSameFile(group, inode)) joined = unite(context, group, inode);
     else giveName(context, entry, inode, group.id);
   }
-  if (joined.content !== "clean") markInode(context, joined.id);
+  if (joined.content !== "clean") setInodeDirty(context, joined.id);
   else lookLater(context, joined.id);
   return true;
 }
@@ -279,7 +279,7 @@ function leaveInode(context: Context, entry: Entry, row: NodeRow, node: Node): v
  * The inode of the folder with this node id. One that a program here removed, its deletion not sent
  * yet, comes back: something lives in it. Undefined: not known.
  */
-export function reviveFolder(context: Context, nodeId: string, visited = new Set<string>()): InodeId | undefined {
+export function undeleteFolder(context: Context, nodeId: string, visited = new Set<string>()): InodeId | undefined {
   const { metadata } = context;
   // Of two moves at the gateway only one is known yet: what is known is a circle.
   if (visited.has(nodeId)) return undefined;
@@ -287,9 +287,9 @@ export function reviveFolder(context: Context, nodeId: string, visited = new Set
   const row = metadata.nodes.ofNodeId(nodeId);
   if (row === undefined || row.kind !== "folder" || row.base === null) return undefined;
   if (row.entry !== null) return metadata.entries.get(row.entry)?.inode;
-  const parent = row.base.parent === null ? undefined : reviveFolder(context, row.base.parent, visited);
+  const parent = row.base.parent === null ? undefined : undeleteFolder(context, row.base.parent, visited);
   if (parent === undefined) return undefined;
-  const time = nowText(context);
+  const time = fileTimeText(context);
   const inode = metadata.inodes.create({
     kind: "folder",
     attributes: row.base.attributes,
@@ -302,10 +302,10 @@ export function reviveFolder(context: Context, nodeId: string, visited = new Set
     ctime: time,
   });
   // What a program put in its place since has not been there at the gateway: that one goes aside.
-  const shown = nameHere(context, nodeId, row.base.name);
+  const shown = shownNameOf(context, nodeId, row.base.name);
   const occupant = metadata.entries.find(parent, shown.name);
-  if (occupant !== undefined) moveAside(context, occupant);
+  if (occupant !== undefined) moveToConflictName(context, occupant);
   const entry = metadata.entries.create(parent, shown.name, inode.id, shown.gatewayName);
-  markNode(context, row, null, { entry: entry.id });
+  setNodeDirty(context, row, null, { entry: entry.id });
   return inode.id;
 }

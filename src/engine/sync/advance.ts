@@ -6,17 +6,25 @@ import type { Entry } from "../../metadata/entries.ts";
 import type { NodeRowId } from "../../metadata/ids.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import { baseOf } from "../../metadata/nodes.ts";
-import { type Context, inBackground, isPastGone, lookAgain, markNode } from "../core/index.ts";
-import { handOver, noticeWrites, writersOf } from "../files/index.ts";
-import { askForUndeletable, dropRow, folderOfNode, groupOf, inodeOfRow, keepInOthers, nowText } from "../tree/index.ts";
-import { reviveFolder, takeNode, takePlaceAlone } from "./adopt.ts";
+import { type Context, enqueue, inBackground, isRolledBack, setNodeDirty } from "../core/index.ts";
+import { detectWrites, handOver, writersOf } from "../files/index.ts";
+import {
+  askForUndeletable,
+  dropRow,
+  fileTimeText,
+  folderOfNode,
+  groupOf,
+  inodeOfRow,
+  keepInOthers,
+} from "../tree/index.ts";
+import { adoptNode, adoptPlace, undeleteFolder } from "./adopt.ts";
 import { contentAgrees } from "./content-agreed.ts";
-import { overtake } from "./detached-files.ts";
-import { leaveState } from "./echo.ts";
+import { detachFromName } from "./detached-files.ts";
+import { supersedeState } from "./echo.ts";
 import { positionNow } from "./index-watermark.ts";
-import { keepBeside } from "./keep-beside.ts";
-import { inodeApart, joinGroup, keepTurn, leaveGroup, lookLater } from "./link-groups.ts";
-import { moveAside, nameHere, stepBack } from "./name-conflicts.ts";
+import { keepCopy } from "./keep-beside.ts";
+import { inodeApart, joinGroup, keepLinkLease, leaveGroup, lookLater } from "./link-groups.ts";
+import { moveBack, moveToConflictName, shownNameOf } from "./name-conflicts.ts";
 import { plan, type Step } from "./plan.ts";
 import { viewOf } from "./view.ts";
 
@@ -68,7 +76,7 @@ function advanceOne(context: Context, id: NodeRowId, aside: NodeRowId[]): Pendin
       case "rebirth":
       case "conflict":
         // What the gateway has lost is yet to be kept.
-        if (isPastGone(context) && isAtCostOfContent(step)) return waitForRefresh(context, row);
+        if (isRolledBack(context) && isAtCostOfContent(step)) return waitForRefresh(context, row);
         if (!carryOut(context, row, step, aside)) return waitForRefresh(context, row);
         context.activity.progressed();
         break;
@@ -76,7 +84,7 @@ function advanceOne(context: Context, id: NodeRowId, aside: NodeRowId[]): Pendin
         if (step.for === "names") {
           const isOver = row.due !== null && row.due <= context.runtime.now();
           if (!isOver) return undefined;
-          markNode(context, row);
+          setNodeDirty(context, row);
           break;
         }
         if (step.for === "name") askForUndeletable(context, row);
@@ -100,16 +108,16 @@ const isAtCostOfContent = (step: Step) => step.do === "vanish" || (step.do === "
 /** Whether who has it open for writing has written to it, and what follows from that, in one turn. */
 function lookAndAdvance(context: Context, row: NodeRow): void {
   const inode = inodeOfRow(context, row);
-  const live = inode === undefined ? undefined : context.lives.get(inode.lineage);
+  const live = inode === undefined ? undefined : context.cacheFiles.get(inode.lineage);
   if (live === undefined) return;
   context.metadata.afterCommit(() =>
     inBackground(context, "looking at a file that is open for writing", async () => {
-      await noticeWrites(context, live);
-      live.isLookedAt = true;
+      await detectWrites(context, live);
+      live.isStatCurrent = true;
       try {
         advance(context, row.id);
       } finally {
-        live.isLookedAt = false;
+        live.isStatCurrent = false;
       }
     }),
   );
@@ -139,7 +147,7 @@ function carryOut(
   switch (step.do) {
     case "take":
     case "follow": {
-      const taken = step.do === "take" ? takeNode(context, row, step) : takePlaceAlone(context, row, step.node);
+      const taken = step.do === "take" ? adoptNode(context, row, step) : adoptPlace(context, row, step.node);
       if (!taken.isTaken) return false;
       context.runtime.step("take: not committed");
       const other = taken.aside === undefined ? undefined : context.metadata.nodes.ofEntry(taken.aside.id);
@@ -163,19 +171,19 @@ function carryOut(
 
 /** The gateway does not have it and nobody here wants it. */
 function forgetRow(context: Context, row: NodeRow): void {
-  bury(context, row);
+  addTombstone(context, row);
   dropRow(context, row.id);
   leftPlace(context, row);
   context.activity.progressed();
 }
 
 /** Remembers the deletion until listings and journal are past it. */
-export function bury(context: Context, { nodeId, seen, base }: NodeRow): void {
+export function addTombstone(context: Context, { nodeId, seen, base }: NodeRow): void {
   if (nodeId === null) return;
   const deletion = seen !== null && "deleted" in seen ? seen : undefined;
   const revision = deletion?.revision ?? base?.revision ?? 0;
   const { metadata, client } = context;
-  leaveState(context, nodeId, base, null);
+  supersedeState(context, nodeId, base, null);
   // Without a journal nothing will tell where it was: from here on, by what counts for positions.
   const here = positionNow(context, metadata.settings.getNumber("indexed") + 1);
   const position = deletion?.position ?? (client.features.journal ? null : here);
@@ -187,20 +195,20 @@ export function leftPlace(context: Context, row: NodeRow): void {
   const { metadata } = context;
   if (row.base?.parent == null) return;
   const folderRow = metadata.nodes.ofNodeId(row.base.parent);
-  if (folderRow !== undefined && (folderRow.entry === null || folderRow.seen !== null)) lookAgain(context, folderRow);
+  if (folderRow !== undefined && (folderRow.entry === null || folderRow.seen !== null)) enqueue(context, folderRow);
   const folder = folderOfNode(context, row.base.parent);
   const entry = folder === undefined ? undefined : metadata.entries.find(folder, row.base.name);
   const waiting = entry === undefined ? undefined : metadata.nodes.ofEntry(entry.id);
-  if (waiting !== undefined && waiting.id !== row.id) lookAgain(context, waiting);
+  if (waiting !== undefined && waiting.id !== row.id) enqueue(context, waiting);
 }
 
 function restore(context: Context, row: NodeRow, { node }: Extract<Step, { do: "restore" }>): boolean {
   const { metadata } = context;
-  const folder = node.parentId === null ? undefined : reviveFolder(context, node.parentId);
+  const folder = node.parentId === null ? undefined : undeleteFolder(context, node.parentId);
   if (folder === undefined) return false;
-  const shown = nameHere(context, node.id, node.name);
+  const shown = shownNameOf(context, node.id, node.name);
   const occupant = metadata.entries.find(folder, shown.name);
-  if (occupant !== undefined) moveAside(context, occupant);
+  if (occupant !== undefined) moveToConflictName(context, occupant);
   const inode = joinGroup(context, node) ?? inodeApart(context, node);
   const entry = metadata.entries.create(folder, shown.name, inode.id, shown.gatewayName);
   const base = baseOf(node, row.base?.position ?? 0);
@@ -211,13 +219,13 @@ function restore(context: Context, row: NodeRow, { node }: Extract<Step, { do: "
 
 function vanish(context: Context, row: NodeRow): void {
   const { metadata } = context;
-  bury(context, row);
+  addTombstone(context, row);
   dropRow(context, row.id);
   const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
   if (entry !== undefined) {
     const isHeld = leaveToWriter(context, entry, row);
     metadata.entries.remove(entry.id);
-    metadata.inodes.update(entry.inode, { ctime: nowText(context) });
+    metadata.inodes.update(entry.inode, { ctime: fileTimeText(context) });
     keepInOthers(context, entry.inode, row);
     if (!isHeld) handOver(context, entry.inode);
   }
@@ -230,16 +238,16 @@ function leaveToWriter(context: Context, entry: Entry, { nodeId, base }: NodeRow
   const inode = metadata.inodes.get(entry.inode);
   if (inode?.kind !== "file" || writersOf(context, inode) === 0 || metadata.entries.links(inode.id) > 1) return false;
   const version = { originNode: nodeId, originVersion: base?.head ?? null, hash: inode.hash };
-  overtake(context, inode, entry, version, true);
+  detachFromName(context, inode, entry, version, true);
   return true;
 }
 
 function rebirth(context: Context, row: NodeRow): void {
-  bury(context, row);
+  addTombstone(context, row);
   const entry = row.entry === null ? undefined : context.metadata.entries.get(row.entry);
-  if (entry !== undefined) stepBack(context, entry);
+  if (entry !== undefined) moveBack(context, entry);
   if (entry !== undefined) leaveGroup(context, entry.inode);
-  markNode(context, row, null, { nodeId: null, base: null, seen: null, seenAt: null });
+  setNodeDirty(context, row, null, { nodeId: null, base: null, seen: null, seenAt: null });
   leftPlace(context, row);
 }
 
@@ -253,7 +261,7 @@ function keepBoth(context: Context, row: NodeRow, { node }: Extract<Step, { do: 
   const joined = isGroupUpdate ? undefined : joinGroup(context, node);
   const remote = joined ?? inodeApart(context, node);
   metadata.entries.setInode(entry.id, remote.id);
-  keepTurn(context, entry.inode, remote.id);
+  keepLinkLease(context, entry.inode, remote.id);
   // Of a linked file all names show the remote content, and one copy keeps what was written here.
   const others = metadata.entries.ofInode(entry.inode);
   if (isGroupUpdate) for (const other of others) metadata.entries.setInode(other.id, remote.id);
@@ -272,7 +280,7 @@ function keepBoth(context: Context, row: NodeRow, { node }: Extract<Step, { do: 
 
 /** What was written here, in an inode no name shows any more, as a new node under a conflict name. */
 function setAside(context: Context, row: NodeRow, entry: Entry): void {
-  const name = keepBeside(context, entry, row, "conflict");
+  const name = keepCopy(context, entry, row, "conflict");
   context.metadata.afterCommit(context.activity.conflicted);
   context.log.warn({ name: entry.name, copy: name }, "changed here and elsewhere: both are kept");
 }

@@ -3,11 +3,11 @@ import type { Node } from "../../contract/resources.ts";
 import type { Entry } from "../../metadata/entries.ts";
 import type { NodeRowId } from "../../metadata/ids.ts";
 import { born, type NodeRow } from "../../metadata/nodes.ts";
-import { type Context, lookAgain, markInode, markNode } from "../core/index.ts";
+import { type Context, enqueue, setInodeDirty, setNodeDirty } from "../core/index.ts";
 import { isLike } from "../tree/index.ts";
-import { reviveFolder } from "./adopt.ts";
+import { undeleteFolder } from "./adopt.ts";
 import { gatherNames, inodeApart, isAtNode, joinGroup, lookLater } from "./link-groups.ts";
-import { moveAside, nameHere, stepAside } from "./name-conflicts.ts";
+import { moveToConflictName, moveToTemporaryName, shownNameOf } from "./name-conflicts.ts";
 import { plan } from "./plan.ts";
 import { isSeenAway } from "./rename-cycles.ts";
 import { viewOf } from "./view.ts";
@@ -16,15 +16,15 @@ import { viewOf } from "./view.ts";
  * A node nobody here has a row of. Placed if its folder is known; else it comes with its folder's
  * listing. The row that left its name for it, and has somewhere else to be, is to be advanced at once.
  */
-export function arrive(context: Context, node: Node): NodeRowId | undefined {
+export function placeArrival(context: Context, node: Node): NodeRowId | undefined {
   const { metadata } = context;
   // A folder that was removed here, its deletion not sent: something new in it keeps it.
-  const folder = node.parentId === null ? undefined : reviveFolder(context, node.parentId);
+  const folder = node.parentId === null ? undefined : undeleteFolder(context, node.parentId);
   if (folder === undefined) {
     metadata.arrivals.remove(node.id);
     return undefined;
   }
-  const shown = nameHere(context, node.id, node.name);
+  const shown = shownNameOf(context, node.id, node.name);
   const occupant = metadata.entries.find(folder, shown.name);
   if (occupant !== undefined && !makeWay(context, occupant, node)) {
     metadata.arrivals.add(node);
@@ -40,8 +40,8 @@ export function arrive(context: Context, node: Node): NodeRowId | undefined {
   const inode = gathered ?? own;
   // What was changed here in its other names is to be sent to it too.
   if (joined !== undefined && !isAtNode(context, inode)) {
-    if (isGathered) markInode(context, inode.id);
-    else markNode(context, row);
+    if (isGathered) setInodeDirty(context, inode.id);
+    else setNodeDirty(context, row);
   }
   // One that is newer has just given the file its content.
   else if (isGathered || inode.originNode === node.id || !isLike(inode, node)) lookLater(context, inode.id);
@@ -57,14 +57,14 @@ function makeWay(context: Context, occupant: Entry, node: Node): boolean {
   const isNew = metadata.arrivals.get(node.id)?.revision !== node.revision;
   if (row.nodeId === null) {
     // Whether it is the same thing is known when its own request is answered or refused; see settle.ts.
-    if (isNew) lookAgain(context, row);
+    if (isNew) enqueue(context, row);
     if (row.kind === node.kind || !isHeldBack(context, row)) return false;
-    moveAside(context, occupant);
+    moveToConflictName(context, occupant);
     metadata.afterCommit(context.activity.conflicted);
     return true;
   }
   if (isSeenAway(row)) {
-    stepAside(context, occupant);
+    moveToTemporaryName(context, occupant);
     return true;
   }
   if (row.base?.parent === node.parentId && row.base.name === node.name) {
@@ -74,7 +74,7 @@ function makeWay(context: Context, occupant: Entry, node: Node): boolean {
     return false;
   }
   // Moved here by a program, while the gateway gave the name to another: the remote place wins.
-  moveAside(context, occupant);
+  moveToConflictName(context, occupant);
   return true;
 }
 

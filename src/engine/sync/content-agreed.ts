@@ -4,13 +4,13 @@ import type { Inode } from "../../metadata/inodes.ts";
 import { isWhole } from "../../metadata/live-rows.ts";
 import type { Base, NodeRow } from "../../metadata/nodes.ts";
 import type { Context, Request } from "../core/index.ts";
-import { tellDone, writersOf } from "../files/index.ts";
+import { logClean, writersOf } from "../files/index.ts";
 import { inodeOfRow } from "../tree/index.ts";
 import { isStandIn } from "./effect.ts";
 import { knowSaves } from "./link-groups.ts";
 
 /** The content that was sent is now a version: clean, unless it has moved on meanwhile. */
-export function contentArrived(
+export function adoptVersion(
   context: Context,
   row: NodeRow,
   attempt: Attempt<Request>,
@@ -43,13 +43,13 @@ export function contentAgrees(context: Context, row: NodeRow): void {
 
 function recordVersion(context: Context, inode: Inode, nodeId: string, base: Base, known: string | null): void {
   const { metadata } = context;
-  context.interruptions.delete(inode.id);
+  context.cancellations.delete(inode.id);
   const hash = known ?? inode.hash ?? base.hash;
   // A writer that has not written yet keeps the mark under which a crash makes us look.
   const content = writersOf(context, inode) > 0 ? "open" : "clean";
   const clean = metadata.inodes.update(inode.id, { content, originNode: nodeId, originVersion: base.head, hash });
   knowSaves(context, clean, base.attributes.link);
-  tellDone(context, inode.lineage);
+  logClean(context, inode.lineage);
   const live = metadata.lives.get(inode.lineage);
   if (live !== undefined && (isWhole(live) || live.originVersion === null)) {
     metadata.lives.update(inode.lineage, { originNode: nodeId, originVersion: base.head, originHash: hash });

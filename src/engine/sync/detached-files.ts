@@ -18,10 +18,10 @@ import type { InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
 import type { Overtaken, Place } from "../../metadata/overtaken.ts";
-import type { OvertakenFile } from "../api/index.ts";
+import type { DetachedFile } from "../api/index.ts";
 import type { Context } from "../core/index.ts";
-import { dropGeneration, handOver, pinMtime, tellNamed, writersOf } from "../files/index.ts";
-import { createUnborn, makeFolder, nowText } from "../tree/index.ts";
+import { dropSnapshot, handOver, logNames, pinMtime, writersOf } from "../files/index.ts";
+import { createUnborn, fileTimeText, makeFolder } from "../tree/index.ts";
 import { leaveGroup } from "./link-groups.ts";
 import { freeConflictName } from "./name-conflicts.ts";
 
@@ -29,7 +29,7 @@ import { freeConflictName } from "./name-conflicts.ts";
  * To be called before its last names go, which the caller takes away in the same transaction. Nothing unsent is in it:
  * it is this version.
  */
-export function overtake(
+export function detachFromName(
   context: Context,
   inode: Inode,
   entry: Entry,
@@ -42,15 +42,15 @@ export function overtake(
   const { hash } = version;
   metadata.overtaken.add({ inode: inode.id, way: wayTo(context, entry), isRemoved, hash });
   // A name fewer, as far as the program that has it can see.
-  metadata.inodes.update(inode.id, { ctime: nowText(context) });
+  metadata.inodes.update(inode.id, { ctime: fileTimeText(context) });
   if (inode.content !== "dirty") return;
   // Its bytes were found to be that version, which was not said yet.
   metadata.inodes.update(inode.id, { content: "open", ...version });
-  for (const generation of metadata.generations.unusedOf(inode.id)) dropGeneration(context, generation.id);
+  for (const generation of metadata.generations.unusedOf(inode.id)) dropSnapshot(context, generation.id);
 }
 
 /** Within a transaction: what was written to it has a name from here on. */
-export function nameOvertaken(context: Context, { inode: id, way, isRemoved, dirtySince }: Overtaken): void {
+export function renameDetached(context: Context, { inode: id, way, isRemoved, dirtySince }: Overtaken): void {
   const { metadata, activity, log } = context;
   const own = way.at(-1)?.name ?? "";
   const folder = folderOf(context, way);
@@ -58,20 +58,20 @@ export function nameOvertaken(context: Context, { inode: id, way, isRemoved, dir
   const name = isFree ? own : freeConflictName(context, folder, own);
   createUnborn(context, metadata.entries.create(folder, name, id).id, "file", dirtySince);
   metadata.overtaken.remove(id);
-  tellNamed(context, id);
+  logNames(context, id);
   if (isFree) return;
   metadata.afterCommit(activity.conflicted);
   log.warn({ name: own, copy: name }, "written here after it was changed elsewhere: both are kept");
 }
 
 /** What becomes of those that nobody has open for writing any more. */
-export function settleOvertaken(context: Context): void {
+export function resolveDetached(context: Context): void {
   const { metadata } = context;
   for (const overtaken of metadata.overtaken.all()) {
     const inode = metadata.inodes.get(overtaken.inode);
     if (inode === undefined || writersOf(context, inode) > 0) continue;
     metadata.transaction(() => {
-      if (inode.content !== "clean") return nameOvertaken(context, overtaken);
+      if (inode.content !== "clean") return renameDetached(context, overtaken);
       metadata.overtaken.remove(inode.id);
       handOver(context, inode.id);
     });
@@ -79,7 +79,7 @@ export function settleOvertaken(context: Context): void {
 }
 
 /** Of which nothing has a name yet. */
-export function overtakenFiles({ metadata }: Pick<Context, "metadata">): OvertakenFile[] {
+export function detachedFiles({ metadata }: Pick<Context, "metadata">): DetachedFile[] {
   return metadata.overtaken.all().map((overtaken) => {
     const { inode, isRemoved, dirtySince } = overtaken;
     return { path: pathOf(overtaken), inode, isRemoved, isWritten: dirtySince !== null };

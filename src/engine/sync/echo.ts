@@ -33,7 +33,7 @@ const stateOf = (node: Node): State => ({
 export function withRevision(context: Needs, told: Node, source: Source): Node {
   const node = withinLimits(told);
   if (context.client.features.revisions) return node;
-  const actual = context.readOrder.isOvertaken(node) ? "others" : source;
+  const actual = context.readOrder.isOutdated(node) ? "others" : source;
   return { ...node, revision: revisionHere(context, node, actual) };
 }
 
@@ -80,7 +80,7 @@ export function isOnlyOurs(context: Needs, before: Base | null, expected: Base, 
 }
 
 /** A write of ours moved the node away from this state, or (`after` null) removed it. */
-export function leaveState(context: Needs, nodeId: string, before: State | null, after: State | null): void {
+export function supersedeState(context: Needs, nodeId: string, before: State | null, after: State | null): void {
   const { client, metadata, runtime } = context;
   if (client.features.revisions) return;
   if (after === null) metadata.vacated.add(nodeId, GONE, runtime.now());

@@ -9,7 +9,7 @@ import { folderOfNode } from "../tree/index.ts";
 import { withHash } from "./content-hash.ts";
 import { newestRevision, observeDeletion, observeNode } from "./observe.ts";
 import { isContentUnknown } from "./own-writes.ts";
-import { listAgain } from "./request-relist.ts";
+import { requestRelist } from "./request-relist.ts";
 
 /** Folders of folders nobody knows yet; deeper is taken for a circle in what a gateway tells. */
 const DEPTH_MAX = 1000;
@@ -150,7 +150,7 @@ function waitOrForget(context: Context, reread: Reread): void {
   }
   metadata.rereads.done(reread);
   const folder = isDeleted || reread.folder === null ? undefined : folderOfNode(context, reread.folder);
-  if (folder !== undefined) listAgain(context, folder);
+  if (folder !== undefined) requestRelist(context, folder);
 }
 
 /** Each time after twice as long, but also when it is settled. */

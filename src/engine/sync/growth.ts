@@ -7,7 +7,7 @@
 import { sleep } from "../../lib/runtime.ts";
 import type { AttemptId, InodeId, NodeRowId } from "../../metadata/ids.ts";
 import type { NodeRow, Place } from "../../metadata/nodes.ts";
-import { type Context, type LiveFile, mayBeUnrecorded } from "../core/index.ts";
+import { type CacheFile, type Context, mayHaveUnpersistedStat } from "../core/index.ts";
 
 const SLICE = 500;
 
@@ -33,11 +33,11 @@ interface Sum {
   readonly ended: Map<AttemptId, Grown>;
 }
 
-export function createGrowth(context: Pick<Context, "metadata" | "runtime" | "lives">): Growth {
-  const { metadata, runtime, lives } = context;
+export function createGrowth(context: Pick<Context, "metadata" | "runtime" | "cacheFiles">): Growth {
+  const { metadata, runtime, cacheFiles } = context;
   const underWay = new Set<Sum>();
 
-  const rowsOf = ({ inode }: LiveFile) =>
+  const rowsOf = ({ inode }: CacheFile) =>
     metadata.entries.ofInode(inode).flatMap((entry) => metadata.nodes.ofEntry(entry.id)?.id ?? []);
 
   const isUndone = (attempt: AttemptId, node: NodeRowId) => metadata.attempts.openOf(node)?.id === attempt;
@@ -55,10 +55,10 @@ export function createGrowth(context: Pick<Context, "metadata" | "runtime" | "li
 
   /** By inode, of those whose rows are behind. */
   async function sizes(): Promise<Map<InodeId, number>> {
-    const behind = [...lives.values()].filter(mayBeUnrecorded);
+    const behind = [...cacheFiles.values()].filter(mayHaveUnpersistedStat);
     const found = await Promise.all(behind.map(async (live) => [live, (await live.file.stat()).size] as const));
     // What was flushed meanwhile its row says better.
-    return new Map(found.filter(([live]) => mayBeUnrecorded(live)).map(([live, size]) => [live.inode, size]));
+    return new Map(found.filter(([live]) => mayHaveUnpersistedStat(live)).map(([live, size]) => [live.inode, size]));
   }
 
   function ofRow(id: NodeRowId): number {
@@ -80,7 +80,7 @@ export function createGrowth(context: Pick<Context, "metadata" | "runtime" | "li
       }
     },
     async measure() {
-      const apart = new Set([...lives.values()].flatMap(rowsOf));
+      const apart = new Set([...cacheFiles.values()].flatMap(rowsOf));
       const sum: Sum = { upTo: undefined, apart, ended: new Map() };
       underWay.add(sum);
       try {

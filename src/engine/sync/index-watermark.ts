@@ -42,7 +42,7 @@ export function positionsNotAhead({ client, metadata, runtime }: Context): void 
 }
 
 /** A listing was complete up to this position. */
-export function noteIndexed({ metadata }: Pick<Context, "metadata">, asOf: number): void {
+export function noteIndexWatermark({ metadata }: Pick<Context, "metadata">, asOf: number): void {
   const { settings } = metadata;
   if (asOf > settings.getNumber("indexed")) settings.set("indexed", String(asOf));
 }
@@ -51,16 +51,19 @@ export function noteIndexed({ metadata }: Pick<Context, "metadata">, asOf: numbe
  * Whether the journal may have told of what came into a folder of ours after `position`: nobody here knew its node, and
  * it is not told again. Where there is no journal nothing is told but by lists, which are asked for again anyway.
  */
-export function isPassedOver({ client, metadata }: Pick<Context, "client" | "metadata">, position: number): boolean {
+export function isCoveredByIndex(
+  { client, metadata }: Pick<Context, "client" | "metadata">,
+  position: number,
+): boolean {
   return client.features.journal && position < metadata.settings.getNumber("cursor");
 }
 
 /** Asks for the shortest listing there is. */
-export async function askIndexed(context: Context, signal: AbortSignal): Promise<void> {
+export async function askIndexWatermark(context: Context, signal: AbortSignal): Promise<void> {
   const begun = context.runtime.now();
   const { asOf } = await context.client.listFolder(context.workspace.rootId, { pageSize: 1, signal });
   context.network.answered();
-  noteIndexed(context, shownUpTo(context, asOf, begun));
+  noteIndexWatermark(context, shownUpTo(context, asOf, begun));
 }
 
 /** Journal (`cursor`) and index are past some deletions. A listing under way may be older than all of that. */

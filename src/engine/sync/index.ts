@@ -2,21 +2,27 @@
 export { acknowledge, refused, type Verdict } from "./acknowledge.ts";
 export { advance, type Pending } from "./advance.ts";
 export { withHash } from "./content-hash.ts";
-export { nameOvertaken, overtakenFiles, pathOf, settleOvertaken } from "./detached-files.ts";
+export { detachedFiles, pathOf, renameDetached, resolveDetached } from "./detached-files.ts";
 export { forgetEchoes, type Source, withRevision } from "./echo.ts";
 export { isStandIn } from "./effect.ts";
 export { askMoreSeldom, isUntellable, notVisible, readNode, readOrHidden, refreshNode } from "./fetch-node.ts";
 export { growthOf } from "./growth.ts";
-export { askIndexed, forgetDeletions, noteIndexed, positionsNotAhead, shownUpTo } from "./index-watermark.ts";
-export { endTurns } from "./link-groups.ts";
-export { lookInside } from "./list-removed-folder.ts";
-export { freeConflictName, moveAside, stepAside } from "./name-conflicts.ts";
-export { isPast, newestRevision, observeDeletion, observeNode, retryArrivals, revisionOf } from "./observe.ts";
-export { keyOfContent, takeOwn } from "./own-writes.ts";
+export {
+  askIndexWatermark,
+  forgetDeletions,
+  noteIndexWatermark,
+  positionsNotAhead,
+  shownUpTo,
+} from "./index-watermark.ts";
+export { endLinkLeases } from "./link-groups.ts";
+export { listRemovedFolder } from "./list-removed-folder.ts";
+export { freeConflictName, moveToConflictName, moveToTemporaryName } from "./name-conflicts.ts";
+export { isStaleRead, newestRevision, observeDeletion, observeNode, retryArrivals, revisionOf } from "./observe.ts";
+export { keyOfContent, recognizeOwn } from "./own-writes.ts";
 export { plan, type Step, type Waiting } from "./plan.ts";
-export { doubtContents, HELD_BECAUSE, NO_BOOT, parkHeld, wentDown } from "./power-loss.ts";
+export { distrustContents, NO_BOOT, parkQuarantined, QUARANTINE_REASON, wentDown } from "./power-loss.ts";
 export { createQuota, fits } from "./quota.ts";
 export { exchangeOf } from "./rename-cycles.ts";
-export { isAnyToList } from "./request-relist.ts";
-export { areShown, isAnyUntold, toldByJournal } from "./unconfirmed.ts";
+export { isRelistDue } from "./request-relist.ts";
+export { areConfirmed, confirmByJournal, isAnyUnconfirmed } from "./unconfirmed.ts";
 export { viewOf } from "./view.ts";

@@ -8,7 +8,7 @@ import { leaveGroup } from "./link-groups.ts";
 import { freeConflictName } from "./name-conflicts.ts";
 
 /** The new name of what the entry showed. The caller gives the entry another inode. */
-export function keepBeside(context: Context, entry: Entry, row: NodeRow, why: KeptFor): string {
+export function keepCopy(context: Context, entry: Entry, row: NodeRow, why: KeptFor): string {
   const name = freeConflictName(context, entry.parent, entry.gatewayName ?? entry.name, why);
   const copy = context.metadata.entries.create(entry.parent, name, entry.inode);
   createUnborn(context, copy.id, "file", row.dirtySince);

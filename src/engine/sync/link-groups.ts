@@ -16,9 +16,9 @@ import type { Entry } from "../../metadata/entries.ts";
 import type { InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
-import { type Context, markInode } from "../core/index.ts";
+import { type Context, setInodeDirty } from "../core/index.ts";
 import { handOver, writersOf } from "../files/index.ts";
-import { contentOfNode, groupOf, kindOf, makeInodeOf, nowText, rowsOfInode, savesOfNode } from "../tree/index.ts";
+import { contentOfNode, fileTimeText, groupOf, kindOf, makeInodeOf, rowsOfInode, savesOfNode } from "../tree/index.ts";
 import { mergeAttributes, withTimeOf } from "./merge-attributes.ts";
 
 /** Before others bring the nodes of a linked file together: who changed it has his turn first. */
@@ -27,7 +27,7 @@ const TURN_MS = 60_000;
 const NAMES = 100;
 
 type Needs = Pick<Context, "metadata">;
-type Joining = Pick<Context, "metadata" | "lives">;
+type Joining = Pick<Context, "metadata" | "cacheFiles">;
 
 /** A name of a linked file that nobody here changed: what its node lacks is for others to bring. */
 export function isFollower({ metadata }: Needs, row: NodeRow, inode: Inode): boolean {
@@ -64,7 +64,7 @@ export function orderInGroup(inode: Inode, node: Node): Order | null {
 
 /** What an inode is when it shows the node's content in the place of its own. */
 export function contentAfter(context: Pick<Context, "runtime">, inode: Inode, node: Node) {
-  return { ...contentOfNode(node, nowText(context)), saves: savesInPlace(inode, node) };
+  return { ...contentOfNode(node, fileTimeText(context)), saves: savesInPlace(inode, node) };
 }
 
 function savesInPlace(inode: Inode, node: Node): readonly string[] | null {
@@ -118,7 +118,7 @@ function hasAtNode({ metadata }: Needs, inode: Inode, { contentHash }: Node): bo
 /** It was removed here, written elsewhere: the names that are left show that, and their nodes get it before it goes. */
 export function leaveToOthers(context: Context, node: Node): void {
   const other = joinGroup(context, node);
-  if (other?.content === "clean" && other.originNode === node.id) markInode(context, other.id);
+  if (other?.content === "clean" && other.originNode === node.id) setInodeDirty(context, other.id);
 }
 
 interface Place {
@@ -197,14 +197,15 @@ export function unite(context: Context, shown: Inode, other: Inode): Inode {
   showAs(context, other, shown, rows);
   giveNames(context, metadata.entries.ofInode(shown.id), shown, other.id);
   const since = earliest(rows);
-  if (since !== null) markInode(context, other.id, since);
+  if (since !== null) setInodeDirty(context, other.id, since);
   return metadata.inodes.get(other.id) ?? other;
 }
 
 /** What is only here, or may change, stays where it is; else the one that programs have open goes on, or the older. */
 function goesOnInstead(context: Context, shown: Inode, other: Inode): boolean {
   if (shown.content !== "clean" || writersOf(context, shown) > 0) return false;
-  const isOpen = ({ id }: Inode) => context.metadata.inodes.lineages(id).some((lineage) => context.lives.has(lineage));
+  const isOpen = ({ id }: Inode) =>
+    context.metadata.inodes.lineages(id).some((lineage) => context.cacheFiles.has(lineage));
   const isOtherOpen = isOpen(other);
   return isOtherOpen === isOpen(shown) ? other.id < shown.id : isOtherOpen;
 }
@@ -233,7 +234,7 @@ export function giveName(context: Context, entry: Entry, from: Inode, to: InodeI
 function giveNames(context: Context, entries: readonly Entry[], from: Inode, to: InodeId): void {
   const { metadata } = context;
   for (const entry of entries) metadata.entries.setInode(entry.id, to);
-  keepTurn(context, from.id, to);
+  keepLinkLease(context, from.id, to);
   handOver(context, from.id);
   const rows = entries.flatMap(({ id }) => metadata.nodes.ofEntry(id) ?? []);
   const since = earliest(rows);
@@ -242,7 +243,7 @@ function giveNames(context: Context, entries: readonly Entry[], from: Inode, to:
   let { attributes } = inode;
   for (const row of rows) attributes = withUnsent(attributes, row, from);
   metadata.inodes.update(to, { attributes });
-  markInode(context, to, since);
+  setInodeDirty(context, to, since);
 }
 
 /** Since when one of them has something to send. */
@@ -283,7 +284,7 @@ export function inodeApart(context: Context, node: Node): Inode {
 }
 
 /** Something came in by one of its names. Nodes that are still behind when this time is over are brought up from here. */
-export function lookLater(context: Parameters<typeof markInode>[0], inode: InodeId): void {
+export function lookLater(context: Parameters<typeof setInodeDirty>[0], inode: InodeId): void {
   const { metadata, runtime, activity } = context;
   if (metadata.turns.get(inode) !== undefined || metadata.entries.links(inode) < 2) return;
   // Not all mounts at once: the second finds it done.
@@ -293,7 +294,7 @@ export function lookLater(context: Parameters<typeof markInode>[0], inode: Inode
 }
 
 /** Of the files whose turn is over, one slice of names is to be looked at. True when there is more to do. */
-export function endTurns({ metadata, runtime }: Pick<Context, "metadata" | "runtime">): boolean {
+export function endLinkLeases({ metadata, runtime }: Pick<Context, "metadata" | "runtime">): boolean {
   const now = runtime.now();
   return metadata.transaction(() => {
     const turn = metadata.turns.ended(now);
@@ -306,7 +307,7 @@ export function endTurns({ metadata, runtime }: Pick<Context, "metadata" | "runt
 }
 
 /** A name that leaves an inode is waited for as it was there. */
-export function keepTurn({ metadata }: Needs, from: InodeId, to: InodeId): void {
+export function keepLinkLease({ metadata }: Needs, from: InodeId, to: InodeId): void {
   const turn = metadata.turns.get(from);
   if (turn !== undefined) metadata.turns.begin(to, turn.endsAt);
 }

@@ -8,9 +8,9 @@ import { SETTLE_MS } from "../../contract/features.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import type { Context } from "../core/index.ts";
 import { limitList } from "../host/index.ts";
-import { reviveFolder } from "./adopt.ts";
+import { undeleteFolder } from "./adopt.ts";
 import { observeNode } from "./observe.ts";
-import { listAgain } from "./request-relist.ts";
+import { requestRelist } from "./request-relist.ts";
 
 /** Taken over in one synchronous stretch. */
 const PAGE = 200;
@@ -20,13 +20,13 @@ const FIRST_MS = 1_000;
 const OF_ALL: readonly RemoteErrorCode[] = ["offline", "silent", "aborted", "unauthorized", "throttled", "forbidden"];
 
 /** The deletion of a folder was refused. */
-export function folderIsNotEmpty(context: Context, row: NodeRow): void {
+export function removedFolderIsNotEmpty(context: Context, row: NodeRow): void {
   const { metadata, runtime, notEmpty } = context;
   if (row.nodeId === null) return;
   if (row.entry !== null) {
     // It has come back meanwhile: what is in it its list tells.
     const folder = metadata.entries.get(row.entry)?.inode;
-    if (folder !== undefined) listAgain(context, folder);
+    if (folder !== undefined) requestRelist(context, folder);
     return;
   }
   const now = runtime.now();
@@ -41,13 +41,13 @@ export function folderIsNotEmpty(context: Context, row: NodeRow): void {
 }
 
 function comeBack(context: Context, nodeId: string): void {
-  const folder = reviveFolder(context, nodeId);
-  if (folder !== undefined) listAgain(context, folder);
+  const folder = undeleteFolder(context, nodeId);
+  if (folder !== undefined) requestRelist(context, folder);
   context.notEmpty.delete(nodeId);
 }
 
 /** Lists each folder whose deletion was refused since it was listed last. */
-export async function lookInside(context: Context, signal: AbortSignal): Promise<void> {
+export async function listRemovedFolder(context: Context, signal: AbortSignal): Promise<void> {
   const { metadata, notEmpty, network, log } = context;
   for (const [nodeId, { since, isAsked }] of [...notEmpty]) {
     if (network.pauseMs("listNodes") > 0) return;

@@ -2,7 +2,7 @@
 import { nameProblem } from "../../contract/names.ts";
 import type { Entry } from "../../metadata/entries.ts";
 import type { InodeId } from "../../metadata/ids.ts";
-import { type Context, lookAgain, markNode } from "../core/index.ts";
+import { type Context, enqueue, setNodeDirty } from "../core/index.ts";
 import { conflictName, type KeptFor } from "./conflict-name.ts";
 
 type Needs = Pick<Context, "metadata" | "runtime" | "settings" | "activity">;
@@ -16,7 +16,7 @@ interface Shown {
  * What a node's entry is called. Where no file can have the node's name, it has one that no program can give: it is
  * in no listing, but where the node is is known, so that what is in it, and what becomes of it, is known too.
  */
-export function nameHere({ log }: Pick<Context, "log">, nodeId: string, name: string): Shown {
+export function shownNameOf({ log }: Pick<Context, "log">, nodeId: string, name: string): Shown {
   const problem = nameProblem(name);
   if (problem === undefined) return { name, gatewayName: null };
   log.warn({ nodeId, name, problem }, "a node whose name no file can have is not shown");
@@ -35,26 +35,26 @@ export function freeConflictName(context: Needs, folder: InodeId, name: string, 
 }
 
 /** The entry, node and all, goes on under a conflict name. */
-export function moveAside(context: Needs, entry: Entry): void {
+export function moveToConflictName(context: Needs, entry: Entry): void {
   const { metadata } = context;
   const name = entry.gatewayName ?? entry.name;
   metadata.entries.move(entry.id, entry.parent, freeConflictName(context, entry.parent, name));
   const row = metadata.nodes.ofEntry(entry.id);
-  if (row !== undefined) markNode(context, row);
+  if (row !== undefined) setNodeDirty(context, row);
 }
 
 /**
  * The gateway has moved or removed it, and what that means is about to be carried out: until then,
  * a name nobody uses ("/" is in no name a program can give).
  */
-export function stepAside(context: Needs, entry: Entry): void {
+export function moveToTemporaryName(context: Needs, entry: Entry): void {
   const { metadata } = context;
   metadata.entries.move(entry.id, entry.parent, `/${entry.id}`, entry.gatewayName ?? entry.name);
-  lookAgain(context, metadata.nodes.ofEntry(entry.id));
+  enqueue(context, metadata.nodes.ofEntry(entry.id));
 }
 
 /** It stays after all: under its name, if that is still free. */
-export function stepBack(context: Needs, entry: Entry): void {
+export function moveBack(context: Needs, entry: Entry): void {
   if (!entry.name.startsWith("/")) return;
   const { metadata } = context;
   const name = entry.gatewayName ?? entry.name.slice(1);

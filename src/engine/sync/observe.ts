@@ -7,20 +7,20 @@ import { baseOf, isSameBase, type NodeRow, type Seen } from "../../metadata/node
 import { areBirthsSigned, type Context } from "../core/index.ts";
 import { giveUndeletable } from "../tree/index.ts";
 import { advance } from "./advance.ts";
-import { arrive } from "./arrival.ts";
+import { placeArrival } from "./arrival.ts";
 import { type Source, withRevision } from "./echo.ts";
 import { noteWritten } from "./index-watermark.ts";
-import { keyOfContent, takeOwn, takeUnsigned } from "./own-writes.ts";
+import { keyOfContent, recognizeOwn, recognizeUnkeyed } from "./own-writes.ts";
 
 /** A node as the gateway told it. Older than what is known: lag, ignored. */
 export function observeNode(context: Context, told: Node, source: Source = "others"): void {
   const { metadata } = context;
   metadata.transaction(() => {
     const node = withRevision(context, told, source);
-    if (isPast(context, node)) return;
+    if (isStaleRead(context, node)) return;
     const row = metadata.nodes.ofNodeId(node.id);
     if (row === undefined) {
-      const aside = isOwnBirth(context, node) ? undefined : arrive(context, node);
+      const aside = isOwnBirth(context, node) ? undefined : placeArrival(context, node);
       if (aside !== undefined) advance(context, aside);
       return;
     }
@@ -29,9 +29,9 @@ export function observeNode(context: Context, told: Node, source: Source = "othe
     const isNewer = node.revision > (row.base?.revision ?? -1) && node.revision > revisionOf(row.seen);
     const isNews = isNewer || (source === "id" && isContradicted(context, row, node));
     // A request given up for a newer cut has arrived all the same: the news is ours.
-    if (isNews && takeOwn(context, node)) return;
+    if (isNews && recognizeOwn(context, node)) return;
     const hidden = node.revision > (row.base?.revision ?? -1) ? keyOfContent(context, row, node) : undefined;
-    if (hidden !== undefined && takeOwn(context, node, hidden)) return;
+    if (hidden !== undefined && recognizeOwn(context, node, hidden)) return;
     const seen = isNews ? metadata.nodes.update(row.id, { seen: { node }, seenAt: context.runtime.now() }) : row;
     advance(context, seen.id);
     const left = source === "id" ? metadata.nodes.get(seen.id) : undefined;
@@ -50,7 +50,7 @@ function isContradicted({ client }: Context, { base, seen }: NodeRow, node: Node
 }
 
 /** Lag, or what the node was before a deletion that is known here. `node`: as `withRevision` gives it. */
-export function isPast({ metadata }: Pick<Context, "metadata">, node: Node): boolean {
+export function isStaleRead({ metadata }: Pick<Context, "metadata">, node: Node): boolean {
   const tombstone = metadata.tombstones.get(node.id);
   return node.revision < 0 || (tombstone !== undefined && node.revision <= tombstone.revision);
 }
@@ -105,9 +105,9 @@ function isOwnBirth(context: Context, node: Node): boolean {
   if (node.lastKey === null) {
     if (areBirthsSigned(context.client.features) || node.parentId === null) return false;
     // Nobody says whose it is: at the place an open request wants, that request's answer will.
-    return attempts.isPlaceWanted(undefined, node.parentId, node.name) || takeUnsigned(context, node);
+    return attempts.isPlaceWanted(undefined, node.parentId, node.name) || recognizeUnkeyed(context, node);
   }
-  return attempts.ofKey(node.lastKey)?.state === "open" || takeOwn(context, node);
+  return attempts.ofKey(node.lastKey)?.state === "open" || recognizeOwn(context, node);
 }
 
 /** Nodes that waited for their name, or whose row has come into being meanwhile: so many, in turn. The last one's id; "": all had their turn. */

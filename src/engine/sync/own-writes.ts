@@ -10,14 +10,14 @@ import { type Base, baseOf, born, type NodeRow } from "../../metadata/nodes.ts";
 import { areBirthsSigned, type Context, isKeyed, type Request } from "../core/index.ts";
 import { inodeOfRow } from "../tree/index.ts";
 import { advance } from "./advance.ts";
-import { contentArrived } from "./content-agreed.ts";
+import { adoptVersion } from "./content-agreed.ts";
 import { isOnlyOurs } from "./echo.ts";
 import { effectOf } from "./effect.ts";
 import { positionNow } from "./index-watermark.ts";
-import { listAgain } from "./request-relist.ts";
+import { requestRelist } from "./request-relist.ts";
 
 /** True if the change with this key is such a request's effect: base moves to it, newer content stays dirty. */
-export function takeOwn(context: Context, node: Node, key: string | null = node.lastKey): boolean {
+export function recognizeOwn(context: Context, node: Node, key: string | null = node.lastKey): boolean {
   const { metadata, client, runtime } = context;
   const attempt = key === null ? undefined : metadata.attempts.ofKey(key);
   const row = attempt?.state === "abandoned" ? metadata.nodes.get(attempt.node) : undefined;
@@ -54,7 +54,7 @@ export function takeOwn(context: Context, node: Node, key: string | null = node.
     due,
     dirtySince: row.dirtySince ?? due,
   });
-  contentArrived(context, row, attempt, base, node.id);
+  adoptVersion(context, row, attempt, base, node.id);
   if (row.nodeId === null && row.kind === "folder") wasThere(context, row);
   advance(context, row.id);
   context.activity.wake();
@@ -66,10 +66,10 @@ export function takeOwn(context: Context, node: Node, key: string | null = node.
  * the node would come back under a name that programs have moved away from, or removed. Where the gateway tells no hash
  * the node is read again, with its content (fetch-node.ts); until then nobody's either.
  */
-export function takeUnsigned(context: Context, node: Node): boolean {
+export function recognizeUnkeyed(context: Context, node: Node): boolean {
   const births = birthsLike(context, node);
   const own = births.find(({ request }) => isContentOf(request, node));
-  if (own !== undefined) return takeOwn(context, node, own.key);
+  if (own !== undefined) return recognizeOwn(context, node, own.key);
   if (!isContentWanted(births, node)) return false;
   context.metadata.rereads.add(node.id, node.parentId);
   return true;
@@ -112,8 +112,8 @@ const isContentWanted = (births: readonly Attempt<Request>[], { contentHash, siz
 function wasThere(context: Context, row: NodeRow): void {
   const inode = inodeOfRow(context, row);
   if (inode === undefined) return;
-  listAgain(context, inode.id);
-  context.activity.hasten(inode.id);
+  requestRelist(context, inode.id);
+  context.activity.expedite(inode.id);
 }
 
 /**

@@ -10,11 +10,11 @@ import { savesOfLink } from "../../contract/saves.ts";
 import { hasCode } from "../../lib/system-error.ts";
 import type { Entry } from "../../metadata/entries.ts";
 import type { NodeRowId } from "../../metadata/ids.ts";
-import { HELD, type Inode } from "../../metadata/inodes.ts";
+import { type Inode, QUARANTINED } from "../../metadata/inodes.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import type { Context } from "../core/index.ts";
-import { isStill, removeGeneration } from "../files/index.ts";
-import { keepBeside } from "./keep-beside.ts";
+import { isStill, removeSnapshot } from "../files/index.ts";
+import { keepCopy } from "./keep-beside.ts";
 
 /** What the rows say after a mount that ended with all of its bytes synced. */
 export const NO_BOOT = "";
@@ -26,7 +26,7 @@ export function wentDown(context: Context): boolean {
 }
 
 /** Before anything else looks at the contents. */
-export async function doubtContents(context: Context): Promise<void> {
+export async function distrustContents(context: Context): Promise<void> {
   const { metadata, log } = context;
   log.info({}, "the machine went down while the mount was there: what was not synced is looked at");
   metadata.lives.doubtAll();
@@ -49,9 +49,9 @@ async function isAsCut(context: Context, inode: Inode): Promise<boolean> {
 }
 
 /** Its content is held: it waits for somebody to save it again, or to say that it is to be sent. */
-export function parkHeld({ metadata, activity }: Context, row: NodeRowId): void {
+export function parkQuarantined({ metadata, activity }: Context, row: NodeRowId): void {
   if (metadata.nodes.get(row)?.dirtySince == null) return;
-  metadata.nodes.update(row, { parked: HELD_BECAUSE, due: null });
+  metadata.nodes.update(row, { parked: QUARANTINE_REASON, due: null });
   activity.progressed();
 }
 
@@ -65,7 +65,7 @@ async function judge(context: Context, inode: Inode): Promise<void> {
       for (const { id } of metadata.attempts.ofGeneration(generation.id)) {
         metadata.attempts.abandon(id, context.runtime.now());
       }
-      removeGeneration(context, generation);
+      removeSnapshot(context, generation);
     }
     metadata.inodes.update(inode.id, { hash: null, changes: inode.changes + 1 });
     const names = metadata.entries.ofInode(inode.id);
@@ -75,7 +75,7 @@ async function judge(context: Context, inode: Inode): Promise<void> {
     if (isBorn && inode.fsynced === 0 && names.length === 1 && entry !== undefined && row !== undefined) {
       return headAgain(context, entry, row, size);
     }
-    if (isBorn) return void metadata.inodes.update(inode.id, { synced: HELD });
+    if (isBorn) return void metadata.inodes.update(inode.id, { synced: QUARANTINED });
     if (entry === undefined || inode.synced !== null) return;
     if (size === undefined && inode.size > 0) {
       metadata.inodes.update(inode.id, { size: 0 });
@@ -115,7 +115,7 @@ function headAgain(context: Context, entry: Entry, row: NodeRow, size: number | 
   if (link !== undefined && link.hash === base.hash) {
     metadata.inodes.update(head.id, { linkGroup: link.group, saves: savesOfLink(link) });
   }
-  const copy = size === undefined || size === 0 ? undefined : keepBeside(context, entry, row, "recovered");
+  const copy = size === undefined || size === 0 ? undefined : keepCopy(context, entry, row, "recovered");
   metadata.entries.setInode(entry.id, head.id);
   const fields = { name: entry.name, ...(copy === undefined ? {} : { copy }) };
   log.warn(fields, "content that was never synced does not replace the gateway's after power loss");
@@ -124,5 +124,5 @@ function headAgain(context: Context, entry: Entry, row: NodeRow, size: number | 
 /* Why a change stays here although the gateway did not refuse it. */
 
 /** Its content may be half-written; see power-loss.ts. */
-export const HELD_BECAUSE =
+export const QUARANTINE_REASON =
   'held: being written when the machine went down; save it again, or "wsfs queue retry" sends it as it is';

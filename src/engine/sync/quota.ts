@@ -30,7 +30,7 @@ const HASTE_MS = 1_000;
 
 /** `isKnown`: what was told of the workspace is of now. */
 export function createQuota(context: Context, told: Workspace, known: boolean): Quota {
-  const { runtime, metadata, client, network, activity, log, bytes } = context;
+  const { runtime, metadata, client, network, activity, log, fileState } = context;
   const backlog = createBacklog(context, metadata.nodes.pendingGrowth);
   let { quota: limit, used: held = 0 } = told;
   const sum = createGrowth(context);
@@ -84,14 +84,14 @@ export function createQuota(context: Context, told: Workspace, known: boolean): 
     hasteTimer ??= runtime.setTimer(HASTE_MS, () => {
       hasteTimer = undefined;
       isHolding = false;
-      activity.hasten();
+      activity.expedite();
     });
   }
 
   const look = shareRuns(async () => {
     const wasSending = context.sending.size > 0;
     try {
-      const found = await client.findWorkspace(context.workspace.id, { signal: bytes.stopped.signal });
+      const found = await client.findWorkspace(context.workspace.id, { signal: fileState.stopped.signal });
       network.answered();
       const isShown = found?.id === context.workspace.id;
       learnRole(isShown ? found : undefined);

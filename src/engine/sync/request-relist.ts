@@ -3,7 +3,7 @@ import type { InodeId } from "../../metadata/ids.ts";
 import type { Context } from "../core/index.ts";
 
 /** Something may have come into the folder (an inode) of which nothing will tell but its list. */
-export function listAgain({ metadata, listings, activity }: Context, folder: InodeId): void {
+export function requestRelist({ metadata, listings, activity }: Context, folder: InodeId): void {
   const inode = metadata.inodes.get(folder);
   // One that is not completely known is listed when somebody looks; a list that is under way may be too old.
   if (inode === undefined || (inode.listed === null && !listings.isRunning(folder))) return;
@@ -12,5 +12,5 @@ export function listAgain({ metadata, listings, activity }: Context, folder: Ino
 }
 
 /** Whether the turn of a marked folder has come. */
-export const isAnyToList = ({ metadata, runtime }: Context): boolean =>
+export const isRelistDue = ({ metadata, runtime }: Context): boolean =>
   metadata.relists.next(runtime.now()) !== undefined;

@@ -9,7 +9,7 @@ import type { NodeRow } from "../../metadata/nodes.ts";
 import type { Context } from "../core/index.ts";
 import { limitList } from "../host/index.ts";
 import { withRevision } from "./echo.ts";
-import { noteIndexed, noteWritten } from "./index-watermark.ts";
+import { noteIndexWatermark, noteWritten } from "./index-watermark.ts";
 
 const PAGE = 1000;
 /** With more than this in one folder, all of it is listed once the first is shown. */
@@ -20,12 +20,12 @@ function untold({ metadata, runtime }: Pick<Context, "metadata" | "runtime">, li
   return metadata.nodes.untold(runtime.now() - SETTLE_MS, limit);
 }
 
-export function isAnyUntold(context: Pick<Context, "metadata" | "runtime">): boolean {
+export function isAnyUnconfirmed(context: Pick<Context, "metadata" | "runtime">): boolean {
   return untold(context, 1).length > 0;
 }
 
 /** Asks lists for them, the next one only when one is shown: while lists are late that is one question. True: all are. */
-export async function areShown(context: Context, signal: AbortSignal): Promise<boolean> {
+export async function areConfirmed(context: Context, signal: AbortSignal): Promise<boolean> {
   for (;;) {
     const rows = untold(context, FEW);
     const [first] = rows;
@@ -64,7 +64,7 @@ function showing(context: Context, { items, asOf }: NodePage): void {
   const { metadata, network } = context;
   network.answered();
   metadata.transaction(() => {
-    noteIndexed(context, asOf);
+    noteIndexWatermark(context, asOf);
     for (const node of items) {
       const row = metadata.nodes.ofNodeId(node.id);
       if (row?.base == null || row.base.position >= 0) continue;
@@ -77,7 +77,7 @@ function showing(context: Context, { items, asOf }: NodePage): void {
 }
 
 /** The journal tells of the change, or of a later one. */
-export function toldByJournal(context: Context, { nodeId, revision, position }: JournalEntry): void {
+export function confirmByJournal(context: Context, { nodeId, revision, position }: JournalEntry): void {
   const row = context.metadata.nodes.ofNodeId(nodeId);
   if (row?.base == null || row.base.position >= 0) return;
   // Which change it is cannot be said where nobody counts them.

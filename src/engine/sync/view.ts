@@ -82,8 +82,8 @@ class RowView implements View {
     return hasOtherNames(this.#context, this.#row, this.#inode);
   }
   get mayHaveWritten() {
-    const live = this.#inode === undefined ? undefined : this.#context.lives.get(this.#inode.lineage);
-    return live?.noticed !== undefined && !live.isLookedAt;
+    const live = this.#inode === undefined ? undefined : this.#context.cacheFiles.get(this.#inode.lineage);
+    return live?.lastStat !== undefined && !live.isStatCurrent;
   }
   get hasWaited() {
     return hasWaited(this.#context, this.#row, this.#inode);

@@ -4,7 +4,7 @@ import { savesOfLink } from "../../contract/saves.ts";
 import type { InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import type { Context } from "../core/index.ts";
-import { EMPTY_HASH, isoToTimeText, kindOf, nowText } from "./stat.ts";
+import { EMPTY_HASH, fileTimeText, isoToTimeText, kindOf } from "./stat.ts";
 
 /** The inode of the folder with this node id, as long as it has a name. */
 export function folderOfNode(context: Pick<Context, "metadata">, nodeId: string): InodeId | undefined {
@@ -18,7 +18,7 @@ export function makeInodeOf(context: Pick<Context, "metadata" | "runtime">, node
   const kind = kindOf(node);
   const { inodes } = context.metadata;
   const atime = isoToTimeText(node.modifiedAt);
-  const inode = inodes.create(Object.assign(contentOfNode(node, nowText(context)), { kind, atime }));
+  const inode = inodes.create(Object.assign(contentOfNode(node, fileTimeText(context)), { kind, atime }));
   const linkGroup = groupOf(node);
   return linkGroup === null ? inode : inodes.update(inode.id, { linkGroup, saves: savesOfNode(node) });
 }

@@ -4,7 +4,7 @@ import type { Node } from "../../contract/resources.ts";
 import type { InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
-import { type Context, markInode, markNode } from "../core/index.ts";
+import { type Context, setInodeDirty, setNodeDirty } from "../core/index.ts";
 import { comesFrom } from "../files/index.ts";
 
 type Needs = Pick<Context, "metadata">;
@@ -26,7 +26,7 @@ export function isLike(inode: Inode, { contentHash, attributes }: Pick<Node, "co
  * the others. Else none is behind, and none looked at.
  */
 export function keepInOthers(
-  context: Parameters<typeof markInode>[0] & Pick<Context, "lives">,
+  context: Parameters<typeof setInodeDirty>[0] & Pick<Context, "cacheFiles">,
   inode: InodeId,
   row: NodeRow | undefined,
 ): void {
@@ -34,15 +34,15 @@ export function keepInOthers(
   const isTurn = turns.get(inode) !== undefined;
   if (isTurn) turns.done(inode);
   const since = row?.dirtySince ?? null;
-  if (since !== null && !nodes.areNamesDirty(inode, since)) markInode(context, inode, since);
+  if (since !== null && !nodes.areNamesDirty(inode, since)) setInodeDirty(context, inode, since);
   else if (isTurn) markBehind(context, inode);
   haveFromOthers(context, inode);
 }
 
-function markBehind(context: Parameters<typeof markInode>[0], id: InodeId): void {
+function markBehind(context: Parameters<typeof setInodeDirty>[0], id: InodeId): void {
   const inode = context.metadata.inodes.get(id);
   if (inode === undefined) return;
-  for (const row of rowsOfInode(context, id)) if (!hasAll(row, inode)) markNode(context, row);
+  for (const row of rowsOfInode(context, id)) if (!hasAll(row, inode)) setNodeDirty(context, row);
 }
 
 /** As far as is known the node holds what the name shows. */
@@ -58,7 +58,7 @@ function hasAll({ base, seen }: NodeRow, inode: Inode): boolean {
  * before a name that is left gives its own node away. Also while somebody has it open for writing: as long as its
  * hash is known it is that version, and what is missing of it is the same in both.
  */
-function haveFromOthers({ metadata, lives }: Pick<Context, "metadata" | "lives">, id: InodeId): void {
+function haveFromOthers({ metadata, cacheFiles }: Pick<Context, "metadata" | "cacheFiles">, id: InodeId): void {
   const inode = metadata.inodes.get(id);
   if (inode === undefined || inode.content === "dirty" || inode.hash === null || inode.originNode === null) return;
   const { entries, nodes } = metadata;
@@ -72,5 +72,5 @@ function haveFromOthers({ metadata, lives }: Pick<Context, "metadata" | "lives">
   if (nodeId == null || base?.head == null) return;
   const [node, version] = [nodeId, base.head];
   metadata.inodes.update(id, { originNode: node, originVersion: version });
-  comesFrom({ metadata, lives }, inode.lineage, { node, version });
+  comesFrom({ metadata, cacheFiles }, inode.lineage, { node, version });
 }

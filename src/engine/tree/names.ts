@@ -8,12 +8,12 @@ import type { EntryId, InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { isWhole } from "../../metadata/live-rows.ts";
 import { type NodeRow, unborn } from "../../metadata/nodes.ts";
-import { type Context, dueTime, markInode, markNode, type Request } from "../core/index.ts";
-import { endUpload, pinMtime } from "../files/index.ts";
+import { type Context, dueTime, type Request, setInodeDirty, setNodeDirty } from "../core/index.ts";
+import { cancelUpload, pinMtime } from "../files/index.ts";
 import { dropRow } from "./abandoned-requests.ts";
 import { folderOfNode } from "./from-node.ts";
 import { keepInOthers } from "./hard-links.ts";
-import { nowText } from "./stat.ts";
+import { fileTimeText } from "./stat.ts";
 
 /** A name that was moved away keeps its node if it is made again within this time. */
 const RETURN_MS = 10_000;
@@ -58,12 +58,12 @@ function isFree(context: Pick<Context, "metadata">, row: NodeRow): boolean {
  * deleted, nobody could read them.
  */
 export function mayLeaveNode(
-  { metadata, client, bytes }: Pick<Context, "metadata" | "client" | "bytes">,
+  { metadata, client, fileState }: Pick<Context, "metadata" | "client" | "fileState">,
   id: InodeId,
 ): boolean {
   const inode = metadata.inodes.get(id);
   if (client.features.versions || inode?.kind !== "file" || inode.content !== "clean" || inode.size === 0) return true;
-  return isWhole(metadata.lives.get(inode.lineage)) && !bytes.evicting.has(inode.lineage);
+  return isWhole(metadata.lives.get(inode.lineage)) && !fileState.evicting.has(inode.lineage);
 }
 
 /** `dirtySince`: of the row that had the content so far, so that who waits for that content goes on waiting. */
@@ -97,7 +97,7 @@ export function addName(
 /** A folder that the gateway does not know yet, for what was in one of that name. */
 export function makeFolder(context: Context, parent: InodeId, name: string): InodeId {
   const { metadata } = context;
-  const time = nowText(context);
+  const time = fileTimeText(context);
   const content = { size: 0, hash: null, originNode: null, originVersion: null, content: "clean", listed: 0 } as const;
   return metadata.transaction(() => {
     const { id } = metadata.inodes.create({ kind: "folder", attributes: {}, atime: time, ctime: time, ...content });
@@ -111,11 +111,11 @@ export function removeName(context: Context, entry: Entry): void {
   const row = context.metadata.nodes.ofEntry(entry.id);
   context.metadata.entries.remove(entry.id);
   if (row !== undefined) orphan(context, row, leftBehind(context, row, entry));
-  const time = nowText(context);
+  const time = fileTimeText(context);
   touchFolder(context, entry.parent, time);
   context.metadata.inodes.update(entry.inode, { ctime: time });
   keepInOthers(context, entry.inode, row);
-  context.bytes.removedAt = context.runtime.elapsed();
+  context.fileState.removedAt = context.runtime.elapsed();
 }
 
 type Left = Partial<Pick<NodeRow, "leftParent" | "leftName" | "leftAt">>;
@@ -128,14 +128,14 @@ function leftBehind({ runtime }: Context, { kind, nodeId }: NodeRow, { parent, n
 /** The row lost its entry: a deletion to send, or nothing if the gateway never heard of it. */
 function orphan(context: Context, row: NodeRow, left: Left = {}): void {
   const { metadata } = context;
-  endUpload(context, row.id);
+  cancelUpload(context, row.id);
   if (row.nodeId === null && metadata.attempts.openOf(row.id) === undefined) {
     dropRow(context, row.id);
     return;
   }
   // A node that its birth turns out to have made and that came in later is the one that was removed.
   const at = row.nodeId === null ? { leftAt: context.runtime.now() } : left;
-  markNode(context, row, null, { entry: null, ...at });
+  setNodeDirty(context, row, null, { entry: null, ...at });
 }
 
 /**
@@ -204,7 +204,7 @@ function giveNode(context: Context, entry: Entry, own: NodeRow | undefined, heir
   if (former !== undefined) pinMtime(context, former.inode);
   pinMtime(context, entry.inode);
   if (own !== undefined) metadata.nodes.update(own.id, { entry: null });
-  markNode(context, heir, own?.dirtySince, { entry: entry.id, ...NOWHERE });
+  setNodeDirty(context, heir, own?.dirtySince, { entry: entry.id, ...NOWHERE });
   if (formerEntry !== null) createUnborn(context, formerEntry, "file", heir.dirtySince);
   if (own !== undefined) orphan(context, own);
   return true;
@@ -218,10 +218,10 @@ export function replaceTarget(context: Context, source: Entry, target: Entry): v
   pinMtime(context, source.inode);
   metadata.entries.remove(source.id);
   metadata.entries.setInode(target.id, source.inode);
-  if (targetRow !== undefined) endUpload(context, targetRow.id);
-  if (targetRow !== undefined) markNode(context, targetRow, sourceRow?.dirtySince);
+  if (targetRow !== undefined) cancelUpload(context, targetRow.id);
+  if (targetRow !== undefined) setNodeDirty(context, targetRow, sourceRow?.dirtySince);
   if (sourceRow !== undefined) orphan(context, sourceRow);
-  const time = nowText(context);
+  const time = fileTimeText(context);
   metadata.inodes.update(target.inode, { ctime: time });
   keepInOthers(context, target.inode, targetRow);
   afterMove(context, source.parent, target.parent, source.inode, time);
@@ -233,7 +233,7 @@ export function moveName(context: Context, entry: Entry, parent: InodeId, name: 
   metadata.entries.move(entry.id, parent, name);
   const row = metadata.nodes.ofEntry(entry.id);
   if (row !== undefined) {
-    markNode(context, row, null, leftBehind(context, row, entry));
+    setNodeDirty(context, row, null, leftBehind(context, row, entry));
     if (row.kind === "file") claimName(context, { ...entry, parent, name, gatewayName: null });
   }
   afterMove(context, entry.parent, parent, entry.inode);
@@ -248,24 +248,24 @@ export function exchangeNames(context: Context, a: Entry, b: Entry): void {
   entries.move(a.id, b.parent, b.name);
   for (const entry of [a, b]) {
     const row = nodes.ofEntry(entry.id);
-    if (row !== undefined) markNode(context, row);
+    if (row !== undefined) setNodeDirty(context, row);
   }
-  const time = nowText(context);
+  const time = fileTimeText(context);
   afterMove(context, a.parent, b.parent, a.inode, time);
   context.metadata.inodes.update(b.inode, { ctime: time });
 }
 
-function afterMove(context: Context, from: InodeId, to: InodeId, inode: InodeId, time = nowText(context)): void {
+function afterMove(context: Context, from: InodeId, to: InodeId, inode: InodeId, time = fileTimeText(context)): void {
   context.metadata.inodes.update(inode, { ctime: time });
   touchFolder(context, from, time);
   if (to !== from) touchFolder(context, to, time);
 }
 
 /** A folder's names changed. One change has one time, as on a disk. */
-function touchFolder(context: Context, folder: InodeId, time = nowText(context)): void {
+function touchFolder(context: Context, folder: InodeId, time = fileTimeText(context)): void {
   const { inodes } = context.metadata;
   const inode = inodes.get(folder);
   if (inode === undefined) return;
   inodes.update(folder, { attributes: { ...inode.attributes, mtime: time }, ctime: time });
-  markInode(context, folder);
+  setInodeDirty(context, folder);
 }

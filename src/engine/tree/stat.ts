@@ -7,7 +7,7 @@ import type { Inode, InodeKind } from "../../metadata/inodes.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
 import { type Attributed, type Found, FsError, type Lineage, type Stat } from "../api/index.ts";
 import { type Context, isLongerThanShown } from "../core/index.ts";
-import { ctimeOf, liveStat, mtimeOf, told, writersOf } from "../files/index.ts";
+import { cacheFileStat, ctimeOf, mtimeOf, onLookup, writersOf } from "../files/index.ts";
 import { LIVE_MS, LIVE_NAME_MS, SHORT_MS } from "../host/index.ts";
 import { realOwner } from "./owners.ts";
 
@@ -30,7 +30,7 @@ export function now(context: Stamps): Time {
   return context.runtime.files.currentTime();
 }
 
-export function nowText(context: Stamps): string {
+export function fileTimeText(context: Stamps): string {
   return formatTime(now(context));
 }
 
@@ -62,7 +62,7 @@ export async function statOf(context: Context, inode: Inode, lineage: Lineage = 
       // Old handles and mappings stay on the old bytes, so they see the old size.
       size = context.metadata.lives.get(lineage)?.size ?? size;
     } else {
-      const live = await liveStat(context, inode);
+      const live = await cacheFileStat(context, inode);
       if (live !== undefined) ctime = ctimeOf(inode, mtime, live.mtime, now(context));
       if (live !== undefined) ({ size, mtime } = live);
     }
@@ -94,7 +94,7 @@ function linksOf(context: Context, inode: Inode): number {
 /** For an answer that is about nothing else: the kernel takes what it says. */
 export async function attributed(context: Context, inode: Inode, lineage = inode.lineage): Promise<Attributed> {
   const stat = await statOf(context, inode, lineage);
-  const live = lineage === inode.lineage ? context.lives.get(lineage) : undefined;
+  const live = lineage === inode.lineage ? context.cacheFiles.get(lineage) : undefined;
   if (live !== undefined) Object.assign(live, { shownSize: stat.size, shownTime: stat.mtime });
   return { stat, validMs: attributesValidMs(context, inode) };
 }
@@ -115,12 +115,12 @@ export function validMs({ fresh }: Pick<Context, "fresh">): number {
  */
 export async function found(context: Context, inode: Inode): Promise<Found> {
   const stat = await statOf(context, inode);
-  const live = context.lives.get(inode.lineage);
+  const live = context.cacheFiles.get(inode.lineage);
   if (live !== undefined) {
     if (isLongerThanShown(stat.size, live.shownSize)) live.shownSize = stat.size;
     live.shownTime = undefined;
   }
-  told(context, inode);
+  onLookup(context, inode);
   return {
     stat,
     lineage: inode.lineage,

@@ -3,10 +3,10 @@ import type { Attempt } from "../../metadata/attempts.ts";
 import type { InodeId } from "../../metadata/ids.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import type { Context, Request } from "../core/index.ts";
-import { giveWay } from "../files/index.ts";
+import { yieldToNewer } from "../files/index.ts";
 import { advance, type Pending } from "../sync/index.ts";
 import { rowsOfInode } from "../tree/index.ts";
-import { laneOf, SMALL } from "./slots.ts";
+import { priorityOf, SMALL } from "./slots.ts";
 
 /** Undefined: there is nothing to send. */
 export function beginAttempt(context: Context, pending: Pending): Attempt<Request> | undefined {
@@ -28,7 +28,7 @@ export function beginAttempt(context: Context, pending: Pending): Attempt<Reques
       generation: generation?.id ?? null,
       nextAt: now,
       createdAt: now,
-      bulk: needsBytes ? laneOf(request.size) : SMALL,
+      bulk: needsBytes ? priorityOf(request.size) : SMALL,
     });
   });
 }
@@ -45,7 +45,7 @@ function unring(context: Context, row: NodeRow, ifRevision: number): Request | u
  * on. They would want another cut once he writes the next byte, and be as late. Those of an older cut give way.
  */
 export function attemptAtOnce(context: Context, inode: InodeId): void {
-  giveWay(context, inode);
+  yieldToNewer(context, inode);
   for (const { id } of rowsOfInode(context, inode)) {
     const pending = advance(context, id);
     if (pending?.step.do === "send") beginAttempt(context, pending);

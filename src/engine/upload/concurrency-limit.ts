@@ -5,7 +5,7 @@
  * busy, answers wait for it, and that much longer is no line there. Pure: knows no request.
  */
 
-export interface Limit {
+export interface ConcurrencyLimit {
   /** Whole, from 1 to the most. */
   readonly value: number;
   /**
@@ -27,7 +27,7 @@ const NEWEST = 0.1;
 /** How busy this thread is is found out so often. */
 const BUSY_MS = 100;
 
-export function createLimit(first: number, most: number): Limit {
+export function createLimit(first: number, most: number): ConcurrencyLimit {
   let limit = Math.min(first, most);
   /** Fastest answer of this stretch of time, and of the one before. */
   let fastest = Number.POSITIVE_INFINITY;

@@ -8,14 +8,14 @@ import type { Context } from "../core/index.ts";
 
 const SLICE = 100;
 
-export interface Haste {
+export interface Expedite {
   /** All of them, or those in one folder (an inode). */
   begin(folder?: InodeId): void;
   /** One slice. True when there is more to do. */
   goOn(): boolean;
 }
 
-export function createHaste({ metadata, runtime }: Pick<Context, "metadata" | "runtime">): Haste {
+export function createExpedite({ metadata, runtime }: Pick<Context, "metadata" | "runtime">): Expedite {
   let isForAll = false;
   /** Folders, each with the entry up to which it is done. */
   const folders = new Map<InodeId, After<EntryId>>();

@@ -3,7 +3,7 @@
  * are synced each by itself; many at about the same time by one sync of their disk, which costs
  * about what two or three of them do. Knows nothing of rows.
  */
-import type { Context, LiveFile } from "../core/index.ts";
+import type { CacheFile, Context } from "../core/index.ts";
 import { syncName } from "../files/index.ts";
 
 /** From so many on they share one sync. */
@@ -16,32 +16,33 @@ const SLOW_MS = 500;
 const WARY_TIMES = 10;
 
 /** Rejects with the error of the disk. */
-export function syncForCut(context: Context, live: LiveFile, size: number): Promise<void> {
-  const { syncing, runtime } = context;
-  if (isAlone(context, live) || size > SMALL || runtime.elapsed() < syncing.aloneUntil) return syncAlone(context, live);
+export function syncForSnapshot(context: Context, live: CacheFile, size: number): Promise<void> {
+  const { groupSync, runtime } = context;
+  if (isAlone(context, live) || size > SMALL || runtime.elapsed() < groupSync.aloneUntil)
+    return syncAlone(context, live);
   return new Promise((resolve) => {
-    syncing.waiting.push({ live, done: resolve });
-    if (syncing.isRunning) return;
-    syncing.isRunning = true;
+    groupSync.waiting.push({ live, done: resolve });
+    if (groupSync.isRunning) return;
+    groupSync.isRunning = true;
     runtime.soon(() => void syncWaiting(context));
   });
 }
 
 /** Whoever has it open besides, or had, may know that bytes of it were lost: only a sync of the file itself tells. */
-function isAlone({ disk }: Context, { opens, isUsed }: LiveFile): boolean {
+function isAlone({ disk }: Context, { opens, isUsed }: CacheFile): boolean {
   return opens > 1 || isUsed || disk.trouble !== undefined;
 }
 
-async function syncAlone(context: Context, live: LiveFile): Promise<void> {
+async function syncAlone(context: Context, live: CacheFile): Promise<void> {
   await live.sync();
   if (context.disk.trouble !== "gone") await syncName(context, live);
 }
 
 /** One round after the other: what comes during one, which may have begun too early for it, goes with the next. Never rejects. */
 async function syncWaiting(context: Context): Promise<void> {
-  const { syncing, runtime, paths } = context;
-  while (syncing.waiting.length > 0) {
-    const round = syncing.waiting.splice(0);
+  const { groupSync, runtime, paths } = context;
+  while (groupSync.waiting.length > 0) {
+    const round = groupSync.waiting.splice(0);
     const isTogether = round.length >= MANY && (await succeeds(syncDisk));
     const results = round.map(({ live, done }) => {
       // Somebody may have come, or gone, since it began to wait.
@@ -54,7 +55,7 @@ async function syncWaiting(context: Context): Promise<void> {
     // Those that come meanwhile are many then.
     await Promise.allSettled(results);
   }
-  syncing.isRunning = false;
+  groupSync.isRunning = false;
 
   async function syncDisk(): Promise<void> {
     const begun = runtime.elapsed();
@@ -62,13 +63,13 @@ async function syncWaiting(context: Context): Promise<void> {
       await runtime.files.syncDisk(paths.root);
     } catch (error) {
       // It tells of each failure once, whoever's file that was: from now on each is asked by itself.
-      syncing.aloneUntil = Number.POSITIVE_INFINITY;
+      groupSync.aloneUntil = Number.POSITIVE_INFINITY;
       throw error;
     }
     const took = runtime.elapsed() - begun;
     const isSlow = took > SLOW_MS;
-    if (isSlow && syncing.wasSlow) syncing.aloneUntil = runtime.elapsed() + WARY_TIMES * took;
-    syncing.wasSlow = isSlow;
+    if (isSlow && groupSync.wasSlow) groupSync.aloneUntil = runtime.elapsed() + WARY_TIMES * took;
+    groupSync.wasSlow = isSlow;
   }
 }
 

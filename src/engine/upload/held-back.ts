@@ -4,16 +4,16 @@ import type { Context } from "../core/index.ts";
 type Needs = Pick<Context, "readOnly" | "disk" | "network" | "settings" | "runtime">;
 
 /** In words for people; `at`: time of the rows at which it is over by itself. Undefined: what waits has its turn. */
-export function heldBack(context: Needs): { readonly why: string; readonly at?: number } | undefined {
+export function pauseReason(context: Needs): { readonly why: string; readonly at?: number } | undefined {
   const { network, runtime } = context;
-  const why = heldBackUntilToldOtherwise(context);
+  const why = openEndedPauseReason(context);
   if (why !== undefined) return { why };
   const pauseMs = network.pauseMs("changes");
   return pauseMs === 0 ? undefined : { why: "the gateway takes no more for now", at: runtime.now() + pauseMs };
 }
 
 /** The same but for what is over by itself. */
-export function heldBackUntilToldOtherwise(context: Omit<Needs, "runtime">): string | undefined {
+export function openEndedPauseReason(context: Omit<Needs, "runtime">): string | undefined {
   const { readOnly, disk, network } = context;
   if (readOnly.why !== undefined) return `the mount is read-only: ${readOnly.why}`;
   // An answer that cannot be written down would be asked for again and again.

@@ -8,8 +8,8 @@ import type { Node, WrittenNode } from "../../contract/resources.ts";
 import { backoff } from "../../lib/backoff.ts";
 import type { Attempt } from "../../metadata/attempts.ts";
 import { type Context, isKeyed, type Request, scopesOf } from "../core/index.ts";
-import { generationSource, giveUpUnreadable } from "../files/index.ts";
-import { acknowledge, isPast, observeNode, refused, type Verdict, withHash, withRevision } from "../sync/index.ts";
+import { giveUpUnreadable, snapshotSource } from "../files/index.ts";
+import { acknowledge, isStaleRead, observeNode, refused, type Verdict, withHash, withRevision } from "../sync/index.ts";
 
 const RETRY = { firstMs: 1_000, maxMs: 5 * 60_000 };
 /** So often the bytes of a cut are tried to be read; a disk may fail for a moment. */
@@ -72,7 +72,7 @@ export async function send(
     context.runtime.step("request: answered");
     context.network.answered();
     watcher.over("answered");
-    await context.together(() => acknowledge(context, attempt, node, node.position));
+    await context.groupCommit(() => acknowledge(context, attempt, node, node.position));
     context.runtime.step("request: settled");
     context.network.granted(scopesOf(attempt.request.do));
   } catch (error) {
@@ -112,7 +112,7 @@ function failed(context: Context, attempt: Attempt<Request>, error: unknown): vo
     err: error,
   };
   if (error instanceof RemoteError) {
-    const verdict = isOvertaken(context, attempt, error) ? readAgain(attempt) : refused(context, attempt, error);
+    const verdict = arrivedMeanwhile(context, attempt, error) ? readAgain(attempt) : refused(context, attempt, error);
     if (!verdict.retry) {
       network.undecided(scopesOf(attempt.request.do));
       log.info(fields, "refused");
@@ -153,7 +153,7 @@ async function settleByReading(context: Context, attempt: Attempt<Request>, sign
   const [found] = items;
   if (found === undefined || context.metadata.nodes.ofNodeId(found.id) !== undefined) return false;
   // Deleted since: an old list, which does not show yet what this request may have made.
-  if (isPast(context, withRevision(context, found, "others"))) return false;
+  if (isStaleRead(context, withRevision(context, found, "others"))) return false;
   const node = await hashed(context, request, found, signal);
   if (request.do === "folder" ? node.kind !== "folder" : node.contentHash !== request.hash) {
     throw new RemoteError("conflict", `${request.do}: the name is taken`, { node });
@@ -268,7 +268,7 @@ function readAgain({ tries }: Attempt<Request>): Verdict {
 }
 
 /** The earlier sending arrived between the reading and the repetition: the node is read again. */
-function isOvertaken(context: Context, attempt: Attempt<Request>, error: RemoteError): boolean {
+function arrivedMeanwhile(context: Context, attempt: Attempt<Request>, error: RemoteError): boolean {
   if (!isUncertain(context, attempt) || !("nodeId" in attempt.request)) return false;
   return error.code === "changed" || (error.code === "notFound" && attempt.request.do === "delete");
 }
@@ -342,5 +342,5 @@ function sourceOf(context: Context, attempt: Attempt<Request>): ContentSource {
   if (attempt.generation === null) return NOTHING;
   const generation = context.metadata.generations.get(attempt.generation);
   if (generation === undefined) throw new Error(`attempt ${attempt.id} has lost its generation ${attempt.generation}`);
-  return generationSource(context, generation);
+  return snapshotSource(context, generation);
 }

@@ -6,19 +6,19 @@
 /** As stored with a row: 1 is bulk. */
 export const SMALL = 0;
 export const BULK = 1;
-export type Lane = typeof SMALL | typeof BULK;
+export type PriorityClass = typeof SMALL | typeof BULK;
 
 /** Contents from this size on are bulk. */
 export const BULK_BYTES = 1024 * 1024;
 /** So many of them fill any line: more would share it, and each would take longer. */
 const BULK_MOST = 8;
 
-export function laneOf(bytes: number): Lane {
+export function priorityOf(bytes: number): PriorityClass {
   return bytes >= BULK_BYTES ? BULK : SMALL;
 }
 
 /** What is on its way to the gateway: made safe in the rows first, and then, when a place is free, sent. */
-export interface Place {
+export interface Slot {
   /** Resolves when the request may go out; to false when that is stopped before. */
   turn(): Promise<boolean>;
   /** It is not to go out any more. One that is out stays so. */
@@ -27,25 +27,26 @@ export interface Place {
   leave(): void;
 }
 
-export interface Lanes {
-  enter(lane: Lane): Place;
+export interface Slots {
+  enter(lane: PriorityClass): Slot;
   /** Requests that are out. */
   readonly out: number;
   /** Whether no more may be out. */
   readonly isFull: boolean;
   /** How many more may enter. Of small ones twice as many as may be out are made ready ahead of them: a sync may take long. */
-  room(lane: Lane): number;
+  room(lane: PriorityClass): number;
 }
 
 /** `limit`: as many may be out on both lanes at a time; bulk never takes more than half, or eight. Each lane has at least one. */
-export function createLanes(limit: () => number): Lanes {
+export function createSlots(limit: () => number): Slots {
   const entered: [number, number] = [0, 0];
   const out: [number, number] = [0, 0];
   /** In the order in which they came; each takes its place when it is called. */
   const waiting: [Set<() => void>, Set<() => void>] = [new Set(), new Set()];
-  const share = (lane: Lane) => Math.max(1, lane === BULK ? Math.min(BULK_MOST, Math.floor(limit() / 2)) : limit());
+  const share = (lane: PriorityClass) =>
+    Math.max(1, lane === BULK ? Math.min(BULK_MOST, Math.floor(limit() / 2)) : limit());
   const isFull = () => out[SMALL] + out[BULK] >= limit();
-  const mayGo = (lane: Lane) => out[lane] === 0 || (!isFull() && out[lane] < share(lane));
+  const mayGo = (lane: PriorityClass) => out[lane] === 0 || (!isFull() && out[lane] < share(lane));
 
   function letOut(): void {
     for (const lane of [BULK, SMALL] as const) {

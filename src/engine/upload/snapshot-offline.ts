@@ -6,7 +6,7 @@
  */
 import { inStep, sleep, type Timer } from "../../lib/runtime.ts";
 import type { After, InodeId } from "../../metadata/ids.ts";
-import { HELD, type Inode } from "../../metadata/inodes.ts";
+import { type Inode, QUARANTINED } from "../../metadata/inodes.ts";
 import { isProven, isWhole } from "../../metadata/live-rows.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import { type Context, inBackground } from "../core/index.ts";
@@ -20,14 +20,14 @@ const TOGETHER = 8;
 /** Between two of these: many that wait must not keep the disk busy. */
 const PAUSE_MS = 500;
 
-export interface WaitingCuts {
+export interface OfflineSnapshots {
   start(): void;
   stop(): void;
 }
 
 /** `cut`: as the queue would, unless it is at work on the row. Never rejects. */
-export function createWaitingCuts(context: Context, cut: (row: NodeRow) => Promise<void>): WaitingCuts {
-  const { runtime, metadata, bytes } = context;
+export function createOfflineSnapshots(context: Context, cut: (row: NodeRow) => Promise<void>): OfflineSnapshots {
+  const { runtime, metadata, fileState } = context;
   let timer: Timer | undefined;
   const over = new AbortController();
 
@@ -40,7 +40,7 @@ export function createWaitingCuts(context: Context, cut: (row: NodeRow) => Promi
 
   async function look(): Promise<void> {
     let after: After<InodeId> = 0;
-    while (!over.signal.aborted && !bytes.stopped.signal.aborted && mayCut(context)) {
+    while (!over.signal.aborted && !fileState.stopped.signal.aborted && mayCut(context)) {
       const inodes = metadata.inodes.unclean(after, SLICE);
       for (let rows = atRest(context, inodes); rows.length > 0; rows = rows.slice(TOGETHER)) {
         await Promise.all(rows.slice(0, TOGETHER).map(cut));
@@ -72,13 +72,14 @@ function mayCut({ sending, disk }: Context): boolean {
 
 /** Of each a row that is to be sent, where nobody has changed it for a while and all of it is here. */
 function atRest(context: Context, inodes: readonly Inode[]): NodeRow[] {
-  const { metadata, lives, runtime, bytes } = context;
+  const { metadata, cacheFiles, runtime, fileState } = context;
   const before = runtime.now() - REST_MS;
   return inodes.flatMap(({ id, lineage, content, hash, synced }) => {
-    if (content !== "dirty" || hash !== null || synced === HELD || (lives.get(lineage)?.writers ?? 0) > 0) return [];
+    if (content !== "dirty" || hash !== null || synced === QUARANTINED || (cacheFiles.get(lineage)?.writers ?? 0) > 0)
+      return [];
     const live = metadata.lives.get(lineage);
     // What failed once is for the queue to try again; to check what is unproven may take the gateway.
-    if (!isWhole(live) || !isProven(live) || bytes.unreadable.has(lineage)) return [];
+    if (!isWhole(live) || !isProven(live) || fileState.unreadable.has(lineage)) return [];
     const rows = metadata.entries.ofInode(id).flatMap((entry) => metadata.nodes.ofEntry(entry.id) ?? []);
     const row = rows.find(({ dirtySince, parked }) => dirtySince !== null && parked === null);
     return row === undefined || rows.some(({ changedAt }) => changedAt > before) ? [] : [row];

@@ -3,7 +3,7 @@
  * writing; where writing goes on soon after a cut, the next pause is longer, so that a file written all day is not sent all
  * day. Pure: milliseconds of one clock come in, one goes out.
  */
-import type { Pace } from "../core/index.ts";
+import type { SnapshotPace } from "../core/index.ts";
 
 /** A pause in the writing. */
 export const WRITING_PAUSE_MS = 3_000;
@@ -26,24 +26,24 @@ export interface Writes {
   readonly last: number;
 }
 
-export function dueAt(pace: Pace, writes: Writes): number {
+export function nextSnapshotAt(pace: SnapshotPace, writes: Writes): number {
   const step = stepOf(pace, writes);
   const paused = writes.last + Math.min(PAUSE_MAX_MS, WRITING_PAUSE_MS * 2 ** step);
   const old = writes.first + Math.min(AGE_MAX_MS, AGE_MS * 2 ** step);
   return Math.max(pace.notBefore, Math.min(paused, old));
 }
 
-function stepOf({ step, cutAt, writtenAt }: Pace, { first }: Writes): number {
+function stepOf({ step, snapshotAt, writtenAt }: SnapshotPace, { first }: Writes): number {
   if (first - writtenAt >= REST_MS) return 0;
-  return first - cutAt < GOES_ON_MS ? Math.min(STEP_MAX, step + 1) : step;
+  return first - snapshotAt < GOES_ON_MS ? Math.min(STEP_MAX, step + 1) : step;
 }
 
 /** A cut of these writes was made, from one time to the other. */
-export function afterCut(pace: Pace, writes: Writes, from: number, to: number): Pace {
-  return { ...afterTry(pace, from, to), step: stepOf(pace, writes), cutAt: to, writtenAt: writes.last };
+export function paceAfterSnapshot(pace: SnapshotPace, writes: Writes, from: number, to: number): SnapshotPace {
+  return { ...paceAfterTry(pace, from, to), step: stepOf(pace, writes), snapshotAt: to, writtenAt: writes.last };
 }
 
 /** A write came in between. */
-export function afterTry(pace: Pace, from: number, to: number): Pace {
+export function paceAfterTry(pace: SnapshotPace, from: number, to: number): SnapshotPace {
   return { ...pace, notBefore: to + SHARE * (to - from) };
 }

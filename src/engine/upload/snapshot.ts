@@ -6,37 +6,37 @@
 import { isSameStat } from "../../lib/files.ts";
 import { formatTime, toMilliseconds } from "../../lib/time.ts";
 import type { GenerationId, InodeId, Lineage } from "../../metadata/ids.ts";
-import { HELD, type Inode } from "../../metadata/inodes.ts";
+import { type Inode, QUARANTINED } from "../../metadata/inodes.ts";
 import type { Overtaken } from "../../metadata/overtaken.ts";
 import { FsError } from "../api/index.ts";
-import type { Context, Cutting, LiveFile } from "../core/index.ts";
+import type { CacheFile, Context, SnapshotProgress } from "../core/index.ts";
 import {
-  bringIn,
-  closeLive,
+  closeCacheFile,
   createWholeReader,
   despiteFullDisk,
-  hashLive,
-  hearWrites,
-  markWritten,
+  fetchAround,
+  hashCacheFile,
+  logClean,
   mtimeOf,
-  openLive,
-  prove,
-  removeGeneration,
+  openCacheFile,
+  removeSnapshot,
   requireChecked,
+  revokeWriteLeases,
   rowsFromFile,
+  setContentDirty,
   syncCopy,
   syncName,
   TICK_MS,
-  tellDone,
+  verify,
 } from "../files/index.ts";
 import { mayRefer } from "../host/index.ts";
-import { nameOvertaken } from "../sync/index.ts";
+import { renameDetached } from "../sync/index.ts";
 import { EMPTY_HASH, isBeingDeleted, rowsOfInode } from "../tree/index.ts";
-import { syncForCut } from "./group-sync.ts";
-import { afterCut, afterTry } from "./snapshot-times.ts";
+import { syncForSnapshot } from "./group-sync.ts";
+import { paceAfterSnapshot, paceAfterTry } from "./snapshot-times.ts";
 
 /** cut: its hash is known and its bytes can be sent. clean: it is a version the gateway has. busy: written meanwhile. held: not to be sent. */
-export type CutResult = "cut" | "clean" | "busy" | "held";
+export type SnapshotResult = "cut" | "clean" | "busy" | "held";
 
 interface Making {
   /** It is a version's content, to be sent as that of another node. */
@@ -44,7 +44,7 @@ interface Making {
   readonly signal: AbortSignal;
   readonly onCut: () => void;
   /** What is being done is known to who asks why it takes so long. */
-  readonly tell: (what: Cutting["what"]) => void;
+  readonly tell: (what: SnapshotProgress["what"]) => void;
 }
 
 /** Pieces in which missing bytes are fetched. */
@@ -54,36 +54,36 @@ const PIECE = 8 * 1024 * 1024;
  * Rejects when the bytes cannot be had (FsError), or with the signal's reason. `onCut`: done in the transaction of a new
  * cut, before anybody can write again.
  */
-export async function cutGeneration(
+export async function takeSnapshot(
   context: Context,
   inodeId: InodeId,
   signal: AbortSignal,
   onCut: () => void = () => {},
-): Promise<CutResult> {
-  const { metadata, lives } = context;
+): Promise<SnapshotResult> {
+  const { metadata, cacheFiles } = context;
   const inode = metadata.inodes.get(inodeId);
   if (inode === undefined || inode.kind !== "file") return "clean";
-  if (inode.synced === HELD) return "held";
+  if (inode.synced === QUARANTINED) return "held";
   if (isCut(context, inode)) return "cut";
   // A version is cut where the gateway cannot be told to take the content from there.
   const canRefer = mayRefer(context, inode);
   if (inode.content === "clean" && canRefer) return "clean";
   const isOwn = inode.content !== "dirty" && !canRefer;
-  if (inode.size === 0 && !lives.has(inode.lineage) && metadata.lives.get(inode.lineage) === undefined) {
+  if (inode.size === 0 && !cacheFiles.has(inode.lineage) && metadata.lives.get(inode.lineage) === undefined) {
     return settle(context, inode, { hash: EMPTY_HASH, size: 0, lineage: null, isOwn }, undefined, onCut);
   }
-  const live = await openLive(context, inode.lineage, { write: false, isUse: false });
+  const live = await openCacheFile(context, inode.lineage, { write: false, isUse: false });
   const tell: Making["tell"] = (what) =>
-    void context.bytes.cutting.set(inode.id, { what, since: context.runtime.elapsed() });
+    void context.fileState.snapshotsUnderWay.set(inode.id, { what, since: context.runtime.elapsed() });
   try {
     tell("fetched");
-    await makeWhole(context, live, signal);
+    await fetchAll(context, live, signal);
     const making = { isOwn, signal, onCut, tell };
-    if (live.writers === 0) return await cutItself(context, live, making);
-    return await paced(context, live, () => cutCopy(context, live, making));
+    if (live.writers === 0) return await snapshotInPlace(context, live, making);
+    return await paced(context, live, () => snapshotCopy(context, live, making));
   } finally {
-    context.bytes.cutting.delete(inode.id);
-    await closeLive(context, live, { write: false });
+    context.fileState.snapshotsUnderWay.delete(inode.id);
+    await closeCacheFile(context, live, { write: false });
   }
 }
 
@@ -94,34 +94,34 @@ function isCut(context: Context, inode: Inode): boolean {
 }
 
 /** Every byte is in the file, those of a version are known to be right, and the row says so. */
-export async function makeWhole(context: Context, live: LiveFile, signal: AbortSignal): Promise<void> {
+export async function fetchAll(context: Context, live: CacheFile, signal: AbortSignal): Promise<void> {
   do {
     await bringAll(context, live, signal);
     await requireChecked(context, live, signal);
-    await prove(context, live, signal);
+    await verify(context, live, signal);
     // Somebody else may have found out that it has to come again.
-  } while (live.missing.length > 0 || live.unproven.length > 0);
+  } while (live.missing.length > 0 || live.unverified.length > 0);
 }
 
-async function bringAll(context: Context, live: LiveFile, signal: AbortSignal): Promise<void> {
+async function bringAll(context: Context, live: CacheFile, signal: AbortSignal): Promise<void> {
   const reader = createWholeReader();
   for (let [start] = live.missing; start !== undefined; [start] = live.missing) {
     const last = live.missing.at(-1) ?? start;
     reader.next = start;
-    await bringIn(context, live, reader, start, Math.min(last, start + PIECE), signal);
+    await fetchAround(context, live, reader, start, Math.min(last, start + PIECE), signal);
   }
 }
 
 /** Nobody can write to it: the live file itself is the cut. */
-async function cutItself(context: Context, live: LiveFile, making: Making): Promise<CutResult> {
+async function snapshotInPlace(context: Context, live: CacheFile, making: Making): Promise<SnapshotResult> {
   const { isOwn, signal, onCut, tell } = making;
   const before = begin(context, live);
   if (before === undefined) return "busy";
   tell("synced to the disk");
-  await syncForCut(context, live, before.inode.size);
+  await syncForSnapshot(context, live, before.inode.size);
   context.runtime.step("cut: synced");
   tell("hashed");
-  const hashed = await hashLive(context, live, before.inode.size, signal);
+  const hashed = await hashCacheFile(context, live, before.inode.size, signal);
   context.runtime.step("cut: hashed");
   if (hashed === undefined || live.writers > 0) return "busy";
   const cut = { ...hashed, lineage: live.lineage, isOwn };
@@ -129,23 +129,28 @@ async function cutItself(context: Context, live: LiveFile, making: Making): Prom
 }
 
 /** What it took, and whether it came about, is what the time of the next one depends on. */
-async function paced({ runtime }: Context, live: LiveFile, cut: () => Promise<CutResult>): Promise<CutResult> {
+async function paced(
+  { runtime }: Context,
+  live: CacheFile,
+  cut: () => Promise<SnapshotResult>,
+): Promise<SnapshotResult> {
   const from = runtime.elapsed();
   const { firstWriteAt: first = live.lastWriteAt, lastWriteAt: last } = live;
-  let result: CutResult = "busy";
+  let result: SnapshotResult = "busy";
   try {
     result = await cut();
     return result;
   } finally {
     const to = runtime.elapsed();
-    live.pace = result === "busy" ? afterTry(live.pace, from, to) : afterCut(live.pace, { first, last }, from, to);
+    live.pace =
+      result === "busy" ? paceAfterTry(live.pace, from, to) : paceAfterSnapshot(live.pace, { first, last }, from, to);
   }
 }
 
 /** A writer has it open: a copy counts only if nothing changed while it was made. What is written after that is another change. */
-async function cutCopy(context: Context, live: LiveFile, making: Making): Promise<CutResult> {
+async function snapshotCopy(context: Context, live: CacheFile, making: Making): Promise<SnapshotResult> {
   const { isOwn, signal, onCut, tell } = making;
-  const { runtime, paths, metadata, cuts, disk, passthrough } = context;
+  const { runtime, paths, metadata, lastSnapshots, disk, passthrough } = context;
   // What is left of a full disk is for the rows.
   if (disk.trouble !== undefined) throw new FsError("ENOSPC", `no copy of an open file can be made: ${disk.reason}`);
   const id = metadata.generations.reserveId();
@@ -174,7 +179,7 @@ async function cutCopy(context: Context, live: LiveFile, making: Making): Promis
     const { hash, size } = await runtime.files.hash(path, signal);
     const cut = { id, hash, size, lineage: null, isOwn };
     const result = await settle(context, before.inode, cut, { live, writes }, onCut);
-    if (result !== "busy") cuts.set(live.inode, { at, hash });
+    if (result !== "busy") lastSnapshots.set(live.inode, { at, hash });
     return result;
   } finally {
     if (metadata.generations.get(id) === undefined) await runtime.files.remove(path);
@@ -182,8 +187,8 @@ async function cutCopy(context: Context, live: LiveFile, making: Making): Promis
 }
 
 /** Undefined: something is being written, or there is nothing to cut here any more. */
-function begin(context: Context, live: LiveFile): { inode: Inode; writes: number } | undefined {
-  hearWrites(context, live);
+function begin(context: Context, live: CacheFile): { inode: Inode; writes: number } | undefined {
+  revokeWriteLeases(context, live);
   const inode = context.metadata.inodes.get(live.inode);
   if (inode === undefined || inode.lineage !== live.lineage || live.inFlight > 0) return undefined;
   return { inode, writes: live.writes };
@@ -205,19 +210,19 @@ async function settle(
   context: Context,
   before: Inode,
   cut: Cut,
-  open: { readonly live: LiveFile; readonly writes: number } | undefined,
+  open: { readonly live: CacheFile; readonly writes: number } | undefined,
   onCut: () => void,
-): Promise<CutResult> {
-  const result = await context.together(() => {
+): Promise<SnapshotResult> {
+  const result = await context.groupCommit(() => {
     const settled = settleNow(context, before, cut, open);
     if (settled === "cut") onCut();
     // The copy was made before: it is what it was, and the file is more.
     if (settled !== "busy" && open !== undefined && open.live.writes !== open.writes) {
-      markWritten(context, open.live, open.live.lastWriteAt);
+      setContentDirty(context, open.live, open.live.lastWriteAt);
     }
     return settled;
   });
-  await context.staged.flush();
+  await context.dirtyLog.flush();
   context.runtime.step("cut: in the rows");
   return result;
 }
@@ -226,22 +231,22 @@ function settleNow(
   context: Context,
   before: Inode,
   cut: Cut,
-  open: { readonly live: LiveFile; readonly writes: number } | undefined,
-): CutResult {
-  const { metadata, settings, lives } = context;
+  open: { readonly live: CacheFile; readonly writes: number } | undefined,
+): SnapshotResult {
+  const { metadata, settings, cacheFiles } = context;
   const inode = metadata.inodes.get(before.id);
   if (inode === undefined || inode.changes !== before.changes || inode.lineage !== before.lineage) return "busy";
   if (cut.isOwn ? isAtAllNodes(context, inode.id, cut.hash) : inode.content === "clean") return "clean";
-  if (open === undefined && lives.has(inode.lineage)) return "busy";
+  if (open === undefined && cacheFiles.has(inode.lineage)) return "busy";
   const isOlder = open !== undefined && open.live.writes !== open.writes;
   // One who was let in since may write to what would be sent.
   if (open !== undefined && cut.lineage !== null && (isOlder || open.live.writers > 0)) return "busy";
-  for (const old of metadata.generations.unusedOf(inode.id)) removeGeneration(context, old);
+  for (const old of metadata.generations.unusedOf(inode.id)) removeSnapshot(context, old);
   const { hash, size } = cut;
   const overtaken = metadata.overtaken.get(inode.id);
   const agreed = cut.isOwn ? undefined : agreement(context, inode, hash, overtaken);
   // Whom nobody hears writing may be at it again.
-  const staysAsItIs = open?.live.noticed === undefined && !isOlder;
+  const staysAsItIs = open?.live.lastStat === undefined && !isOlder;
   // Should this be undone, the next change only says again what the row says already.
   if (open !== undefined) Object.assign(open.live, { isWritten: false, isSafe: staysAsItIs, firstWriteAt: undefined });
   if (agreed !== undefined) {
@@ -249,7 +254,7 @@ function settleNow(
     const content = (open?.live.writers ?? 0) > 0 ? "open" : "clean";
     metadata.inodes.update(inode.id, { hash, size, content, ...agreed });
     if (open !== undefined) metadata.lives.update(inode.lineage, { ...agreed, originHash: hash });
-    tellDone(context, inode.lineage);
+    logClean(context, inode.lineage);
     metadata.overtaken.setDirtySince(inode.id, null);
     return "clean";
   }
@@ -266,9 +271,9 @@ function settleNow(
       synced: 1,
       boot: settings.boot,
     });
-    if (cut.bytes !== undefined) keepSmall(context, id, cut.bytes);
+    if (cut.bytes !== undefined) cacheSnapshotBytes(context, id, cut.bytes);
   }
-  if (overtaken !== undefined) nameOvertaken(context, overtaken);
+  if (overtaken !== undefined) renameDetached(context, overtaken);
   return "cut";
 }
 
@@ -309,12 +314,12 @@ function agreement(
 const KEPT = 256;
 
 /** By the id of the generation. The bytes are nobody's to change. */
-export function keepSmall(
-  { smallCuts }: Pick<Context, "smallCuts">,
+export function cacheSnapshotBytes(
+  { snapshotBytes }: Pick<Context, "snapshotBytes">,
   generation: GenerationId,
   bytes: Uint8Array,
 ): void {
-  const [first] = smallCuts.size < KEPT ? [] : smallCuts.keys();
-  if (first !== undefined) smallCuts.delete(first);
-  smallCuts.set(generation, bytes);
+  const [first] = snapshotBytes.size < KEPT ? [] : snapshotBytes.keys();
+  if (first !== undefined) snapshotBytes.delete(first);
+  snapshotBytes.set(generation, bytes);
 }

@@ -13,15 +13,15 @@ import type { NodeRowId } from "../../metadata/ids.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import { type Context, MANY, type Request, RIGHT_OF_WAY_LOOK_MS, scopesOf, TOGETHER_MS } from "../core/index.ts";
 import { couldNotRead } from "../files/index.ts";
-import { advance, endTurns, parkHeld, retryArrivals, settleOvertaken } from "../sync/index.ts";
+import { advance, endLinkLeases, parkQuarantined, resolveDetached, retryArrivals } from "../sync/index.ts";
 import { beginAttempt } from "./attempt.ts";
 import { createLimit } from "./concurrency-limit.ts";
-import { createHaste } from "./expedite.ts";
-import { heldBack, heldBackUntilToldOtherwise } from "./held-back.ts";
+import { createExpedite } from "./expedite.ts";
+import { openEndedPauseReason, pauseReason } from "./held-back.ts";
 import { retryPause, send } from "./send.ts";
-import { BULK, createLanes, type Lane, laneOf, type Place, SMALL } from "./slots.ts";
-import { cutGeneration } from "./snapshot.ts";
-import { createWaitingCuts } from "./snapshot-offline.ts";
+import { BULK, createSlots, type PriorityClass, priorityOf, type Slot, SMALL } from "./slots.ts";
+import { takeSnapshot } from "./snapshot.ts";
+import { createOfflineSnapshots } from "./snapshot-offline.ts";
 
 /** A cut that did not come about (a writer came in between) is tried again after this. */
 const RECUT_MS = 1_000;
@@ -34,7 +34,7 @@ const ARRIVALS = 20;
 /** What is under way at the end may finish for so long. */
 const GRACE_MS = 2_000;
 /** Being cut at a time, and waiting for a place to be sent, on each lane. */
-const AHEAD: Readonly<Record<Lane, number>> = { [SMALL]: 128, [BULK]: 4 };
+const AHEAD: Readonly<Record<PriorityClass, number>> = { [SMALL]: 128, [BULK]: 4 };
 
 export interface InFlight {
   readonly node: NodeRowId;
@@ -58,14 +58,14 @@ type Start = () => void;
 type Next = { readonly cut: NodeRow } | { readonly attempt: Attempt<Request> } | "send";
 
 export function createWriteBack(context: Context): WriteBack {
-  const { metadata, runtime, settings, network, activity, rightOfWay } = context;
+  const { metadata, runtime, settings, network, activity, foregroundThrottle } = context;
   const limit = createLimit(LIMIT_FIRST, settings.concurrency);
-  const lanes = createLanes(() => limit.value);
-  const haste = createHaste(context);
+  const lanes = createSlots(() => limit.value);
+  const haste = createExpedite(context);
   const busy = new Map<NodeRowId, Promise<void>>();
   /** Rows with something to send, in the order in which they get their places. */
-  const ready: Readonly<Record<Lane, Set<NodeRowId>>> = { [SMALL]: new Set(), [BULK]: new Set() };
-  const cutting: Record<Lane, number> = { [SMALL]: 0, [BULK]: 0 };
+  const ready: Readonly<Record<PriorityClass, Set<NodeRowId>>> = { [SMALL]: new Set(), [BULK]: new Set() };
+  const cutting: Record<PriorityClass, number> = { [SMALL]: 0, [BULK]: 0 };
   const progress = new Map<NodeRowId, number>();
   const stopped = new AbortController();
   // As many listen as contents are cut.
@@ -82,7 +82,7 @@ export function createWriteBack(context: Context): WriteBack {
   /** Rows that may be begun. */
   let room = Number.POSITIVE_INFINITY;
   const unsubscribe: (() => void)[] = [];
-  const waitingCuts = createWaitingCuts(context, async (row) => {
+  const waitingCuts = createOfflineSnapshots(context, async (row) => {
     if (isStopping || busy.has(row.id)) return;
     keepBusy(
       row.id,
@@ -116,8 +116,8 @@ export function createWriteBack(context: Context): WriteBack {
       if (runtime.now() >= wholeLook) {
         wholeLook = Number.POSITIVE_INFINITY;
         if (haste.goOn()) lookSoon();
-        if (endTurns(context)) lookSoon();
-        settleOvertaken(context);
+        if (endLinkLeases(context)) lookSoon();
+        resolveDetached(context);
         arrivalsTurn = retryArrivals(context, arrivalsTurn, ARRIVALS);
         if (arrivalsTurn !== "") lookSoon();
       }
@@ -135,8 +135,8 @@ export function createWriteBack(context: Context): WriteBack {
     if (wholeLook < nextLook) lookAt(wholeLook);
   }
 
-  const mightSend = () => heldBackUntilToldOtherwise(context) === undefined;
-  const canSend = () => heldBack(context) === undefined;
+  const mightSend = () => openEndedPauseReason(context) === undefined;
+  const canSend = () => pauseReason(context) === undefined;
 
   /** Who makes more would be refused soon. */
   function isUrgent(): boolean {
@@ -147,8 +147,8 @@ export function createWriteBack(context: Context): WriteBack {
   /** One transaction, which what waits for one goes with. What it comes to is done once that is committed. */
   function feed(): void {
     const isIdle = busy.size + ready[SMALL].size + ready[BULK].size === 0;
-    const starts = context.together.now(() => {
-      room = isUrgent() ? Number.POSITIVE_INFINITY : rightOfWay.room(isIdle);
+    const starts = context.groupCommit.now(() => {
+      room = isUrgent() ? Number.POSITIVE_INFINITY : foregroundThrottle.room(isIdle);
       // Bulk first: it never takes more than its share, and the rest is for small things.
       return ([BULK, SMALL] as const).flatMap(fill);
     });
@@ -156,7 +156,7 @@ export function createWriteBack(context: Context): WriteBack {
   }
 
   /** What is due on one lane: requests to be repeated, and rows to be cut or sent. */
-  function fill(lane: Lane): Start[] {
+  function fill(lane: PriorityClass): Start[] {
     const now = runtime.now();
     const repeated = repeat(lane, now);
     let places = lanes.room(lane) - repeated.starts.length;
@@ -177,7 +177,7 @@ export function createWriteBack(context: Context): WriteBack {
 
   /** Those that get the places that are free, and as many as are to be ready next. */
   function nextRows(
-    lane: Lane,
+    lane: PriorityClass,
     now: number,
     places: number,
     repeated: ReadonlySet<NodeRowId>,
@@ -202,10 +202,10 @@ export function createWriteBack(context: Context): WriteBack {
   function took(rows: number, lateMs: number): Start[] {
     if (rows === 0) return [];
     room -= rows;
-    return [() => rightOfWay.begun(rows, lateMs)];
+    return [() => foregroundThrottle.begun(rows, lateMs)];
   }
 
-  function repeat(lane: Lane, now: number): { starts: Start[]; nodes: Set<NodeRowId> } {
+  function repeat(lane: PriorityClass, now: number): { starts: Start[]; nodes: Set<NodeRowId> } {
     const places = lanes.room(lane);
     // Half of the places are for what was not tried yet.
     const left = ready[lane].size === 0 ? 0 : Math.floor(places / 2);
@@ -227,12 +227,12 @@ export function createWriteBack(context: Context): WriteBack {
   }
 
   /** What is to be done next for the row; undefined: nothing, not now, or on the other lane. */
-  function begin(lane: Lane, id: NodeRowId, now: number, hasRoom: boolean): Next | undefined {
+  function begin(lane: PriorityClass, id: NodeRowId, now: number, hasRoom: boolean): Next | undefined {
     const part = metadata.part(() => {
       const row = metadata.nodes.get(id);
       // It may have changed while it was ready, and have its time again.
       if (row?.due == null || row.due > now) return undefined;
-      const actual = laneOf(bytesOf(row));
+      const actual = priorityOf(bytesOf(row));
       if (row.bulk !== actual) {
         // It goes on its own lane, with its time.
         metadata.nodes.update(row.id, { bulk: actual });
@@ -265,12 +265,12 @@ export function createWriteBack(context: Context): WriteBack {
     return inode?.kind === "file" && inode.content !== "clean" ? inode.size : 0;
   }
 
-  function run(lane: Lane, node: NodeRowId, work: (place: Place) => Promise<void>): void {
+  function run(lane: PriorityClass, node: NodeRowId, work: (place: Slot) => Promise<void>): void {
     const place = lanes.enter(lane);
     keepBusy(node, () => work(place), place.leave);
   }
 
-  function runCut(lane: Lane, row: NodeRow): void {
+  function runCut(lane: PriorityClass, row: NodeRow): void {
     cutting[lane] += 1;
     const work = async () => {
       if (await cut(row)) ready[lane].add(row.id);
@@ -308,10 +308,10 @@ export function createWriteBack(context: Context): WriteBack {
     if (inode === undefined) return false;
     let due: number;
     try {
-      const result = await cutGeneration(context, inode.id, stopped.signal);
-      context.bytes.unreadable.delete(inode.lineage);
+      const result = await takeSnapshot(context, inode.id, stopped.signal);
+      context.fileState.unreadable.delete(inode.lineage);
       if (result === "held") {
-        parkHeld(context, row.id);
+        parkQuarantined(context, row.id);
         return false;
       }
       if (result !== "busy") return true;
@@ -326,7 +326,7 @@ export function createWriteBack(context: Context): WriteBack {
     return false;
   }
 
-  async function sendAttempt(attempt: Attempt<Request>, place: Place): Promise<void> {
+  async function sendAttempt(attempt: Attempt<Request>, place: Slot): Promise<void> {
     runtime.step("attempt: in the rows");
     const stop = new AbortController();
     const abort = () => {

@@ -5,13 +5,13 @@
  */
 
 import type {
-  Absent,
   Attributed,
   Caller,
   FileSystem,
   Found,
   KernelCache,
   Lineage,
+  NegativeEntry,
   Stat,
 } from "../../../src/engine/api/index.ts";
 import type { Clock } from "../../../src/lib/runtime.ts";
@@ -50,7 +50,7 @@ export interface KernelMemory {
   has: (lineage: Lineage) => boolean;
   /** Notes a name that was found; a name moved is noted by `move`. */
   name(parent: Lineage, name: string, found: Found, isKept: boolean): void;
-  absent(parent: Lineage, name: string, answer: Absent, isKept: boolean): void;
+  absent(parent: Lineage, name: string, answer: NegativeEntry, isKept: boolean): void;
   isAbsent(parent: Lineage, name: string): boolean;
   move(from: { parent: Lineage; name: string }, to: { parent: Lineage; name: string }): void;
   attributes(lineage: Lineage, answer: Attributed, isKept: boolean): void;
@@ -115,7 +115,7 @@ export function createKernelMemory(clock: Pick<Clock, "elapsed" | "soon">): Kern
           memory.onGone();
         });
       },
-      async lacks(lineages) {
+      async unknownToKernel(lineages) {
         await new Promise<void>((resolve) => clock.soon(resolve));
         const lacking = lineages.filter((lineage) => !memory.has(lineage));
         await new Promise<void>((resolve) => clock.soon(resolve));

@@ -6,13 +6,13 @@
  */
 
 import {
-  type Absent,
   type Caller,
   type FileSystem,
   type Found,
   FsError,
   type HandleId,
   type Lineage,
+  type NegativeEntry,
   type Opened,
   type SetAttributes,
   type Stat,
@@ -130,7 +130,7 @@ export function createKernel(
     if (known !== undefined && clock.elapsed() < known.until) return known;
     if (known === undefined && memory.isAbsent(parent, name)) return undefined;
     try {
-      const { answer, isKept } = await ask<Found | Absent>(() => fileSystem.lookup(caller, parent, name));
+      const { answer, isKept } = await ask<Found | NegativeEntry>(() => fileSystem.lookup(caller, parent, name));
       if (answer.lineage !== undefined) return take(parent, name, answer, isKept);
       drop(parent, name);
       memory.absent(parent, name, answer, isKept);
