@@ -80,56 +80,57 @@ export type Handle =
       pass: Pass | undefined;
     };
 
-export interface Context {
+/** What is known: the rows, how changes of them are committed and made durable, and the log of dirty files beside them. */
+export interface Rows {
   readonly metadata: Metadata<Request>;
-  readonly client: Client;
-  readonly runtime: RowClockRuntime;
-  readonly paths: Layout;
+  /** One commit for what the loop changes at about the same moment; see together.ts. */
+  readonly groupCommit: GroupCommit;
+  /** Makes committed rows survive power loss. */
+  readonly syncRows: () => Promise<void>;
   /** Which files programs wrote to, beside the rows; see staged-files.ts. */
   readonly dirtyLog: DirtyLog;
-  readonly log: Logger;
-  readonly settings: EngineSettings;
-  readonly accounts: Accounts;
-  readonly workspace: Workspace;
-  readonly handles: Map<HandleId, Handle>;
-  readonly handleTable: HandleTable;
+}
+
+/** The local files: those that are open, their bytes on the disk, and the room there. */
+export interface LocalFiles {
   /** Open live files by lineage. */
   readonly cacheFiles: Map<Lineage, CacheFile>;
-  /** How often a writer gave up an upload of this inode in a row. */
-  readonly cancellations: Map<InodeId, number>;
   readonly fileState: FileState;
+  readonly paths: Layout;
   readonly passthrough: Passthrough;
   readonly fastPath: FastPath;
-  /** What the kernel remembers of us. */
-  readonly kernel: KernelCacheState;
-  /** How long it may. */
-  readonly fresh: Freshness;
-  /** What others changed, to be told to programs that watch. */
-  readonly replays: Pick<Replays, "mayBeWatched">;
-  /** Folders whose subfolders are looked into one after the other; see folders-ahead.ts. */
-  readonly directorySequences: AccessSequences;
-  /** Folders that are being listed before anybody asked for them. */
-  readonly listingPrefetches: Set<InodeId>;
-  /** Folders being listed. */
-  readonly listings: SingleFlight<InodeId>;
+  readonly disk: Disk;
+  readonly space: Space;
   /** Bytes of small cuts by generation; see small-cuts.ts. */
   readonly snapshotBytes: Map<GenerationId, Uint8Array>;
   /** Files that are about to be cut, to be synced first; see sync-together.ts. */
   readonly groupSync: GroupSync;
   /** The latest cut of an inode that a writer had open. */
   readonly lastSnapshots: Map<InodeId, { readonly at: number; readonly hash: string }>;
-  /** How many drains are under way: they wait for no writer. */
-  readonly drains: { count: number };
-  /** Inodes for whose content somebody waits until the gateway has it, and how many do: that waits for no writer either. */
-  readonly awaited: Map<InodeId, number>;
-  /** Whether programs go first. */
-  readonly foregroundThrottle: ForegroundThrottle;
-  /** One commit for what the loop changes at about the same moment; see together.ts. */
-  readonly groupCommit: GroupCommit;
-  /** Makes committed rows survive power loss. */
-  readonly syncRows: () => Promise<void>;
-  /** How to stop sending an attempt, by its id. */
-  readonly sending: Map<AttemptId, () => void>;
+  /** Bytes that wait to be sent, never less than there are; see space.ts. */
+  readonly unsent: { mostly: number };
+  /** Why the rows were older than the files at the start, and how many files the list of changed ones brought back. */
+  readonly restored: { why: string | undefined; files: number };
+}
+
+/** What the kernel has of us: what it remembers, open handles, what programs that watch are told. */
+export interface Kernel {
+  /** What the kernel remembers of us. */
+  readonly kernel: KernelCacheState;
+  /** How long it may. */
+  readonly fresh: Freshness;
+  /** What others changed, to be told to programs that watch. */
+  readonly replays: Pick<Replays, "mayBeWatched">;
+  readonly handles: Map<HandleId, Handle>;
+  readonly handleTable: HandleTable;
+}
+
+/** The gateway: how it is asked, what is known of its state and of its journal. */
+export interface Remote {
+  readonly client: Client;
+  readonly network: Network;
+  /** Folders being listed. */
+  readonly listings: SingleFlight<InodeId>;
   /** For gateways that count no changes; see echo.ts. */
   readonly readOrder: ReadOrder;
   /** See past.ts. */
@@ -138,14 +139,37 @@ export interface Context {
   readonly polled: PollState;
   /** Folders removed here, by node id, that the gateway does not delete because something is in them; see look-inside.ts. */
   readonly notEmpty: Map<string, { readonly since: number; readonly isAsked: boolean }>;
-  readonly disk: Disk;
-  readonly readOnly: ReadOnly;
-  readonly space: Space;
-  /** Why the rows were older than the files at the start, and how many files the list of changed ones brought back. */
-  readonly restored: { why: string | undefined; files: number };
-  /** Bytes that wait to be sent, never less than there are; see space.ts. */
-  readonly unsent: { mostly: number };
   readonly quota: Quota;
-  readonly network: Network;
+  readonly workspace: Workspace;
+  readonly readOnly: ReadOnly;
+  /** Folders whose subfolders are looked into one after the other; see folders-ahead.ts. */
+  readonly directorySequences: AccessSequences;
+  /** Folders that are being listed before anybody asked for them. */
+  readonly listingPrefetches: Set<InodeId>;
+}
+
+/** What is being sent, who waits for it, and when the queue is looked at again. */
+export interface Uploads {
+  /** How to stop sending an attempt, by its id. */
+  readonly sending: Map<AttemptId, () => void>;
+  /** How many drains are under way: they wait for no writer. */
+  readonly drains: { count: number };
+  /** Inodes for whose content somebody waits until the gateway has it, and how many do: that waits for no writer either. */
+  readonly awaited: Map<InodeId, number>;
+  /** Whether programs go first. */
+  readonly foregroundThrottle: ForegroundThrottle;
+  /** How often a writer gave up an upload of this inode in a row. */
+  readonly cancellations: Map<InodeId, number>;
   readonly activity: Activity;
 }
+
+/** The machine: clock, timers and files, the log, the mount's settings, users. */
+export interface Host {
+  readonly runtime: RowClockRuntime;
+  readonly log: Logger;
+  readonly settings: EngineSettings;
+  readonly accounts: Accounts;
+}
+
+/** All of it, as it is put together at the start; a flow takes the parts it uses. */
+export interface Context extends Rows, LocalFiles, Kernel, Remote, Uploads, Host {}

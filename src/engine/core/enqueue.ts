@@ -4,15 +4,15 @@
  */
 import type { InodeId } from "../../metadata/ids.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
-import type { Context } from "./context.ts";
+import type { Host, Rows, Uploads } from "./context.ts";
 
-type Needs = Pick<Context, "metadata" | "runtime" | "settings" | "activity">;
+type Needs = Pick<Rows & Uploads & Host, "metadata" | "runtime" | "settings" | "activity">;
 
 /** A burst of changes is one: a mark that would only move the time by less than this is not written again. */
 const MARK_MS = 100;
 
 /** When a change made now should be sent: after some quiet, but not later than the maximum age. */
-export function dueTime(settings: Context["settings"], now: number, dirtySince: number | null): number {
+export function dueTime(settings: Host["settings"], now: number, dirtySince: number | null): number {
   return Math.min(now + settings.debounceMs, (dirtySince ?? now) + settings.maximumAgeMs);
 }
 

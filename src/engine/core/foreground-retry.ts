@@ -1,13 +1,13 @@
 /** A question asked for a program that waits, and a failure that passes by itself: it is asked again, a few times. */
 import type { RemoteError } from "../../client/errors.ts";
 import { backoff } from "../../lib/backoff.ts";
-import type { Context } from "./context.ts";
+import type { Host } from "./context.ts";
 
 const TRIES = 4;
 const PAUSES = { firstMs: 100, maxMs: 5_000 };
 
 /** Milliseconds; undefined: it has been asked often enough. */
-export function retryDelay({ runtime }: Pick<Context, "runtime">, error: RemoteError, tries: number) {
+export function retryDelay({ runtime }: Pick<Host, "runtime">, error: RemoteError, tries: number) {
   if (tries >= TRIES) return undefined;
   const wait = backoff(PAUSES, tries, runtime);
   // A program does not wait longer, whatever the gateway asks for.

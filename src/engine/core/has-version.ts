@@ -2,14 +2,14 @@
 import { RemoteError, type RemoteErrorCode } from "../../client/errors.ts";
 import { PAGE_SIZE_MAX } from "../../contract/resources.ts";
 import { limitList } from "../host/index.ts";
-import type { Context } from "./context.ts";
+import type { Remote } from "./context.ts";
 
 /** Say nothing of what was asked for. */
 const HELD_UP: readonly RemoteErrorCode[] = ["unauthorized", "throttled", "aborted"];
 
 /** Whether the version is one of the node's. Undefined: that cannot be found out. */
 export async function hasVersion(
-  { client, network }: Pick<Context, "client" | "network">,
+  { client, network }: Pick<Remote, "client" | "network">,
   nodeId: string,
   version: string,
   signal: AbortSignal,

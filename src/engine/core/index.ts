@@ -9,7 +9,7 @@ export {
   type SequentialReader,
   type SnapshotPace,
 } from "./cache-file.ts";
-export type { Context, EngineSettings, Handle } from "./context.ts";
+export type { Context, EngineSettings, Handle, Host, Kernel, LocalFiles, Remote, Rows, Uploads } from "./context.ts";
 export { dueTime, enqueue, enqueueAfterQuiet, enqueueInode, setInodeDirty, setNodeDirty } from "./enqueue.ts";
 export {
   alone,

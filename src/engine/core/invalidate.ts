@@ -13,7 +13,7 @@ import type { Changed } from "../../metadata/changed.ts";
 import type { InodeId } from "../../metadata/ids.ts";
 import type { ChangedName, KnownRows, Lineage } from "../api/index.ts";
 import { LIVE_MS } from "../host/index.ts";
-import type { Context } from "./context.ts";
+import type { Host, Kernel, Rows } from "./context.ts";
 import { negativeKey } from "./kernel-state.ts";
 
 /** Folders remembered. What is not is listed again. */
@@ -21,20 +21,20 @@ const FOLDERS_MAX = 10_000;
 /** Absent names remembered. Of more the kernel asks each time. */
 const ABSENT_MAX = 50_000;
 
-type Needs = Pick<Context, "metadata" | "kernel" | "runtime">;
+type Needs = Pick<Rows & Kernel & Host, "metadata" | "kernel" | "runtime">;
 
 /**
  * Changes rows as the kernel asked for: its caches follow by themselves. `lineage`: the one of which it asked.
  * Where the inode is known by others too, of those the kernel expects nothing: it is told as of any change.
  */
-export function byKernelRequest<T>({ metadata }: Pick<Context, "metadata">, change: () => T, lineage?: Lineage): T {
+export function byKernelRequest<T>({ metadata }: Pick<Rows, "metadata">, change: () => T, lineage?: Lineage): T {
   const inode = lineage === undefined ? undefined : metadata.inodes.ofLineage(lineage);
   const isOne = inode === undefined || metadata.inodes.lineages(inode.id).length === 1;
   return isOne ? metadata.changed.heard(() => metadata.transaction(change)) : metadata.transaction(change);
 }
 
 /** The listing that begins now may be kept. */
-export function noteListed({ kernel: { listed } }: Pick<Context, "kernel">, folder: InodeId): void {
+export function noteListed({ kernel: { listed } }: Pick<Kernel, "kernel">, folder: InodeId): void {
   listed.delete(folder);
   listed.add(folder);
   const [oldest] = listed;
@@ -43,7 +43,7 @@ export function noteListed({ kernel: { listed } }: Pick<Context, "kernel">, fold
 
 /** A name is about to be told to be absent. False: that could not be taken back, so it must not be remembered. */
 export function noteNegative(
-  { kernel, runtime }: Pick<Context, "kernel" | "runtime">,
+  { kernel, runtime }: Pick<Kernel & Host, "kernel" | "runtime">,
   folder: InodeId,
   name: string,
 ): boolean {
@@ -62,7 +62,7 @@ export function noteNegative(
 }
 
 /** A daemon before this one told the kernel that names are absent, nobody knows which. */
-export function negativeUnknown({ kernel, runtime }: Pick<Context, "kernel" | "runtime">): void {
+export function negativeUnknown({ kernel, runtime }: Pick<Kernel & Host, "kernel" | "runtime">): void {
   kernel.negativeUnknownUntil = runtime.elapsed() + LIVE_MS;
 }
 

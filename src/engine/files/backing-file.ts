@@ -12,18 +12,31 @@ import type { Lineage } from "../../metadata/ids.ts";
 import { type Inode, QUARANTINED } from "../../metadata/inodes.ts";
 import type { CacheFileRow } from "../../metadata/live-rows.ts";
 import { FsError } from "../api/index.ts";
-import { alone, type CacheFile, type Context, NO_SNAPSHOT_YET, type Origin } from "../core/index.ts";
+import {
+  alone,
+  type CacheFile,
+  type Host,
+  type LocalFiles,
+  NO_SNAPSHOT_YET,
+  type Origin,
+  type Remote,
+  type Rows,
+} from "../core/index.ts";
 import { despiteFullDisk } from "./disk-room.ts";
 import { mtimeOf } from "./times.ts";
 
 /** A lineage whose inode has moved on takes no new opens: the kernel looks the name up again. */
-export function requireCurrent(context: Context, lineage: Lineage): Inode {
+export function requireCurrent(context: Rows, lineage: Lineage): Inode {
   const inode = context.metadata.inodes.ofLineage(lineage);
   if (inode === undefined || inode.lineage !== lineage) throw new FsError("ESTALE", `lineage ${lineage} is superseded`);
   return inode;
 }
 
-export async function openFile(context: Context, lineage: Lineage, mayBeAbsent: boolean): Promise<CacheFile> {
+export async function openFile(
+  context: Rows & LocalFiles & Host,
+  lineage: Lineage,
+  mayBeAbsent: boolean,
+): Promise<CacheFile> {
   const inode = requireCurrent(context, lineage);
   return liveFile(context, inode, context.paths.live(lineage), await findFile(context, inode, mayBeAbsent));
 }
@@ -32,7 +45,7 @@ export async function openFile(context: Context, lineage: Lineage, mayBeAbsent: 
  * Whose row is in the transaction that made the inode (rowOfNewFile): without a version, without a byte. Nobody
  * else has it: it is ready for a writer.
  */
-export async function openNewFile(context: Context, lineage: Lineage): Promise<CacheFile> {
+export async function openNewFile(context: Rows & LocalFiles & Host, lineage: Lineage): Promise<CacheFile> {
   const inode = requireCurrent(context, lineage);
   const path = context.paths.live(lineage);
   const mtime = mtimeOf(context, inode);
@@ -58,7 +71,7 @@ export async function openNewFile(context: Context, lineage: Lineage): Promise<C
  * Within the transaction that makes the inode. False: there may be files without a row, which are to be
  * looked at before there is one, so openFile makes it.
  */
-export function rowOfNewFile({ metadata, runtime, fileState }: Context, lineage: Lineage): boolean {
+export function rowOfNewFile({ metadata, runtime, fileState }: Rows & LocalFiles & Host, lineage: Lineage): boolean {
   if (fileState.isUnswept) return false;
   metadata.lives.create({ lineage, ...NO_ORIGIN, size: 0, bytes: 0, missing: NONE_MISSING, usedAt: runtime.now() });
   return true;
@@ -71,7 +84,11 @@ const NONE_MISSING = formatRanges(NO_RANGES);
  * Of a daemon that died: what it had open is opened again, also where its inode has moved on since. The rows may
  * be behind a file that somebody writes to, which is never made anew.
  */
-export async function reopenFile(context: Context, lineage: Lineage, isWritten: boolean): Promise<CacheFile> {
+export async function reopenFile(
+  context: Rows & LocalFiles & Host,
+  lineage: Lineage,
+  isWritten: boolean,
+): Promise<CacheFile> {
   const inode = context.metadata.inodes.ofLineage(lineage);
   const row = context.metadata.lives.get(lineage);
   if (inode === undefined) throw new FsError("ESTALE", `lineage ${lineage} is not known`);
@@ -89,7 +106,7 @@ export async function reopenFile(context: Context, lineage: Lineage, isWritten: 
  * For a live file that was opened without a file that can be written. Who reads goes on with what is
  * missing of the new one; a read of the former file that is under way may end.
  */
-export async function regain(context: Context, live: CacheFile): Promise<void> {
+export async function regain(context: Rows & LocalFiles & Remote & Host, live: CacheFile): Promise<void> {
   const open = () =>
     alone(context, live.lineage, async () => {
       if (live.isKept) return;
@@ -104,7 +121,7 @@ export async function regain(context: Context, live: CacheFile): Promise<void> {
   await despiteFullDisk(context, 0, open);
 }
 
-async function findFile(context: Context, inode: Inode, mayBeAbsent: boolean): Promise<FoundFile> {
+async function findFile(context: Rows & LocalFiles & Host, inode: Inode, mayBeAbsent: boolean): Promise<FoundFile> {
   const { metadata, paths, runtime } = context;
   const { lineage } = inode;
   const path = paths.live(lineage);
@@ -151,7 +168,7 @@ async function findFile(context: Context, inode: Inode, mayBeAbsent: boolean): P
 }
 
 /** After its row. */
-async function makeFile(context: Context, path: string, size: number): Promise<OpenFile> {
+async function makeFile(context: LocalFiles & Host, path: string, size: number): Promise<OpenFile> {
   const { paths, runtime } = context;
   await paths.prepareFolderOf(path);
   const file = (await openAbsent(runtime.files, path)) ?? (await openEmptied(context, path));
@@ -170,7 +187,7 @@ async function openAbsent(files: Files, path: string): Promise<OpenFile | undefi
 }
 
 /** One left by a crash may hold anything; one in a state dir that has taken the place of ours is not ours to empty. */
-async function openEmptied({ disk, runtime }: Context, path: string): Promise<OpenFile> {
+async function openEmptied({ disk, runtime }: LocalFiles & Host, path: string): Promise<OpenFile> {
   disk.lookForFolder();
   disk.requireChangeable();
   const file = await runtime.files.open(path, "w+");
@@ -195,7 +212,7 @@ interface FoundFile {
 
 /** Undefined: there is no such file, or it cannot be what the row says and its bytes can be had again. */
 async function openExisting(
-  context: Context,
+  context: Rows & LocalFiles & Host,
   inode: Inode,
   path: string,
   row: CacheFileRow,
@@ -242,7 +259,7 @@ async function closeIfFailed<T>(file: OpenFile, work: () => Promise<T>): Promise
   }
 }
 
-function liveFile({ metadata }: Context, inode: Inode, path: string, found: FoundFile): CacheFile {
+function liveFile({ metadata }: Rows, inode: Inode, path: string, found: FoundFile): CacheFile {
   const {
     file,
     origin,
@@ -316,7 +333,7 @@ function liveFile({ metadata }: Context, inode: Inode, path: string, found: Foun
 }
 
 /** Here or on the disk. Of clean content what a program synced counts: it must not have to come from the gateway again. */
-function isCalledSafe({ inodes }: Context["metadata"], { id, content, synced, fsynced }: Inode): boolean {
+function isCalledSafe({ inodes }: Rows["metadata"], { id, content, synced, fsynced }: Inode): boolean {
   if (content === "dirty" && (synced === 1 || synced === QUARANTINED)) return true;
   return (content !== "dirty" && fsynced === 1) || inodes.formerlySafe.has(id);
 }
@@ -370,7 +387,7 @@ export function missingFile(size: number): OpenFile {
 
 /* Local files that belong to nothing known: set aside, never removed unless they are empty. */
 
-type Needs = Pick<Context, "runtime" | "paths" | "log">;
+type Needs = Pick<LocalFiles & Host, "runtime" | "paths" | "log">;
 
 /** Where it has gone meanwhile there is nothing to do. */
 export async function quarantineFile({ runtime, paths, log }: Needs, path: string, name: string): Promise<void> {

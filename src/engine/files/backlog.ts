@@ -4,7 +4,7 @@
  */
 import { sleep } from "../../lib/runtime.ts";
 import type { Pending, Place } from "../../metadata/nodes.ts";
-import type { Context } from "../core/index.ts";
+import type { Host } from "../core/index.ts";
 
 const SLICE = 500;
 /** A sum of a long queue holds so long. */
@@ -20,7 +20,7 @@ export interface Backlog {
 /** Some of what waits, oldest first after the given one. */
 type List = (limit: number, after?: Place) => Pending[];
 
-export async function addUp({ runtime }: Pick<Context, "runtime">, list: List): Promise<number> {
+export async function addUp({ runtime }: Pick<Host, "runtime">, list: List): Promise<number> {
   let sum = 0;
   for (let after: Place | undefined; ; ) {
     const rows = list(SLICE, after);
@@ -31,7 +31,7 @@ export async function addUp({ runtime }: Pick<Context, "runtime">, list: List): 
   }
 }
 
-export function createBacklog({ runtime }: Pick<Context, "runtime">, list: List): Backlog {
+export function createBacklog({ runtime }: Pick<Host, "runtime">, list: List): Backlog {
   let total = 0;
   let measuredAt = Number.NEGATIVE_INFINITY;
   let measuring: Promise<void> | undefined;

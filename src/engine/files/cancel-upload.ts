@@ -6,13 +6,22 @@
  */
 import type { Attempt, Snapshot } from "../../metadata/attempts.ts";
 import type { InodeId, Lineage, NodeRowId } from "../../metadata/ids.ts";
-import { type Context, enqueue, enqueueInode, isKeyed } from "../core/index.ts";
+import {
+  enqueue,
+  enqueueInode,
+  type Host,
+  isKeyed,
+  type LocalFiles,
+  type Remote,
+  type Rows,
+  type Uploads,
+} from "../core/index.ts";
 import { removeSnapshot } from "./snapshot-source.ts";
 
 const INTERRUPTIONS_MAX = 2;
 
 /** What is being sent of this inode is older than what has been saved by now: it gives way. */
-export function yieldToNewer(context: Context, inode: InodeId): void {
+export function yieldToNewer(context: Rows & LocalFiles & Remote & Uploads & Host, inode: InodeId): void {
   const { metadata, cancellations, client } = context;
   if (metadata.generations.newestOf(inode) === undefined) return;
   const count = cancellations.get(inode) ?? 0;
@@ -25,7 +34,7 @@ export function yieldToNewer(context: Context, inode: InodeId): void {
 }
 
 /** Within the transaction in which the row's name goes, or shows another file: nobody wants what is being sent. */
-export function cancelUpload(context: Context, row: NodeRowId): void {
+export function cancelUpload(context: Rows & LocalFiles & Remote & Uploads & Host, row: NodeRowId): void {
   const { metadata, runtime, client, sending } = context;
   const attempt = metadata.attempts.openOf(row);
   const generation = attempt?.generation == null ? undefined : metadata.generations.get(attempt.generation);
@@ -39,7 +48,10 @@ export function cancelUpload(context: Context, row: NodeRowId): void {
 }
 
 /** After this nobody reads the live file of this lineage for sending, unless a new cut was made meanwhile. */
-export async function cancelForWriter(context: Context, lineage: Lineage): Promise<void> {
+export async function cancelForWriter(
+  context: Rows & LocalFiles & Remote & Uploads & Host,
+  lineage: Lineage,
+): Promise<void> {
   const { metadata, cancellations } = context;
   for (const generation of metadata.generations.ofLineage(lineage)) {
     const count = cancellations.get(generation.inode) ?? 0;
@@ -56,7 +68,10 @@ export async function cancelForWriter(context: Context, lineage: Lineage): Promi
  * Its bytes cannot be read any more, and nobody could send it: what else is left of the content is cut anew, or, if
  * nobody has it any more, the row goes.
  */
-export function giveUpUnreadable(context: Context, { id, node, generation: cut }: Attempt<unknown>): void {
+export function giveUpUnreadable(
+  context: Rows & LocalFiles & Uploads & Host,
+  { id, node, generation: cut }: Attempt<unknown>,
+): void {
   const { metadata, runtime, log } = context;
   const generation = cut === null ? undefined : metadata.generations.get(cut);
   log.warn({ attempt: id, node, generation: cut }, "a cut cannot be read for sending, its content is cut anew");
@@ -68,7 +83,7 @@ export function giveUpUnreadable(context: Context, { id, node, generation: cut }
 }
 
 /** The content counts as not cut: whoever closes the file last leaves a new cut, written or not. */
-function giveUp(context: Context, generation: Snapshot): void {
+function giveUp(context: Rows & LocalFiles & Uploads & Host, generation: Snapshot): void {
   const { metadata, sending } = context;
   const attempts = metadata.attempts.ofGeneration(generation.id);
   metadata.transaction(() => {
@@ -88,7 +103,11 @@ function giveUp(context: Context, generation: Snapshot): void {
 }
 
 /** Gives the cut a file of its own; false if the disk does not allow it. */
-async function detach(context: Context, lineage: Lineage, generation: Snapshot): Promise<boolean> {
+async function detach(
+  context: Rows & LocalFiles & Uploads & Host,
+  lineage: Lineage,
+  generation: Snapshot,
+): Promise<boolean> {
   const { metadata, runtime, paths, log, sending } = context;
   const path = paths.generation(generation.id);
   try {
@@ -114,7 +133,7 @@ async function detach(context: Context, lineage: Lineage, generation: Snapshot):
 }
 
 /** The row says that the cut is synced: that must be true of the copy too. */
-export async function syncCopy(context: Context, path: string): Promise<void> {
+export async function syncCopy(context: LocalFiles & Host, path: string): Promise<void> {
   const file = await context.runtime.files.open(path, "r+");
   try {
     await file.sync();

@@ -5,10 +5,10 @@
  */
 import { hasCode } from "../../lib/system-error.ts";
 import type { InodeId, Lineage } from "../../metadata/ids.ts";
-import type { Context } from "../core/index.ts";
+import type { Host, LocalFiles } from "../core/index.ts";
 
 /** At the start, of each file that had a writer when the mount before ended. Its bytes and time stay as they are. */
-export async function leaveToDetachedWriters(context: Context, lineage: Lineage): Promise<void> {
+export async function leaveToDetachedWriters(context: LocalFiles & Host, lineage: Lineage): Promise<void> {
   const { runtime, paths, log } = context;
   const { files } = runtime;
   const path = paths.live(lineage);
@@ -38,7 +38,7 @@ export async function leaveToDetachedWriters(context: Context, lineage: Lineage)
 }
 
 /** Also where there is no such file. */
-export async function hasNoWriter({ runtime, paths }: Context, lineage: Lineage): Promise<boolean> {
+export async function hasNoWriter({ runtime, paths }: LocalFiles & Host, lineage: Lineage): Promise<boolean> {
   try {
     const file = await runtime.files.open(paths.live(lineage), "r+");
     try {
@@ -53,7 +53,7 @@ export async function hasNoWriter({ runtime, paths }: Context, lineage: Lineage)
 }
 
 /** Inodes of files the kernel writes to by itself right now. */
-export function withPassthroughWriters({ cacheFiles }: Pick<Context, "cacheFiles">): InodeId[] {
+export function withPassthroughWriters({ cacheFiles }: Pick<LocalFiles, "cacheFiles">): InodeId[] {
   const passed = [...cacheFiles.values()].filter((live) => live.passthroughWriters > 0 || live.isMapped);
   return passed.map((live) => live.inode);
 }

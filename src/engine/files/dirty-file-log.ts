@@ -8,9 +8,9 @@ import type { After, InodeId, Lineage } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { isWhole } from "../../metadata/live-rows.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
-import { type CacheFile, type Context, inBackground } from "../core/index.ts";
+import { type CacheFile, type Host, inBackground, type LocalFiles, type Rows } from "../core/index.ts";
 
-type Needs = Pick<Context, "metadata" | "dirtyLog" | "runtime">;
+type Needs = Pick<Rows & Host, "metadata" | "dirtyLog" | "runtime">;
 
 /** Rows looked at in one go. */
 const SLICE = 40;
@@ -21,7 +21,7 @@ export function logDirty({ metadata, dirtyLog }: Needs, inode: Inode, live?: Cac
 }
 
 /** It has another name, or none, and changed content that only this machine has. */
-export function logNames(context: Context, id: InodeId): void {
+export function logNames(context: Rows & LocalFiles & Host, id: InodeId): void {
   const inode = context.metadata.inodes.get(id);
   if (inode?.kind !== "file" || inode.content !== "dirty") return;
   logDirty(context, inode, context.cacheFiles.get(inode.lineage));
@@ -29,7 +29,10 @@ export function logNames(context: Context, id: InodeId): void {
 }
 
 /** The gateway has it, or nobody wants it any more, once the caller's transaction is committed. */
-export function logClean(context: Needs & Pick<Context, "fileState" | "log" | "disk">, lineage: Lineage): void {
+export function logClean(
+  context: Needs & Pick<LocalFiles & Host, "fileState" | "log" | "disk">,
+  lineage: Lineage,
+): void {
   inBackground(context, "keeping the list of changed files", async () => {
     await undefined;
     const inode = context.metadata.inodes.ofLineage(lineage);
@@ -40,12 +43,12 @@ export function logClean(context: Needs & Pick<Context, "fileState" | "log" | "d
   });
 }
 
-function flushSoon(context: Pick<Context, "dirtyLog" | "fileState" | "log">): void {
+function flushSoon(context: Pick<Rows & LocalFiles & Host, "dirtyLog" | "fileState" | "log">): void {
   inBackground(context, "keeping the list of changed files", () => context.dirtyLog.flush());
 }
 
 /** The list says what the rows say, and nothing else. Where that cannot be written, it stays as it is. */
-export async function renewList(context: Needs & Pick<Context, "fileState" | "log" | "disk">): Promise<void> {
+export async function renewList(context: Needs & Pick<LocalFiles & Host, "fileState" | "log" | "disk">): Promise<void> {
   const { metadata, dirtyLog, log, runtime, fileState, disk } = context;
   // It takes the place of what has its name, which may be another mount's by now.
   disk.lookForFolder();
@@ -69,7 +72,7 @@ export async function renewList(context: Needs & Pick<Context, "fileState" | "lo
   }
 }
 
-function writtenOf(metadata: Context["metadata"], inode: Inode, live?: CacheFile): Written {
+function writtenOf(metadata: Rows["metadata"], inode: Inode, live?: CacheFile): Written {
   const { lineage, changes, originNode, originVersion } = inode;
   const entry = metadata.entries.firstOfInode(inode.id);
   const row = entry === undefined ? undefined : metadata.nodes.ofEntry(entry.id);
@@ -95,7 +98,7 @@ function writtenOf(metadata: Context["metadata"], inode: Inode, live?: CacheFile
   };
 }
 
-function namesDownTo(metadata: Context["metadata"], { parent, name }: Entry): string[] {
+function namesDownTo(metadata: Rows["metadata"], { parent, name }: Entry): string[] {
   const names = [name];
   for (let current = parent; current !== ROOT_INODE; ) {
     const [entry] = metadata.entries.ofInode(current);

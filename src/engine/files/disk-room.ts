@@ -3,11 +3,11 @@
 import { sleep } from "../../lib/runtime.ts";
 import { hasCode } from "../../lib/system-error.ts";
 import { FsError } from "../api/index.ts";
-import type { Context } from "../core/index.ts";
+import type { Host, LocalFiles, Remote, Rows } from "../core/index.ts";
 import { evict } from "./evict.ts";
 
 /** Rejects with ENOSPC, EROFS or EIO. */
-export async function requireDisk(context: Context): Promise<void> {
+export async function requireDisk(context: LocalFiles & Host): Promise<void> {
   const { disk } = context;
   for (;;) {
     disk.requireChangeable();
@@ -28,12 +28,16 @@ export async function requireDisk(context: Context): Promise<void> {
 const ROOM = 32 * 1024 * 1024;
 
 /** Cached files go. Whether any did. */
-async function makeRoom(context: Context, bytes: number): Promise<boolean> {
+async function makeRoom(context: Rows & LocalFiles & Remote & Host, bytes: number): Promise<boolean> {
   return (await evict(context, Math.max(bytes, ROOM))) > 0;
 }
 
 /** `work`, and again where a full disk refused it, for as long as room could be made. */
-export async function despiteFullDisk<T>(context: Context, bytes: number, work: () => Promise<T>): Promise<T> {
+export async function despiteFullDisk<T>(
+  context: Rows & LocalFiles & Remote & Host,
+  bytes: number,
+  work: () => Promise<T>,
+): Promise<T> {
   for (;;) {
     try {
       return await work();
@@ -58,7 +62,10 @@ const WAIT_MS = 1_000;
 const STEP_MS = 20;
 
 /** False: there is nothing to wait for. True: some time has passed, and it may be tried again. */
-export async function waitForRemoved({ fileState, runtime }: Pick<Context, "fileState" | "runtime">): Promise<boolean> {
+export async function waitForRemoved({
+  fileState,
+  runtime,
+}: Pick<LocalFiles & Host, "fileState" | "runtime">): Promise<boolean> {
   const { signal } = fileState.stopped;
   if (signal.aborted || runtime.elapsed() - fileState.removedAt >= WAIT_MS) return false;
   await sleep(runtime, STEP_MS, signal);

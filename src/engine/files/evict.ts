@@ -7,10 +7,18 @@
 import { formatRanges, rangeOf } from "../../lib/ranges.ts";
 import type { Lineage } from "../../metadata/ids.ts";
 import type { CacheFileRow } from "../../metadata/live-rows.ts";
-import { alone, type Context, inBackground, isRolledBack } from "../core/index.ts";
+import {
+  alone,
+  type Host,
+  inBackground,
+  isRolledBack,
+  type LocalFiles,
+  type Remote,
+  type Rows,
+} from "../core/index.ts";
 
 type Needs = Pick<
-  Context,
+  Rows & LocalFiles & Remote & Host,
   "metadata" | "client" | "runtime" | "paths" | "settings" | "cacheFiles" | "fileState" | "log" | "disk" | "syncRows"
 >;
 

@@ -8,7 +8,7 @@
  */
 
 import type { HandleId } from "../api/index.ts";
-import type { CacheFile, Context } from "../core/index.ts";
+import type { CacheFile, Kernel, LocalFiles, Remote, Rows } from "../core/index.ts";
 import { withoutPrivileges } from "./set-id-bits.ts";
 import { isTight } from "./space.ts";
 
@@ -16,7 +16,11 @@ import { isTight } from "./space.ts";
 const UNHEARD_MS = 100;
 
 /** After a read of the handle: all there is, and it is what it should be, for as long as the handle is open. */
-export function grantRead({ fastPath, handles, fileState }: Context, handle: HandleId, live: CacheFile): void {
+export function grantRead(
+  { fastPath, handles, fileState }: LocalFiles & Kernel,
+  handle: HandleId,
+  live: CacheFile,
+): void {
   const { descriptor } = live.file;
   if (descriptor === undefined || !handles.has(handle) || !isAllHere(live)) return;
   // What was found wrong would be missing again.
@@ -26,7 +30,7 @@ export function grantRead({ fastPath, handles, fileState }: Context, handle: Han
 }
 
 /** When a write of the handle is done and still counts as under way. */
-export function grantWrite(context: Context, handle: HandleId, live: CacheFile): void {
+export function grantWrite(context: Rows & LocalFiles & Kernel & Remote, handle: HandleId, live: CacheFile): void {
   const { descriptor } = live.file;
   if (descriptor === undefined || !context.handles.has(handle) || !isAllHere(live) || isTight(context)) return;
   // A cut, or a sync, has ended meanwhile: the next write says again what it took back.

@@ -11,7 +11,18 @@ import { isSameRanges, partsWithin, rangeOf, touchesRange } from "../../lib/rang
 import { sleep } from "../../lib/runtime.ts";
 import { unlessAborted } from "../../lib/single-flight.ts";
 import { FsError, fromDisk } from "../api/index.ts";
-import { type CacheFile, type Context, type Download, inBackground, isRetryable, retryDelay } from "../core/index.ts";
+import {
+  type CacheFile,
+  type Download,
+  type Host,
+  inBackground,
+  isRetryable,
+  type LocalFiles,
+  type Remote,
+  type Rows,
+  retryDelay,
+  type Uploads,
+} from "../core/index.ts";
 import { toFsError } from "../host/index.ts";
 import { despiteFullDisk } from "./disk-room.ts";
 import { evictSoon } from "./evict.ts";
@@ -30,7 +41,7 @@ export const WRONG = "downloaded bytes are not the version's";
  * with EINTR when interrupted (the download goes on for others) and with EIO when it cannot be had.
  */
 export async function requireRange(
-  context: Context,
+  context: Rows & LocalFiles & Remote & Uploads & Host,
   live: CacheFile,
   start: number,
   end: number,
@@ -67,7 +78,12 @@ export async function untilChecked(live: CacheFile, signal: AbortSignal): Promis
 }
 
 /** Fetches what is missing from `start` on before anybody asks for it, and returns where that ends. */
-export function prefetchRange(context: Context, live: CacheFile, start: number, end: number): number {
+export function prefetchRange(
+  context: Rows & LocalFiles & Remote & Uploads & Host,
+  live: CacheFile,
+  start: number,
+  end: number,
+): number {
   const running = downloadOf(live, start);
   if (running !== undefined) return running.end;
   return begin(context, live, start, end, true).end;
@@ -89,7 +105,7 @@ export function readError(failure: unknown): FsError {
 }
 
 /** A bell for one reader: rings when something of the file changed, when interrupted, when known offline for too long. */
-export function watch(context: Context, live: CacheFile, signal: AbortSignal) {
+export function watch(context: Remote, live: CacheFile, signal: AbortSignal) {
   let hasRung = false;
   let isOut = false;
   let resolve = () => {};
@@ -122,7 +138,13 @@ export function watch(context: Context, live: CacheFile, signal: AbortSignal) {
   };
 }
 
-function begin(context: Context, live: CacheFile, from: number, wantedEnd: number, isPrefetch: boolean): Download {
+function begin(
+  context: Rows & LocalFiles & Remote & Uploads & Host,
+  live: CacheFile,
+  from: number,
+  wantedEnd: number,
+  isPrefetch: boolean,
+): Download {
   const first = live.missing[0] ?? from;
   const last = live.missing.at(-1) ?? from;
   let [start, end] = [from, wantedEnd];
@@ -159,7 +181,7 @@ interface Course {
 }
 
 export function launch(
-  context: Context,
+  context: Rows & LocalFiles & Remote & Host,
   live: CacheFile,
   what: Pick<Download, "start" | "end" | "isPrefetch">,
   course: Course,
@@ -179,7 +201,12 @@ export function launch(
 }
 
 /** Never rejects: the failure is left for whoever waits. */
-async function carryOut(context: Context, live: CacheFile, download: Download, course: Course): Promise<void> {
+async function carryOut(
+  context: Rows & LocalFiles & Remote & Host,
+  live: CacheFile,
+  download: Download,
+  course: Course,
+): Promise<void> {
   const { controller } = download;
   try {
     for (let tries = 1; ; tries += 1) {
@@ -217,7 +244,7 @@ async function carryOut(context: Context, live: CacheFile, download: Download, c
 }
 
 /** Who reads does not depend on it: where it fails, the row says that more is missing than is, and that is fetched again. */
-async function written(context: Context, live: CacheFile, work: () => Promise<void>): Promise<void> {
+async function written(context: Host, live: CacheFile, work: () => Promise<void>): Promise<void> {
   try {
     await work();
   } catch (error) {
@@ -230,7 +257,7 @@ function firstGap(live: CacheFile, download: Download): number | undefined {
 }
 
 /** Milliseconds; undefined: the failure will not go away by itself. */
-function retryAfter(context: Context, error: unknown, tries: number, hasProgressed: boolean): number | undefined {
+function retryAfter(context: Host, error: unknown, tries: number, hasProgressed: boolean): number | undefined {
   if (!(error instanceof RemoteError)) return undefined;
   const { code } = error;
   if (!isRetryable(error) && !(hasProgressed && (code === "silent" || code === "malformed"))) return undefined;
@@ -238,7 +265,11 @@ function retryAfter(context: Context, error: unknown, tries: number, hasProgress
 }
 
 /** One request for what is still missing of the download, and its answer into the file. */
-async function requestGap(context: Context, live: CacheFile, download: Download): Promise<void> {
+async function requestGap(
+  context: Rows & LocalFiles & Remote & Uploads & Host,
+  live: CacheFile,
+  download: Download,
+): Promise<void> {
   const [gap] = partsWithin(live.missing, download.start, download.end);
   if (gap === undefined) return;
   const start = isCheckedWhole(live) ? download.start : gap.start;
@@ -250,7 +281,7 @@ async function requestGap(context: Context, live: CacheFile, download: Download)
 
 /** An answer of the origin that begins where it is to, or before; without an end, all of it is asked for. */
 export async function requestContent(
-  context: Context,
+  context: Remote,
   live: CacheFile,
   download: Download,
   { start, end }: { readonly start: number; readonly end: number | undefined },
@@ -280,7 +311,7 @@ async function discard(content: Content): Promise<void> {
 }
 
 /** The gateway sends everything whatever it is asked for: one such answer is read, and kept. */
-function takesWhole(context: Context, live: CacheFile, download: Download): boolean {
+function takesWhole(context: LocalFiles, live: CacheFile, download: Download): boolean {
   context.fileState.ignoresRanges = true;
   for (const other of live.downloads) {
     if (other !== download && other.end === EVERYTHING && !other.controller.signal.aborted) return false;
@@ -290,7 +321,12 @@ function takesWhole(context: Context, live: CacheFile, download: Download): bool
   return true;
 }
 
-async function store(context: Context, live: CacheFile, download: Download, content: Content): Promise<void> {
+async function store(
+  context: Rows & LocalFiles & Remote & Uploads & Host,
+  live: CacheFile,
+  download: Download,
+  content: Content,
+): Promise<void> {
   const isGathered = content.start === 0 && content.size <= SMALL && live.originHash !== null;
   const gathered: Uint8Array[] = [];
   let position = content.start;
@@ -330,7 +366,7 @@ async function store(context: Context, live: CacheFile, download: Download, cont
   });
 }
 
-function requireHash(context: Context, live: CacheFile, hash: string): void {
+function requireHash(context: Host, live: CacheFile, hash: string): void {
   if (hash === live.originHash) return;
   const fields = { inode: live.inode, version: live.origin?.version, expected: live.originHash, got: hash };
   context.log.error(fields, WRONG);
@@ -338,7 +374,12 @@ function requireHash(context: Context, live: CacheFile, hash: string): void {
 }
 
 /** Writes those parts of the chunk that are still missing. */
-async function fill(context: Context, live: CacheFile, chunk: Uint8Array, position: number): Promise<void> {
+async function fill(
+  context: Rows & LocalFiles & Remote & Uploads & Host,
+  live: CacheFile,
+  chunk: Uint8Array,
+  position: number,
+): Promise<void> {
   const end = position + chunk.length;
   if (!touchesRange(live.missing, position, end)) return;
   const { keepsTimes, file } = live;
@@ -375,13 +416,18 @@ async function fill(context: Context, live: CacheFile, chunk: Uint8Array, positi
 }
 
 /** With the last missing byte the check of the whole begins, before any reader goes on. */
-function arrivedAndChecked(context: Context, live: CacheFile, start: number, end: number): void {
+function arrivedAndChecked(
+  context: Rows & LocalFiles & Remote & Uploads & Host,
+  live: CacheFile,
+  start: number,
+  end: number,
+): void {
   const isLast = partsWithin(live.missing, 0, EVERYTHING).every((part) => part.start >= start && part.end <= end);
   if (isLast && live.opens > 0) beginCheck(context, live);
   rangeFetched(live, start, end);
 }
 
-function beginCheck(context: Context, live: CacheFile): void {
+function beginCheck(context: Rows & LocalFiles & Remote & Uploads & Host, live: CacheFile): void {
   if (!live.isOriginal || live.originHash === null || live.isChecked) return;
   live.opens += 1;
   const check = checkWhole(context, live);
@@ -395,7 +441,11 @@ function beginCheck(context: Context, live: CacheFile): void {
 }
 
 /** A file that is all here is what the gateway said it is, and the row says that it is here. One check that could not be made is made again. */
-export async function requireChecked(context: Context, live: CacheFile, signal: AbortSignal): Promise<void> {
+export async function requireChecked(
+  context: Rows & LocalFiles & Remote & Uploads & Host,
+  live: CacheFile,
+  signal: AbortSignal,
+): Promise<void> {
   if (live.check === undefined) beginCheck(context, live);
   const interrupted = () => new FsError("EINTR", "interrupted while a download was checked");
   const check = live.check === undefined ? true : unlessAborted(live.check, signal, interrupted);
@@ -407,7 +457,7 @@ export async function requireChecked(context: Context, live: CacheFile, signal: 
 }
 
 /** Whether the complete file is the version it was said to be; if not, all of it is missing again. */
-async function checkWhole(context: Context, live: CacheFile): Promise<boolean> {
+async function checkWhole(context: Rows & LocalFiles & Host, live: CacheFile): Promise<boolean> {
   // The last bytes are declared here first, by the caller.
   await undefined;
   const { writes } = live;

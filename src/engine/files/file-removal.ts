@@ -4,10 +4,13 @@
  * chance, and not set aside with what belongs to nobody known.
  */
 import type { GoneFile } from "../../metadata/gone-files.ts";
-import { type Context, inBackground } from "../core/index.ts";
+import { type Host, inBackground, type LocalFiles, type Rows } from "../core/index.ts";
 import { logClean } from "./dirty-file-log.ts";
 
-type Needs = Pick<Context, "metadata" | "runtime" | "paths" | "dirtyLog" | "fileState" | "log" | "syncRows" | "disk">;
+type Needs = Pick<
+  Rows & LocalFiles & Host,
+  "metadata" | "runtime" | "paths" | "dirtyLog" | "fileState" | "log" | "syncRows" | "disk"
+>;
 
 const SLICE = 100;
 

@@ -1,7 +1,7 @@
 /** After a crash: whether a file that somebody may have written to is what its row says. */
 import { hasCode } from "../../lib/system-error.ts";
 import type { Inode } from "../../metadata/inodes.ts";
-import type { Context } from "../core/index.ts";
+import type { Host, LocalFiles } from "../core/index.ts";
 
 /** A bigger one counts as changed until it is cut, which hashes it while others are served. */
 const HASHED_AT_START = 16 * 1024 * 1024;
@@ -10,7 +10,11 @@ const HASHED_AT_START = 16 * 1024 * 1024;
  * Whether the file has this content, as far as that is found out quickly. What the disk cannot read counts as
  * changed too: whoever cuts it says what is wrong, and all others can be served.
  */
-export async function isStill({ runtime, paths, log }: Context, inode: Inode, hash: string): Promise<boolean> {
+export async function isStill(
+  { runtime, paths, log }: LocalFiles & Host,
+  inode: Inode,
+  hash: string,
+): Promise<boolean> {
   const path = paths.live(inode.lineage);
   const { size } = await runtime.files.stat(path);
   if (size !== inode.size || size > HASHED_AT_START) return false;

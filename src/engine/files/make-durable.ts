@@ -1,10 +1,10 @@
 /** Bytes of a live file, and its name, made to survive power loss; its row says so. The rows are the caller's to sync. */
 import { QUARANTINED } from "../../metadata/inodes.ts";
-import type { CacheFile, Context } from "../core/index.ts";
+import type { CacheFile, Host, LocalFiles, Rows, Uploads } from "../core/index.ts";
 import { rowsFromFile, syncName } from "./open-close.ts";
 import { revokeWriteLeases } from "./revoke-leases.ts";
 
-export async function makeDurable(context: Context, live: CacheFile): Promise<void> {
+export async function makeDurable(context: Rows & LocalFiles & Uploads & Host, live: CacheFile): Promise<void> {
   await rowsFromFile(context, live);
   revokeWriteLeases(context, live);
   const { writes, inFlight, lastStat } = live;
@@ -22,7 +22,7 @@ export async function makeDurable(context: Context, live: CacheFile): Promise<vo
 }
 
 /** `isAll`: nothing was written while it was synced. */
-function nowSafe(context: Context, live: CacheFile, isAll: boolean): void {
+function nowSafe(context: Rows, live: CacheFile, isAll: boolean): void {
   const inode = context.metadata.inodes.get(live.inode);
   if (inode?.lineage !== live.lineage || inode.content === "clean") return;
   const isKnown = inode.content !== "dirty" || inode.synced === QUARANTINED;

@@ -5,7 +5,15 @@
  * one that stays open is, until they are gone.
  */
 import { sleep } from "../../lib/runtime.ts";
-import { type CacheFile, type Context, inBackground } from "../core/index.ts";
+import {
+  type CacheFile,
+  type Host,
+  inBackground,
+  type LocalFiles,
+  type Remote,
+  type Rows,
+  type Uploads,
+} from "../core/index.ts";
 import { closeCacheFile } from "./open-close.ts";
 
 /** A file that was just closed may count as open for a moment longer. */
@@ -13,7 +21,10 @@ const FIRST_MS = 5;
 const LONGEST_MS = 1000;
 
 /** Instead of closeLive: when its last descriptor is gone, or later. */
-export async function closePassthrough(context: Context, live: CacheFile): Promise<void> {
+export async function closePassthrough(
+  context: Rows & LocalFiles & Remote & Uploads & Host,
+  live: CacheFile,
+): Promise<void> {
   if (live.passthroughWriters > 0 || live.isMapped || (await isAlone(context, live))) {
     return closeCacheFile(context, live, { write: true });
   }
@@ -31,7 +42,7 @@ export async function closePassthrough(context: Context, live: CacheFile): Promi
   });
 }
 
-async function isAlone({ log }: Context, live: CacheFile): Promise<boolean> {
+async function isAlone({ log }: Host, live: CacheFile): Promise<boolean> {
   try {
     return (await live.file.isOnlyWriter?.()) ?? true;
   } catch (error) {

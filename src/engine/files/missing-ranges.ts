@@ -15,7 +15,7 @@ import {
   touchesRange,
 } from "../../lib/ranges.ts";
 import type { Lineage } from "../../metadata/ids.ts";
-import type { CacheFile, Context, Origin } from "../core/index.ts";
+import type { CacheFile, LocalFiles, Origin, Rows } from "../core/index.ts";
 
 export function wakeReaders(live: CacheFile): void {
   for (const look of [...live.waiting]) look();
@@ -28,7 +28,7 @@ export function rangeFetched(live: CacheFile, start: number, end: number): void 
 }
 
 /** A program's bytes are in the file: after this, no crash makes anybody fetch there, or take them for the origin's. */
-export function overwritten(context: Context, live: CacheFile, start: number, end: number): void {
+export function overwritten(context: Rows, live: CacheFile, start: number, end: number): void {
   const { persistedMissing, unverified } = live;
   if (touchesRange(live.missing, start, end)) rangeFetched(live, start, end);
   if (touchesRange(persistedMissing, start, end) || touchesRange(unverified, start, end)) {
@@ -37,7 +37,7 @@ export function overwritten(context: Context, live: CacheFile, start: number, en
 }
 
 /** The file ends at `size` now: what was missing behind it is wanted by nobody. */
-export function truncated(context: Context, live: CacheFile, size: number): void {
+export function truncated(context: Rows, live: CacheFile, size: number): void {
   live.missing = clipRanges(live.missing, size);
   live.unverified = clipRanges(live.unverified, size);
   live.truncatedTo = Math.min(size, live.truncatedTo ?? size);
@@ -52,7 +52,7 @@ export function truncated(context: Context, live: CacheFile, size: number): void
  * What is new behind the place where the file was cut short is no longer the origin's. Where the row could
  * not be told, no further change is acknowledged before it is: once the file has grown again its size does not tell.
  */
-export function persistTruncation(context: Context, live: CacheFile): void {
+export function persistTruncation(context: Rows, live: CacheFile): void {
   if (live.truncatedTo === undefined) return;
   record(context, live, clipRanges(live.persistedMissing, live.truncatedTo), live.unverified);
   live.truncatedTo = undefined;
@@ -60,7 +60,7 @@ export function persistTruncation(context: Context, live: CacheFile): void {
 
 /** The content is this version too: what is missing is had from there, for the one it came from may be gone. */
 export function comesFrom(
-  { metadata, cacheFiles }: Pick<Context, "metadata" | "cacheFiles">,
+  { metadata, cacheFiles }: Pick<Rows & LocalFiles, "metadata" | "cacheFiles">,
   lineage: Lineage,
   origin: Origin,
 ): void {
@@ -74,7 +74,7 @@ export function comesFrom(
  * Before its first byte changes: what is not checked by now is unproven. In the transaction that says that it changes,
  * which may fail: for memory once that is over.
  */
-export function leaveOrigin({ metadata }: Context, live: CacheFile): Ranges {
+export function leaveOrigin({ metadata }: Rows, live: CacheFile): Ranges {
   const { lineage, originHash, originSize, isOriginal } = live;
   if (!isOriginal) return live.unverified;
   const isRight = originHash === null || (live.isChecked && live.missing.length === 0);
@@ -85,12 +85,12 @@ export function leaveOrigin({ metadata }: Context, live: CacheFile): Ranges {
 }
 
 /** What is here of the origin, and synced, is that version's; or nobody can find out. */
-export function markVerified(context: Context, live: CacheFile): void {
+export function markVerified(context: Rows, live: CacheFile): void {
   record(context, live, live.persistedMissing, NO_RANGES);
 }
 
 /** All of it has to come again. */
-export function lost(context: Context, live: CacheFile, missing: Ranges): void {
+export function lost(context: Rows, live: CacheFile, missing: Ranges): void {
   live.isChecked = false;
   live.missing = missing;
   record(context, live, missing, live.unverified);
@@ -101,7 +101,7 @@ export function lost(context: Context, live: CacheFile, missing: Ranges): void {
  * What came in is remembered, but a file counts as whole only once it is checked. Among bytes of a
  * program, whose hash nobody knows, what came in is remembered once it is synced.
  */
-export async function recordArrived(context: Context, live: CacheFile): Promise<void> {
+export async function recordArrived(context: Rows, live: CacheFile): Promise<void> {
   const isUnchecked = live.isOriginal && live.originHash !== null && !live.isChecked;
   if (!live.isKept || (isUnchecked && live.missing.length === 0)) return;
   const { missing } = live;
@@ -110,7 +110,7 @@ export async function recordArrived(context: Context, live: CacheFile): Promise<
   record(context, live, intersectRanges(missing, live.persistedMissing), live.unverified);
 }
 
-function record({ metadata }: Context, live: CacheFile, recorded: Ranges, unproven: Ranges): void {
+function record({ metadata }: Rows, live: CacheFile, recorded: Ranges, unproven: Ranges): void {
   const row = metadata.lives.get(live.lineage);
   const next = { missing: formatRanges(recorded), unproven: formatRanges(unproven) };
   const isTold = row === undefined || (row.missing === next.missing && row.unproven === next.unproven);

@@ -5,7 +5,7 @@
  */
 import type { Inode } from "../../metadata/inodes.ts";
 import type { Lineage } from "../api/index.ts";
-import type { Context } from "../core/index.ts";
+import type { Context, LocalFiles } from "../core/index.ts";
 import { dropIfUnused, keepForgottenByKernel } from "./orphans.ts";
 
 /** From the first word to the commit. */
@@ -34,7 +34,7 @@ function forgetOne(context: Context, lineage: Lineage): void {
 }
 
 /** The kernel is told of an inode: should it have come back, and lose its name again, it stays until it is forgotten again. */
-export function onLookup({ fileState }: Pick<Context, "fileState">, { id, lineage }: Inode): void {
+export function onLookup({ fileState }: Pick<LocalFiles, "fileState">, { id, lineage }: Inode): void {
   fileState.notLookedUp.delete(lineage);
   fileState.afterClose.delete(lineage);
   fileState.afterSent.delete(id);

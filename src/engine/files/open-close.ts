@@ -13,12 +13,16 @@ import {
   alone,
   byKernelRequest,
   type CacheFile,
-  type Context,
   enqueueAfterQuiet,
+  type Host,
   inBackground,
   isLongerThanShown,
+  type LocalFiles,
   mayHaveUnpersistedStat,
+  type Remote,
+  type Rows,
   setInodeDirty,
+  type Uploads,
 } from "../core/index.ts";
 import { isUncut, openFile, openNewFile, regain, requireCurrent } from "./backing-file.ts";
 import { cancelForWriter, yieldToNewer } from "./cancel-upload.ts";
@@ -37,7 +41,7 @@ const USED_MS = 10_000;
 
 /** Counts as one open until closeLive. A writable one has marked the inode durably before this resolves. */
 export async function openCacheFile(
-  context: Context,
+  context: Rows & LocalFiles & Remote & Uploads & Host,
   lineage: Lineage,
   options: {
     write: boolean;
@@ -61,7 +65,7 @@ export async function openCacheFile(
 }
 
 /** A writer needs the file, and hears why there is none; a reader can do without. */
-async function haveFile(context: Context, live: CacheFile, isNeeded: boolean): Promise<void> {
+async function haveFile(context: Rows & LocalFiles & Remote & Host, live: CacheFile, isNeeded: boolean): Promise<void> {
   if (isNeeded) {
     await requireDisk(context);
     await regain(context, live);
@@ -70,7 +74,7 @@ async function haveFile(context: Context, live: CacheFile, isNeeded: boolean): P
   }
 }
 
-async function hold(context: Context, lineage: Lineage, isNew: boolean): Promise<CacheFile> {
+async function hold(context: Rows & LocalFiles & Remote & Host, lineage: Lineage, isNew: boolean): Promise<CacheFile> {
   const { cacheFiles, fileState, disk } = context;
   let isUntried = isNew;
   for (let mayBeAbsent = disk.trouble !== undefined; ; ) {
@@ -114,7 +118,7 @@ async function hold(context: Context, lineage: Lineage, isNew: boolean): Promise
  * Before a writer is let in, no upload reads the file, its times are those of the row, and the inode
  * is durably marked. All of that must hold in the same moment, so it is looked at again after each wait.
  */
-async function becomeWriter(context: Context, live: CacheFile): Promise<void> {
+async function becomeWriter(context: Rows & LocalFiles & Remote & Uploads & Host, live: CacheFile): Promise<void> {
   const { metadata } = context;
   for (;;) {
     const inode = requireCurrent(context, live.lineage);
@@ -146,7 +150,7 @@ async function becomeWriter(context: Context, live: CacheFile): Promise<void> {
   }
 }
 
-async function prepareForWriter(context: Context, live: CacheFile): Promise<void> {
+async function prepareForWriter(context: Rows & LocalFiles & Remote & Uploads & Host, live: CacheFile): Promise<void> {
   await cancelForWriter(context, live.lineage);
   if (live.writers > 0) return;
   // From here on bytes that are fetched leave the times alone; those on their way are waited for.
@@ -164,7 +168,11 @@ async function prepareForWriter(context: Context, live: CacheFile): Promise<void
 }
 
 /** Ends one open. The last writer leaves size, times and state in the rows. Never rejects: the program has gone on. */
-export async function closeCacheFile(context: Context, live: CacheFile, options: { write: boolean }): Promise<void> {
+export async function closeCacheFile(
+  context: Rows & LocalFiles & Remote & Uploads & Host,
+  live: CacheFile,
+  options: { write: boolean },
+): Promise<void> {
   if (options.write) {
     // Until the rows are true, the file is asked: the writer counts until then. Again where another one was
     // let in meanwhile, who may have gone since.
@@ -188,7 +196,7 @@ export async function closeCacheFile(context: Context, live: CacheFile, options:
 }
 
 /** Whether it went well. */
-async function logged(context: Context, live: CacheFile, work: () => Promise<void>): Promise<boolean> {
+async function logged(context: Host, live: CacheFile, work: () => Promise<void>): Promise<boolean> {
   try {
     await work();
     return true;
@@ -198,7 +206,7 @@ async function logged(context: Context, live: CacheFile, work: () => Promise<voi
   }
 }
 
-function writersLeft(context: Context, live: CacheFile): void {
+function writersLeft(context: Rows & LocalFiles & Remote & Uploads & Host, live: CacheFile): void {
   const { metadata } = context;
   const { lastStat, durableStat } = live;
   live.preparedTime = undefined;
@@ -236,7 +244,7 @@ function writersLeft(context: Context, live: CacheFile): void {
   context.runtime.step("release: no writer left");
 }
 
-async function closeFile(context: Context, live: CacheFile): Promise<void> {
+async function closeFile(context: Rows & LocalFiles & Remote & Host, live: CacheFile): Promise<void> {
   const { metadata, cacheFiles, fileState, runtime } = context;
   // Somebody opened it while this waited for its turn.
   if (live.opens > 0) return;
@@ -270,7 +278,7 @@ async function closeFile(context: Context, live: CacheFile): Promise<void> {
 }
 
 /** Size and mtime of a file that was written, from the file to the rows. */
-export async function rowsFromFile(context: Context, live: CacheFile): Promise<void> {
+export async function rowsFromFile(context: Rows & LocalFiles & Uploads & Host, live: CacheFile): Promise<void> {
   // What passed writers do after this look is another change, which the next look finds.
   let look = await detectWrites(context, live);
   while (live.hasUnpersistedStat) {
@@ -304,7 +312,7 @@ function isAsSeen(live: CacheFile, { writes, inFlight, timesSet }: Look): boolea
   return inFlight === 0 && live.writes === writes && live.timesSet === timesSet;
 }
 
-function recordStat(context: Context, live: CacheFile, { size, allocated, mtime }: FileStat): void {
+function recordStat(context: Rows & Uploads & Host, live: CacheFile, { size, allocated, mtime }: FileStat): void {
   const { metadata, runtime } = context;
   const record = () => {
     metadata.lives.update(live.lineage, { size, bytes: allocated });
@@ -325,13 +333,13 @@ function recordStat(context: Context, live: CacheFile, { size, allocated, mtime 
 }
 
 /** Open writable handles of the inode. */
-export function writersOf(context: Pick<Context, "cacheFiles">, inode: Inode): number {
+export function writersOf(context: Pick<LocalFiles, "cacheFiles">, inode: Inode): number {
   return context.cacheFiles.get(inode.lineage)?.writers ?? 0;
 }
 
 /** Once somebody has written to it, or may have, the file itself knows its size and time; else undefined. */
 export async function cacheFileStat(
-  context: Context,
+  context: Rows & LocalFiles,
   inode: Inode,
 ): Promise<{ size: number; mtime: Time } | undefined> {
   const live = context.cacheFiles.get(inode.lineage);
@@ -348,7 +356,11 @@ export async function cacheFileStat(
  * A program set the time; the row is the caller's. The file gets it too if it is, or after a crash
  * would be, asked for its time: while somebody can write to it, and while its content is only here.
  */
-export async function setCacheFileTimes(context: Context, inode: Inode, mtime: Time): Promise<void> {
+export async function setCacheFileTimes(
+  context: Rows & LocalFiles & Remote & Uploads & Host,
+  inode: Inode,
+  mtime: Time,
+): Promise<void> {
   const { metadata, cacheFiles } = context;
   const isAsked = inode.content === "dirty" && metadata.lives.get(inode.lineage) !== undefined;
   if (!isAsked && (cacheFiles.get(inode.lineage)?.writers ?? 0) === 0) return;
@@ -370,7 +382,7 @@ export async function setCacheFileTimes(context: Context, inode: Inode, mtime: T
 }
 
 /** The bytes and rows of a lineage nobody can reach any more. Not while it is open or being sent. */
-export function dropKernelNodeId(context: Context, lineage: Lineage): void {
+export function dropKernelNodeId(context: Rows & LocalFiles & Host, lineage: Lineage): void {
   const { metadata, runtime, cacheFiles } = context;
   if (cacheFiles.has(lineage) || metadata.generations.ofLineage(lineage).length > 0) return;
   const hasFile = metadata.lives.get(lineage) !== undefined;
@@ -384,7 +396,7 @@ export function dropKernelNodeId(context: Context, lineage: Lineage): void {
 }
 
 /** Makes the file's name survive power loss, once. */
-export async function syncName(context: Context, live: CacheFile): Promise<void> {
+export async function syncName(context: Host, live: CacheFile): Promise<void> {
   if (!live.isNew) return;
   await context.runtime.files.syncFolder(dirname(live.path));
   live.isNew = false;

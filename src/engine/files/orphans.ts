@@ -2,7 +2,7 @@
 import type { InodeId, Lineage } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
-import type { Context } from "../core/index.ts";
+import type { Context, Host, Kernel, LocalFiles, Rows } from "../core/index.ts";
 import { dropKernelNodeId } from "./open-close.ts";
 import { removeSnapshot } from "./snapshot-source.ts";
 import { forgetFailures } from "./unreadable.ts";
@@ -37,7 +37,7 @@ function dropAtLast(context: Context, lineage: Lineage): void {
 
 /** The rows did not take it: tried again when they can be changed (forgotten.ts). */
 export function keepForgottenByKernel(
-  { fileState, log }: Pick<Context, "fileState" | "log">,
+  { fileState, log }: Pick<LocalFiles & Host, "fileState" | "log">,
   lineage: Lineage,
   error: unknown,
 ): void {
@@ -49,13 +49,13 @@ export function keepForgottenByKernel(
  * Its last name went, or is another file's now, and no program here did that. An open by that name
  * may be on its way, and what it wrote would be in no file: it is to look the name up again.
  */
-export function handOver({ metadata }: Pick<Context, "metadata">, id: InodeId): void {
+export function handOver({ metadata }: Pick<Rows, "metadata">, id: InodeId): void {
   const inode = metadata.inodes.get(id);
   if (inode?.kind === "file" && metadata.entries.links(id) === 0) metadata.inodes.switchLineage(id, {});
 }
 
 /** The kernel was never told of the lineage it has now, so will not forget it, and has forgotten all others. */
-function isHandedOver({ metadata }: Context, { id, lineage }: Inode): boolean {
+function isHandedOver({ metadata }: Rows, { id, lineage }: Inode): boolean {
   const isLast = metadata.inodes.lineages(id).every((known) => known === lineage);
   return isLast && metadata.entries.links(id) === 0;
 }
@@ -82,7 +82,7 @@ export function removeInode(context: Context, inode: Inode): void {
   forgetFailures(context, inode);
 }
 
-function isOpenFolder(context: Context, inode: InodeId): boolean {
+function isOpenFolder(context: Kernel, inode: InodeId): boolean {
   for (const handle of context.handles.values()) if (handle.kind === "folder" && handle.inode === inode) return true;
   return false;
 }

@@ -8,7 +8,7 @@
  * size and times whenever the rows have to be true (notice-writes.ts).
  */
 import { QUARANTINED } from "../../metadata/inodes.ts";
-import type { CacheFile, Context } from "../core/index.ts";
+import type { CacheFile, Host, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
 import { requireCurrent } from "./backing-file.ts";
 import { logDirty } from "./dirty-file-log.ts";
 import { noLongerDurable, setContentDirty } from "./set-dirty.ts";
@@ -21,7 +21,7 @@ const WRITERS_ROOM = 1024 ** 3;
 
 /** For each handle, once the file is open: the id to answer with, or undefined: we serve it. */
 export async function attachPassthrough(
-  context: Context,
+  context: Rows & LocalFiles & Remote & Uploads & Host,
   live: CacheFile,
   write: boolean,
 ): Promise<number | undefined> {
@@ -46,7 +46,7 @@ export async function attachPassthrough(
 }
 
 /** The end of a handle; before closeLive. */
-export function detachPassthrough(context: Context, live: CacheFile, write: boolean): void {
+export function detachPassthrough(context: LocalFiles, live: CacheFile, write: boolean): void {
   if (live.backingId !== undefined && write) live.passthroughWriters -= 1;
   live.kernelHandles -= 1;
   if (live.kernelHandles > 0 || live.backingId === undefined) return;
@@ -59,7 +59,7 @@ export function detachPassthrough(context: Context, live: CacheFile, write: bool
  * missing, or the origin's, a crash would bring again over what was written. Should somebody write to it, now or while
  * it is passed on: nobody counts how much, no change has to clear bits of the mode, and it is not held until it is saved.
  */
-function mayUsePassthrough(context: Context, live: CacheFile): boolean {
+function mayUsePassthrough(context: Rows & LocalFiles & Remote, live: CacheFile): boolean {
   const { passthrough, disk } = context;
   if (!passthrough.isOn || live.file.descriptor === undefined) return false;
   if (!live.isKept || disk.trouble !== undefined || live.missing.length > 0 || !live.isChecked) return false;
@@ -70,14 +70,14 @@ function mayUsePassthrough(context: Context, live: CacheFile): boolean {
 }
 
 /** From when this resolves, bytes may change at any moment without a word. */
-export async function admitWriter(context: Context, live: CacheFile): Promise<void> {
+export async function admitWriter(context: Rows & LocalFiles & Uploads & Host, live: CacheFile): Promise<void> {
   live.admittingWriter ??= prepare(context, live).finally(() => {
     live.admittingWriter = undefined;
   });
   await live.admittingWriter;
 }
 
-async function prepare(context: Context, live: CacheFile): Promise<void> {
+async function prepare(context: Rows & LocalFiles & Uploads & Host, live: CacheFile): Promise<void> {
   if (live.lastStat !== undefined) return;
   for (;;) {
     expectWrites(context, live);
@@ -96,12 +96,12 @@ async function prepare(context: Context, live: CacheFile): Promise<void> {
 }
 
 /** The rows say so already. */
-function isExpected(context: Context, live: CacheFile): boolean {
+function isExpected(context: Rows, live: CacheFile): boolean {
   return live.isContentDirty || requireCurrent(context, live.lineage).content !== "dirty";
 }
 
 /** After a crash the rows say that the file may have changed, and the list of changed files names it. */
-function expectWrites(context: Context, live: CacheFile): void {
+function expectWrites(context: Rows & Uploads & Host, live: CacheFile): void {
   const { metadata } = context;
   const inode = requireCurrent(context, live.lineage);
   if (inode.content === "dirty") {

@@ -6,14 +6,14 @@
 import { deferred } from "../../lib/deferred.ts";
 import { unlessAborted } from "../../lib/single-flight.ts";
 import { type Caller, FsError, type Lineage } from "../api/index.ts";
-import type { CacheFile, Context } from "../core/index.ts";
+import type { CacheFile, Host, LocalFiles } from "../core/index.ts";
 import { revokeWriteLeases } from "./revoke-leases.ts";
 
 /** From when it is answered: a thread that has its answer is run before long, also on a busy machine. */
 const HEARD_MS = 50;
 
 /** Right before it is cut, for somebody who waits for the answer; see untilAnswered. */
-export function beginTruncate(context: Context, { pid }: Pick<Caller, "pid">, live: CacheFile): void {
+export function beginTruncate(context: LocalFiles, { pid }: Pick<Caller, "pid">, live: CacheFile): void {
   const { fileState, fastPath } = context;
   const { promise, resolve } = deferred<void>();
   const one = {
@@ -33,7 +33,7 @@ export function beginTruncate(context: Context, { pid }: Pick<Caller, "pid">, li
 
 /** `work` may make the file shorter; it is answered right after it. Whoever cuts a file does it in here, or its readers would wait for ever. */
 export async function whileTruncating<T>(
-  { fileState, runtime }: Pick<Context, "fileState" | "runtime">,
+  { fileState, runtime }: Pick<LocalFiles & Host, "fileState" | "runtime">,
   lineage: Lineage,
   work: () => Promise<T>,
 ): Promise<T> {
@@ -47,7 +47,7 @@ export async function whileTruncating<T>(
 
 /** The thread asks for something: it has gone on. */
 export function goesOn(
-  { fileState }: Pick<Context, "fileState">,
+  { fileState }: Pick<LocalFiles, "fileState">,
   { pid }: Pick<Caller, "pid">,
   lineage: Lineage,
 ): void {
@@ -57,7 +57,7 @@ export function goesOn(
 
 /** Resolves to whether there was anything to wait for, once the thread has gone on or has had the time to. Rejects with EINTR. */
 export async function untilTruncateKnown(
-  { fileState }: Pick<Context, "fileState">,
+  { fileState }: Pick<LocalFiles, "fileState">,
   lineage: Lineage,
   signal: AbortSignal,
 ): Promise<boolean> {

@@ -1,6 +1,6 @@
 /** How far ahead of a reader bytes are fetched: doubling while reading is sequential, hardly otherwise. */
 import { partsWithin } from "../../lib/ranges.ts";
-import type { CacheFile, Context, SequentialReader } from "../core/index.ts";
+import type { CacheFile, Host, LocalFiles, Remote, Rows, SequentialReader, Uploads } from "../core/index.ts";
 import { prefetchRange, requireRange } from "./fetch.ts";
 
 const WINDOW_FIRST = 1024 * 1024;
@@ -23,7 +23,7 @@ export function createWholeReader(): SequentialReader {
 
 /** Resolves when [start, end) of the file is here. */
 export async function fetchAround(
-  context: Context,
+  context: Rows & LocalFiles & Remote & Uploads & Host,
   live: CacheFile,
   reader: SequentialReader,
   start: number,
@@ -50,7 +50,12 @@ export async function fetchAround(
   await wait;
 }
 
-function readAhead(context: Context, live: CacheFile, from: number, window: number): void {
+function readAhead(
+  context: Rows & LocalFiles & Remote & Uploads & Host,
+  live: CacheFile,
+  from: number,
+  window: number,
+): void {
   const target = from + window * (window > WINDOW_FIRST ? AHEAD : 1);
   let position = from;
   for (let count = live.downloads.size; count <= AHEAD; count += 1) {

@@ -1,6 +1,6 @@
 /** The end of what let-move.ts began: from here on the next WRITE to this file comes to us, and counts. */
-import type { CacheFile, Context } from "../core/index.ts";
+import type { CacheFile, LocalFiles } from "../core/index.ts";
 
-export function revokeWriteLeases({ fastPath }: Pick<Context, "fastPath">, live: CacheFile): void {
+export function revokeWriteLeases({ fastPath }: Pick<LocalFiles, "fastPath">, live: CacheFile): void {
   if (live.file.descriptor !== undefined) fastPath.revokeWrites(live.file.descriptor);
 }

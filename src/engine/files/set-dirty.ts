@@ -1,12 +1,12 @@
 /** What the rows say before a byte of a live file changes: that it is dirty, and no longer safe. */
 import type { Inode } from "../../metadata/inodes.ts";
 import { FsError } from "../api/index.ts";
-import { type CacheFile, type Context, setInodeDirty } from "../core/index.ts";
+import { type CacheFile, type Host, type Rows, setInodeDirty, type Uploads } from "../core/index.ts";
 import { logDirty } from "./dirty-file-log.ts";
 import { leaveOrigin } from "./missing-ranges.ts";
 
 /** The rows say dirty, durably, before the first byte changes since the last cut or clean state. `at`: when it changed, as Runtime.elapsed(). */
-export function setContentDirty(context: Context, live: CacheFile, at = context.runtime.elapsed()): void {
+export function setContentDirty(context: Rows & Uploads & Host, live: CacheFile, at = context.runtime.elapsed()): void {
   const { metadata, runtime } = context;
   if (!live.isContentDirty) {
     let marked: Inode | undefined;
@@ -38,7 +38,7 @@ export function setContentDirty(context: Context, live: CacheFile, at = context.
 }
 
 /** Power loss may come when some of the new bytes are on the disk: it must not find them counted as whole. */
-export async function noLongerDurable(context: Context, live: CacheFile): Promise<void> {
+export async function noLongerDurable(context: Rows, live: CacheFile): Promise<void> {
   const inode = context.metadata.inodes.get(live.inode);
   if (inode?.lineage === live.lineage && inode.synced !== null) {
     context.metadata.inodes.update(inode.id, { synced: 0 });

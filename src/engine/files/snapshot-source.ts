@@ -6,11 +6,11 @@ import type { ContentSource } from "../../contract/http.ts";
 import { systemError } from "../../lib/system-error.ts";
 import type { Snapshot } from "../../metadata/attempts.ts";
 import type { GenerationId } from "../../metadata/ids.ts";
-import type { CacheFile, Context } from "../core/index.ts";
+import type { CacheFile, Host, LocalFiles, Rows, Uploads } from "../core/index.ts";
 import { removeSoon } from "./file-removal.ts";
 
 /** The bytes of a generation, from where they are at this moment. */
-export function snapshotSource(context: Context, generation: Snapshot): ContentSource {
+export function snapshotSource(context: LocalFiles & Host, generation: Snapshot): ContentSource {
   const { paths, runtime, snapshotBytes, disk } = context;
   const bytes = snapshotBytes.get(generation.id);
   if (bytes !== undefined) {
@@ -40,7 +40,7 @@ function goneSource(path: string, size: number): ContentSource {
 }
 
 /** It was sent, or is not to be. One that another attempt will still send (two names of one file) goes with that. */
-export function dropSnapshot(context: Context, id: GenerationId): void {
+export function dropSnapshot(context: Rows & LocalFiles & Uploads & Host, id: GenerationId): void {
   const generation = context.metadata.generations.get(id);
   if (generation === undefined || context.metadata.attempts.ofGeneration(id).length > 0) return;
   context.cancellations.delete(generation.inode);
@@ -48,7 +48,7 @@ export function dropSnapshot(context: Context, id: GenerationId): void {
 }
 
 /** Removes the row of a cut no attempt needs, and the file if it has one of its own. */
-export function removeSnapshot(context: Context, { id, inode, lineage }: Snapshot): void {
+export function removeSnapshot(context: Rows & LocalFiles & Host, { id, inode, lineage }: Snapshot): void {
   const { metadata, fileState } = context;
   metadata.transaction(() => {
     metadata.generations.remove(id);
@@ -76,7 +76,7 @@ const SMALL = 32 * 1024;
  * Undefined: somebody does again.
  */
 export async function hashCacheFile(
-  context: Context,
+  context: LocalFiles & Host,
   live: CacheFile,
   expected: number,
   signal: AbortSignal,
@@ -102,7 +102,7 @@ export async function hashCacheFile(
 }
 
 /** Undefined: it is read by its name. */
-export function openSource(context: Context, { lineage, size }: Snapshot): ContentSource | undefined {
+export function openSource(context: LocalFiles, { lineage, size }: Snapshot): ContentSource | undefined {
   const live = lineage === null ? undefined : context.cacheFiles.get(lineage);
   return live === undefined || !context.fileState.keptOpen.has(live)
     ? undefined

@@ -6,7 +6,15 @@
 import { inStep } from "../../lib/runtime.ts";
 import { shareRuns } from "../../lib/shared-run.ts";
 import { FsError } from "../api/index.ts";
-import { type Context, inBackground, mayHaveUnpersistedStat } from "../core/index.ts";
+import {
+  type Context,
+  type Host,
+  inBackground,
+  type LocalFiles,
+  mayHaveUnpersistedStat,
+  type Remote,
+  type Rows,
+} from "../core/index.ts";
 import type { Space } from "../host/index.ts";
 import { addUp } from "./backlog.ts";
 import { requireDisk } from "./disk-room.ts";
@@ -61,7 +69,7 @@ export function createSpace(context: Context): Space {
 }
 
 /** Whether who adds something has to ask: nearly never. */
-export function isTight({ disk, quota }: Pick<Context, "disk" | "quota">): boolean {
+export function isTight({ disk, quota }: Pick<LocalFiles & Remote, "disk" | "quota">): boolean {
   return disk.trouble !== undefined || !disk.hasRows || disk.unsentLimit !== undefined || quota.limit !== undefined;
 }
 
@@ -70,7 +78,7 @@ export function isTight({ disk, quota }: Pick<Context, "disk" | "quota">): boole
  * after looking again. `growth`: how much larger the files of the workspace become, at most and really.
  */
 export async function requireRoom(
-  context: Context,
+  context: Rows & LocalFiles & Remote & Host,
   bytes = 0,
   growth: { readonly most: number; readonly exactly: () => Promise<number> } | undefined = undefined,
 ): Promise<void> {
@@ -81,7 +89,7 @@ export async function requireRoom(
 }
 
 /** Adding up costs something: it is done when what was added since may have reached the limit. */
-async function requireUnsent(context: Context, limit: number, added: number): Promise<void> {
+async function requireUnsent(context: Rows & LocalFiles & Host, limit: number, added: number): Promise<void> {
   const { metadata, cacheFiles, unsent } = context;
   unsent.mostly += added;
   if (unsent.mostly <= limit) return;

@@ -4,7 +4,7 @@ import type { Node } from "../../contract/resources.ts";
 import { clampTime, compareTimes, formatTime, parseTime, type Time, timeFromMilliseconds } from "../../lib/time.ts";
 import type { InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
-import type { Context } from "../core/index.ts";
+import type { Rows } from "../core/index.ts";
 
 const EPOCH: Time = { seconds: 0, nanoseconds: 0 };
 
@@ -12,7 +12,7 @@ const EPOCH: Time = { seconds: 0, nanoseconds: 0 };
  * Content on its way to another node: a time that was only the node's default becomes its own, for
  * there the default would be another. Runs inside the caller's transaction.
  */
-export function pinMtime(context: Pick<Context, "metadata">, inodeId: InodeId): void {
+export function pinMtime(context: Pick<Rows, "metadata">, inodeId: InodeId): void {
   const inode = context.metadata.inodes.get(inodeId);
   if (inode === undefined || inode.kind === "folder" || inode.attributes.mtime !== undefined) return;
   const mtime = formatTime(mtimeOf(context, inode));
@@ -25,7 +25,7 @@ export function withPinnedMtime(attributes: Attributes, { modifiedAt }: Node): A
 }
 
 /** One that nobody set is the time the gateway changed the node; one that no disk holds, as a live file would have it. */
-export function mtimeOf(context: Pick<Context, "metadata">, inode: Inode): Time {
+export function mtimeOf(context: Pick<Rows, "metadata">, inode: Inode): Time {
   const { mtime } = inode.attributes;
   const own = mtime === undefined ? undefined : parseTime(mtime);
   if (own !== undefined) return clampTime(own);

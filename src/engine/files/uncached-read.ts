@@ -8,7 +8,7 @@ import { backoff } from "../../lib/backoff.ts";
 import { partsWithin } from "../../lib/ranges.ts";
 import { sleep } from "../../lib/runtime.ts";
 import { FsError } from "../api/index.ts";
-import type { CacheFile, Context } from "../core/index.ts";
+import type { CacheFile, Host, LocalFiles, Remote } from "../core/index.ts";
 
 const WINDOW = 1024 * 1024;
 /** Files that keep a window, of all that are open. */
@@ -24,7 +24,7 @@ interface Passing {
 
 /** To be laid over what is read of the file with `layOver`. Rejects with an FsError. */
 export async function fetchUncached(
-  context: Context,
+  context: LocalFiles & Remote & Host,
   live: CacheFile,
   start: number,
   end: number,
@@ -48,7 +48,7 @@ export async function fetchUncached(
 }
 
 /** Whoever has not read for longest fetches anew. */
-function keep({ fileState: { uncachedReaders }, cacheFiles }: Context, live: CacheFile, passing: Passing): void {
+function keep({ fileState: { uncachedReaders }, cacheFiles }: LocalFiles, live: CacheFile, passing: Passing): void {
   // Closed while it was fetched.
   if (cacheFiles.get(live.lineage) !== live) return;
   live.uncachedBytes = passing;
@@ -68,7 +68,13 @@ export function layOver(missing: CacheFile["missing"], passing: Passing, buffer:
   }
 }
 
-async function insist(context: Context, live: CacheFile, start: number, end: number, signal: AbortSignal) {
+async function insist(
+  context: LocalFiles & Remote & Host,
+  live: CacheFile,
+  start: number,
+  end: number,
+  signal: AbortSignal,
+) {
   for (let tries = 1; ; tries += 1) {
     try {
       return await context.network.ask(signal, (limit) => fetchRange(context, live, start, end, limit));
@@ -88,7 +94,13 @@ async function insist(context: Context, live: CacheFile, start: number, end: num
   }
 }
 
-async function fetchRange(context: Context, live: CacheFile, start: number, end: number, signal: AbortSignal) {
+async function fetchRange(
+  context: LocalFiles & Remote,
+  live: CacheFile,
+  start: number,
+  end: number,
+  signal: AbortSignal,
+) {
   const { origin, originHash } = live;
   if (origin === undefined) throw new FsError("EIO", `live file ${live.lineage} misses bytes of no version`);
   const { version } = origin;

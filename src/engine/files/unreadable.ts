@@ -8,7 +8,7 @@ import { hasCode } from "../../lib/system-error.ts";
 import type { InodeId, Lineage } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
-import type { Context, Unreadable } from "../core/index.ts";
+import type { Host, LocalFiles, Remote, Rows, Unreadable, Uploads } from "../core/index.ts";
 
 /** Half a minute at least: a gateway may not find for a moment what it has. */
 const GONE_TRIES = 5;
@@ -18,7 +18,7 @@ const GONE_TRIES = 5;
  * by now; undefined: it is parked.
  */
 export function couldNotRead(
-  context: Context,
+  context: Rows & LocalFiles & Uploads & Host,
   row: NodeRow,
   { id, lineage }: Inode,
   error: unknown,
@@ -34,7 +34,12 @@ export function couldNotRead(
 }
 
 /** For who asks why it is not sent. */
-export function noteUnreadable(context: Context, inode: InodeId, lineage: Lineage, error: unknown): Unreadable {
+export function noteUnreadable(
+  context: LocalFiles & Uploads & Host,
+  inode: InodeId,
+  lineage: Lineage,
+  error: unknown,
+): Unreadable {
   const { fileState, log, activity } = context;
   const before = fileState.unreadable.get(lineage)?.tries ?? 0;
   // Descriptors that are all in use say nothing of the content, and are free again in a moment: it waits no longer each time.
@@ -48,12 +53,15 @@ export function noteUnreadable(context: Context, inode: InodeId, lineage: Lineag
 }
 
 /** Whether what the gateway does not find now is gone, for all that can be known. */
-export function isLastTry({ fileState }: Context, lineage: Lineage): boolean {
+export function isLastTry({ fileState }: LocalFiles, lineage: Lineage): boolean {
   return (fileState.unreadable.get(lineage)?.tries ?? 0) + 1 >= GONE_TRIES;
 }
 
 /** What went wrong with the inode's content says nothing any more: it goes, or is wanted tried again. */
-export function forgetFailures({ fileState, network }: Pick<Context, "fileState" | "network">, inode: Inode): void {
+export function forgetFailures(
+  { fileState, network }: Pick<LocalFiles & Remote, "fileState" | "network">,
+  inode: Inode,
+): void {
   fileState.unreadable.delete(inode.lineage);
   if (inode.originVersion !== null) network.forgetReference(inode.originVersion);
 }

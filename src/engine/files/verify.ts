@@ -7,7 +7,15 @@ import { createHash } from "node:crypto";
 import { RemoteError } from "../../client/errors.ts";
 import { containsRange, missingWithin, partsWithin, totalBytes } from "../../lib/ranges.ts";
 import { FsError, fromDisk } from "../api/index.ts";
-import { type CacheFile, type Context, type Download, hasVersion } from "../core/index.ts";
+import {
+  type CacheFile,
+  type Download,
+  type Host,
+  hasVersion,
+  type LocalFiles,
+  type Remote,
+  type Rows,
+} from "../core/index.ts";
 import { launch, readError, requestContent, WRONG, watch } from "./fetch.ts";
 import { lost, markVerified } from "./missing-ranges.ts";
 import { isLastTry } from "./unreadable.ts";
@@ -16,7 +24,11 @@ const WORTH = 64 * 1024 * 1024;
 const CHUNK = 256 * 1024;
 
 /** Resolves when all that is here of the origin is right, or cannot be checked, and rejects as requireRange does. */
-export async function verify(context: Context, live: CacheFile, signal: AbortSignal): Promise<void> {
+export async function verify(
+  context: Rows & LocalFiles & Remote & Host,
+  live: CacheFile,
+  signal: AbortSignal,
+): Promise<void> {
   if (live.missing.length > 0 || live.unverified.length === 0) return;
   // What came in one piece was checked before it was used.
   if (live.isChecked) return markVerified(context, live);
@@ -44,7 +56,7 @@ interface Proof {
   position: number;
 }
 
-function begin(context: Context, live: CacheFile): Download {
+function begin(context: Rows & LocalFiles & Remote & Host, live: CacheFile): Download {
   const proof: Proof = { hash: createHash("sha256"), position: 0 };
   // It brings nothing: nobody who misses bytes waits for it.
   const nowhere = { start: 0, end: 0, isPrefetch: false };
@@ -54,7 +66,12 @@ function begin(context: Context, live: CacheFile): Download {
   });
 }
 
-async function goOn(context: Context, live: CacheFile, download: Download, proof: Proof): Promise<void> {
+async function goOn(
+  context: Rows & LocalFiles & Remote & Host,
+  live: CacheFile,
+  download: Download,
+  proof: Proof,
+): Promise<void> {
   if (!isWorthIt(live) || !(await readAll(context, live, download, proof))) return markVerified(context, live);
   const hash = proof.hash.digest("hex");
   if (hash !== live.originHash) {
@@ -78,7 +95,12 @@ function isWorthIt({ originSize, unverified }: CacheFile): boolean {
 }
 
 /** False: nobody has that version any more. */
-async function readAll(context: Context, live: CacheFile, download: Download, proof: Proof): Promise<boolean> {
+async function readAll(
+  context: LocalFiles & Remote & Host,
+  live: CacheFile,
+  download: Download,
+  proof: Proof,
+): Promise<boolean> {
   while (proof.position < live.originSize) {
     download.controller.signal.throwIfAborted();
     if (await readHere(live, proof, live.originSize)) continue;
@@ -95,7 +117,11 @@ async function readAll(context: Context, live: CacheFile, download: Download, pr
 }
 
 /** A gateway may not find for a moment what it has. What it goes on to name and not to have keeps nothing from being sent. */
-async function isGone(context: Context, { origin, lineage }: CacheFile, { controller }: Download): Promise<boolean> {
+async function isGone(
+  context: LocalFiles & Remote,
+  { origin, lineage }: CacheFile,
+  { controller }: Download,
+): Promise<boolean> {
   if (origin === undefined || isLastTry(context, lineage)) return true;
   return (await hasVersion(context, origin.node, origin.version, controller.signal)) !== true;
 }
@@ -123,7 +149,12 @@ async function readHere(live: CacheFile, proof: Proof, until: number): Promise<b
 }
 
 /** Of an answer with more than was asked for, what is here is passed over, up to the last byte that is not. */
-async function readThere(context: Context, live: CacheFile, download: Download, proof: Proof): Promise<void> {
+async function readThere(
+  context: LocalFiles & Remote,
+  live: CacheFile,
+  download: Download,
+  proof: Proof,
+): Promise<void> {
   const { position: start } = proof;
   const [gap] = missingWithin(live.unverified, start, live.originSize);
   const end = gap?.end ?? live.originSize;

@@ -3,11 +3,11 @@
  * still in the database's descriptors. So what was changed in them is sent from there, and none is
  * closed before the end of the mount. Everything else that was not sent went with the folder.
  */
-import type { Context } from "../core/index.ts";
+import type { Host, LocalFiles, Rows, Uploads } from "../core/index.ts";
 import { rowsFromFile } from "./open-close.ts";
 
 /** Keeps open what is open, and leaves the newest sizes in the rows. */
-export function keepOpenForUpload(context: Context): void {
+export function keepOpenForUpload(context: Rows & LocalFiles & Uploads & Host): void {
   const { cacheFiles, fileState, metadata, log } = context;
   const changed = [...cacheFiles.values()].filter((live) => metadata.inodes.get(live.inode)?.content !== "clean");
   for (const live of changed) {

@@ -6,7 +6,7 @@
 import { touchesRange } from "../../lib/ranges.ts";
 import { bytesWritten } from "../../lib/system-error.ts";
 import { type Caller, FsError, fromDisk, type HandleId } from "../api/index.ts";
-import type { CacheFile, Context } from "../core/index.ts";
+import type { CacheFile, Context, Host, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
 import { despiteFullDisk } from "./disk-room.ts";
 import { grantWrite } from "./fast-path.ts";
 import { overwritten, persistTruncation, truncated } from "./missing-ranges.ts";
@@ -42,7 +42,12 @@ export async function writeBytes(
   });
 }
 
-async function writeAsFits(context: Context, live: CacheFile, offset: number, data: Uint8Array): Promise<number> {
+async function writeAsFits(
+  context: Rows & LocalFiles & Remote & Host,
+  live: CacheFile,
+  offset: number,
+  data: Uint8Array,
+): Promise<number> {
   try {
     await despiteFullDisk(context, data.length, () => live.file.write(data, offset));
     return data.length;
@@ -54,7 +59,12 @@ async function writeAsFits(context: Context, live: CacheFile, offset: number, da
 }
 
 /** What was behind the new end is wanted no more; what is new behind the old one are zeros. */
-export async function truncateBytes(context: Context, caller: Caller, live: CacheFile, size: number): Promise<void> {
+export async function truncateBytes(
+  context: Rows & LocalFiles & Remote & Uploads & Host,
+  caller: Caller,
+  live: CacheFile,
+  size: number,
+): Promise<void> {
   if (size > 0 && isTight(context)) {
     const growth = size - (await live.file.stat()).size;
     if (growth > 0) await requireGrowth(context, live, growth, size);
@@ -71,7 +81,7 @@ export async function truncateBytes(context: Context, caller: Caller, live: Cach
 
 /** fallocate(2) with the mode bits of the kernel. Space for bytes that are still missing leaves them missing. */
 export async function allocateBytes(
-  context: Context,
+  context: Rows & LocalFiles & Remote & Uploads & Host,
   live: CacheFile,
   mode: number,
   offset: number,
@@ -103,14 +113,19 @@ async function allocateAll(live: CacheFile, mode: number, offset: number, length
 }
 
 /** So many bytes, after which the file ends at `end`, or where it does now. Each of its names is a file at the gateway. */
-function requireGrowth(context: Context, live: CacheFile, bytes: number, end: number): Promise<void> {
+function requireGrowth(
+  context: Rows & LocalFiles & Remote & Host,
+  live: CacheFile,
+  bytes: number,
+  end: number,
+): Promise<void> {
   const names = context.quota.limit === undefined ? 1 : context.metadata.entries.links(live.inode);
   const exactly = async () => names * Math.max(0, end - (await live.file.stat()).size);
   return requireRoom(context, bytes, { most: names * bytes, exactly });
 }
 
 async function change<T>(
-  context: Context,
+  context: Rows & LocalFiles & Uploads & Host,
   live: CacheFile,
   start: number,
   end: number,

@@ -1,7 +1,7 @@
 /** What writers that pass us by (pass-on.ts) did to a file, found out from its size and times. */
 import { type FileStat, isSameStat } from "../../lib/files.ts";
 import { toMilliseconds } from "../../lib/time.ts";
-import type { CacheFile, Context } from "../core/index.ts";
+import type { CacheFile, Host, LocalFiles, Rows, Uploads } from "../core/index.ts";
 import { setContentDirty } from "./set-dirty.ts";
 
 /** Before Linux 6.13 two changes within one tick of its clock may leave the same times. */
@@ -16,7 +16,10 @@ export interface Look {
 }
 
 /** What writers that were passed on did since the last look counts as written from here on: the file as it is by then. */
-export async function detectWrites(context: Context, live: CacheFile): Promise<Look | undefined> {
+export async function detectWrites(
+  context: Rows & LocalFiles & Uploads & Host,
+  live: CacheFile,
+): Promise<Look | undefined> {
   for (;;) {
     const { lastStat, writes, inFlight, timesSet } = live;
     if (lastStat === undefined) return undefined;
@@ -39,13 +42,13 @@ interface Seen {
 }
 
 /** When it was last written, by its ctime: the clock behind that may be set, but not out of the time between the two looks. */
-function writtenAt({ runtime }: Context, { lastStatAt }: CacheFile, seen: Seen): number {
+function writtenAt({ runtime }: Host, { lastStatAt }: CacheFile, seen: Seen): number {
   const age = runtime.wallClock() - toMilliseconds(seen.noticed.ctime);
   return Math.min(seen.noticedAt, Math.max(lastStatAt, runtime.elapsed() - age));
 }
 
 /** As it is now, to be compared with later. */
-export async function statFile(context: Context, live: CacheFile): Promise<Seen> {
+export async function statFile(context: LocalFiles & Host, live: CacheFile): Promise<Seen> {
   const noticed = await live.file.stat();
   const noticedAt = context.runtime.elapsed();
   const age = context.runtime.wallClock() - toMilliseconds(noticed.mtime);

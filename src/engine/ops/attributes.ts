@@ -3,7 +3,17 @@ import { ATTRIBUTES_BYTES_MAX, type Attributes, outgrow } from "../../contract/a
 import { clampTime, formatTime, type Time } from "../../lib/time.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { type Attributed, type Caller, FsError, type Lineage, type SetAttributes } from "../api/index.ts";
-import { byKernelRequest, type Context, expireAllEntries, setInodeDirty } from "../core/index.ts";
+import {
+  byKernelRequest,
+  type Context,
+  expireAllEntries,
+  type Host,
+  type LocalFiles,
+  type Remote,
+  type Rows,
+  setInodeDirty,
+  type Uploads,
+} from "../core/index.ts";
 import { revokeWriteLeases, setCacheFileTimes, withoutPrivileges } from "../files/index.ts";
 import {
   type Account,
@@ -83,7 +93,7 @@ function resolve(time: Time | "now" | undefined, present: Time): Time | undefine
 
 /** The same object when nothing the gateway could hold changes. */
 function changedAttributes(
-  context: Context,
+  context: Host,
   inode: Inode,
   change: SetAttributes & { readonly user: Account | undefined; readonly group: Account | undefined },
   mtime: Time | undefined,
@@ -122,7 +132,7 @@ function checkXattrName(name: string): void {
 }
 
 export async function setxattr(
-  context: Context,
+  context: Rows & LocalFiles & Remote & Uploads & Host,
   caller: Caller,
   lineage: Lineage,
   name: string,
@@ -140,7 +150,12 @@ export async function setxattr(
   });
 }
 
-export async function removexattr(context: Context, caller: Caller, lineage: Lineage, name: string): Promise<void> {
+export async function removexattr(
+  context: Rows & LocalFiles & Remote & Uploads & Host,
+  caller: Caller,
+  lineage: Lineage,
+  name: string,
+): Promise<void> {
   requireWritable(context);
   checkXattrName(name);
   changeXattrs(context, caller, lineage, (xattrs) => {
@@ -151,7 +166,7 @@ export async function removexattr(context: Context, caller: Caller, lineage: Lin
 }
 
 function changeXattrs(
-  context: Context,
+  context: Rows & Uploads & Host,
   caller: Caller,
   lineage: Lineage,
   change: (xattrs: Record<string, string>) => Record<string, string>,
@@ -171,7 +186,7 @@ function changeXattrs(
   context.runtime.step("xattr: set");
 }
 
-export async function getxattr(context: Context, lineage: Lineage, name: string): Promise<Uint8Array> {
+export async function getxattr(context: Rows, lineage: Lineage, name: string): Promise<Uint8Array> {
   checkXattrName(name);
   const value = inodeOf(context, lineage).attributes.xattrs?.[name];
   if (value === undefined) throw new FsError("ENODATA", `no ${name}`);
@@ -179,7 +194,7 @@ export async function getxattr(context: Context, lineage: Lineage, name: string)
 }
 
 /** Those that can be asked for. Others write at the gateway what they like: it stays there, and no program fails over it. */
-export async function listxattr(context: Context, lineage: Lineage): Promise<string[]> {
+export async function listxattr(context: Rows, lineage: Lineage): Promise<string[]> {
   return Object.keys(inodeOf(context, lineage).attributes.xattrs ?? {}).filter(canBeAskedFor);
 }
 

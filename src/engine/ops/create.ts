@@ -13,7 +13,7 @@ import {
   type Opened,
   type OpenFlags,
 } from "../api/index.ts";
-import { type Context, setInodeDirty } from "../core/index.ts";
+import { type Context, type Host, type Remote, type Rows, setInodeDirty } from "../core/index.ts";
 import { dropIfUnused, handedDown, isTight, pinMtime, requireRoom } from "../files/index.ts";
 import { completeFolder } from "../remote/index.ts";
 import {
@@ -68,7 +68,7 @@ export function checkName(name: string): void {
   throw new FsError(Buffer.byteLength(name) > 255 ? "ENAMETOOLONG" : "EINVAL", `the name ${problem}`);
 }
 
-function makeInode(context: Context, kind: InodeKind, attributes: Attributes, content: NewContent): Inode {
+function makeInode(context: Rows & Host, kind: InodeKind, attributes: Attributes, content: NewContent): Inode {
   const time = fileTimeText(context);
   return context.metadata.inodes.create({
     kind,
@@ -206,7 +206,7 @@ function unmake(context: Context, { mark }: Caller, made: { readonly inode: Inod
 }
 
 /** What a node is besides file or folder is in its attributes. */
-function requireAttributes({ client }: Context, what: string): void {
+function requireAttributes({ client }: Remote, what: string): void {
   if (!client.features.attributes) throw new FsError("EPERM", `the gateway holds no ${what}`);
 }
 
@@ -249,7 +249,7 @@ export async function symlink(
   return found(context, await make(context, caller, parent, name, "symlink", { type: "symlink", target }));
 }
 
-export async function readlink(context: Context, lineage: Lineage): Promise<string> {
+export async function readlink(context: Rows, lineage: Lineage): Promise<string> {
   const inode = inodeOf(context, lineage);
   if (inode.kind !== "symlink") throw new FsError("EINVAL", `inode ${inode.id} is no symlink`);
   return inode.attributes.target ?? "";

@@ -4,7 +4,7 @@ import type { InodeId, NodeRowId } from "../../metadata/ids.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import type { Overtaken } from "../../metadata/overtaken.ts";
 import type { DrainProgress, DrainResult } from "../api/index.ts";
-import { type Context, isRolledBack } from "../core/index.ts";
+import { type Context, type Host, isRolledBack, type LocalFiles, type Remote, type Rows } from "../core/index.ts";
 import { type Backlog, detectWrites, writersOf } from "../files/index.ts";
 import { areConfirmed, askIndexWatermark, isAnyUnconfirmed, pathOf, plan, type Step, viewOf } from "../sync/index.ts";
 import { rowsOfInode } from "../tree/index.ts";
@@ -124,7 +124,7 @@ async function drainAll(
 }
 
 /** Something is being sent, will be repeated or is being written, or could be sent if the gateway answered: it is waited for. */
-function isUnderWay(context: Context, writeBack: WriteBack): boolean {
+function isUnderWay(context: Rows & LocalFiles & Remote & Host, writeBack: WriteBack): boolean {
   if (writeBack.inFlight().length > 0) return true;
   if (context.readOnly.why !== undefined) return false;
   if (context.metadata.attempts.nextDue() !== undefined) return true;
@@ -183,7 +183,7 @@ function isAfterCut(context: Context, row: NodeRow, inode: InodeId, start: numbe
 
 const isForWriter = (step: Step) => step.do === "wait" && step.for === "writer";
 
-function inodeOf(context: Context, row: NodeRow) {
+function inodeOf(context: Rows, row: NodeRow) {
   const entry = row.entry === null ? undefined : context.metadata.entries.get(row.entry);
   return entry === undefined ? undefined : context.metadata.inodes.get(entry.inode);
 }
@@ -211,7 +211,7 @@ async function snapshotOpenFiles(
 }
 
 /** What it was when the drain began, or since, is at its nodes or on its way there. */
-function isSent({ metadata, lastSnapshots }: Context, inode: InodeId, start: number): boolean {
+function isSent({ metadata, lastSnapshots }: Rows & LocalFiles, inode: InodeId, start: number): boolean {
   const cut = lastSnapshots.get(inode);
   if (cut === undefined || cut.at < start) return false;
   return rowsOfInode({ metadata }, inode).every(({ id, base }) => {
@@ -221,7 +221,7 @@ function isSent({ metadata, lastSnapshots }: Context, inode: InodeId, start: num
 }
 
 /** Written after its name went elsewhere, and not cut since: it has no row yet. */
-function unnamedOf({ metadata }: Context, start: number): Overtaken[] {
+function unnamedOf({ metadata }: Rows, start: number): Overtaken[] {
   const isUnsent = ({ inode, dirtySince }: Overtaken) =>
     dirtySince !== null && dirtySince <= start && metadata.inodes.get(inode)?.content === "dirty";
   return metadata.overtaken.all().filter(isUnsent);
@@ -237,7 +237,7 @@ function wantsCut(context: Context, inode: InodeId): boolean {
 }
 
 /** The path index and the journal show everything that was acknowledged. */
-export async function isSettled(context: Context, signal: AbortSignal): Promise<boolean> {
+export async function isSettled(context: Rows & Remote & Host, signal: AbortSignal): Promise<boolean> {
   const { metadata, client, network } = context;
   const { settings } = metadata;
   // Without positions nobody can tell what the index shows.

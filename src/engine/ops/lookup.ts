@@ -9,7 +9,15 @@ import {
   type NegativeEntry,
   type SpaceInfo,
 } from "../api/index.ts";
-import { type Context, noteNegative } from "../core/index.ts";
+import {
+  type Context,
+  type Host,
+  type Kernel,
+  type LocalFiles,
+  noteNegative,
+  type Remote,
+  type Rows,
+} from "../core/index.ts";
 import { visitFolder } from "../remote/index.ts";
 import { attributed, folderOf, found, inodeOf, requireWritable, validMs } from "../tree/index.ts";
 import { prefetchFolders } from "./prefetch-folders.ts";
@@ -40,17 +48,17 @@ export async function lookup(
 }
 
 /** A superseded lineage still answers, with the size of its old bytes. */
-export async function getattr(context: Context, lineage: Lineage): Promise<Attributed> {
+export async function getattr(context: Rows & LocalFiles & Kernel & Host, lineage: Lineage): Promise<Attributed> {
   return attributed(context, inodeOf(context, lineage), lineage);
 }
 
-export async function access(context: Context, lineage: Lineage, mask: number): Promise<void> {
+export async function access(context: Rows & LocalFiles & Remote, lineage: Lineage, mask: number): Promise<void> {
   const W_OK = 2;
   inodeOf(context, lineage);
   if ((mask & W_OK) !== 0) requireWritable(context);
 }
 
-export async function statfs(context: Context): Promise<SpaceInfo> {
+export async function statfs(context: LocalFiles & Remote & Host): Promise<SpaceInfo> {
   const BLOCK = 4096;
   const { runtime, paths, quota } = context;
   const disk = await runtime.files.space(paths.root);

@@ -9,7 +9,17 @@ import {
   type Opened,
   type OpenFlags,
 } from "../api/index.ts";
-import { addHandle, type Context, type Handle } from "../core/index.ts";
+import {
+  addHandle,
+  type Context,
+  type Handle,
+  type Host,
+  type Kernel,
+  type LocalFiles,
+  type Remote,
+  type Rows,
+  type Uploads,
+} from "../core/index.ts";
 import {
   attachPassthrough,
   closeCacheFile,
@@ -38,7 +48,7 @@ export async function open(context: Context, caller: Caller, lineage: Lineage, f
 }
 
 /** Only who has it open goes on with what no name shows any more: the kernel looks the name up again. */
-export function requireShown({ metadata }: Pick<Context, "metadata">, inode: Inode, lineage: Lineage): void {
+export function requireShown({ metadata }: Pick<Rows, "metadata">, inode: Inode, lineage: Lineage): void {
   if (inode.lineage !== lineage || metadata.overtaken.get(inode.id) !== undefined) {
     throw new FsError("ESTALE", `lineage ${lineage} is superseded`);
   }
@@ -50,7 +60,7 @@ export function requireShown({ metadata }: Pick<Context, "metadata">, inode: Ino
  * missing after a crash. Until `then` is over nothing of it goes again.
  */
 export async function onceHere<T>(
-  context: Context,
+  context: Rows & LocalFiles & Remote & Uploads & Host,
   lineage: Lineage,
   signal: AbortSignal,
   then: () => Promise<T>,
@@ -67,7 +77,11 @@ export async function onceHere<T>(
 }
 
 /** The same for a change of names, which looks at the row again when its turn comes. */
-export function fetchWholeFile(context: Context, lineage: Lineage, signal: AbortSignal): Promise<void> {
+export function fetchWholeFile(
+  context: Rows & LocalFiles & Remote & Uploads & Host,
+  lineage: Lineage,
+  signal: AbortSignal,
+): Promise<void> {
   return onceHere(context, lineage, signal, async () => {});
 }
 
@@ -95,7 +109,7 @@ export async function whenWhole<T>(
 }
 
 /** The first open of a file that is made now: served by us, it is empty until the first write comes. */
-export function isPassthroughAtOnce({ passthrough, fileState }: Context, flags: OpenFlags): boolean {
+export function isPassthroughAtOnce({ passthrough, fileState }: LocalFiles, flags: OpenFlags): boolean {
   return passthrough.isOn && !fileState.isUnswept && isWriting(flags);
 }
 
@@ -105,7 +119,7 @@ const isWriting = ({ write, truncate }: OpenFlags) => write || truncate;
  * The first open of a file, within the transaction that makes its inode: what the rows have to say before
  * its local file is made, and before a writer is let in. Whether that file has its row.
  */
-export function prepareOpen(context: Context, made: Inode, flags: OpenFlags): boolean {
+export function prepareOpen(context: Rows & LocalFiles & Host, made: Inode, flags: OpenFlags): boolean {
   const hasRow = rowOfNewFile(context, made.lineage);
   if (hasRow && isWriting(flags)) context.metadata.writers.begin(made.id);
   return hasRow;
@@ -176,13 +190,13 @@ export async function release(context: Context, handleId: HandleId): Promise<voi
 
 export type FileHandle = Extract<Handle, { kind: "file" }>;
 
-export function fileOf(context: Pick<Context, "handles">, handleId: HandleId): FileHandle {
+export function fileOf(context: Pick<Kernel, "handles">, handleId: HandleId): FileHandle {
   const handle = context.handles.get(handleId);
   if (handle?.kind !== "file") throw new FsError("EBADF", `no open file ${handleId}`);
   return handle;
 }
 
-export function writableOf(context: Pick<Context, "handles">, handleId: HandleId): FileHandle {
+export function writableOf(context: Pick<Kernel, "handles">, handleId: HandleId): FileHandle {
   const handle = fileOf(context, handleId);
   if (!handle.write) throw new FsError("EBADF", `handle ${handleId} is not open for writing`);
   return handle;

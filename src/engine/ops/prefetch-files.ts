@@ -8,14 +8,22 @@ import type { Lineage } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { isWhole } from "../../metadata/live-rows.ts";
 import { FsError } from "../api/index.ts";
-import { type CacheFile, type Context, inBackground } from "../core/index.ts";
+import {
+  type CacheFile,
+  type Host,
+  inBackground,
+  type LocalFiles,
+  type Remote,
+  type Rows,
+  type Uploads,
+} from "../core/index.ts";
 import { closeCacheFile, openCacheFile, prefetchRange, SMALL } from "../files/index.ts";
 import { AHEAD_MAX, fetchNext, recordAccess } from "../host/index.ts";
 
 const REACH = { skipped: 8, lookedAt: 32 };
 
 /** A program opened the file to read it. Never fails: what is wrong with others is none of its business. */
-export function opened(context: Context, live: CacheFile): void {
+export function opened(context: Rows & LocalFiles & Remote & Uploads & Host, live: CacheFile): void {
   try {
     follow(context, live);
   } catch (error) {
@@ -23,7 +31,7 @@ export function opened(context: Context, live: CacheFile): void {
   }
 }
 
-function follow(context: Context, live: CacheFile): void {
+function follow(context: Rows & LocalFiles & Remote & Uploads & Host, live: CacheFile): void {
   const { fileSequences } = context.fileState;
   const names = context.metadata.entries.ofInode(live.inode);
   const [entry] = names;
@@ -40,20 +48,23 @@ function follow(context: Context, live: CacheFile): void {
 }
 
 /** Nobody asked for it: not where it would take something from somebody, or somebody would have to wait. */
-function mayFetch({ network, disk, metadata, settings, fileState }: Context): boolean {
+function mayFetch({ network, disk, metadata, settings, fileState }: Rows & LocalFiles & Remote & Host): boolean {
   if (!network.isOnline || network.pauseMs("getContent") > 0) return false;
   if (disk.trouble !== undefined || !disk.mayKeep || fileState.stopped.signal.aborted) return false;
   return metadata.lives.totalBytes() + AHEAD_MAX * SMALL <= settings.cacheLimit;
 }
 
 /** Small, the gateway's, and not here. */
-function isWanted({ metadata, cacheFiles }: Context, { kind, content, size, lineage, originVersion }: Inode): boolean {
+function isWanted(
+  { metadata, cacheFiles }: Rows & LocalFiles,
+  { kind, content, size, lineage, originVersion }: Inode,
+): boolean {
   if (kind !== "file" || content !== "clean" || originVersion === null || size === 0 || size > SMALL) return false;
   return !cacheFiles.has(lineage) && !isWhole(metadata.lives.get(lineage));
 }
 
 /** As if somebody read it. Should that fail, whoever opens it asks again. */
-async function fetchWhole(context: Context, lineage: Lineage): Promise<void> {
+async function fetchWhole(context: Rows & LocalFiles & Remote & Uploads & Host, lineage: Lineage): Promise<void> {
   const { signal } = context.fileState.stopped;
   try {
     const live = await openCacheFile(context, lineage, { write: false });

@@ -6,7 +6,7 @@ import { unlessAborted } from "../../lib/single-flight.ts";
 import type { EntryId, InodeId } from "../../metadata/ids.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
 import { FsError } from "../api/index.ts";
-import { type Context, inBackground } from "../core/index.ts";
+import { type Context, inBackground, type LocalFiles, type Remote, type Rows } from "../core/index.ts";
 import { AHEAD_MAX, fetchNext, recordAccess } from "../host/index.ts";
 import { completeFolder, prefetchListing } from "../remote/index.ts";
 import { rowOfFolder } from "../tree/index.ts";
@@ -61,12 +61,12 @@ async function list(context: Context, folder: InodeId): Promise<void> {
 }
 
 /** Nobody asked for it: not where it would be old when somebody does, its rows could not be kept, or the gateway asked for a pause. */
-function mayList({ network, disk, client, fileState }: Context): boolean {
+function mayList({ network, disk, client, fileState }: LocalFiles & Remote): boolean {
   if (!network.isOnline || network.pauseMs("listNodes") > 0 || disk.trouble !== undefined) return false;
   return client.features.journal && !fileState.stopped.signal.aborted;
 }
 
-function isLarge(context: Context, entry: EntryId): boolean {
+function isLarge(context: Rows, entry: EntryId): boolean {
   const { metadata } = context;
   const nodeId = metadata.nodes.ofEntry(entry)?.nodeId;
   return nodeId != null && metadata.nodes.countBelow(nodeId) >= LARGE;

@@ -5,7 +5,15 @@ import type { InodeId } from "../../metadata/ids.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import type { QueueItem } from "../api/index.ts";
-import { type Context, type Request, scopesOf } from "../core/index.ts";
+import {
+  type Context,
+  type Host,
+  type LocalFiles,
+  type Remote,
+  type Request,
+  type Rows,
+  scopesOf,
+} from "../core/index.ts";
 import { writersOf } from "../files/index.ts";
 import { exchangeOf, growthOf, plan, QUARANTINE_REASON, type Step, viewOf, type Waiting } from "../sync/index.ts";
 import { folderOfNode } from "../tree/index.ts";
@@ -18,7 +26,7 @@ const SLICE_MS = 3;
 const DEPTH_MAX = 1000;
 
 /** Path in the mount; of a deletion, where it was, or would be if a request that was given up made it. */
-export function pathOfEntry(context: Pick<Context, "metadata">, row: NodeRow): string {
+export function pathOfEntry(context: Pick<Rows, "metadata">, row: NodeRow): string {
   const { entries } = context.metadata;
   const entry = row.entry === null ? undefined : entries.get(row.entry);
   if (entry !== undefined)
@@ -37,12 +45,12 @@ export function pathOfEntry(context: Pick<Context, "metadata">, row: NodeRow): s
   return `…/${names.join("/")}`;
 }
 
-function birthplaceOf({ metadata }: Pick<Context, "metadata">, { id }: NodeRow) {
+function birthplaceOf({ metadata }: Pick<Rows, "metadata">, { id }: NodeRow) {
   const requests = [metadata.attempts.openOf(id), ...metadata.attempts.abandonedOf(id)].map((one) => one?.request);
   return requests.find((request) => request?.do === "upload" || request?.do === "folder" || request?.do === "copy");
 }
 
-function pathOfFolder(context: Pick<Context, "metadata">, folder: InodeId): string {
+function pathOfFolder(context: Pick<Rows, "metadata">, folder: InodeId): string {
   const names: string[] = [];
   let current = folder;
   while (current !== ROOT_INODE) {
@@ -83,7 +91,7 @@ export async function* listQueue(
 
 /** So many rows at a time as are looked at in a few milliseconds; others run in between. */
 export async function* inSlices(
-  { runtime }: Pick<Context, "runtime">,
+  { runtime }: Pick<Host, "runtime">,
   list: (limit: number, after?: NodeRow) => NodeRow[],
 ): AsyncGenerator<NodeRow[]> {
   for (let after: NodeRow | undefined, size = SLICE; ; ) {
@@ -141,7 +149,7 @@ const WAITING: Readonly<Record<Exclude<Waiting, "scope">, string>> = {
 };
 
 function stateOf(
-  context: Context,
+  context: Rows & LocalFiles & Remote & Host,
   row: NodeRow,
   attempt: Attempt<Request> | undefined,
   step: Step,
@@ -194,7 +202,7 @@ function stateOf(
   return { state: "due", why: "next in turn" };
 }
 
-function unreadableWhy(context: Context, row: NodeRow): string | undefined {
+function unreadableWhy(context: Rows & LocalFiles, row: NodeRow): string | undefined {
   const inode = inodeOf(context, row);
   const unreadable = inode && context.fileState.unreadable.get(inode.lineage);
   if (unreadable === undefined) return undefined;
@@ -202,7 +210,7 @@ function unreadableWhy(context: Context, row: NodeRow): string | undefined {
 }
 
 /** The scopes, by whichever way they are known to be missing, and what the gateway said of them. */
-function whatIsLacking({ network }: Context, row: NodeRow): string {
+function whatIsLacking({ network }: Remote, row: NodeRow): string {
   const kind = row.entry === null ? "delete" : row.nodeId === null ? "upload" : "patch";
   const missing = scopesOf(kind).filter((scope) => !network.may(scope));
   const said = missing.flatMap((scope) => network.refusals.get(scope) ?? []);
@@ -210,7 +218,7 @@ function whatIsLacking({ network }: Context, row: NodeRow): string {
   return said.length === 0 ? lacks : `${lacks}: ${[...new Set(said)].join("; ")}`;
 }
 
-function whatOf(context: Context, row: NodeRow, request: Request | undefined): QueueItem["what"] {
+function whatOf(context: Rows, row: NodeRow, request: Request | undefined): QueueItem["what"] {
   switch (request?.do) {
     case "folder":
     case "upload":
@@ -233,38 +241,38 @@ function whatOf(context: Context, row: NodeRow, request: Request | undefined): Q
 }
 
 /** The content of another node, which the gateway has. */
-function isAnothers(context: Context, row: NodeRow): boolean {
+function isAnothers(context: Rows, row: NodeRow): boolean {
   const inode = inodeOf(context, row);
   if (inode?.kind !== "file" || inode.content !== "clean" || inode.originVersion === row.base?.head) return false;
   return inode.hash === null || inode.hash !== row.base?.hash;
 }
 
 /** Content that the gateway does not have yet. */
-function bytesOf(context: Context, row: NodeRow): number {
+function bytesOf(context: Rows, row: NodeRow): number {
   const inode = inodeOf(context, row);
   if (inode === undefined || inode.kind !== "file" || inode.content === "clean") return 0;
   return inode.hash !== null && inode.hash === row.base?.hash ? 0 : inode.size;
 }
 
 /** The state dir was removed under us, and nobody has the file open. */
-function isLost(context: Context, row: NodeRow): boolean {
+function isLost(context: Rows & LocalFiles, row: NodeRow): boolean {
   const inode = inodeOf(context, row);
   if (context.disk.trouble !== "gone" || inode === undefined || bytesOf(context, row) === 0) return false;
   return !context.cacheFiles.has(inode.lineage);
 }
 
-function isOpen(context: Context, row: NodeRow): boolean {
+function isOpen(context: Rows & LocalFiles, row: NodeRow): boolean {
   const inode = inodeOf(context, row);
   return inode !== undefined && writersOf(context, inode) > 0;
 }
 
-function inodeOf({ metadata }: Context, row: NodeRow) {
+function inodeOf({ metadata }: Rows, row: NodeRow) {
   const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
   return entry === undefined ? undefined : metadata.inodes.get(entry.inode);
 }
 
 /** Why kinds of requests are not sent: the token lacks what they need, the workspace the room. One line each. */
-export function pausedKinds({ network, readOnly, quota }: Context): string[] {
+export function pausedKinds({ network, readOnly, quota }: Remote): string[] {
   if (readOnly.why !== undefined) return [];
   const excess = quota.excess();
   const kinds = { "new files and folders": "upload", changes: "patch", deletions: "delete" } as const;

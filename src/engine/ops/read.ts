@@ -1,7 +1,17 @@
 /** read(2) and lseek(2): from the live file; what is missing of it is fetched first, or counts as data. */
 import { listRanges, partsWithin, touchesRange } from "../../lib/ranges.ts";
 import { type Caller, FsError, fromDisk, type HandleId } from "../api/index.ts";
-import type { CacheFile, Context, SequentialReader } from "../core/index.ts";
+import type {
+  CacheFile,
+  Context,
+  Host,
+  Kernel,
+  LocalFiles,
+  Remote,
+  Rows,
+  SequentialReader,
+  Uploads,
+} from "../core/index.ts";
 import {
   fetchAround,
   fetchUncached,
@@ -56,7 +66,7 @@ async function readOnce(
 
 /** Whether the range is in the file now. False: the disk has no room for it. */
 async function isKept(
-  context: Context,
+  context: Rows & LocalFiles & Remote & Uploads & Host,
   live: CacheFile,
   reader: SequentialReader,
   offset: number,
@@ -76,7 +86,7 @@ async function isKept(
 
 /** What a program writes into a missing part meanwhile is there before the read or after it. */
 async function readPast(
-  context: Context,
+  context: LocalFiles & Remote & Host,
   live: CacheFile,
   offset: number,
   end: number,
@@ -104,7 +114,7 @@ async function readFile(live: CacheFile, buffer: Uint8Array, offset: number): Pr
  * tell from another, nothing is known to be a hole. Who is passed on has the file's own pages.
  */
 export async function seek(
-  context: Context,
+  context: Kernel,
   _caller: Caller,
   handleId: HandleId,
   kind: "data" | "hole",

@@ -1,7 +1,16 @@
 /** Listings: opendir, readdir, releasedir. The rows are the listing; an entry's id is its cookie. */
 import { FIRST_COOKIE, ROOT_INODE } from "../../metadata/metadata.ts";
 import { type Caller, type FolderEntry, FsError, type HandleId, type Lineage, type Opened } from "../api/index.ts";
-import { addHandle, type Context, type Handle, noteListed } from "../core/index.ts";
+import {
+  addHandle,
+  type Context,
+  type Handle,
+  type Host,
+  type Kernel,
+  noteListed,
+  type Remote,
+  type Rows,
+} from "../core/index.ts";
 import { visitFolder } from "../remote/index.ts";
 import { folderOf, found } from "../tree/index.ts";
 import { prefetchFolders } from "./prefetch-folders.ts";
@@ -11,7 +20,11 @@ type FolderHandle = Extract<Handle, { kind: "folder" }>;
 const DOT = 1;
 const DOT_DOT = 2;
 
-export async function opendir(context: Context, caller: Caller, lineage: Lineage): Promise<Opened> {
+export async function opendir(
+  context: Rows & Kernel & Remote & Host,
+  caller: Caller,
+  lineage: Lineage,
+): Promise<Opened> {
   const folder = folderOf(context, lineage);
   const handle = addHandle(context, caller, lineage, { kind: "folder", inode: folder.id, pass: undefined });
   visitFolder(context, folder.id);
@@ -56,12 +69,12 @@ export async function readdir(
   return listed;
 }
 
-function endPass(context: Context, handle: FolderHandle): void {
+function endPass(context: Rows, handle: FolderHandle): void {
   if (handle.pass !== undefined) context.metadata.entries.endPass(handle.pass);
   handle.pass = undefined;
 }
 
-export async function releasedir(context: Context, handleId: HandleId): Promise<void> {
+export async function releasedir(context: Rows & Kernel, handleId: HandleId): Promise<void> {
   const handle = context.handles.get(handleId);
   context.handles.delete(handleId);
   if (handle?.kind !== "folder") return;

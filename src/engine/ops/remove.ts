@@ -5,7 +5,7 @@
 import type { Entry } from "../../metadata/entries.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { type Caller, FsError, type Lineage } from "../api/index.ts";
-import type { Context } from "../core/index.ts";
+import type { Context, LocalFiles, Remote, Rows } from "../core/index.ts";
 import { logNames } from "../files/index.ts";
 import { completeFolder } from "../remote/index.ts";
 import { folderOf, removeName, requireWritable, rowOfFolder } from "../tree/index.ts";
@@ -26,7 +26,7 @@ export async function requireEntry(
 }
 
 /** The entry as it is now. */
-export function entryAt(context: Context, parent: Lineage, name: string): { entry: Entry; inode: Inode } {
+export function entryAt(context: Rows, parent: Lineage, name: string): { entry: Entry; inode: Inode } {
   const entry = context.metadata.entries.find(folderOf(context, parent).id, name);
   const inode = entry === undefined ? undefined : context.metadata.inodes.get(entry.inode);
   if (entry === undefined || inode === undefined) throw new FsError("ENOENT", `no ${JSON.stringify(name)}`);
@@ -34,7 +34,7 @@ export function entryAt(context: Context, parent: Lineage, name: string): { entr
 }
 
 /** A token that may not delete says so at once, not when the deletion is sent. */
-export function requireDeletable(context: Context, entry: Entry): void {
+export function requireDeletable(context: Rows & LocalFiles & Remote, entry: Entry): void {
   requireWritable(context);
   const row = context.metadata.nodes.ofEntry(entry.id);
   if (row?.nodeId != null && !context.network.may("node.file.delete")) {
@@ -74,7 +74,7 @@ export async function requireKnown(context: Context, caller: Caller, folder: Ino
   if (folder.listed === null) await completeFolder(context, folder.id, caller.signal);
 }
 
-export function requireEmptyFolder(context: Context, inode: Inode): void {
+export function requireEmptyFolder(context: Rows, inode: Inode): void {
   if (inode.kind !== "folder") throw new FsError("ENOTDIR", "not a folder");
   if (!context.metadata.entries.isEmpty(inode.id)) throw new FsError("ENOTEMPTY", "the folder is not empty");
   // A node that wants to come in but has no place yet is content too.

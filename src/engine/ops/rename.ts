@@ -2,7 +2,7 @@
 import type { InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { type Caller, FsError, fromDisk, type Lineage } from "../api/index.ts";
-import type { Context } from "../core/index.ts";
+import type { Context, Host, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
 import { closeCacheFile, logNames, makeDurable, openCacheFile } from "../files/index.ts";
 import { completeFolder } from "../remote/index.ts";
 import {
@@ -51,7 +51,7 @@ export async function rename(
  * changed; undefined: there is a newer version since, whose bytes have to come first.
  */
 function renameNow(
-  context: Context,
+  context: Rows & LocalFiles & Remote & Uploads & Host,
   caller: Caller,
   from: Place,
   to: Place,
@@ -113,7 +113,7 @@ async function requireTargetKnown(context: Context, caller: Caller, to: Place): 
  * nobody could read them.
  */
 async function bringReplacementWhole(
-  context: Context,
+  context: Rows & LocalFiles & Remote & Uploads & Host,
   caller: Caller,
   from: Place,
   to: Place,
@@ -127,7 +127,7 @@ async function bringReplacementWhole(
   }
 }
 
-function inodeAt(context: Context, { parent, name }: Place): Inode | undefined {
+function inodeAt(context: Rows, { parent, name }: Place): Inode | undefined {
   const entry = context.metadata.entries.find(folderOf(context, parent).id, name);
   return entry === undefined ? undefined : context.metadata.inodes.get(entry.inode);
 }
@@ -136,7 +136,11 @@ function inodeAt(context: Context, { parent, name }: Place): Inode | undefined {
  * A program was told that the target survives power loss, and the gateway does not have it yet. With
  * the new name on the disk before the new bytes, neither the one nor the other would be there.
  */
-async function makeReplacementSafe(context: Context, from: Place, to: Place): Promise<void> {
+async function makeReplacementSafe(
+  context: Rows & LocalFiles & Remote & Uploads & Host,
+  from: Place,
+  to: Place,
+): Promise<void> {
   const source = entryAt(context, from.parent, from.name).inode;
   const target = inodeAt(context, to);
   if (target === undefined || target.id === source.id || target.synced === null) return;
@@ -152,7 +156,7 @@ async function makeReplacementSafe(context: Context, from: Place, to: Place): Pr
 }
 
 /** A folder cannot move into itself. */
-function requireNotInside(context: Context, moved: Inode, folder: Inode): void {
+function requireNotInside(context: Rows, moved: Inode, folder: Inode): void {
   if (moved.kind !== "folder") return;
   if (isInside(context, folder.id, moved.id)) throw new FsError("EINVAL", "a folder cannot move into itself");
 }

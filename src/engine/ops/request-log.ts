@@ -6,7 +6,7 @@
  */
 
 import type { Caller, Lineage } from "../api/index.ts";
-import { byKernelRequest, type Context } from "../core/index.ts";
+import { byKernelRequest, type Host, type Rows } from "../core/index.ts";
 
 /** Of the change that `commit` writes down. */
 export interface CommitOptions<T> {
@@ -17,7 +17,7 @@ export interface CommitOptions<T> {
 }
 
 export function commitRequest<T>(
-  context: Pick<Context, "metadata" | "runtime">,
+  context: Pick<Rows & Host, "metadata" | "runtime">,
   caller: Caller,
   change: () => T,
   { about = () => "nothing", by }: CommitOptions<T> = {},

@@ -2,14 +2,17 @@
 import { QUARANTINED } from "../../metadata/inodes.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import type { RetryResult } from "../api/index.ts";
-import type { Context } from "../core/index.ts";
+import type { Host, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
 import { forgetFailures } from "../files/index.ts";
 import { exchangeOf } from "../sync/index.ts";
 import { openEndedPauseReason } from "../upload/index.ts";
 import { inSlices, pathOfEntry } from "./queue-list.ts";
 
 /** All, or what is at these paths ("/a/b") and below, even where the gateway has asked for a pause. */
-export async function retryNow(context: Context, paths?: readonly string[]): Promise<RetryResult> {
+export async function retryNow(
+  context: Rows & LocalFiles & Remote & Uploads & Host,
+  paths?: readonly string[],
+): Promise<RetryResult> {
   const { metadata, runtime, network, activity } = context;
   const found = new Set<string>();
   let retried = 0;
@@ -43,7 +46,7 @@ export async function retryNow(context: Context, paths?: readonly string[]): Pro
 }
 
 /** What was held after power loss is to be sent as it is; what failed counts no more. */
-function letGo(context: Context, row: NodeRow): void {
+function letGo(context: Rows & LocalFiles & Remote, row: NodeRow): void {
   const { metadata } = context;
   const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
   const inode = entry === undefined ? undefined : metadata.inodes.get(entry.inode);
@@ -52,7 +55,7 @@ function letGo(context: Context, row: NodeRow): void {
   if (inode.synced === QUARANTINED) metadata.inodes.update(inode.id, { synced: 0 });
 }
 
-function isAsked(context: Context, row: NodeRow, paths: readonly string[], found: Set<string>): boolean {
+function isAsked(context: Rows, row: NodeRow, paths: readonly string[], found: Set<string>): boolean {
   const path = pathOfEntry(context, row);
   const hits = paths.filter((asked) => asked === "/" || path === asked || path.startsWith(`${asked}/`));
   for (const hit of hits) found.add(hit);

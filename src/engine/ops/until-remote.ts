@@ -4,7 +4,7 @@ import type { InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import { FsError, fromDisk } from "../api/index.ts";
-import { type Context, enqueueInode } from "../core/index.ts";
+import { type Context, enqueueInode, type Host, type Remote, type Rows } from "../core/index.ts";
 import { OFFLINE_PATIENCE_MS } from "../host/index.ts";
 import { fits, growthOf } from "../sync/index.ts";
 import { attemptAtOnce, loginNeeded, type SnapshotResult, takeSnapshot } from "../upload/index.ts";
@@ -74,7 +74,7 @@ function hasContent(inode: Inode, row: NodeRow): boolean {
   return inode.content !== "dirty" || (inode.hash !== null && inode.hash === row.base.hash);
 }
 
-function refuse(context: Context, rows: NodeRow[]): void {
+function refuse(context: Rows & Remote & Host, rows: NodeRow[]): void {
   const { network, metadata, quota } = context;
   const login = loginNeeded(context);
   if (login !== undefined) throw new FsError("EACCES", login);

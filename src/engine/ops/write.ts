@@ -1,7 +1,7 @@
 /** What changes bytes, and what makes them safe: write, truncate, fallocate, flush, fsync. */
 
 import { type Caller, FsError, fromDisk, type HandleId, type Lineage } from "../api/index.ts";
-import type { CacheFile, Context } from "../core/index.ts";
+import type { CacheFile, Context, LocalFiles, Rows } from "../core/index.ts";
 import {
   allocateBytes,
   closeCacheFile,
@@ -38,7 +38,7 @@ export async function write(
 }
 
 /** The answer shows no mode: the kernel is told of it. */
-function dropPrivileges({ metadata }: Context, live: CacheFile): void {
+function dropPrivileges({ metadata }: Rows, live: CacheFile): void {
   const inode = metadata.inodes.get(live.inode);
   const mode = withoutPrivileges(inode?.attributes.mode);
   if (inode === undefined || mode === undefined) return;
@@ -118,13 +118,13 @@ export async function fsync(context: Context, caller: Caller, handleId: HandleId
 }
 
 /** fsync of a folder: the names are rows. */
-export function syncNames(context: Context): Promise<void> {
+export function syncNames(context: Rows & LocalFiles): Promise<void> {
   requireFolder(context);
   return onDisk(() => context.syncRows());
 }
 
 /** Rows and bytes that have lost their names are saved for nobody. What was written is sent as long as it is open. */
-function requireFolder({ disk }: Context): void {
+function requireFolder({ disk }: LocalFiles): void {
   disk.lookForFolder();
   if (disk.trouble === "gone") disk.requireChangeable();
 }

@@ -13,7 +13,19 @@ import { inStep, sleep } from "../../lib/runtime.ts";
 import type { Attempt } from "../../metadata/attempts.ts";
 import type { Reread } from "../../metadata/rereads.ts";
 import { FsError } from "../api/index.ts";
-import { type Context, inBackground, isRolledBack, MANY, noteHistoryPoint, type Request } from "../core/index.ts";
+import {
+  type Context,
+  type Host,
+  inBackground,
+  isRolledBack,
+  type Kernel,
+  MANY,
+  noteHistoryPoint,
+  type Remote,
+  type Request,
+  type Rows,
+  type Uploads,
+} from "../core/index.ts";
 import {
   acknowledge,
   askIndexWatermark,
@@ -209,7 +221,7 @@ export function createFollower(context: Context, hear: Hear, stream?: JournalStr
 }
 
 /** The gateway answers again: nothing waits for its backoff. */
-function comeBack(context: Context): void {
+function comeBack(context: Uploads & Host): void {
   context.log.info({}, "the gateway answers again");
   context.activity.expedite();
 }
@@ -262,7 +274,7 @@ export async function follow(
 }
 
 /** What is new in a folder that nobody has looked into was passed over; somebody may watch it all the same. */
-function noticeFolders(context: Context, entries: readonly JournalEntry[]): void {
+function noticeFolders(context: Rows & Kernel, entries: readonly JournalEntry[]): void {
   for (const parentId of new Set(entries.map((entry) => entry.parentId))) {
     const folder = parentId === null ? undefined : folderOfNode(context, parentId);
     if (folder !== undefined) context.replays.mayBeWatched(folder);
@@ -274,7 +286,11 @@ type Told = Node | "hidden" | "gone";
 export type News = Map<string, Told>;
 
 /** Reads the nodes the entries tell news of. */
-export async function readNews(context: Context, entries: readonly JournalEntry[], signal: AbortSignal): Promise<News> {
+export async function readNews(
+  context: Rows & Remote,
+  entries: readonly JournalEntry[],
+  signal: AbortSignal,
+): Promise<News> {
   const nodes: News = new Map();
   await readInto(nodes, context, entries, signal);
   return nodes;
@@ -283,7 +299,7 @@ export async function readNews(context: Context, entries: readonly JournalEntry[
 /** While some are read others may come in, of which they are news then. */
 async function readInto(
   nodes: News,
-  context: Context,
+  context: Rows & Remote,
   entries: readonly JournalEntry[],
   signal: AbortSignal,
 ): Promise<void> {
@@ -297,7 +313,7 @@ async function readInto(
 }
 
 /** One of which the gateway fails to tell does not keep the others from being heard of: it is read again by itself. */
-function readTold(context: Context, id: string, signal: AbortSignal): Promise<Told | undefined> {
+function readTold(context: Rows & Remote, id: string, signal: AbortSignal): Promise<Told | undefined> {
   return readOrHidden(context, id, signal).catch((error: unknown) => {
     if (isUntellable(context, error)) return "hidden";
     throw error;
@@ -305,7 +321,7 @@ function readTold(context: Context, id: string, signal: AbortSignal): Promise<To
 }
 
 /** Their ids. */
-function unreadNews(context: Context, entries: readonly JournalEntry[], nodes: News): string[] {
+function unreadNews(context: Rows & Remote, entries: readonly JournalEntry[], nodes: News): string[] {
   const unread = entries.filter((entry) => !nodes.has(entry.nodeId) && isNews(context, entry));
   return [...new Set(unread.map(({ nodeId }) => nodeId))];
 }
@@ -313,7 +329,7 @@ function unreadNews(context: Context, entries: readonly JournalEntry[], nodes: N
 /** Not known: not asked for, or not found. */
 export const isUnread = (node: Told | undefined) => node === undefined || node === "gone";
 
-function isNews(context: Context, entry: JournalEntry): boolean {
+function isNews(context: Rows & Remote, entry: JournalEntry): boolean {
   const { metadata, client } = context;
   // Whether that was before or after what is known only its id can say, where revisions do not.
   if (entry.kind === "deleted" && client.features.revisions) return false;
@@ -327,7 +343,7 @@ function isNews(context: Context, entry: JournalEntry): boolean {
 }
 
 /** A node without a row matters when its folder's listing is, or is becoming, complete without it. */
-function isWanted(context: Context, entry: JournalEntry): boolean {
+function isWanted(context: Rows & Remote, entry: JournalEntry): boolean {
   const tombstone = context.metadata.tombstones.get(entry.nodeId);
   if (context.client.features.revisions && tombstone !== undefined && entry.revision <= tombstone.revision)
     return false;
@@ -340,7 +356,7 @@ function isWanted(context: Context, entry: JournalEntry): boolean {
 }
 
 /** News of a node whose id answers 404: deleted since, which the journal has yet to tell, or not to be found yet. */
-export function readAgain(context: Context, entries: readonly JournalEntry[], nodes: News): void {
+export function readAgain(context: Rows & Remote, entries: readonly JournalEntry[], nodes: News): void {
   for (const entry of entries) {
     if (entry.kind !== "deleted" && isUnread(nodes.get(entry.nodeId)) && isNews(context, entry))
       context.metadata.rereads.add(entry.nodeId, entry.parentId);

@@ -6,7 +6,15 @@
  * undoes what a program did.
  */
 import type { JournalEntry } from "../../contract/resources.ts";
-import { type Context, forgetHistory, isRolledBack, noteHistoryPoint, noteRollback } from "../core/index.ts";
+import {
+  type Context,
+  forgetHistory,
+  isRolledBack,
+  noteHistoryPoint,
+  noteRollback,
+  type Rows,
+  type Uploads,
+} from "../core/index.ts";
 import { follow, followOnce, type Hear } from "./follow.ts";
 import { createHistoryCheck, isUnknownPosition } from "./history-check.ts";
 import type { JournalStream } from "./journal-stream.ts";
@@ -104,7 +112,7 @@ export function createHearing(context: Context, stream: JournalStream): Hear {
 }
 
 /** Of an answer that is on its way the journal tells nothing new, and to read the node for that would be a request for nothing. */
-function countReady({ metadata, sending }: Context, entries: readonly JournalEntry[]): number {
+function countReady({ metadata, sending }: Rows & Uploads, entries: readonly JournalEntry[]): number {
   const held = entries.findIndex(({ key }) => {
     const own = key == null ? undefined : metadata.attempts.ofKey(key);
     return own !== undefined && sending.has(own.id);

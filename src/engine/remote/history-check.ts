@@ -9,11 +9,14 @@ import { SETTLE_MS } from "../../contract/features.ts";
 import type { Node } from "../../contract/resources.ts";
 import {
   type Acknowledgment,
-  type Context,
   type HistoryPoint,
+  type Host,
   hasVersion,
   isRolledBack,
+  type Kernel,
   lastHistoryPoint,
+  type Remote,
+  type Rows,
   toAsk,
 } from "../core/index.ts";
 import { isUntellable, readOrHidden } from "../sync/index.ts";
@@ -38,7 +41,10 @@ export function isUnknownPosition(error: unknown): error is RemoteError {
   return error instanceof RemoteError && error.code === "invalid" && error.field === "after";
 }
 
-export function createHistoryCheck(context: Context, stream: Pick<JournalStream, "changes">): HistoryCheck {
+export function createHistoryCheck(
+  context: Rows & Kernel & Remote & Host,
+  stream: Pick<JournalStream, "changes">,
+): HistoryCheck {
   const { client, metadata, network, runtime, fresh, workspace, acknowledgedWrites } = context;
   /** Changes whenever others may have had the gateway while nobody here heard it. */
   const connection = () => stream.changes + fresh.asking();

@@ -7,7 +7,7 @@ import { hasNoStream } from "../../client/errors.ts";
 import type { JournalEntry } from "../../contract/resources.ts";
 import { backoff } from "../../lib/backoff.ts";
 import { sleep } from "../../lib/runtime.ts";
-import type { Context } from "../core/index.ts";
+import type { Host, Kernel, Remote, Rows } from "../core/index.ts";
 
 /** Entries kept until they are applied; more wait in the connection. */
 const WAITING_MAX = 1_000;
@@ -48,7 +48,7 @@ export function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise
   });
 }
 
-export function createJournalStream(context: Context): JournalStream {
+export function createJournalStream(context: Rows & Kernel & Remote & Host): JournalStream {
   const { client, runtime, metadata, network, fresh, workspace, log } = context;
   const stopped = new AbortController();
   let connection = new AbortController();

@@ -12,7 +12,7 @@ import type { StillAwaited } from "../../lib/single-flight.ts";
 import type { InodeId } from "../../metadata/ids.ts";
 import type { Below, NodeRow } from "../../metadata/nodes.ts";
 import { FsError } from "../api/index.ts";
-import { type Context, isRetryable, retryDelay } from "../core/index.ts";
+import { type Context, type Host, isRetryable, type Remote, type Rows, retryDelay } from "../core/index.ts";
 import { limitList } from "../host/index.ts";
 import {
   newestRevision,
@@ -56,7 +56,7 @@ export async function completeFolder(context: Context, folder: InodeId, signal: 
   await list();
 }
 
-function run(context: Context, folder: InodeId, list: (awaited: StillAwaited) => Promise<void>, signal: AbortSignal) {
+function run(context: Remote, folder: InodeId, list: (awaited: StillAwaited) => Promise<void>, signal: AbortSignal) {
   return context.listings.run(folder, list, signal, () => new FsError("EINTR", "the list of the folder was given up"));
 }
 
@@ -174,7 +174,7 @@ async function readPages(context: Context, nodeId: string, asking: Asking): Prom
  * Where pages are numbered, a name that goes moves all after it one place forward: the first of the next page is
  * then in neither, and no journal tells of it. Where there is no journal, the folder is listed again anyway.
  */
-async function hasShifted(context: Context, nodeId: string, list: List, asking: Asking): Promise<boolean> {
+async function hasShifted(context: Rows & Remote & Host, nodeId: string, list: List, asking: Asking): Promise<boolean> {
   const { metadata, client, workspace } = context;
   if (client.features.snapshots || !client.features.journal) return false;
   for (let reached = list.asOf; reached < list.newest; ) {
@@ -197,7 +197,7 @@ function endOf({ items, pageSize, asOf }: JournalPage): number {
 }
 
 /** What passes by itself is no failure of a list that a program waits for. A gateway that is known to be away is asked once. */
-async function ask<T>(context: Context, asking: Asking, call: (signal: AbortSignal) => Promise<T>): Promise<T> {
+async function ask<T>(context: Remote & Host, asking: Asking, call: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const { network, runtime } = context;
   const { signal, isAwaited } = asking;
   // Asked once: the first connection that breaks says that it is away until another call is answered.
@@ -218,7 +218,7 @@ async function ask<T>(context: Context, asking: Asking, call: (signal: AbortSign
 }
 
 /** Lets other requests in between two slices. */
-function breathe(context: Context): Promise<void> {
+function breathe(context: Host): Promise<void> {
   return new Promise((resolve) => context.runtime.setTimer(0, resolve));
 }
 
@@ -245,7 +245,7 @@ async function confirmAbsent(
 
 /** Their ids. Rows are looked at a page at a time: of a folder with a hundred thousand all at once would hold up everybody. */
 async function absentFrom(
-  context: Context,
+  context: Rows & Host,
   nodeId: string,
   shown: ReadonlySet<string>,
   asOf: number,
@@ -283,7 +283,7 @@ async function confirmWaiting(
  * No journal will tell: two lists without it, and an id that was not found in between, do for what
  * nobody here has changed. What was changed here is kept back until the settle time is over.
  */
-function isLongGone({ metadata, client, runtime }: Context, { nodeId, dirtySince }: NodeRow): boolean {
+function isLongGone({ metadata, client, runtime }: Rows & Remote & Host, { nodeId, dirtySince }: NodeRow): boolean {
   if (client.features.journal || nodeId === null || dirtySince !== null) return false;
   const since = metadata.rereads.missingSince(nodeId);
   return since !== undefined && runtime.now() - since >= GONE_MS;
@@ -313,12 +313,12 @@ async function catchUp(context: Context, folder: InodeId, nodeId: string, asOf: 
 }
 
 /** What an old list has let wait for its name may have gone elsewhere since. */
-function concerns({ metadata }: Context, { parentId, nodeId: id }: JournalEntry, nodeId: string): boolean {
+function concerns({ metadata }: Rows, { parentId, nodeId: id }: JournalEntry, nodeId: string): boolean {
   return parentId === nodeId || metadata.nodes.ofNodeId(id) !== undefined || metadata.arrivals.get(id) !== undefined;
 }
 
 /** As readNews, but nodes without a row count too: they are in this folder. */
-async function readMissed(context: Context, entries: readonly JournalEntry[], signal: AbortSignal) {
+async function readMissed(context: Rows & Remote, entries: readonly JournalEntry[], signal: AbortSignal) {
   const nodes = await readNews(context, entries, signal);
   for (const entry of entries) {
     if (entry.kind === "deleted" || !isUnread(nodes.get(entry.nodeId))) continue;

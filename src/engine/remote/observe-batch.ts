@@ -7,7 +7,7 @@ import type { Node } from "../../contract/resources.ts";
 import type { Entry } from "../../metadata/entries.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
-import type { Context } from "../core/index.ts";
+import type { Context, Host, Remote, Rows, Uploads } from "../core/index.ts";
 import {
   advance,
   keyOfContent,
@@ -46,7 +46,7 @@ export function observeTogether(context: Context, told: Iterable<Node>, source: 
 }
 
 /** The row, if there is news. Whether it is an effect of our own requests is judged when it is observed. */
-function note(context: Context, told: Node, source: Source): NodeRow | undefined {
+function note(context: Rows & Remote & Host, told: Node, source: Source): NodeRow | undefined {
   const { metadata } = context;
   const row = metadata.nodes.ofNodeId(told.id);
   if (row === undefined || (told.lastKey !== null && metadata.attempts.ofKey(told.lastKey) !== undefined)) return;
@@ -58,7 +58,7 @@ function note(context: Context, told: Node, source: Source): NodeRow | undefined
 }
 
 /** To a folder that is known; other places are found when it is observed. */
-function isMoved(context: Context, { entry, seen, base }: NodeRow): boolean {
+function isMoved(context: Rows, { entry, seen, base }: NodeRow): boolean {
   if (entry === null || seen === null || "deleted" in seen || seen.node.parentId === null) return false;
   if (seen.node.parentId === base?.parent && seen.node.name === base.name) return false;
   return folderOfNode(context, seen.node.parentId) !== undefined;
@@ -80,7 +80,7 @@ function moveTogether(context: Context, rows: readonly NodeRow[]): void {
 }
 
 /** It cannot take its place yet, and waits for that where it was, if it still can. */
-function putBack(context: Context, { id, parent, name, gatewayName, inode }: Entry): void {
+function putBack(context: Rows & Uploads & Host, { id, parent, name, gatewayName, inode }: Entry): void {
   const { entries } = context.metadata;
   const now = entries.get(id);
   if (now === undefined || now.parent !== ROOT_INODE || now.name !== `/${id}`) return;

@@ -4,7 +4,7 @@
  * list shows is judged as ever (observe.ts); this only decides which is read next.
  */
 import type { InodeId } from "../../metadata/ids.ts";
-import type { Context } from "../core/index.ts";
+import type { Context, Host, Remote, Rows } from "../core/index.ts";
 import { forgetDeletions } from "../sync/index.ts";
 import { listMarked, relistKnown } from "./relist.ts";
 
@@ -16,7 +16,7 @@ const VISIT_MS = 10 * 60_000;
 const VISITS_MAX = 1_000;
 
 /** A program looked into the folder. */
-export function visitFolder({ client, polled, runtime }: Context, folder: InodeId): void {
+export function visitFolder({ client, polled, runtime }: Remote & Host, folder: InodeId): void {
   if (client.features.journal) return;
   const { visits } = polled;
   const polledAt = visits.get(folder)?.polledAt ?? Number.NEGATIVE_INFINITY;
@@ -43,7 +43,7 @@ export async function pollFolders(context: Context, signal: AbortSignal): Promis
   return false;
 }
 
-function nextFolders({ metadata, polled, runtime }: Context): Set<InodeId> {
+function nextFolders({ metadata, polled, runtime }: Rows & Remote & Host): Set<InodeId> {
   const since = runtime.elapsed() - VISIT_MS;
   for (const [folder, { at }] of polled.visits) if (at < since) polled.visits.delete(folder);
   const visited = [...polled.visits]

@@ -5,7 +5,7 @@
 import { RemoteError } from "../../client/errors.ts";
 import type { InodeId } from "../../metadata/ids.ts";
 import { FsError } from "../api/index.ts";
-import type { Context } from "../core/index.ts";
+import type { Context, Remote } from "../core/index.ts";
 import { rowOfFolder } from "../tree/index.ts";
 import { relistFolder } from "./listing.ts";
 
@@ -50,7 +50,7 @@ export async function relistKnown(context: Context, folder: InodeId, signal: Abo
 }
 
 /** One folder that cannot be listed must not keep the others from it. */
-function isOfFolder({ network }: Context, error: unknown): error is FsError {
+function isOfFolder({ network }: Remote, error: unknown): error is FsError {
   if (!(error instanceof FsError) || !network.isOnline || network.loginNeeded !== undefined) return false;
   return !(error.cause instanceof RemoteError) || error.cause.code !== "throttled";
 }

@@ -19,7 +19,7 @@ import {
   type Replay,
   type Replays,
 } from "../api/index.ts";
-import type { Context } from "../core/index.ts";
+import type { Host, Kernel, LocalFiles, Rows } from "../core/index.ts";
 import { attributed, found, inodeOf } from "../tree/index.ts";
 
 /** Stand for what has gone while its going is replayed; no inode has them. */
@@ -28,7 +28,11 @@ const GONE = { file: 2 ** 52, folder: 2 ** 52 + 1 };
 const NOTHING = handleId(Number.MAX_SAFE_INTEGER);
 const AT_ONCE = { validMs: 0, entryValidMs: 0 };
 
-export function withReplays(context: Context, fileSystem: FileSystem, replays: Replays): FileSystem {
+export function withReplays(
+  context: Rows & LocalFiles & Kernel & Host,
+  fileSystem: FileSystem,
+  replays: Replays,
+): FileSystem {
   const { metadata } = context;
   /** What the process has done of the current one. */
   let done: Replay | undefined;

@@ -10,7 +10,15 @@ import { formatRanges, NO_RANGES } from "../../lib/ranges.ts";
 import type { After, InodeId, Lineage, NodeRowId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { isWhole } from "../../metadata/live-rows.ts";
-import { type Context, hasVersion, setNodeDirty } from "../core/index.ts";
+import {
+  type Host,
+  hasVersion,
+  type LocalFiles,
+  type Remote,
+  type Rows,
+  setNodeDirty,
+  type Uploads,
+} from "../core/index.ts";
 import { logDirty } from "../files/index.ts";
 import { isStandIn, readOrHidden } from "../sync/index.ts";
 import { rowsOfInode } from "../tree/index.ts";
@@ -33,7 +41,7 @@ export interface RollbackRecovery {
   forget(): void;
 }
 
-export function createRollbackRecovery(context: Context): RollbackRecovery {
+export function createRollbackRecovery(context: Rows & LocalFiles & Remote & Uploads & Host): RollbackRecovery {
   const { metadata, log } = context;
   /** Lineages whose versions are there. */
   const there = new Set<Lineage>();
@@ -82,13 +90,13 @@ export function createRollbackRecovery(context: Context): RollbackRecovery {
 }
 
 /** What a program is writing anew is sent anyway. */
-function currentOf({ metadata }: Context, lineage: Lineage): Inode | undefined {
+function currentOf({ metadata }: Rows, lineage: Lineage): Inode | undefined {
   const inode = metadata.inodes.ofLineage(lineage);
   return inode?.lineage === lineage && inode.kind === "file" && inode.content !== "dirty" ? inode : undefined;
 }
 
 /** Whether the gateway has this version. False also where that cannot be found out: what is here is kept. */
-async function isThere(context: Context, nodeId: string, version: string, signal: AbortSignal): Promise<boolean> {
+async function isThere(context: Rows & Remote, nodeId: string, version: string, signal: AbortSignal): Promise<boolean> {
   const node = await readOrHidden(context, nodeId, signal);
   if (node === undefined || node === "hidden") return false;
   if (node.head === version) return true;
@@ -96,7 +104,7 @@ async function isThere(context: Context, nodeId: string, version: string, signal
 }
 
 /** Power loss or a broken disk may have made something else of it, which must not become anybody's content. */
-async function isTrue(context: Context, inode: Inode, signal: AbortSignal): Promise<boolean> {
+async function isTrue(context: Rows & LocalFiles & Host, inode: Inode, signal: AbortSignal): Promise<boolean> {
   const { metadata, runtime, paths, disk, log } = context;
   const path = paths.live(inode.lineage);
   try {
@@ -111,7 +119,12 @@ async function isTrue(context: Context, inode: Inode, signal: AbortSignal): Prom
 }
 
 /** One transaction. What has become of it since it was looked at counts: it is another content then, or not here any more. */
-function keep(context: Context, id: InodeId, lineage: Lineage, heads: ReadonlyMap<NodeRowId, string>): void {
+function keep(
+  context: Rows & LocalFiles & Uploads & Host,
+  id: InodeId,
+  lineage: Lineage,
+  heads: ReadonlyMap<NodeRowId, string>,
+): void {
   const { metadata, cacheFiles, dirtyLog, log, fileState } = context;
   metadata.transaction(() => {
     const inode = currentOf(context, lineage);

@@ -9,7 +9,7 @@ import type { Lineage } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import type { CacheFileRow } from "../../metadata/live-rows.ts";
 import { isWhole } from "../../metadata/live-rows.ts";
-import { type Context, setInodeDirty } from "../core/index.ts";
+import { type Context, type Host, type LocalFiles, type Rows, setInodeDirty, type Uploads } from "../core/index.ts";
 import { ctimeOf, hasNoWriter, isStill, leaveToDetachedWriters, logNames, mtimeOf } from "../files/index.ts";
 import { distrustContents, resolveDetached, wentDown } from "../sync/index.ts";
 import { bringBack } from "./restore-rows.ts";
@@ -61,7 +61,11 @@ export async function recoverOpenFiles(
 }
 
 /** Files that no program has open for writing any more, and one may have mapped: the kernel wrote them by itself. */
-async function mappedOf(context: Context, inWriting: readonly Inode[], written: Set<Lineage>): Promise<Lineage[]> {
+async function mappedOf(
+  context: LocalFiles & Host,
+  inWriting: readonly Inode[],
+  written: Set<Lineage>,
+): Promise<Lineage[]> {
   const mapped: Lineage[] = [];
   for (const { lineage } of inWriting) {
     if (!written.has(lineage) && !(await hasNoWriter(context, lineage))) mapped.push(lineage);
@@ -69,7 +73,7 @@ async function mappedOf(context: Context, inWriting: readonly Inode[], written: 
   return mapped;
 }
 
-async function recoverInode(context: Context, inode: Inode): Promise<void> {
+async function recoverInode(context: Rows & LocalFiles & Uploads & Host, inode: Inode): Promise<void> {
   const { metadata, runtime, paths } = context;
   // Its last writer has gone, or has a version that was replaced: the end of its mark was not noted yet.
   if (inode.content === "clean") return;
@@ -115,7 +119,11 @@ async function recoverInode(context: Context, inode: Inode): Promise<void> {
  * may have been written past us (passthrough): it is clean with its old hash only. A big one
  * counts as changed until the loop cuts it.
  */
-async function recoverOpen(context: Context, inode: Inode, row: CacheFileRow | undefined): Promise<void> {
+async function recoverOpen(
+  context: Rows & LocalFiles & Uploads & Host,
+  inode: Inode,
+  row: CacheFileRow | undefined,
+): Promise<void> {
   const { metadata } = context;
   let isClean = !isWhole(row);
   if (!isClean && inode.hash !== null) isClean = await isStill(context, inode, inode.hash);

@@ -25,7 +25,7 @@ import { type Inode, QUARANTINED } from "../../metadata/inodes.ts";
 import { isWhole } from "../../metadata/live-rows.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
-import { type Context, setInodeDirty, setNodeDirty } from "../core/index.ts";
+import { type Context, type Host, type LocalFiles, type Rows, setInodeDirty, setNodeDirty } from "../core/index.ts";
 import { completeFolder } from "../remote/index.ts";
 import { freeConflictName } from "../sync/index.ts";
 import { addName, createUnborn, dropRow, fileTimeText, makeFolder } from "../tree/index.ts";
@@ -73,18 +73,18 @@ interface Needs {
   readonly gateway: { answers: boolean };
 }
 
-function noteIn({ settings }: Context["metadata"]): z.infer<typeof note> | undefined {
+function noteIn({ settings }: Rows["metadata"]): z.infer<typeof note> | undefined {
   const text = settings.get("restored") ?? "";
   return text === "" ? undefined : note.parse(JSON.parse(text));
 }
 
 /** The mount before this one did not end by itself. */
-function wasBrokenOff({ settings }: Context["metadata"]): boolean {
+function wasBrokenOff({ settings }: Rows["metadata"]): boolean {
   return (settings.get("boot") ?? "") !== "";
 }
 
 /** Something in the list happened after all that the rows know of. A line is written after its rows are. */
-function isAhead({ metadata: { inodes } }: Context, { written }: StagedList): boolean {
+function isAhead({ metadata: { inodes } }: Rows, { written }: StagedList): boolean {
   const newest = inodes.newestLineage();
   return [...written.values()].some(({ lineage, changes }) => {
     return lineage > newest || changes > (inodes.ofLineage(lineage)?.changes ?? changes);
@@ -92,7 +92,12 @@ function isAhead({ metadata: { inodes } }: Context, { written }: StagedList): bo
 }
 
 /** From here on no number comes back that a file, or the kernel of a mount before, knows. */
-async function begin(context: Context, why: string, list: StagedList, files: ReadonlySet<Lineage>): Promise<number> {
+async function begin(
+  context: Rows & LocalFiles,
+  why: string,
+  list: StagedList,
+  files: ReadonlySet<Lineage>,
+): Promise<number> {
   const { metadata, paths } = context;
   let generation: After<GenerationId> = 0;
   for await (const id of paths.generationFiles()) if (id > generation) generation = id;
@@ -132,7 +137,7 @@ async function bringFile(needs: Needs, word: Written): Promise<void> {
 }
 
 /** On the disk: what of a file that was not all here was never written or fetched. */
-async function holesIn({ runtime, paths }: Context, lineage: Lineage, size: number): Promise<Ranges> {
+async function holesIn({ runtime, paths }: LocalFiles & Host, lineage: Lineage, size: number): Promise<Ranges> {
   const file = await runtime.files.open(paths.live(lineage), "r");
   try {
     let holes = NO_RANGES;
@@ -183,7 +188,7 @@ function becomesChanged(needs: Needs, inode: Inode, word: Written, stat: FileSta
 }
 
 /** The version it was written over is one of ours that these rows never heard of: no conflict. */
-function grewFrom({ metadata }: Context, row: NodeRow, { node, head, hash, size, revision }: Written): void {
+function grewFrom({ metadata }: Rows, row: NodeRow, { node, head, hash, size, revision }: Written): void {
   const { base } = row;
   if (base === null || row.nodeId !== node || head === undefined || revision === undefined) return;
   if (revision <= base.revision || head === base.head) return;
@@ -228,7 +233,7 @@ async function placeFile(needs: Needs, word: Written, stat: FileStat, missing: R
   context.restored.files += 1;
 }
 
-function newInode(context: Context, { mode }: Written) {
+function newInode(context: Host, { mode }: Written) {
   const time = fileTimeText(context);
   return {
     kind: "file",
@@ -258,7 +263,7 @@ async function folderOfFile(needs: Needs, { folder, path }: Written): Promise<In
   return current;
 }
 
-function isFolder({ metadata }: Context, inode: InodeId): boolean {
+function isFolder({ metadata }: Rows, inode: InodeId): boolean {
   if (metadata.inodes.get(inode)?.kind !== "folder") return false;
   return inode === ROOT_INODE || metadata.entries.links(inode) > 0;
 }
@@ -281,7 +286,11 @@ async function listIfPossible({ context, gateway }: Needs, folder: InodeId, name
 }
 
 /** It was sent, and the rows have heard of that from the gateway. */
-async function isSameContent({ metadata, runtime, paths }: Context, there: Entry, lineage: Lineage): Promise<boolean> {
+async function isSameContent(
+  { metadata, runtime, paths }: Rows & LocalFiles & Host,
+  there: Entry,
+  lineage: Lineage,
+): Promise<boolean> {
   const inode = metadata.inodes.get(there.inode);
   if (inode === undefined || inode.content !== "clean" || inode.hash === null) return false;
   return (await runtime.files.hash(paths.live(lineage))).hash === inode.hash;
@@ -346,7 +355,7 @@ function forgetDone({ context, files, list }: Needs): void {
   }
 }
 
-function forgetName({ metadata, runtime }: Context, entry: Entry, inode: Inode): void {
+function forgetName({ metadata, runtime }: Rows & Host, entry: Entry, inode: Inode): void {
   const row = metadata.nodes.ofEntry(entry.id);
   const { base, nodeId } = row ?? { base: null, nodeId: null };
   if (row !== undefined && base?.head != null && nodeId !== null) {

@@ -6,7 +6,15 @@
 import { formatTime } from "../../lib/time.ts";
 import type { Lineage } from "../../metadata/ids.ts";
 import type { KeptHandle } from "../api/index.ts";
-import { alone, type CacheFile, type Context } from "../core/index.ts";
+import {
+  alone,
+  type CacheFile,
+  type Context,
+  type Host,
+  type Kernel,
+  type LocalFiles,
+  type Rows,
+} from "../core/index.ts";
 import {
   admitWriter,
   closePassthrough,
@@ -47,7 +55,7 @@ export async function resumeHandles(context: Context, { handles }: Resumed): Pro
   }
 }
 
-function resumeFolder(context: Context, { id, lineage }: KeptHandle): void {
+function resumeFolder(context: Rows & Kernel, { id, lineage }: KeptHandle): void {
   const folder = context.metadata.inodes.ofLineage(lineage);
   // The rows are the listing, and their ids its cookies: it goes on where it was.
   if (folder !== undefined) context.handles.set(id, { kind: "folder", inode: folder.id, pass: undefined });
@@ -108,13 +116,13 @@ async function resumeMapped(context: Context, lineage: Lineage): Promise<void> {
   await closePassthrough(context, live);
 }
 
-async function closeUntaken(context: Context, live: CacheFile): Promise<void> {
+async function closeUntaken(context: LocalFiles, live: CacheFile): Promise<void> {
   context.cacheFiles.delete(live.lineage);
   await live.file.close().catch(() => {});
 }
 
 /** Counts as opened once. */
-function reopen(context: Context, lineage: Lineage, writers: number): Promise<CacheFile> {
+function reopen(context: Rows & LocalFiles & Host, lineage: Lineage, writers: number): Promise<CacheFile> {
   return alone(context, lineage, async () => {
     const live = await reopenFile(context, lineage, writers > 0);
     live.writers = writers;

@@ -41,13 +41,17 @@ import {
   type EngineSettings,
   expireAllEntries,
   forgetHistory,
+  type Host,
   inBackground,
   invalidateKernel,
   isRolledBack,
+  type Kernel,
   negativeUnknown,
   parseRequest,
+  type Remote,
   type Request,
   stopBytes,
+  type Uploads,
 } from "../core/index.ts";
 import {
   closeCacheFile,
@@ -199,7 +203,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
     },
   });
   network.failed(start.trouble);
-  const sending: Context["sending"] = new Map();
+  const sending: Uploads["sending"] = new Map();
   const context: Context = {
     disk,
     get space() {
@@ -430,7 +434,7 @@ function beginMount(
 }
 
 /** As the kernel was told: what is not live any more it has been made to ask for again. */
-function freshness(context: Context): Pick<EngineStatus, "live" | "staleMs" | "staleWhy"> {
+function freshness(context: Kernel & Remote & Host): Pick<EngineStatus, "live" | "staleMs" | "staleWhy"> {
   const { fresh, network, client, runtime } = context;
   const { stale } = fresh;
   if (stale === undefined) return { live: true };

@@ -12,7 +12,16 @@ import { SHARD } from "../../content/layout.ts";
 import { hasCode } from "../../lib/system-error.ts";
 import type { Snapshot } from "../../metadata/attempts.ts";
 import type { GenerationId, InodeId, Lineage } from "../../metadata/ids.ts";
-import { alone, type Context, inBackground, setInodeDirty } from "../core/index.ts";
+import {
+  alone,
+  type Context,
+  type Host,
+  inBackground,
+  type LocalFiles,
+  type Rows,
+  setInodeDirty,
+  type Uploads,
+} from "../core/index.ts";
 import {
   dropKernelNodeId,
   quarantineFile,
@@ -64,12 +73,12 @@ async function sweep(context: Context, before: Before): Promise<void> {
 }
 
 /** Others have their turn. False: the mount ends. */
-async function goesOn({ runtime, fileState }: Context): Promise<boolean> {
+async function goesOn({ runtime, fileState }: LocalFiles & Host): Promise<boolean> {
   await new Promise<void>((resolve) => runtime.soon(resolve));
   return !fileState.stopped.signal.aborted;
 }
 
-async function forgetSuperseded(context: Context, upTo: number): Promise<void> {
+async function forgetSuperseded(context: Rows & LocalFiles & Host, upTo: number): Promise<void> {
   const { metadata } = context;
   for (let after = 0; await goesOn(context); ) {
     const rows = metadata.inodes.superseded(after, upTo, SLICE);
@@ -107,7 +116,7 @@ function removeIfNameless(context: Context, id: InodeId): void {
 }
 
 /** Those with a folder, and those of which there are rows. */
-async function shardsOf({ paths, metadata }: Context, kind: "live" | "generation"): Promise<Set<number>> {
+async function shardsOf({ paths, metadata }: Rows & LocalFiles, kind: "live" | "generation"): Promise<Set<number>> {
   const shards = new Set(await paths.shards(kind));
   const next = (from: number) => (kind === "live" ? metadata.lives.next(from) : metadata.generations.nextCopy(from));
   for (let id = next(0); id !== undefined; ) {
@@ -123,7 +132,11 @@ async function shardsOf({ paths, metadata }: Context, kind: "live" | "generation
  * bytes, and cuts that such a file was are none. The list of files is older than the rows: only
  * what `alone` finds to be still so counts.
  */
-async function sweepCacheFile(context: Context, shard: number, before: Before): Promise<void> {
+async function sweepCacheFile(
+  context: Rows & LocalFiles & Uploads & Host,
+  shard: number,
+  before: Before,
+): Promise<void> {
   const { metadata, paths, cacheFiles } = context;
   if (!(await goesOn(context))) return;
   const files = new Set(await paths.inShard("live", shard));
@@ -146,7 +159,7 @@ async function sweepCacheFile(context: Context, shard: number, before: Before): 
   for (const lineage of files) if (!known.has(lineage)) await setOrphanAside(context, lineage);
 }
 
-async function forgetIfAbsent(context: Context, lineage: Lineage): Promise<void> {
+async function forgetIfAbsent(context: Rows & LocalFiles & Host, lineage: Lineage): Promise<void> {
   const { metadata, paths, cacheFiles } = context;
   await alone(context, lineage, async () => {
     if (cacheFiles.has(lineage) || (await exists(context, paths.live(lineage)))) return;
@@ -156,7 +169,7 @@ async function forgetIfAbsent(context: Context, lineage: Lineage): Promise<void>
 }
 
 /** It was open, and nobody wrote down what came in: it takes space that nobody would ever take back. */
-async function countBytes(context: Context, lineage: Lineage): Promise<void> {
+async function countBytes(context: Rows & LocalFiles & Host, lineage: Lineage): Promise<void> {
   const { metadata, runtime, paths, cacheFiles } = context;
   await alone(context, lineage, async () => {
     const isCounted = () => cacheFiles.has(lineage) || metadata.lives.get(lineage)?.bytes !== 0;
@@ -166,7 +179,7 @@ async function countBytes(context: Context, lineage: Lineage): Promise<void> {
   });
 }
 
-async function setOrphanAside(context: Context, lineage: Lineage): Promise<void> {
+async function setOrphanAside(context: Rows & LocalFiles & Host, lineage: Lineage): Promise<void> {
   const { metadata, paths, cacheFiles } = context;
   await alone(context, lineage, async () => {
     const isKnown = cacheFiles.has(lineage) || metadata.lives.get(lineage) !== undefined;
@@ -176,7 +189,7 @@ async function setOrphanAside(context: Context, lineage: Lineage): Promise<void>
 }
 
 /** The same of cuts that have files of their own, which are seldom. */
-async function sweepCuts(context: Context, shard: number, before: Before): Promise<void> {
+async function sweepCuts(context: Rows & LocalFiles & Uploads & Host, shard: number, before: Before): Promise<void> {
   const { metadata, paths } = context;
   if (!(await goesOn(context))) return;
   const files = new Set(await paths.inShard("generation", shard));
@@ -186,7 +199,7 @@ async function sweepCuts(context: Context, shard: number, before: Before): Promi
   for (const id of files) await judgeCutFile(context, id, before);
 }
 
-async function judgeCutFile(context: Context, id: GenerationId, before: Before): Promise<void> {
+async function judgeCutFile(context: Rows & LocalFiles & Host, id: GenerationId, before: Before): Promise<void> {
   const { metadata, paths, runtime, cacheFiles } = context;
   const { generations, gone } = metadata;
   const isOfThisMount = id >= before.generations && id < generations.end();
@@ -204,7 +217,7 @@ async function judgeCutFile(context: Context, id: GenerationId, before: Before):
 }
 
 /** A cut without its file cannot be sent. */
-async function dropIfAbsent(context: Context, { id }: Snapshot): Promise<void> {
+async function dropIfAbsent(context: Rows & LocalFiles & Uploads & Host, { id }: Snapshot): Promise<void> {
   const { metadata, paths } = context;
   const pathOf = ({ lineage }: Snapshot) => (lineage === null ? paths.generation(id) : paths.live(lineage));
   for (let cut = metadata.generations.get(id); cut !== undefined; ) {
@@ -217,7 +230,7 @@ async function dropIfAbsent(context: Context, { id }: Snapshot): Promise<void> {
   }
 }
 
-function dropCut(context: Context, cut: Snapshot): void {
+function dropCut(context: Rows & LocalFiles & Uploads & Host, cut: Snapshot): void {
   const { metadata, runtime } = context;
   metadata.transaction(() => {
     for (const { id } of metadata.attempts.ofGeneration(cut.id)) metadata.attempts.abandon(id, runtime.now());
@@ -229,7 +242,7 @@ function dropCut(context: Context, cut: Snapshot): void {
   });
 }
 
-async function exists({ runtime }: Context, path: string): Promise<boolean> {
+async function exists({ runtime }: Host, path: string): Promise<boolean> {
   try {
     await runtime.files.stat(path);
     return true;

@@ -10,7 +10,7 @@ import type { Logger } from "../../lib/log.ts";
 import type { Metadata } from "../../metadata/metadata.ts";
 import { born } from "../../metadata/nodes.ts";
 import { StartError } from "../api/index.ts";
-import type { Context, Request } from "../core/index.ts";
+import type { Host, LocalFiles, Remote, Request, Rows } from "../core/index.ts";
 import type { RowClockRuntime } from "../host/index.ts";
 import { shownUpTo } from "../sync/index.ts";
 import { contentOfNode, fileTimeText, isoToTimeText, withinLimits } from "../tree/index.ts";
@@ -111,7 +111,7 @@ export function notVisible(name: string): string {
 
 /** What would have kept the mount from starting, had it been told at once, now keeps it from sending. */
 export async function hearLater(
-  { network, readOnly, fileState, log, workspace, metadata }: Context,
+  { network, readOnly, fileState, log, workspace, metadata }: Rows & LocalFiles & Remote & Host,
   asked: Promise<Workspace | undefined>,
 ): Promise<void> {
   try {

@@ -14,11 +14,16 @@ import {
   areBirthsSigned,
   type Context,
   enqueue,
+  type Host,
   isKeyed,
+  type LocalFiles,
   noteAcknowledged,
   noteRollback,
+  type Remote,
   type Request,
+  type Rows,
   scopesOf,
+  type Uploads,
 } from "../core/index.ts";
 import { comesFrom, dropSnapshot, handOver, writersOf } from "../files/index.ts";
 import { retryAfterOf } from "../host/index.ts";
@@ -102,7 +107,7 @@ export function acknowledge(context: Context, attempt: Sent, told: Node, toldPos
 }
 
 /** An answer that was long on its way: the journal has told of the node's deletion meanwhile. */
-function deletedSince({ metadata }: Context, node: Node): Seen | undefined {
+function deletedSince({ metadata }: Rows, node: Node): Seen | undefined {
   const tombstone = metadata.tombstones.get(node.id);
   if (tombstone === undefined || tombstone.revision <= node.revision) return undefined;
   const { revision, position } = tombstone;
@@ -110,7 +115,7 @@ function deletedSince({ metadata }: Context, node: Node): Seen | undefined {
 }
 
 /** An earlier birth had arrived, and the node it made has left its place again: this answer tells of another one. */
-function leaveNode(context: Context, row: NodeRow): NodeRow {
+function leaveNode(context: Rows & Remote & Host, row: NodeRow): NodeRow {
   if (row.seen !== null && "deleted" in row.seen) addTombstone(context, row);
   else if (row.nodeId !== null) context.metadata.rereads.add(row.nodeId);
   return context.metadata.nodes.update(row.id, { nodeId: null, base: null, seen: null, seenAt: null });
@@ -121,7 +126,7 @@ function leaveNode(context: Context, row: NodeRow): NodeRow {
  * as a stranger's: programs saw both names and removed one of them, or have changed the other since. Of one
  * that came in after the removal nobody has said that it is to stay.
  */
-function isSomebodysNow({ metadata }: Context, row: NodeRow, nodeId: string): boolean {
+function isSomebodysNow({ metadata }: Rows, row: NodeRow, nodeId: string): boolean {
   const stranger = metadata.nodes.ofNodeId(nodeId);
   if (row.entry !== null || stranger === undefined || stranger.id === row.id || stranger.entry === null) return false;
   const isChangedHere = stranger.dirtySince !== null || (stranger.base?.position ?? 0) > 0;
@@ -129,7 +134,7 @@ function isSomebodysNow({ metadata }: Context, row: NodeRow, nodeId: string): bo
 }
 
 /** The same, and it is still here: the two are one. */
-function absorbStranger(context: Context, row: NodeRow, nodeId: string): void {
+function absorbStranger(context: Rows & LocalFiles & Uploads & Host, row: NodeRow, nodeId: string): void {
   const { metadata } = context;
   const stranger = metadata.nodes.ofNodeId(nodeId);
   if (stranger === undefined || stranger.id === row.id) return;
@@ -184,7 +189,11 @@ function otherHasMoved(context: Context, request: Extract<Request, { do: "exchan
   advance(context, row.id);
 }
 
-function closeAttempt(context: Context, attempt: Sent, how: "remove" | "abandon" = "remove"): void {
+function closeAttempt(
+  context: Rows & LocalFiles & Uploads & Host,
+  attempt: Sent,
+  how: "remove" | "abandon" = "remove",
+): void {
   const { attempts } = context.metadata;
   if (how === "remove") attempts.remove(attempt.id);
   else attempts.abandon(attempt.id, context.runtime.now());
@@ -198,7 +207,7 @@ function closeAttempt(context: Context, attempt: Sent, how: "remove" | "abandon"
  * still arrive, when what stood in the way is gone, or has arrived: this refusal need not be about what
  * it did. Its key will say that it was ours; a deletion is remembered for what must not need its node.
  */
-function closeRefused(context: Context, attempt: Sent, error: RemoteError): void {
+function closeRefused(context: Rows & LocalFiles & Remote & Uploads & Host, attempt: Sent, error: RemoteError): void {
   const { request, tries } = attempt;
   const isLast = error.code === "changed" || tries === 0;
   closeAttempt(context, attempt, isLast ? "remove" : "abandon");
@@ -212,7 +221,7 @@ function closeRefused(context: Context, attempt: Sent, error: RemoteError): void
  * What waits in it may go now. Only what we put there can be in it, but for what the journal told of a folder nobody
  * here knew yet, which was passed over. It stays known: a folder made here must be listed also while nobody answers.
  */
-function folderIsBorn(context: Context, row: NodeRow, position: number): void {
+function folderIsBorn(context: Rows & Remote & Uploads, row: NodeRow, position: number): void {
   const inode = inodeOfRow(context, row);
   if (inode === undefined) return;
   if (isCoveredByIndex(context, position)) requestRelist(context, inode.id);
@@ -281,7 +290,7 @@ export function refused(context: Context, attempt: Sent, error: RemoteError): Ve
 }
 
 /** As it is now the node is older than what the gateway had acknowledged before it was asked: its data were set back. */
-function isOfOtherPast({ client }: Context, { nodeId, base }: NodeRow, node: Node): boolean {
+function isOfOtherPast({ client }: Remote, { nodeId, base }: NodeRow, node: Node): boolean {
   const isKnown = client.features.revisions && client.features.journal;
   return isKnown && node.id === nodeId && base !== null && node.revision < base.revision;
 }
@@ -295,7 +304,7 @@ function takeFromTheWay(context: Context, row: NodeRow, told: Node): boolean {
 }
 
 /** Asked for before without an answer or a key: what that made may be what is in the way now. */
-function mayBeEarlierTry({ client }: Context, { request, tries }: Sent, { code }: RemoteError): boolean {
+function mayBeEarlierTry({ client }: Remote, { request, tries }: Sent, { code }: RemoteError): boolean {
   return tries > 0 && !isKeyed(request, client.features) && (code === "conflict" || code === "changed");
 }
 
@@ -304,7 +313,7 @@ function mayBeEarlierTry({ client }: Context, { request, tries }: Sent, { code }
  * content here would be in conflict with our own. A folder only if it was removed here since: taken for
  * somebody's it would come back for good.
  */
-function isEarlierTry({ metadata }: Context, row: NodeRow, { request }: Sent, node: Node): boolean {
+function isEarlierTry({ metadata }: Rows, row: NodeRow, { request }: Sent, node: Node): boolean {
   if (metadata.nodes.ofNodeId(node.id)?.id !== (row.nodeId === null ? undefined : row.id)) return false;
   if (request.do === "folder") return node.kind === "folder" && row.entry === null;
   return "hash" in request && request.hash !== null && node.contentHash === request.hash;
@@ -355,7 +364,7 @@ const isMove = (request: Request) =>
   request.do === "exchange" || (request.do === "patch" && request.parent !== undefined);
 
 /** `other`: what else it is about. While one of the two is not to be found, ever more seldom. */
-function lookAgainLater(context: Context, row: NodeRow, other?: string): void {
+function lookAgainLater(context: Rows & Host, row: NodeRow, other?: string): void {
   const { rereads, nodes } = context.metadata;
   const now = context.runtime.now();
   let wait = LOOK_AGAIN_MS;
@@ -367,7 +376,7 @@ function lookAgainLater(context: Context, row: NodeRow, other?: string): void {
   nodes.update(row.id, { due: now + Math.min(wait, SETTLE_MS) });
 }
 
-function park(context: Context, row: NodeRow, error: RemoteError): void {
+function park(context: Rows & Host, row: NodeRow, error: RemoteError): void {
   // Removed while its birth was under way: nobody wants it any more, and nothing of it is there.
   if (row.entry === null && row.nodeId === null) return;
   context.log.error({ row: row.id, nodeId: row.nodeId, err: error }, "refused by the gateway, kept here");

@@ -9,7 +9,7 @@ import type { EntryId, InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
 import { baseOf, type NodeRow } from "../../metadata/nodes.ts";
-import { type Context, setInodeDirty, setNodeDirty } from "../core/index.ts";
+import { type Host, type LocalFiles, type Rows, setInodeDirty, setNodeDirty, type Uploads } from "../core/index.ts";
 import { comesFrom, dropSnapshot, withPinnedMtime, writersOf } from "../files/index.ts";
 import { fileTimeText, folderOfNode, groupOf, isInside, keepInOthers, kindOf } from "../tree/index.ts";
 import { detachFromName } from "./detached-files.ts";
@@ -44,7 +44,11 @@ export interface Adopted {
 
 const NOT_YET: Adopted = { isTaken: false };
 
-export function adoptNode(context: Context, row: NodeRow, step: Extract<Step, { do: "take" }>): Adopted {
+export function adoptNode(
+  context: Rows & LocalFiles & Uploads & Host,
+  row: NodeRow,
+  step: Extract<Step, { do: "take" }>,
+): Adopted {
   const { metadata } = context;
   const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
   const inode = entry === undefined ? undefined : metadata.inodes.get(entry.inode);
@@ -64,7 +68,7 @@ export function adoptNode(context: Context, row: NodeRow, step: Extract<Step, { 
 }
 
 /** What else is new of the node stays to be judged. */
-export function adoptPlace(context: Context, row: NodeRow, node: Node): Adopted {
+export function adoptPlace(context: Rows & Uploads & Host, row: NodeRow, node: Node): Adopted {
   const { metadata } = context;
   const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
   if (entry === undefined || row.base === null) return NOT_YET;
@@ -74,7 +78,7 @@ export function adoptPlace(context: Context, row: NodeRow, node: Node): Adopted 
   return taken;
 }
 
-function takePlace(context: Context, entry: Entry, node: Node): Adopted {
+function takePlace(context: Rows & Uploads & Host, entry: Entry, node: Node): Adopted {
   const { metadata } = context;
   const folder = node.parentId === null ? undefined : undeleteFolder(context, node.parentId);
   if (folder === undefined) return NOT_YET;
@@ -102,7 +106,7 @@ function takePlace(context: Context, entry: Entry, node: Node): Adopted {
  * The target is, here, inside the folder that moves: somebody here moved an ancestor of it in. The
  * remote place wins, so that ancestor goes back to where the gateway has it.
  */
-function openCircle(context: Context, target: InodeId, moved: InodeId): void {
+function openCircle(context: Rows & Uploads & Host, target: InodeId, moved: InodeId): void {
   const { metadata } = context;
   let current = target;
   let nearest: Entry | undefined;
@@ -132,7 +136,13 @@ function openCircle(context: Context, target: InodeId, moved: InodeId): void {
   if (row !== undefined) setNodeDirty(context, row);
 }
 
-function takeContent(context: Context, entry: Entry, inode: Inode, row: NodeRow, step: TakeStep): void {
+function takeContent(
+  context: Rows & LocalFiles & Uploads & Host,
+  entry: Entry,
+  inode: Inode,
+  row: NodeRow,
+  step: TakeStep,
+): void {
   const { metadata } = context;
   const { node, attributes, isContentTaken } = step;
   // By the merged attributes: a kind that was changed here is not the remote's to take back.
@@ -171,7 +181,12 @@ function takeContent(context: Context, entry: Entry, inode: Inode, row: NodeRow,
  * Who has it open for writing, and has written nothing, keeps the inode with its bytes, and its names go on with another,
  * which is what it was. Undefined: nobody has.
  */
-function leftToWriter(context: Context, entry: Entry, inode: Inode, { nodeId, base }: NodeRow): Inode | undefined {
+function leftToWriter(
+  context: Rows & LocalFiles & Uploads & Host,
+  entry: Entry,
+  inode: Inode,
+  { nodeId, base }: NodeRow,
+): Inode | undefined {
   const { metadata } = context;
   if (inode.kind !== "file" || writersOf(context, inode) === 0) return undefined;
   const version = { originNode: nodeId, originVersion: base?.head ?? null, hash: inode.hash };
@@ -184,7 +199,12 @@ function leftToWriter(context: Context, entry: Entry, inode: Inode, { nodeId, ba
   return metadata.inodes.get(made.id);
 }
 
-function takeAttributes(context: Context, inode: Inode, step: TakeStep, isLinkUnsent: boolean): void {
+function takeAttributes(
+  context: Rows & LocalFiles & Uploads & Host,
+  inode: Inode,
+  step: TakeStep,
+  isLinkUnsent: boolean,
+): void {
   const { metadata } = context;
   const { node, attributes, isContentAgreed } = step;
   const { link: _, ...own } = attributes;
@@ -208,10 +228,10 @@ function takeAttributes(context: Context, inode: Inode, step: TakeStep, isLinkUn
 }
 
 /** A writer that has not written since keeps the mark under which a crash makes us look. */
-const stateOfAgreed = (context: Context, inode: Inode) => (writersOf(context, inode) > 0 ? "open" : "clean");
+const stateOfAgreed = (context: LocalFiles, inode: Inode) => (writersOf(context, inode) > 0 ? "open" : "clean");
 
 /** It was linked, or left its group, elsewhere. `row`: before all this. */
-function takeLink(context: Context, entryId: EntryId, row: NodeRow, node: Node): void {
+function takeLink(context: Rows & LocalFiles & Uploads & Host, entryId: EntryId, row: NodeRow, node: Node): void {
   const { metadata } = context;
   const { base } = row;
   const entry = metadata.entries.get(entryId);
@@ -244,7 +264,7 @@ function isOtherFile({ kind, content, hash }: Inode, node: Node): boolean {
 }
 
 /** The name goes on as one more of its group's, if that is here: as the same file, or as that in the place of its own. */
-function joinNames(context: Context, entry: Entry, inode: Inode, node: Node): boolean {
+function joinNames(context: Rows & LocalFiles & Uploads & Host, entry: Entry, inode: Inode, node: Node): boolean {
   const group = joinGroup(context, node, inode.id);
   if (group === undefined) return false;
   let joined = group;
@@ -265,7 +285,7 @@ function isSameFile(group: Inode, inode: Inode): boolean {
   return order === "same" || order === "behind";
 }
 
-function leaveInode(context: Context, entry: Entry, row: NodeRow, node: Node): void {
+function leaveInode(context: Rows & LocalFiles & Uploads & Host, entry: Entry, row: NodeRow, node: Node): void {
   const { metadata } = context;
   const left = metadata.inodes.get(entry.inode);
   const own = joinGroup(context, node) ?? inodeApart(context, node);
@@ -279,7 +299,11 @@ function leaveInode(context: Context, entry: Entry, row: NodeRow, node: Node): v
  * The inode of the folder with this node id. One that a program here removed, its deletion not sent
  * yet, comes back: something lives in it. Undefined: not known.
  */
-export function undeleteFolder(context: Context, nodeId: string, visited = new Set<string>()): InodeId | undefined {
+export function undeleteFolder(
+  context: Rows & Uploads & Host,
+  nodeId: string,
+  visited = new Set<string>(),
+): InodeId | undefined {
   const { metadata } = context;
   // Of two moves at the gateway only one is known yet: what is known is a circle.
   if (visited.has(nodeId)) return undefined;

@@ -6,7 +6,18 @@ import type { Entry } from "../../metadata/entries.ts";
 import type { NodeRowId } from "../../metadata/ids.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import { baseOf } from "../../metadata/nodes.ts";
-import { type Context, enqueue, inBackground, isRolledBack, setNodeDirty } from "../core/index.ts";
+import {
+  type Context,
+  enqueue,
+  type Host,
+  inBackground,
+  isRolledBack,
+  type LocalFiles,
+  type Remote,
+  type Rows,
+  setNodeDirty,
+  type Uploads,
+} from "../core/index.ts";
 import { detectWrites, handOver, writersOf } from "../files/index.ts";
 import {
   askForUndeletable,
@@ -124,13 +135,13 @@ function lookAndAdvance(context: Context, row: NodeRow): void {
 }
 
 /** A hundred thousand that wait for one thing must not be looked at all the time; how long a writer has been waited for counts. */
-function recheckAfter({ runtime }: Context, row: NodeRow, { for: reason }: Extract<Step, { do: "wait" }>): number {
+function recheckAfter({ runtime }: Host, row: NodeRow, { for: reason }: Extract<Step, { do: "wait" }>): number {
   if (reason === "writer" || reason === "look" || reason === "answer") return RECHECK_MS;
   const waited = runtime.now() - Math.max(row.changedAt, row.seenAt ?? 0);
   return Math.round(Math.min(RECHECK_MAX_MS, Math.max(RECHECK_MS, waited / 2)));
 }
 
-function waitForRefresh(context: Context, row: NodeRow): Pending {
+function waitForRefresh(context: Rows & Uploads & Host, row: NodeRow): Pending {
   if (row.nodeId !== null) context.metadata.rereads.add(row.nodeId);
   context.activity.wake();
   const due = context.runtime.now() + REFRESH_MS;
@@ -139,7 +150,7 @@ function waitForRefresh(context: Context, row: NodeRow): Pending {
 
 /** False: the place it needs is not known well enough yet. */
 function carryOut(
-  context: Context,
+  context: Rows & LocalFiles & Remote & Uploads & Host,
   row: NodeRow,
   step: Extract<Step, { do: "take" | "follow" | "restore" | "vanish" | "rebirth" | "conflict" }>,
   aside: NodeRowId[],
@@ -170,7 +181,7 @@ function carryOut(
 }
 
 /** The gateway does not have it and nobody here wants it. */
-function forgetRow(context: Context, row: NodeRow): void {
+function forgetRow(context: Rows & Remote & Uploads & Host, row: NodeRow): void {
   addTombstone(context, row);
   dropRow(context, row.id);
   leftPlace(context, row);
@@ -178,7 +189,7 @@ function forgetRow(context: Context, row: NodeRow): void {
 }
 
 /** Remembers the deletion until listings and journal are past it. */
-export function addTombstone(context: Context, { nodeId, seen, base }: NodeRow): void {
+export function addTombstone(context: Rows & Remote & Host, { nodeId, seen, base }: NodeRow): void {
   if (nodeId === null) return;
   const deletion = seen !== null && "deleted" in seen ? seen : undefined;
   const revision = deletion?.revision ?? base?.revision ?? 0;
@@ -191,7 +202,7 @@ export function addTombstone(context: Context, { nodeId, seen, base }: NodeRow):
 }
 
 /** The node is, in base, no longer where it was: who waited for the name, and the folder, look again. */
-export function leftPlace(context: Context, row: NodeRow): void {
+export function leftPlace(context: Rows & Uploads & Host, row: NodeRow): void {
   const { metadata } = context;
   if (row.base?.parent == null) return;
   const folderRow = metadata.nodes.ofNodeId(row.base.parent);
@@ -202,7 +213,11 @@ export function leftPlace(context: Context, row: NodeRow): void {
   if (waiting !== undefined && waiting.id !== row.id) enqueue(context, waiting);
 }
 
-function restore(context: Context, row: NodeRow, { node }: Extract<Step, { do: "restore" }>): boolean {
+function restore(
+  context: Rows & LocalFiles & Uploads & Host,
+  row: NodeRow,
+  { node }: Extract<Step, { do: "restore" }>,
+): boolean {
   const { metadata } = context;
   const folder = node.parentId === null ? undefined : undeleteFolder(context, node.parentId);
   if (folder === undefined) return false;
@@ -217,7 +232,7 @@ function restore(context: Context, row: NodeRow, { node }: Extract<Step, { do: "
   return true;
 }
 
-function vanish(context: Context, row: NodeRow): void {
+function vanish(context: Rows & LocalFiles & Remote & Uploads & Host, row: NodeRow): void {
   const { metadata } = context;
   addTombstone(context, row);
   dropRow(context, row.id);
@@ -233,7 +248,7 @@ function vanish(context: Context, row: NodeRow): void {
 }
 
 /** Whether a program has what goes with its last name open for writing. */
-function leaveToWriter(context: Context, entry: Entry, { nodeId, base }: NodeRow): boolean {
+function leaveToWriter(context: Rows & LocalFiles & Uploads & Host, entry: Entry, { nodeId, base }: NodeRow): boolean {
   const { metadata } = context;
   const inode = metadata.inodes.get(entry.inode);
   if (inode?.kind !== "file" || writersOf(context, inode) === 0 || metadata.entries.links(inode.id) > 1) return false;
@@ -242,7 +257,7 @@ function leaveToWriter(context: Context, entry: Entry, { nodeId, base }: NodeRow
   return true;
 }
 
-function rebirth(context: Context, row: NodeRow): void {
+function rebirth(context: Rows & Remote & Uploads & Host, row: NodeRow): void {
   addTombstone(context, row);
   const entry = row.entry === null ? undefined : context.metadata.entries.get(row.entry);
   if (entry !== undefined) moveBack(context, entry);
@@ -252,7 +267,11 @@ function rebirth(context: Context, row: NodeRow): void {
 }
 
 /** The local content goes on under a conflict name as a new node; the name shows the remote head. */
-function keepBoth(context: Context, row: NodeRow, { node }: Extract<Step, { do: "conflict" }>): void {
+function keepBoth(
+  context: Rows & LocalFiles & Uploads & Host,
+  row: NodeRow,
+  { node }: Extract<Step, { do: "conflict" }>,
+): void {
   const { metadata } = context;
   const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
   if (entry === undefined) return;
@@ -279,7 +298,7 @@ function keepBoth(context: Context, row: NodeRow, { node }: Extract<Step, { do: 
 }
 
 /** What was written here, in an inode no name shows any more, as a new node under a conflict name. */
-function setAside(context: Context, row: NodeRow, entry: Entry): void {
+function setAside(context: Rows & Uploads & Host, row: NodeRow, entry: Entry): void {
   const name = keepCopy(context, entry, row, "conflict");
   context.metadata.afterCommit(context.activity.conflicted);
   context.log.warn({ name: entry.name, copy: name }, "changed here and elsewhere: both are kept");

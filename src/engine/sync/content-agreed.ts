@@ -3,7 +3,7 @@ import type { Attempt } from "../../metadata/attempts.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { isWhole } from "../../metadata/live-rows.ts";
 import type { Base, NodeRow } from "../../metadata/nodes.ts";
-import type { Context, Request } from "../core/index.ts";
+import type { Host, LocalFiles, Request, Rows, Uploads } from "../core/index.ts";
 import { logClean, writersOf } from "../files/index.ts";
 import { inodeOfRow } from "../tree/index.ts";
 import { isStandIn } from "./effect.ts";
@@ -11,7 +11,7 @@ import { knowSaves } from "./link-groups.ts";
 
 /** The content that was sent is now a version: clean, unless it has moved on meanwhile. */
 export function adoptVersion(
-  context: Context,
+  context: Rows & LocalFiles & Uploads & Host,
   row: NodeRow,
   attempt: Attempt<Request>,
   base: Base,
@@ -34,14 +34,20 @@ export function adoptVersion(
 }
 
 /** All of the row agrees. Bytes that were written anew and are the same as before are that version: nothing was sent. */
-export function contentAgrees(context: Context, row: NodeRow): void {
+export function contentAgrees(context: Rows & LocalFiles & Uploads & Host, row: NodeRow): void {
   const { base, nodeId } = row;
   const inode = inodeOfRow(context, row);
   if (inode?.content !== "dirty" || inode.hash === null || nodeId === null || base === null) return;
   if (inode.hash === base.hash && !isStandIn(base.head)) recordVersion(context, inode, nodeId, base, inode.hash);
 }
 
-function recordVersion(context: Context, inode: Inode, nodeId: string, base: Base, known: string | null): void {
+function recordVersion(
+  context: Rows & LocalFiles & Uploads & Host,
+  inode: Inode,
+  nodeId: string,
+  base: Base,
+  known: string | null,
+): void {
   const { metadata } = context;
   context.cancellations.delete(inode.id);
   const hash = known ?? inode.hash ?? base.hash;

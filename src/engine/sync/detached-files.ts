@@ -19,7 +19,7 @@ import type { Inode } from "../../metadata/inodes.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
 import type { Overtaken, Place } from "../../metadata/overtaken.ts";
 import type { DetachedFile } from "../api/index.ts";
-import type { Context } from "../core/index.ts";
+import type { Host, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
 import { dropSnapshot, handOver, logNames, pinMtime, writersOf } from "../files/index.ts";
 import { createUnborn, fileTimeText, makeFolder } from "../tree/index.ts";
 import { leaveGroup } from "./link-groups.ts";
@@ -30,7 +30,7 @@ import { freeConflictName } from "./name-conflicts.ts";
  * it is this version.
  */
 export function detachFromName(
-  context: Context,
+  context: Rows & LocalFiles & Uploads & Host,
   inode: Inode,
   entry: Entry,
   version: Pick<Inode, "originNode" | "originVersion" | "hash">,
@@ -50,7 +50,10 @@ export function detachFromName(
 }
 
 /** Within a transaction: what was written to it has a name from here on. */
-export function renameDetached(context: Context, { inode: id, way, isRemoved, dirtySince }: Overtaken): void {
+export function renameDetached(
+  context: Rows & LocalFiles & Remote & Uploads & Host,
+  { inode: id, way, isRemoved, dirtySince }: Overtaken,
+): void {
   const { metadata, activity, log } = context;
   const own = way.at(-1)?.name ?? "";
   const folder = folderOf(context, way);
@@ -65,7 +68,7 @@ export function renameDetached(context: Context, { inode: id, way, isRemoved, di
 }
 
 /** What becomes of those that nobody has open for writing any more. */
-export function resolveDetached(context: Context): void {
+export function resolveDetached(context: Rows & LocalFiles & Remote & Uploads & Host): void {
   const { metadata } = context;
   for (const overtaken of metadata.overtaken.all()) {
     const inode = metadata.inodes.get(overtaken.inode);
@@ -79,7 +82,7 @@ export function resolveDetached(context: Context): void {
 }
 
 /** Of which nothing has a name yet. */
-export function detachedFiles({ metadata }: Pick<Context, "metadata">): DetachedFile[] {
+export function detachedFiles({ metadata }: Pick<Rows, "metadata">): DetachedFile[] {
   return metadata.overtaken.all().map((overtaken) => {
     const { inode, isRemoved, dirtySince } = overtaken;
     return { path: pathOf(overtaken), inode, isRemoved, isWritten: dirtySince !== null };
@@ -89,7 +92,7 @@ export function detachedFiles({ metadata }: Pick<Context, "metadata">): Detached
 /** Where it was when it was overtaken. */
 export const pathOf = ({ way }: Overtaken) => `/${way.map(({ name }) => name).join("/")}`;
 
-function wayTo({ metadata }: Pick<Context, "metadata">, entry: Entry): Place[] {
+function wayTo({ metadata }: Pick<Rows, "metadata">, entry: Entry): Place[] {
   const way: Place[] = [];
   for (let at: Entry | undefined = entry; at !== undefined && at.parent !== at.inode; ) {
     way.unshift({ folder: at.parent, name: at.gatewayName ?? at.name });
@@ -99,7 +102,7 @@ function wayTo({ metadata }: Pick<Context, "metadata">, entry: Entry): Place[] {
 }
 
 /** The folder it was in. One that went meanwhile comes back with it: a new one, in the one above. */
-function folderOf(context: Context, way: readonly Place[]): InodeId {
+function folderOf(context: Rows & LocalFiles & Remote & Uploads & Host, way: readonly Place[]): InodeId {
   const { metadata } = context;
   const isThere = (folder: InodeId) => folder === ROOT_INODE || metadata.entries.links(folder) > 0;
   const from = way.findLastIndex((place) => isThere(place.folder));

@@ -8,10 +8,10 @@ import { sameValue } from "../../contract/attributes.ts";
 import { SETTLE_MS } from "../../contract/features.ts";
 import type { Node } from "../../contract/resources.ts";
 import type { Base, NodeRow } from "../../metadata/nodes.ts";
-import type { Context } from "../core/index.ts";
+import type { Host, Remote, Rows } from "../core/index.ts";
 import { withinLimits } from "../tree/index.ts";
 
-type Needs = Pick<Context, "metadata" | "runtime" | "client" | "readOrder">;
+type Needs = Pick<Rows & Remote & Host, "metadata" | "runtime" | "client" | "readOrder">;
 
 /** by id: never old. by others: lists, refusals, which may be. */
 export type Source = "id" | "others";

@@ -4,7 +4,7 @@ import { SETTLE_MS } from "../../contract/features.ts";
 import { OPERATIONS } from "../../contract/operations.ts";
 import type { Node } from "../../contract/resources.ts";
 import type { Reread } from "../../metadata/rereads.ts";
-import type { Context } from "../core/index.ts";
+import type { Context, Host, Remote, Rows, Uploads } from "../core/index.ts";
 import { folderOfNode } from "../tree/index.ts";
 import { withHash } from "./content-hash.ts";
 import { newestRevision, observeDeletion, observeNode } from "./observe.ts";
@@ -21,7 +21,7 @@ const HIDDEN_MS = 60_000;
 const ASK_AGAIN_MS = 1_000;
 
 /** The node, or undefined when its id answers 404. Other failures reject. */
-export async function readNode(context: Context, nodeId: string, signal: AbortSignal): Promise<Node | undefined> {
+export async function readNode(context: Rows & Remote, nodeId: string, signal: AbortSignal): Promise<Node | undefined> {
   try {
     const asked = context.readOrder.asking();
     const node = await context.client.getNode(nodeId, { signal });
@@ -41,7 +41,7 @@ export async function readNode(context: Context, nodeId: string, signal: AbortSi
 
 /** One node without a grant must not keep the journal from being followed; a token without the scope reads none. */
 export function readOrHidden(
-  context: Context,
+  context: Rows & Remote,
   nodeId: string,
   signal: AbortSignal,
 ): Promise<Node | "hidden" | undefined> {
@@ -53,7 +53,7 @@ export function readOrHidden(
 }
 
 /** The gateway fails to tell of this one node, now or for good, and does not fail whatever it is asked. */
-export function isUntellable({ network }: Pick<Context, "network">, error: unknown): boolean {
+export function isUntellable({ network }: Pick<Remote, "network">, error: unknown): boolean {
   const isFailed = error instanceof RemoteError && (error.code === "server" || error.code === "malformed");
   return isFailed && network.isOnline && network.pauseMs("getNode") === 0;
 }
@@ -78,7 +78,7 @@ export async function refreshNode(context: Context, reread: Reread, signal: Abor
 }
 
 /** It is kept as it is here until it can be read, and placed. Each time after half as long again as it has been so. */
-export function askMoreSeldom({ metadata, runtime }: Context, reread: Reread): void {
+export function askMoreSeldom({ metadata, runtime }: Rows & Host, reread: Reread): void {
   const now = runtime.now();
   metadata.transaction(() => {
     const since = metadata.rereads.hidden(reread, now);
@@ -111,7 +111,7 @@ async function confirmGone(context: Context, reread: Reread, signal: AbortSignal
 }
 
 /** It may not be read. What is here of it is kept; one nobody here has a row of is soon no longer asked for. */
-export function notVisible(context: Context, reread: Reread): void {
+export function notVisible(context: Rows & Remote & Uploads & Host, reread: Reread): void {
   const { metadata, runtime } = context;
   if (metadata.nodes.ofNodeId(reread.nodeId) === undefined) metadata.transaction(() => waitOrForget(context, reread));
   else metadata.rereads.postpone(reread, runtime.now() + HIDDEN_MS);
@@ -129,7 +129,7 @@ function takeAsGone(context: Context, reread: Reread): void {
   metadata.rereads.done(reread);
 }
 
-function isSettled({ metadata, runtime }: Context, { nodeId }: Reread): boolean {
+function isSettled({ metadata, runtime }: Rows & Host, { nodeId }: Reread): boolean {
   const since = metadata.rereads.missingSince(nodeId);
   return since !== undefined && runtime.now() - since >= SETTLE_MS;
 }
@@ -138,7 +138,7 @@ function isSettled({ metadata, runtime }: Context, { nodeId }: Reread): boolean 
  * It is asked for again, ever more seldom; one nobody here has a row of until it is settled that it is gone,
  * or nothing for us. Nothing would tell that it is to be seen after all but a list of its folder.
  */
-function waitOrForget(context: Context, reread: Reread): void {
+function waitOrForget(context: Rows & Remote & Uploads & Host, reread: Reread): void {
   const { metadata, runtime } = context;
   const now = runtime.now();
   const since = metadata.rereads.missingSince(reread.nodeId) ?? now;

@@ -7,7 +7,7 @@
 import { sleep } from "../../lib/runtime.ts";
 import type { AttemptId, InodeId, NodeRowId } from "../../metadata/ids.ts";
 import type { NodeRow, Place } from "../../metadata/nodes.ts";
-import { type CacheFile, type Context, mayHaveUnpersistedStat } from "../core/index.ts";
+import { type CacheFile, type Host, type LocalFiles, mayHaveUnpersistedStat, type Rows } from "../core/index.ts";
 
 const SLICE = 500;
 
@@ -33,7 +33,7 @@ interface Sum {
   readonly ended: Map<AttemptId, Grown>;
 }
 
-export function createGrowth(context: Pick<Context, "metadata" | "runtime" | "cacheFiles">): Growth {
+export function createGrowth(context: Pick<Rows & LocalFiles & Host, "metadata" | "runtime" | "cacheFiles">): Growth {
   const { metadata, runtime, cacheFiles } = context;
   const underWay = new Set<Sum>();
 
@@ -100,11 +100,11 @@ export function createGrowth(context: Pick<Context, "metadata" | "runtime" | "ca
 }
 
 /** How many bytes more the workspace holds when the row's content is sent. */
-export function growthOf(context: Pick<Context, "metadata">, row: NodeRow): number {
+export function growthOf(context: Pick<Rows, "metadata">, row: NodeRow): number {
   return row.kind === "file" ? (inodeOf(context, row)?.size ?? 0) - (row.base?.size ?? 0) : 0;
 }
 
-function inodeOf({ metadata }: Pick<Context, "metadata">, row: NodeRow) {
+function inodeOf({ metadata }: Pick<Rows, "metadata">, row: NodeRow) {
   const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
   return entry === undefined ? undefined : metadata.inodes.get(entry.inode);
 }

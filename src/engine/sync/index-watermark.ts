@@ -7,9 +7,9 @@
  * writes newer than any list for as long; set ahead, each list newer than deletions it does not show yet.
  */
 import { SETTLE_MS } from "../../contract/features.ts";
-import type { Context } from "../core/index.ts";
+import type { Host, Remote, Rows } from "../core/index.ts";
 
-type Needs = Pick<Context, "client" | "runtime">;
+type Needs = Pick<Remote & Host, "client" | "runtime">;
 
 /** Of a write of ours that was answered now; `told`: by the gateway (0: not told, see `Base.position`). */
 export function positionNow({ client, runtime }: Needs, told: number): number {
@@ -19,7 +19,7 @@ export function positionNow({ client, runtime }: Needs, told: number): number {
 }
 
 /** The newest position of ours, for "settled". */
-export function noteWritten({ metadata }: Pick<Context, "metadata">, position: number): void {
+export function noteWritten({ metadata }: Pick<Rows, "metadata">, position: number): void {
   const { settings } = metadata;
   if (position > settings.getNumber("written")) settings.set("written", String(position));
 }
@@ -30,7 +30,7 @@ export function shownUpTo({ client }: Pick<Needs, "client">, told: number, begun
 }
 
 /** Rows of a release that had the wall clock's time for positions may lie ahead: no list would ever be new enough. */
-export function positionsNotAhead({ client, metadata, runtime }: Context): void {
+export function positionsNotAhead({ client, metadata, runtime }: Rows & Remote & Host): void {
   const { settings, times } = metadata;
   const now = runtime.now();
   const ahead = (["cursor", "indexed", "written"] as const).filter((key) => settings.getNumber(key) > now);
@@ -42,7 +42,7 @@ export function positionsNotAhead({ client, metadata, runtime }: Context): void 
 }
 
 /** A listing was complete up to this position. */
-export function noteIndexWatermark({ metadata }: Pick<Context, "metadata">, asOf: number): void {
+export function noteIndexWatermark({ metadata }: Pick<Rows, "metadata">, asOf: number): void {
   const { settings } = metadata;
   if (asOf > settings.getNumber("indexed")) settings.set("indexed", String(asOf));
 }
@@ -52,14 +52,14 @@ export function noteIndexWatermark({ metadata }: Pick<Context, "metadata">, asOf
  * it is not told again. Where there is no journal nothing is told but by lists, which are asked for again anyway.
  */
 export function isCoveredByIndex(
-  { client, metadata }: Pick<Context, "client" | "metadata">,
+  { client, metadata }: Pick<Rows & Remote, "client" | "metadata">,
   position: number,
 ): boolean {
   return client.features.journal && position < metadata.settings.getNumber("cursor");
 }
 
 /** Asks for the shortest listing there is. */
-export async function askIndexWatermark(context: Context, signal: AbortSignal): Promise<void> {
+export async function askIndexWatermark(context: Rows & Remote & Host, signal: AbortSignal): Promise<void> {
   const begun = context.runtime.now();
   const { asOf } = await context.client.listFolder(context.workspace.rootId, { pageSize: 1, signal });
   context.network.answered();
@@ -67,7 +67,7 @@ export async function askIndexWatermark(context: Context, signal: AbortSignal): 
 }
 
 /** Journal (`cursor`) and index are past some deletions. A listing under way may be older than all of that. */
-export function forgetDeletions({ metadata, listings }: Context): void {
+export function forgetDeletions({ metadata, listings }: Rows & Remote): void {
   if (listings.size > 0) return;
   const { settings, tombstones } = metadata;
   tombstones.forgetUpTo(Math.min(settings.getNumber("cursor"), settings.getNumber("indexed")));

@@ -16,7 +16,7 @@ import type { Entry } from "../../metadata/entries.ts";
 import type { InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
-import { type Context, setInodeDirty } from "../core/index.ts";
+import { type Host, type LocalFiles, type Rows, setInodeDirty, type Uploads } from "../core/index.ts";
 import { handOver, writersOf } from "../files/index.ts";
 import { contentOfNode, fileTimeText, groupOf, kindOf, makeInodeOf, rowsOfInode, savesOfNode } from "../tree/index.ts";
 import { mergeAttributes, withTimeOf } from "./merge-attributes.ts";
@@ -26,8 +26,8 @@ const TURN_MS = 60_000;
 /** Marked in one go when it is over. */
 const NAMES = 100;
 
-type Needs = Pick<Context, "metadata">;
-type Joining = Pick<Context, "metadata" | "cacheFiles">;
+type Needs = Pick<Rows, "metadata">;
+type Joining = Pick<Rows & LocalFiles, "metadata" | "cacheFiles">;
 
 /** A name of a linked file that nobody here changed: what its node lacks is for others to bring. */
 export function isFollower({ metadata }: Needs, row: NodeRow, inode: Inode): boolean {
@@ -63,7 +63,7 @@ export function orderInGroup(inode: Inode, node: Node): Order | null {
 }
 
 /** What an inode is when it shows the node's content in the place of its own. */
-export function contentAfter(context: Pick<Context, "runtime">, inode: Inode, node: Node) {
+export function contentAfter(context: Pick<Host, "runtime">, inode: Inode, node: Node) {
   return { ...contentOfNode(node, fileTimeText(context)), saves: savesInPlace(inode, node) };
 }
 
@@ -116,7 +116,7 @@ function hasAtNode({ metadata }: Needs, inode: Inode, { contentHash }: Node): bo
 }
 
 /** It was removed here, written elsewhere: the names that are left show that, and their nodes get it before it goes. */
-export function leaveToOthers(context: Context, node: Node): void {
+export function leaveToOthers(context: Rows & LocalFiles & Uploads & Host, node: Node): void {
   const other = joinGroup(context, node);
   if (other?.content === "clean" && other.originNode === node.id) setInodeDirty(context, other.id);
 }
@@ -142,7 +142,7 @@ function placeOf(context: Joining, node: Node, except?: number): Place | undefin
 }
 
 /** The inode the node is a name of, if its group has one here. Shows the node's content afterwards if that is newer. */
-export function joinGroup(context: Context, node: Node, except?: number): Inode | undefined {
+export function joinGroup(context: Rows & LocalFiles & Uploads & Host, node: Node, except?: number): Inode | undefined {
   const { inode, order } = placeOf(context, node, except) ?? {};
   if (inode === undefined || order === "behind") return inode;
   if (order === "same") return knowSaves(context, inode, node.attributes.link);
@@ -167,7 +167,7 @@ export function enterGroup({ metadata }: Needs, inode: Inode, node: Node): Inode
  * The group's names that came in before the inode was known to belong to it, or were apart from what it showed, become
  * names of the same inode as its own: of that one. Undefined if there were none.
  */
-export function gatherNames(context: Context, inode: Inode): Inode | undefined {
+export function gatherNames(context: Rows & LocalFiles & Uploads & Host, inode: Inode): Inode | undefined {
   const { metadata } = context;
   if (inode.linkGroup === null) return undefined;
   let one: Inode | undefined;
@@ -187,7 +187,7 @@ export function gatherNames(context: Context, inode: Inode): Inode | undefined {
  * content is only there. The one that goes on keeps its number, and what is open of it; of the other programs look the
  * names up again.
  */
-export function unite(context: Context, shown: Inode, other: Inode): Inode {
+export function unite(context: Rows & LocalFiles & Uploads & Host, shown: Inode, other: Inode): Inode {
   const { metadata } = context;
   if (!goesOnInstead(context, shown, other)) {
     giveNames(context, metadata.entries.ofInode(other.id), other, shown.id);
@@ -202,7 +202,7 @@ export function unite(context: Context, shown: Inode, other: Inode): Inode {
 }
 
 /** What is only here, or may change, stays where it is; else the one that programs have open goes on, or the older. */
-function goesOnInstead(context: Context, shown: Inode, other: Inode): boolean {
+function goesOnInstead(context: Rows & LocalFiles, shown: Inode, other: Inode): boolean {
   if (shown.content !== "clean" || writersOf(context, shown) > 0) return false;
   const isOpen = ({ id }: Inode) =>
     context.metadata.inodes.lineages(id).some((lineage) => context.cacheFiles.has(lineage));
@@ -226,12 +226,12 @@ function showAs({ metadata }: Needs, inode: Inode, shown: Inode, rows: readonly 
 }
 
 /** The name is one of another inode's from here on. What a program changed of its attributes, and was not sent, goes with it. */
-export function giveName(context: Context, entry: Entry, from: Inode, to: InodeId): void {
+export function giveName(context: Rows & Uploads & Host, entry: Entry, from: Inode, to: InodeId): void {
   giveNames(context, [entry], from, to);
 }
 
 /** Of thousands of names each is looked at once. */
-function giveNames(context: Context, entries: readonly Entry[], from: Inode, to: InodeId): void {
+function giveNames(context: Rows & Uploads & Host, entries: readonly Entry[], from: Inode, to: InodeId): void {
   const { metadata } = context;
   for (const entry of entries) metadata.entries.setInode(entry.id, to);
   keepLinkLease(context, from.id, to);
@@ -272,7 +272,7 @@ export function leaveGroup({ metadata }: Needs, inode: InodeId): void {
  * as another file: none of the group's nodes is asked whether it may have that, so nobody would be told of both, and as
  * one more of them it would be taken for one that is behind.
  */
-export function inodeApart(context: Context, node: Node): Inode {
+export function inodeApart(context: Rows & Host, node: Node): Inode {
   const { metadata, runtime } = context;
   const group = groupOf(node);
   for (const { id, content } of group === null ? [] : metadata.inodes.ofGroup(group)) {
@@ -294,7 +294,7 @@ export function lookLater(context: Parameters<typeof setInodeDirty>[0], inode: I
 }
 
 /** Of the files whose turn is over, one slice of names is to be looked at. True when there is more to do. */
-export function endLinkLeases({ metadata, runtime }: Pick<Context, "metadata" | "runtime">): boolean {
+export function endLinkLeases({ metadata, runtime }: Pick<Rows & Host, "metadata" | "runtime">): boolean {
   const now = runtime.now();
   return metadata.transaction(() => {
     const turn = metadata.turns.ended(now);

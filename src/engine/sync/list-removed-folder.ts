@@ -6,7 +6,7 @@
 import { RemoteError, type RemoteErrorCode } from "../../client/errors.ts";
 import { SETTLE_MS } from "../../contract/features.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
-import type { Context } from "../core/index.ts";
+import type { Context, Host, Remote, Rows, Uploads } from "../core/index.ts";
 import { limitList } from "../host/index.ts";
 import { undeleteFolder } from "./adopt.ts";
 import { observeNode } from "./observe.ts";
@@ -20,7 +20,7 @@ const FIRST_MS = 1_000;
 const OF_ALL: readonly RemoteErrorCode[] = ["offline", "silent", "aborted", "unauthorized", "throttled", "forbidden"];
 
 /** The deletion of a folder was refused. */
-export function removedFolderIsNotEmpty(context: Context, row: NodeRow): void {
+export function removedFolderIsNotEmpty(context: Rows & Remote & Uploads & Host, row: NodeRow): void {
   const { metadata, runtime, notEmpty } = context;
   if (row.nodeId === null) return;
   if (row.entry !== null) {
@@ -40,7 +40,7 @@ export function removedFolderIsNotEmpty(context: Context, row: NodeRow): void {
   metadata.nodes.update(row.id, { due: now + Math.max(FIRST_MS, now - since) });
 }
 
-function comeBack(context: Context, nodeId: string): void {
+function comeBack(context: Rows & Remote & Uploads & Host, nodeId: string): void {
   const folder = undeleteFolder(context, nodeId);
   if (folder !== undefined) requestRelist(context, folder);
   context.notEmpty.delete(nodeId);

@@ -5,12 +5,12 @@ import type { Entry } from "../../metadata/entries.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
-import type { Context } from "../core/index.ts";
+import type { Remote, Rows } from "../core/index.ts";
 import { EMPTY_HASH, nodeIdOfFolder } from "../tree/index.ts";
 import type { Local, LocalContent } from "./plan.ts";
 
 export function localOf(
-  context: Pick<Context, "metadata" | "client">,
+  context: Pick<Rows & Remote, "metadata" | "client">,
   row: NodeRow,
   entry: Entry,
   inode: Inode,
@@ -31,7 +31,7 @@ export function localOf(
 }
 
 /** Its link says nothing any more, and stays until the node gets other content; without hashes nobody can say. */
-function isLeft({ client }: Pick<Context, "client">, { base }: NodeRow, hash: string | null): boolean {
+function isLeft({ client }: Pick<Remote, "client">, { base }: NodeRow, hash: string | null): boolean {
   if (!client.features.hashes) return true;
   return base !== null && base.attributes.link?.hash !== base.hash && hash === base.hash;
 }
@@ -44,7 +44,7 @@ function linkOf({ base }: NodeRow, { linkGroup: group, saves }: Inode, hash: str
   return linkOfContent(group, hash, saves ?? savesOfContent(hash), before);
 }
 
-function contentOf(context: Pick<Context, "metadata">, inode: Inode): LocalContent {
+function contentOf(context: Pick<Rows, "metadata">, inode: Inode): LocalContent {
   const isPlain = inode.kind === "file";
   const size = isPlain ? inode.size : 0;
   const hash = isPlain ? inode.hash : EMPTY_HASH;

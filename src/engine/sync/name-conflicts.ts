@@ -2,10 +2,10 @@
 import { nameProblem } from "../../contract/names.ts";
 import type { Entry } from "../../metadata/entries.ts";
 import type { InodeId } from "../../metadata/ids.ts";
-import { type Context, enqueue, setNodeDirty } from "../core/index.ts";
+import { enqueue, type Host, type Rows, setNodeDirty, type Uploads } from "../core/index.ts";
 import { conflictName, type KeptFor } from "./conflict-name.ts";
 
-type Needs = Pick<Context, "metadata" | "runtime" | "settings" | "activity">;
+type Needs = Pick<Rows & Uploads & Host, "metadata" | "runtime" | "settings" | "activity">;
 
 interface Shown {
   readonly name: string;
@@ -16,7 +16,7 @@ interface Shown {
  * What a node's entry is called. Where no file can have the node's name, it has one that no program can give: it is
  * in no listing, but where the node is is known, so that what is in it, and what becomes of it, is known too.
  */
-export function shownNameOf({ log }: Pick<Context, "log">, nodeId: string, name: string): Shown {
+export function shownNameOf({ log }: Pick<Host, "log">, nodeId: string, name: string): Shown {
   const problem = nameProblem(name);
   if (problem === undefined) return { name, gatewayName: null };
   log.warn({ nodeId, name, problem }, "a node whose name no file can have is not shown");

@@ -4,7 +4,7 @@
  */
 import type { Node } from "../../contract/resources.ts";
 import { baseOf, isSameBase, type NodeRow, type Seen } from "../../metadata/nodes.ts";
-import { areBirthsSigned, type Context } from "../core/index.ts";
+import { areBirthsSigned, type Context, type Remote, type Rows } from "../core/index.ts";
 import { giveUndeletable } from "../tree/index.ts";
 import { advance } from "./advance.ts";
 import { placeArrival } from "./arrival.ts";
@@ -43,14 +43,14 @@ export function observeNode(context: Context, told: Node, source: Source = "othe
  * A revision is one state of a node, and by id it is never old: an answer of before, to a write, was wrong. Nothing else
  * would ever correct it, for each request asks for what it said.
  */
-function isContradicted({ client }: Context, { base, seen }: NodeRow, node: Node): boolean {
+function isContradicted({ client }: Remote, { base, seen }: NodeRow, node: Node): boolean {
   if (!client.features.revisions || base === null || (seen !== null && "deleted" in seen)) return false;
   const known = seen === null ? base : baseOf(seen.node, 0);
   return known.revision === node.revision && !isSameBase(known, baseOf(node, 0));
 }
 
 /** Lag, or what the node was before a deletion that is known here. `node`: as `withRevision` gives it. */
-export function isStaleRead({ metadata }: Pick<Context, "metadata">, node: Node): boolean {
+export function isStaleRead({ metadata }: Pick<Rows, "metadata">, node: Node): boolean {
   const tombstone = metadata.tombstones.get(node.id);
   return node.revision < 0 || (tombstone !== undefined && node.revision <= tombstone.revision);
 }
@@ -82,7 +82,7 @@ export function observeDeletion(context: Context, nodeId: string, revision: numb
 }
 
 /** What is in a folder that is gone no listing tells any more, and without a journal nothing else does. */
-function askBelow({ metadata }: Context, nodeId: string): void {
+function askBelow({ metadata }: Rows, nodeId: string): void {
   for (const row of metadata.nodes.below(nodeId)) if (row.nodeId !== null) metadata.rereads.add(row.nodeId);
 }
 

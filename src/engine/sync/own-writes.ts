@@ -7,7 +7,16 @@
 import type { Node } from "../../contract/resources.ts";
 import type { Attempt } from "../../metadata/attempts.ts";
 import { type Base, baseOf, born, type NodeRow } from "../../metadata/nodes.ts";
-import { areBirthsSigned, type Context, isKeyed, type Request } from "../core/index.ts";
+import {
+  areBirthsSigned,
+  type Context,
+  type Host,
+  isKeyed,
+  type Remote,
+  type Request,
+  type Rows,
+  type Uploads,
+} from "../core/index.ts";
 import { inodeOfRow } from "../tree/index.ts";
 import { advance } from "./advance.ts";
 import { adoptVersion } from "./content-agreed.ts";
@@ -76,12 +85,12 @@ export function recognizeUnkeyed(context: Context, node: Node): boolean {
 }
 
 /** Whether this node is ours only its content says, which the gateway tells no hash of. */
-export function isContentUnknown(context: Context, node: Node): boolean {
+export function isContentUnknown(context: Rows & Remote & Host, node: Node): boolean {
   return context.metadata.nodes.ofNodeId(node.id) === undefined && isContentWanted(birthsLike(context, node), node);
 }
 
 /** Births that were given up, and whose node the gateway does not say is ours. */
-function birthsLike(context: Context, node: Node): readonly Attempt<Request>[] {
+function birthsLike(context: Rows & Remote & Host, node: Node): readonly Attempt<Request>[] {
   const { features } = context.client;
   if (areBirthsSigned(features) || node.lastKey !== null || node.parentId === null) return [];
   const isUnsigned = ({ request }: Attempt<Request>) => !features.lastKey || !isKeyed(request, features);
@@ -90,11 +99,11 @@ function birthsLike(context: Context, node: Node): readonly Attempt<Request>[] {
 }
 
 /** The node is what this birth makes: its place, all of its attributes, its content, changed by nobody since. */
-const isMadeBy = (context: Context, attempt: Attempt<Request>, node: Node) =>
+const isMadeBy = (context: Rows & Remote & Host, attempt: Attempt<Request>, node: Node) =>
   isLike(context, attempt, node) && isContentOf(attempt.request, node);
 
 /** The same but for the content. */
-function isLike(context: Context, attempt: Attempt<Request>, node: Node): boolean {
+function isLike(context: Rows & Remote & Host, attempt: Attempt<Request>, node: Node): boolean {
   const { request } = attempt;
   if ("nodeId" in request || (request.do === "folder") !== (node.kind === "folder")) return false;
   const shown = { ...baseOf(node, 0), hash: "hash" in request ? request.hash : null };
@@ -109,7 +118,7 @@ const isContentWanted = (births: readonly Attempt<Request>[], { contentHash, siz
   births.some(({ request }) => "size" in request && request.hash !== null && request.size === size);
 
 /** A folder of ours that was there for a while: what others put into it meanwhile the journal told to nobody who knew it. */
-function wasThere(context: Context, row: NodeRow): void {
+function wasThere(context: Rows & Remote & Uploads, row: NodeRow): void {
   const inode = inodeOfRow(context, row);
   if (inode === undefined) return;
   requestRelist(context, inode.id);
@@ -123,7 +132,7 @@ function wasThere(context: Context, row: NodeRow): void {
  * carried out that asked for another head.
  */
 export function keyOfContent(
-  { metadata, client: { features } }: Pick<Context, "metadata" | "client">,
+  { metadata, client: { features } }: Pick<Rows & Remote, "metadata" | "client">,
   { id, base }: NodeRow,
   node: Node,
 ): string | undefined {
@@ -136,7 +145,7 @@ export function keyOfContent(
 }
 
 /** By another request, answered or not. One for the same place cannot have been carried out beside this one. */
-function isBornElsewhere({ metadata }: Context, row: NodeRow, nodeId: string, made: Base): boolean {
+function isBornElsewhere({ metadata }: Rows, row: NodeRow, nodeId: string, made: Base): boolean {
   if (row.nodeId !== null) return row.nodeId !== nodeId;
   const request = metadata.attempts.openOf(row.id)?.request;
   if (request === undefined || !("parent" in request)) return false;

@@ -12,7 +12,7 @@ import type { Entry } from "../../metadata/entries.ts";
 import type { NodeRowId } from "../../metadata/ids.ts";
 import { type Inode, QUARANTINED } from "../../metadata/inodes.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
-import type { Context } from "../core/index.ts";
+import type { Host, LocalFiles, Rows, Uploads } from "../core/index.ts";
 import { isStill, removeSnapshot } from "../files/index.ts";
 import { keepCopy } from "./keep-beside.ts";
 
@@ -20,13 +20,13 @@ import { keepCopy } from "./keep-beside.ts";
 export const NO_BOOT = "";
 
 /** Whether what was not synced may be lost. */
-export function wentDown(context: Context): boolean {
+export function wentDown(context: Rows & Host): boolean {
   const boot = context.metadata.settings.get("boot");
   return boot !== undefined && boot !== NO_BOOT && boot !== context.settings.boot;
 }
 
 /** Before anything else looks at the contents. */
-export async function distrustContents(context: Context): Promise<void> {
+export async function distrustContents(context: Rows & LocalFiles & Uploads & Host): Promise<void> {
   const { metadata, log } = context;
   log.info({}, "the machine went down while the mount was there: what was not synced is looked at");
   metadata.lives.doubtAll();
@@ -38,7 +38,7 @@ export async function distrustContents(context: Context): Promise<void> {
 }
 
 /** Cut while somebody wrote past us, and on the disk as it was then. */
-async function isAsCut(context: Context, inode: Inode): Promise<boolean> {
+async function isAsCut(context: LocalFiles & Host, inode: Inode): Promise<boolean> {
   if (inode.hash === null) return false;
   try {
     return await isStill(context, inode, inode.hash);
@@ -49,14 +49,14 @@ async function isAsCut(context: Context, inode: Inode): Promise<boolean> {
 }
 
 /** Its content is held: it waits for somebody to save it again, or to say that it is to be sent. */
-export function parkQuarantined({ metadata, activity }: Context, row: NodeRowId): void {
+export function parkQuarantined({ metadata, activity }: Rows & Uploads, row: NodeRowId): void {
   if (metadata.nodes.get(row)?.dirtySince == null) return;
   metadata.nodes.update(row, { parked: QUARANTINE_REASON, due: null });
   activity.progressed();
 }
 
 /** What becomes of dirty content that may be half-written. */
-async function judge(context: Context, inode: Inode): Promise<void> {
+async function judge(context: Rows & LocalFiles & Uploads & Host, inode: Inode): Promise<void> {
   const { metadata, log } = context;
   const size = await sizeOfCopy(context, inode);
   metadata.transaction(() => {
@@ -85,7 +85,7 @@ async function judge(context: Context, inode: Inode): Promise<void> {
 }
 
 /** Undefined: there is no file of its bytes. */
-async function sizeOfCopy({ runtime, paths }: Context, { lineage }: Inode): Promise<number | undefined> {
+async function sizeOfCopy({ runtime, paths }: LocalFiles & Host, { lineage }: Inode): Promise<number | undefined> {
   try {
     return (await runtime.files.stat(paths.live(lineage))).size;
   } catch (error) {
@@ -95,7 +95,7 @@ async function sizeOfCopy({ runtime, paths }: Context, { lineage }: Inode): Prom
 }
 
 /** The name shows the version the gateway has; bytes of its own are kept beside it. */
-function headAgain(context: Context, entry: Entry, row: NodeRow, size: number | undefined): void {
+function headAgain(context: Rows & Uploads & Host, entry: Entry, row: NodeRow, size: number | undefined): void {
   const { metadata, log } = context;
   const { base, nodeId } = row;
   if (base === null || nodeId === null) return;

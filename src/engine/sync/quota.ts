@@ -13,7 +13,15 @@ import { shareRuns } from "../../lib/shared-run.ts";
 import type { AttemptId } from "../../metadata/ids.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import { FsError } from "../api/index.ts";
-import { type Context, inBackground, type Quota } from "../core/index.ts";
+import {
+  type Host,
+  inBackground,
+  type LocalFiles,
+  type Quota,
+  type Remote,
+  type Rows,
+  type Uploads,
+} from "../core/index.ts";
 import { createBacklog } from "../files/index.ts";
 import { createGrowth, type Grown, growthOf } from "./growth.ts";
 
@@ -29,7 +37,11 @@ const AGAIN_MS = 100;
 const HASTE_MS = 1_000;
 
 /** `isKnown`: what was told of the workspace is of now. */
-export function createQuota(context: Context, told: Workspace, known: boolean): Quota {
+export function createQuota(
+  context: Rows & LocalFiles & Remote & Uploads & Host,
+  told: Workspace,
+  known: boolean,
+): Quota {
   const { runtime, metadata, client, network, activity, log, fileState } = context;
   const backlog = createBacklog(context, metadata.nodes.pendingGrowth);
   let { quota: limit, used: held = 0 } = told;
@@ -216,6 +228,6 @@ export function createQuota(context: Context, told: Workspace, known: boolean): 
 }
 
 /** Whether the gateway is not known to have no room for what the row would send. */
-export function fits(context: Pick<Context, "metadata" | "quota">, row: NodeRow): boolean {
+export function fits(context: Pick<Rows & Remote, "metadata" | "quota">, row: NodeRow): boolean {
   return context.quota.limit === undefined || context.quota.takes(growthOf(context, row));
 }

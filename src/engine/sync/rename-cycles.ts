@@ -5,10 +5,10 @@
 import type { Attempt } from "../../metadata/attempts.ts";
 import type { NodeRowId } from "../../metadata/ids.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
-import type { Context, Request } from "../core/index.ts";
+import type { Request, Rows } from "../core/index.ts";
 import { folderOfNode, nodeIdOfFolder, rowOfFolder } from "../tree/index.ts";
 
-type Needs = Pick<Context, "metadata">;
+type Needs = Pick<Rows, "metadata">;
 
 /** Where the mount shows it, in the gateway's terms; null: nowhere, or in a folder not born yet. */
 function wantedPlace({ metadata }: Needs, row: NodeRow): { parent: string; name: string } | null {

@@ -6,7 +6,7 @@
 import { SETTLE_MS } from "../../contract/features.ts";
 import type { JournalEntry, NodePage } from "../../contract/resources.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
-import type { Context } from "../core/index.ts";
+import type { Host, Remote, Rows } from "../core/index.ts";
 import { limitList } from "../host/index.ts";
 import { withRevision } from "./echo.ts";
 import { noteIndexWatermark, noteWritten } from "./index-watermark.ts";
@@ -16,16 +16,16 @@ const PAGE = 1000;
 const FEW = 20;
 
 /** Up to `limit` of them, those that have waited longest first. */
-function untold({ metadata, runtime }: Pick<Context, "metadata" | "runtime">, limit: number): NodeRow[] {
+function untold({ metadata, runtime }: Pick<Rows & Host, "metadata" | "runtime">, limit: number): NodeRow[] {
   return metadata.nodes.untold(runtime.now() - SETTLE_MS, limit);
 }
 
-export function isAnyUnconfirmed(context: Pick<Context, "metadata" | "runtime">): boolean {
+export function isAnyUnconfirmed(context: Pick<Rows & Host, "metadata" | "runtime">): boolean {
   return untold(context, 1).length > 0;
 }
 
 /** Asks lists for them, the next one only when one is shown: while lists are late that is one question. True: all are. */
-export async function areConfirmed(context: Context, signal: AbortSignal): Promise<boolean> {
+export async function areConfirmed(context: Rows & Remote & Host, signal: AbortSignal): Promise<boolean> {
   for (;;) {
     const rows = untold(context, FEW);
     const [first] = rows;
@@ -60,7 +60,7 @@ function placeOf({ base, seen }: NodeRow): { parent: string; name: string } | un
 }
 
 /** What we did to those on it that are as they were then, or newer, lies no later than it is complete up to. */
-function showing(context: Context, { items, asOf }: NodePage): void {
+function showing(context: Rows & Remote & Host, { items, asOf }: NodePage): void {
   const { metadata, network } = context;
   network.answered();
   metadata.transaction(() => {
@@ -77,7 +77,7 @@ function showing(context: Context, { items, asOf }: NodePage): void {
 }
 
 /** The journal tells of the change, or of a later one. */
-export function confirmByJournal(context: Context, { nodeId, revision, position }: JournalEntry): void {
+export function confirmByJournal(context: Rows & Remote, { nodeId, revision, position }: JournalEntry): void {
   const row = context.metadata.nodes.ofNodeId(nodeId);
   if (row?.base == null || row.base.position >= 0) return;
   // Which change it is cannot be said where nobody counts them.
@@ -86,6 +86,6 @@ export function confirmByJournal(context: Context, { nodeId, revision, position 
   positionIs(context, row, position);
 }
 
-function positionIs({ metadata }: Pick<Context, "metadata">, { id, base }: NodeRow, position: number): void {
+function positionIs({ metadata }: Pick<Rows, "metadata">, { id, base }: NodeRow, position: number): void {
   if (base !== null) metadata.nodes.update(id, { base: { ...base, position } });
 }

@@ -5,7 +5,7 @@ import type { InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
-import { type Context, canExchange } from "../core/index.ts";
+import { type Context, canExchange, type Host, type Remote, type Rows, type Uploads } from "../core/index.ts";
 import { writersOf } from "../files/index.ts";
 import { mayRefer } from "../host/index.ts";
 import { hasOtherNames, isFollower, orderInGroup } from "./link-groups.ts";
@@ -129,7 +129,11 @@ class RowView implements View {
   }
 }
 
-function hasWaited({ drains, awaited, runtime }: Context, { seenAt }: NodeRow, inode: Inode | undefined): boolean {
+function hasWaited(
+  { drains, awaited, runtime }: Uploads & Host,
+  { seenAt }: NodeRow,
+  inode: Inode | undefined,
+): boolean {
   if (seenAt === null) return false;
   const isAwaited = drains.count > 0 || (inode !== undefined && awaited.has(inode.id));
   return isAwaited || runtime.now() - seenAt > WRITER_PATIENCE_MS;
@@ -139,7 +143,7 @@ function hasWaited({ drains, awaited, runtime }: Context, { seenAt }: NodeRow, i
  * Whose content is a version of this node waits for nothing but room where the quota holds it back: that
  * is what the deletion of this one gives, and versions of deleted nodes can be had.
  */
-function isReferenced(context: Context, row: NodeRow): boolean {
+function isReferenced(context: Rows & Remote, row: NodeRow): boolean {
   if (row.kind !== "file") return false;
   const { metadata, client } = context;
   const isHeldBack = (other: NodeRow) =>
@@ -148,7 +152,7 @@ function isReferenced(context: Context, row: NodeRow): boolean {
 }
 
 /** Of a folder that is gone at the gateway: how many entries agree with it, and how many it would lose. */
-function countEntries(context: Context, folder: InodeId): { cleanEntries: number; dirtyEntries: number } {
+function countEntries(context: Rows, folder: InodeId): { cleanEntries: number; dirtyEntries: number } {
   let cleanEntries = 0;
   let dirtyEntries = 0;
   let cookie = 0;
@@ -166,7 +170,7 @@ function countEntries(context: Context, folder: InodeId): { cleanEntries: number
 }
 
 /** In it at the gateway, as agreed or as asked for and not answered. */
-function countBelow({ metadata }: Context, row: NodeRow): number {
+function countBelow({ metadata }: Rows, row: NodeRow): number {
   if (row.kind !== "folder" || row.nodeId === null) return 0;
   return metadata.nodes.countBelow(row.nodeId) + metadata.attempts.nodesWanting(row.nodeId).length;
 }

@@ -5,7 +5,7 @@
  */
 import { SETTLE_MS } from "../../contract/features.ts";
 import type { NodeRowId } from "../../metadata/ids.ts";
-import type { Context } from "../core/index.ts";
+import type { Host, Rows } from "../core/index.ts";
 
 /** Longer than any request that was given up can still be under way. */
 export const OWN_KEY_MS = SETTLE_MS;
@@ -19,7 +19,7 @@ const FORGET_MS = 60_000;
  * that would have arrived, and been told of, long since. While nothing is heard none is forgotten:
  * what came of them is told when the gateway answers again, and by a poll not all at once.
  */
-export function createForgetting({ metadata, runtime }: Pick<Context, "metadata" | "runtime">): () => void {
+export function createForgetting({ metadata, runtime }: Pick<Rows & Host, "metadata" | "runtime">): () => void {
   let since = runtime.elapsed();
   let heardAt = since;
   let forgotAt = since;
@@ -34,7 +34,7 @@ export function createForgetting({ metadata, runtime }: Pick<Context, "metadata"
 }
 
 /** The row is no longer needed. While a birth of it may still arrive, it stays as what then deletes that; nobody waits for it. */
-export function dropRow({ metadata, runtime }: Pick<Context, "metadata" | "runtime">, id: NodeRowId): void {
+export function dropRow({ metadata, runtime }: Pick<Rows & Host, "metadata" | "runtime">, id: NodeRowId): void {
   const { attempts, nodes } = metadata;
   if (!attempts.hasAbandonedBirth(id)) {
     attempts.removeAllOf(id);

@@ -3,18 +3,18 @@ import type { Node } from "../../contract/resources.ts";
 import { savesOfLink } from "../../contract/saves.ts";
 import type { InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
-import type { Context } from "../core/index.ts";
+import type { Host, Rows } from "../core/index.ts";
 import { EMPTY_HASH, fileTimeText, isoToTimeText, kindOf } from "./stat.ts";
 
 /** The inode of the folder with this node id, as long as it has a name. */
-export function folderOfNode(context: Pick<Context, "metadata">, nodeId: string): InodeId | undefined {
+export function folderOfNode(context: Pick<Rows, "metadata">, nodeId: string): InodeId | undefined {
   const row = context.metadata.nodes.ofNodeId(nodeId);
   if (row === undefined || row.entry === null || row.kind !== "folder") return undefined;
   return context.metadata.entries.get(row.entry)?.inode;
 }
 
 /** A new inode with the node's content, none of it here yet. */
-export function makeInodeOf(context: Pick<Context, "metadata" | "runtime">, node: Node): Inode {
+export function makeInodeOf(context: Pick<Rows & Host, "metadata" | "runtime">, node: Node): Inode {
   const kind = kindOf(node);
   const { inodes } = context.metadata;
   const atime = isoToTimeText(node.modifiedAt);

@@ -4,10 +4,10 @@ import type { Node } from "../../contract/resources.ts";
 import type { InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
-import { type Context, setInodeDirty, setNodeDirty } from "../core/index.ts";
+import { type LocalFiles, type Rows, setInodeDirty, setNodeDirty } from "../core/index.ts";
 import { comesFrom } from "../files/index.ts";
 
-type Needs = Pick<Context, "metadata">;
+type Needs = Pick<Rows, "metadata">;
 
 /** The node rows of an inode's names. */
 export function rowsOfInode({ metadata }: Needs, inode: InodeId): NodeRow[] {
@@ -26,7 +26,7 @@ export function isLike(inode: Inode, { contentHash, attributes }: Pick<Node, "co
  * the others. Else none is behind, and none looked at.
  */
 export function keepInOthers(
-  context: Parameters<typeof setInodeDirty>[0] & Pick<Context, "cacheFiles">,
+  context: Parameters<typeof setInodeDirty>[0] & Pick<LocalFiles, "cacheFiles">,
   inode: InodeId,
   row: NodeRow | undefined,
 ): void {
@@ -58,7 +58,10 @@ function hasAll({ base, seen }: NodeRow, inode: Inode): boolean {
  * before a name that is left gives its own node away. Also while somebody has it open for writing: as long as its
  * hash is known it is that version, and what is missing of it is the same in both.
  */
-function haveFromOthers({ metadata, cacheFiles }: Pick<Context, "metadata" | "cacheFiles">, id: InodeId): void {
+function haveFromOthers(
+  { metadata, cacheFiles }: Pick<Rows & LocalFiles, "metadata" | "cacheFiles">,
+  id: InodeId,
+): void {
   const inode = metadata.inodes.get(id);
   if (inode === undefined || inode.content === "dirty" || inode.hash === null || inode.originNode === null) return;
   const { entries, nodes } = metadata;

@@ -1,9 +1,9 @@
 /** The shape of the tree as shown. */
 import type { InodeId } from "../../metadata/ids.ts";
-import type { Context } from "../core/index.ts";
+import type { Rows } from "../core/index.ts";
 
 /** Whether `folder` is `ancestor` or somewhere below it, as shown. */
-export function isInside(context: Pick<Context, "metadata">, folder: InodeId, ancestor: InodeId): boolean {
+export function isInside(context: Pick<Rows, "metadata">, folder: InodeId, ancestor: InodeId): boolean {
   let current = folder;
   while (current !== ancestor) {
     const [entry] = context.metadata.entries.ofInode(current);

@@ -8,7 +8,17 @@ import type { EntryId, InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { isWhole } from "../../metadata/live-rows.ts";
 import { type NodeRow, unborn } from "../../metadata/nodes.ts";
-import { type Context, dueTime, type Request, setInodeDirty, setNodeDirty } from "../core/index.ts";
+import {
+  dueTime,
+  type Host,
+  type LocalFiles,
+  type Remote,
+  type Request,
+  type Rows,
+  setInodeDirty,
+  setNodeDirty,
+  type Uploads,
+} from "../core/index.ts";
 import { cancelUpload, pinMtime } from "../files/index.ts";
 import { dropRow } from "./abandoned-requests.ts";
 import { folderOfNode } from "./from-node.ts";
@@ -20,19 +30,19 @@ const RETURN_MS = 10_000;
 const NOWHERE = { leftParent: null, leftName: null, leftAt: null } as const;
 
 /** The node row of the folder's own name. */
-export function rowOfFolder(context: Pick<Context, "metadata">, folder: InodeId): NodeRow | undefined {
+export function rowOfFolder(context: Pick<Rows, "metadata">, folder: InodeId): NodeRow | undefined {
   const [entry] = context.metadata.entries.ofInode(folder);
   return entry === undefined ? undefined : context.metadata.nodes.ofEntry(entry.id);
 }
 
 /** What the row's name shows; undefined where it has none. */
-export function inodeOfRow({ metadata }: Pick<Context, "metadata">, { entry }: NodeRow): Inode | undefined {
+export function inodeOfRow({ metadata }: Pick<Rows, "metadata">, { entry }: NodeRow): Inode | undefined {
   const name = entry === null ? undefined : metadata.entries.get(entry);
   return name === undefined ? undefined : metadata.inodes.get(name.inode);
 }
 
 /** The folder's node id; undefined while unborn. */
-export function nodeIdOfFolder(context: Pick<Context, "metadata">, folder: InodeId): string | undefined {
+export function nodeIdOfFolder(context: Pick<Rows, "metadata">, folder: InodeId): string | undefined {
   return rowOfFolder(context, folder)?.nodeId ?? undefined;
 }
 
@@ -40,14 +50,14 @@ export function nodeIdOfFolder(context: Pick<Context, "metadata">, folder: Inode
  * Its deletion was sent, and whether it was carried out is not known; also of one that was refused when it was sent
  * again. That one asked for the node as it was then: what came in since says that it was not, and will not be.
  */
-export function isBeingDeleted({ metadata: { attempts } }: Pick<Context, "metadata">, { id, base }: NodeRow): boolean {
+export function isBeingDeleted({ metadata: { attempts } }: Pick<Rows, "metadata">, { id, base }: NodeRow): boolean {
   if (attempts.openOf(id)?.request.do === "delete") return true;
   const mayArrive = (request: Request) => request.do === "delete" && request.ifRevision >= (base?.revision ?? 0);
   return attempts.abandonedOf(id).some(({ request }) => mayArrive(request));
 }
 
 /** A file's node that no name here has, and that is there. */
-function isFree(context: Pick<Context, "metadata">, row: NodeRow): boolean {
+function isFree(context: Pick<Rows, "metadata">, row: NodeRow): boolean {
   const isToldGone = row.seen !== null && "deleted" in row.seen;
   return row.entry === null && row.kind === "file" && !isToldGone && !isBeingDeleted(context, row);
 }
@@ -58,7 +68,7 @@ function isFree(context: Pick<Context, "metadata">, row: NodeRow): boolean {
  * deleted, nobody could read them.
  */
 export function mayLeaveNode(
-  { metadata, client, fileState }: Pick<Context, "metadata" | "client" | "fileState">,
+  { metadata, client, fileState }: Pick<Rows & LocalFiles & Remote, "metadata" | "client" | "fileState">,
   id: InodeId,
 ): boolean {
   const inode = metadata.inodes.get(id);
@@ -68,7 +78,7 @@ export function mayLeaveNode(
 
 /** `dirtySince`: of the row that had the content so far, so that who waits for that content goes on waiting. */
 export function createUnborn(
-  context: Context,
+  context: Rows & Uploads & Host,
   entry: EntryId,
   kind: "file" | "folder",
   dirtySince: number | null = null,
@@ -82,7 +92,7 @@ export function createUnborn(
 
 /** A program made a name: a new entry, with the node the name had or a new one. */
 export function addName(
-  context: Context,
+  context: Rows & LocalFiles & Remote & Uploads & Host,
   parent: InodeId,
   name: string,
   inode: InodeId,
@@ -95,7 +105,11 @@ export function addName(
 }
 
 /** A folder that the gateway does not know yet, for what was in one of that name. */
-export function makeFolder(context: Context, parent: InodeId, name: string): InodeId {
+export function makeFolder(
+  context: Rows & LocalFiles & Remote & Uploads & Host,
+  parent: InodeId,
+  name: string,
+): InodeId {
   const { metadata } = context;
   const time = fileTimeText(context);
   const content = { size: 0, hash: null, originNode: null, originVersion: null, content: "clean", listed: 0 } as const;
@@ -107,7 +121,7 @@ export function makeFolder(context: Context, parent: InodeId, name: string): Ino
 }
 
 /** A program removed a name. Its node, if born, is a deletion to send; it stays the name's until that is sent. */
-export function removeName(context: Context, entry: Entry): void {
+export function removeName(context: Rows & LocalFiles & Remote & Uploads & Host, entry: Entry): void {
   const row = context.metadata.nodes.ofEntry(entry.id);
   context.metadata.entries.remove(entry.id);
   if (row !== undefined) orphan(context, row, leftBehind(context, row, entry));
@@ -121,12 +135,12 @@ export function removeName(context: Context, entry: Entry): void {
 type Left = Partial<Pick<NodeRow, "leftParent" | "leftName" | "leftAt">>;
 
 /** The place that a file's node had, should its name be made again there. */
-function leftBehind({ runtime }: Context, { kind, nodeId }: NodeRow, { parent, name }: Entry): Left {
+function leftBehind({ runtime }: Host, { kind, nodeId }: NodeRow, { parent, name }: Entry): Left {
   return kind === "file" && nodeId !== null ? { leftParent: parent, leftName: name, leftAt: runtime.now() } : {};
 }
 
 /** The row lost its entry: a deletion to send, or nothing if the gateway never heard of it. */
-function orphan(context: Context, row: NodeRow, left: Left = {}): void {
+function orphan(context: Rows & LocalFiles & Remote & Uploads & Host, row: NodeRow, left: Left = {}): void {
   const { metadata } = context;
   cancelUpload(context, row.id);
   if (row.nodeId === null && metadata.attempts.openOf(row.id) === undefined) {
@@ -143,7 +157,7 @@ function orphan(context: Context, row: NodeRow, left: Left = {}): void {
  * moved away a moment ago. The entry's own node, if any, goes. Files and special files only. Each
  * keeps its own where content that loses its node could not be had again.
  */
-export function claimName(context: Context, entry: Entry): boolean {
+export function claimName(context: Rows & LocalFiles & Remote & Uploads & Host, entry: Entry): boolean {
   const { metadata, runtime } = context;
   const parentId = nodeIdOfFolder(context, entry.parent);
   const own = metadata.nodes.ofEntry(entry.id);
@@ -163,13 +177,16 @@ export function claimName(context: Context, entry: Entry): boolean {
  * refused. It was made while the deletion might have been carried out; once that is not so, it is to take that node, as
  * it would if it were made now. Where nothing tells of deletions only its id says that the node is there: it is asked for.
  */
-export function askForUndeletable(context: Context, row: NodeRow): void {
+export function askForUndeletable(context: Rows & Remote, row: NodeRow): void {
   const nodeId = undeletableAt(context, row)?.nodeId;
   if (nodeId != null) context.metadata.rereads.add(nodeId);
 }
 
 /** The node was found by its id just now: who waits for its name takes it, if it cannot go. */
-export function giveUndeletable(context: Context, { id, entry, base }: NodeRow): void {
+export function giveUndeletable(
+  context: Rows & LocalFiles & Remote & Uploads & Host,
+  { id, entry, base }: NodeRow,
+): void {
   const { metadata } = context;
   if (entry !== null || base?.parent == null) return;
   const folder = folderOfNode(context, base.parent);
@@ -183,7 +200,7 @@ export function giveUndeletable(context: Context, { id, entry, base }: NodeRow):
   if (heir?.id === id) giveNode(context, waiting, own, heir);
 }
 
-function undeletableAt(context: Context, row: NodeRow): NodeRow | undefined {
+function undeletableAt(context: Rows & Remote, row: NodeRow): NodeRow | undefined {
   const { metadata, network } = context;
   const entry = row.kind === "folder" || row.entry === null ? undefined : metadata.entries.get(row.entry);
   const parentId = entry === undefined ? undefined : nodeIdOfFolder(context, entry.parent);
@@ -195,7 +212,12 @@ function undeletableAt(context: Context, row: NodeRow): NodeRow | undefined {
 }
 
 /** `own`: the node it has so far, which goes. False: content that loses its node could not be had again. */
-function giveNode(context: Context, entry: Entry, own: NodeRow | undefined, heir: NodeRow): boolean {
+function giveNode(
+  context: Rows & LocalFiles & Remote & Uploads & Host,
+  entry: Entry,
+  own: NodeRow | undefined,
+  heir: NodeRow,
+): boolean {
   const { metadata } = context;
   const formerEntry = heir.entry;
   const former = formerEntry === null ? undefined : metadata.entries.get(formerEntry);
@@ -211,7 +233,11 @@ function giveNode(context: Context, entry: Entry, own: NodeRow | undefined, heir
 }
 
 /** Rename of a file over an existing one: the target's entry keeps its node and takes the source's inode. */
-export function replaceTarget(context: Context, source: Entry, target: Entry): void {
+export function replaceTarget(
+  context: Rows & LocalFiles & Remote & Uploads & Host,
+  source: Entry,
+  target: Entry,
+): void {
   const { metadata } = context;
   const sourceRow = metadata.nodes.ofEntry(source.id);
   const targetRow = metadata.nodes.ofEntry(target.id);
@@ -228,7 +254,12 @@ export function replaceTarget(context: Context, source: Entry, target: Entry): v
 }
 
 /** Rename to a free place. */
-export function moveName(context: Context, entry: Entry, parent: InodeId, name: string): void {
+export function moveName(
+  context: Rows & LocalFiles & Remote & Uploads & Host,
+  entry: Entry,
+  parent: InodeId,
+  name: string,
+): void {
   const { metadata } = context;
   metadata.entries.move(entry.id, parent, name);
   const row = metadata.nodes.ofEntry(entry.id);
@@ -240,7 +271,7 @@ export function moveName(context: Context, entry: Entry, parent: InodeId, name: 
 }
 
 /** Two entries take each other's place; nodes go with inodes. */
-export function exchangeNames(context: Context, a: Entry, b: Entry): void {
+export function exchangeNames(context: Rows & Uploads & Host, a: Entry, b: Entry): void {
   const { entries, nodes } = context.metadata;
   // Names are unique in a folder at every moment: one of them steps aside first ("/" is in no name).
   entries.move(a.id, a.parent, `/${a.id}`);
@@ -255,14 +286,20 @@ export function exchangeNames(context: Context, a: Entry, b: Entry): void {
   context.metadata.inodes.update(b.inode, { ctime: time });
 }
 
-function afterMove(context: Context, from: InodeId, to: InodeId, inode: InodeId, time = fileTimeText(context)): void {
+function afterMove(
+  context: Rows & Uploads & Host,
+  from: InodeId,
+  to: InodeId,
+  inode: InodeId,
+  time = fileTimeText(context),
+): void {
   context.metadata.inodes.update(inode, { ctime: time });
   touchFolder(context, from, time);
   if (to !== from) touchFolder(context, to, time);
 }
 
 /** A folder's names changed. One change has one time, as on a disk. */
-function touchFolder(context: Context, folder: InodeId, time = fileTimeText(context)): void {
+function touchFolder(context: Rows & Uploads & Host, folder: InodeId, time = fileTimeText(context)): void {
   const { inodes } = context.metadata;
   const inode = inodes.get(folder);
   if (inode === undefined) return;

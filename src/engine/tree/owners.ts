@@ -5,7 +5,7 @@
 import type { Attributes } from "../../contract/attributes.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import type { AccountKind, Caller } from "../api/index.ts";
-import type { Context } from "../core/index.ts";
+import type { Host } from "../core/index.ts";
 import { isSetGroupId } from "../files/index.ts";
 
 /** The user and the group that own nothing. */
@@ -24,7 +24,7 @@ export interface Maker {
   readonly group: Account;
 }
 
-type Needs = Pick<Context, "settings" | "accounts">;
+type Needs = Pick<Host, "settings" | "accounts">;
 
 /** Whom programs of this machine are shown. */
 export async function realOwner(

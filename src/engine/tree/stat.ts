@@ -6,7 +6,7 @@ import { formatTime, parseTime, type Time, timeFromMilliseconds } from "../../li
 import type { Inode, InodeKind } from "../../metadata/inodes.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
 import { type Attributed, type Found, FsError, type Lineage, type Stat } from "../api/index.ts";
-import { type Context, isLongerThanShown } from "../core/index.ts";
+import { type Host, isLongerThanShown, type Kernel, type LocalFiles, type Remote, type Rows } from "../core/index.ts";
 import { cacheFileStat, ctimeOf, mtimeOf, onLookup, writersOf } from "../files/index.ts";
 import { LIVE_MS, LIVE_NAME_MS, SHORT_MS } from "../host/index.ts";
 import { realOwner } from "./owners.ts";
@@ -50,7 +50,11 @@ function defaultMode(kind: InodeKind, umask: number): number {
   return (kind === "folder" ? 0o755 : 0o644) & ~umask;
 }
 
-export async function statOf(context: Context, inode: Inode, lineage: Lineage = inode.lineage): Promise<Stat> {
+export async function statOf(
+  context: Rows & LocalFiles & Host,
+  inode: Inode,
+  lineage: Lineage = inode.lineage,
+): Promise<Stat> {
   const { attributes, kind } = inode;
   const { owners, owner } = context.settings;
   const { uid, gid } = owners === "mine" ? owner : await realOwner(context, attributes);
@@ -85,14 +89,18 @@ export async function statOf(context: Context, inode: Inode, lineage: Lineage = 
 }
 
 /** Of a folder its own, its name and the ".." of each folder in it. 1: how many there are is not known. */
-function linksOf(context: Context, inode: Inode): number {
+function linksOf(context: Rows, inode: Inode): number {
   if (inode.kind !== "folder") return context.metadata.entries.links(inode.id);
   if (!isNamed(context, inode)) return 0;
   return inode.listed === null ? 1 : 2 + inode.folders;
 }
 
 /** For an answer that is about nothing else: the kernel takes what it says. */
-export async function attributed(context: Context, inode: Inode, lineage = inode.lineage): Promise<Attributed> {
+export async function attributed(
+  context: Rows & LocalFiles & Kernel & Host,
+  inode: Inode,
+  lineage = inode.lineage,
+): Promise<Attributed> {
   const stat = await statOf(context, inode, lineage);
   const live = lineage === inode.lineage ? context.cacheFiles.get(lineage) : undefined;
   if (live !== undefined) Object.assign(live, { shownSize: stat.size, shownTime: stat.mtime });
@@ -100,12 +108,12 @@ export async function attributed(context: Context, inode: Inode, lineage = inode
 }
 
 /** What a program writes through a mapping, or where the kernel writes by itself, nobody is told of. */
-function attributesValidMs(context: Context, inode: Inode): number {
+function attributesValidMs(context: LocalFiles & Kernel, inode: Inode): number {
   return writersOf(context, inode) > 0 ? SHORT_MS : validMs(context);
 }
 
 /** How long the kernel may keep what it is told now. */
-export function validMs({ fresh }: Pick<Context, "fresh">): number {
+export function validMs({ fresh }: Pick<Kernel, "fresh">): number {
   return fresh.isLive() ? LIVE_MS : SHORT_MS;
 }
 
@@ -113,7 +121,7 @@ export function validMs({ fresh }: Pick<Context, "fresh">): number {
  * For an answer that finds it by a name: the kernel may pass over its attributes, should it have asked long ago, and of
  * a list what does not fit is left out.
  */
-export async function found(context: Context, inode: Inode): Promise<Found> {
+export async function found(context: Rows & LocalFiles & Kernel & Host, inode: Inode): Promise<Found> {
   const stat = await statOf(context, inode);
   const live = context.cacheFiles.get(inode.lineage);
   if (live !== undefined) {
@@ -130,28 +138,28 @@ export async function found(context: Context, inode: Inode): Promise<Found> {
 }
 
 /** The inode behind what the kernel calls a node id. */
-export function inodeOf(context: Pick<Context, "metadata">, lineage: Lineage): Inode {
+export function inodeOf(context: Pick<Rows, "metadata">, lineage: Lineage): Inode {
   const inode = context.metadata.inodes.ofLineage(lineage);
   if (inode === undefined) throw new FsError("ESTALE", `lineage ${lineage} is not known`);
   return inode;
 }
 
-export function folderOf(context: Pick<Context, "metadata">, lineage: Lineage): Inode {
+export function folderOf(context: Pick<Rows, "metadata">, lineage: Lineage): Inode {
   const inode = inodeOf(context, lineage);
   if (inode.kind !== "folder") throw new FsError("ENOTDIR", `inode ${inode.id} is no folder`);
   return inode;
 }
 
 /** A folder whose own name was removed takes no new names. */
-export function requireNamed(context: Pick<Context, "metadata">, folder: Inode): void {
+export function requireNamed(context: Pick<Rows, "metadata">, folder: Inode): void {
   if (!isNamed(context, folder)) throw new FsError("ENOENT", `folder ${folder.id} was removed`);
 }
 
-function isNamed({ metadata }: Pick<Context, "metadata">, folder: Inode): boolean {
+function isNamed({ metadata }: Pick<Rows, "metadata">, folder: Inode): boolean {
   return folder.id === ROOT_INODE || metadata.entries.links(folder.id) > 0;
 }
 
-export function requireWritable(context: Pick<Context, "readOnly" | "network" | "disk">): void {
+export function requireWritable(context: Pick<LocalFiles & Remote, "readOnly" | "network" | "disk">): void {
   context.disk.requireChangeable();
   const { why } = context.readOnly;
   if (why !== undefined) throw new FsError("EROFS", `mounted read-only: ${why}`);

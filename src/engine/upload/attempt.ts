@@ -2,14 +2,14 @@
 import type { Attempt } from "../../metadata/attempts.ts";
 import type { InodeId } from "../../metadata/ids.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
-import type { Context, Request } from "../core/index.ts";
+import type { Context, Host, Request, Rows } from "../core/index.ts";
 import { yieldToNewer } from "../files/index.ts";
 import { advance, type Pending } from "../sync/index.ts";
 import { rowsOfInode } from "../tree/index.ts";
 import { priorityOf, SMALL } from "./slots.ts";
 
 /** Undefined: there is nothing to send. */
-export function beginAttempt(context: Context, pending: Pending): Attempt<Request> | undefined {
+export function beginAttempt(context: Rows & Host, pending: Pending): Attempt<Request> | undefined {
   const { metadata, runtime } = context;
   return metadata.transaction(() => {
     const { row, step } = pending;
@@ -34,7 +34,7 @@ export function beginAttempt(context: Context, pending: Pending): Attempt<Reques
 }
 
 /** A name nobody uses, in the same folder, for as long as it takes the others of the ring to move. */
-function unring(context: Context, row: NodeRow, ifRevision: number): Request | undefined {
+function unring(context: Host, row: NodeRow, ifRevision: number): Request | undefined {
   if (row.nodeId === null || row.base?.parent == null) return undefined;
   const name = `.wsfs-moving-${context.runtime.uuid()}`;
   return { do: "patch", nodeId: row.nodeId, ifRevision, parent: row.base.parent, name };

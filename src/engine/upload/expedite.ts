@@ -4,7 +4,7 @@
  * does for all.
  */
 import type { After, EntryId, InodeId } from "../../metadata/ids.ts";
-import type { Context } from "../core/index.ts";
+import type { Host, Rows } from "../core/index.ts";
 
 const SLICE = 100;
 
@@ -15,7 +15,7 @@ export interface Expedite {
   goOn(): boolean;
 }
 
-export function createExpedite({ metadata, runtime }: Pick<Context, "metadata" | "runtime">): Expedite {
+export function createExpedite({ metadata, runtime }: Pick<Rows & Host, "metadata" | "runtime">): Expedite {
   let isForAll = false;
   /** Folders, each with the entry up to which it is done. */
   const folders = new Map<InodeId, After<EntryId>>();

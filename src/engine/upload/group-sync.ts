@@ -3,7 +3,7 @@
  * are synced each by itself; many at about the same time by one sync of their disk, which costs
  * about what two or three of them do. Knows nothing of rows.
  */
-import type { CacheFile, Context } from "../core/index.ts";
+import type { CacheFile, Host, LocalFiles } from "../core/index.ts";
 import { syncName } from "../files/index.ts";
 
 /** From so many on they share one sync. */
@@ -16,7 +16,7 @@ const SLOW_MS = 500;
 const WARY_TIMES = 10;
 
 /** Rejects with the error of the disk. */
-export function syncForSnapshot(context: Context, live: CacheFile, size: number): Promise<void> {
+export function syncForSnapshot(context: LocalFiles & Host, live: CacheFile, size: number): Promise<void> {
   const { groupSync, runtime } = context;
   if (isAlone(context, live) || size > SMALL || runtime.elapsed() < groupSync.aloneUntil)
     return syncAlone(context, live);
@@ -29,17 +29,17 @@ export function syncForSnapshot(context: Context, live: CacheFile, size: number)
 }
 
 /** Whoever has it open besides, or had, may know that bytes of it were lost: only a sync of the file itself tells. */
-function isAlone({ disk }: Context, { opens, isUsed }: CacheFile): boolean {
+function isAlone({ disk }: LocalFiles, { opens, isUsed }: CacheFile): boolean {
   return opens > 1 || isUsed || disk.trouble !== undefined;
 }
 
-async function syncAlone(context: Context, live: CacheFile): Promise<void> {
+async function syncAlone(context: LocalFiles & Host, live: CacheFile): Promise<void> {
   await live.sync();
   if (context.disk.trouble !== "gone") await syncName(context, live);
 }
 
 /** One round after the other: what comes during one, which may have begun too early for it, goes with the next. Never rejects. */
-async function syncWaiting(context: Context): Promise<void> {
+async function syncWaiting(context: LocalFiles & Host): Promise<void> {
   const { groupSync, runtime, paths } = context;
   while (groupSync.waiting.length > 0) {
     const round = groupSync.waiting.splice(0);

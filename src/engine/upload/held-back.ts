@@ -1,7 +1,7 @@
 /** Why nothing at all is sent, whatever waits. */
-import type { Context } from "../core/index.ts";
+import type { Host, LocalFiles, Remote } from "../core/index.ts";
 
-type Needs = Pick<Context, "readOnly" | "disk" | "network" | "settings" | "runtime">;
+type Needs = Pick<LocalFiles & Remote & Host, "readOnly" | "disk" | "network" | "settings" | "runtime">;
 
 /** In words for people; `at`: time of the rows at which it is over by itself. Undefined: what waits has its turn. */
 export function pauseReason(context: Needs): { readonly why: string; readonly at?: number } | undefined {

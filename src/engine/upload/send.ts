@@ -7,7 +7,17 @@ import { OPERATIONS } from "../../contract/operations.ts";
 import type { Node, WrittenNode } from "../../contract/resources.ts";
 import { backoff } from "../../lib/backoff.ts";
 import type { Attempt } from "../../metadata/attempts.ts";
-import { type Context, isKeyed, type Request, scopesOf } from "../core/index.ts";
+import {
+  type Context,
+  type Host,
+  isKeyed,
+  type LocalFiles,
+  type Remote,
+  type Request,
+  type Rows,
+  scopesOf,
+  type Uploads,
+} from "../core/index.ts";
 import { giveUpUnreadable, snapshotSource } from "../files/index.ts";
 import { acknowledge, isStaleRead, observeNode, refused, type Verdict, withHash, withRevision } from "../sync/index.ts";
 
@@ -84,7 +94,7 @@ export async function send(
 }
 
 /** Sent before without an answer, and without a key by which the gateway would know it again. */
-function isUncertain({ client }: Context, { tries, request }: Attempt<Request>): boolean {
+function isUncertain({ client }: Remote, { tries, request }: Attempt<Request>): boolean {
   const { features } = client;
   // Where conditions are only looked at, the first try would stand in the way of the second.
   const isLookedAt = !features.conditions || (!features.revisions && "ifRevision" in request);
@@ -96,7 +106,10 @@ function isUnreadable(error: unknown): boolean {
   return error instanceof RemoteError && error.code === "aborted";
 }
 
-function giveUpIfOften(context: Context, { id, node, generation, tries }: Attempt<Request>): void {
+function giveUpIfOften(
+  context: Rows & LocalFiles & Uploads & Host,
+  { id, node, generation, tries }: Attempt<Request>,
+): void {
   const attempt = context.metadata.attempts.openOf(node);
   if (generation !== null && attempt?.id === id && tries + 1 >= UNREADABLE_TRIES) giveUpUnreadable(context, attempt);
 }
@@ -136,7 +149,7 @@ function failed(context: Context, attempt: Attempt<Request>, error: unknown): vo
 }
 
 /** The pause after the first try, and after so many more. */
-export function retryPause({ runtime }: Pick<Context, "runtime">, tries: number): number {
+export function retryPause({ runtime }: Pick<Host, "runtime">, tries: number): number {
   return backoff(RETRY, tries + 1, runtime);
 }
 
@@ -233,7 +246,7 @@ async function requireUnchanged(context: Context, attempt: Attempt<Request>, sig
 }
 
 /** No node changes its kind: an answer of another one is none. Believed of a folder, all that is in it could not be reached. */
-function requireKind({ metadata }: Context, { node: id, request }: Attempt<Request>, { kind }: Node): void {
+function requireKind({ metadata }: Rows, { node: id, request }: Attempt<Request>, { kind }: Node): void {
   // What was deleted there is nothing left to tell of.
   const row = request.do === "delete" ? undefined : metadata.nodes.get(id);
   if (row !== undefined && row.kind !== kind)
@@ -241,7 +254,7 @@ function requireKind({ metadata }: Context, { node: id, request }: Attempt<Reque
 }
 
 /** Where the gateway tells no hash, the one of the node's content, if that can be what was sent. */
-async function hashed(context: Context, request: Request, node: Node, signal: AbortSignal): Promise<Node> {
+async function hashed(context: Remote, request: Request, node: Node, signal: AbortSignal): Promise<Node> {
   if (node.kind === "folder" || node.contentHash !== null || !("size" in request)) return node;
   if (node.size !== request.size || request.hash === null) return node;
   return withHash(context, node, signal);
@@ -249,7 +262,7 @@ async function hashed(context: Context, request: Request, node: Node, signal: Ab
 
 /** A refusal with the node in the way, its content's hash known if that can be known. */
 async function withContentHash(
-  context: Context,
+  context: Remote,
   attempt: Attempt<Request>,
   error: unknown,
   signal: AbortSignal,
@@ -268,13 +281,13 @@ function readAgain({ tries }: Attempt<Request>): Verdict {
 }
 
 /** The earlier sending arrived between the reading and the repetition: the node is read again. */
-function arrivedMeanwhile(context: Context, attempt: Attempt<Request>, error: RemoteError): boolean {
+function arrivedMeanwhile(context: Remote, attempt: Attempt<Request>, error: RemoteError): boolean {
   if (!isUncertain(context, attempt) || !("nodeId" in attempt.request)) return false;
   return error.code === "changed" || (error.code === "notFound" && attempt.request.do === "delete");
 }
 
 /** The node shows what the request asked for, and was changed since the request was made. */
-function isEffectOf(context: Context, request: Extract<Request, { nodeId: string }>, node: Node): boolean {
+function isEffectOf(context: Remote, request: Extract<Request, { nodeId: string }>, node: Node): boolean {
   if (request.do === "delete") return false;
   if ("hash" in request) return node.contentHash !== null && node.contentHash === request.hash;
   if (context.client.features.revisions && node.revision <= request.ifRevision) return false;
@@ -285,7 +298,7 @@ function isEffectOf(context: Context, request: Extract<Request, { nodeId: string
 }
 
 function call(
-  context: Context,
+  context: Rows & LocalFiles & Remote & Host,
   attempt: Attempt<Request>,
   signal: AbortSignal,
   onProgress: (sent: number) => void,
@@ -338,7 +351,7 @@ function call(
   }
 }
 
-function sourceOf(context: Context, attempt: Attempt<Request>): ContentSource {
+function sourceOf(context: Rows & LocalFiles & Host, attempt: Attempt<Request>): ContentSource {
   if (attempt.generation === null) return NOTHING;
   const generation = context.metadata.generations.get(attempt.generation);
   if (generation === undefined) throw new Error(`attempt ${attempt.id} has lost its generation ${attempt.generation}`);

@@ -9,7 +9,7 @@ import type { After, InodeId } from "../../metadata/ids.ts";
 import { type Inode, QUARANTINED } from "../../metadata/inodes.ts";
 import { isProven, isWhole } from "../../metadata/live-rows.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
-import { type Context, inBackground } from "../core/index.ts";
+import { type Host, inBackground, type LocalFiles, type Rows, type Uploads } from "../core/index.ts";
 
 const LOOK_MS = 10_000;
 /** Untouched for so long. What can be sent is cut long before. */
@@ -26,7 +26,10 @@ export interface OfflineSnapshots {
 }
 
 /** `cut`: as the queue would, unless it is at work on the row. Never rejects. */
-export function createOfflineSnapshots(context: Context, cut: (row: NodeRow) => Promise<void>): OfflineSnapshots {
+export function createOfflineSnapshots(
+  context: Rows & LocalFiles & Uploads & Host,
+  cut: (row: NodeRow) => Promise<void>,
+): OfflineSnapshots {
   const { runtime, metadata, fileState } = context;
   let timer: Timer | undefined;
   const over = new AbortController();
@@ -66,12 +69,12 @@ export function createOfflineSnapshots(context: Context, cut: (row: NodeRow) => 
 }
 
 /** What is on its way has the disk for itself. */
-function mayCut({ sending, disk }: Context): boolean {
+function mayCut({ sending, disk }: LocalFiles & Uploads): boolean {
   return sending.size === 0 && disk.trouble === undefined && disk.hasRows;
 }
 
 /** Of each a row that is to be sent, where nobody has changed it for a while and all of it is here. */
-function atRest(context: Context, inodes: readonly Inode[]): NodeRow[] {
+function atRest(context: Rows & LocalFiles & Host, inodes: readonly Inode[]): NodeRow[] {
   const { metadata, cacheFiles, runtime, fileState } = context;
   const before = runtime.now() - REST_MS;
   return inodes.flatMap(({ id, lineage, content, hash, synced }) => {

@@ -3,7 +3,15 @@
  * that meets a write is tried again. Writers that pass us by are looked for often enough that none waits longer.
  */
 
-import { type CacheFile, type Context, dueTime, enqueueInode, inBackground } from "../core/index.ts";
+import {
+  type CacheFile,
+  type Context,
+  dueTime,
+  enqueueInode,
+  type Host,
+  inBackground,
+  type LocalFiles,
+} from "../core/index.ts";
 import { detectWrites, noteUnreadable } from "../files/index.ts";
 import { attemptAtOnce } from "./attempt.ts";
 import { takeSnapshot } from "./snapshot.ts";
@@ -78,7 +86,7 @@ async function look(context: Context, live: CacheFile): Promise<number | undefin
 }
 
 /** Milliseconds until it is to be cut, or to be looked at for what was written. At most 0: now. */
-function untilDue({ runtime, cacheFiles }: Context, live: CacheFile): number {
+function untilDue({ runtime, cacheFiles }: LocalFiles & Host, live: CacheFile): number {
   if (!live.isContentDirty) return Math.max(LOOK_MS, LOOK_EACH_MS * cacheFiles.size);
   const { firstWriteAt: first = live.lastWriteAt, lastWriteAt: last } = live;
   return nextSnapshotAt(live.pace, { first, last }) - runtime.elapsed();

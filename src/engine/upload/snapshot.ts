@@ -9,7 +9,7 @@ import type { GenerationId, InodeId, Lineage } from "../../metadata/ids.ts";
 import { type Inode, QUARANTINED } from "../../metadata/inodes.ts";
 import type { Overtaken } from "../../metadata/overtaken.ts";
 import { FsError } from "../api/index.ts";
-import type { CacheFile, Context, SnapshotProgress } from "../core/index.ts";
+import type { CacheFile, Host, LocalFiles, Remote, Rows, SnapshotProgress, Uploads } from "../core/index.ts";
 import {
   closeCacheFile,
   createWholeReader,
@@ -55,7 +55,7 @@ const PIECE = 8 * 1024 * 1024;
  * cut, before anybody can write again.
  */
 export async function takeSnapshot(
-  context: Context,
+  context: Rows & LocalFiles & Remote & Uploads & Host,
   inodeId: InodeId,
   signal: AbortSignal,
   onCut: () => void = () => {},
@@ -87,14 +87,18 @@ export async function takeSnapshot(
   }
 }
 
-function isCut(context: Context, inode: Inode): boolean {
+function isCut(context: Rows, inode: Inode): boolean {
   if (inode.content !== "dirty" || inode.hash === null) return false;
   if (inode.size === 0) return inode.hash === EMPTY_HASH;
   return context.metadata.generations.newestOf(inode.id)?.changes === inode.changes;
 }
 
 /** Every byte is in the file, those of a version are known to be right, and the row says so. */
-export async function fetchAll(context: Context, live: CacheFile, signal: AbortSignal): Promise<void> {
+export async function fetchAll(
+  context: Rows & LocalFiles & Remote & Uploads & Host,
+  live: CacheFile,
+  signal: AbortSignal,
+): Promise<void> {
   do {
     await bringAll(context, live, signal);
     await requireChecked(context, live, signal);
@@ -103,7 +107,11 @@ export async function fetchAll(context: Context, live: CacheFile, signal: AbortS
   } while (live.missing.length > 0 || live.unverified.length > 0);
 }
 
-async function bringAll(context: Context, live: CacheFile, signal: AbortSignal): Promise<void> {
+async function bringAll(
+  context: Rows & LocalFiles & Remote & Uploads & Host,
+  live: CacheFile,
+  signal: AbortSignal,
+): Promise<void> {
   const reader = createWholeReader();
   for (let [start] = live.missing; start !== undefined; [start] = live.missing) {
     const last = live.missing.at(-1) ?? start;
@@ -113,7 +121,11 @@ async function bringAll(context: Context, live: CacheFile, signal: AbortSignal):
 }
 
 /** Nobody can write to it: the live file itself is the cut. */
-async function snapshotInPlace(context: Context, live: CacheFile, making: Making): Promise<SnapshotResult> {
+async function snapshotInPlace(
+  context: Rows & LocalFiles & Remote & Uploads & Host,
+  live: CacheFile,
+  making: Making,
+): Promise<SnapshotResult> {
   const { isOwn, signal, onCut, tell } = making;
   const before = begin(context, live);
   if (before === undefined) return "busy";
@@ -129,11 +141,7 @@ async function snapshotInPlace(context: Context, live: CacheFile, making: Making
 }
 
 /** What it took, and whether it came about, is what the time of the next one depends on. */
-async function paced(
-  { runtime }: Context,
-  live: CacheFile,
-  cut: () => Promise<SnapshotResult>,
-): Promise<SnapshotResult> {
+async function paced({ runtime }: Host, live: CacheFile, cut: () => Promise<SnapshotResult>): Promise<SnapshotResult> {
   const from = runtime.elapsed();
   const { firstWriteAt: first = live.lastWriteAt, lastWriteAt: last } = live;
   let result: SnapshotResult = "busy";
@@ -148,7 +156,11 @@ async function paced(
 }
 
 /** A writer has it open: a copy counts only if nothing changed while it was made. What is written after that is another change. */
-async function snapshotCopy(context: Context, live: CacheFile, making: Making): Promise<SnapshotResult> {
+async function snapshotCopy(
+  context: Rows & LocalFiles & Remote & Uploads & Host,
+  live: CacheFile,
+  making: Making,
+): Promise<SnapshotResult> {
   const { isOwn, signal, onCut, tell } = making;
   const { runtime, paths, metadata, lastSnapshots, disk, passthrough } = context;
   // What is left of a full disk is for the rows.
@@ -187,7 +199,7 @@ async function snapshotCopy(context: Context, live: CacheFile, making: Making): 
 }
 
 /** Undefined: something is being written, or there is nothing to cut here any more. */
-function begin(context: Context, live: CacheFile): { inode: Inode; writes: number } | undefined {
+function begin(context: Rows & LocalFiles, live: CacheFile): { inode: Inode; writes: number } | undefined {
   revokeWriteLeases(context, live);
   const inode = context.metadata.inodes.get(live.inode);
   if (inode === undefined || inode.lineage !== live.lineage || live.inFlight > 0) return undefined;
@@ -207,7 +219,7 @@ interface Cut {
 
 /** One transaction, if what was cut is still the newest content, or a copy of what that was. */
 async function settle(
-  context: Context,
+  context: Rows & LocalFiles & Remote & Uploads & Host,
   before: Inode,
   cut: Cut,
   open: { readonly live: CacheFile; readonly writes: number } | undefined,
@@ -228,7 +240,7 @@ async function settle(
 }
 
 function settleNow(
-  context: Context,
+  context: Rows & LocalFiles & Remote & Uploads & Host,
   before: Inode,
   cut: Cut,
   open: { readonly live: CacheFile; readonly writes: number } | undefined,
@@ -278,7 +290,7 @@ function settleNow(
 }
 
 /** What was to be sent as another node's content is what that one has by now: somebody else did the same, and the cut is nobody's. */
-function isAtAllNodes(context: Context, inode: InodeId, hash: string): boolean {
+function isAtAllNodes(context: Rows, inode: InodeId, hash: string): boolean {
   return rowsOfInode(context, inode).every(({ base }) => base?.hash === hash);
 }
 
@@ -287,7 +299,7 @@ function isAtAllNodes(context: Context, inode: InodeId, hash: string): boolean {
  * its name the one that it was. Not one whose deletion is under way: nothing may come to need it any more.
  */
 function agreement(
-  context: Context,
+  context: Rows,
   inode: Inode,
   hash: string,
   overtaken: Overtaken | undefined,
@@ -315,7 +327,7 @@ const KEPT = 256;
 
 /** By the id of the generation. The bytes are nobody's to change. */
 export function cacheSnapshotBytes(
-  { snapshotBytes }: Pick<Context, "snapshotBytes">,
+  { snapshotBytes }: Pick<LocalFiles, "snapshotBytes">,
   generation: GenerationId,
   bytes: Uint8Array,
 ): void {
