@@ -194,7 +194,9 @@ test.each([
   await world.open(world.inode(id));
   const live = world.context.cacheFiles.get(world.inode(id).lineage);
   if (live === undefined) throw new Error("not open");
-  const { sync, file } = live;
+  const {
+    disk: { sync, file },
+  } = live;
   const content = pattern(100_000);
   let writer = handleId(0);
   const arrives = async () => {

@@ -257,12 +257,14 @@ test("before a byte of synced content changes, the rows that say so are synced",
   context.syncRows = async () => void order.push(`rows synced, saying ${world.inode(inode.id).synced}`);
   const live = world.context.cacheFiles.get(inode.lineage);
   if (live === undefined) throw new Error("not open");
-  const { file } = live;
+  const {
+    disk: { file },
+  } = live;
   const writing = {
     ...file,
     write: (data: Uint8Array, at: number) => file.write(data, at).then(() => void order.push("written")),
   };
-  (live as { file: typeof file }).file = writing;
+  live.disk.file = writing;
   await world.write(handle, 0, TEXT);
   await world.write(handle, 5, TEXT);
   expect(order).toEqual(["rows synced, saying 0", "written", "written"]);

@@ -178,7 +178,7 @@ test("what is written while it is checked stays, wherever the check is by then",
 test("a write that is on its way while its place is read is not taken for a damaged byte", async () => {
   const { world, inode } = await allHere();
   const handle = await world.open(world.inode(inode.id), { write: true });
-  const file = world.context.cacheFiles.get(inode.lineage)?.file ?? expect.unreachable("not open");
+  const file = world.context.cacheFiles.get(inode.lineage)?.disk.file ?? expect.unreachable("not open");
   const { write, read } = file;
   // The write has put its bytes there, and has yet to say so, when the check comes to them.
   let isRead = false;
@@ -386,7 +386,9 @@ test("what is not checked is not passed on to the kernel", async () => {
   await world.clock.advance(1_000);
   const isPassed = async (each: BytesWorld) => {
     const opened = await each.open(each.inode(inode.id), { write: true });
-    const { backingId } = each.context.cacheFiles.get(inode.lineage) ?? expect.unreachable("not open");
+    const {
+      passthrough: { backingId },
+    } = each.context.cacheFiles.get(inode.lineage) ?? expect.unreachable("not open");
     await each.read(opened, 0, 10);
     const moves = each.mover.read(opened, 10, 0) !== undefined;
     await each.close(opened);

@@ -124,7 +124,7 @@ test("a reader waits for its own bytes, not for the end of the download", async 
   const reading = world.read(handle, MIB, 4096);
   const answer = await reading;
   same(answer, content.subarray(MIB, MIB + 4096));
-  expect(world.context.cacheFiles.get(inode.lineage)?.downloads.size).toBeGreaterThan(0);
+  expect(world.context.cacheFiles.get(inode.lineage)?.ranges.downloads.size).toBeGreaterThan(0);
 });
 
 test("a sequential reader is read ahead of, with growing ranges and several in flight", async () => {
@@ -134,7 +134,7 @@ test("a sequential reader is read ahead of, with growing ranges and several in f
   let mostAtOnce = 0;
   for (let offset = 0; offset < 40 * MIB; offset += 128 * KIB) {
     const reading = world.read(handle, offset, 128 * KIB);
-    mostAtOnce = Math.max(mostAtOnce, world.context.cacheFiles.get(inode.lineage)?.downloads.size ?? 0);
+    mostAtOnce = Math.max(mostAtOnce, world.context.cacheFiles.get(inode.lineage)?.ranges.downloads.size ?? 0);
     await reading;
   }
   const sizes = world.gateway.calls.map((call) => call.end - call.start);

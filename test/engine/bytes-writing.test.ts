@@ -187,7 +187,7 @@ test("looked at while bytes of the origin are on their way to the disk, a file h
   await world.write(handle, 0, TEXT);
   const mtime = { seconds: 77, nanoseconds: 123 };
   await createFileSystem(context).setattr(CALLER, lineage, { mtime, handle });
-  const { file } = context.cacheFiles.get(lineage) ?? {};
+  const { file } = context.cacheFiles.get(lineage)?.disk ?? {};
   if (file === undefined) throw new Error("not open");
   const held = holdNext(file, "setTimes");
   await clock.advance(5_000);
@@ -213,7 +213,7 @@ test("asked for its time by many while it is closed, a file tells all of them", 
   const live = context.cacheFiles.get(lineage);
   if (live === undefined) throw new Error("not open");
   await createFileSystem(context).flush(CALLER, handle);
-  const free = await live.lock.hold(0, 1);
+  const free = await live.ranges.lock.hold(0, 1);
   const asked = Array.from({ length: 5 }, () => createFileSystem(context).getattr(CALLER, lineage));
   const closing = createFileSystem(context).release(handle);
   for (let turns = 0; turns < 10; turns += 1) await undefined;
@@ -228,7 +228,7 @@ test("what is written while the file is given its time back has its own time", a
   const { id, lineage } = world.addRemote(pattern(3 * MIB), { hash: null });
   const handle = await world.open(world.inode(id), { write: true });
   await world.write(handle, 0, TEXT);
-  const { file } = context.cacheFiles.get(lineage) ?? {};
+  const { file } = context.cacheFiles.get(lineage)?.disk ?? {};
   if (file === undefined) throw new Error("not open");
   const held = holdNext(file, "setTimes");
   await clock.advance(5_000);
@@ -297,7 +297,9 @@ test("a fallocate that the disk has no room for leaves the file as it was", asyn
   await world.read(handle, 0, 1000);
   const [live] = [...world.context.cacheFiles.values()];
   if (live === undefined) throw new Error("not open");
-  const { file } = live;
+  const {
+    disk: { file },
+  } = live;
   // As ext4: what there was room for is allocated.
   file.allocate = async () => {
     await file.truncate(500_000);
@@ -375,9 +377,11 @@ test("fsync: bytes and rows, in that order; many at once share", async () => {
   const order: string[] = [];
   const world = await createBytesWorld();
   const { handle } = await world.create();
-  const { live } = world.context.handles.get(handle) as { live: { file: { sync(): Promise<void> } } };
-  const { sync } = live.file;
-  live.file.sync = async () => {
+  const { live } = world.context.handles.get(handle) as unknown as {
+    live: { disk: { file: { sync(): Promise<void> } } };
+  };
+  const { sync } = live.disk.file;
+  live.disk.file.sync = async () => {
     order.push("bytes");
     await sync();
   };

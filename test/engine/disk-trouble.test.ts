@@ -94,7 +94,7 @@ test("what is read past the disk is kept for a few files only, whoever reads how
     }
   }
   const kept = () =>
-    [...world.context.cacheFiles.values()].filter(({ uncachedBytes }) => uncachedBytes !== undefined).length;
+    [...world.context.cacheFiles.values()].filter(({ disk: { uncachedBytes } }) => uncachedBytes !== undefined).length;
   expect([kept(), world.context.fileState.uncachedReaders.size]).toEqual([16, 16]);
   for (const handle of handles) await world.close(handle);
   expect(world.context.fileState.uncachedReaders.size).toBe(0);

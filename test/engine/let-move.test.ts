@@ -134,12 +134,12 @@ for (const [name, flow] of Object.entries(FLOWS)) {
       const live = world.context.cacheFiles.get(world.inode(id).lineage);
       if (live === undefined) throw new Error("not open");
       let syncs = 0;
-      const { sync } = live.file;
+      const { sync } = live.disk.file;
       const counted = () => {
         syncs += 1;
-        return sync.call(live.file);
+        return sync.call(live.disk.file);
       };
-      Object.assign(live.file, { sync: counted });
+      Object.assign(live.disk.file, { sync: counted });
       // A cut of what was written just now would not count.
       await world.clock.advance(50);
       let isDone = false;

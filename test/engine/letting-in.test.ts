@@ -36,7 +36,7 @@ async function begin(state: "clean" | "written" | "synced") {
   await clock.advance(1_000);
   const live = context.cacheFiles.get(lineage);
   if (live === undefined) throw new Error("not open");
-  Object.assign(context, { staged: { ...context.dirtyLog } });
+  Object.assign(context, { dirtyLog: { ...context.dirtyLog } });
   return { world, id, lineage, live, write };
 }
 
@@ -55,16 +55,16 @@ async function letInDuringCut({ state, moment }: (typeof CASES)[number]) {
   const { world, id, lineage, live } = one;
   const { context } = world;
   // Of clean content a cut says that it is safe.
-  if (state === "clean" && moment === "syncRows") live.isDurable = true;
+  if (state === "clean" && moment === "syncRows") live.changes.isDurable = true;
   const held =
     moment === "stat"
-      ? holdNext(live.file, "stat")
+      ? holdNext(live.disk.file, "stat")
       : moment === "flush"
         ? holdNext(context.dirtyLog, "flush")
         : holdNext(context, "syncRows");
   const opening = createFileSystem(context).open(CALLER, lineage, WRITING);
   for (let turns = 0; !held.isReached() && turns < 1_000; turns += 1) await undefined;
-  expect([held.isReached(), live.writers, live.lastStat]).toEqual([true, 1, undefined]);
+  expect([held.isReached(), live.use.writers, live.passthrough.lastStat]).toEqual([true, 1, undefined]);
   expect(await cut(world, id)).toBe(state === "clean" ? "clean" : "cut");
   held.goOn();
   const { backing } = await opening;

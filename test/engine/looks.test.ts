@@ -27,7 +27,7 @@ async function begin() {
   const { id, lineage } = world.addRemote(HEAD, { name: "a" });
   await world.readAll(world.inode(id));
   await clock.advance(1_000);
-  Object.assign(context, { staged: { ...context.dirtyLog } });
+  Object.assign(context, { dirtyLog: { ...context.dirtyLog } });
   const openPassed = async (flags = WRITING): Promise<Passed> => {
     const { handle, backing } = await createFileSystem(context).open(CALLER, lineage, flags);
     if (backing === undefined || passthrough === undefined) throw new Error("not passed on");
@@ -50,7 +50,7 @@ test("a reader syncs the file while its last writer closes it: nothing fails, an
   const reader = await openPassed(READING);
   const writer = await openPassed();
   await clock.advance(1_000);
-  const held = holdNext(liveOf().file, "stat", "after");
+  const held = holdNext(liveOf().disk.file, "stat", "after");
   const syncing = createFileSystem(context).fsync(CALLER, reader.handle, false);
   expect(held.isReached()).toBe(true);
   writer.write("news");
@@ -69,7 +69,7 @@ test("looked at by two, the older look does not have the last word: at a close t
   await clock.advance(1_000);
   writer.write("news");
   await clock.advance(1_000);
-  const held = holdNext(liveOf().file, "stat", "after");
+  const held = holdNext(liveOf().disk.file, "stat", "after");
   const syncing = createFileSystem(context).fsync(CALLER, reader.handle, false);
   writer.write("later news");
   await clock.advance(1_000);
@@ -93,7 +93,7 @@ test("two programs flush, one before and one after a write: the rows have what w
   const held = new Promise<void>((resolve) => {
     goOn = resolve;
   });
-  Object.assign(context, { staged: { ...context.dirtyLog, flush: () => held.then(flushNow) } });
+  Object.assign(context, { dirtyLog: { ...context.dirtyLog, flush: () => held.then(flushNow) } });
   const first = createFileSystem(context).flush(CALLER, one.handle);
   await clock.advance(1_000);
   other.write("later news");
@@ -137,7 +137,9 @@ test("a cut does not count where the close of one who came meanwhile cannot look
   const second = await openPassed();
   second.write("more");
   await clock.advance(1_000);
-  const { file } = liveOf();
+  const {
+    disk: { file },
+  } = liveOf();
   const { stat } = file;
   Object.assign(file, { stat: () => Promise.reject(Object.assign(new Error("EIO"), { code: "EIO" })) });
   await createFileSystem(context).release(second.handle);
@@ -190,7 +192,9 @@ test("a file that is open and not written to is looked at seldom, the more seldo
       await world.open(world.inode(id), { write: true });
     }
     let looks = 0;
-    for (const { file } of cacheFiles.values()) {
+    for (const {
+      disk: { file },
+    } of cacheFiles.values()) {
       const { stat } = file;
       const counted: typeof stat = () => {
         looks += 1;

@@ -12,7 +12,7 @@ async function begin() {
   const world = await createBytesWorld();
   const { context } = world;
   const lines: Partial<Written>[] = [];
-  Object.assign(context, { staged: { ...context.dirtyLog, add: (line: Written) => void lines.push(line) } });
+  Object.assign(context, { dirtyLog: { ...context.dirtyLog, add: (line: Written) => void lines.push(line) } });
   const inode = world.addRemote(TEXT, { name: "a" });
   const handle = await world.open(inode, { write: true });
   observeDeletion(context, "a", 2, null);

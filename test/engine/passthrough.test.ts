@@ -202,7 +202,7 @@ test("a writer who comes and goes while the last one's file is looked at does no
   await createFileSystem(context).flush(CALLER, first.handle);
   first.write(NEWS);
   await clock.advance(1_000);
-  Object.assign(context, { staged: { ...context.dirtyLog } });
+  Object.assign(context, { dirtyLog: { ...context.dirtyLog } });
   const held = holdNext(context.dirtyLog, "flush");
   const closing = createFileSystem(context).release(first.handle);
   await clock.advance(1_000);
@@ -309,12 +309,12 @@ test("a writer who is let in while the file is synced is not called safe when th
   const reader = await openPassed(world, inode, READING);
   const live = world.context.cacheFiles.get(inode.lineage);
   if (live === undefined) throw new Error("not open");
-  const { sync } = live.file;
+  const { sync } = live.disk.file;
   let goOn = () => {};
   const held = new Promise<void>((resolve) => {
     goOn = resolve;
   });
-  Object.assign(live.file, { sync: () => held.then(sync) });
+  Object.assign(live.disk.file, { sync: () => held.then(sync) });
   const syncing = createFileSystem(world.context).fsync(CALLER, reader.handle, false);
   const writer = await openPassed(world, inode);
   goOn();
@@ -436,7 +436,7 @@ test("what the row says is missing still is not passed on to a writer: a crash w
     },
   });
   await requireRange(context, live, 0, HEAD.length, CALLER.signal);
-  await Promise.all([...live.downloads].map(({ done }) => done));
+  await Promise.all([...live.ranges.downloads].map(({ done }) => done));
   Object.assign(lives, { update });
   const { handle, backing } = await createFileSystem(context).open(CALLER, lineage, WRITING);
   await closeCacheFile(context, live, { write: false });
@@ -463,13 +463,15 @@ test("an open that fails when its handle is written down counts for nothing: the
   });
   await expect(world.open(world.inode(id))).rejects.toThrow("too many open files");
   await expect(world.open(world.inode(id), { write: true })).rejects.toThrow("too many open files");
-  expect(live.kernelHandles).toBe(0);
+  expect(live.passthrough.kernelHandles).toBe(0);
   Object.assign(context.handleTable, { add });
   await requireRange(context, live, 0, HEAD.length, CALLER.signal);
-  await Promise.all([...live.downloads].map(({ done }) => done));
+  await Promise.all([...live.ranges.downloads].map(({ done }) => done));
   const passed = await openPassed(world, world.inode(id));
   passed.write(NEWS);
   await passed.close();
   await closeCacheFile(context, live, { write: false });
-  expect([live.kernelHandles, world.passthrough?.registered(), world.files.openHandles()]).toEqual([0, 0, 0]);
+  expect([live.passthrough.kernelHandles, world.passthrough?.registered(), world.files.openHandles()]).toEqual([
+    0, 0, 0,
+  ]);
 });

@@ -95,7 +95,7 @@ for (const isOpenStill of [true, false]) {
     await world.clock.settle();
     const bad = inodes[5];
     const { lineage } = world.inode(bad);
-    expect([context.groupSync.waiting.length, context.cacheFiles.get(lineage)?.opens]).toEqual([4, 1]);
+    expect([context.groupSync.waiting.length, context.cacheFiles.get(lineage)?.use.opens]).toEqual([4, 1]);
     files.fail({ path: new RegExp(`${context.paths.live(lineage)}$`), code: "EIO", on: ["sync"] });
     const reader = await world.open(world.inode(bad));
     await expect(createFileSystem(context).fsync(CALLER, reader, false)).rejects.toThrow("EIO");

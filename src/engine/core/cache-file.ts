@@ -45,24 +45,13 @@ export interface SnapshotPace {
 const NEVER = Number.NEGATIVE_INFINITY;
 export const NO_SNAPSHOT_YET: SnapshotPace = { step: 0, snapshotAt: NEVER, writtenAt: NEVER, notBefore: NEVER };
 
-export interface CacheFile {
-  readonly lineage: Lineage;
-  readonly inode: InodeId;
-  readonly path: string;
-  file: OpenFile;
-  /** Taken before it, and perhaps still read from: closed with it. */
-  readonly former: OpenFile[];
+/** Which bytes are here: the version the file grew from, what is missing of it, and what was checked against its hash. */
+export interface OriginRanges {
   origin: Origin | undefined;
   /** SHA-256 of the origin version, whether or not the file is that still; null where not known. */
   originHash: string | null;
   /** Its length in bytes; known while the file is that version, or something is unproven. */
   originSize: number;
-
-  /** False: there is no file (absent-file.ts), or none that can be written; what is missing is read past the disk. */
-  isKept: boolean;
-  /** The last that was read past the disk. */
-  uncachedBytes: { readonly start: number; readonly bytes: Uint8Array } | undefined;
-
   /** Not here yet. */
   missing: Ranges;
   /** What the row says is missing; never less than `missing`. A crash leaves this. */
@@ -71,20 +60,38 @@ export interface CacheFile {
   unverified: Ranges;
   /** It was cut short there, and the row was not told yet that nothing is missing behind it. */
   truncatedTo: number | undefined;
-  /** Held while bytes of the origin, or a program's in the place of such, are on their way to the disk, or those are read to be checked. */
-  readonly lock: RangeLock;
-  readonly downloads: Set<Download>;
   /** Of those, the last that checks what is unproven. */
   verification: Download | undefined;
-  /** Called whenever `missing` or the downloads changed. */
-  readonly waiting: Set<() => void>;
   /** Every byte is the origin's: the whole can be checked against its hash. */
   isOriginal: boolean;
   /** The check that the complete file is what its hash says: whether it is. Undefined: not made yet. */
   check: Promise<boolean> | undefined;
   /** What is here of the origin is what it should be. */
   isChecked: boolean;
+  /** Held while bytes of the origin, or a program's in the place of such, are on their way to the disk, or those are read to be checked. */
+  readonly lock: RangeLock;
+  readonly downloads: Set<Download>;
+  /** Called whenever `missing` or the downloads changed. */
+  readonly waiting: Set<() => void>;
+}
 
+/** The file on the disk, or what stands for it while the disk has no room. */
+export interface FileOnDisk {
+  file: OpenFile;
+  /** Taken before it, and perhaps still read from: closed with it. */
+  readonly former: OpenFile[];
+  /** False: there is no file (absent-file.ts), or none that can be written; what is missing is read past the disk. */
+  isKept: boolean;
+  /** The last that was read past the disk. */
+  uncachedBytes: { readonly start: number; readonly bytes: Uint8Array } | undefined;
+  /** Its name may not survive power loss yet. */
+  isNew: boolean;
+  /** fdatasync, shared by those who come while one runs. */
+  readonly sync: () => Promise<void>;
+}
+
+/** Opens and writers of the mount, and how a writer is let in. */
+export interface FileUse {
   /** Handles, and whoever else needs the file open for a moment. */
   opens: number;
   /** By a program, since it was opened. */
@@ -92,6 +99,15 @@ export interface CacheFile {
   writers: number;
   /** How many there have been. */
   writersAdmitted: number;
+  /** The file's own mtime is the truth, or will be after a crash: fetched bytes must not change it. */
+  keepsTimes: boolean;
+  /** The mtime that was given to the file for a writer to start from. */
+  preparedTime: string | undefined;
+  preparing: Promise<void> | undefined;
+}
+
+/** What programs changed, and how much of that the rows, the kernel and the disk know. */
+export interface FileChanges {
   /** The row says that the content changed since the last cut or clean state: its hash is null. */
   isContentDirty: boolean;
   /** The row, here or on the disk, says that power loss leaves the content as it is: no byte may change before it does not. */
@@ -101,14 +117,6 @@ export interface CacheFile {
   shownSize: ShownSize;
   /** The mtime that it was told with just that size; undefined: not known. */
   shownTime: Time | undefined;
-  /** The file's own mtime is the truth, or will be after a crash: fetched bytes must not change it. */
-  keepsTimes: boolean;
-  /** The mtime that was given to the file for a writer to start from. */
-  preparedTime: string | undefined;
-  preparing: Promise<void> | undefined;
-  /** Its name may not survive power loss yet. */
-  isNew: boolean;
-
   /** Counts changes begun by programs … */
   writes: number;
   /** … and those that are not done. */
@@ -118,13 +126,20 @@ export interface CacheFile {
   /** Runtime.elapsed() of the first change since the last cut, and of the last one. */
   firstWriteAt: number | undefined;
   lastWriteAt: number;
+  /** A program asked for its bytes to be safe since the last cut. */
+  isFsyncAsked: boolean;
+}
+
+/** When the next snapshot of a file that stays open is taken. */
+export interface SnapshotPacing {
   pace: SnapshotPace;
   snapshotTimer: Timer | undefined;
   /** When the timer goes off, as Runtime.elapsed(). */
   snapshotAt: number;
-  /** A program asked for its bytes to be safe since the last cut. */
-  isFsyncAsked: boolean;
+}
 
+/** The handles of the kernel, and what is known of writes that the kernel makes by itself. */
+export interface PassthroughUse {
   /** Those of the kernel. */
   kernelHandles: number;
   /** The id under which the kernel reads and writes it itself; decided with the first handle. */
@@ -143,9 +158,18 @@ export interface CacheFile {
   isStatCurrent: boolean;
   /** What `noticed` was when it was last synced: all of that survives power loss. */
   durableStat: FileStat | undefined;
+}
 
-  /** fdatasync, shared by those who come while one runs. */
-  readonly sync: () => Promise<void>;
+export interface CacheFile {
+  readonly lineage: Lineage;
+  readonly inode: InodeId;
+  readonly path: string;
+  readonly ranges: OriginRanges;
+  readonly disk: FileOnDisk;
+  readonly use: FileUse;
+  readonly changes: FileChanges;
+  readonly pacing: SnapshotPacing;
+  readonly passthrough: PassthroughUse;
 }
 
 /**
@@ -161,5 +185,5 @@ export function isLongerThanShown(size: number, shown: ShownSize): boolean {
 
 /** Size and time of the rows may be older than the file's. */
 export function mayHaveUnpersistedStat(live: CacheFile): boolean {
-  return live.hasUnpersistedStat || live.lastStat !== undefined;
+  return live.changes.hasUnpersistedStat || live.passthrough.lastStat !== undefined;
 }

@@ -146,7 +146,7 @@ export async function stopBytes(context: {
   fileState.stopped.abort();
   fileState.evictionTimer?.cancel();
   fileState.forgetTimer?.cancel();
-  for (const live of cacheFiles.values()) live.snapshotTimer?.cancel();
+  for (const live of cacheFiles.values()) live.pacing.snapshotTimer?.cancel();
   while (fileState.tasks.size > 0) await Promise.all(fileState.tasks);
   while (fileState.changing.size > 0) await Promise.all(fileState.changing.values());
 }

@@ -63,7 +63,7 @@ export async function openNewFile(context: Rows & LocalFiles & Host, lineage: Li
     isNew: true,
     isKept: true,
   });
-  live.preparedTime = formatTime(mtime);
+  live.use.preparedTime = formatTime(mtime);
   return live;
 }
 
@@ -109,13 +109,16 @@ export async function reopenFile(
 export async function regain(context: Rows & LocalFiles & Remote & Host, live: CacheFile): Promise<void> {
   const open = () =>
     alone(context, live.lineage, async () => {
-      if (live.isKept) return;
+      if (live.disk.isKept) return;
       const inode = requireCurrent(context, live.lineage);
       const found = await findFile(context, inode, false);
       // In one turn: the file and what is missing of it are looked at together.
-      live.former.push(live.file);
-      live.uncachedBytes = undefined;
-      Object.assign(live, found, contentOf(inode, found));
+      live.disk.former.push(live.disk.file);
+      live.disk.uncachedBytes = undefined;
+      live.disk.file = found.file;
+      live.disk.isKept = found.isKept;
+      live.disk.isNew = found.isNew;
+      Object.assign(live.ranges, rangesOf(inode, found));
       context.log.info({ lineage: live.lineage }, "an open file has its place on the disk again");
     });
   await despiteFullDisk(context, 0, open);
@@ -260,76 +263,62 @@ async function closeIfFailed<T>(file: OpenFile, work: () => Promise<T>): Promise
 }
 
 function liveFile({ metadata }: Rows, inode: Inode, path: string, found: FoundFile): CacheFile {
-  const {
-    file,
-    origin,
-    originSize,
-    missing,
-    recorded: persistedMissing,
-    unproven: unverified,
-    cutTo: truncatedTo,
-    isNew,
-    isKept,
-  } = found;
-  const { originHash, isOriginal, check, isChecked } = contentOf(inode, found);
-  // Each by its name: an object made of others, with this many fields, takes a hundred times as long.
-  const live: CacheFile = {
-    file,
-    origin,
-    missing,
-    persistedMissing,
-    unverified,
-    truncatedTo,
-    isNew,
-    isKept,
-    originHash,
-    originSize,
-    isOriginal,
-    check,
-    isChecked,
+  const cacheFile: CacheFile = {
     lineage: inode.lineage,
     inode: inode.id,
     path,
-    former: [],
-    uncachedBytes: undefined,
-    lock: createRangeLock(),
-    downloads: new Set(),
-    verification: undefined,
-    waiting: new Set(),
-    opens: 1,
-    isUsed: false,
-    writers: 0,
-    writersAdmitted: 0,
-    isContentDirty: isUncut(inode),
-    isDurable: isCalledSafe(metadata, inode),
-    hasUnpersistedStat: false,
-    shownSize: inode.size,
-    shownTime: undefined,
-    keepsTimes: inode.content !== "clean",
-    preparedTime: undefined,
-    preparing: undefined,
-    writes: 0,
-    inFlight: 0,
-    timesSet: 0,
-    firstWriteAt: undefined,
-    lastWriteAt: 0,
-    pace: NO_SNAPSHOT_YET,
-    snapshotTimer: undefined,
-    snapshotAt: 0,
-    isFsyncAsked: false,
-    kernelHandles: 0,
-    backingId: undefined,
-    passthroughWriters: 0,
-    isMapped: false,
-    admittingWriter: undefined,
-    lastStat: undefined,
-    lastStatAt: 0,
-    isLastStatExact: true,
-    isStatCurrent: false,
-    durableStat: undefined,
-    sync: shareRuns(() => live.file.sync()),
+    ranges: {
+      ...rangesOf(inode, found),
+      verification: undefined,
+      lock: createRangeLock(),
+      downloads: new Set(),
+      waiting: new Set(),
+    },
+    disk: {
+      file: found.file,
+      former: [],
+      isKept: found.isKept,
+      uncachedBytes: undefined,
+      isNew: found.isNew,
+      sync: shareRuns(() => cacheFile.disk.file.sync()),
+    },
+    use: {
+      opens: 1,
+      isUsed: false,
+      writers: 0,
+      writersAdmitted: 0,
+      keepsTimes: inode.content !== "clean",
+      preparedTime: undefined,
+      preparing: undefined,
+    },
+    changes: {
+      isContentDirty: isUncut(inode),
+      isDurable: isCalledSafe(metadata, inode),
+      hasUnpersistedStat: false,
+      shownSize: inode.size,
+      shownTime: undefined,
+      writes: 0,
+      inFlight: 0,
+      timesSet: 0,
+      firstWriteAt: undefined,
+      lastWriteAt: 0,
+      isFsyncAsked: false,
+    },
+    pacing: { pace: NO_SNAPSHOT_YET, snapshotTimer: undefined, snapshotAt: 0 },
+    passthrough: {
+      kernelHandles: 0,
+      backingId: undefined,
+      passthroughWriters: 0,
+      isMapped: false,
+      admittingWriter: undefined,
+      lastStat: undefined,
+      lastStatAt: 0,
+      isLastStatExact: true,
+      isStatCurrent: false,
+      durableStat: undefined,
+    },
   };
-  return live;
+  return cacheFile;
 }
 
 /** Here or on the disk. Of clean content what a program synced counts: it must not have to come from the gateway again. */
@@ -339,12 +328,18 @@ function isCalledSafe({ inodes }: Rows["metadata"], { id, content, synced, fsync
 }
 
 /** What follows from the file that was found. */
-function contentOf(inode: Inode, { origin, originHash, missing, unproven }: FoundFile) {
+function rangesOf(inode: Inode, { origin, originHash, originSize, missing, recorded, unproven, cutTo }: FoundFile) {
   // What was made another node's by reference still comes from the version it was.
   const isSame = origin?.version === inode.originVersion || (originHash !== null && originHash === inode.hash);
   const isOriginal = origin !== undefined && inode.content !== "dirty" && isSame;
   return {
+    origin,
     originHash: isOriginal ? inode.hash : originHash,
+    originSize,
+    missing,
+    persistedMissing: recorded,
+    unverified: unproven,
+    truncatedTo: cutTo,
     isOriginal,
     check: undefined,
     isChecked: missing.length === 0 && unproven.length === 0,

@@ -54,6 +54,8 @@ export async function hasNoWriter({ runtime, paths }: LocalFiles & Host, lineage
 
 /** Inodes of files the kernel writes to by itself right now. */
 export function withPassthroughWriters({ cacheFiles }: Pick<LocalFiles, "cacheFiles">): InodeId[] {
-  const passed = [...cacheFiles.values()].filter((live) => live.passthroughWriters > 0 || live.isMapped);
+  const passed = [...cacheFiles.values()].filter(
+    (live) => live.passthrough.passthroughWriters > 0 || live.passthrough.isMapped,
+  );
   return passed.map((live) => live.inode);
 }

@@ -78,9 +78,9 @@ function writtenOf(metadata: Rows["metadata"], inode: Inode, live?: CacheFile): 
   const row = entry === undefined ? undefined : metadata.nodes.ofEntry(entry.id);
   const base = row?.base;
   const known = metadata.lives.get(lineage);
-  const isAllHere = (live?.missing.length ?? 0) === 0 && (known === undefined || isWhole(known));
+  const isAllHere = (live?.ranges.missing.length ?? 0) === 0 && (known === undefined || isWhole(known));
   const isOf =
-    live?.origin ??
+    live?.ranges.origin ??
     (originNode === null || originVersion === null ? undefined : { node: originNode, version: originVersion });
   const { mode } = inode.attributes;
   const way = metadata.overtaken.get(inode.id)?.way ?? [];

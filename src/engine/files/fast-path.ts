@@ -21,25 +21,34 @@ export function grantRead(
   handle: HandleId,
   live: CacheFile,
 ): void {
-  const { descriptor } = live.file;
+  const { descriptor } = live.disk.file;
   if (descriptor === undefined || !handles.has(handle) || !isAllHere(live)) return;
   // What was found wrong would be missing again.
-  if (live.isOriginal && !live.isChecked) return;
+  if (live.ranges.isOriginal && !live.ranges.isChecked) return;
   if (fileState.pendingTruncates.has(live.lineage)) return;
   fastPath.grantRead(handle, descriptor);
 }
 
 /** When a write of the handle is done and still counts as under way. */
 export function grantWrite(context: Rows & LocalFiles & Kernel & Remote, handle: HandleId, live: CacheFile): void {
-  const { descriptor } = live.file;
+  const { descriptor } = live.disk.file;
   if (descriptor === undefined || !context.handles.has(handle) || !isAllHere(live) || isTight(context)) return;
   // A cut, or a sync, has ended meanwhile: the next write says again what it took back.
-  if (!live.isContentDirty || live.isDurable || !live.hasUnpersistedStat || live.firstWriteAt === undefined) return;
+  if (
+    !live.changes.isContentDirty ||
+    live.changes.isDurable ||
+    !live.changes.hasUnpersistedStat ||
+    live.changes.firstWriteAt === undefined
+  )
+    return;
   // A write takes them away.
   if (withoutPrivileges(context.metadata.inodes.get(live.inode)?.attributes.mode) !== undefined) return;
   context.fastPath.grantWrite(handle, descriptor, UNHEARD_MS);
 }
 
 function isAllHere(live: CacheFile): boolean {
-  return live.isKept && [live.missing, live.persistedMissing, live.unverified].every(({ length }) => length === 0);
+  return (
+    live.disk.isKept &&
+    [live.ranges.missing, live.ranges.persistedMissing, live.ranges.unverified].every(({ length }) => length === 0)
+  );
 }

@@ -48,11 +48,11 @@ export async function requireRange(
   signal: AbortSignal,
   reach = end,
 ): Promise<void> {
-  if (!touchesRange(live.missing, start, end)) return;
+  if (!touchesRange(live.ranges.missing, start, end)) return;
   const interest = watch(context, live, signal);
   try {
     let watched: Download | undefined;
-    for (let [gap] = partsWithin(live.missing, start, end); gap !== undefined; ) {
+    for (let [gap] = partsWithin(live.ranges.missing, start, end); gap !== undefined; ) {
       if (signal.aborted) throw new FsError("EINTR", "interrupted while bytes were fetched");
       const isOurs = watched !== undefined && watched.start <= gap.start && gap.start < watched.end;
       // What nobody had asked for may fail; asked for, it is tried once more.
@@ -60,7 +60,7 @@ export async function requireRange(
       if (interest.isOutOfPatience()) throw new FsError("EIO", "the gateway does not answer");
       watched = downloadOf(live, gap.start) ?? begin(context, live, gap.start, Math.max(gap.end, reach), false);
       await interest.next();
-      [gap] = partsWithin(live.missing, start, end);
+      [gap] = partsWithin(live.ranges.missing, start, end);
     }
   } finally {
     interest.end();
@@ -69,11 +69,11 @@ export async function requireRange(
 
 /** A complete file of modest size is read only once it is known to be what the gateway said it is. */
 export async function untilChecked(live: CacheFile, signal: AbortSignal): Promise<void> {
-  if (live.check === undefined || live.isChecked) return;
+  if (live.ranges.check === undefined || live.ranges.isChecked) return;
   const interrupted = () => new FsError("EINTR", "interrupted while a download was checked");
-  const check = live.check;
+  const check = live.ranges.check;
   const result =
-    (await live.file.stat()).size <= CHECKED_AT_ONCE ? await unlessAborted(check, signal, interrupted) : true;
+    (await live.disk.file.stat()).size <= CHECKED_AT_ONCE ? await unlessAborted(check, signal, interrupted) : true;
   if (!result) throw new FsError("EIO", WRONG);
 }
 
@@ -90,7 +90,7 @@ export function prefetchRange(
 }
 
 function downloadOf(live: CacheFile, position: number): Download | undefined {
-  for (const download of live.downloads) {
+  for (const download of live.ranges.downloads) {
     if (download.start <= position && position < download.end && !download.controller.signal.aborted) return download;
   }
   return undefined;
@@ -118,7 +118,7 @@ export function watch(context: Remote, live: CacheFile, signal: AbortSignal) {
     ring();
   };
   const patience = context.network.patience(runOut);
-  live.waiting.add(ring);
+  live.ranges.waiting.add(ring);
   signal.addEventListener("abort", ring, { once: true });
   return {
     isOutOfPatience: () => isOut,
@@ -132,7 +132,7 @@ export function watch(context: Remote, live: CacheFile, signal: AbortSignal) {
     },
     end() {
       patience?.cancel();
-      live.waiting.delete(ring);
+      live.ranges.waiting.delete(ring);
       signal.removeEventListener("abort", ring);
     },
   };
@@ -145,14 +145,14 @@ function begin(
   wantedEnd: number,
   isPrefetch: boolean,
 ): Download {
-  const first = live.missing[0] ?? from;
-  const last = live.missing.at(-1) ?? from;
+  const first = live.ranges.missing[0] ?? from;
+  const last = live.ranges.missing.at(-1) ?? from;
   let [start, end] = [from, wantedEnd];
   if (context.fileState.ignoresRanges) [start, end] = [0, EVERYTHING];
-  else if (last <= SMALL) [start, end] = isCheckedWhole(live) ? [0, live.originSize] : [first, last];
-  else end = Math.min(wantedEnd, partsWithin(live.missing, from, wantedEnd)[0]?.end ?? wantedEnd);
+  else if (last <= SMALL) [start, end] = isCheckedWhole(live) ? [0, live.ranges.originSize] : [first, last];
+  else end = Math.min(wantedEnd, partsWithin(live.ranges.missing, from, wantedEnd)[0]?.end ?? wantedEnd);
   // What is already on its way is not asked for twice.
-  for (const other of live.downloads) {
+  for (const other of live.ranges.downloads) {
     if (other.start > from) end = Math.min(end, other.start);
     else if (other.end <= from) start = Math.max(start, other.end);
   }
@@ -168,7 +168,7 @@ function begin(
 }
 
 /** Beside a program's bytes, too, what comes in one piece is asked for whole: only that has a hash. */
-function isCheckedWhole({ unverified, originSize }: CacheFile): boolean {
+function isCheckedWhole({ ranges: { unverified, originSize } }: CacheFile): boolean {
   return unverified.length > 0 && originSize <= SMALL;
 }
 
@@ -192,9 +192,9 @@ export function launch(
     controller: new AbortController(),
     done: Promise.resolve(),
   };
-  live.downloads.add(download);
+  live.ranges.downloads.add(download);
   download.done = carryOut(context, live, download, course).finally(() => {
-    live.downloads.delete(download);
+    live.ranges.downloads.delete(download);
     wakeReaders(live);
   });
   return download;
@@ -235,9 +235,9 @@ async function carryOut(
   await written(context, live, async () => {
     const isGone = download.failure instanceof RemoteError && download.failure.code === "notFound";
     // The node has moved on, and nobody has told yet.
-    if (isGone && live.origin !== undefined) context.metadata.rereads.add(live.origin.node);
+    if (isGone && live.ranges.origin !== undefined) context.metadata.rereads.add(live.ranges.origin.node);
     // Whoever closes the file writes down what came.
-    if (live.opens === 0 || live.missing === live.persistedMissing) return;
+    if (live.use.opens === 0 || live.ranges.missing === live.ranges.persistedMissing) return;
     await recordArrived(context, live);
     evictSoon(context);
   });
@@ -253,7 +253,7 @@ async function written(context: Host, live: CacheFile, work: () => Promise<void>
 }
 
 function firstGap(live: CacheFile, download: Download): number | undefined {
-  return partsWithin(live.missing, download.start, download.end)[0]?.start;
+  return partsWithin(live.ranges.missing, download.start, download.end)[0]?.start;
 }
 
 /** Milliseconds; undefined: the failure will not go away by itself. */
@@ -270,7 +270,7 @@ async function requestGap(
   live: CacheFile,
   download: Download,
 ): Promise<void> {
-  const [gap] = partsWithin(live.missing, download.start, download.end);
+  const [gap] = partsWithin(live.ranges.missing, download.start, download.end);
   if (gap === undefined) return;
   const start = isCheckedWhole(live) ? download.start : gap.start;
   const isWhole = download.end === EVERYTHING;
@@ -286,7 +286,9 @@ export async function requestContent(
   download: Download,
   { start, end }: { readonly start: number; readonly end: number | undefined },
 ): Promise<Content> {
-  const { origin } = live;
+  const {
+    ranges: { origin },
+  } = live;
   if (origin === undefined) throw new FsError("EIO", `live file ${live.lineage} misses bytes of no version`);
   const { signal } = download.controller;
   const { version } = origin;
@@ -313,7 +315,7 @@ async function discard(content: Content): Promise<void> {
 /** The gateway sends everything whatever it is asked for: one such answer is read, and kept. */
 function takesWhole(context: LocalFiles, live: CacheFile, download: Download): boolean {
   context.fileState.ignoresRanges = true;
-  for (const other of live.downloads) {
+  for (const other of live.ranges.downloads) {
     if (other !== download && other.end === EVERYTHING && !other.controller.signal.aborted) return false;
   }
   download.start = 0;
@@ -327,7 +329,7 @@ async function store(
   download: Download,
   content: Content,
 ): Promise<void> {
-  const isGathered = content.start === 0 && content.size <= SMALL && live.originHash !== null;
+  const isGathered = content.start === 0 && content.size <= SMALL && live.ranges.originHash !== null;
   const gathered: Uint8Array[] = [];
   let position = content.start;
   let writing: Promise<void> | undefined;
@@ -352,23 +354,28 @@ async function store(
     await writing?.catch(() => {});
   }
   // An answer with all there is that ends before the file does would be asked for again and again.
-  const expected = Math.min(download.end, Math.max(content.size, live.missing.at(-1) ?? 0));
+  const expected = Math.min(download.end, Math.max(content.size, live.ranges.missing.at(-1) ?? 0));
   if (position < expected) throw new RemoteError("malformed", `ended at byte ${position} of ${expected}`);
   if (!isGathered) return;
   const bytes = Buffer.concat(gathered);
   if (bytes.length === content.size) {
     requireHash(context, live, createHash("sha256").update(bytes).digest("hex"));
-    live.isChecked = live.isOriginal || isSameRanges(live.missing, live.unverified);
+    live.ranges.isChecked = live.ranges.isOriginal || isSameRanges(live.ranges.missing, live.ranges.unverified);
   }
   await fill(context, live, bytes, 0).catch((error: unknown) => {
-    live.isChecked = false;
+    live.ranges.isChecked = false;
     throw error;
   });
 }
 
 function requireHash(context: Host, live: CacheFile, hash: string): void {
-  if (hash === live.originHash) return;
-  const fields = { inode: live.inode, version: live.origin?.version, expected: live.originHash, got: hash };
+  if (hash === live.ranges.originHash) return;
+  const fields = {
+    inode: live.inode,
+    version: live.ranges.origin?.version,
+    expected: live.ranges.originHash,
+    got: hash,
+  };
   context.log.error(fields, WRONG);
   throw new FsError("EIO", WRONG);
 }
@@ -381,18 +388,21 @@ async function fill(
   position: number,
 ): Promise<void> {
   const end = position + chunk.length;
-  if (!touchesRange(live.missing, position, end)) return;
-  const { keepsTimes, file } = live;
+  if (!touchesRange(live.ranges.missing, position, end)) return;
+  const {
+    use: { keepsTimes },
+    disk: { file },
+  } = live;
   const { disk } = context;
   // What is left of a full disk is for the rows; what is left of one that is nearly full, for what programs write.
-  if (disk.trouble !== undefined || (!disk.mayKeep && live.isOriginal)) {
+  if (disk.trouble !== undefined || (!disk.mayKeep && live.ranges.isOriginal)) {
     throw new FsError("ENOSPC", "the disk has no room for what is read");
   }
-  const free = keepsTimes ? await live.lock.hold(0, EVERYTHING) : await live.lock.hold(position, end);
+  const free = keepsTimes ? await live.ranges.lock.hold(0, EVERYTHING) : await live.ranges.lock.hold(position, end);
   try {
-    const parts = partsWithin(live.missing, position, end);
+    const parts = partsWithin(live.ranges.missing, position, end);
     if (parts.length === 0) return;
-    const writes = live.writes;
+    const writes = live.changes.writes;
     const mtime = keepsTimes ? (await file.stat()).mtime : undefined;
     for (const part of parts) {
       const bytes = chunk.subarray(part.start - position, part.end - position);
@@ -401,7 +411,7 @@ async function fill(
       context.runtime.step("fetch: part written");
     }
     if (mtime !== undefined) {
-      const isUnchanged = () => live.writes === writes && live.inFlight === 0;
+      const isUnchanged = () => live.changes.writes === writes && live.changes.inFlight === 0;
       if (isUnchanged()) await file.setTimes(mtime);
       // The time of what a program writes beside this may have been taken back with ours.
       if (!isUnchanged()) await file.setTimes(context.runtime.files.currentTime());
@@ -422,18 +432,20 @@ function arrivedAndChecked(
   start: number,
   end: number,
 ): void {
-  const isLast = partsWithin(live.missing, 0, EVERYTHING).every((part) => part.start >= start && part.end <= end);
-  if (isLast && live.opens > 0) beginCheck(context, live);
+  const isLast = partsWithin(live.ranges.missing, 0, EVERYTHING).every(
+    (part) => part.start >= start && part.end <= end,
+  );
+  if (isLast && live.use.opens > 0) beginCheck(context, live);
   rangeFetched(live, start, end);
 }
 
 function beginCheck(context: Rows & LocalFiles & Remote & Uploads & Host, live: CacheFile): void {
-  if (!live.isOriginal || live.originHash === null || live.isChecked) return;
-  live.opens += 1;
+  if (!live.ranges.isOriginal || live.ranges.originHash === null || live.ranges.isChecked) return;
+  live.use.opens += 1;
   const check = checkWhole(context, live);
-  live.check = check;
+  live.ranges.check = check;
   check.catch(() => {
-    live.check = undefined;
+    live.ranges.check = undefined;
   });
   inBackground(context, "the check of a download", () =>
     check.then(() => {}).finally(() => closeCacheFile(context, live, { write: false })),
@@ -446,9 +458,9 @@ export async function requireChecked(
   live: CacheFile,
   signal: AbortSignal,
 ): Promise<void> {
-  if (live.check === undefined) beginCheck(context, live);
+  if (live.ranges.check === undefined) beginCheck(context, live);
   const interrupted = () => new FsError("EINTR", "interrupted while a download was checked");
-  const check = live.check === undefined ? true : unlessAborted(live.check, signal, interrupted);
+  const check = live.ranges.check === undefined ? true : unlessAborted(live.ranges.check, signal, interrupted);
   const isRight = await Promise.resolve(check).catch((error: unknown) => {
     throw fromDisk(error, "downloaded bytes could not be checked");
   });
@@ -460,20 +472,27 @@ export async function requireChecked(
 async function checkWhole(context: Rows & LocalFiles & Host, live: CacheFile): Promise<boolean> {
   // The last bytes are declared here first, by the caller.
   await undefined;
-  const { writes } = live;
+  const {
+    changes: { writes },
+  } = live;
   const { hash, size } = await context.runtime.files.hash(live.path, context.fileState.stopped.signal);
   // A program has changed it: nobody can tell any more.
-  if (!live.isOriginal || live.writes !== writes) return true;
-  if (hash === live.originHash) {
-    live.isChecked = true;
+  if (!live.ranges.isOriginal || live.changes.writes !== writes) return true;
+  if (hash === live.ranges.originHash) {
+    live.ranges.isChecked = true;
     context.runtime.step("fetch: whole checked");
     await written(context, live, () => recordArrived(context, live));
     return true;
   }
-  const fields = { inode: live.inode, version: live.origin?.version, expected: live.originHash, got: hash };
+  const fields = {
+    inode: live.inode,
+    version: live.ranges.origin?.version,
+    expected: live.ranges.originHash,
+    got: hash,
+  };
   context.log.error(fields, "downloaded bytes are not the version's, they are fetched again");
   context.fileState.distrusted.add(live.lineage);
-  live.check = undefined;
+  live.ranges.check = undefined;
   lost(context, live, rangeOf(0, size));
   return false;
 }

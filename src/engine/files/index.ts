@@ -12,7 +12,7 @@ export { isStill } from "./is-unchanged.ts";
 export { createLookupProbe } from "./lookup-probe.ts";
 export { makeDurable } from "./make-durable.ts";
 export { closePassthrough } from "./mapping-wait.ts";
-export { comesFrom } from "./missing-ranges.ts";
+export { comesFrom, leaveOriginForGood } from "./missing-ranges.ts";
 export { dropForgottenByKernel, onForget, onLookup } from "./on-forget.ts";
 export {
   cacheFileStat,
@@ -21,6 +21,7 @@ export {
   openCacheFile,
   rowsFromFile,
   setCacheFileTimes,
+  shown,
   syncName,
   writersOf,
 } from "./open-close.ts";
@@ -29,7 +30,7 @@ export { admitWriter, attachPassthrough, detachPassthrough } from "./passthrough
 export { goesOn, untilTruncateKnown, whileTruncating } from "./pending-truncate.ts";
 export { createReader, createWholeReader, fetchAround } from "./readahead.ts";
 export { revokeWriteLeases } from "./revoke-leases.ts";
-export { setContentDirty } from "./set-dirty.ts";
+export { setContentClean, setContentDirty } from "./set-dirty.ts";
 export { handedDown, isSetGroupId, withoutPrivileges } from "./set-id-bits.ts";
 export { dropSnapshot, hashCacheFile, removeSnapshot, snapshotSource } from "./snapshot-source.ts";
 export { createSpace, isTight, requireRoom } from "./space.ts";

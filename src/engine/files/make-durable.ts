@@ -7,18 +7,24 @@ import { revokeWriteLeases } from "./revoke-leases.ts";
 export async function makeDurable(context: Rows & LocalFiles & Uploads & Host, live: CacheFile): Promise<void> {
   await rowsFromFile(context, live);
   revokeWriteLeases(context, live);
-  const { writes, inFlight, lastStat } = live;
-  await live.sync();
+  const {
+    changes: { writes, inFlight },
+    passthrough: { lastStat },
+  } = live;
+  await live.disk.sync();
   context.runtime.step("fsync: bytes synced");
   await syncName(context, live);
-  const isAll = inFlight === 0 && live.writes === writes;
+  const isAll = inFlight === 0 && live.changes.writes === writes;
   // One who passes us by may be writing again: the rows are told when there is none any more.
   nowSafe(
     context,
     live,
-    isAll && lastStat === undefined && live.lastStat === undefined && live.admittingWriter === undefined,
+    isAll &&
+      lastStat === undefined &&
+      live.passthrough.lastStat === undefined &&
+      live.passthrough.admittingWriter === undefined,
   );
-  live.durableStat = isAll && live.isLastStatExact ? lastStat : undefined;
+  live.passthrough.durableStat = isAll && live.passthrough.isLastStatExact ? lastStat : undefined;
 }
 
 /** `isAll`: nothing was written while it was synced. */
@@ -28,5 +34,5 @@ function nowSafe(context: Rows, live: CacheFile, isAll: boolean): void {
   const isKnown = inode.content !== "dirty" || inode.synced === QUARANTINED;
   const synced = isKnown ? inode.synced : isAll ? 1 : (inode.synced ?? 0);
   if (synced !== inode.synced || inode.fsynced === 0) context.metadata.inodes.update(inode.id, { synced, fsynced: 1 });
-  if (!isKnown) live.isDurable ||= isAll;
+  if (!isKnown) live.changes.isDurable ||= isAll;
 }

@@ -25,26 +25,26 @@ export async function closePassthrough(
   context: Rows & LocalFiles & Remote & Uploads & Host,
   live: CacheFile,
 ): Promise<void> {
-  if (live.passthroughWriters > 0 || live.isMapped || (await isAlone(context, live))) {
+  if (live.passthrough.passthroughWriters > 0 || live.passthrough.isMapped || (await isAlone(context, live))) {
     return closeCacheFile(context, live, { write: true });
   }
   // Another one may have come, and gone the same way, meanwhile.
-  if (live.isMapped) return closeCacheFile(context, live, { write: true });
-  live.isMapped = true;
+  if (live.passthrough.isMapped) return closeCacheFile(context, live, { write: true });
+  live.passthrough.isMapped = true;
   inBackground(context, "waiting for the end of a mapping", async () => {
     const { signal } = context.fileState.stopped;
     for (let wait = FIRST_MS; !signal.aborted && !(await isAlone(context, live)); ) {
       await sleep(context.runtime, wait, signal);
       wait = Math.min(LONGEST_MS, 4 * wait);
     }
-    live.isMapped = false;
+    live.passthrough.isMapped = false;
     await closeCacheFile(context, live, { write: true });
   });
 }
 
 async function isAlone({ log }: Host, live: CacheFile): Promise<boolean> {
   try {
-    return (await live.file.isOnlyWriter?.()) ?? true;
+    return (await live.disk.file.isOnlyWriter?.()) ?? true;
   } catch (error) {
     log.error({ err: error, lineage: live.lineage }, "who has a file mapped cannot be found out");
     return true;

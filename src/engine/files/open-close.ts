@@ -52,9 +52,9 @@ export async function openCacheFile(
   },
 ): Promise<CacheFile> {
   const live = await hold(context, lineage, options.isNew ?? false);
-  live.isUsed ||= options.isUse ?? true;
+  live.use.isUsed ||= options.isUse ?? true;
   try {
-    if (!live.isKept) await haveFile(context, live, options.write);
+    if (!live.disk.isKept) await haveFile(context, live, options.write);
     if (options.write) await becomeWriter(context, live);
     else requireCurrent(context, lineage);
     return live;
@@ -86,14 +86,14 @@ async function hold(context: Rows & LocalFiles & Remote & Host, lineage: Lineage
     }
     const open = cacheFiles.get(lineage);
     if (open !== undefined) {
-      open.opens += 1;
+      open.use.opens += 1;
       return open;
     }
     const openAlone = () =>
       alone(context, lineage, async () => {
         const there = cacheFiles.get(lineage);
         if (there !== undefined) {
-          there.opens += 1;
+          there.use.opens += 1;
           return there;
         }
         // Where it is tried again somebody else may have made the file, and written to it.
@@ -123,45 +123,45 @@ async function becomeWriter(context: Rows & LocalFiles & Remote & Uploads & Host
   for (;;) {
     const inode = requireCurrent(context, live.lineage);
     const isFree = metadata.generations.ofLineage(live.lineage).length === 0;
-    const isPrepared = live.writers > 0 || live.preparedTime === formatTime(mtimeOf(context, inode));
+    const isPrepared = live.use.writers > 0 || live.use.preparedTime === formatTime(mtimeOf(context, inode));
     if (isFree && isPrepared) {
       metadata.transaction(() => {
-        if (live.writers === 0) metadata.writers.begin(inode.id);
+        if (live.use.writers === 0) metadata.writers.begin(inode.id);
         if (inode.content === "clean") metadata.inodes.update(inode.id, { content: "open" });
       });
-      if (live.writers === 0) {
-        live.isContentDirty = isUncut(inode);
+      if (live.use.writers === 0) {
+        live.changes.isContentDirty = isUncut(inode);
         // What is uncut has its pause from here on.
-        live.lastWriteAt = context.runtime.elapsed();
+        live.changes.lastWriteAt = context.runtime.elapsed();
         // While nobody wrote, the kernel was told what the rows have, which may be older than the file.
-        live.shownSize = live.hasUnpersistedStat || inode.content === "open" ? "unknown" : inode.size;
+        live.changes.shownSize = live.changes.hasUnpersistedStat || inode.content === "open" ? "unknown" : inode.size;
       }
       // Since a writer before this one: what it did could not be told to the rows.
-      if (live.writers === 0 && inode.content === "open") setContentDirty(context, live);
-      live.writers += 1;
-      live.writersAdmitted += 1;
+      if (live.use.writers === 0 && inode.content === "open") setContentDirty(context, live);
+      live.use.writers += 1;
+      live.use.writersAdmitted += 1;
       context.runtime.step("open: marked");
       return;
     }
-    live.preparing ??= prepareForWriter(context, live).finally(() => {
-      live.preparing = undefined;
+    live.use.preparing ??= prepareForWriter(context, live).finally(() => {
+      live.use.preparing = undefined;
     });
-    await live.preparing;
+    await live.use.preparing;
   }
 }
 
 async function prepareForWriter(context: Rows & LocalFiles & Remote & Uploads & Host, live: CacheFile): Promise<void> {
   await cancelForWriter(context, live.lineage);
-  if (live.writers > 0) return;
+  if (live.use.writers > 0) return;
   // From here on bytes that are fetched leave the times alone; those on their way are waited for.
-  live.keepsTimes = true;
-  const free = await live.lock.hold(0, Number.POSITIVE_INFINITY);
+  live.use.keepsTimes = true;
+  const free = await live.ranges.lock.hold(0, Number.POSITIVE_INFINITY);
   try {
-    if (live.writers > 0) return;
+    if (live.use.writers > 0) return;
     const mtime = mtimeOf(context, requireCurrent(context, live.lineage));
-    await live.file.setTimes(mtime);
+    await live.disk.file.setTimes(mtime);
     context.runtime.step("open: time set");
-    live.preparedTime = formatTime(mtime);
+    live.use.preparedTime = formatTime(mtime);
   } finally {
     free();
   }
@@ -176,22 +176,26 @@ export async function closeCacheFile(
   if (options.write) {
     // Until the rows are true, the file is asked: the writer counts until then. Again where another one was
     // let in meanwhile, who may have gone since.
-    for (let isBehind = mayHaveUnpersistedStat(live); live.writers === 1 && isBehind; ) {
-      const { writersAdmitted } = live;
+    for (let isBehind = mayHaveUnpersistedStat(live); live.use.writers === 1 && isBehind; ) {
+      const {
+        use: { writersAdmitted },
+      } = live;
       if (await logged(context, live, () => rowsFromFile(context, live))) {
-        isBehind = live.hasUnpersistedStat || live.writersAdmitted !== writersAdmitted;
+        isBehind = live.changes.hasUnpersistedStat || live.use.writersAdmitted !== writersAdmitted;
       } else {
         // What he did nobody knows: no cut that is under way may count, and what was synced is not all there is.
-        Object.assign(live, { isUnrecorded: true, writes: live.writes + 1, syncedAs: undefined });
+        live.changes.hasUnpersistedStat = true;
+        live.changes.writes += 1;
+        live.passthrough.durableStat = undefined;
         break;
       }
     }
-    live.writers -= 1;
-    if (live.writers === 0) await logged(context, live, async () => writersLeft(context, live));
+    live.use.writers -= 1;
+    if (live.use.writers === 0) await logged(context, live, async () => writersLeft(context, live));
     context.activity.progressed();
   }
-  live.opens -= 1;
-  if (live.opens > 0) return;
+  live.use.opens -= 1;
+  if (live.use.opens > 0) return;
   await logged(context, live, () => alone(context, live.lineage, () => closeFile(context, live)));
 }
 
@@ -208,23 +212,25 @@ async function logged(context: Host, live: CacheFile, work: () => Promise<void>)
 
 function writersLeft(context: Rows & LocalFiles & Remote & Uploads & Host, live: CacheFile): void {
   const { metadata } = context;
-  const { lastStat, durableStat } = live;
-  live.preparedTime = undefined;
-  live.snapshotTimer?.cancel();
-  live.snapshotTimer = undefined;
+  const {
+    passthrough: { lastStat, durableStat },
+  } = live;
+  live.use.preparedTime = undefined;
+  live.pacing.snapshotTimer?.cancel();
+  live.pacing.snapshotTimer = undefined;
   // A copy of the open file could not be made: that is no longer what is needed.
   context.fileState.unreadable.delete(live.lineage);
   const wasSynced = lastStat !== undefined && durableStat !== undefined && isSameStat(lastStat, durableStat);
   metadata.transaction(() => {
     const inode = metadata.inodes.get(live.inode);
     if (inode === undefined || inode.lineage !== live.lineage) return;
-    if (inode.content === "open" && !live.hasUnpersistedStat) {
+    if (inode.content === "open" && !live.changes.hasUnpersistedStat) {
       // Opened for writing, and nothing was written.
       metadata.inodes.update(inode.id, { content: "clean" });
       if (lastStat !== undefined) logClean(context, inode.lineage);
     }
     if (wasSynced && inode.content === "dirty") metadata.inodes.update(inode.id, { synced: 1 });
-    if (live.firstWriteAt !== undefined) {
+    if (live.changes.firstWriteAt !== undefined) {
       setInodeDirty(context, inode.id);
       yieldToNewer(context, inode.id);
     } else enqueueAfterQuiet(context, inode.id);
@@ -233,12 +239,14 @@ function writersLeft(context: Rows & LocalFiles & Remote & Uploads & Host, live:
   // What the rows could not be told is found out after a crash, or at the next close. The mark is of the inode: of a
   // version that was replaced it is left to who writes to the one that came.
   const inode = metadata.inodes.get(live.inode);
-  if (!live.hasUnpersistedStat && (inode === undefined || writersOf(context, inode) === 0))
+  if (!live.changes.hasUnpersistedStat && (inode === undefined || writersOf(context, inode) === 0))
     metadata.writers.end(live.inode);
-  Object.assign(live, { firstWriteAt: undefined, noticed: undefined, syncedAs: undefined });
+  live.changes.firstWriteAt = undefined;
+  live.passthrough.lastStat = undefined;
+  live.passthrough.durableStat = undefined;
   if (wasSynced) {
     // Nobody can change it any more without our being asked.
-    live.isDurable = true;
+    live.changes.isDurable = true;
     inBackground(context, "syncing the rows of a closed file", () => context.syncRows());
   }
   context.runtime.step("release: no writer left");
@@ -247,17 +255,17 @@ function writersLeft(context: Rows & LocalFiles & Remote & Uploads & Host, live:
 async function closeFile(context: Rows & LocalFiles & Remote & Host, live: CacheFile): Promise<void> {
   const { metadata, cacheFiles, fileState, runtime } = context;
   // Somebody opened it while this waited for its turn.
-  if (live.opens > 0) return;
-  for (const download of live.downloads) download.controller.abort();
-  await Promise.all([...live.downloads].map((download) => download.done));
+  if (live.use.opens > 0) return;
+  for (const download of live.ranges.downloads) download.controller.abort();
+  await Promise.all([...live.ranges.downloads].map((download) => download.done));
   // Whoever asked for its size and time while it was open has his answer first.
-  const free = await live.lock.hold(0, Number.POSITIVE_INFINITY);
+  const free = await live.ranges.lock.hold(0, Number.POSITIVE_INFINITY);
   try {
-    const isRemembered = live.isKept && context.disk.trouble !== "readOnly";
+    const isRemembered = live.disk.isKept && context.disk.trouble !== "readOnly";
     if (isRemembered) await recordArrived(context, live);
-    const { size, allocated } = await live.file.stat();
+    const { size, allocated } = await live.disk.file.stat();
     const row = isRemembered ? metadata.lives.get(live.lineage) : undefined;
-    const isUseKnown = !live.isUsed || (row !== undefined && Math.abs(runtime.now() - row.usedAt) < USED_MS);
+    const isUseKnown = !live.use.isUsed || (row !== undefined && Math.abs(runtime.now() - row.usedAt) < USED_MS);
     const isKnown = row?.size === size && row.bytes === allocated && isUseKnown;
     if (row !== undefined && !isKnown) {
       const usedAt = isUseKnown ? row.usedAt : runtime.now();
@@ -267,7 +275,7 @@ async function closeFile(context: Rows & LocalFiles & Remote & Host, live: Cache
   } finally {
     free();
     fileState.uncachedReaders.delete(live);
-    await Promise.all([live.file, ...live.former].map((file) => file.close())).finally(() =>
+    await Promise.all([live.disk.file, ...live.disk.former].map((file) => file.close())).finally(() =>
       cacheFiles.delete(live.lineage),
     );
     const then = fileState.afterClose.get(live.lineage);
@@ -281,27 +289,29 @@ async function closeFile(context: Rows & LocalFiles & Remote & Host, live: Cache
 export async function rowsFromFile(context: Rows & LocalFiles & Uploads & Host, live: CacheFile): Promise<void> {
   // What passed writers do after this look is another change, which the next look finds.
   let look = await detectWrites(context, live);
-  while (live.hasUnpersistedStat) {
+  while (live.changes.hasUnpersistedStat) {
     revokeWriteLeases(context, live);
     look ??= await lookNow(live);
     if (isAsSeen(live, look)) return recordStat(context, live, look.stat);
     // Changed while it was looked at; while others write, the file is asked anyway.
-    if (live.writers > 1 || live.inFlight > 0) return;
+    if (live.use.writers > 1 || live.changes.inFlight > 0) return;
     look = undefined;
   }
 }
 
 async function lookNow(live: CacheFile): Promise<Look> {
-  const { writes, inFlight, timesSet } = live;
+  const {
+    changes: { writes, inFlight, timesSet },
+  } = live;
   return { stat: await statAsKnown(live), writes, inFlight, timesSet };
 }
 
 /** As programs know it: while bytes of the origin are put into the file, it has a time that is taken back (fetch.ts). */
 async function statAsKnown(live: CacheFile): Promise<FileStat> {
-  if (live.missing.length === 0) return live.file.stat();
-  const free = await live.lock.hold(0, Number.POSITIVE_INFINITY);
+  if (live.ranges.missing.length === 0) return live.disk.file.stat();
+  const free = await live.ranges.lock.hold(0, Number.POSITIVE_INFINITY);
   try {
-    return await live.file.stat();
+    return await live.disk.file.stat();
   } finally {
     free();
   }
@@ -309,7 +319,7 @@ async function statAsKnown(live: CacheFile): Promise<FileStat> {
 
 /** Nobody was changing it when it was looked at, and nobody has since. What somebody else has found out by a later look counts as a change. */
 function isAsSeen(live: CacheFile, { writes, inFlight, timesSet }: Look): boolean {
-  return inFlight === 0 && live.writes === writes && live.timesSet === timesSet;
+  return inFlight === 0 && live.changes.writes === writes && live.changes.timesSet === timesSet;
 }
 
 function recordStat(context: Rows & Uploads & Host, live: CacheFile, { size, allocated, mtime }: FileStat): void {
@@ -325,16 +335,19 @@ function recordStat(context: Rows & Uploads & Host, live: CacheFile, { size, all
   };
   // Only a call that the kernel knows of makes a file longer, and by it the kernel forgets what it was told before.
   // Of any other change it is told, unless it was shown that: it may have been made through a mapping.
-  const isShown = size === live.shownSize && live.shownTime !== undefined && compareTimes(mtime, live.shownTime) === 0;
-  if (isLongerThanShown(size, live.shownSize) || isShown) byKernelRequest(context, record, live.lineage);
+  const isShown =
+    size === live.changes.shownSize &&
+    live.changes.shownTime !== undefined &&
+    compareTimes(mtime, live.changes.shownTime) === 0;
+  if (isLongerThanShown(size, live.changes.shownSize) || isShown) byKernelRequest(context, record, live.lineage);
   else metadata.changed.ours(() => metadata.transaction(record));
   runtime.step("write: size and time recorded");
-  live.hasUnpersistedStat = false;
+  live.changes.hasUnpersistedStat = false;
 }
 
 /** Open writable handles of the inode. */
 export function writersOf(context: Pick<LocalFiles, "cacheFiles">, inode: Inode): number {
-  return context.cacheFiles.get(inode.lineage)?.writers ?? 0;
+  return context.cacheFiles.get(inode.lineage)?.use.writers ?? 0;
 }
 
 /** Once somebody has written to it, or may have, the file itself knows its size and time; else undefined. */
@@ -343,9 +356,11 @@ export async function cacheFileStat(
   inode: Inode,
 ): Promise<{ size: number; mtime: Time } | undefined> {
   const live = context.cacheFiles.get(inode.lineage);
-  if (live === undefined || live.writers === 0) return undefined;
+  if (live === undefined || live.use.writers === 0) return undefined;
   const stat = await statAsKnown(live);
-  const { lastStat, isLastStatExact } = live;
+  const {
+    passthrough: { lastStat, isLastStatExact },
+  } = live;
   const isAsNoticed = lastStat === undefined || (isLastStatExact && isSameStat(lastStat, stat));
   // Merely open: a time that somebody set elsewhere is in the rows alone.
   const isUnwritten = isAsNoticed && context.metadata.inodes.get(inode.id)?.content === "open";
@@ -363,14 +378,14 @@ export async function setCacheFileTimes(
 ): Promise<void> {
   const { metadata, cacheFiles } = context;
   const isAsked = inode.content === "dirty" && metadata.lives.get(inode.lineage) !== undefined;
-  if (!isAsked && (cacheFiles.get(inode.lineage)?.writers ?? 0) === 0) return;
+  if (!isAsked && (cacheFiles.get(inode.lineage)?.use.writers ?? 0) === 0) return;
   const live = await openCacheFile(context, inode.lineage, { write: false });
   try {
-    const free = await live.lock.hold(0, Number.POSITIVE_INFINITY);
+    const free = await live.ranges.lock.hold(0, Number.POSITIVE_INFINITY);
     try {
-      await live.file.setTimes(mtime);
+      await live.disk.file.setTimes(mtime);
       // Who looked at the file before this must not say so to the rows after the caller.
-      live.timesSet += 1;
+      live.changes.timesSet += 1;
     } finally {
       free();
     }
@@ -397,7 +412,13 @@ export function dropKernelNodeId(context: Rows & LocalFiles & Host, lineage: Lin
 
 /** Makes the file's name survive power loss, once. */
 export async function syncName(context: Host, live: CacheFile): Promise<void> {
-  if (!live.isNew) return;
+  if (!live.disk.isNew) return;
   await context.runtime.files.syncFolder(dirname(live.path));
-  live.isNew = false;
+  live.disk.isNew = false;
+}
+
+/** An answer tells the kernel this size, and this time if it is about nothing else. */
+export function shown({ changes }: CacheFile, size: number, time?: Time): void {
+  changes.shownSize = size;
+  changes.shownTime = time;
 }

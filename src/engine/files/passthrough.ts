@@ -13,7 +13,7 @@ import { requireCurrent } from "./backing-file.ts";
 import { logDirty } from "./dirty-file-log.ts";
 import { noLongerDurable, setContentDirty } from "./set-dirty.ts";
 import { isTight } from "./space.ts";
-import { statFile } from "./write-detection.ts";
+import { remember, statFile } from "./write-detection.ts";
 
 const SET_ID = 0o6000;
 /** Bytes of the disk. With fewer a writer may hear that it is full before anybody looks, and cached files make way. */
@@ -26,15 +26,15 @@ export async function attachPassthrough(
   write: boolean,
 ): Promise<number | undefined> {
   if (
-    live.kernelHandles === 0 &&
+    live.passthrough.kernelHandles === 0 &&
     mayUsePassthrough(context, live) &&
     (!write || context.disk.available >= WRITERS_ROOM)
   ) {
-    live.backingId = context.passthrough.register(live.file.descriptor ?? -1);
+    live.passthrough.backingId = context.passthrough.register(live.disk.file.descriptor ?? -1);
   }
-  live.kernelHandles += 1;
-  if (live.backingId !== undefined && write) {
-    live.passthroughWriters += 1;
+  live.passthrough.kernelHandles += 1;
+  if (live.passthrough.backingId !== undefined && write) {
+    live.passthrough.passthroughWriters += 1;
     try {
       await admitWriter(context, live);
     } catch (error) {
@@ -42,16 +42,16 @@ export async function attachPassthrough(
       throw error;
     }
   }
-  return live.backingId;
+  return live.passthrough.backingId;
 }
 
 /** The end of a handle; before closeLive. */
 export function detachPassthrough(context: LocalFiles, live: CacheFile, write: boolean): void {
-  if (live.backingId !== undefined && write) live.passthroughWriters -= 1;
-  live.kernelHandles -= 1;
-  if (live.kernelHandles > 0 || live.backingId === undefined) return;
-  context.passthrough.unregister(live.backingId);
-  live.backingId = undefined;
+  if (live.passthrough.backingId !== undefined && write) live.passthrough.passthroughWriters -= 1;
+  live.passthrough.kernelHandles -= 1;
+  if (live.passthrough.kernelHandles > 0 || live.passthrough.backingId === undefined) return;
+  context.passthrough.unregister(live.passthrough.backingId);
+  live.passthrough.backingId = undefined;
 }
 
 /**
@@ -61,9 +61,10 @@ export function detachPassthrough(context: LocalFiles, live: CacheFile, write: b
  */
 function mayUsePassthrough(context: Rows & LocalFiles & Remote, live: CacheFile): boolean {
   const { passthrough, disk } = context;
-  if (!passthrough.isOn || live.file.descriptor === undefined) return false;
-  if (!live.isKept || disk.trouble !== undefined || live.missing.length > 0 || !live.isChecked) return false;
-  if (live.persistedMissing.length > 0 || live.unverified.length > 0) return false;
+  if (!passthrough.isOn || live.disk.file.descriptor === undefined) return false;
+  if (!live.disk.isKept || disk.trouble !== undefined || live.ranges.missing.length > 0 || !live.ranges.isChecked)
+    return false;
+  if (live.ranges.persistedMissing.length > 0 || live.ranges.unverified.length > 0) return false;
   const { synced, attributes } = requireCurrent(context, live.lineage);
   if (synced === QUARANTINED || ((attributes.mode ?? 0) & SET_ID) !== 0) return false;
   return !isTight(context);
@@ -71,25 +72,25 @@ function mayUsePassthrough(context: Rows & LocalFiles & Remote, live: CacheFile)
 
 /** From when this resolves, bytes may change at any moment without a word. */
 export async function admitWriter(context: Rows & LocalFiles & Uploads & Host, live: CacheFile): Promise<void> {
-  live.admittingWriter ??= prepare(context, live).finally(() => {
-    live.admittingWriter = undefined;
+  live.passthrough.admittingWriter ??= prepare(context, live).finally(() => {
+    live.passthrough.admittingWriter = undefined;
   });
-  await live.admittingWriter;
+  await live.passthrough.admittingWriter;
 }
 
 async function prepare(context: Rows & LocalFiles & Uploads & Host, live: CacheFile): Promise<void> {
-  if (live.lastStat !== undefined) return;
+  if (live.passthrough.lastStat !== undefined) return;
   for (;;) {
     expectWrites(context, live);
     await context.dirtyLog.flush();
-    if (live.isDurable) await noLongerDurable(context, live);
+    if (live.changes.isDurable) await noLongerDurable(context, live);
     const { changes } = requireCurrent(context, live.lineage);
     const seen = await statFile(context, live);
     // A cut or a sync that began before may have ended meanwhile, and say that the file stays as it is.
     const isSaid =
-      !live.isDurable && requireCurrent(context, live.lineage).changes === changes && isExpected(context, live);
+      !live.changes.isDurable && requireCurrent(context, live.lineage).changes === changes && isExpected(context, live);
     if (!isSaid) continue;
-    Object.assign(live, seen);
+    remember(live, seen);
     break;
   }
   context.runtime.step("passthrough: writer let in");
@@ -97,7 +98,7 @@ async function prepare(context: Rows & LocalFiles & Uploads & Host, live: CacheF
 
 /** The rows say so already. */
 function isExpected(context: Rows, live: CacheFile): boolean {
-  return live.isContentDirty || requireCurrent(context, live.lineage).content !== "dirty";
+  return live.changes.isContentDirty || requireCurrent(context, live.lineage).content !== "dirty";
 }
 
 /** After a crash the rows say that the file may have changed, and the list of changed files names it. */
@@ -105,7 +106,7 @@ function expectWrites(context: Rows & Uploads & Host, live: CacheFile): void {
   const { metadata } = context;
   const inode = requireCurrent(context, live.lineage);
   if (inode.content === "dirty") {
-    if (!live.isContentDirty) setContentDirty(context, live);
+    if (!live.changes.isContentDirty) setContentDirty(context, live);
     return;
   }
   // "open" since the writer came; its hash tells after a crash whether anything was written.

@@ -26,7 +26,7 @@ export function beginTruncate(context: LocalFiles, { pid }: Pick<Caller, "pid">,
   };
   fileState.pendingTruncates.get(live.lineage)?.end();
   fileState.pendingTruncates.set(live.lineage, one);
-  if (live.file.descriptor !== undefined) fastPath.revokeReads(live.file.descriptor);
+  if (live.disk.file.descriptor !== undefined) fastPath.revokeReads(live.disk.file.descriptor);
   // By its next WRITE the thread says that it has gone on.
   revokeWriteLeases(context, live);
 }

@@ -32,7 +32,7 @@ export async function fetchAround(
 ): Promise<void> {
   const isSequential = Math.abs(start - reader.next) <= SLACK;
   reader.next = end;
-  if (live.missing.length === 0) return;
+  if (live.ranges.missing.length === 0) return;
   if (!isSequential) {
     reader.window = 0;
     reader.growAt = 0;
@@ -58,8 +58,8 @@ function readAhead(
 ): void {
   const target = from + window * (window > WINDOW_FIRST ? AHEAD : 1);
   let position = from;
-  for (let count = live.downloads.size; count <= AHEAD; count += 1) {
-    const [part] = partsWithin(live.missing, position, target);
+  for (let count = live.ranges.downloads.size; count <= AHEAD; count += 1) {
+    const [part] = partsWithin(live.ranges.missing, position, target);
     if (part === undefined) return;
     position = prefetchRange(context, live, part.start, part.start + window);
     if (position >= target) return;

@@ -2,5 +2,5 @@
 import type { CacheFile, LocalFiles } from "../core/index.ts";
 
 export function revokeWriteLeases({ fastPath }: Pick<LocalFiles, "fastPath">, live: CacheFile): void {
-  if (live.file.descriptor !== undefined) fastPath.revokeWrites(live.file.descriptor);
+  if (live.disk.file.descriptor !== undefined) fastPath.revokeWrites(live.disk.file.descriptor);
 }

@@ -8,9 +8,11 @@ import { leaveOrigin } from "./missing-ranges.ts";
 /** The rows say dirty, durably, before the first byte changes since the last cut or clean state. `at`: when it changed, as Runtime.elapsed(). */
 export function setContentDirty(context: Rows & Uploads & Host, live: CacheFile, at = context.runtime.elapsed()): void {
   const { metadata, runtime } = context;
-  if (!live.isContentDirty) {
+  if (!live.changes.isContentDirty) {
     let marked: Inode | undefined;
-    let { unverified } = live;
+    let {
+      ranges: { unverified },
+    } = live;
     metadata.transaction(() => {
       const inode = metadata.inodes.get(live.inode);
       if (inode === undefined || inode.lineage !== live.lineage) {
@@ -23,18 +25,18 @@ export function setContentDirty(context: Rows & Uploads & Host, live: CacheFile,
       unverified = leaveOrigin(context, live);
       setInodeDirty(context, inode.id);
     });
-    live.unverified = unverified;
-    live.isChecked &&= unverified.length === 0;
+    live.ranges.unverified = unverified;
+    live.ranges.isChecked &&= unverified.length === 0;
     if (marked !== undefined) logDirty(context, marked, live);
     runtime.step("write: marked dirty");
-    live.isContentDirty = true;
-    live.firstWriteAt = undefined;
+    live.changes.isContentDirty = true;
+    live.changes.firstWriteAt = undefined;
   }
-  live.isOriginal = false;
-  live.hasUnpersistedStat = true;
-  live.writes += 1;
-  live.lastWriteAt = Math.max(live.lastWriteAt, at);
-  live.firstWriteAt ??= live.lastWriteAt;
+  live.ranges.isOriginal = false;
+  live.changes.hasUnpersistedStat = true;
+  live.changes.writes += 1;
+  live.changes.lastWriteAt = Math.max(live.changes.lastWriteAt, at);
+  live.changes.firstWriteAt ??= live.changes.lastWriteAt;
 }
 
 /** Power loss may come when some of the new bytes are on the disk: it must not find them counted as whole. */
@@ -45,5 +47,12 @@ export async function noLongerDurable(context: Rows, live: CacheFile): Promise<v
   }
   await context.syncRows();
   // A cut that ended meanwhile has said it again.
-  live.isDurable = context.metadata.inodes.get(live.inode)?.synced === 1;
+  live.changes.isDurable = context.metadata.inodes.get(live.inode)?.synced === 1;
+}
+
+/** A snapshot has what was written so far. `isDurable`: power loss leaves the content as it is, and nobody writes unheard. */
+export function setContentClean({ changes }: CacheFile, isDurable: boolean): void {
+  changes.isContentDirty = false;
+  changes.isDurable = isDurable;
+  changes.firstWriteAt = undefined;
 }

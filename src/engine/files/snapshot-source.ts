@@ -85,10 +85,10 @@ export async function hashCacheFile(
   const hash = createHash("sha256");
   let buffer = Buffer.allocUnsafe(Math.min(CHUNK, expected + 1));
   let size = 0;
-  while (live.writers === 0) {
+  while (live.use.writers === 0) {
     signal.throwIfAborted();
     const { length } = buffer;
-    const read = await live.file.read(buffer, 0, length, size);
+    const read = await live.disk.file.read(buffer, 0, length, size);
     hash.update(buffer.subarray(0, read));
     size += read;
     if (read < length) {
@@ -106,5 +106,5 @@ export function openSource(context: LocalFiles, { lineage, size }: Snapshot): Co
   const live = lineage === null ? undefined : context.cacheFiles.get(lineage);
   return live === undefined || !context.fileState.keptOpen.has(live)
     ? undefined
-    : createOpenFileSource(live.file, live.path, size);
+    : createOpenFileSource(live.disk.file, live.path, size);
 }

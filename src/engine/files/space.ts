@@ -97,7 +97,7 @@ async function requireUnsent(context: Rows & LocalFiles & Host, limit: number, a
   for (const live of cacheFiles.values()) {
     // The row is as old as the last flush.
     if (mayHaveUnpersistedStat(live))
-      total += (await live.file.stat()).size - (metadata.inodes.get(live.inode)?.size ?? 0);
+      total += (await live.disk.file.stat()).size - (metadata.inodes.get(live.inode)?.size ?? 0);
   }
   unsent.mostly = total + added;
   if (unsent.mostly <= limit) return;

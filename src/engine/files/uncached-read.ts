@@ -30,17 +30,19 @@ export async function fetchUncached(
   end: number,
   signal: AbortSignal,
 ): Promise<Passing | undefined> {
-  const gaps = partsWithin(live.missing, start, end);
+  const gaps = partsWithin(live.ranges.missing, start, end);
   const [first, last] = [gaps[0]?.start, gaps.at(-1)?.end];
   if (first === undefined || last === undefined) return undefined;
-  const { uncachedBytes } = live;
+  const {
+    disk: { uncachedBytes },
+  } = live;
   if (
     uncachedBytes !== undefined &&
     uncachedBytes.start <= first &&
     last <= uncachedBytes.start + uncachedBytes.bytes.length
   )
     return uncachedBytes;
-  const size = live.missing.at(-1) ?? last;
+  const size = live.ranges.missing.at(-1) ?? last;
   const bytes = await insist(context, live, first, Math.min(size, Math.max(last, first + WINDOW)), signal);
   const fetched = { start: first, bytes };
   keep(context, live, fetched);
@@ -51,17 +53,22 @@ export async function fetchUncached(
 function keep({ fileState: { uncachedReaders }, cacheFiles }: LocalFiles, live: CacheFile, passing: Passing): void {
   // Closed while it was fetched.
   if (cacheFiles.get(live.lineage) !== live) return;
-  live.uncachedBytes = passing;
+  live.disk.uncachedBytes = passing;
   uncachedReaders.delete(live);
   uncachedReaders.add(live);
   const [oldest] = uncachedReaders;
   if (uncachedReaders.size <= WINDOWS_MAX || oldest === undefined) return;
   uncachedReaders.delete(oldest);
-  oldest.uncachedBytes = undefined;
+  oldest.disk.uncachedBytes = undefined;
 }
 
 /** `missing`: of the file, before it was read into `buffer` from `offset` on. */
-export function layOver(missing: CacheFile["missing"], passing: Passing, buffer: Uint8Array, offset: number): void {
+export function layOver(
+  missing: CacheFile["ranges"]["missing"],
+  passing: Passing,
+  buffer: Uint8Array,
+  offset: number,
+): void {
   for (const part of partsWithin(missing, offset, offset + buffer.length)) {
     const from = part.start - passing.start;
     buffer.set(passing.bytes.subarray(from, from + part.end - part.start), part.start - offset);
@@ -101,7 +108,9 @@ async function fetchRange(
   end: number,
   signal: AbortSignal,
 ) {
-  const { origin, originHash } = live;
+  const {
+    ranges: { origin, originHash },
+  } = live;
   if (origin === undefined) throw new FsError("EIO", `live file ${live.lineage} misses bytes of no version`);
   const { version } = origin;
   const range = context.fileState.ignoresRanges ? {} : { range: { start, end } };

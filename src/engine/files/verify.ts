@@ -29,22 +29,22 @@ export async function verify(
   live: CacheFile,
   signal: AbortSignal,
 ): Promise<void> {
-  if (live.missing.length > 0 || live.unverified.length === 0) return;
+  if (live.ranges.missing.length > 0 || live.ranges.unverified.length === 0) return;
   // What came in one piece was checked before it was used.
-  if (live.isChecked) return markVerified(context, live);
+  if (live.ranges.isChecked) return markVerified(context, live);
   const interest = watch(context, live, signal);
   // Two at a time could each take for right what the other has found to be wrong.
-  if (live.verification === undefined || !live.downloads.has(live.verification))
-    live.verification = begin(context, live);
-  const download = live.verification;
+  if (live.ranges.verification === undefined || !live.ranges.downloads.has(live.ranges.verification))
+    live.ranges.verification = begin(context, live);
+  const download = live.ranges.verification;
   try {
-    while (live.downloads.has(download)) {
+    while (live.ranges.downloads.has(download)) {
       if (signal.aborted) throw new FsError("EINTR", "interrupted while a version was checked");
       if (interest.isOutOfPatience()) throw new FsError("EIO", "the gateway does not answer");
       await interest.next();
     }
     // Cut off or overwritten meanwhile, nothing of it is wanted any more.
-    if (download.failure !== undefined && live.unverified.length > 0) throw readError(download.failure);
+    if (download.failure !== undefined && live.ranges.unverified.length > 0) throw readError(download.failure);
   } finally {
     interest.end();
   }
@@ -74,22 +74,27 @@ async function goOn(
 ): Promise<void> {
   if (!isWorthIt(live) || !(await readAll(context, live, download, proof))) return markVerified(context, live);
   const hash = proof.hash.digest("hex");
-  if (hash !== live.originHash) {
-    const fields = { inode: live.inode, version: live.origin?.version, expected: live.originHash, got: hash };
+  if (hash !== live.ranges.originHash) {
+    const fields = {
+      inode: live.inode,
+      version: live.ranges.origin?.version,
+      expected: live.ranges.originHash,
+      got: hash,
+    };
     // It came damaged; or the end came in the middle of a write, of which the rows know nothing yet.
     context.log.warn(fields, "what is here of a version is not what that version has, it is fetched again");
     context.fileState.distrusted.add(live.lineage);
-    lost(context, live, live.unverified);
+    lost(context, live, live.ranges.unverified);
     throw new FsError("EIO", WRONG);
   }
   // What came before a program changed anything may not be.
-  await live.sync();
+  await live.disk.sync();
   context.runtime.step("prove: synced");
   markVerified(context, live);
-  live.isChecked = true;
+  live.ranges.isChecked = true;
 }
 
-function isWorthIt({ originSize, unverified }: CacheFile): boolean {
+function isWorthIt({ ranges: { originSize, unverified } }: CacheFile): boolean {
   const here = totalBytes(unverified);
   return originSize - here <= here + WORTH;
 }
@@ -101,9 +106,9 @@ async function readAll(
   download: Download,
   proof: Proof,
 ): Promise<boolean> {
-  while (proof.position < live.originSize) {
+  while (proof.position < live.ranges.originSize) {
     download.controller.signal.throwIfAborted();
-    if (await readHere(live, proof, live.originSize)) continue;
+    if (await readHere(live, proof, live.ranges.originSize)) continue;
     try {
       await readThere(context, live, download, proof);
     } catch (error) {
@@ -119,7 +124,7 @@ async function readAll(
 /** A gateway may not find for a moment what it has. What it goes on to name and not to have keeps nothing from being sent. */
 async function isGone(
   context: LocalFiles & Remote,
-  { origin, lineage }: CacheFile,
+  { lineage, ranges: { origin } }: CacheFile,
   { controller }: Download,
 ): Promise<boolean> {
   if (origin === undefined || isLastTry(context, lineage)) return true;
@@ -129,14 +134,14 @@ async function isGone(
 /** Whether there is something to be read from here on that is here. Who writes there waits: it is read as it was, or not at all. */
 async function readHere(live: CacheFile, proof: Proof, until: number): Promise<boolean> {
   const { position } = proof;
-  const [part] = partsWithin(live.unverified, position, Math.min(until, position + CHUNK));
+  const [part] = partsWithin(live.ranges.unverified, position, Math.min(until, position + CHUNK));
   if (part?.start !== position) return false;
-  const free = await live.lock.hold(position, part.end);
+  const free = await live.ranges.lock.hold(position, part.end);
   try {
     // Overwritten while this waited: it is looked for again.
-    if (!containsRange(live.unverified, position, part.end)) return true;
+    if (!containsRange(live.ranges.unverified, position, part.end)) return true;
     const buffer = Buffer.allocUnsafe(part.end - position);
-    const length = await live.file.read(buffer, 0, buffer.length, position);
+    const length = await live.disk.file.read(buffer, 0, buffer.length, position);
     if (length < buffer.length) throw new FsError("EIO", `live file ${live.lineage} ends at byte ${position + length}`);
     proof.hash.update(buffer);
     proof.position = part.end;
@@ -156,23 +161,23 @@ async function readThere(
   proof: Proof,
 ): Promise<void> {
   const { position: start } = proof;
-  const [gap] = missingWithin(live.unverified, start, live.originSize);
-  const end = gap?.end ?? live.originSize;
+  const [gap] = missingWithin(live.ranges.unverified, start, live.ranges.originSize);
+  const end = gap?.end ?? live.ranges.originSize;
   const range = { start, end: context.fileState.ignoresRanges ? undefined : end };
   const content = await requestContent(context, live, download, range);
   if (content.start < start) context.fileState.ignoresRanges = true;
   let at = content.start;
   for await (const chunk of content.bytes) {
     download.controller.signal.throwIfAborted();
-    const until = Math.min(at + chunk.length, live.originSize);
+    const until = Math.min(at + chunk.length, live.ranges.originSize);
     while (proof.position < until) {
       if (await readHere(live, proof, until)) continue;
-      const to = partsWithin(live.unverified, proof.position, until)[0]?.start ?? until;
+      const to = partsWithin(live.ranges.unverified, proof.position, until)[0]?.start ?? until;
       proof.hash.update(chunk.subarray(proof.position - at, to - at));
       proof.position = to;
     }
     at += chunk.length;
-    if (missingWithin(live.unverified, proof.position, live.originSize).length === 0) return;
+    if (missingWithin(live.ranges.unverified, proof.position, live.ranges.originSize).length === 0) return;
   }
   if (at < end) throw new RemoteError("malformed", `ended at byte ${at} of ${end}`);
 }

@@ -11,7 +11,7 @@ export function keepOpenForUpload(context: Rows & LocalFiles & Uploads & Host): 
   const { cacheFiles, fileState, metadata, log } = context;
   const changed = [...cacheFiles.values()].filter((live) => metadata.inodes.get(live.inode)?.content !== "clean");
   for (const live of changed) {
-    live.opens += 1;
+    live.use.opens += 1;
     fileState.keptOpen.add(live);
     rowsFromFile(context, live).catch((error: unknown) => log.warn({ err: error }, "a size is not known"));
   }

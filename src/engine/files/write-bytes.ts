@@ -49,7 +49,7 @@ async function writeAsFits(
   data: Uint8Array,
 ): Promise<number> {
   try {
-    await despiteFullDisk(context, data.length, () => live.file.write(data, offset));
+    await despiteFullDisk(context, data.length, () => live.disk.file.write(data, offset));
     return data.length;
   } catch (error) {
     const written = bytesWritten(error);
@@ -66,14 +66,14 @@ export async function truncateBytes(
   size: number,
 ): Promise<void> {
   if (size > 0 && isTight(context)) {
-    const growth = size - (await live.file.stat()).size;
+    const growth = size - (await live.disk.file.stat()).size;
     if (growth > 0) await requireGrowth(context, live, growth, size);
   }
   await change(context, live, size, END, async () => {
     // What is made longer ends early for nobody.
-    if (size === 0 || size < (await live.file.stat()).size) beginTruncate(context, caller, live);
-    await live.file.truncate(size);
-    live.shownSize = "cut";
+    if (size === 0 || size < (await live.disk.file.stat()).size) beginTruncate(context, caller, live);
+    await live.disk.file.truncate(size);
+    live.changes.shownSize = "cut";
     context.runtime.step("truncate: file cut short");
     truncated(context, live, size);
   });
@@ -103,11 +103,11 @@ export async function allocateBytes(
 
 /** All of it or nothing: what a full disk had room for would only be in the way, and make the file longer than is known here. */
 async function allocateAll(live: CacheFile, mode: number, offset: number, length: number): Promise<void> {
-  const { size } = await live.file.stat();
+  const { size } = await live.disk.file.stat();
   try {
-    await live.file.allocate(mode, offset, length);
+    await live.disk.file.allocate(mode, offset, length);
   } catch (error) {
-    if ((await live.file.stat()).size > size) await live.file.truncate(size);
+    if ((await live.disk.file.stat()).size > size) await live.disk.file.truncate(size);
     throw error;
   }
 }
@@ -120,7 +120,7 @@ function requireGrowth(
   end: number,
 ): Promise<void> {
   const names = context.quota.limit === undefined ? 1 : context.metadata.entries.links(live.inode);
-  const exactly = async () => names * Math.max(0, end - (await live.file.stat()).size);
+  const exactly = async () => names * Math.max(0, end - (await live.disk.file.stat()).size);
   return requireRoom(context, bytes, { most: names * bytes, exactly });
 }
 
@@ -133,13 +133,13 @@ async function change<T>(
 ): Promise<T> {
   context.disk.requireChangeable();
   setContentDirty(context, live);
-  live.inFlight += 1;
+  live.changes.inFlight += 1;
   try {
     await context.dirtyLog.flush();
-    if (live.isDurable) await noLongerDurable(context, live);
+    if (live.changes.isDurable) await noLongerDurable(context, live);
     // Only where bytes are missing can a download be about to write, only where they are unproven a check to read.
-    const isAlone = !touchesRange(live.missing, start, end) && !touchesRange(live.unverified, start, end);
-    const free = isAlone ? undefined : await live.lock.hold(start, end);
+    const isAlone = !touchesRange(live.ranges.missing, start, end) && !touchesRange(live.ranges.unverified, start, end);
+    const free = isAlone ? undefined : await live.ranges.lock.hold(start, end);
     try {
       const done = await work();
       persistTruncation(context, live);
@@ -150,6 +150,6 @@ async function change<T>(
   } catch (error) {
     throw fromDisk(error, "the local disk refused a change");
   } finally {
-    live.inFlight -= 1;
+    live.changes.inFlight -= 1;
   }
 }

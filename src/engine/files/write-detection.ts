@@ -21,36 +21,45 @@ export async function detectWrites(
   live: CacheFile,
 ): Promise<Look | undefined> {
   for (;;) {
-    const { lastStat, writes, inFlight, timesSet } = live;
+    const {
+      passthrough: { lastStat },
+      changes: { writes, inFlight, timesSet },
+    } = live;
     if (lastStat === undefined) return undefined;
     const seen = await statFile(context, live);
     // Somebody else has looked meanwhile, later perhaps than this; or the last writer has gone.
-    if (live.lastStat !== lastStat) continue;
-    if (live.isLastStatExact && isSameStat(lastStat, seen.noticed)) return undefined;
+    if (live.passthrough.lastStat !== lastStat) continue;
+    if (live.passthrough.isLastStatExact && isSameStat(lastStat, seen.lastStat)) return undefined;
     setContentDirty(context, live, writtenAt(context, live, seen));
     // Where the rows cannot be told, the next look finds the same change.
-    Object.assign(live, seen);
+    remember(live, seen);
     await context.dirtyLog.flush();
-    return { stat: seen.noticed, writes: writes + 1, inFlight, timesSet };
+    return { stat: seen.lastStat, writes: writes + 1, inFlight, timesSet };
   }
 }
 
 interface Seen {
-  readonly noticed: FileStat;
-  readonly noticedAt: number;
+  readonly lastStat: FileStat;
+  readonly lastStatAt: number;
   readonly isLastStatExact: boolean;
 }
 
+export function remember({ passthrough }: CacheFile, { lastStat, lastStatAt, isLastStatExact }: Seen): void {
+  passthrough.lastStat = lastStat;
+  passthrough.lastStatAt = lastStatAt;
+  passthrough.isLastStatExact = isLastStatExact;
+}
+
 /** When it was last written, by its ctime: the clock behind that may be set, but not out of the time between the two looks. */
-function writtenAt({ runtime }: Host, { lastStatAt }: CacheFile, seen: Seen): number {
-  const age = runtime.wallClock() - toMilliseconds(seen.noticed.ctime);
-  return Math.min(seen.noticedAt, Math.max(lastStatAt, runtime.elapsed() - age));
+function writtenAt({ runtime }: Host, { passthrough: { lastStatAt } }: CacheFile, seen: Seen): number {
+  const age = runtime.wallClock() - toMilliseconds(seen.lastStat.ctime);
+  return Math.min(seen.lastStatAt, Math.max(lastStatAt, runtime.elapsed() - age));
 }
 
 /** As it is now, to be compared with later. */
 export async function statFile(context: LocalFiles & Host, live: CacheFile): Promise<Seen> {
-  const noticed = await live.file.stat();
-  const noticedAt = context.runtime.elapsed();
-  const age = context.runtime.wallClock() - toMilliseconds(noticed.mtime);
-  return { noticed, noticedAt, isLastStatExact: context.passthrough.timesAreExact || age >= TICK_MS || age < 0 };
+  const lastStat = await live.disk.file.stat();
+  const lastStatAt = context.runtime.elapsed();
+  const age = context.runtime.wallClock() - toMilliseconds(lastStat.mtime);
+  return { lastStat, lastStatAt, isLastStatExact: context.passthrough.timesAreExact || age >= TICK_MS || age < 0 };
 }

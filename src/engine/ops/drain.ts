@@ -129,7 +129,7 @@ function isUnderWay(context: Rows & LocalFiles & Remote & Host, writeBack: Write
   if (context.readOnly.why !== undefined) return false;
   if (context.metadata.attempts.nextDue() !== undefined) return true;
   if (context.network.isUndecided) return true;
-  if ([...context.cacheFiles.values()].some(({ writers }) => writers > 0)) return true;
+  if ([...context.cacheFiles.values()].some(({ use: { writers } }) => writers > 0)) return true;
   return pauseReason(context) !== undefined;
 }
 
@@ -160,7 +160,7 @@ function countAfterCut(context: Context, start: number): number {
   const { metadata, cacheFiles } = context;
   const rows = new Set<NodeRowId>();
   for (const live of cacheFiles.values()) {
-    if (live.writers === 0) continue;
+    if (live.use.writers === 0) continue;
     for (const entry of metadata.entries.ofInode(live.inode)) {
       const row = metadata.nodes.ofEntry(entry.id);
       if (row !== undefined && isAfterCut(context, row, live.inode, start)) rows.add(row.id);
@@ -197,10 +197,10 @@ async function snapshotOpenFiles(
 ): Promise<void> {
   for (const live of [...context.cacheFiles.values()]) {
     const { inode } = live;
-    if (live.writers === 0 || done.has(inode) || signal.aborted) continue;
+    if (live.use.writers === 0 || done.has(inode) || signal.aborted) continue;
     try {
       await detectWrites(context, live);
-      if (live.isContentDirty && !isSent(context, inode, start) && wantsCut(context, inode)) {
+      if (live.changes.isContentDirty && !isSent(context, inode, start) && wantsCut(context, inode)) {
         await takeSnapshot(context, inode, signal, () => attemptAtOnce(context, inode));
       }
       if (isSent(context, inode, start)) done.add(inode);

@@ -69,7 +69,7 @@ export async function onceHere<T>(
   const live = await openCacheFile(context, lineage, { write: false });
   try {
     await fetchAll(context, live, signal);
-    if (!live.isKept) throw new FsError("ENOSPC", "the disk has no room for what has to be here");
+    if (!live.disk.isKept) throw new FsError("ENOSPC", "the disk has no room for what has to be here");
     return await then();
   } finally {
     await closeCacheFile(context, live, { write: false });
@@ -159,7 +159,7 @@ async function openInode(
     handle = addHandle(context, caller, live.lineage, opened);
   } catch (error) {
     // The kernel hears that nothing was opened, not that the file was cut short for it.
-    live.shownSize = "unknown";
+    live.changes.shownSize = "unknown";
     if (isCounted) detachPassthrough(context, live, write);
     await closeCacheFile(context, live, { write });
     throw fromDisk(error, `live file ${live.lineage} cannot be opened`);
@@ -180,7 +180,7 @@ export async function release(context: Context, handleId: HandleId): Promise<voi
   context.fastPath.end(handleId);
   if (handle?.kind !== "file") return;
   const { live, write } = handle;
-  const wasPassed = write && live.backingId !== undefined;
+  const wasPassed = write && live.passthrough.backingId !== undefined;
   detachPassthrough(context, live, write);
   // From here on a successor finds a writer that is gone by its rows, as after any crash.
   context.handleTable.remove(handleId);

@@ -37,7 +37,7 @@ function follow(context: Rows & LocalFiles & Remote & Uploads & Host, live: Cach
   const [entry] = names;
   // Of a file with several names nobody knows by which it was opened.
   if (entry === undefined || names.length > 1) return;
-  const read = recordAccess(context, fileSequences, entry, live.missing.length > 0, REACH);
+  const read = recordAccess(context, fileSequences, entry, live.ranges.missing.length > 0, REACH);
   if (read === undefined || !mayFetch(context)) return;
   fetchNext(context, entry.parent, read, REACH, (next) => {
     const inode = context.metadata.inodes.get(next.inode);
@@ -69,10 +69,10 @@ async function fetchWhole(context: Rows & LocalFiles & Remote & Uploads & Host, 
   try {
     const live = await openCacheFile(context, lineage, { write: false });
     try {
-      const [gap] = partsWithin(live.missing, 0, SMALL);
-      if (gap === undefined || !live.isKept) return;
+      const [gap] = partsWithin(live.ranges.missing, 0, SMALL);
+      if (gap === undefined || !live.disk.isKept) return;
       prefetchRange(context, live, gap.start, SMALL);
-      const done = Promise.all([...live.downloads].map((download) => download.done));
+      const done = Promise.all([...live.ranges.downloads].map((download) => download.done));
       await unlessAborted(done, signal, () => new FsError("EIO", "the mount ends"));
     } finally {
       await closeCacheFile(context, live, { write: false });

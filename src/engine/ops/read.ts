@@ -59,7 +59,8 @@ async function readOnce(
   const buffer = Buffer.allocUnsafe(size);
   const length = await readFile(live, buffer, offset);
   // Found out just now not to be what the gateway said: never shown.
-  if (touchesRange(live.missing, offset, end)) throw new FsError("EIO", "downloaded bytes are not the version's");
+  if (touchesRange(live.ranges.missing, offset, end))
+    throw new FsError("EIO", "downloaded bytes are not the version's");
   grantRead(context, handleId, live);
   return length === size ? buffer : buffer.subarray(0, length);
 }
@@ -74,7 +75,7 @@ async function isKept(
   signal: AbortSignal,
 ): Promise<boolean> {
   const { disk } = context;
-  if ((!live.isKept || !disk.mayKeep) && touchesRange(live.missing, offset, end)) return false;
+  if ((!live.disk.isKept || !disk.mayKeep) && touchesRange(live.ranges.missing, offset, end)) return false;
   try {
     await fetchAround(context, live, reader, offset, end, signal);
     return true;
@@ -93,7 +94,9 @@ async function readPast(
   signal: AbortSignal,
 ): Promise<Uint8Array> {
   const passing = await fetchUncached(context, live, offset, end, signal);
-  const { missing } = live;
+  const {
+    ranges: { missing },
+  } = live;
   const buffer = Buffer.alloc(end - offset);
   const shown = buffer.subarray(0, await readFile(live, buffer, offset));
   if (passing !== undefined) layOver(missing, passing, shown, offset);
@@ -102,7 +105,7 @@ async function readPast(
 
 async function readFile(live: CacheFile, buffer: Uint8Array, offset: number): Promise<number> {
   try {
-    return await live.file.read(buffer, 0, buffer.length, offset);
+    return await live.disk.file.read(buffer, 0, buffer.length, offset);
   } catch (error) {
     throw fromDisk(error, "the local file cannot be read");
   }
@@ -121,7 +124,7 @@ export async function seek(
   offset: number,
 ): Promise<number | undefined> {
   const { live } = fileOf(context, handleId);
-  const mayBeMapped = live.writers > 0 && live.backingId === undefined;
+  const mayBeMapped = live.use.writers > 0 && live.passthrough.backingId === undefined;
   try {
     if (mayBeMapped) return await seekWithoutHoles(live, kind, offset);
     return kind === "data" ? await seekData(live, offset) : await seekHole(live, offset);
@@ -131,14 +134,14 @@ export async function seek(
 }
 
 async function seekWithoutHoles(live: CacheFile, kind: "data" | "hole", offset: number): Promise<number | undefined> {
-  const { size } = await live.file.stat();
+  const { size } = await live.disk.file.stat();
   if (offset >= size) return undefined;
   return kind === "data" ? offset : size;
 }
 
 async function seekData(live: CacheFile, offset: number): Promise<number | undefined> {
-  const here = await live.file.seek("data", offset);
-  const [missing] = partsWithin(live.missing, offset, Math.max(offset, live.missing.at(-1) ?? 0));
+  const here = await live.disk.file.seek("data", offset);
+  const [missing] = partsWithin(live.ranges.missing, offset, Math.max(offset, live.ranges.missing.at(-1) ?? 0));
   if (here === undefined || missing === undefined) return here ?? missing?.start;
   return Math.min(here, missing.start);
 }
@@ -146,9 +149,9 @@ async function seekData(live: CacheFile, offset: number): Promise<number | undef
 async function seekHole(live: CacheFile, offset: number): Promise<number | undefined> {
   let position = offset;
   for (;;) {
-    const hole = await live.file.seek("hole", position);
+    const hole = await live.disk.file.seek("hole", position);
     if (hole === undefined) return position > offset ? position : undefined;
-    const missing = [...listRanges(live.missing)].find((range) => range.start <= hole && hole < range.end);
+    const missing = [...listRanges(live.ranges.missing)].find((range) => range.start <= hole && hole < range.end);
     if (missing === undefined) return hole;
     position = missing.end;
   }

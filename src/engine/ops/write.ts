@@ -98,7 +98,7 @@ export async function flush(context: Context, caller: Caller, handleId: HandleId
   if (!isWriter) return;
   goesOn(context, caller, live.lineage);
   await onDisk(() => rowsFromFile(context, live));
-  if (live.isContentDirty) requireFolder(context);
+  if (live.changes.isContentDirty) requireFolder(context);
   context.runtime.step("flush: recorded");
   if (context.settings.durability === "remote") await untilGatewayHas(context, live.inode, caller.signal);
 }
@@ -108,7 +108,7 @@ export async function fsync(context: Context, caller: Caller, handleId: HandleId
   const { live, write: isWriter } = fileOf(context, handleId);
   await onDisk(async () => {
     await detectWrites(context, live);
-    if (live.isContentDirty) requireFolder(context);
+    if (live.changes.isContentDirty) requireFolder(context);
     await makeDurable(context, live);
     await context.syncRows();
     context.runtime.step("fsync: rows synced");

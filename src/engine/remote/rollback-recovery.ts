@@ -19,7 +19,7 @@ import {
   setNodeDirty,
   type Uploads,
 } from "../core/index.ts";
-import { logDirty } from "../files/index.ts";
+import { leaveOriginForGood, logDirty } from "../files/index.ts";
 import { isStandIn, readOrHidden } from "../sync/index.ts";
 import { rowsOfInode } from "../tree/index.ts";
 import { READERS } from "./follow.ts";
@@ -146,8 +146,7 @@ function keep(
     metadata.afterCommit(() => {
       const live = cacheFiles.get(lineage);
       // Whoever has it open writes to what is changed already, and no check finds it to be another version.
-      const ofNone = { origin: undefined, originHash: null, isOriginal: false, unproven: NO_RANGES };
-      if (live !== undefined) Object.assign(live, ofNone);
+      if (live !== undefined) leaveOriginForGood(live);
       logDirty(context, kept, live);
       void dirtyLog.flush();
       log.warn({ inode: id, size: inode.size }, "the gateway has lost this content: it is kept, and sent again");

@@ -65,14 +65,14 @@ function resumeFolder(context: Rows & Kernel, { id, lineage }: KeptHandle): void
 async function resumeFile(context: Context, lineage: Lineage, handles: readonly KeptHandle[]): Promise<void> {
   const writers = handles.filter(({ write }) => write).length;
   const live = await reopen(context, lineage, writers);
-  live.opens = handles.length;
-  live.kernelHandles = handles.length;
-  live.backingId = handles.find(({ backing }) => backing > 0)?.backing;
-  if (live.backingId !== undefined) live.passthroughWriters = writers;
+  live.use.opens = handles.length;
+  live.passthrough.kernelHandles = handles.length;
+  live.passthrough.backingId = handles.find(({ backing }) => backing > 0)?.backing;
+  if (live.passthrough.backingId !== undefined) live.passthrough.passthroughWriters = writers;
   try {
     // One of a version that was replaced has nothing to write to any more, and keeps what it reads.
     const isCurrent = context.metadata.inodes.ofLineage(lineage)?.lineage === lineage;
-    if (writers > 0 && isCurrent) await resumeWriting(context, live, live.backingId !== undefined);
+    if (writers > 0 && isCurrent) await resumeWriting(context, live, live.passthrough.backingId !== undefined);
   } catch (error) {
     // Nobody would ever close it. That it may have been written to stays in the rows, for the next start.
     await closeUntaken(context, live);
@@ -101,15 +101,15 @@ async function resumeMapped(context: Context, lineage: Lineage): Promise<void> {
   const read = context.cacheFiles.get(lineage);
   const live = read ?? (await reopen(context, lineage, 1));
   if (read !== undefined) {
-    read.opens += 1;
-    read.writers += 1;
+    read.use.opens += 1;
+    read.use.writers += 1;
   }
   try {
     await resumeWriting(context, live, true);
   } catch (error) {
     // Nobody would ever close it. The rows say still that somebody writes to it: the next start looks at it.
-    live.opens -= 1;
-    live.writers -= 1;
+    live.use.opens -= 1;
+    live.use.writers -= 1;
     if (read === undefined) await closeUntaken(context, live);
     throw error;
   }
@@ -118,15 +118,15 @@ async function resumeMapped(context: Context, lineage: Lineage): Promise<void> {
 
 async function closeUntaken(context: LocalFiles, live: CacheFile): Promise<void> {
   context.cacheFiles.delete(live.lineage);
-  await live.file.close().catch(() => {});
+  await live.disk.file.close().catch(() => {});
 }
 
 /** Counts as opened once. */
 function reopen(context: Rows & LocalFiles & Host, lineage: Lineage, writers: number): Promise<CacheFile> {
   return alone(context, lineage, async () => {
     const live = await reopenFile(context, lineage, writers > 0);
-    live.writers = writers;
-    live.shownSize = "unknown";
+    live.use.writers = writers;
+    live.changes.shownSize = "unknown";
     context.cacheFiles.set(lineage, live);
     return live;
   });
@@ -140,15 +140,15 @@ async function resumeWriting(context: Context, live: CacheFile, isPassed: boolea
     if (inode.content === "clean") metadata.inodes.update(inode.id, { content: "open" });
   });
   const inode = requireCurrent(context, live.lineage);
-  live.isContentDirty = isUncut(inode);
-  live.keepsTimes = true;
+  live.changes.isContentDirty = isUncut(inode);
+  live.use.keepsTimes = true;
   // It was given to the file when the first writer came; since then the file itself has had the last word.
-  live.preparedTime = formatTime(mtimeOf(context, inode));
-  if (live.isContentDirty) {
-    live.isOriginal = false;
-    live.hasUnpersistedStat = true;
-    live.lastWriteAt = runtime.elapsed();
-    live.firstWriteAt = live.lastWriteAt;
+  live.use.preparedTime = formatTime(mtimeOf(context, inode));
+  if (live.changes.isContentDirty) {
+    live.ranges.isOriginal = false;
+    live.changes.hasUnpersistedStat = true;
+    live.changes.lastWriteAt = runtime.elapsed();
+    live.changes.firstWriteAt = live.changes.lastWriteAt;
   }
   if (isPassed) {
     // Looked at first: what changes while it is compared shows later.

@@ -124,11 +124,11 @@ function lookAndAdvance(context: Context, row: NodeRow): void {
   context.metadata.afterCommit(() =>
     inBackground(context, "looking at a file that is open for writing", async () => {
       await detectWrites(context, live);
-      live.isStatCurrent = true;
+      live.passthrough.isStatCurrent = true;
       try {
         advance(context, row.id);
       } finally {
-        live.isStatCurrent = false;
+        live.passthrough.isStatCurrent = false;
       }
     }),
   );

@@ -83,7 +83,7 @@ class RowView implements View {
   }
   get mayHaveWritten() {
     const live = this.#inode === undefined ? undefined : this.#context.cacheFiles.get(this.#inode.lineage);
-    return live?.lastStat !== undefined && !live.isStatCurrent;
+    return live?.passthrough.lastStat !== undefined && !live.passthrough.isStatCurrent;
   }
   get hasWaited() {
     return hasWaited(this.#context, this.#row, this.#inode);

@@ -7,7 +7,7 @@ import type { Inode, InodeKind } from "../../metadata/inodes.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
 import { type Attributed, type Found, FsError, type Lineage, type Stat } from "../api/index.ts";
 import { type Host, isLongerThanShown, type Kernel, type LocalFiles, type Remote, type Rows } from "../core/index.ts";
-import { cacheFileStat, ctimeOf, mtimeOf, onLookup, writersOf } from "../files/index.ts";
+import { cacheFileStat, ctimeOf, mtimeOf, onLookup, shown, writersOf } from "../files/index.ts";
 import { LIVE_MS, LIVE_NAME_MS, SHORT_MS } from "../host/index.ts";
 import { realOwner } from "./owners.ts";
 
@@ -103,7 +103,7 @@ export async function attributed(
 ): Promise<Attributed> {
   const stat = await statOf(context, inode, lineage);
   const live = lineage === inode.lineage ? context.cacheFiles.get(lineage) : undefined;
-  if (live !== undefined) Object.assign(live, { shownSize: stat.size, shownTime: stat.mtime });
+  if (live !== undefined) shown(live, stat.size, stat.mtime);
   return { stat, validMs: attributesValidMs(context, inode) };
 }
 
@@ -125,8 +125,8 @@ export async function found(context: Rows & LocalFiles & Kernel & Host, inode: I
   const stat = await statOf(context, inode);
   const live = context.cacheFiles.get(inode.lineage);
   if (live !== undefined) {
-    if (isLongerThanShown(stat.size, live.shownSize)) live.shownSize = stat.size;
-    live.shownTime = undefined;
+    if (isLongerThanShown(stat.size, live.changes.shownSize)) live.changes.shownSize = stat.size;
+    live.changes.shownTime = undefined;
   }
   onLookup(context, inode);
   return {

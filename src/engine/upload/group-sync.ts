@@ -29,12 +29,12 @@ export function syncForSnapshot(context: LocalFiles & Host, live: CacheFile, siz
 }
 
 /** Whoever has it open besides, or had, may know that bytes of it were lost: only a sync of the file itself tells. */
-function isAlone({ disk }: LocalFiles, { opens, isUsed }: CacheFile): boolean {
+function isAlone({ disk }: LocalFiles, { use: { opens, isUsed } }: CacheFile): boolean {
   return opens > 1 || isUsed || disk.trouble !== undefined;
 }
 
 async function syncAlone(context: LocalFiles & Host, live: CacheFile): Promise<void> {
-  await live.sync();
+  await live.disk.sync();
   if (context.disk.trouble !== "gone") await syncName(context, live);
 }
 
@@ -47,7 +47,7 @@ async function syncWaiting(context: LocalFiles & Host): Promise<void> {
     const results = round.map(({ live, done }) => {
       // Somebody may have come, or gone, since it began to wait.
       const isSynced = isTogether && !isAlone(context, live);
-      if (isSynced) live.isNew = false;
+      if (isSynced) live.disk.isNew = false;
       const result = isSynced ? Promise.resolve() : syncAlone(context, live);
       done(result);
       return result;

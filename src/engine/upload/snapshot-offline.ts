@@ -78,7 +78,12 @@ function atRest(context: Rows & LocalFiles & Host, inodes: readonly Inode[]): No
   const { metadata, cacheFiles, runtime, fileState } = context;
   const before = runtime.now() - REST_MS;
   return inodes.flatMap(({ id, lineage, content, hash, synced }) => {
-    if (content !== "dirty" || hash !== null || synced === QUARANTINED || (cacheFiles.get(lineage)?.writers ?? 0) > 0)
+    if (
+      content !== "dirty" ||
+      hash !== null ||
+      synced === QUARANTINED ||
+      (cacheFiles.get(lineage)?.use.writers ?? 0) > 0
+    )
       return [];
     const live = metadata.lives.get(lineage);
     // What failed once is for the queue to try again; to check what is unproven may take the gateway.

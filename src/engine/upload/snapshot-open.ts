@@ -26,56 +26,56 @@ const LOOK_EACH_MS = 50;
 
 /** To be called after a change. Cheap: at most one timer a file. */
 export function snapshotWhenQuiet(context: Context, live: CacheFile): void {
-  if (live.snapshotTimer === undefined && mayBeWritten(live)) cutIn(context, live, untilDue(context, live));
+  if (live.pacing.snapshotTimer === undefined && mayBeWritten(live)) cutIn(context, live, untilDue(context, live));
 }
 
 /** It was, or it is to be found out. */
 function mayBeWritten(live: CacheFile): boolean {
-  return live.isContentDirty || live.lastStat !== undefined;
+  return live.changes.isContentDirty || live.passthrough.lastStat !== undefined;
 }
 
 /** fsync: what is safe here now should soon be safe there, but not once for each of many in a row. */
 export function snapshotAfterSync(context: Context, live: CacheFile): void {
-  if (!live.isContentDirty) return;
+  if (!live.changes.isContentDirty) return;
   const { runtime, settings } = context;
   const now = runtime.elapsed();
-  const wait = Math.max(0, dueTime(settings, now, live.firstWriteAt ?? now) - now);
-  if (live.snapshotTimer === undefined || now + wait < live.snapshotAt || live.isFsyncAsked) {
-    live.isFsyncAsked = true;
+  const wait = Math.max(0, dueTime(settings, now, live.changes.firstWriteAt ?? now) - now);
+  if (live.pacing.snapshotTimer === undefined || now + wait < live.pacing.snapshotAt || live.changes.isFsyncAsked) {
+    live.changes.isFsyncAsked = true;
     cutIn(context, live, wait);
   }
 }
 
 function cutIn(context: Context, live: CacheFile, milliseconds: number): void {
   const { runtime, fileState } = context;
-  live.snapshotTimer?.cancel();
-  live.snapshotTimer = undefined;
-  if (live.writers === 0 || fileState.stopped.signal.aborted) return;
-  live.snapshotAt = runtime.elapsed() + milliseconds;
+  live.pacing.snapshotTimer?.cancel();
+  live.pacing.snapshotTimer = undefined;
+  if (live.use.writers === 0 || fileState.stopped.signal.aborted) return;
+  live.pacing.snapshotAt = runtime.elapsed() + milliseconds;
   const timer = runtime.setTimer(milliseconds, () => {
     inBackground(context, "cutting an open file", async () => {
       const again = await look(context, live);
       // Nobody else sets one meanwhile but an fsync, or a writer after the last one.
-      if (live.snapshotTimer !== timer) return;
-      live.snapshotTimer = undefined;
+      if (live.pacing.snapshotTimer !== timer) return;
+      live.pacing.snapshotTimer = undefined;
       if (again !== undefined) cutIn(context, live, again);
     });
   });
-  live.snapshotTimer = timer;
+  live.pacing.snapshotTimer = timer;
 }
 
 /** In how many milliseconds it is to be looked at again. */
 async function look(context: Context, live: CacheFile): Promise<number | undefined> {
-  if (!mayBeWritten(live) || live.writers === 0) return undefined;
+  if (!mayBeWritten(live) || live.use.writers === 0) return undefined;
   try {
     await detectWrites(context, live);
-    const left = live.isFsyncAsked && live.isContentDirty ? 0 : untilDue(context, live);
+    const left = live.changes.isFsyncAsked && live.changes.isContentDirty ? 0 : untilDue(context, live);
     if (left > 0) return left;
     const { signal } = context.fileState.stopped;
     const result = await takeSnapshot(context, live.inode, signal, () => attemptAtOnce(context, live.inode));
     if (result === "busy") return BUSY_MS;
     context.fileState.unreadable.delete(live.lineage);
-    live.isFsyncAsked = false;
+    live.changes.isFsyncAsked = false;
     enqueueInode(context, live.inode);
     return mayBeWritten(live) ? Math.max(LOOK_MS, untilDue(context, live)) : undefined;
   } catch (error) {
@@ -87,7 +87,7 @@ async function look(context: Context, live: CacheFile): Promise<number | undefin
 
 /** Milliseconds until it is to be cut, or to be looked at for what was written. At most 0: now. */
 function untilDue({ runtime, cacheFiles }: LocalFiles & Host, live: CacheFile): number {
-  if (!live.isContentDirty) return Math.max(LOOK_MS, LOOK_EACH_MS * cacheFiles.size);
-  const { firstWriteAt: first = live.lastWriteAt, lastWriteAt: last } = live;
-  return nextSnapshotAt(live.pace, { first, last }) - runtime.elapsed();
+  if (!live.changes.isContentDirty) return Math.max(LOOK_MS, LOOK_EACH_MS * cacheFiles.size);
+  const { firstWriteAt: first = live.changes.lastWriteAt, lastWriteAt: last } = live.changes;
+  return nextSnapshotAt(live.pacing.pace, { first, last }) - runtime.elapsed();
 }

@@ -23,6 +23,7 @@ import {
   requireChecked,
   revokeWriteLeases,
   rowsFromFile,
+  setContentClean,
   setContentDirty,
   syncCopy,
   syncName,
@@ -79,7 +80,7 @@ export async function takeSnapshot(
     tell("fetched");
     await fetchAll(context, live, signal);
     const making = { isOwn, signal, onCut, tell };
-    if (live.writers === 0) return await snapshotInPlace(context, live, making);
+    if (live.use.writers === 0) return await snapshotInPlace(context, live, making);
     return await paced(context, live, () => snapshotCopy(context, live, making));
   } finally {
     context.fileState.snapshotsUnderWay.delete(inode.id);
@@ -104,7 +105,7 @@ export async function fetchAll(
     await requireChecked(context, live, signal);
     await verify(context, live, signal);
     // Somebody else may have found out that it has to come again.
-  } while (live.missing.length > 0 || live.unverified.length > 0);
+  } while (live.ranges.missing.length > 0 || live.ranges.unverified.length > 0);
 }
 
 async function bringAll(
@@ -113,8 +114,8 @@ async function bringAll(
   signal: AbortSignal,
 ): Promise<void> {
   const reader = createWholeReader();
-  for (let [start] = live.missing; start !== undefined; [start] = live.missing) {
-    const last = live.missing.at(-1) ?? start;
+  for (let [start] = live.ranges.missing; start !== undefined; [start] = live.ranges.missing) {
+    const last = live.ranges.missing.at(-1) ?? start;
     reader.next = start;
     await fetchAround(context, live, reader, start, Math.min(last, start + PIECE), signal);
   }
@@ -135,7 +136,7 @@ async function snapshotInPlace(
   tell("hashed");
   const hashed = await hashCacheFile(context, live, before.inode.size, signal);
   context.runtime.step("cut: hashed");
-  if (hashed === undefined || live.writers > 0) return "busy";
+  if (hashed === undefined || live.use.writers > 0) return "busy";
   const cut = { ...hashed, lineage: live.lineage, isOwn };
   return settle(context, before.inode, cut, { live, writes: before.writes }, onCut);
 }
@@ -143,15 +144,17 @@ async function snapshotInPlace(
 /** What it took, and whether it came about, is what the time of the next one depends on. */
 async function paced({ runtime }: Host, live: CacheFile, cut: () => Promise<SnapshotResult>): Promise<SnapshotResult> {
   const from = runtime.elapsed();
-  const { firstWriteAt: first = live.lastWriteAt, lastWriteAt: last } = live;
+  const { firstWriteAt: first = live.changes.lastWriteAt, lastWriteAt: last } = live.changes;
   let result: SnapshotResult = "busy";
   try {
     result = await cut();
     return result;
   } finally {
     const to = runtime.elapsed();
-    live.pace =
-      result === "busy" ? paceAfterTry(live.pace, from, to) : paceAfterSnapshot(live.pace, { first, last }, from, to);
+    live.pacing.pace =
+      result === "busy"
+        ? paceAfterTry(live.pacing.pace, from, to)
+        : paceAfterSnapshot(live.pacing.pace, { first, last }, from, to);
   }
 }
 
@@ -171,22 +174,22 @@ async function snapshotCopy(
   await runtime.files.remove(path);
   tell("copied");
   // So that the next sync, during which nothing may be written, is short.
-  await live.sync();
+  await live.disk.sync();
   await syncName(context, live);
   await rowsFromFile(context, live);
   const at = runtime.now();
   const before = begin(context, live);
   if (before === undefined) return "busy";
   const { writes } = before;
-  const first = await live.file.stat();
+  const first = await live.disk.file.stat();
   const age = runtime.wallClock() - toMilliseconds(first.mtime);
   if (!passthrough.timesAreExact && age >= 0 && age < TICK_MS) return "busy";
   try {
     // Write-protects mapped pages, so that the next store into one changes the times.
-    await live.sync();
+    await live.disk.sync();
     await despiteFullDisk(context, first.size, () => runtime.files.clone(live.path, path));
     runtime.step("cut: copied");
-    if (!isSameStat(first, await live.file.stat()) || live.writes !== writes) return "busy";
+    if (!isSameStat(first, await live.disk.file.stat()) || live.changes.writes !== writes) return "busy";
     await syncCopy(context, path);
     const { hash, size } = await runtime.files.hash(path, signal);
     const cut = { id, hash, size, lineage: null, isOwn };
@@ -202,8 +205,8 @@ async function snapshotCopy(
 function begin(context: Rows & LocalFiles, live: CacheFile): { inode: Inode; writes: number } | undefined {
   revokeWriteLeases(context, live);
   const inode = context.metadata.inodes.get(live.inode);
-  if (inode === undefined || inode.lineage !== live.lineage || live.inFlight > 0) return undefined;
-  return { inode, writes: live.writes };
+  if (inode === undefined || inode.lineage !== live.lineage || live.changes.inFlight > 0) return undefined;
+  return { inode, writes: live.changes.writes };
 }
 
 interface Cut {
@@ -229,8 +232,8 @@ async function settle(
     const settled = settleNow(context, before, cut, open);
     if (settled === "cut") onCut();
     // The copy was made before: it is what it was, and the file is more.
-    if (settled !== "busy" && open !== undefined && open.live.writes !== open.writes) {
-      setContentDirty(context, open.live, open.live.lastWriteAt);
+    if (settled !== "busy" && open !== undefined && open.live.changes.writes !== open.writes) {
+      setContentDirty(context, open.live, open.live.changes.lastWriteAt);
     }
     return settled;
   });
@@ -250,20 +253,20 @@ function settleNow(
   if (inode === undefined || inode.changes !== before.changes || inode.lineage !== before.lineage) return "busy";
   if (cut.isOwn ? isAtAllNodes(context, inode.id, cut.hash) : inode.content === "clean") return "clean";
   if (open === undefined && cacheFiles.has(inode.lineage)) return "busy";
-  const isOlder = open !== undefined && open.live.writes !== open.writes;
+  const isOlder = open !== undefined && open.live.changes.writes !== open.writes;
   // One who was let in since may write to what would be sent.
-  if (open !== undefined && cut.lineage !== null && (isOlder || open.live.writers > 0)) return "busy";
+  if (open !== undefined && cut.lineage !== null && (isOlder || open.live.use.writers > 0)) return "busy";
   for (const old of metadata.generations.unusedOf(inode.id)) removeSnapshot(context, old);
   const { hash, size } = cut;
   const overtaken = metadata.overtaken.get(inode.id);
   const agreed = cut.isOwn ? undefined : agreement(context, inode, hash, overtaken);
   // Whom nobody hears writing may be at it again.
-  const staysAsItIs = open?.live.lastStat === undefined && !isOlder;
+  const staysAsItIs = open?.live.passthrough.lastStat === undefined && !isOlder;
   // Should this be undone, the next change only says again what the row says already.
-  if (open !== undefined) Object.assign(open.live, { isWritten: false, isSafe: staysAsItIs, firstWriteAt: undefined });
+  if (open !== undefined) setContentClean(open.live, staysAsItIs);
   if (agreed !== undefined) {
     // A writer that has not written since keeps the mark under which a crash makes us look.
-    const content = (open?.live.writers ?? 0) > 0 ? "open" : "clean";
+    const content = (open?.live.use.writers ?? 0) > 0 ? "open" : "clean";
     metadata.inodes.update(inode.id, { hash, size, content, ...agreed });
     if (open !== undefined) metadata.lives.update(inode.lineage, { ...agreed, originHash: hash });
     logClean(context, inode.lineage);
