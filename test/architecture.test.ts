@@ -100,9 +100,9 @@ const examples: Record<keyof typeof RULES, [path: string, wrong: string, right: 
       'const a = "SELECT id FROM a LIMIT 1 OFFSET +?";',
     ],
   ],
-  "files are under 500 lines": [
-    ["src/lib/a.ts", "a\n".repeat(500), "a\n".repeat(499)],
-    ["native/a.c", "a\n".repeat(500), "a\n".repeat(499)],
+  "files are short enough to read": [
+    ["src/lib/a.ts", "a\n".repeat(600), "a\n".repeat(599)],
+    ["native/a.c", "a\n".repeat(600), "a\n".repeat(599)],
   ],
   "an exported duration has a name of its own": [
     ["src/lib/a.ts", "export const A_MS = 1;\nconst A_MS = 2;", "export const A_MS = 1;\nconst B_MS = 2;"],

@@ -3,7 +3,7 @@
  *
  *     lock                     held by the daemon that uses the folder
  *     reserve                  space to be given up when the disk is full
- *     handles                  what programs have open, by daemon/kept-state.ts
+ *     handles                  what programs have open, by daemon/handle-file.ts
  *     staged                   which live files programs wrote to, see staged.ts
  *     live/12/12345            live files, by lineage
  *     generation/0/17          finished cuts, by generation
@@ -21,12 +21,12 @@ import { hasCode } from "../lib/system-error.ts";
 export const SHARD = 1000;
 
 /** Ids of files: types of the same names as those of the rows, which are not known here. */
-type Lineage = number & Brand<"Lineage">;
-type GenerationId = number & Brand<"GenerationId">;
+type KernelNodeId = number & Brand<"KernelNodeId">;
+type SnapshotId = number & Brand<"SnapshotId">;
 
 interface FileIds {
-  readonly live: Lineage;
-  readonly generation: GenerationId;
+  readonly live: KernelNodeId;
+  readonly generation: SnapshotId;
 }
 
 export type FileKind = keyof FileIds;
@@ -35,9 +35,9 @@ export interface Layout {
   readonly root: string;
   readonly lock: string;
   readonly reserve: string;
-  readonly staged: string;
-  live(lineage: Lineage): string;
-  generation(id: GenerationId): string;
+  readonly dirtyLog: string;
+  cacheFile(lineage: KernelNodeId): string;
+  snapshot(id: SnapshotId): string;
   /** Makes the folders that are always there; they survive power loss once it resolves. */
   prepare(): Promise<void>;
   /** To be awaited before a live file or generation is made: its folder is there, and survives power loss. */
@@ -45,9 +45,9 @@ export interface Layout {
   /** To be awaited after a file was made or renamed, where its name must survive power loss. */
   syncFolderOf(path: string): Promise<void>;
   /** Lineages that have a file, ascending by shard. */
-  liveFiles(): AsyncIterable<Lineage>;
+  cacheFiles(): AsyncIterable<KernelNodeId>;
   /** Generations that have a file. */
-  generationFiles(): AsyncIterable<GenerationId>;
+  snapshots(): AsyncIterable<SnapshotId>;
   /** The shards that have a folder, ascending. */
   shards(kind: FileKind): Promise<number[]>;
   /** What has a file in a shard. */
@@ -97,9 +97,9 @@ export function createLayout(files: Files, root: string): Layout {
     root,
     lock: join(root, "lock"),
     reserve: join(root, "reserve"),
-    staged: join(root, "staged"),
-    live: (lineage) => shardPath(live, lineage),
-    generation: (id) => shardPath(generation, id),
+    dirtyLog: join(root, "staged"),
+    cacheFile: (lineage) => shardPath(live, lineage),
+    snapshot: (id) => shardPath(generation, id),
 
     async prepare() {
       await files.makeFolder(root);
@@ -113,8 +113,8 @@ export function createLayout(files: Files, root: string): Layout {
 
     prepareFolderOf,
     syncFolderOf: (path) => files.syncFolder(dirname(path)),
-    liveFiles: () => listIds<"live">(files, live),
-    generationFiles: () => listIds<"generation">(files, generation),
+    cacheFiles: () => listIds<"live">(files, live),
+    snapshots: () => listIds<"generation">(files, generation),
     shards: (kind) => listShards(files, kind === "live" ? live : generation),
     inShard: (kind, shard) => listShard(files, kind === "live" ? live : generation, shard),
 

@@ -1,8 +1,8 @@
 /** The mount as the supervisor makes it: its device is read here, and outlives this daemon. */
 import { release } from "node:os";
 import * as systemCalls from "../content/system-calls.ts";
+import { createDeviceFastPath } from "../fuse/fast-path.ts";
 import { createKernelCache } from "../fuse/kernel-cache.ts";
-import { createMover } from "../fuse/mover.ts";
 import { backingClose, backingOpen } from "../fuse/native.ts";
 import { createPassthrough } from "../fuse/passthrough.ts";
 import { createSession } from "../fuse/session.ts";
@@ -10,13 +10,13 @@ import type { Logger } from "../lib/log.ts";
 import type { Runtime } from "../lib/runtime.ts";
 import { systemClock } from "../lib/system-clock.ts";
 import { detachMounts } from "./detach-mounts.ts";
+import { hasFatalSignal } from "./fatal-signal.ts";
 import { createHandOver } from "./hand-over.ts";
-import type { KeptState } from "./kept-state.ts";
+import type { KeptState } from "./handle-file.ts";
 import { stackDepth, timesAreExact, whyNoPassthrough } from "./kernel.ts";
 import { kernelDevice } from "./kernel-device.ts";
 import { startReplayer } from "./replayer.ts";
 import type { DaemonSettings } from "./settings.ts";
-import { isToldToEnd } from "./told-to-end.ts";
 import type { ServedMount, Transport } from "./transport.ts";
 import { requestLimitMs } from "./waiting.ts";
 
@@ -41,12 +41,12 @@ export function deviceTransport(options: DeviceOptions): Transport {
   const whyNot = whyNoPassthrough(settings.passthrough, stateDir, systemCalls.isOnlyWriter);
   const passthrough = createPassthrough({ backingOpen, backingClose }, log, timesAreExact(release(), stateDir));
   const kernelCache = createKernelCache(systemClock, log);
-  const mover = createMover();
+  const fastPath = createDeviceFastPath();
 
   return {
     passthrough,
     kernelCache,
-    mover,
+    mover: fastPath,
     async serve(engine, link, closers) {
       const mount = await link.prepared();
       systemClock.step("daemon: has the device");
@@ -64,7 +64,7 @@ export function deviceTransport(options: DeviceOptions): Transport {
         deadlineMs: requestLimitMs(settings.shortenWaits),
         stackDepth: whyNot === undefined ? stackDepth(stateDir) : 0,
         step: (label) => systemClock.step(label),
-        isToldToEnd,
+        hasFatalSignal,
         noResend: options.noResend,
         atHand: kept.atHand,
         firstPlace: options.firstPlace(),
@@ -80,9 +80,9 @@ export function deviceTransport(options: DeviceOptions): Transport {
       else passthrough.doWithout(whyNot ?? "it needs Linux 6.9");
       if (kept.connection === undefined) kept.agreed(agreed);
       // Where the kernel sends nothing again, what was read must be written down before it is begun.
-      if (agreed.resend) device.moveBy(mover);
-      const tellKernel = () => kernelCache.use(device.notify, agreed.kernelMinor);
-      tellKernel();
+      if (agreed.resend) device.moveBy(fastPath);
+      const useKernelCache = () => kernelCache.use(device.notify, agreed.kernelMinor);
+      useKernelCache();
       // The daemon before may have died between a change and its word to the kernel.
       if (takesOver) engine.expireKernelCache();
       // The kernel lets nobody make or remove anything there.
@@ -102,7 +102,7 @@ export function deviceTransport(options: DeviceOptions): Transport {
             return device.told();
           },
           unhushKernel() {
-            tellKernel();
+            useKernelCache();
             resumeReplays?.();
             resumeReplays = undefined;
           },

@@ -4,7 +4,7 @@ import type { ThreadOptions } from "../client/thread-messages.ts";
 import { createThreadTransport } from "../client/thread-transport.ts";
 import type { Transport } from "../contract/http.ts";
 import type { Logger } from "../lib/log.ts";
-import { onGatewayFailure } from "./heed-failures.ts";
+import { onGatewayFailure } from "./gateway-failures.ts";
 import { keepGateway } from "./keep-gateway.ts";
 import type { DaemonSettings } from "./settings.ts";
 import { silenceLimits } from "./waiting.ts";

@@ -13,7 +13,7 @@ import type { ReloadRequest } from "./control-messages.ts";
 import { Refused } from "./control-server.ts";
 import { type DaemonSettings, reloadTag, SETTINGS_VARIABLE, settingsText } from "./settings.ts";
 import type { SupervisorLink } from "./supervisor-link.ts";
-import { withTimeout } from "./with-limit.ts";
+import { withTimeout } from "./with-timeout.ts";
 
 /** For requests at hand: those that take longer come to the successor again. */
 const AT_HAND_LIMIT_MS = 10_000;

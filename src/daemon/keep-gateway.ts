@@ -4,8 +4,8 @@
  */
 import type { Logger } from "../lib/log.ts";
 import { systemClock } from "../lib/system-clock.ts";
-import { rateLimit } from "./at-most.ts";
 import { runningGateway, startLock } from "./gateway-record.ts";
+import { rateLimit } from "./rate-limit.ts";
 import { startGatewayOf } from "./start-gateway.ts";
 
 /** One that dies of what it finds in its folder is not started without end. */

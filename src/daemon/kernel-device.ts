@@ -1,7 +1,7 @@
 /** The mount's device: requests come and replies go by it, and notifications, which may wait, from its threads. */
 import type { OpenDevice } from "../fuse/device.ts";
+import type { DeviceFastPath } from "../fuse/fast-path.ts";
 import type { Notify } from "../fuse/kernel-cache.ts";
-import type { DeviceMover } from "../fuse/mover.ts";
 import { DEVICE_BUFFER_SIZE, type Device, openDevice } from "../fuse/native.ts";
 
 export interface KernelDevice {
@@ -9,7 +9,7 @@ export interface KernelDevice {
   /** Once it is open. */
   readonly notify: Notify;
   /** Once it is open: it moves bytes by itself as far as the mover lets it. */
-  moveBy(mover: DeviceMover): void;
+  moveBy(mover: DeviceFastPath): void;
   /** Resolves when the kernel has taken in all it was told. */
   told(): Promise<unknown>;
   /** What comes from now on waits in the kernel. */
@@ -38,7 +38,7 @@ export function kernelDevice(descriptor: number): KernelDevice {
       telling.add(told);
       return told.finally(() => telling.delete(told));
     },
-    moveBy: (mover) => device !== undefined && mover.use(device),
+    moveBy: (fastPath) => device !== undefined && fastPath.use(device),
     told: () => Promise.all(telling),
     pause: () => device?.pauseReading(),
   };

@@ -17,7 +17,7 @@ import { toMilliseconds } from "../lib/time.ts";
 import { damageIn, isDamage } from "../metadata/damage.ts";
 import { type Connection, isDiskFailure, isInUse, LaterDatabase, openDatabase } from "../metadata/database.ts";
 import { createSettings } from "../metadata/settings.ts";
-import { type CopyNeeds, inThread, isGoodCopy, listCopies } from "./good-copies.ts";
+import { type CopyNeeds, inThread, isGoodCopy, listCopies } from "./database-backups.ts";
 
 const NOTE = "metadata.suspect";
 /** A repair was begun … */
@@ -167,7 +167,7 @@ async function repairOnce(needs: OpenNeeds, why: string, wentDown: boolean): Pro
  */
 async function lastWritten({ files, database, folder, paths }: OpenNeeds): Promise<number> {
   let last = Number.NEGATIVE_INFINITY;
-  for (const path of [database, `${database}-wal`, paths.staged, join(folder, NOTE)]) {
+  for (const path of [database, `${database}-wal`, paths.dirtyLog, join(folder, NOTE)]) {
     try {
       last = Math.max(last, toMilliseconds((await files.stat(path)).mtime));
     } catch (error) {
@@ -223,9 +223,9 @@ async function putCopy(needs: OpenNeeds): Promise<Connection | undefined> {
 /** Something of a mount is in the folder: a database was there. */
 async function wasUsed(needs: OpenNeeds): Promise<boolean> {
   if ((await sizeOf(needs, `${needs.database}-wal`)) !== undefined) return true;
-  if ((await sizeOf(needs, needs.paths.staged)) !== undefined) return true;
+  if ((await sizeOf(needs, needs.paths.dirtyLog)) !== undefined) return true;
   if ((await listCopies(needs)).length > 0) return true;
-  for await (const _ of needs.paths.liveFiles()) return true;
+  for await (const _ of needs.paths.cacheFiles()) return true;
   return false;
 }
 

@@ -8,8 +8,8 @@ import { type ControlHandlers, type ControlServer, Refused, startControlServer }
 import { fileIdentity, nextSettings } from "./entry-settings.ts";
 import { type Follower, followEnvironment } from "./follow-environment.ts";
 import type { Wish } from "./hand-over.ts";
-import type { Overseer } from "./look-after.ts";
 import { readEntrySettings } from "./read-entry.ts";
+import { keepRegistered } from "./registration.ts";
 import {
   isRecorded,
   type MountRecord,
@@ -20,13 +20,13 @@ import {
   writeRecord,
 } from "./runtime-folder.ts";
 import type { DaemonSettings, Reload, Restarts } from "./settings.ts";
-import { keepRegistered } from "./stay-found.ts";
 import type { SupervisorLink } from "./supervisor-link.ts";
+import type { Overseer } from "./supervisor-watch.ts";
 import type { Serving, Transport } from "./transport.ts";
 import { packageVersion } from "./version.ts";
 import { DRAIN_LIMIT_MS } from "./waiting.ts";
 import { watchFile } from "./watch-file.ts";
-import { withTimeout } from "./with-limit.ts";
+import { withTimeout } from "./with-timeout.ts";
 
 export interface ServedParts {
   readonly engine: Engine;

@@ -5,7 +5,7 @@
 import { type Deferred, deferred } from "../lib/deferred.ts";
 import type { Logger } from "../lib/log.ts";
 import { systemClock } from "../lib/system-clock.ts";
-import { withTimeout } from "./with-limit.ts";
+import { withTimeout } from "./with-timeout.ts";
 
 /** How the addon carries lines. */
 export interface LineSocket {

@@ -11,7 +11,7 @@ import {
   type Found,
   FsError,
   type HandleId,
-  type Lineage,
+  type KernelNodeId,
   type SetAttributes,
   type Stat,
 } from "../engine/api/index.ts";
@@ -25,7 +25,7 @@ import { type Paths, requireUtf8 } from "./paths.ts";
 interface Open {
   /** Where libfuse has it: what other mounts do to the name does not count. */
   path: string;
-  lineage: Lineage;
+  lineage: KernelNodeId;
   handle: HandleId;
   readonly mayWrite: boolean;
   readonly appends: boolean;
@@ -35,7 +35,7 @@ interface Open {
   seen: number;
   /** Reads under way, after which `former` are closed. */
   reads: number;
-  former: { lineage: Lineage; handle: HandleId }[];
+  former: { lineage: KernelNodeId; handle: HandleId }[];
 }
 
 /** chown(2): leave it. */
@@ -74,7 +74,7 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
     }
   }
 
-  async function close({ lineage, handle }: { lineage: Lineage; handle: HandleId }): Promise<void> {
+  async function close({ lineage, handle }: { lineage: KernelNodeId; handle: HandleId }): Promise<void> {
     await fileSystem.release(handle);
     paths.letGo(lineage);
   }
@@ -133,7 +133,7 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
     caller: Caller,
     path: string,
     name: string,
-    action: (lineage: Lineage) => Promise<T>,
+    action: (lineage: KernelNodeId) => Promise<T>,
   ): Promise<T> {
     requireUtf8(name);
     return paths.at(caller, path, action);
@@ -143,7 +143,7 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
   async function make(
     caller: Caller,
     path: string,
-    action: (parent: Lineage, name: string) => Promise<Found>,
+    action: (parent: KernelNodeId, name: string) => Promise<Found>,
   ): Promise<void> {
     const { lineage } = await paths.below(caller, path, action);
     paths.hold(lineage, 1);

@@ -7,7 +7,7 @@
  * name at once, as its program wanted: the hidden name is known to libfuse alone, nobody lists or uploads it.
  */
 import { LRUCache } from "lru-cache";
-import { type Caller, type FileSystem, FsError, kernelNodeId, type Lineage } from "../engine/api/index.ts";
+import { type Caller, type FileSystem, FsError, type KernelNodeId, kernelNodeId } from "../engine/api/index.ts";
 
 const ROOT = kernelNodeId(1);
 const NAME_MAX = 255;
@@ -22,12 +22,12 @@ const HIDDEN_TRIES = 10;
 
 export interface Paths {
   /** Calls with what is at the path. It is looked up once more where it is superseded at this moment (ESTALE). */
-  at<T>(caller: Caller, path: string, action: (lineage: Lineage) => Promise<T>): Promise<T>;
+  at<T>(caller: Caller, path: string, action: (lineage: KernelNodeId) => Promise<T>): Promise<T>;
   /** Calls with the folder and the name at the path's end, which need not be there. */
-  below<T>(caller: Caller, path: string, action: (parent: Lineage, name: string) => Promise<T>): Promise<T>;
+  below<T>(caller: Caller, path: string, action: (parent: KernelNodeId, name: string) => Promise<T>): Promise<T>;
   /** It stays known until it is let go as often; then all `answers` that named it are given back. */
-  hold(lineage: Lineage, answers?: number): void;
-  letGo(lineage: Lineage): void;
+  hold(lineage: KernelNodeId, answers?: number): void;
+  letGo(lineage: KernelNodeId): void;
   /** Folders are looked up again. */
   forgetFolders(): void;
   /** Whether libfuse would so hide an open file now, told by how it counts: such a name may be somebody's own. */
@@ -37,33 +37,33 @@ export interface Paths {
     caller: Caller,
     from: string,
     to: string,
-    action: (parent: Lineage, name: string) => Promise<void>,
+    action: (parent: KernelNodeId, name: string) => Promise<void>,
   ): Promise<void>;
   /** False: there is none of that name. */
   unhide(path: string): boolean;
   /** Whether libfuse will still come for something hidden in this folder. */
-  hides(folder: Lineage): boolean;
+  hides(folder: KernelNodeId): boolean;
 }
 
 interface Hidden {
-  readonly lineage: Lineage;
-  readonly folder: Lineage;
+  readonly lineage: KernelNodeId;
+  readonly folder: KernelNodeId;
 }
 
 export function createPaths(fileSystem: Pick<FileSystem, "lookup" | "forget">): Paths {
-  const held = new Map<Lineage, { uses: number; answers: number }>();
-  const folders = new LRUCache<string, Lineage>({ max: FOLDERS_MAX, dispose: letGo });
+  const held = new Map<KernelNodeId, { uses: number; answers: number }>();
+  const folders = new LRUCache<string, KernelNodeId>({ max: FOLDERS_MAX, dispose: letGo });
   /** By name: libfuse gives none twice. */
   const hidden = new Map<string, Hidden>();
   let lastHidden = 0;
-  let forgotten = 0;
+  let forgottenByKernel = 0;
 
-  function hold(lineage: Lineage, answers = 0): void {
+  function hold(lineage: KernelNodeId, answers = 0): void {
     const now = held.get(lineage) ?? { uses: 0, answers: 0 };
     held.set(lineage, { uses: now.uses + 1, answers: now.answers + answers });
   }
 
-  function letGo(lineage: Lineage): void {
+  function letGo(lineage: KernelNodeId): void {
     const { uses, answers } = held.get(lineage) ?? { uses: 0, answers: 0 };
     if (uses > 1) {
       held.set(lineage, { uses: uses - 1, answers });
@@ -74,20 +74,20 @@ export function createPaths(fileSystem: Pick<FileSystem, "lookup" | "forget">): 
   }
 
   /** What it finds is to be let go, here and in `findFolder`. */
-  async function find(caller: Caller, path: string): Promise<Lineage> {
+  async function find(caller: Caller, path: string): Promise<KernelNodeId> {
     const { folder, name } = split(path);
     const known = name === "" ? ROOT : hidden.get(name)?.lineage;
     if (known !== undefined) {
       hold(known);
       return known;
     }
-    const then = forgotten;
+    const then = forgottenByKernel;
     const parent = await findFolder(caller, folder);
     try {
       const { lineage, ...found } = await fileSystem.lookup(caller, parent, name);
       if (lineage === undefined || !("stat" in found)) throw new FsError("ENOENT", `no ${path}`);
       hold(lineage, 1);
-      if (found.stat.kind === "folder" && then === forgotten && !folders.has(path)) {
+      if (found.stat.kind === "folder" && then === forgottenByKernel && !folders.has(path)) {
         hold(lineage);
         folders.set(path, lineage);
       }
@@ -97,14 +97,14 @@ export function createPaths(fileSystem: Pick<FileSystem, "lookup" | "forget">): 
     }
   }
 
-  async function findFolder(caller: Caller, path: string): Promise<Lineage> {
+  async function findFolder(caller: Caller, path: string): Promise<KernelNodeId> {
     const known = folders.get(path);
     if (known === undefined) return find(caller, path);
     hold(known);
     return known;
   }
 
-  async function at<T>(caller: Caller, path: string, action: (lineage: Lineage) => Promise<T>): Promise<T> {
+  async function at<T>(caller: Caller, path: string, action: (lineage: KernelNodeId) => Promise<T>): Promise<T> {
     for (let isFirst = true; ; isFirst = false) {
       const lineage = await find(caller, path);
       try {
@@ -120,7 +120,7 @@ export function createPaths(fileSystem: Pick<FileSystem, "lookup" | "forget">): 
   async function below<T>(
     caller: Caller,
     path: string,
-    action: (parent: Lineage, name: string) => Promise<T>,
+    action: (parent: KernelNodeId, name: string) => Promise<T>,
   ): Promise<T> {
     const { folder, name } = split(path);
     const parent = await findFolder(caller, folder);
@@ -137,7 +137,7 @@ export function createPaths(fileSystem: Pick<FileSystem, "lookup" | "forget">): 
     hold,
     letGo,
     forgetFolders() {
-      forgotten += 1;
+      forgottenByKernel += 1;
       folders.clear();
     },
     looksHidden(from, to) {

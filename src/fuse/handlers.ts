@@ -11,7 +11,7 @@ import {
   type Found,
   FsError,
   type FsErrorCode,
-  type Lineage,
+  type KernelNodeId,
   type NegativeEntry,
   type Opened,
   type OpenFlags,
@@ -45,7 +45,7 @@ import type { ForgetOne, NameRequest, RenameRequest, SetxattrRequest, WriteReque
 export interface Call {
   readonly fileSystem: FileSystem;
   readonly caller: Caller;
-  readonly nodeid: Lineage;
+  readonly nodeid: KernelNodeId;
 }
 
 type In<S extends Struct<Fields>> = S extends Struct<infer F> ? Values<F> : never;
@@ -124,7 +124,7 @@ export function mkdir({ fileSystem, caller, nodeid }: Call, request: In<typeof s
   return fileSystem.mkdir(caller, nodeid, request.name, request.mode & 0o7777);
 }
 
-export function link({ fileSystem, caller, nodeid }: Call, request: { oldnodeid: Lineage; name: string }) {
+export function link({ fileSystem, caller, nodeid }: Call, request: { oldnodeid: KernelNodeId; name: string }) {
   return fileSystem.link(caller, request.oldnodeid, nodeid, request.name);
 }
 
@@ -198,7 +198,11 @@ async function finishCreate(
 }
 
 /** The caller gets no handle when this fails, so the kernel would never release it. */
-async function killPrivileges({ fileSystem, caller }: Call, lineage: Lineage, opened: Opened): Promise<Attributed> {
+async function killPrivileges(
+  { fileSystem, caller }: Call,
+  lineage: KernelNodeId,
+  opened: Opened,
+): Promise<Attributed> {
   try {
     return await fileSystem.setattr(caller, lineage, { killPrivileges: true, handle: opened.handle });
   } catch (error) {

@@ -3,7 +3,7 @@
  * told to stop. One timer serves all deadlines. Knows neither the device nor what a request means.
  */
 
-import type { Caller, FsError, Lineage, Mark } from "../engine/api/index.ts";
+import type { Caller, FsError, KernelNodeId, Mark } from "../engine/api/index.ts";
 import type { Runtime, Timer } from "../lib/runtime.ts";
 import type { Message } from "./message.ts";
 
@@ -46,7 +46,7 @@ export class InFlight<From extends Origin = Message> implements Caller {
     return this.message.id;
   }
 
-  get nodeid(): Lineage {
+  get nodeid(): KernelNodeId {
     return this.message.nodeid;
   }
 

@@ -4,7 +4,7 @@
  * messages and what they cost, not why anything changed.
  */
 
-import type { After, ChangedName, EntryId, KernelCache, KnownRows, Lineage } from "../engine/api/index.ts";
+import type { After, ChangedName, EntryId, KernelCache, KernelNodeId, KnownRows } from "../engine/api/index.ts";
 import type { Logger } from "../lib/log.ts";
 import { type Clock, sleep, type Timer } from "../lib/runtime.ts";
 import { CONNECTION_ERRNO, ERRNO } from "./errno.ts";
@@ -67,8 +67,8 @@ export function createKernelCache(clock: Pick<Clock, "setTimer">, log: Logger): 
   let expiresNames = false;
   const names = new Map<string, ChangedName>();
   const absent = new Map<string, ChangedName>();
-  const inodes = new Set<Lineage>();
-  const listings = new Set<Lineage>();
+  const inodes = new Set<KernelNodeId>();
+  const listings = new Set<KernelNodeId>();
   /** Told, to be told once more: since the last look, and those whose turn is at the next one. */
   const lately = new Map<string, ChangedName>();
   let ripe: ChangedName[] = [];
@@ -76,7 +76,7 @@ export function createKernelCache(clock: Pick<Clock, "setTimer">, log: Logger): 
   /** Where the ways through everything that is known have come to; undefined: not on one. */
   let known: KnownRows | undefined;
   let nameAt: After<EntryId> | undefined;
-  let lineageAt: After<Lineage> | undefined;
+  let kernelNodeIdAt: After<KernelNodeId> | undefined;
   /** Ways through all names still to go after this one. */
   let ways = 0;
 
@@ -122,7 +122,7 @@ export function createKernelCache(clock: Pick<Clock, "setTimer">, log: Logger): 
   }
 
   function takeInodes(): Uint8Array | undefined {
-    const lineages: Lineage[] = [];
+    const lineages: KernelNodeId[] = [];
     const parts: Uint8Array[] = [];
     for (const lineage of listings) {
       if (parts.length >= BATCH) break;
@@ -135,9 +135,9 @@ export function createKernelCache(clock: Pick<Clock, "setTimer">, log: Logger): 
       inodes.delete(lineage);
       lineages.push(lineage);
     }
-    if (parts.length + lineages.length === 0 && lineageAt !== undefined) {
-      lineages.push(...(known?.lineages(lineageAt, BATCH) ?? []));
-      lineageAt = lineages.at(-1);
+    if (parts.length + lineages.length === 0 && kernelNodeIdAt !== undefined) {
+      lineages.push(...(known?.lineages(kernelNodeIdAt, BATCH) ?? []));
+      kernelNodeIdAt = lineages.at(-1);
     }
     if (parts.length + lineages.length === 0) return undefined;
     return joined([...parts, notifyExpireInodes(lineages)]);
@@ -174,7 +174,7 @@ export function createKernelCache(clock: Pick<Clock, "setTimer">, log: Logger): 
   }
 
   function tellAll(rows: KnownRows): void {
-    [known, nameAt, ways, lineageAt] = [rows, 0, 1, 0];
+    [known, nameAt, ways, kernelNodeIdAt] = [rows, 0, 1, 0];
   }
 
   function hush(): void {

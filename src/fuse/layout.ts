@@ -7,7 +7,7 @@
  * checks `Number.isSafeInteger` first. Values that must be exact and may be larger (a request's
  * `unique`) are never read as a number but copied as bytes.
  */
-import type { HandleId, Lineage } from "../engine/api/index.ts";
+import type { HandleId, KernelNodeId } from "../engine/api/index.ts";
 
 /**
  * "i64" is signed; "id" is a `unique` without its resent bit (63); "node" and "handle" are the ids that we gave the kernel,
@@ -16,7 +16,7 @@ import type { HandleId, Lineage } from "../engine/api/index.ts";
 export type FieldType = "u16" | "u32" | "i32" | "u64" | "i64" | "id" | "node" | "handle";
 
 interface Ids {
-  readonly node: Lineage;
+  readonly node: KernelNodeId;
   readonly handle: HandleId;
 }
 

@@ -2,7 +2,7 @@
  * One message from the kernel: its header, and a cursor over what follows it. Everything that
  * comes from outside is checked here and in `requests.ts`, once. Knows no opcode.
  */
-import { FsError, type FsErrorCode, kernelNodeId, type Lineage } from "../engine/api/index.ts";
+import { FsError, type FsErrorCode, type KernelNodeId, kernelNodeId } from "../engine/api/index.ts";
 import { NAME_MAX, SYMLINK_MAX } from "./flags.ts";
 import {
   type Fields,
@@ -38,7 +38,7 @@ export interface Message {
   readonly resent: boolean;
   /** Whether there is a `unique` that a reply can carry. */
   readonly answerable: boolean;
-  readonly nodeid: Lineage;
+  readonly nodeid: KernelNodeId;
   readonly uid: number;
   readonly gid: number;
   /** The calling thread; 0 for what the kernel does by itself. */
@@ -85,7 +85,7 @@ export function opcodeOf(view: DataView): number {
 }
 
 /** We hand out node ids below 2^53: another one is not from us. */
-export function nodeIdAt(view: DataView, at: number): Lineage {
+export function nodeIdAt(view: DataView, at: number): KernelNodeId {
   const value = readU64(view, at);
   if (!Number.isSafeInteger(value)) throw new MalformedError(`node id ${value}: over 2^53, never given out`);
   return kernelNodeId(value);

@@ -3,7 +3,7 @@
  * then the body. Sending them is done in kernel-cache.ts, and never from the JS thread: the write may
  * wait for requests we have yet to answer.
  */
-import type { Lineage } from "../engine/api/index.ts";
+import type { KernelNodeId } from "../engine/api/index.ts";
 import { viewOf, writeU64 } from "./layout.ts";
 import type { Parts } from "./replies.ts";
 import {
@@ -36,12 +36,12 @@ export function notifyPoll(kh: number): Parts {
 }
 
 /** Offset < 0: attributes only. Length <= 0: to the end. */
-export function notifyInvalInode(lineage: Lineage, offset: number, length: number): Parts {
+export function notifyInvalInode(lineage: KernelNodeId, offset: number, length: number): Parts {
   return notification(NOTIFY.INVAL_INODE, [NOTIFY_INVAL_INODE_OUT.encode({ ino: lineage, off: offset, len: length })]);
 }
 
 /** `expireOnly`: the name is looked up again, but nothing that uses it is torn down. */
-export function notifyInvalEntry(parent: Lineage, name: string, expireOnly: boolean): Parts {
+export function notifyInvalEntry(parent: KernelNodeId, name: string, expireOnly: boolean): Parts {
   const bytes = terminated(name);
   const flags = expireOnly ? EXPIRE_ONLY : 0;
   return notification(NOTIFY.INVAL_ENTRY, [
@@ -50,18 +50,18 @@ export function notifyInvalEntry(parent: Lineage, name: string, expireOnly: bool
   ]);
 }
 
-export function notifyDelete(parent: Lineage, child: Lineage, name: string): Parts {
+export function notifyDelete(parent: KernelNodeId, child: KernelNodeId, name: string): Parts {
   const bytes = terminated(name);
   return notification(NOTIFY.DELETE, [NOTIFY_DELETE_OUT.encode({ parent, child, namelen: bytes.length - 1 }), bytes]);
 }
 
 /** Puts bytes into the page cache. */
-export function notifyStore(lineage: Lineage, offset: number, data: Uint8Array): Parts {
+export function notifyStore(lineage: KernelNodeId, offset: number, data: Uint8Array): Parts {
   return notification(NOTIFY.STORE, [NOTIFY_STORE_OUT.encode({ nodeid: lineage, offset, size: data.length }), data]);
 }
 
 /** Asks for bytes of the page cache; they come as NOTIFY_REPLY whose `unique` is `id`. */
-export function notifyRetrieve(id: number, lineage: Lineage, offset: number, size: number): Parts {
+export function notifyRetrieve(id: number, lineage: KernelNodeId, offset: number, size: number): Parts {
   return notification(NOTIFY.RETRIEVE, [
     NOTIFY_RETRIEVE_OUT.encode({ notify_unique: id, nodeid: lineage, offset, size }),
   ]);
@@ -73,7 +73,7 @@ export function notifyResend(): Parts {
 }
 
 /** The attributes of all of these are asked for again: one message each, one after the other. */
-export function notifyExpireInodes(lineages: readonly Lineage[]): Uint8Array {
+export function notifyExpireInodes(lineages: readonly KernelNodeId[]): Uint8Array {
   const len = OUT_HEADER.size + NOTIFY_INVAL_INODE_OUT.size;
   const bytes = new Uint8Array(len * lineages.length);
   const view = viewOf(bytes);
@@ -93,7 +93,7 @@ export function notifyIncEpoch(): Parts {
 }
 
 /** Asks to let go of inodes that nothing uses. */
-export function notifyPrune(lineages: readonly Lineage[]): Parts {
+export function notifyPrune(lineages: readonly KernelNodeId[]): Parts {
   const list = new Uint8Array(8 * lineages.length);
   const view = viewOf(list);
   for (const [index, lineage] of lineages.entries()) writeU64(view, 8 * index, lineage);

@@ -5,7 +5,7 @@
  * Every function throws MalformedError when the message is too short for its body, and what
  * `message.ts` says about names.
  */
-import type { Lineage } from "../engine/api/index.ts";
+import type { KernelNodeId } from "../engine/api/index.ts";
 import { type Extensions, parseExtensions } from "./extensions.ts";
 import { type Fields, LITTLE_ENDIAN, type Struct, type Values } from "./layout.ts";
 import {
@@ -78,7 +78,7 @@ export function decodeName(message: Message): NameRequest {
 }
 
 export interface ForgetOne {
-  readonly nodeid: Lineage;
+  readonly nodeid: KernelNodeId;
   readonly nlookup: number;
 }
 
@@ -119,7 +119,7 @@ export function decodeTmpfile(message: Message): Values<typeof CREATE_IN.fields>
 }
 
 export interface RenameRequest {
-  readonly newdir: Lineage;
+  readonly newdir: KernelNodeId;
   readonly flags: number;
   readonly oldName: string;
   readonly newName: string;
@@ -141,7 +141,7 @@ function twoNames(message: Message, fixedSize: number): { oldName: string; newNa
   return { oldName, newName: takeName(message, cursor) };
 }
 
-export function decodeLink(message: Message): { oldnodeid: Lineage; name: string } {
+export function decodeLink(message: Message): { oldnodeid: KernelNodeId; name: string } {
   need(message, IN_HEADER.size, LINK_IN.size, LINK_IN.name);
   return { oldnodeid: nodeIdAt(message.view, IN_HEADER.size), name: takeName(message, cursorAfter(LINK_IN.size)) };
 }

@@ -5,10 +5,9 @@
  * handler throws ends the loop. It knows no operation but INIT, INTERRUPT and DESTROY.
  */
 
-import { type Done, type FileSystem, FsError, type Lineage } from "../engine/api/index.ts";
+import { type Done, type FileSystem, FsError, type KernelNodeId } from "../engine/api/index.ts";
 import { deferred } from "../lib/deferred.ts";
 import { describeError, type Logger } from "../lib/log.ts";
-import { createCrashSuspects, NOTHING_KEPT, type RequestsInHand } from "./at-hand.ts";
 import type { Device, OpenDevice } from "./device.ts";
 import { ERRNO, type ErrorName, errorName } from "./errno.ts";
 import { type Clock, createInFlightTable, InFlight } from "./in-flight.ts";
@@ -30,6 +29,7 @@ import { createOperationLog, summary } from "./operation-log.ts";
 import { type Parts, withHeader } from "./replies.ts";
 import { OUT_HEADER } from "./reply-structs.ts";
 import type { WireVersion } from "./requests.ts";
+import { createCrashSuspects, NOTHING_KEPT, type RequestsInHand } from "./requests-in-hand.ts";
 
 export interface SessionOptions {
   readonly device: OpenDevice;
@@ -45,7 +45,7 @@ export interface SessionOptions {
   /** Fault points, for tests that die there. */
   readonly step?: (label: string) => void;
   /** Whether the thread is interrupted by what asks its program to end. Default: always. */
-  readonly isToldToEnd?: (thread: number) => boolean;
+  readonly hasFatalSignal?: (thread: number) => boolean;
   /** Behave as with a kernel that sends nothing again. Default: no. */
   readonly noResend?: boolean;
   /** What an earlier daemon agreed on, when this one takes over its mount: no INIT will come. */
@@ -59,7 +59,7 @@ export interface SessionOptions {
 export interface RequestInFlight {
   readonly operation: string;
   readonly id: number;
-  readonly node: Lineage;
+  readonly node: KernelNodeId;
   readonly uid: number;
   readonly pid: number;
   readonly milliseconds: number;
@@ -100,12 +100,12 @@ const BEFORE_INIT: WireVersion = { setxattrExtended: false };
 
 export function createSession(options: SessionOptions): Session {
   const { fileSystem, log, clock, step = () => {}, deadlineMs = DEADLINE_MS, slowMs = SLOW_CALL_MS } = options;
-  const { isToldToEnd = () => true } = options;
+  const { hasFatalSignal = () => true } = options;
   const counts = new Map<string, number>();
   const operationLog = createOperationLog(log, slowMs);
   const requests = createInFlightTable(clock, deadlineMs, expire, noteProgramTime, options.firstPlace);
-  const atHand = options.atHand ?? NOTHING_KEPT;
-  const suspects = createCrashSuspects(atHand, log);
+  const requestsInHand = options.atHand ?? NOTHING_KEPT;
+  const suspects = createCrashSuspects(requestsInHand, log);
   const initialized = deferred<Connection>();
   const ended = deferred<string>();
   let connection = options.connection;
@@ -290,7 +290,7 @@ export function createSession(options: SessionOptions): Session {
    */
   function endIfTold(request: InFlight): void {
     if (isOver || requests.find(request.id) !== request) return;
-    if (!isToldToEnd(request.pid)) {
+    if (!hasFatalSignal(request.pid)) {
       clock.setTimer(NEXT_SIGNAL_MS, () => endIfTold(request));
       return;
     }
@@ -382,7 +382,8 @@ export function createSession(options: SessionOptions): Session {
   const device: Device = options.device((messages) => {
     if (isOver) return;
     // Before anything is done about them: nobody else could tell their programs that we died.
-    if (connection?.resend === false) atHand.inFlight([...requests.list().map(({ id }) => id), ...idsIn(messages)]);
+    if (connection?.resend === false)
+      requestsInHand.inFlight([...requests.list().map(({ id }) => id), ...idsIn(messages)]);
     for (const message of messages) take(message);
   }, end);
 
@@ -395,8 +396,9 @@ export function createSession(options: SessionOptions): Session {
       if (errno !== 0) log.error({ errno }, "the kernel sends nothing again: programs that wait may wait for good");
       return;
     }
-    log.info({ requests: atHand.left.length }, "this kernel sends nothing again: what was at hand fails");
-    for (const unique of atHand.left) reply([OUT_HEADER.encode({ len: OUT_HEADER.size, error: -ERRNO.EIO, unique })]);
+    log.info({ requests: requestsInHand.left.length }, "this kernel sends nothing again: what was at hand fails");
+    for (const unique of requestsInHand.left)
+      reply([OUT_HEADER.encode({ len: OUT_HEADER.size, error: -ERRNO.EIO, unique })]);
   }
 
   const moved = () => device.moved?.() ?? {};

@@ -128,7 +128,7 @@ export function patchNode(context: Context, call: Call<"patchNode">): GatewayAns
     const row = visibleNode(context, call.caller, call.parameters.nodeId);
     const { idempotencyKey: key, ...change } = patch;
     return once(context, call.caller, { workspace: row.workspace, key, same: ["patchNode", row.id, change] }, () => {
-      checkLive(row);
+      checkCacheFile(row);
       checkRevision(context, call.headers, row);
       const parent = patch.parentId ?? row.parent ?? undefined;
       const name = patch.name ?? row.name;
@@ -158,7 +158,7 @@ export function patchNode(context: Context, call: Call<"patchNode">): GatewayAns
 }
 
 /** Looked at only when the effect is at hand: a repeated request gets its first answer also when the node is deleted by now. */
-function checkLive(row: NodeRow): void {
+function checkCacheFile(row: NodeRow): void {
   if (row.deleted === 1) throw notFound(`The node ${JSON.stringify(row.id)} is deleted.`);
 }
 
@@ -210,7 +210,7 @@ export function exchangeNodes(context: Context, call: Call<"exchangeNodes">): Ga
       call.caller,
       { workspace: row.workspace, key, same: ["exchangeNodes", row.id, body.with] },
       () => {
-        checkLive(row);
+        checkCacheFile(row);
         const other = relatedNode(context, call.caller, row.workspace, body.with, "with");
         if (other.deleted === 1) throw notFound(`with: the node ${JSON.stringify(other.id)} is deleted.`);
         checkRevision(context, call.headers, row);
@@ -235,7 +235,7 @@ export function deleteNode(context: Context, call: Call<"deleteNode">): GatewayA
     const row = visibleNode(context, call.caller, call.parameters.nodeId);
     const key = call.query.idempotencyKey;
     return once(context, call.caller, { workspace: row.workspace, key, same: ["deleteNode", row.id] }, () => {
-      checkLive(row);
+      checkCacheFile(row);
       checkRevision(context, call.headers, row);
       if (row.parent === null) throw invalid("nodeId", "nodeId: a root cannot be deleted");
       const child = store.prepare("SELECT 1 FROM node WHERE parent = ? AND deleted = 0 LIMIT 1").get(row.id);

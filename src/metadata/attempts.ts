@@ -1,13 +1,13 @@
 /** Attempts (requests that are rows before they are sent), generations (what they upload) and tombstones. */
-import { type Connection, earliest, LANES, prepare, prepareColumn, remember } from "./database.ts";
+import { type Connection, earliest, PRIORITIES, prepare, prepareColumn, remember } from "./database.ts";
 import {
   type AttemptId,
   addedId,
-  type GenerationId,
-  generationId,
   type InodeId,
-  type Lineage,
+  type KernelNodeId,
   type NodeRowId,
+  type SnapshotId,
+  snapshotId,
 } from "./ids.ts";
 
 export interface Attempt<Request> {
@@ -17,7 +17,7 @@ export interface Attempt<Request> {
   readonly state: "open" | "abandoned";
   readonly key: string;
   readonly request: Request;
-  readonly generation: GenerationId | null;
+  readonly generation: SnapshotId | null;
   readonly tries: number;
   /** When it may be sent again; of one given up, when that was. */
   readonly nextAt: number;
@@ -83,12 +83,15 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
     [],
   );
   const failed = prepare(database, "UPDATE attempt SET tries = tries + 1, next_at = ?, last_error = ? WHERE id = ?");
-  const rush = prepare(
+  const expedite = prepare(
     database,
     `UPDATE attempt SET next_at = @at WHERE id IN (SELECT id FROM attempt INDEXED BY attempt_due
        WHERE state = 'open' AND bulk = @bulk AND next_at > @at ORDER BY next_at LIMIT +@limit)`,
   );
-  const rushOne = prepare(database, "UPDATE attempt SET next_at = min(next_at, ?) WHERE state = 'open' AND node = ?");
+  const expediteAttempt = prepare(
+    database,
+    "UPDATE attempt SET next_at = min(next_at, ?) WHERE state = 'open' AND node = ?",
+  );
   const newest = prepare<{ seq: number }>(database, "SELECT seq FROM sqlite_sequence WHERE name = 'attempt'");
   const abandon = prepare(
     database,
@@ -122,11 +125,11 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
   const get = remember(database, ["attempt"], (id: AttemptId) => decode(byId.get(id)));
   const openOf = remember(database, ["attempt"], (node: NodeRowId) => decode(openOfNode.get(node)));
   const idOfKey = remember(database, ["attempt"], (key: string) => byKey.get(key)?.id);
-  const ofGeneration = remember(database, ["attempt"], (generation: GenerationId): readonly Attempt<Request>[] =>
-    sending.all(generation).map(decodeRow),
+  const ofSnapshot = remember(database, ["attempt"], (snapshot: SnapshotId): readonly Attempt<Request>[] =>
+    sending.all(snapshot).map(decodeRow),
   );
 
-  const nextAt = (now: number): number | undefined => earliest(LANES.map((bulk) => nextInLane.get(bulk, now)?.at));
+  const nextAt = (now: number): number | undefined => earliest(PRIORITIES.map((bulk) => nextInLane.get(bulk, now)?.at));
 
   return {
     openOf: (node: NodeRowId) => openOf(node),
@@ -135,7 +138,7 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
       return id === undefined ? undefined : get(id);
     },
     /** Several, when the names of one inode are sent at the same time. */
-    ofGeneration: (generation: GenerationId): readonly Attempt<Request>[] => ofGeneration(generation),
+    ofSnapshot: (generation: SnapshotId): readonly Attempt<Request>[] => ofSnapshot(generation),
     open: (): Attempt<Request>[] => all.all().map(decodeRow),
     /** Node rows with a request under way that puts them into this folder. */
     nodesWanting: (parent: string): NodeRowId[] => nodesWanting.all(parent).map((row) => row.node),
@@ -157,7 +160,7 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
       node: NodeRowId;
       key: string;
       request: Request;
-      generation: GenerationId | null;
+      generation: SnapshotId | null;
       nextAt: number;
       createdAt: number;
       bulk?: number;
@@ -166,8 +169,8 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
       const text = JSON.stringify(attempt.request);
       // As it would be read: what JSON leaves out is not there.
       const request = JSON.parse(text) as Request;
-      const { parent = null, name = null, copyOf = null, with: partner = null } = request as Sought;
-      const columns = { parent, name, copyOf, partner };
+      const { parent = null, name = null, copyOf = null, with: exchangePartner = null } = request as Sought;
+      const columns = { parent, name, copyOf, partner: exchangePartner };
       const row = { node, key, generation, nextAt, createdAt, bulk, request: text, ...columns };
       const id = addedId<AttemptId>(insert.run(row));
       const rest = { state: "open", tries: 0, lastError: null } as const;
@@ -175,21 +178,21 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
       get.tell(id, created);
       idOfKey.tell(key, id);
       openOf.tell(node, created);
-      if (generation !== null) ofGeneration.drop(generation);
+      if (generation !== null) ofSnapshot.drop(generation);
       return created;
     },
     failed(id: AttemptId, nextAt: number, error: string): void {
       failed.run(nextAt, error, id);
     },
     /** So many that wait longer wait until `at`, of each lane the next ones first. False: there are no more. */
-    rush(at: number, limit: number): boolean {
+    expedite(at: number, limit: number): boolean {
       let left = limit;
-      for (const bulk of LANES) if (left > 0) left -= rush.run({ at, bulk, limit: left }).changes;
+      for (const bulk of PRIORITIES) if (left > 0) left -= expedite.run({ at, bulk, limit: left }).changes;
       return left === 0;
     },
     /** That of one node row waits no longer than until `at`. */
-    rushOf(node: NodeRowId, at: number): void {
-      rushOne.run(at, node);
+    expediteAttemptsOf(node: NodeRowId, at: number): void {
+      expediteAttempt.run(at, node);
     },
     /** Given up now; from here on `nextAt` says when that was. */
     abandon(id: AttemptId, now: number): void {
@@ -202,13 +205,13 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
       if (current === undefined) return;
       idOfKey.tell(current.key, undefined);
       if (current.state === "open") openOf.tell(current.node, undefined);
-      if (current.generation !== null) ofGeneration.drop(current.generation);
+      if (current.generation !== null) ofSnapshot.drop(current.generation);
     },
     removeAllOf(node: NodeRowId): void {
       removeOf.run(node);
     },
     /** Whether a node may still be made for this row by a request that was given up. */
-    hasAbandonedBirth: (node: NodeRowId): boolean => abandoned.get(node) !== undefined,
+    hasAbandonedCreation: (node: NodeRowId): boolean => abandoned.get(node) !== undefined,
     /** Those that were given up, the last one first. */
     abandonedOf: (node: NodeRowId): Attempt<Request>[] =>
       abandonedOf.all(node).map((row) => ({ ...row, request: parse(JSON.parse(row.request)) })),
@@ -222,12 +225,12 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
 }
 
 export interface Snapshot {
-  readonly id: GenerationId;
+  readonly id: SnapshotId;
   readonly inode: InodeId;
   /** Of the inode when it was cut: while that has not moved on, this is its newest content. */
   readonly changes: number;
   /** The live file of this lineage is the cut; null: a file of its own. */
-  readonly lineage: Lineage | null;
+  readonly lineage: KernelNodeId | null;
   readonly size: number;
   readonly hash: string;
   readonly mtime: string;
@@ -243,7 +246,7 @@ export function createSnapshots(database: Connection) {
     database,
     `SELECT ${GENERATION} FROM generation WHERE inode = ? ORDER BY id DESC LIMIT 1`,
   );
-  const ofLineage = prepare<Snapshot>(database, `SELECT ${GENERATION} FROM generation WHERE lineage = ?`);
+  const ofKernelNodeId = prepare<Snapshot>(database, `SELECT ${GENERATION} FROM generation WHERE lineage = ?`);
   const itself = prepare<Snapshot>(
     database,
     `SELECT ${GENERATION} FROM generation WHERE lineage >= ? AND lineage < ? ORDER BY lineage`,
@@ -257,7 +260,7 @@ export function createSnapshots(database: Connection) {
     database,
     `SELECT ${GENERATION} FROM generation WHERE lineage IS NULL AND id >= ? AND id < ?`,
   );
-  const nextCopy = prepare<{ id: GenerationId | null }>(
+  const nextCopy = prepare<{ id: SnapshotId | null }>(
     database,
     "SELECT min(id) AS id FROM generation WHERE lineage IS NULL AND id >= ?",
   );
@@ -278,31 +281,33 @@ export function createSnapshots(database: Connection) {
   let reserved = 0;
   const detach = prepare(database, "UPDATE generation SET lineage = NULL WHERE id = ?");
   const remove = prepare(database, "DELETE FROM generation WHERE id = ?", []);
-  const get = remember(database, ["generation"], (id: GenerationId) => byId.get(id));
+  const get = remember(database, ["generation"], (id: SnapshotId) => byId.get(id));
   const newestOf = remember(database, ["generation"], (inode: InodeId) => newest.get(inode));
-  const cutsOf = remember(database, ["generation"], (lineage: Lineage): readonly Snapshot[] => ofLineage.all(lineage));
+  const snapshotsOf = remember(database, ["generation"], (lineage: KernelNodeId): readonly Snapshot[] =>
+    ofKernelNodeId.all(lineage),
+  );
 
   function drop({ inode, lineage }: Snapshot): void {
     newestOf.drop(inode);
-    if (lineage !== null) cutsOf.drop(lineage);
+    if (lineage !== null) snapshotsOf.drop(lineage);
   }
 
   return {
-    get: (id: GenerationId): Snapshot | undefined => get(id),
+    get: (id: SnapshotId): Snapshot | undefined => get(id),
     newestOf: (inode: InodeId): Snapshot | undefined => newestOf(inode),
     /** The cuts that are this live file itself. */
-    ofLineage: (lineage: Lineage): readonly Snapshot[] => cutsOf(lineage),
+    ofKernelNodeId: (lineage: KernelNodeId): readonly Snapshot[] => snapshotsOf(lineage),
     /** The lineage was made just now. */
-    noneOfLineage(lineage: Lineage): void {
-      cutsOf.tell(lineage, []);
+    noneOfKernelNodeId(lineage: KernelNodeId): void {
+      snapshotsOf.tell(lineage, []);
     },
     /** The cuts that are live files themselves, of the lineages from this one on, before that one. */
-    ofLineages: (from: number, to: number): Snapshot[] => itself.all(from, to),
+    ofKernelNodeIds: (from: number, to: number): Snapshot[] => itself.all(from, to),
     /** Of those, the ones whose live file has moved on. */
-    staleOfLineages: (from: number, to: number): Snapshot[] => stale.all(from, to),
+    staleOfKernelNodeIds: (from: number, to: number): Snapshot[] => stale.all(from, to),
     /** Those that have files of their own, from this one on, before that one. */
     copies: (from: number, to: number): Snapshot[] => copies.all(from, to),
-    nextCopy: (from: number): GenerationId | undefined => nextCopy.get(from)?.id ?? undefined,
+    nextCopy: (from: number): SnapshotId | undefined => nextCopy.get(from)?.id ?? undefined,
     /** All that have been reserved are below. */
     end: (): number => Math.max(reserved, sequence.get()?.seq ?? 0) + 1,
     /** Of this inode, those no attempt will send. */
@@ -314,12 +319,12 @@ export function createSnapshots(database: Connection) {
       reserved = Math.max(reserved, upTo);
     },
     /** An id for a cut whose file is made before its row. Not handed out again on this connection. */
-    reserveId(): GenerationId {
+    reserveId(): SnapshotId {
       reserved = Math.max(reserved, sequence.get()?.seq ?? 0) + 1;
-      return generationId(reserved);
+      return snapshotId(reserved);
     },
-    create(generation: Omit<Snapshot, "id"> & { readonly id?: GenerationId }): Snapshot {
-      const row = { ...generation, id: generation.id ?? this.reserveId() };
+    create(snapshot: Omit<Snapshot, "id"> & { readonly id?: SnapshotId }): Snapshot {
+      const row = { ...snapshot, id: snapshot.id ?? this.reserveId() };
       const before = newestOf(row.inode);
       insert.run(row);
       const { id, inode, changes, lineage, size, hash, mtime, synced, boot } = row;
@@ -327,14 +332,14 @@ export function createSnapshots(database: Connection) {
       get.tell(id, created);
       // One whose id was reserved may come after a later one.
       newestOf.tell(inode, before !== undefined && before.id > id ? before : created);
-      if (lineage !== null) cutsOf.drop(lineage);
+      if (lineage !== null) snapshotsOf.drop(lineage);
       return created;
     },
     /** The cut has become a file of its own. */
-    detach(id: GenerationId): void {
+    detach(id: SnapshotId): void {
       detach.run(id);
     },
-    remove(id: GenerationId): void {
+    remove(id: SnapshotId): void {
       const current = get(id);
       remove.run(id);
       get.tell(id, undefined);

@@ -215,7 +215,7 @@ export function prepareInserts(
 }
 
 /** Of rows that wait in lanes: 1, those with much to send. */
-export const LANES = [0, 1] as const;
+export const PRIORITIES = [0, 1] as const;
 
 export function earliest(times: readonly (number | undefined)[]): number | undefined {
   const known = times.filter((time) => time !== undefined);

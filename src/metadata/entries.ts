@@ -1,7 +1,7 @@
 /** Entries: the names in folders. */
 import type { ChangedRows } from "./changed.ts";
 import { type Connection, prepare, remember } from "./database.ts";
-import { type After, addedId, type EntryId, type InodeId, type Lineage } from "./ids.ts";
+import { type After, addedId, type EntryId, type InodeId, type KernelNodeId } from "./ids.ts";
 import type { Inode } from "./inodes.ts";
 import type { NodeRow } from "./nodes.ts";
 
@@ -72,7 +72,7 @@ export function createEntries(
     database,
     `SELECT ${COLUMNS} FROM entry WHERE parent = ? AND id > ? AND id <= ? ORDER BY id LIMIT +?`,
   );
-  const names = prepare<{ id: EntryId; parent: Lineage; name: string }>(
+  const names = prepare<{ id: EntryId; parent: KernelNodeId; name: string }>(
     database,
     `SELECT entry.id, inode.lineage AS parent, entry.name FROM entry JOIN inode ON inode.id = entry.parent
      WHERE entry.id > ? AND entry.name <> '' ORDER BY entry.id LIMIT +?`,
@@ -85,7 +85,7 @@ export function createEntries(
   const place = prepare(database, "UPDATE entry SET parent = ?, name = ?, gateway_name = ? WHERE id = ?", []);
   const retarget = prepare(database, "UPDATE entry SET inode = ? WHERE id = ?", []);
   const remove = prepare(database, "DELETE FROM entry WHERE id = ?", []);
-  const nameless = prepare(
+  const orphans = prepare(
     database,
     "INSERT OR REPLACE INTO nameless (inode) SELECT @inode WHERE NOT EXISTS (SELECT 1 FROM entry WHERE inode = @inode)",
   );
@@ -198,7 +198,7 @@ export function createEntries(
       return listed;
     },
     /** All names with the lineages of their folders, by the entries' ids. */
-    namesAfter: (id: After<EntryId>, limit: number): { id: EntryId; parent: Lineage; name: string }[] =>
+    namesAfter: (id: After<EntryId>, limit: number): { id: EntryId; parent: KernelNodeId; name: string }[] =>
       names.all(id, limit),
     endPass(pass: Pass): void {
       passes.delete(pass);
@@ -231,7 +231,7 @@ export function createEntries(
       retarget.run(inode, id);
       if (former === undefined) return;
       tell(id, former, { ...former, inode });
-      nameless.run({ inode: former.inode });
+      orphans.run({ inode: former.inode });
       changed.name(former.parent, former.name, former.inode);
       changed.inode(former.inode);
       changed.inode(inode);
@@ -244,7 +244,7 @@ export function createEntries(
       if (node !== undefined) nodes.entryGone(node);
       if (former === undefined) return;
       tell(id, former, undefined);
-      nameless.run({ inode: former.inode });
+      orphans.run({ inode: former.inode });
       changed.name(former.parent, former.name, former.inode);
       changed.inode(former.inode);
     },

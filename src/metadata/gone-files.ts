@@ -1,10 +1,10 @@
 /** Files nobody needs any more, whose rows have gone: still to be removed. */
 import { type Connection, prepare } from "./database.ts";
-import type { GenerationId, Lineage } from "./ids.ts";
+import type { KernelNodeId, SnapshotId } from "./ids.ts";
 
 export type GoneFile =
-  | { readonly kind: "live"; readonly id: Lineage }
-  | { readonly kind: "generation"; readonly id: GenerationId };
+  | { readonly kind: "live"; readonly id: KernelNodeId }
+  | { readonly kind: "generation"; readonly id: SnapshotId };
 
 export function createGoneFiles(database: Connection) {
   const insert = prepare(database, "INSERT OR IGNORE INTO gone (kind, id) VALUES (@kind, @id)");

@@ -11,13 +11,13 @@ export type EntryId = number & Brand<"EntryId">;
 /** Of what is known of one node of the gateway. Its id there is a text. */
 export type NodeRowId = number & Brand<"NodeRowId">;
 /** What the kernel calls a node id, and the local file behind it. The root's is 1. Never comes back, below 2^53. */
-export type Lineage = number & Brand<"Lineage">;
+export type KernelNodeId = number & Brand<"KernelNodeId">;
 /** Of a finished cut of a local file. */
-export type GenerationId = number & Brand<"GenerationId">;
+export type SnapshotId = number & Brand<"SnapshotId">;
 /** Of a request that is a row. */
 export type AttemptId = number & Brand<"AttemptId">;
 
-type Id = InodeId | EntryId | NodeRowId | Lineage | GenerationId | AttemptId;
+type Id = InodeId | EntryId | NodeRowId | KernelNodeId | SnapshotId | AttemptId;
 
 /** An id, or in the place of one: before the first. */
 export type After<Of extends Id> = Of | 0;
@@ -25,8 +25,8 @@ export type After<Of extends Id> = Of | 0;
 export const inodeId = (id: number): InodeId => id as InodeId;
 export const entryId = (id: number): EntryId => id as EntryId;
 export const nodeRowId = (id: number): NodeRowId => id as NodeRowId;
-export const kernelNodeId = (id: number): Lineage => id as Lineage;
-export const generationId = (id: number): GenerationId => id as GenerationId;
+export const kernelNodeId = (id: number): KernelNodeId => id as KernelNodeId;
+export const snapshotId = (id: number): SnapshotId => id as SnapshotId;
 
 /** Of the row that was added. */
 export function addedId<Of extends Id>({ lastInsertRowid }: { readonly lastInsertRowid: number | bigint }): Of {

@@ -3,8 +3,8 @@ import { type Attributes, sameValue } from "../contract/attributes.ts";
 import { isSaveOf, savesOfContent } from "../contract/saves.ts";
 import type { ChangedRows } from "./changed.ts";
 import { type Connection, differences, prepare, prepareColumn, prepareUpdates, remember } from "./database.ts";
-import { createFormerlyDurable } from "./formerly-safe.ts";
-import { type After, addedId, type InodeId, kernelNodeId, type Lineage } from "./ids.ts";
+import { createFormerlyDurable } from "./formerly-durable.ts";
+import { type After, addedId, type InodeId, type KernelNodeId, kernelNodeId } from "./ids.ts";
 
 export type InodeKind = "file" | "folder" | "symlink" | "fifo" | "socket" | "block" | "character";
 
@@ -14,7 +14,7 @@ export type ContentState = "clean" | "open" | "dirty";
 export interface Inode {
   readonly id: InodeId;
   readonly kind: InodeKind;
-  readonly lineage: Lineage;
+  readonly lineage: KernelNodeId;
   readonly attributes: Attributes;
   readonly size: number;
   readonly hash: string | null;
@@ -109,25 +109,31 @@ export function createInodes(database: Connection, changed: ChangedRows, isNew: 
   );
   const change = prepareUpdates(database, "inode", "id", CHANGEABLE);
   const remove = prepare(database, "DELETE FROM inode WHERE id = ?", []);
-  const insertLineage = prepare(database, "INSERT INTO lineage (inode) VALUES (?)", []);
-  const giveLineage = prepare(database, "INSERT INTO lineage (id, inode) VALUES (?, ?)", []);
-  const newestLineage = prepare<{ seq: Lineage }>(database, "SELECT seq FROM sqlite_sequence WHERE name = 'lineage'");
+  const insertKernelNodeId = prepare(database, "INSERT INTO lineage (inode) VALUES (?)", []);
+  const insertGivenKernelNodeId = prepare(database, "INSERT INTO lineage (id, inode) VALUES (?, ?)", []);
+  const newestKernelNodeId = prepare<{ seq: KernelNodeId }>(
+    database,
+    "SELECT seq FROM sqlite_sequence WHERE name = 'lineage'",
+  );
   const ofHash = prepare(database, "SELECT 1 FROM inode WHERE hash = ? AND content = 'clean' LIMIT 1");
-  const lineageInode = prepare<{ inode: InodeId }>(database, "SELECT inode FROM lineage WHERE id = ?");
-  const removeLineage = prepare(database, "DELETE FROM lineage WHERE id = ?", []);
-  const lineagesOf = prepareColumn<Lineage>(database, "SELECT id FROM lineage WHERE inode = ? ORDER BY id");
-  const lineagesAfter = prepare<{ id: Lineage }>(database, "SELECT id FROM lineage WHERE id > ? ORDER BY id LIMIT +?");
+  const kernelNodeInode = prepare<{ inode: InodeId }>(database, "SELECT inode FROM lineage WHERE id = ?");
+  const removeKernelNodeId = prepare(database, "DELETE FROM lineage WHERE id = ?", []);
+  const kernelNodeIdsOf = prepareColumn<KernelNodeId>(database, "SELECT id FROM lineage WHERE inode = ? ORDER BY id");
+  const kernelNodeIdsAfter = prepare<{ id: KernelNodeId }>(
+    database,
+    "SELECT id FROM lineage WHERE id > ? ORDER BY id LIMIT +?",
+  );
   const supersede = prepare(database, "INSERT OR REPLACE INTO superseded (lineage) VALUES (?)");
   const newestSuperseded = prepare<{ seq: number }>(
     database,
     "SELECT seq FROM sqlite_sequence WHERE name = 'superseded'",
   );
-  const superseded = prepare<{ id: number; lineage: Lineage }>(
+  const superseded = prepare<{ id: number; lineage: KernelNodeId }>(
     database,
     "SELECT id, lineage FROM superseded WHERE id > ? AND id <= ? ORDER BY id LIMIT +?",
   );
-  const newestNameless = prepare<{ seq: number }>(database, "SELECT seq FROM sqlite_sequence WHERE name = 'nameless'");
-  const nameless = prepare<{ id: number; inode: InodeId }>(
+  const newestOrphan = prepare<{ seq: number }>(database, "SELECT seq FROM sqlite_sequence WHERE name = 'nameless'");
+  const orphans = prepare<{ id: number; inode: InodeId }>(
     database,
     "SELECT id, inode FROM nameless WHERE id > ? AND id <= ? ORDER BY id LIMIT +?",
   );
@@ -151,22 +157,30 @@ export function createInodes(database: Connection, changed: ChangedRows, isNew: 
 
   const decodeAll = (rows: Row[]): Inode[] => rows.map(decode);
 
-  const formerlySafe = createFormerlyDurable();
+  const formerlyDurable = createFormerlyDurable();
   const get = remember(database, ["inode"], (id: InodeId) => {
     const row = byId.get(id);
     return row === undefined ? undefined : decode(row);
   });
 
-  const inodeOfLineage = remember(database, ["lineage"], (lineage: Lineage) => lineageInode.get(lineage)?.inode);
-  const lastLineage = remember(database, ["lineage"], (_: 0): After<Lineage> => newestLineage.get()?.seq ?? 0);
-  const lineages = remember(database, ["lineage"], (id: InodeId): readonly Lineage[] => lineagesOf(id));
+  const inodeOfKernelNodeId = remember(
+    database,
+    ["lineage"],
+    (lineage: KernelNodeId) => kernelNodeInode.get(lineage)?.inode,
+  );
+  const lastKernelNodeId = remember(
+    database,
+    ["lineage"],
+    (_: 0): After<KernelNodeId> => newestKernelNodeId.get()?.seq ?? 0,
+  );
+  const lineages = remember(database, ["lineage"], (id: InodeId): readonly KernelNodeId[] => kernelNodeIdsOf(id));
 
   function update(id: InodeId, values: Partial<Omit<Inode, "id">>): Inode {
     const current = get(id);
     if (current === undefined) throw new Error(`no inode ${id}`);
     const next = { ...current, ...values };
     if (next.content !== "dirty") next.synced = null;
-    if (current.synced !== null && next.synced === null) formerlySafe.add(id);
+    if (current.synced !== null && next.synced === null) formerlyDurable.add(id);
     if (next.linkGroup === null) next.saves = null;
     else if (values.saves === undefined && next.hash !== current.hash) next.saves = savesAfter(current, next.hash);
     const saves = next.saves === current.saves ? {} : { saves: next.saves && JSON.stringify(next.saves) };
@@ -183,15 +197,15 @@ export function createInodes(database: Connection, changed: ChangedRows, isNew: 
   }
 
   /** Of this lineage, which no inode has. */
-  function add(inode: NewInode, lineage: Lineage): Inode {
+  function add(inode: NewInode, lineage: KernelNodeId): Inode {
     const { kind, size, hash, originNode, originVersion, content, changes = 0, atime, ctime, listed = null } = inode;
     const attributes = JSON.stringify(inode.attributes);
     const from = [originNode, originVersion] as const;
     const values = [kind, lineage, attributes, size, hash, ...from, content, changes, atime, ctime, listed];
     const id = addedId<InodeId>(insert.run(...values));
-    const last = lastLineage(0);
-    giveLineage.run(lineage, id);
-    lastLineage.tell(0, last > lineage ? last : lineage);
+    const last = lastKernelNodeId(0);
+    insertGivenKernelNodeId.run(lineage, id);
+    lastKernelNodeId.tell(0, last > lineage ? last : lineage);
     const made: Inode = {
       id,
       kind,
@@ -213,15 +227,15 @@ export function createInodes(database: Connection, changed: ChangedRows, isNew: 
       fsynced: 0,
     };
     get.tell(id, made);
-    inodeOfLineage.tell(lineage, id);
+    inodeOfKernelNodeId.tell(lineage, id);
     lineages.tell(id, [lineage]);
     return made;
   }
 
-  function newLineage(id: InodeId): Lineage {
-    const lineage = addedId<Lineage>(insertLineage.run(id));
-    lastLineage.tell(0, lineage);
-    inodeOfLineage.tell(lineage, id);
+  function newKernelNodeId(id: InodeId): KernelNodeId {
+    const lineage = addedId<KernelNodeId>(insertKernelNodeId.run(id));
+    lastKernelNodeId.tell(0, lineage);
+    inodeOfKernelNodeId.tell(lineage, id);
     lineages.drop(id);
     return lineage;
   }
@@ -229,56 +243,56 @@ export function createInodes(database: Connection, changed: ChangedRows, isNew: 
   return {
     get,
     update,
-    formerlySafe,
+    formerlyDurable,
     /** A new inode with a lineage of its own. */
     create(inode: NewInode): Inode {
-      const made = add(inode, kernelNodeId(lastLineage(0) + 1));
+      const made = add(inode, kernelNodeId(lastKernelNodeId(0) + 1));
       isNew(made);
       changed.madeInode(made.id);
       return made;
     },
     /** Gives the inode a new lineage; the one before is superseded but still known. */
-    switchLineage(id: InodeId, change: Partial<Omit<Inode, "id" | "lineage">>): Inode {
+    replaceKernelNodeId(id: InodeId, change: Partial<Omit<Inode, "id" | "lineage">>): Inode {
       supersede.run(get(id)?.lineage);
-      return update(id, { ...change, lineage: newLineage(id) });
+      return update(id, { ...change, lineage: newKernelNodeId(id) });
     },
     /** A new inode for the file of a lineage that the rows have forgotten. */
-    adopt: (inode: NewInode, lineage: Lineage): Inode => add(inode, lineage),
+    adopt: (inode: NewInode, lineage: KernelNodeId): Inode => add(inode, lineage),
     /** A file of the gateway's has this content. Looks at all of them. */
     isKnownContent: (hash: string): boolean => ofHash.get(hash) !== undefined,
     /** The last that was given out here. */
-    newestLineage: (): After<Lineage> => lastLineage(0),
+    newestKernelNodeId: (): After<KernelNodeId> => lastKernelNodeId(0),
     remove(id: InodeId): void {
       const known = lineages(id);
       remove.run(id);
-      for (const lineage of known) inodeOfLineage.tell(lineage, undefined);
+      for (const lineage of known) inodeOfKernelNodeId.tell(lineage, undefined);
       lineages.tell(id, []);
       get.tell(id, undefined);
     },
-    ofLineage(lineage: Lineage): Inode | undefined {
-      const inode = inodeOfLineage(lineage);
+    ofKernelNodeId(lineage: KernelNodeId): Inode | undefined {
+      const inode = inodeOfKernelNodeId(lineage);
       return inode === undefined ? undefined : get(inode);
     },
-    lineages: (id: InodeId): readonly Lineage[] => lineages(id),
-    lineagesAfter: (lineage: After<Lineage>, limit: number): Lineage[] =>
-      lineagesAfter.all(lineage, limit).map((row) => row.id),
-    removeLineage(lineage: Lineage): void {
-      const inode = inodeOfLineage(lineage);
-      removeLineage.run(lineage);
-      inodeOfLineage.tell(lineage, undefined);
+    lineages: (id: InodeId): readonly KernelNodeId[] => lineages(id),
+    kernelNodeIdsAfter: (lineage: After<KernelNodeId>, limit: number): KernelNodeId[] =>
+      kernelNodeIdsAfter.all(lineage, limit).map((row) => row.id),
+    removeKernelNodeId(lineage: KernelNodeId): void {
+      const inode = inodeOfKernelNodeId(lineage);
+      removeKernelNodeId.run(lineage);
+      inodeOfKernelNodeId.tell(lineage, undefined);
       if (inode === undefined) return;
       const others = lineages(inode).filter((other) => other !== lineage);
       lineages.tell(inode, others);
     },
     /** Of those up to now, as numbers of their own: the newest. */
     newestSuperseded: (): number => newestSuperseded.get()?.seq ?? 0,
-    newestNameless: (): number => newestNameless.get()?.seq ?? 0,
+    newestOrphan: (): number => newestOrphan.get()?.seq ?? 0,
     /** Lineages their inodes have left, between two of these numbers. */
-    superseded: (after: number, upTo: number, limit: number): { id: number; lineage: Lineage }[] =>
+    superseded: (after: number, upTo: number, limit: number): { id: number; lineage: KernelNodeId }[] =>
       superseded.all(after, upTo, limit),
     /** Inodes that have lost their last name; they may have another since. */
     nameless: (after: number, upTo: number, limit: number): { id: number; inode: InodeId }[] =>
-      nameless.all(after, upTo, limit),
+      orphans.all(after, upTo, limit),
     /** It is not nameless any more. */
     hasName(id: InodeId): void {
       hasName.run(id);

@@ -3,6 +3,7 @@
  * nothing of bytes on disk and of the network.
  */
 import { createAttempts, createSnapshots, createTombstones } from "./attempts.ts";
+import { createCacheFileRows } from "./cache-files.ts";
 import { createChanged } from "./changed.ts";
 import { isDamage } from "./damage.ts";
 import {
@@ -16,21 +17,20 @@ import {
   prepare,
   wantedTransaction,
 } from "./database.ts";
-import { createDone } from "./done.ts";
+import { createOvertaken } from "./detached-files.ts";
 import { createEntries } from "./entries.ts";
 import { createGoneFiles } from "./gone-files.ts";
-import { type After, type EntryId, entryId, type GenerationId, inodeId, type Lineage } from "./ids.ts";
+import { type After, type EntryId, entryId, inodeId, type KernelNodeId, type SnapshotId } from "./ids.ts";
 import { createInodes } from "./inodes.ts";
-import { createCacheFileRows } from "./live-rows.ts";
+import { createLinkLeases } from "./link-leases.ts";
 import { createNodes } from "./nodes.ts";
-import { createOvertaken } from "./overtaken.ts";
 import { createRecount } from "./recount.ts";
 import { createRelists } from "./relists.ts";
+import { createDone } from "./request-log.ts";
 import { createRereads } from "./rereads.ts";
 import { createArrivals, createSettings } from "./settings.ts";
+import { createSupersededStates } from "./superseded-states.ts";
 import { createTimes } from "./times.ts";
-import { createTurns } from "./turns.ts";
-import { createVacated } from "./vacated.ts";
 import { createWriters } from "./writers.ts";
 
 export const ROOT_INODE = inodeId(1);
@@ -156,11 +156,11 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
   }
 
   const nodes = createNodes(database, changed);
-  const generations = createSnapshots(database);
+  const snapshots = createSnapshots(database);
   // What was made just now has nothing yet: nobody need look.
   const inodes = createInodes(database, changed, ({ id, lineage }) => {
     entries.noneOfInode(id);
-    generations.noneOfLineage(lineage);
+    snapshots.noneOfKernelNodeId(lineage);
   });
   const entries = createEntries(database, changed, nodes, inodes);
 
@@ -172,15 +172,15 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
     entries,
     nodes,
     attempts: createAttempts(database, parseRequest),
-    generations,
+    snapshots,
     tombstones: createTombstones(database),
     arrivals: createArrivals(database),
-    vacated: createVacated(database),
+    supersededStates: createSupersededStates(database),
     rereads: createRereads(database),
     relists: createRelists(database),
-    turns: createTurns(database),
-    overtaken: createOvertaken(database),
-    lives: createCacheFileRows(database),
+    linkLeases: createLinkLeases(database),
+    detachedFiles: createOvertaken(database),
+    cacheFiles: createCacheFileRows(database),
     gone: createGoneFiles(database),
     times: createTimes(database),
     recount: createRecount(database),
@@ -208,7 +208,7 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
      * The rows are older than what was done by them: no number they may have given out meanwhile is
      * given out again, neither those that files have (`lineage`, `generation`) nor any other.
      */
-    skipNumbers(seen: { readonly lineage: After<Lineage>; readonly generation: After<GenerationId> }): void {
+    skipNumbers(seen: { readonly lineage: After<KernelNodeId>; readonly generation: After<SnapshotId> }): void {
       for (const [table, least] of [
         ["inode", 0],
         ["entry", 0],

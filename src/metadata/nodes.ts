@@ -6,7 +6,7 @@ import {
   type Connection,
   differences,
   earliest,
-  LANES,
+  PRIORITIES,
   prepare,
   prepareColumn,
   prepareInserts,
@@ -238,7 +238,7 @@ export function createNodes(database: Connection, changed: ChangedRows) {
      WHERE base_parent = @parent AND (base_name, id) > (@name, @id) ORDER BY base_name, id LIMIT +@limit`,
   );
   const belowCount = prepare<{ count: number }>(database, "SELECT count(*) AS count FROM node WHERE base_parent = ?");
-  const untold = select("base_position < 0 AND base_position < -@since ORDER BY base_position DESC LIMIT +@limit");
+  const unconfirmed = select("base_position < 0 AND base_position < -@since ORDER BY base_position DESC LIMIT +@limit");
   const byLeft = select("left_parent = ? AND left_name = ? ORDER BY left_at DESC, id DESC");
   // The index has all of it: no row is read.
   const dueNow = prepareColumn<NodeRowId>(
@@ -275,7 +275,7 @@ export function createNodes(database: Connection, changed: ChangedRows) {
     );
   const pendingBytes = pending(PENDING_BYTES);
   const pendingGrowth = pending("iif(node.kind = 'file', coalesce(inode.size, 0) - coalesce(node.base_size, 0), 0)");
-  const hasten = prepare(
+  const expedite = prepare(
     database,
     `UPDATE node SET due = @now WHERE id IN (SELECT id FROM node INDEXED BY node_due
        WHERE bulk = @bulk AND due > @now AND dirty_since IS NOT NULL AND parked IS NULL ORDER BY due LIMIT +@limit)`,
@@ -284,7 +284,7 @@ export function createNodes(database: Connection, changed: ChangedRows) {
     database,
     "SELECT id FROM entry WHERE parent = ? AND id > ? ORDER BY id LIMIT +?",
   );
-  const hastenEntry = prepare(
+  const expediteEntry = prepare(
     database,
     "UPDATE node SET due = @now WHERE entry = @entry AND dirty_since IS NOT NULL AND parked IS NULL AND due > @now",
   );
@@ -334,7 +334,7 @@ export function createNodes(database: Connection, changed: ChangedRows) {
   }
 
   const nextDueAfter = (now: number): number | undefined =>
-    earliest(LANES.map((bulk) => nextInLane.get(bulk, now)?.due));
+    earliest(PRIORITIES.map((bulk) => nextInLane.get(bulk, now)?.due));
 
   return {
     get,
@@ -360,7 +360,7 @@ export function createNodes(database: Connection, changed: ChangedRows) {
       belowAfter.all({ parent, name: after?.name ?? "", id: after?.id ?? 0, limit }),
     countBelow: (parent: string): number => belowCount.get(parent)?.count ?? 0,
     /** Whose last write of ours is known since after that time, and its position is not; the first known first. */
-    untold: (since: number, limit: number): NodeRow[] => untold.all({ since, limit }).map(decode),
+    untold: (since: number, limit: number): NodeRow[] => unconfirmed.all({ since, limit }).map(decode),
     /** The nodes that programs moved away or removed from this place, the latest first. */
     thatLeft: (parent: InodeId, name: string): NodeRow[] => byLeft.all(parent, name).map(decode),
     /** Of one lane, the longest due first. */
@@ -378,18 +378,18 @@ export function createNodes(database: Connection, changed: ChangedRows) {
     /** The same of how many bytes more their files have than at the gateway; less than none of those that go. */
     pendingGrowth,
     /** So many dirty rows that would be looked at later are to be looked at now, of each lane the next ones first. False: there are no more. */
-    hasten(now: number, limit: number): boolean {
+    expedite(now: number, limit: number): boolean {
       let left = limit;
-      for (const bulk of LANES) if (left > 0) left -= hasten.run({ now, bulk, limit: left }).changes;
+      for (const bulk of PRIORITIES) if (left > 0) left -= expedite.run({ now, bulk, limit: left }).changes;
       return left === 0;
     },
     /** The same for so many entries of a folder (an inode), by their ids after the given one. The last one's; undefined: there are no more. */
-    hastenIn(folder: InodeId, now: number, after: After<EntryId>, limit: number): EntryId | undefined {
+    expediteIn(folder: InodeId, now: number, after: After<EntryId>, limit: number): EntryId | undefined {
       const entries = entriesIn.all(folder, after, limit);
-      for (const { id } of entries) hastenEntry.run({ now, entry: id });
+      for (const { id } of entries) expediteEntry.run({ now, entry: id });
       return entries.length < limit ? undefined : entries.at(-1)?.id;
     },
-    /** So many names of an inode, by their entries' ids after the given one, are to be looked at now, but for those that wait for their time anyway. The answer as of `hastenIn`. */
+    /** So many names of an inode, by their entries' ids after the given one, are to be looked at now, but for those that wait for their time anyway. The answer as of `expediteIn`. */
     lookAtNames(inode: InodeId, now: number, after: After<EntryId>, limit: number): EntryId | undefined {
       const entries = namesOf.all(inode, after, limit);
       for (const { id } of entries) lookAtEntry.run({ now, entry: id });

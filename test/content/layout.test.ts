@@ -1,7 +1,7 @@
 import { dirname, join, relative } from "node:path";
 import { expect, test } from "vitest";
 import { createLayout } from "../../src/content/layout.ts";
-import { generationId, kernelNodeId } from "../../src/metadata/ids.ts";
+import { kernelNodeId, snapshotId } from "../../src/metadata/ids.ts";
 import { createDiskUnderTest } from "../support/disk-under-test.ts";
 import { pattern, readAll, writeAll } from "../support/files-cases.ts";
 import { createMemoryUnderTest } from "../support/memory-under-test.ts";
@@ -42,61 +42,63 @@ test("the shards are spread over the disk, and a disk that cannot is no error", 
 
 test("no two ids share a path, and no folder gets more than a thousand", () => {
   const layout = createLayout(createMemoryStub(), "/s");
-  const paths = Array.from({ length: 5000 }, (_, id) => layout.live(kernelNodeId(id + 7)));
+  const paths = Array.from({ length: 5000 }, (_, id) => layout.cacheFile(kernelNodeId(id + 7)));
   expect(new Set(paths).size).toBe(5000);
   const perFolder = new Map<string, number>();
   for (const path of paths) perFolder.set(dirname(path), (perFolder.get(dirname(path)) ?? 0) + 1);
   expect(Math.max(...perFolder.values())).toBe(1000);
-  expect(layout.live(kernelNodeId(12_345))).toBe("/s/live/12/12345");
-  expect(layout.generation(generationId(17))).toBe("/s/generation/0/17");
+  expect(layout.cacheFile(kernelNodeId(12_345))).toBe("/s/live/12/12345");
+  expect(layout.snapshot(snapshotId(17))).toBe("/s/generation/0/17");
 });
 
 test.each([-1, 1.5, Number.NaN, 2 ** 53])("%d is no id", (id) => {
-  expect(() => createLayout(createMemoryStub(), "/s").live(kernelNodeId(id))).toThrow(`got ${id}`);
+  expect(() => createLayout(createMemoryStub(), "/s").cacheFile(kernelNodeId(id))).toThrow(`got ${id}`);
 });
 
 test("a shard is made once, for many files at once, and again after a failure", async () => {
   const { files, layout } = await setUp();
   files.fail({ path: /live\/1$/, code: "ENOSPC", on: ["makeFolder"] });
-  await expect(layout.prepareFolderOf(layout.live(kernelNodeId(1001)))).rejects.toMatchObject({ code: "ENOSPC" });
+  await expect(layout.prepareFolderOf(layout.cacheFile(kernelNodeId(1001)))).rejects.toMatchObject({ code: "ENOSPC" });
   await Promise.all(
-    [kernelNodeId(1001), kernelNodeId(1002), kernelNodeId(1003)].map((id) => layout.prepareFolderOf(layout.live(id))),
+    [kernelNodeId(1001), kernelNodeId(1002), kernelNodeId(1003)].map((id) =>
+      layout.prepareFolderOf(layout.cacheFile(id)),
+    ),
   );
-  await writeAll(files, layout.live(kernelNodeId(1001)), pattern(1));
+  await writeAll(files, layout.cacheFile(kernelNodeId(1001)), pattern(1));
   // Were it made or synced anew, this would be met.
   files.fail({ path: /./, code: "EIO", on: ["makeFolder", "syncFolder"] });
-  await layout.prepareFolderOf(layout.live(kernelNodeId(1004)));
+  await layout.prepareFolderOf(layout.cacheFile(kernelNodeId(1004)));
 });
 
 test("a new shard's name is synced before it counts as there", async () => {
   const { files, layout } = await setUp();
   files.fail({ path: /ws\/generation$/, code: "EIO", on: ["syncFolder"] });
-  await expect(layout.prepareFolderOf(layout.generation(generationId(5)))).rejects.toMatchObject({ code: "EIO" });
-  await layout.prepareFolderOf(layout.generation(generationId(5)));
+  await expect(layout.prepareFolderOf(layout.snapshot(snapshotId(5)))).rejects.toMatchObject({ code: "EIO" });
+  await layout.prepareFolderOf(layout.snapshot(snapshotId(5)));
 });
 
 test("what is on the disk is listed by id, and nothing else", async () => {
   const { files, layout } = await setUp();
   const ids = [kernelNodeId(3), kernelNodeId(999), kernelNodeId(1000), kernelNodeId(25_000)];
   for (const id of ids) {
-    await layout.prepareFolderOf(layout.live(id));
-    await writeAll(files, layout.live(id), pattern(1));
+    await layout.prepareFolderOf(layout.cacheFile(id));
+    await writeAll(files, layout.cacheFile(id), pattern(1));
   }
   await writeAll(files, "/state/ws/live/stray", pattern(1));
   await writeAll(files, "/state/ws/live/7", pattern(1));
   await writeAll(files, "/state/ws/live/0/1001", pattern(1));
   await writeAll(files, "/state/ws/live/0/03", pattern(1));
-  expect(await collect(layout.liveFiles())).toEqual(ids);
-  expect(await collect(layout.generationFiles())).toEqual([]);
+  expect(await collect(layout.cacheFiles())).toEqual(ids);
+  expect(await collect(layout.snapshots())).toEqual([]);
 });
 
 test("quarantine keeps every file under a name of its own", async () => {
   const { files, layout } = await setUp();
-  await layout.prepareFolderOf(layout.live(kernelNodeId(1)));
+  await layout.prepareFolderOf(layout.cacheFile(kernelNodeId(1)));
   const moved = await Promise.all(
     [kernelNodeId(1), kernelNodeId(2), kernelNodeId(3)].map(async (id) => {
-      await writeAll(files, layout.live(id), pattern(10, id));
-      return layout.quarantine(layout.live(id), "../live of x/y");
+      await writeAll(files, layout.cacheFile(id), pattern(10, id));
+      return layout.quarantine(layout.cacheFile(id), "../live of x/y");
     }),
   );
   expect(new Set(moved).size).toBe(3);
@@ -104,16 +106,16 @@ test("quarantine keeps every file under a name of its own", async () => {
     expect(dirname(path)).toBe("/state/ws/quarantine");
     expect(await readAll(files, path)).toEqual(pattern(10, i + 1));
   }
-  expect(await collect(layout.liveFiles())).toEqual([]);
+  expect(await collect(layout.cacheFiles())).toEqual([]);
 });
 
 test("a failed quarantine leaves the file where it is, and the next goes on", async () => {
   const { files, layout } = await setUp();
-  await layout.prepareFolderOf(layout.live(kernelNodeId(1)));
-  await writeAll(files, layout.live(kernelNodeId(1)), pattern(10));
+  await layout.prepareFolderOf(layout.cacheFile(kernelNodeId(1)));
+  await writeAll(files, layout.cacheFile(kernelNodeId(1)), pattern(10));
   files.fail({ path: /live/, code: "EIO", on: ["rename"] });
-  await expect(layout.quarantine(layout.live(kernelNodeId(1)), "x")).rejects.toMatchObject({ code: "EIO" });
-  expect(await layout.quarantine(layout.live(kernelNodeId(1)), "x")).toBe("/state/ws/quarantine/x");
+  await expect(layout.quarantine(layout.cacheFile(kernelNodeId(1)), "x")).rejects.toMatchObject({ code: "EIO" });
+  expect(await layout.quarantine(layout.cacheFile(kernelNodeId(1)), "x")).toBe("/state/ws/quarantine/x");
 });
 
 /** Paths alone touch no file. */

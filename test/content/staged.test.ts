@@ -3,7 +3,7 @@
  * may lack something says so.
  */
 import { beforeEach, expect, test } from "vitest";
-import { type DirtyLog, openDirtyLog, type Written } from "../../src/content/staged.ts";
+import { type DirtyLog, openDirtyLog, type Written } from "../../src/content/dirty-log.ts";
 import { SILENT } from "../../src/lib/log.ts";
 import { timeFromMilliseconds } from "../../src/lib/time.ts";
 import { inodeId, kernelNodeId } from "../../src/metadata/ids.ts";

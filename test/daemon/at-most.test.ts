@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { rateLimit } from "../../src/daemon/at-most.ts";
+import { rateLimit } from "../../src/daemon/rate-limit.ts";
 
 it("lets so many happen within a time, and again when the first of them is long ago", () => {
   let now = 1000;

@@ -2,7 +2,7 @@
 import fs, { readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, expect, test, vi } from "vitest";
-import { openHandleFile } from "../../src/daemon/kept-state.ts";
+import { openHandleFile } from "../../src/daemon/handle-file.ts";
 import { type HandleId, handleId } from "../../src/engine/api/index.ts";
 import type { Logger } from "../../src/lib/log.ts";
 import { kernelNodeId } from "../../src/metadata/ids.ts";

@@ -17,7 +17,7 @@ import {
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createLayout } from "../../src/content/layout.ts";
-import { startDatabaseBackups } from "../../src/daemon/good-copies.ts";
+import { startDatabaseBackups } from "../../src/daemon/database-backups.ts";
 import { noteDamage, openMetadata } from "../../src/daemon/open-metadata.ts";
 import { OutdatedError } from "../../src/engine/api/index.ts";
 import { SILENT } from "../../src/lib/log.ts";

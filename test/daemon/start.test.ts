@@ -2,7 +2,7 @@
 import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it, onTestFinished, vi } from "vitest";
-import { openHandleFile } from "../../src/daemon/kept-state.ts";
+import { openHandleFile } from "../../src/daemon/handle-file.ts";
 import { identifyProcess } from "../../src/daemon/processes.ts";
 import { writeRecord } from "../../src/daemon/runtime-folder.ts";
 import type { DaemonSettings } from "../../src/daemon/settings.ts";

@@ -5,7 +5,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { isToldToEnd } from "../../src/daemon/told-to-end.ts";
+import { hasFatalSignal } from "../../src/daemon/fatal-signal.ts";
 import { until } from "../support/child.ts";
 
 const PROGRAM = `
@@ -24,7 +24,7 @@ async function tellStopped(caught: readonly NodeJS.Signals[], signals: readonly 
     child.kill("SIGSTOP");
     await until("it is stopped", () => / \(.*\) T /.test(readFileSync(`/proc/${pid}/stat`, "latin1")));
     for (const signal of signals) child.kill(signal);
-    return isToldToEnd(pid);
+    return hasFatalSignal(pid);
   } finally {
     child.kill("SIGKILL");
     await once(child, "exit");
@@ -44,7 +44,7 @@ test.each([
 });
 
 test("of a thread that is not there nobody knows", () => {
-  expect(isToldToEnd(0)).toBe(true);
+  expect(hasFatalSignal(0)).toBe(true);
 });
 
 /** A /proc of these: who "self" is, and the signals of thread 7. */
@@ -61,6 +61,6 @@ test("what a debugger is shown of signals the program ignores ends nothing; anot
     "SigPnd:\t0000000000000000\nShdPnd:\t0000000000000001\nSigBlk:\t0\nSigIgn:\t0000000000000001\nSigCgt:\t0\n";
   const ours = procOf(process.pid, ignored);
   const others = procOf(process.pid + 1, ignored);
-  expect([isToldToEnd(7, ours), isToldToEnd(7, others)]).toEqual([false, true]);
+  expect([hasFatalSignal(7, ours), hasFatalSignal(7, others)]).toEqual([false, true]);
   for (const proc of [ours, others]) rmSync(proc, { recursive: true });
 });

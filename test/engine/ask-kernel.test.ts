@@ -6,7 +6,7 @@ import { closeCacheFile, createLookupProbe, handOver, onForget, openCacheFile } 
 import { ROUND_MS } from "../../src/engine/files/lookup-probe.ts";
 import { FORGET_GATHER_MS } from "../../src/engine/files/on-forget.ts";
 import { createFileSystem } from "../../src/engine/ops/index.ts";
-import { type InodeId, inodeId, kernelNodeId, type Lineage } from "../../src/metadata/ids.ts";
+import { type InodeId, inodeId, type KernelNodeId, kernelNodeId } from "../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { CALLER, createBytesWorld, pattern } from "../support/bytes-world.ts";
 
@@ -17,13 +17,13 @@ const ROUND = ROUND_MS + 5_000;
 
 async function begin() {
   const world = await createBytesWorld();
-  const asked: Lineage[] = [];
+  const asked: KernelNodeId[] = [];
   /** What the kernel has. */
-  const known = new Set<Lineage>();
+  const known = new Set<KernelNodeId>();
   let hold: Promise<unknown> = Promise.resolve();
   const cache = {
     ...NO_KERNEL_CACHE,
-    async lacks(lineages: readonly Lineage[]) {
+    async unknownToKernel(lineages: readonly KernelNodeId[]) {
       asked.push(...lineages);
       const lacking = lineages.filter((lineage) => !known.has(lineage));
       await hold;
@@ -53,7 +53,7 @@ async function begin() {
     return id;
   };
   const rows = () => [
-    inodes.nameless(0, inodes.newestNameless(), 10_000).length,
+    inodes.nameless(0, inodes.newestOrphan(), 10_000).length,
     inodes.superseded(0, inodes.newestSuperseded(), 10_000).length,
   ];
   return {
@@ -104,12 +104,12 @@ test("of what has a name the former version goes, with its bytes, and nothing el
   for (let version = 0; version < 3; version += 1) {
     const { lineage } = world.inode(inode.id);
     await closeCacheFile(context, await openCacheFile(context, lineage, { write: false }), { write: false });
-    inodes.switchLineage(inode.id, {});
+    inodes.replaceKernelNodeId(inode.id, {});
   }
   const [first, second, third, current] = inodes.lineages(inode.id);
   if (first === undefined || second === undefined || third === undefined) throw new Error("four lineages expected");
   known.add(second);
-  const hasFile = (lineage: Lineage) => context.metadata.lives.get(lineage) !== undefined;
+  const hasFile = (lineage: KernelNodeId) => context.metadata.cacheFiles.get(lineage) !== undefined;
   expect([first, second, third].map(hasFile)).toEqual([true, true, true]);
   await pass(2 * ROUND);
   expect([first, second, third].map(hasFile)).toEqual([false, true, false]);
@@ -153,7 +153,7 @@ test("what comes back while the answer is on its way stays, also when a program 
 test("what a program removes while the answer about a former version is on its way stays until it is forgotten", async () => {
   const { context, came, known, root, inodes, isThere, pass, holdAnswers, asked } = await begin();
   const { id, lineage: former } = came("a");
-  const { lineage } = inodes.switchLineage(id, {});
+  const { lineage } = inodes.replaceKernelNodeId(id, {});
   known.add(lineage);
   const answer = holdAnswers();
   await pass(2 * ROUND);
@@ -205,8 +205,8 @@ test("what was written here and is not sent stays with its name", async () => {
   await world.write(handle, 0, pattern(10));
   await world.close(handle);
   await pass(4 * ROUND);
-  expect(isThere(inodes.ofLineage(lineage)?.id ?? inodeId(0))).toBe(true);
-  expect(context.metadata.lives.get(lineage)?.bytes).toBeGreaterThan(0);
+  expect(isThere(inodes.ofKernelNodeId(lineage)?.id ?? inodeId(0))).toBe(true);
+  expect(context.metadata.cacheFiles.get(lineage)?.bytes).toBeGreaterThan(0);
 });
 
 test("a folder in which names are left waits for them", async () => {

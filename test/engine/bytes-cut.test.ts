@@ -11,7 +11,7 @@ import { EMPTY_HASH } from "../../src/engine/tree/index.ts";
 import { takeSnapshot } from "../../src/engine/upload/index.ts";
 import { sleep } from "../../src/lib/runtime.ts";
 import type { Attempt } from "../../src/metadata/attempts.ts";
-import { generationId, type InodeId, inodeId } from "../../src/metadata/ids.ts";
+import { type InodeId, inodeId, snapshotId } from "../../src/metadata/ids.ts";
 import { type BytesWorld, CALLER, createBytesWorld, hashOf, pattern } from "../support/bytes-world.ts";
 
 const TEXT = Buffer.from("written here");
@@ -24,7 +24,7 @@ async function written(world: BytesWorld, bytes: Uint8Array = TEXT): Promise<Ino
 }
 
 const cut = (world: BytesWorld, id: InodeId) => takeSnapshot(world.context, id, CALLER.signal);
-const newest = (world: BytesWorld, id: InodeId) => world.context.metadata.generations.newestOf(id);
+const newest = (world: BytesWorld, id: InodeId) => world.context.metadata.snapshots.newestOf(id);
 
 async function bytesOf(world: BytesWorld, id: InodeId): Promise<Buffer> {
   const generation = newest(world, id);
@@ -200,7 +200,7 @@ test.each([
   const content = pattern(100_000);
   let writer = handleId(0);
   const arrives = async () => {
-    Object.assign(live, { sync });
+    Object.assign(live.disk, { sync });
     writer = await world.open(world.inode(id), { write: true });
     await world.write(writer, 0, content);
     if (isGone) await world.close(writer);
@@ -210,7 +210,10 @@ test.each([
     reads += 1;
     return file.read(...args);
   };
-  Object.assign(live, { sync: async () => void (await Promise.all([sync(), arrives()])), file: { ...file, read } });
+  Object.assign(live.disk, {
+    sync: async () => void (await Promise.all([sync(), arrives()])),
+    file: { ...file, read },
+  });
   expect([await cut(world, id), reads < 10]).toEqual(["busy", true]);
   if (!isGone) await world.close(writer);
   expect(await cut(world, id)).toBe("cut");
@@ -300,7 +303,7 @@ test("a writer stops an upload of the live file twice; the third time the upload
     const kept = world.context.metadata.attempts.ofKey(`key ${round}`);
     if (round < 3) {
       expect(kept).toMatchObject({ state: "abandoned", generation: null });
-      expect(world.context.metadata.generations.get(before?.id ?? generationId(0))).toBeUndefined();
+      expect(world.context.metadata.snapshots.get(before?.id ?? snapshotId(0))).toBeUndefined();
       expect(world.inode(id).hash).toBeNull();
     } else {
       expect(kept).toMatchObject({ state: "open", generation: before?.id });
@@ -332,7 +335,7 @@ test("two names send one cut: a writer stops both, and the first answer leaves i
     createdAt: 0,
   });
   metadata.attempts.remove(first.id);
-  dropSnapshot(world.context, first.generation ?? generationId(0));
+  dropSnapshot(world.context, first.generation ?? snapshotId(0));
   expect(newest(world, id)?.id).toBe(first.generation);
   const handle = await world.open(world.inode(id), { write: true });
   expect(metadata.attempts.ofKey("two")).toMatchObject({ state: "abandoned" });
@@ -348,7 +351,7 @@ test("after a crash a cut without its file is none, and one with it is as it was
   await world.clock.advance(1000);
   await cut(world, open.id);
   const copy = newest(world, open.id);
-  await world.files.remove(world.context.paths.generation(copy?.id ?? generationId(0)));
+  await world.files.remove(world.context.paths.snapshot(copy?.id ?? snapshotId(0)));
   const next = world.crash();
   await recoverContents(next.context);
   expect(await bytesOf(next, id)).toEqual(TEXT);
@@ -364,7 +367,7 @@ test("of a file that stays open too, the name is synced before the rows call its
   const { inode, handle } = await world.create();
   await world.write(handle, 0, TEXT);
   await world.clock.advance(1_000);
-  const { dir } = parse(world.context.paths.live(inode.lineage));
+  const { dir } = parse(world.context.paths.cacheFile(inode.lineage));
   const restore = world.files.fail({ path: new RegExp(`^${dir}$`), code: "EIO", on: ["syncFolder"] });
   await expect(cut(world, inode.id)).rejects.toThrow("EIO");
   expect(world.inode(inode.id).synced).toBeNull();

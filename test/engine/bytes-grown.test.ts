@@ -24,7 +24,7 @@ async function during<T>(world: BytesWorld, work: Promise<T>): Promise<T> {
 const cut = (world: BytesWorld, { id }: Inode) => during(world, takeSnapshot(world.context, id, CALLER.signal));
 
 async function cutBytes(world: BytesWorld, { id }: Inode): Promise<Buffer> {
-  const generation = world.context.metadata.generations.newestOf(id) ?? expect.unreachable("no cut");
+  const generation = world.context.metadata.snapshots.newestOf(id) ?? expect.unreachable("no cut");
   const parts: Uint8Array[] = [];
   for await (const part of snapshotSource(world.context, generation).read()) parts.push(part);
   return Buffer.concat(parts);
@@ -90,7 +90,7 @@ async function changed(name: string, size: number) {
 async function isNotSentWrong(world: BytesWorld, inode: Inode, then: Uint8Array): Promise<void> {
   world.gateway.lies = 1;
   await expect(cut(world, inode)).rejects.toThrow(WRONG);
-  expect(world.context.metadata.generations.newestOf(inode.id)).toBeUndefined();
+  expect(world.context.metadata.snapshots.newestOf(inode.id)).toBeUndefined();
   expect(await cut(world, inode)).toBe("cut");
   expect(hashOf(await cutBytes(world, inode))).toBe(hashOf(then));
   expect(world.inode(inode.id).hash).toBe(hashOf(then));
@@ -113,7 +113,7 @@ test.each(CASES)("%s (%i bytes): no byte is asked for twice", async (name, size)
   expect(await cut(world, inode)).toBe("cut");
   expect(hashOf(await cutBytes(world, inode))).toBe(hashOf(then));
   expect(asked(world, size)).toBe(size);
-  expect(world.context.metadata.lives.get(inode.lineage)).toMatchObject({ missing: "[]", unproven: "[]" });
+  expect(world.context.metadata.cacheFiles.get(inode.lineage)).toMatchObject({ missing: "[]", unproven: "[]" });
 });
 
 test.each(SIZES)("of a version that is not the head any more, too (%i bytes)", async (size) => {
@@ -164,7 +164,7 @@ test("what came of a large file before it was written to was not checked: where 
   world.gateway.lies = 1;
   await during(world, world.read(reader, 0, 1000));
   await world.close(reader);
-  expect(world.context.metadata.lives.get(inode.lineage)?.missing).not.toBe(`[0,${content.length}]`);
+  expect(world.context.metadata.cacheFiles.get(inode.lineage)?.missing).not.toBe(`[0,${content.length}]`);
   await writeAt(world, inode, content.length, MORE);
   const next = world.crash();
   await recoverContents(next.context);
@@ -288,7 +288,7 @@ test("what was read of a version that is another node's by now, too, is remember
   await expect(during(world, world.readAll(world.inode(inode.id)))).rejects.toThrow(WRONG);
   const read = await during(world, world.readAll(world.inode(inode.id)));
   expect(hashOf(read)).toBe(hashOf(content));
-  expect(world.context.metadata.lives.get(inode.lineage)?.missing).toBe("[]");
+  expect(world.context.metadata.cacheFiles.get(inode.lineage)?.missing).toBe("[]");
 });
 
 test("the kernel forgets what was shown of a version that is found to be wrong", async () => {

@@ -14,7 +14,7 @@ const TEXT = Buffer.from("written here");
 /** Lineages that have a file. */
 async function filesOf(world: BytesWorld): Promise<number[]> {
   const lineages: number[] = [];
-  for await (const lineage of world.context.paths.liveFiles()) lineages.push(lineage);
+  for await (const lineage of world.context.paths.cacheFiles()) lineages.push(lineage);
   return lineages;
 }
 
@@ -33,7 +33,7 @@ test("over the limit, what was not used for longest goes, and comes again when r
   if (oldest === undefined) throw new Error("no inode");
   await world.clock.advance(2000);
   expect(await filesOf(world)).toEqual(rest.map((inode) => inode.lineage));
-  expect(world.context.metadata.lives.totalBytes()).toBeLessThanOrEqual(350 * KIB);
+  expect(world.context.metadata.cacheFiles.totalBytes()).toBeLessThanOrEqual(350 * KIB);
   expect(Buffer.compare(await world.readAll(oldest), pattern(100 * KIB))).toBe(0);
 });
 
@@ -52,7 +52,7 @@ test("what is dirty, open, or being sent never goes", async () => {
   const sent = await written(world);
   await takeSnapshot(world.context, sent, CALLER.signal);
   world.context.metadata.inodes.update(sent, { content: "clean", originNode: "n", originVersion: "v" });
-  world.context.metadata.lives.update(world.inode(sent).lineage, { originNode: "n", originVersion: "v" });
+  world.context.metadata.cacheFiles.update(world.inode(sent).lineage, { originNode: "n", originVersion: "v" });
   await cached(world);
   await world.clock.advance(5000);
   const kept = [dirty, open, grown, world.inode(sent)].map((inode) => inode.lineage);
@@ -122,7 +122,11 @@ test("a superseded lineage is read by whom it was open for, and goes when forgot
   const inode = world.addRemote(pattern(3000 * KIB));
   const handle = await world.open(inode);
   await world.read(handle, 0, 10);
-  const next = world.context.metadata.inodes.switchLineage(inode.id, { originVersion: "newer", size: 5, hash: null });
+  const next = world.context.metadata.inodes.replaceKernelNodeId(inode.id, {
+    originVersion: "newer",
+    size: 5,
+    hash: null,
+  });
   world.gateway.versions.set("newer", Buffer.from("newer"));
   expect(Buffer.from(await world.read(handle, 2500 * KIB, 10))).toEqual(
     Buffer.from(pattern(3000 * KIB).subarray(2500 * KIB, 2500 * KIB + 10)),
@@ -139,7 +143,7 @@ test("a superseded lineage is read by whom it was open for, and goes when forgot
 test("after a crash: superseded and nameless go, unknown files are set aside, empty ones removed", async () => {
   const world = await createBytesWorld();
   const inode = await cached(world);
-  world.context.metadata.inodes.switchLineage(inode.id, {});
+  world.context.metadata.inodes.replaceKernelNodeId(inode.id, {});
   const { inode: nameless, handle } = await world.create();
   await world.write(handle, 0, TEXT);
   const { metadata, paths } = world.context;
@@ -152,7 +156,7 @@ test("after a crash: superseded and nameless go, unknown files are set aside, em
     [kernelNodeId(700), TEXT],
     [kernelNodeId(701), new Uint8Array()],
   ] as const) {
-    const file = await world.files.open(paths.live(lineage), "w+");
+    const file = await world.files.open(paths.cacheFile(lineage), "w+");
     await file.write(bytes, 0);
     await file.close();
   }
@@ -176,7 +180,7 @@ test("after the machine went down, clean bytes are looked at before they are use
   const whole = await cached(world);
   const torn = await cached(world);
   const dirty = await written(world);
-  const file = await world.files.open(world.context.paths.live(torn.lineage), "r+");
+  const file = await world.files.open(world.context.paths.cacheFile(torn.lineage), "r+");
   await file.write(new Uint8Array(4096), 0);
   await file.close();
   const before = world.gateway.calls.length;
@@ -294,7 +298,7 @@ test("a file the disk cannot read counts as changed, and keeps nobody from start
   const [bad, good] = [await cached(world), await cached(world)];
   for (const inode of [bad, good]) await world.open(inode, { write: true });
   const next = world.crash();
-  const path = new RegExp(`^${next.context.paths.live(bad.lineage)}$`);
+  const path = new RegExp(`^${next.context.paths.cacheFile(bad.lineage)}$`);
   next.files.fail({ path, code: "EIO", on: ["hash", "read"], times: 1000 });
   await recoverContents(next.context);
   expect(next.inode(bad.id)).toMatchObject({ content: "dirty", hash: null });
@@ -306,7 +310,7 @@ test("opened for writing and changed past us before the crash, a file is dirty",
   const world = await createBytesWorld();
   const inode = await cached(world);
   await world.open(inode, { write: true });
-  const file = await world.files.open(world.context.paths.live(inode.lineage), "r+");
+  const file = await world.files.open(world.context.paths.cacheFile(inode.lineage), "r+");
   await file.write(TEXT, 0);
   const next = world.crash();
   await recoverContents(next.context);

@@ -28,10 +28,10 @@ async function during<T>(world: BytesWorld, work: Promise<T>, milliseconds = 2_0
 }
 
 const cut = (world: BytesWorld, { id }: Inode) => during(world, takeSnapshot(world.context, id, CALLER.signal));
-const rowOf = ({ context }: BytesWorld, { lineage }: Inode) => context.metadata.lives.get(lineage);
+const rowOf = ({ context }: BytesWorld, { lineage }: Inode) => context.metadata.cacheFiles.get(lineage);
 
 async function cutBytes(world: BytesWorld, { id }: Inode): Promise<Buffer> {
-  const generation = world.context.metadata.generations.newestOf(id) ?? expect.unreachable("no cut");
+  const generation = world.context.metadata.snapshots.newestOf(id) ?? expect.unreachable("no cut");
   const parts: Uint8Array[] = [];
   for await (const part of snapshotSource(world.context, generation).read()) parts.push(part);
   return Buffer.concat(parts);
@@ -74,7 +74,7 @@ async function isCutAs(world: BytesWorld, inode: Inode, then: Uint8Array): Promi
 
 /** A byte of the local file is not what it was. */
 async function damage(world: BytesWorld, inode: Inode, at: number): Promise<void> {
-  const file = await world.files.open(world.context.paths.live(inode.lineage), "r+");
+  const file = await world.files.open(world.context.paths.cacheFile(inode.lineage), "r+");
   await file.write(Buffer.of((CONTENT[at] ?? 0) ^ 1), at);
   await file.close();
 }
@@ -224,20 +224,20 @@ test("what was acknowledged is in no row the origin's, also where the row could 
   const { world, inode } = await allHere();
   const handle = await world.open(world.inode(inode.id), { write: true });
   await world.write(handle, SIZE, MORE);
-  const { lives } = world.context.metadata;
-  const { update } = lives;
+  const { cacheFiles } = world.context.metadata;
+  const { update } = cacheFiles;
   const fail = () => {
     throw new Error("no room for a row");
   };
-  Object.assign(lives, { update: fail });
+  Object.assign(cacheFiles, { update: fail });
   await expect(world.write(handle, MIB, MORE)).rejects.toThrow("no room for a row");
-  Object.assign(lives, { update });
+  Object.assign(cacheFiles, { update });
   await world.write(handle, MIB, MORE);
   expect(rowOf(world, inode)?.unproven).toBe(`[0,${MIB},${MIB + MORE.length},${SIZE}]`);
-  Object.assign(lives, { update: fail });
+  Object.assign(cacheFiles, { update: fail });
   await expect(truncate(world.context, CALLER, inode.lineage, 4 * MIB, handle)).rejects.toThrow("no room for a row");
   await expect(world.write(handle, 4 * MIB, MORE)).rejects.toThrow("no room for a row");
-  Object.assign(lives, { update });
+  Object.assign(cacheFiles, { update });
   await truncate(world.context, CALLER, inode.lineage, SIZE, handle);
   expect(rowOf(world, inode)?.unproven).toBe(`[0,${MIB},${MIB + MORE.length},${4 * MIB}]`);
   const next = world.crash();

@@ -266,7 +266,7 @@ async function checkCut(world: BytesWorld, id: InodeId, bytes: Uint8Array): Prom
   const inode = world.inode(id);
   expect(inode.hash).toBe(hashOf(bytes));
   if (bytes.length === 0) return;
-  const generation = world.context.metadata.generations.newestOf(id);
+  const generation = world.context.metadata.snapshots.newestOf(id);
   if (generation === undefined) throw new Error("no generation");
   expect(generation.changes).toBe(inode.changes);
   const parts: Uint8Array[] = [];

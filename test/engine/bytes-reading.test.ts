@@ -73,7 +73,7 @@ test("an open while the last one is being closed gets a live file of its own, an
 test("a superseded lineage takes no new open", async () => {
   const world = await createBytesWorld();
   const inode = world.addRemote(pattern(10));
-  world.context.metadata.inodes.switchLineage(inode.id, {});
+  world.context.metadata.inodes.replaceKernelNodeId(inode.id, {});
   expect((await failure(world.open(inode))).code).toBe("ESTALE");
 });
 
@@ -82,7 +82,7 @@ test("a lineage superseded while its file is being opened takes no new open and 
   const inode = world.addRemote(pattern(10));
   const opening = failure(world.open(inode, { write: true }));
   await undefined;
-  world.context.metadata.inodes.switchLineage(inode.id, {});
+  world.context.metadata.inodes.replaceKernelNodeId(inode.id, {});
   expect((await opening).code).toBe("ESTALE");
   await world.clock.settle();
   expect(world.context.cacheFiles.size).toBe(0);
@@ -356,14 +356,14 @@ test("a file counts as whole only after it was checked: until then a crash makes
   const handle = await world.open(inode);
   for (let offset = 0; offset < content.length; offset += MIB) await world.read(handle, offset, MIB);
   await world.clock.settle();
-  expect(world.context.metadata.lives.get(inode.lineage)?.missing).toBe("[]");
+  expect(world.context.metadata.cacheFiles.get(inode.lineage)?.missing).toBe("[]");
 
   const unchecked = await createBytesWorld();
   const lied = unchecked.addRemote(content);
   unchecked.gateway.lies = 1;
   await unchecked.readAll(lied).catch(() => {});
   const successor = unchecked.crash();
-  expect(successor.context.metadata.lives.get(lied.lineage)?.missing).not.toBe("[]");
+  expect(successor.context.metadata.cacheFiles.get(lied.lineage)?.missing).not.toBe("[]");
   expect(Buffer.compare(await successor.readAll(lied), content)).toBe(0);
 });
 
@@ -417,10 +417,10 @@ test("what came in and is right is read, also where the rows cannot take it down
   const world = await createBytesWorld();
   const content = pattern(3 * MIB);
   const inode = world.addRemote(content);
-  const { lives } = world.context.metadata;
-  const { update } = lives;
+  const { cacheFiles } = world.context.metadata;
+  const { update } = cacheFiles;
   let refused = 0;
-  Object.assign(lives, {
+  Object.assign(cacheFiles, {
     update() {
       refused += 1;
       throw new FsError("ENOSPC", "the database takes no changes");
@@ -428,7 +428,7 @@ test("what came in and is right is read, also where the rows cannot take it down
   });
   expect(Buffer.compare(await world.readAll(inode), content)).toBe(0);
   expect(refused).toBeGreaterThan(0);
-  Object.assign(lives, { update });
+  Object.assign(cacheFiles, { update });
   expect(Buffer.compare(await world.readAll(inode), content)).toBe(0);
 });
 
@@ -439,7 +439,7 @@ test("where only heads can be read, a download that could not be checked is chec
   const reader = await world.open(world.inode(id));
   world.files.fail({ path: /live/, code: "EIO", on: ["hash"] });
   for (let at = 0; at < content.length; at += MIB) await during(world, world.read(reader, at, MIB)).catch(() => {});
-  const missing = () => world.context.metadata.lives.get(lineage)?.missing;
+  const missing = () => world.context.metadata.cacheFiles.get(lineage)?.missing;
   expect(missing()).not.toBe("[]");
   const { client } = world.context;
   const headsOnly = { ...world.context, client: { ...client, features: { ...client.features, versions: false } } };

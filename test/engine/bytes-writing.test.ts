@@ -6,7 +6,7 @@ import { truncate } from "../../src/engine/ops/write.ts";
 import { recoverContents } from "../../src/engine/start/recover.ts";
 import { takeSnapshot } from "../../src/engine/upload/index.ts";
 import { formatTime } from "../../src/lib/time.ts";
-import type { Lineage } from "../../src/metadata/ids.ts";
+import type { KernelNodeId } from "../../src/metadata/ids.ts";
 import { type BytesWorld, CALLER, createBytesWorld, hashOf, pattern } from "../support/bytes-world.ts";
 import { holdNext } from "../support/hold-next.ts";
 
@@ -159,7 +159,7 @@ test("what was fetched and then overwritten is not fetched again after a crash",
   await world.write(handle, 10, TEXT);
   world.gateway.breaks = [];
   const next = await successor(world);
-  expect(next.context.metadata.lives.get(next.inode(id).lineage)?.missing).toContain("3145728");
+  expect(next.context.metadata.cacheFiles.get(next.inode(id).lineage)?.missing).toContain("3145728");
   expect(Buffer.from(await next.readAll(next.inode(id))).subarray(10, 10 + TEXT.length)).toEqual(TEXT);
 });
 
@@ -258,7 +258,7 @@ test("truncated and grown again: zeros, not the origin", async () => {
 test("truncating a superseded lineage by path is ESTALE", async () => {
   const world = await createBytesWorld();
   const inode = world.addRemote(pattern(10));
-  world.context.metadata.inodes.switchLineage(inode.id, {});
+  world.context.metadata.inodes.replaceKernelNodeId(inode.id, {});
   expect(await codeOf(truncate(world.context, CALLER, inode.lineage, 0))).toBe("ESTALE");
 });
 
@@ -330,7 +330,7 @@ test("a failed write into what is missing leaves the origin there", async () => 
   same(await world.read(handle, 0, 5000), content.subarray(0, 5000));
 });
 
-test.each<{ what: string; change(world: BytesWorld, handle: HandleId, lineage: Lineage): Promise<unknown> }>([
+test.each<{ what: string; change(world: BytesWorld, handle: HandleId, lineage: KernelNodeId): Promise<unknown> }>([
   {
     what: "a write",
     change: ({ context }, handle) => createFileSystem(context).write(CALLER, handle, 0, TEXT, { killPrivileges: true }),
@@ -422,11 +422,11 @@ test("an error while closing is logged, and the file is still known to be dirty"
 for (const how of ["write", "truncate", "allocate"] as const) {
   test(`cut short, and the rows could not be told: what is new behind that is zeros after a crash too, by ${how}`, async () => {
     const world = await createBytesWorld();
-    const { lives } = world.context.metadata;
+    const { cacheFiles } = world.context.metadata;
     const { id } = world.addRemote(pattern(1000));
     const handle = await world.open(world.inode(id), { write: true });
-    const { update } = lives;
-    Object.assign(lives, {
+    const { update } = cacheFiles;
+    Object.assign(cacheFiles, {
       update(...changed: Parameters<typeof update>) {
         // That it changes they can be told.
         if ("missing" in changed[1]) throw new FsError("ENOSPC", "the rows take no changes");
@@ -434,7 +434,7 @@ for (const how of ["write", "truncate", "allocate"] as const) {
       },
     });
     expect(await codeOf(truncate(world.context, CALLER, world.inode(id).lineage, 300, handle))).toBe("ENOSPC");
-    Object.assign(lives, { update });
+    Object.assign(cacheFiles, { update });
     if (how === "write") await world.write(handle, 600, TEXT);
     if (how === "truncate") await truncate(world.context, CALLER, world.inode(id).lineage, 600, handle);
     if (how === "allocate") await createFileSystem(world.context).allocate(CALLER, handle, 0, 500, 100);

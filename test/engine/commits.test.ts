@@ -46,7 +46,7 @@ test("passed on, a create is one commit, a close one, its end none, and opening 
     await world.clock.advance(50);
     const flushed = await commitsOf(() => createFileSystem(context).flush(CALLER, handle));
     const released = await commitsOf(() => createFileSystem(context).release(handle));
-    const inode = context.metadata.inodes.ofLineage(lineage);
+    const inode = context.metadata.inodes.ofKernelNodeId(lineage);
     if (inode === undefined) throw new Error("it is gone");
     expect(inode).toMatchObject({ size: 10, content: "dirty", hash: null });
     const reopened = await commitsOf(async () => world.close(await world.open(inode)));
@@ -70,7 +70,7 @@ test("a removal is one commit, and the end of what was removed another, with a c
     const { handle, lineage } = await createFileSystem(context).create(CALLER, root, "a", 0o644, WRITING);
     await world.write(handle, 0, pattern(10));
     await world.close(handle);
-    const inode = context.metadata.inodes.ofLineage(lineage)?.id ?? inodeId(0);
+    const inode = context.metadata.inodes.ofKernelNodeId(lineage)?.id ?? inodeId(0);
     if (isCut) expect(await takeSnapshot(context, inode, CALLER.signal)).toBe("cut");
     const removed = await commitsOf(() => createFileSystem(context).unlink(CALLER, root, "a"));
     const forgotten = await commitsOf(async () => {
@@ -90,9 +90,9 @@ test("many cuts are one commit, and none makes a file one that was used lately",
     const { handle, lineage } = await createFileSystem(context).create(CALLER, root, name, 0o644, WRITING);
     await world.write(handle, 0, pattern(10));
     await world.close(handle);
-    inodes.push(context.metadata.inodes.ofLineage(lineage)?.id ?? inodeId(0));
+    inodes.push(context.metadata.inodes.ofKernelNodeId(lineage)?.id ?? inodeId(0));
   }
-  const usedAt = () => inodes.map((id) => context.metadata.lives.get(world.inode(id).lineage)?.usedAt);
+  const usedAt = () => inodes.map((id) => context.metadata.cacheFiles.get(world.inode(id).lineage)?.usedAt);
   const before = usedAt();
   await world.clock.advance(60_000);
   const cut = await commitsOf(() => Promise.all(inodes.map((id) => takeSnapshot(context, id, CALLER.signal))));
@@ -136,8 +136,8 @@ test("what a create and a close do to the local file, told to truncate it too: n
 
 test("a file that a crash left in the place of a new one is none of its content", async () => {
   const { world, context, root } = await countingWorld(true);
-  const next = kernelNodeId(context.metadata.inodes.newestLineage() + 1);
-  const path = context.paths.live(next);
+  const next = kernelNodeId(context.metadata.inodes.newestKernelNodeId() + 1);
+  const path = context.paths.cacheFile(next);
   await context.paths.prepareFolderOf(path);
   const left = await world.files.open(path, "w+");
   await left.write(pattern(20), 0);
@@ -145,6 +145,6 @@ test("a file that a crash left in the place of a new one is none of its content"
   const { handle, lineage, stat } = await createFileSystem(context).create(CALLER, root, "a", 0o644, WRITING);
   expect([lineage, stat.size]).toEqual([next, 0]);
   await world.close(handle);
-  const inode = context.metadata.inodes.ofLineage(lineage);
+  const inode = context.metadata.inodes.ofKernelNodeId(lineage);
   expect(inode === undefined ? undefined : (await world.readAll(inode)).length).toBe(0);
 });

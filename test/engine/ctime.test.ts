@@ -6,7 +6,7 @@ import { truncate } from "../../src/engine/ops/write.ts";
 import { observeNode } from "../../src/engine/sync/index.ts";
 import { statOf } from "../../src/engine/tree/stat.ts";
 import { compareTimes, formatTime } from "../../src/lib/time.ts";
-import type { Lineage } from "../../src/metadata/ids.ts";
+import type { KernelNodeId } from "../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { CALLER, createBytesWorld, pattern } from "../support/bytes-world.ts";
 import { makeWorld, nodeOf, rowOf } from "../support/rows-world.ts";
@@ -104,7 +104,7 @@ test("what is changed later is never older, whether the disk or the rows are sta
   const world = await createBytesWorld();
   const { context } = world;
   const { lineage: root } = context.metadata.inodes.update(ROOT_INODE, { listed: 1 });
-  const shown = async (lineage: Lineage) => (await createFileSystem(context).getattr(CALLER, lineage)).stat;
+  const shown = async (lineage: KernelNodeId) => (await createFileSystem(context).getattr(CALLER, lineage)).stat;
   const { inode: file, handle } = await world.create();
   const of = () => shown(world.inode(file.id).lineage);
   const name = context.metadata.entries.firstOfInode(file.id)?.name ?? "";

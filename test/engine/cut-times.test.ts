@@ -12,7 +12,7 @@ import {
 const MINUTE = 60;
 
 /** When a file that is written at these times is cut, in seconds, where each cut takes so long. */
-function cutsOf(writes: readonly number[], tookSeconds = 0): number[] {
+function snapshotsOf(writes: readonly number[], tookSeconds = 0): number[] {
   const cuts: number[] = [];
   let pace = NO_SNAPSHOT_YET;
   let since: Writes | undefined;
@@ -40,16 +40,16 @@ test.each<readonly [string, readonly number[], readonly number[]]>([
   ["after a minute's rest it is the first one again", [0, 10, 20, 80], [3, 16, 32, 83]],
   ["the longest pause", [0, 10, 20, 40, 70, 120, 171, 172], [3, 16, 32, 64, 118, 232]],
 ])("%s", (_, writes, cuts) => {
-  expect(cutsOf(writes)).toEqual(cuts);
+  expect(snapshotsOf(writes)).toEqual(cuts);
 });
 
 test("writing that never pauses is cut all the same, ever more seldom", () => {
-  const cuts = cutsOf(each(0.5, 40 * 2 * MINUTE));
+  const cuts = snapshotsOf(each(0.5, 40 * 2 * MINUTE));
   expect(cuts.slice(0, 8)).toEqual([15, 45, 105, 225, 465, 765, 1_065, 1_365]);
 });
 
 test("what takes long to cut is cut so much more seldom, also where a cut came to nothing", () => {
-  expect(gaps(cutsOf(each(20, 60), 20)).every((gap) => gap >= 220)).toBe(true);
+  expect(gaps(snapshotsOf(each(20, 60), 20)).every((gap) => gap >= 220)).toBe(true);
   const pace = paceAfterTry(NO_SNAPSHOT_YET, 1_000, 6_000);
   expect(nextSnapshotAt(pace, { first: 0, last: 6_000 })).toBe(56_000);
 });
@@ -63,7 +63,7 @@ test("no write waits longer than it may, and who writes after a rest waits for t
         at += seconds;
         return at;
       });
-      const cuts = cutsOf(writes);
+      const cuts = snapshotsOf(writes);
       for (const [index, write] of writes.entries()) {
         const cut = cuts.find((time) => time >= write) ?? Number.POSITIVE_INFINITY;
         expect(cut - write).toBeLessThanOrEqual(5 * MINUTE);

@@ -9,7 +9,7 @@ import { itemOf } from "../../src/engine/ops/queue-list.ts";
 import { recoverContents } from "../../src/engine/start/recover.ts";
 import { takeSnapshot } from "../../src/engine/upload/index.ts";
 import { hasCode } from "../../src/lib/system-error.ts";
-import { kernelNodeId, type Lineage } from "../../src/metadata/ids.ts";
+import { type KernelNodeId, kernelNodeId } from "../../src/metadata/ids.ts";
 import { type BytesWorld, CALLER, createBytesWorld, pattern } from "../support/bytes-world.ts";
 
 const KIB = 1024;
@@ -102,12 +102,12 @@ test("what is read past the disk is kept for a few files only, whoever reads how
 
 async function filesOf(world: BytesWorld): Promise<number[]> {
   const lineages: number[] = [];
-  for await (const lineage of world.context.paths.liveFiles()) lineages.push(lineage);
+  for await (const lineage of world.context.paths.cacheFiles()) lineages.push(lineage);
   return lineages;
 }
 
 /** Written here, removed by a program, forgotten by the kernel: its lineage. */
-async function removed(world: BytesWorld): Promise<Lineage> {
+async function removed(world: BytesWorld): Promise<KernelNodeId> {
   const { inode, handle } = await world.create();
   await world.write(handle, 0, pattern(10 * KIB));
   await world.close(handle);
@@ -151,7 +151,7 @@ test("the state dir is gone, and another mount's is in its place: nothing of tha
 
   disk.trouble = "gone";
   const others = Buffer.from(pattern(10 * KIB, 3));
-  const paths = [read, evicted, inode].map(({ lineage }) => context.paths.live(lineage));
+  const paths = [read, evicted, inode].map(({ lineage }) => context.paths.cacheFile(lineage));
   for (const path of paths) {
     const file = await files.open(path, "w+");
     await file.write(others, 0);
@@ -176,7 +176,7 @@ test("a state dir that has taken the place of ours just now: its files are not e
   const { context, files } = world;
   const disk = withTrouble(world);
   const inode = world.addRemote(pattern(10 * KIB));
-  const path = context.paths.live(inode.lineage);
+  const path = context.paths.cacheFile(inode.lineage);
   await context.paths.prepareFolderOf(path);
   const others = await files.open(path, "w+");
   await others.write(pattern(100, 3), 0);
@@ -198,10 +198,10 @@ test("the state dir is gone: what another mount's has in its place is not sent a
   await world.write(handle, 0, pattern(100 * KIB));
   await world.close(handle);
   await takeSnapshot(context, inode.id, CALLER.signal);
-  const cut = context.metadata.generations.newestOf(inode.id);
+  const cut = context.metadata.snapshots.newestOf(inode.id);
   if (cut === undefined) throw new Error("nothing was cut");
   disk.trouble = "gone";
-  const others = await files.open(context.paths.live(inode.lineage), "w+");
+  const others = await files.open(context.paths.cacheFile(inode.lineage), "w+");
   await others.write(pattern(100 * KIB, 3), 0);
   await others.close();
   const read = async () => {
@@ -242,7 +242,7 @@ test("a file that cannot be removed keeps no other from it, however many are lef
   const world = await createBytesWorld();
   const { context, files } = world;
   const first = await removed(world);
-  const isStuck = (path: string) => path === context.paths.live(first);
+  const isStuck = (path: string) => path === context.paths.cacheFile(first);
   const stuck = Object.assign(new Error("operation not permitted"), { code: "EPERM" });
   Object.assign(context.runtime, {
     files: { ...files, remove: (path: string) => (isStuck(path) ? Promise.reject(stuck) : files.remove(path)) },
@@ -279,7 +279,7 @@ test("a full disk: what needs room is tried again while cached files or removed 
   await clock.advance(10);
   tries = 0;
   expect(await despiteFullDisk(context, 1, work(1))).toBe("done");
-  expect(context.metadata.lives.totalBytes()).toBe(0);
+  expect(context.metadata.cacheFiles.totalBytes()).toBe(0);
   // Removed ones, whose bytes are on their way out.
   tries = 0;
   context.fileState.removedAt = clock.elapsed();

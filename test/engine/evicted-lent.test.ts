@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { dropCacheFile } from "../../src/engine/files/evict.ts";
 import { createFileSystem } from "../../src/engine/ops/index.ts";
 import { truncate } from "../../src/engine/ops/write.ts";
-import type { Lineage } from "../../src/metadata/ids.ts";
+import type { KernelNodeId } from "../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { type BytesWorld, CALLER, createBytesWorld } from "../support/bytes-world.ts";
 
@@ -17,7 +17,7 @@ async function begin() {
   world.addRemote(Buffer.from("another"), { name: "b" });
   context.metadata.inodes.update(ROOT_INODE, { listed: 1 });
   await world.readAll(world.inode(id));
-  const missing = () => context.metadata.lives.get(lineage)?.missing;
+  const missing = () => context.metadata.cacheFiles.get(lineage)?.missing;
   expect(missing()).toBe("[]");
   return { world, context, id, lineage, missing };
 }
@@ -75,23 +75,23 @@ test.each(["open", "truncate"] as const)("all of it is here when it may be writt
 });
 
 /** Its bytes come before it gets a node that has to be given them. */
-async function replacesWhole(world: BytesWorld, lineage: Lineage): Promise<void> {
+async function replacesWhole(world: BytesWorld, lineage: KernelNodeId): Promise<void> {
   const { context } = world;
   await replace(world);
-  expect(context.metadata.lives.get(lineage)?.missing).toBe("[]");
-  expect((await context.runtime.files.stat(context.paths.live(lineage))).size).toBe("only there".length);
+  expect(context.metadata.cacheFiles.get(lineage)?.missing).toBe("[]");
+  expect((await context.runtime.files.stat(context.paths.cacheFile(lineage))).size).toBe("only there".length);
 }
 
 test("evicted, and the rows could not be told: moved over another, it is brought here again first", async () => {
   const { world, context, lineage } = await begin();
-  const { lives } = context.metadata;
-  const { remove, update } = lives;
+  const { cacheFiles } = context.metadata;
+  const { remove, update } = cacheFiles;
   const refuse = () => {
     throw new Error("the rows take no changes");
   };
-  Object.assign(lives, { remove: refuse, update: refuse });
+  Object.assign(cacheFiles, { remove: refuse, update: refuse });
   await expect(dropCacheFile(context, { lineage })).rejects.toThrow("the rows take no changes");
-  Object.assign(lives, { remove, update });
+  Object.assign(cacheFiles, { remove, update });
   await replacesWhole(world, lineage);
   expect(context.fileState.evicting.size).toBe(0);
 });

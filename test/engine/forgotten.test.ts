@@ -4,7 +4,7 @@ import { closeCacheFile, onForget, openCacheFile } from "../../src/engine/files/
 import { FORGET_GATHER_MS, repeatForgets } from "../../src/engine/files/on-forget.ts";
 import { createFileSystem } from "../../src/engine/ops/index.ts";
 import { type Connection, forgetRead } from "../../src/metadata/database.ts";
-import { inodeId, kernelNodeId, type Lineage } from "../../src/metadata/ids.ts";
+import { inodeId, type KernelNodeId, kernelNodeId } from "../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { CALLER, createBytesWorld, pattern } from "../support/bytes-world.ts";
 import { recordedRows } from "../support/recorded-rows.ts";
@@ -40,7 +40,7 @@ async function worldOfFiles() {
     await createFileSystem(context).unlink(CALLER, root, name);
     return lineage;
   };
-  const isThere = (lineage: Lineage) => context.metadata.inodes.ofLineage(lineage) !== undefined;
+  const isThere = (lineage: KernelNodeId) => context.metadata.inodes.ofKernelNodeId(lineage) !== undefined;
   /** Nothing is remembered of the rows. */
   const forgetRows = () => connection !== undefined && forgetRead(connection);
   return { world, context, root, told, made, removed, isThere, forgetRows };
@@ -50,7 +50,7 @@ const names = (count: number) => Array.from({ length: count }, (_, index) => `fi
 
 test("files that were removed one after the other go with one commit, and that they are gone is another", async () => {
   const { world, context, told, removed, isThere } = await worldOfFiles();
-  const lineages: Lineage[] = [];
+  const lineages: KernelNodeId[] = [];
   for (const name of names(20)) lineages.push(await removed(name));
   const before = told.commits;
   for (const lineage of lineages) onForget(context, [{ lineage }]);
@@ -63,7 +63,7 @@ test("files that were removed one after the other go with one commit, and that t
 
 test("of very many each commit takes some, and none waits for the next word", async () => {
   const { world, context, removed, isThere } = await worldOfFiles();
-  const lineages: Lineage[] = [];
+  const lineages: KernelNodeId[] = [];
   for (const name of names(100)) lineages.push(await removed(name));
   onForget(
     context,
@@ -78,7 +78,7 @@ test("what has a name, and what the kernel was told of again, stays", async () =
   const { world, context, root, made, isThere } = await worldOfFiles();
   const { metadata } = context;
   const [named, again] = [await made("named"), await made("again")];
-  const inode = metadata.inodes.ofLineage(again);
+  const inode = metadata.inodes.ofKernelNodeId(again);
   if (inode === undefined) throw new Error("it is not there");
   await createFileSystem(context).unlink(CALLER, root, "again");
   onForget(context, [{ lineage: named }, { lineage: again }]);
@@ -97,9 +97,9 @@ test("a version that replaced the forgotten one, and is known, stays though it l
   const { world, context, root, made } = await worldOfFiles();
   const { metadata } = context;
   const old = await made("a");
-  const id = metadata.inodes.ofLineage(old)?.id ?? inodeId(0);
+  const id = metadata.inodes.ofKernelNodeId(old)?.id ?? inodeId(0);
   // A remote version came; the kernel looks the name up anew, and forgets the one before.
-  const { lineage } = metadata.inodes.switchLineage(id, {});
+  const { lineage } = metadata.inodes.replaceKernelNodeId(id, {});
   expect(await createFileSystem(context).lookup(CALLER, root, "a")).toMatchObject({ lineage });
   onForget(context, [{ lineage: old }]);
   await createFileSystem(context).unlink(CALLER, root, "a");

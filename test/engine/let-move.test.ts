@@ -98,7 +98,9 @@ test("nothing passes into a file with privileges, which a write takes away, nor 
 function expectTold(world: BytesWorld, id: InodeId): void {
   const { content, hash, synced, lineage } = world.inode(id);
   expect({ content, hash, isSafe: synced === 1 }).toEqual({ content: "dirty", hash: null, isSafe: false });
-  expect(world.context.cacheFiles.get(lineage)).toMatchObject({ isWritten: true, isSafe: false, isUnrecorded: true });
+  expect(world.context.cacheFiles.get(lineage)).toMatchObject({
+    changes: { isContentDirty: true, isDurable: false, hasUnpersistedStat: true },
+  });
 }
 
 type Flow = (world: BytesWorld, id: InodeId, handle: HandleId) => Promise<unknown>;

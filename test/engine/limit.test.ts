@@ -1,6 +1,6 @@
 /** How many requests are in flight, and whose turn it is: numbers alone. */
 import { expect, test } from "vitest";
-import { createLimit } from "../../src/engine/upload/concurrency-limit.ts";
+import { createConcurrencyLimit } from "../../src/engine/upload/concurrency-limit.ts";
 import {
   BULK,
   BULK_BYTES,
@@ -17,7 +17,7 @@ const gateway = (wayMs: number, workMs: number, places: number) => (inFlight: nu
   wayMs + workMs * Math.max(1, inFlight / places);
 
 function settle(takes: (inFlight: number) => number, answers: number, first = 8, most = 32) {
-  const limit = createLimit(first, most);
+  const limit = createConcurrencyLimit(first, most);
   let at = 0;
   for (let answer = 0; answer < answers; answer += 1) {
     const took = takes(limit.value);
@@ -32,7 +32,7 @@ test("with a gateway that is far and fast, the limit grows to the most", () => {
 });
 
 test("where answers wait for this thread, which is busy, that is no line at the gateway", () => {
-  const limit = createLimit(8, 32);
+  const limit = createConcurrencyLimit(8, 32);
   limit.answered(0, 1, false, 0);
   for (let answer = 1; answer < 2_000; answer += 1) limit.answered(answer, limit.value, true, 0.9 * answer);
   expect(limit.value).toBe(32);
@@ -42,7 +42,7 @@ test("where answers wait for this thread, which is busy, that is no line at the 
 });
 
 test("where requests wait in a line there, the limit stays where the line is short", () => {
-  const limit = createLimit(8, 32);
+  const limit = createConcurrencyLimit(8, 32);
   // Alone, an answer takes 1 ms; of more, each waits for all others.
   limit.answered(0, 1, false, 0);
   for (let answer = 0; answer < 500; answer += 1) limit.answered(answer, limit.value, true, 0);
@@ -51,13 +51,13 @@ test("where requests wait in a line there, the limit stays where the line is sho
 });
 
 test("a limit that is not used does not grow", () => {
-  const limit = createLimit(8, 32);
+  const limit = createConcurrencyLimit(8, 32);
   for (let answer = 0; answer < 500; answer += 1) limit.answered(answer, 10, false, 0);
   expect(limit.value).toBe(8);
 });
 
 test("too much halves it once for all that were in flight together, down to one, and it comes back", () => {
-  const limit = createLimit(16, 32);
+  const limit = createConcurrencyLimit(16, 32);
   for (let refusal = 0; refusal < 16; refusal += 1) limit.tooMuch(5, 10 + refusal);
   expect(limit.value).toBe(8);
   for (let refusal = 1; refusal < 9; refusal += 1) limit.tooMuch(100 * refusal, 100 * refusal + 10);

@@ -100,7 +100,7 @@ test("the name that is made elsewhere is behind, or ahead of, what it was made o
     for (const node of [first, second]) observeNode(world.context, node);
     expect(ids(world, "a", "hl")).toEqual([a.id, a.id]);
     expect(inodeAt(world, "a")).toMatchObject({ hash: "two", content: "clean" });
-    expect(world.metadata.turns.get(a.id)).toBeDefined();
+    expect(world.metadata.linkLeases.get(a.id)).toBeDefined();
   }
 });
 
@@ -191,11 +191,11 @@ test("a turn of the younger's is waited for in the one that goes on", async () =
   await world.open(a);
   for (const id of ["hl", "hm"]) observeNode(world.context, name(id));
   observeNode(world.context, saved("hl", { revision: 2 }));
-  const turn = world.metadata.turns.get(inodeAt(world, "hl").id);
+  const turn = world.metadata.linkLeases.get(inodeAt(world, "hl").id);
   expect(turn).toBeDefined();
   observeNode(world.context, relinked("a"));
   expect(inodeAt(world, "a")).toMatchObject({ id: a.id, hash: "two" });
-  expect(world.metadata.turns.get(a.id)).toEqual({ ...turn, inode: a.id });
+  expect(world.metadata.linkLeases.get(a.id)).toEqual({ ...turn, inode: a.id });
 });
 
 test("a name that takes its group's content, and never had to do with that before, is theirs from then on", async () => {

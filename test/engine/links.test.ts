@@ -355,10 +355,10 @@ test("a name that waits for somebody's turn waits as long when it becomes one of
   const entry = metadata.entries.find(ROOT_INODE, "b");
   const from = metadata.inodes.get(inodeAt(world, "b"));
   if (entry === undefined || from === undefined) throw new Error("no b");
-  const turn = metadata.turns.get(from.id);
+  const turn = metadata.linkLeases.get(from.id);
   expect(turn).toMatchObject({ reached: 0 });
   metadata.transaction(() => giveName(context, entry, from, inodeAt(world, "c")));
-  expect(metadata.turns.get(inodeAt(world, "c"))).toEqual({ ...turn, inode: inodeAt(world, "c") });
+  expect(metadata.linkLeases.get(inodeAt(world, "c"))).toEqual({ ...turn, inode: inodeAt(world, "c") });
 });
 
 test("a mode changed here and not sent stays with the name that leaves", async () => {

@@ -58,7 +58,7 @@ test("a reader syncs the file while its last writer closes it: nothing fails, an
   held.goOn();
   await syncing;
   expect(inode()).toMatchObject({ content: "dirty" });
-  expect(liveOf()).toMatchObject({ writers: 0, noticed: undefined });
+  expect(liveOf()).toMatchObject({ use: { writers: 0 }, passthrough: { lastStat: undefined } });
   await reader.close();
 });
 
@@ -121,7 +121,7 @@ test("what was written since a sync is not called safe where the last close cann
   expect(inode()).toMatchObject({ content: "dirty", synced: 0 });
   await context.syncRows();
   const next = await world.powerLoss();
-  expect(await cut(next, next.context.metadata.inodes.ofLineage(lineage)?.id ?? inodeId(0))).toBe("held");
+  expect(await cut(next, next.context.metadata.inodes.ofKernelNodeId(lineage)?.id ?? inodeId(0))).toBe("held");
 });
 
 test("a cut does not count where the close of one who came meanwhile cannot look", async () => {

@@ -1,6 +1,6 @@
 /** What the rows and the list of changed files say of a file that is open for writing, and has lost its name elsewhere. */
 import { expect, test } from "vitest";
-import type { Written } from "../../src/content/staged.ts";
+import type { Written } from "../../src/content/dirty-log.ts";
 import { dropForgottenByKernel, onForget } from "../../src/engine/files/index.ts";
 import { detachedFiles, observeDeletion, resolveDetached } from "../../src/engine/sync/index.ts";
 import { createBytesWorld } from "../support/bytes-world.ts";
@@ -44,7 +44,7 @@ test("closed and forgotten without a change it goes, with its row", async () => 
   await world.close(handle);
   expect(forgotten()).toBe(true);
   resolveDetached(context);
-  expect(context.metadata.overtaken.all()).toEqual([]);
+  expect(context.metadata.detachedFiles.all()).toEqual([]);
 });
 
 test("the list of changed files says where it was, and then what it is called", async () => {

@@ -1,7 +1,7 @@
 /** Whose a node is: what is kept of whoever made it or was given it, and whom programs of another machine see. */
 import { expect, test } from "vitest";
 import type { Attributes } from "../../src/contract/attributes.ts";
-import type { Accounts, Lineage, SetAttributes } from "../../src/engine/api/index.ts";
+import type { Accounts, KernelNodeId, SetAttributes } from "../../src/engine/api/index.ts";
 import { createFileSystem } from "../../src/engine/ops/index.ts";
 import { mergeAttributes } from "../../src/engine/sync/merge-attributes.ts";
 import { statOf } from "../../src/engine/tree/stat.ts";
@@ -33,8 +33,8 @@ async function begin(owners: "real" | "mine", accounts: Accounts) {
   const { inodes } = context.metadata;
   inodes.update(ROOT_INODE, { listed: 0 });
   const as = (uid: number, gid = uid) => ({ ...CALLER, uid, gid });
-  const kept = (lineage: Lineage) => {
-    const { uid, uname, gid, gname, mode } = inodes.ofLineage(lineage)?.attributes ?? {};
+  const kept = (lineage: KernelNodeId) => {
+    const { uid, uname, gid, gname, mode } = inodes.ofKernelNodeId(lineage)?.attributes ?? {};
     return { uid, uname, gid, gname, mode };
   };
   return {
@@ -45,7 +45,7 @@ async function begin(owners: "real" | "mine", accounts: Accounts) {
       (await createFileSystem(context).create(as(uid), parent, name, 0o644, NEW_FILE)).lineage,
     folder: async (uid: number, name: string, mode: number, parent = ROOT) =>
       (await createFileSystem(context).mkdir(as(uid), parent, name, mode)).lineage,
-    set: async (lineage: Lineage, change: SetAttributes) => {
+    set: async (lineage: KernelNodeId, change: SetAttributes) => {
       const { stat } = await createFileSystem(context).setattr(as(0), lineage, change);
       return `${stat.uid}:${stat.gid}`;
     },
@@ -97,7 +97,7 @@ test("an owner that is given takes number and name together, and none that is th
   expect(kept(lineage)).toMatchObject({ uid: 77, uname: undefined, gid: 50, gname: "staff" });
   await set(lineage, { uid: 1001 });
   expect(kept(lineage)).toMatchObject({ uid: 1001, uname: "alice", gid: 50, gname: "staff" });
-  const inode = () => context.metadata.inodes.ofLineage(lineage);
+  const inode = () => context.metadata.inodes.ofKernelNodeId(lineage);
   const before = inode();
   context.metadata.inodes.update(before?.id ?? inodeId(0), { attributes: { ...before?.attributes, uid: 4711 } });
   // By the name it is alice's, whatever number that has elsewhere.

@@ -428,16 +428,16 @@ test("what the row says is missing still is not passed on to a writer: a crash w
   const { id, lineage } = world.addRemote(HEAD, { name: "a" });
   // As reading ahead does, for which nobody has a handle.
   const live = await openCacheFile(context, lineage, { write: false });
-  const { lives } = context.metadata;
-  const { update } = lives;
-  Object.assign(lives, {
+  const { cacheFiles } = context.metadata;
+  const { update } = cacheFiles;
+  Object.assign(cacheFiles, {
     update() {
       throw new FsError("ENOSPC", "the rows take no changes");
     },
   });
   await requireRange(context, live, 0, HEAD.length, CALLER.signal);
   await Promise.all([...live.ranges.downloads].map(({ done }) => done));
-  Object.assign(lives, { update });
+  Object.assign(cacheFiles, { update });
   const { handle, backing } = await createFileSystem(context).open(CALLER, lineage, WRITING);
   await closeCacheFile(context, live, { write: false });
   if (backing === undefined) await world.write(handle, 0, NEWS);

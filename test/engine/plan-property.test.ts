@@ -71,7 +71,7 @@ function becomeQuiet(world: World, choose: Choose): void {
   for (let round = 0; round < ROUNDS_MAX; round += 1) {
     hearAll(mount, gateway, choose);
     // By now whatever was on its way has arrived.
-    if (round > 0) mount.forgetGivenUp();
+    if (round > 0) mount.forgetAbandoned();
     mount.refreshAll();
     const rows = [...mount.rows];
     while (rows.length > 0) {

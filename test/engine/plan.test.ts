@@ -30,9 +30,9 @@ const CLEAN: LocalContent = {
   size: 3,
   originNode: "n1",
   originVersion: "v1",
-  isCut: false,
+  hasSnapshot: false,
 };
-const DIRTY: LocalContent = { ...CLEAN, state: "dirty", hash: "two", isCut: true };
+const DIRTY: LocalContent = { ...CLEAN, state: "dirty", hash: "two", hasSnapshot: true };
 const LOCAL: Local = { parent: "root", name: "a", attributes: FILE.attributes, content: CLEAN };
 const BASE: Base = baseOf(FILE, 0);
 
@@ -46,7 +46,7 @@ function file(change: Partial<View> = {}, local: Partial<Local> = {}): View {
     seen: null,
     local: { ...LOCAL, ...local },
     hasAttempt: false,
-    hasGivenUp: false,
+    hasAbandoned: false,
     isFollower: false,
     linkOrder: null,
     hasOtherNames: false,
@@ -56,9 +56,9 @@ function file(change: Partial<View> = {}, local: Partial<Local> = {}): View {
     below: 0,
     cleanEntries: 0,
     dirtyEntries: 0,
-    isPlaceTaken: false,
+    isPlaceOccupied: false,
     partner: null,
-    isRing: false,
+    isCycle: false,
     isInsideItself: false,
     isReferenced: false,
     fits: true,
@@ -97,7 +97,7 @@ describe("creating and removing", () => {
   test("a parent is born before its child", () =>
     expect(plan(file(UNBORN, { parent: null }))).toEqual(waitFor("parent")));
   test("a new name waits while another node has it", () =>
-    expect(plan(file({ ...UNBORN, isPlaceTaken: true }))).toEqual(waitFor("name")));
+    expect(plan(file({ ...UNBORN, isPlaceOccupied: true }))).toEqual(waitFor("name")));
   test("a removed name is deleted under the revision that was agreed on", () =>
     expect(plan(file(REMOVED))).toEqual({ do: "send", request: { do: "delete", nodeId: "n1", ifRevision: 4 } }));
   test("a folder goes after what is in it", () =>
@@ -113,13 +113,13 @@ describe("names of one file", () => {
     expect(plan(file(FOLLOWER, other))).toEqual(waitFor("names")));
   test("what is older than what came in by another name is no conflict and not shown", () =>
     expect(plan(file({ ...FOLLOWER, linkOrder: "behind", ...edited }, other))).toMatchObject({
-      do: "take",
-      isContentTaken: false,
+      do: "adopt",
+      isContentAdopted: false,
     }));
   test("what is newer is shown", () =>
-    expect(plan(file({ ...FOLLOWER, ...edited }, other))).toMatchObject({ do: "take", isContentTaken: true }));
+    expect(plan(file({ ...FOLLOWER, ...edited }, other))).toMatchObject({ do: "adopt", isContentAdopted: true }));
   test("one name of several goes alone, whatever was written", () =>
-    expect(plan(file({ ...GONE, hasOtherNames: true }, { content: DIRTY }))).toEqual({ do: "vanish" }));
+    expect(plan(file({ ...GONE, hasOtherNames: true }, { content: DIRTY }))).toEqual({ do: "removeLocal" }));
 });
 
 describe("content", () => {
@@ -135,11 +135,13 @@ describe("content", () => {
   test("dirty content that is the agreed one is nothing", () =>
     expect(plan(file({}, { content: { ...DIRTY, hash: "one" } }))).toEqual(NOTHING));
   test("content is cut before it is sent", () =>
-    expect(plan(file({}, { content: { ...DIRTY, hash: null, isCut: false } }))).toEqual({ do: "cut" }));
+    expect(plan(file({}, { content: { ...DIRTY, hash: null, hasSnapshot: false } }))).toEqual({ do: "cut" }));
   test("content that is being written waits for its writer", () =>
-    expect(plan(file({ writers: 1 }, { content: { ...DIRTY, hash: null, isCut: false } }))).toEqual(waitFor("writer")));
+    expect(plan(file({ writers: 1 }, { content: { ...DIRTY, hash: null, hasSnapshot: false } }))).toEqual(
+      waitFor("writer"),
+    ));
   test("content whose cut is gone is cut again, whoever could write to it and has not", () =>
-    expect(plan(file({ writers: 1 }, { content: { ...DIRTY, isCut: false } }))).toEqual({ do: "cut" }));
+    expect(plan(file({ writers: 1 }, { content: { ...DIRTY, hasSnapshot: false } }))).toEqual({ do: "cut" }));
   test("a name that took over another node's version refers to it", () =>
     expect(plan(file({}, { content: { ...CLEAN, hash: "nine", originNode: "n9", originVersion: "v9" } }))).toEqual(
       sent({ do: "reference", ifHead: "v1", copyOf: "n9", version: "v9" }),
@@ -162,22 +164,22 @@ describe("moving", () => {
   test("a move goes before new content", () =>
     expect(plan(file({}, { name: "b", content: DIRTY }))).toEqual(sent({ do: "patch", name: "b" })));
   test("a taken name lets the move wait, not the content", () => {
-    expect(plan(file({ isPlaceTaken: true }, { name: "b" }))).toEqual(waitFor("name"));
-    expect(plan(file({ isPlaceTaken: true }, { name: "b", content: DIRTY }))).toEqual(sent({ do: "content" }));
+    expect(plan(file({ isPlaceOccupied: true }, { name: "b" }))).toEqual(waitFor("name"));
+    expect(plan(file({ isPlaceOccupied: true }, { name: "b", content: DIRTY }))).toEqual(sent({ do: "content" }));
   });
   test("a move into an unborn folder waits for it", () =>
     expect(plan(file({}, { parent: null }))).toEqual(waitFor("parent")));
   test("a folder waits until the one it moves into is outside of it", () =>
     expect(plan(folder({ isInsideItself: true }, { parent: "n2" }))).toEqual(waitFor("parent")));
   test("a ring of moves opens through a name of its own, also if a folder of it is unborn or removed", () => {
-    const unring = { do: "unring", ifRevision: 4 };
-    expect(plan(file({ isRing: true, isPlaceTaken: true }, { name: "b" }))).toEqual(unring);
-    expect(plan(file({ isRing: true }, { parent: null }))).toEqual(unring);
-    expect(plan(folder({ isRing: true, below: 1, ...REMOVED }))).toEqual(unring);
+    const breakCycle = { do: "breakCycle", ifRevision: 4 };
+    expect(plan(file({ isCycle: true, isPlaceOccupied: true }, { name: "b" }))).toEqual(breakCycle);
+    expect(plan(file({ isCycle: true }, { parent: null }))).toEqual(breakCycle);
+    expect(plan(folder({ isCycle: true, below: 1, ...REMOVED }))).toEqual(breakCycle);
   });
   test("two that take each other's place are exchanged, before their content and attributes are sent", () => {
     const partner = { nodeId: "n2", revision: 7, hasAttempt: false };
-    const taken = { isPlaceTaken: true, isRing: true, partner };
+    const taken = { isPlaceOccupied: true, isCycle: true, partner };
     const local = { parent: "n9", name: "b", content: DIRTY, attributes: { mode: 0o600 } };
     const here = { withRevision: 7, withParent: "root", withName: "a" };
     expect(plan(file(taken, local))).toEqual({
@@ -197,44 +199,44 @@ describe("what was seen", () => {
     expect(plan(file({ hasAttempt: true, ...edited }, { content: DIRTY }))).toEqual(waitFor("answer")));
   test("a remote edit of a clean file is taken over, mtime included", () =>
     expect(plan(file(seen({ head: "v2", contentHash: "three", attributes: { mode: 0o644 } })))).toMatchObject({
-      do: "take",
-      isContentTaken: true,
-      isPlaceTaken: false,
+      do: "adopt",
+      isContentAdopted: true,
+      isPlaceAdopted: false,
       attributes: { mode: 0o644 },
     }));
   test("content taken over brings no mtime where it has none, also if one was set here", () => {
     const step = plan(
       file(seen({ head: "v2", contentHash: "three", attributes: {} }), { attributes: { mtime: "9.000000000" } }),
     );
-    expect(step).toMatchObject({ do: "take", attributes: {} });
-    expect(step.do === "take" && step.attributes.mtime).toBeUndefined();
+    expect(step).toMatchObject({ do: "adopt", attributes: {} });
+    expect(step.do === "adopt" && step.attributes.mtime).toBeUndefined();
   });
   test("both edited: both are kept", () =>
     expect(plan(file(edited, { content: DIRTY }))).toMatchObject({ do: "conflict", node: { head: "v2" } }));
   test("equal bytes are agreement, not a conflict", () =>
     expect(plan(file(edited, { content: { ...DIRTY, hash: "three" } }))).toMatchObject({
-      do: "take",
+      do: "adopt",
       isContentAgreed: true,
-      isContentTaken: false,
+      isContentAdopted: false,
     }));
   test("content not known yet is looked at before it is compared", () =>
-    expect(plan(file(edited, { content: { ...DIRTY, hash: null, isCut: false } }))).toEqual({ do: "cut" }));
+    expect(plan(file(edited, { content: { ...DIRTY, hash: null, hasSnapshot: false } }))).toEqual({ do: "cut" }));
   test("another node's version in its place is kept beside, also where the gateway tells no hash to compare it by", () => {
     const other = { ...CLEAN, hash: null, originNode: "n9", originVersion: "v9" };
     expect(plan(file(edited, { content: other }))).toMatchObject({ do: "conflict", node: { head: "v2" } });
   });
   test("who has it open and has written nothing is in nobody's way: the name goes on without that", () => {
-    const taken = { do: "take", isContentTaken: true };
+    const taken = { do: "adopt", isContentAdopted: true };
     expect(plan(file({ ...edited, writers: 1 }))).toMatchObject(taken);
     // All of it was sent: a document that was saved, and stays open.
     expect(plan(file({ ...edited, writers: 1 }, { content: { ...CLEAN, state: "open" } }))).toMatchObject(taken);
     expect(plan(file({ ...edited, writers: 1 }, { content: { ...DIRTY, hash: "one" } }))).toMatchObject(taken);
     const moved = seen({ head: "v2", contentHash: "three", name: "z" });
-    expect(plan(file({ ...moved, writers: 1 }))).toMatchObject({ ...taken, isPlaceTaken: true });
+    expect(plan(file({ ...moved, writers: 1 }))).toMatchObject({ ...taken, isPlaceAdopted: true });
     // What was changed here besides its content merges, and is sent after that.
     const changed = { name: "b", attributes: { ...FILE.attributes, mode: 0o600 } };
     expect(plan(file({ ...edited, writers: 1 }, changed))).toMatchObject({ ...taken, attributes: { mode: 0o600 } });
-    expect(plan(file({ ...GONE, writers: 1 }))).toEqual({ do: "vanish" });
+    expect(plan(file({ ...GONE, writers: 1 }))).toEqual({ do: "removeLocal" });
   });
   test("whom nobody hears writing is looked at first", () => {
     const held = { writers: 1, mayHaveWritten: true };
@@ -243,20 +245,20 @@ describe("what was seen", () => {
     // What is known already needs no look.
     expect(plan(file({ ...edited, ...held }, { content: DIRTY }))).toEqual(waitFor("writer"));
     expect(plan(file({ ...edited, ...held, hasWaited: true }, { content: DIRTY }))).toMatchObject({ do: "conflict" });
-    expect(plan(file({ ...seen({ name: "z" }), ...held }))).toMatchObject({ do: "take", isContentTaken: false });
+    expect(plan(file({ ...seen({ name: "z" }), ...held }))).toMatchObject({ do: "adopt", isContentAdopted: false });
   });
   test("unsent content of an open writer keeps remote content out, but not a remote place", () => {
     for (const content of [DIRTY, { ...DIRTY, hash: null }, { ...DIRTY, state: "open", hash: null }] as const) {
       const moved = seen({ head: "v2", contentHash: "three", name: "z" });
       expect(plan(file({ ...edited, writers: 1 }, { content }))).toEqual(waitFor("writer"));
-      expect(plan(file({ ...moved, writers: 1 }, { content }))).toMatchObject({ do: "follow" });
+      expect(plan(file({ ...moved, writers: 1 }, { content }))).toMatchObject({ do: "adoptPlace" });
       expect(plan(file({ ...GONE, writers: 1 }, { content }))).toEqual(waitFor("writer"));
     }
   });
   test("where the gateway tells no hashes, who has written has said so", () => {
     const unhashed = { ...edited, writers: 1, features: { ...ALL_FEATURES, hashes: false } };
     const content: LocalContent = { ...CLEAN, state: "open", hash: null };
-    expect(plan(file(unhashed, { content }))).toMatchObject({ do: "take", isContentTaken: true });
+    expect(plan(file(unhashed, { content }))).toMatchObject({ do: "adopt", isContentAdopted: true });
     expect(plan(file(unhashed, { content: { ...content, state: "dirty" } }))).toEqual(waitFor("writer"));
   });
   test("who writes for long keeps what he changed, under a name of its own; nothing is adopted under him", () => {
@@ -277,23 +279,23 @@ describe("what was seen", () => {
   });
   test("what an open writer has, and somebody else wrote too, is agreed at once", () =>
     expect(plan(file({ ...edited, writers: 1 }, { content: { ...DIRTY, hash: "three" } }))).toMatchObject({
-      do: "take",
+      do: "adopt",
       isContentAgreed: true,
-      isContentTaken: false,
+      isContentAdopted: false,
     }));
   test("both moved: the remote place wins", () =>
-    expect(plan(file(seen({ name: "z" }), { name: "b" }))).toMatchObject({ do: "take", isPlaceTaken: true }));
+    expect(plan(file(seen({ name: "z" }), { name: "b" }))).toMatchObject({ do: "adopt", isPlaceAdopted: true }));
   test("a move here outlives remote attributes", () =>
     expect(plan(file(seen({ attributes: { mode: 0o600 } }), { name: "b" }))).toMatchObject({
-      do: "take",
-      isPlaceTaken: false,
+      do: "adopt",
+      isPlaceAdopted: false,
     }));
   test("attributes merge by key, extended ones by name; what is changed here wins", () => {
     const base = { ...BASE, attributes: { mode: 0o644, uid: 1, xattrs: { a: "AA==", b: "AA==" } } };
     const local = { mode: 0o600, uid: 1, xattrs: { a: "AQ==", b: "AA==" } };
     const remote = { mode: 0o755, uid: 2, xattrs: { a: "Ag==", c: "AA==" } };
     expect(plan(file({ base, ...seen({ attributes: remote }) }, { attributes: local }))).toMatchObject({
-      do: "take",
+      do: "adopt",
       attributes: { mode: 0o600, uid: 2, xattrs: { a: "AQ==", c: "AA==" } },
     });
   });
@@ -312,25 +314,25 @@ describe("what was seen", () => {
 
 describe("deletion against changes", () => {
   test("removed here, edited there: the edit wins", () =>
-    expect(plan(file({ ...REMOVED, ...edited }))).toMatchObject({ do: "restore", node: { head: "v2" } }));
+    expect(plan(file({ ...REMOVED, ...edited }))).toMatchObject({ do: "undelete", node: { head: "v2" } }));
   test("a remote edit whose bytes nobody knows wins as well", () =>
     expect(
       plan(file({ ...REMOVED, base: { ...BASE, hash: null }, ...seen({ head: "v2", contentHash: null }) })),
-    ).toMatchObject({ do: "restore" }));
+    ).toMatchObject({ do: "undelete" }));
   test("removed here, merely moved or written with the same bytes there: it goes", () => {
-    expect(plan(file({ ...REMOVED, ...seen({ name: "z" }) }))).toMatchObject({ do: "take", isPlaceTaken: false });
-    expect(plan(file({ ...REMOVED, ...seen({ head: "v2" }) }))).toMatchObject({ do: "take" });
+    expect(plan(file({ ...REMOVED, ...seen({ name: "z" }) }))).toMatchObject({ do: "adopt", isPlaceAdopted: false });
+    expect(plan(file({ ...REMOVED, ...seen({ head: "v2" }) }))).toMatchObject({ do: "adopt" });
   });
   test("removed on both sides is forgotten", () =>
     expect(plan(file({ ...REMOVED, ...GONE }))).toEqual({ do: "forget" }));
   test("removed there, untouched or merely moved here: it goes", () => {
-    expect(plan(file(GONE))).toEqual({ do: "vanish" });
-    expect(plan(file(GONE, { name: "b" }))).toEqual({ do: "vanish" });
+    expect(plan(file(GONE))).toEqual({ do: "removeLocal" });
+    expect(plan(file(GONE, { name: "b" }))).toEqual({ do: "removeLocal" });
   });
   test("removed there, changed here: it becomes a new node", () => {
-    expect(plan(file(GONE, { content: DIRTY }))).toEqual({ do: "rebirth" });
+    expect(plan(file(GONE, { content: DIRTY }))).toEqual({ do: "recreate" });
     expect(plan(file(GONE, { content: { ...CLEAN, hash: "nine", originNode: "n9", originVersion: "v9" } }))).toEqual({
-      do: "rebirth",
+      do: "recreate",
     });
   });
   test("removed there, not looked at here: decided later", () => {
@@ -339,8 +341,8 @@ describe("deletion against changes", () => {
   });
   test("a folder removed there goes after its children, and lives for those changed here", () => {
     expect(plan(folder({ ...GONE, cleanEntries: 1 }))).toEqual(waitFor("children"));
-    expect(plan(folder({ ...GONE, cleanEntries: 1, dirtyEntries: 1 }))).toEqual({ do: "rebirth" });
-    expect(plan(folder(GONE))).toEqual({ do: "vanish" });
+    expect(plan(folder({ ...GONE, cleanEntries: 1, dirtyEntries: 1 }))).toEqual({ do: "recreate" });
+    expect(plan(folder(GONE))).toEqual({ do: "removeLocal" });
   });
   test("a root never vanishes", () =>
     expect(plan(folder({ ...GONE, isRoot: true }, { parent: null, name: "" }))).toEqual(waitFor("parent")));

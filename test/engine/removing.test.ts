@@ -52,7 +52,9 @@ test.each([
     await world.clock.advance(FORGET_GATHER_MS);
   };
   expect(await count(removeAll, kind)).toBe(expected);
-  expect(files.map(({ lineage }) => context.metadata.inodes.ofLineage(lineage))).toEqual(files.map(() => undefined));
+  expect(files.map(({ lineage }) => context.metadata.inodes.ofKernelNodeId(lineage))).toEqual(
+    files.map(() => undefined),
+  );
 });
 
 test("of files that go with one commit none makes the next be looked for again", async () => {

@@ -24,7 +24,7 @@ test.each([
     left -= 1;
     const version = `version ${left}`;
     gateway.versions.set(version, Buffer.from(`newer ${left}`));
-    metadata.inodes.switchLineage(a.id, { size: 7, hash: null, originVersion: version });
+    metadata.inodes.replaceKernelNodeId(a.id, { size: 7, hash: null, originVersion: version });
   };
   const place = (name: string) => ({ parent: world.inode(ROOT_INODE).lineage, name });
   const flags = { noReplace: false, exchange: false };

@@ -88,11 +88,11 @@ test("names that come, go and move, contents and attributes, as they are by then
   move("a", "c");
   context.metadata.inodes.update(a.id, { attributes: { mode: 0o600 } });
   expect(all()).toEqual(["moved folder/a c", "attributes folder/c"]);
-  context.metadata.inodes.switchLineage(a.id, { size: 7 });
+  context.metadata.inodes.replaceKernelNodeId(a.id, { size: 7 });
   // Who watches the file may know it by either.
   expect(all()).toEqual(["written folder/c", "closed folder/c"]);
   watch(folder.id, a.id);
-  context.metadata.inodes.switchLineage(a.id, { size: 8 });
+  context.metadata.inodes.replaceKernelNodeId(a.id, { size: 8 });
   const one = ["written folder/c", "closed folder/c"];
   expect(all()).toEqual([...one, ...one, ...one]);
   remove("c");
@@ -162,7 +162,7 @@ test("a program, which may be started at any moment, is not opened for writing",
   all();
   context.metadata.inodes.update(inode.id, { attributes: { mode: 0o755 } });
   expect(all()).toEqual(["attributes folder/a"]);
-  context.metadata.inodes.switchLineage(inode.id, {});
+  context.metadata.inodes.replaceKernelNodeId(inode.id, {});
   expect(all()).toEqual(["written folder/a"]);
 });
 
@@ -370,7 +370,7 @@ test("names that no program could use are none", () => {
   const { inodes, entries } = context.metadata;
   const inode = inodes.create({ kind: "file", ...NEW });
   entries.create(folder.id, "//node", inode.id);
-  inodes.switchLineage(inode.id, {});
+  inodes.replaceKernelNodeId(inode.id, {});
   const hidden = make("folder", folder.id, "/7");
   inodes.update(hidden.id, { listed: 1 });
   make("file", hidden.id, "below");
@@ -390,7 +390,7 @@ test("the kernel gives back an old number that it was shown once more, and is ta
   const { inodes } = context.metadata;
   const inode = make("file", folder.id, "a");
   all();
-  inodes.switchLineage(inode.id, {});
+  inodes.replaceKernelNodeId(inode.id, {});
   watch(folder.id, inode.id);
   replays.next();
   expect(await fileSystem.lookup(helper, folder.lineage, "a")).toMatchObject({ lineage: inode.lineage });
@@ -462,7 +462,7 @@ test("nothing that a program here does to a file, whatever the kernel has to be 
   // Another one may have been made through a mapping.
   await write();
   await files.flush(other, handle);
-  expect(told.flat()).toContain(here.metadata.inodes.ofLineage(lineage)?.id);
+  expect(told.flat()).toContain(here.metadata.inodes.ofKernelNodeId(lineage)?.id);
   expect(own.next()).toBe(undefined);
 });
 
@@ -473,7 +473,7 @@ test("what a program here does to a file that somebody watches by an earlier lin
   all();
   changed.ours(() => inodes.update(id, { ctime: "1.000000000" }));
   expect(all()).toEqual([]);
-  inodes.switchLineage(id, { size: 1 });
+  inodes.replaceKernelNodeId(id, { size: 1 });
   all();
   changed.ours(() => inodes.update(id, { ctime: "2.000000000" }));
   expect(all()).toEqual(["attributes folder/a", "attributes folder/a"]);

@@ -121,7 +121,7 @@ test("a program that reads a version that was replaced goes on reading it", asyn
   const inode = world.addRemote(TEXT);
   const handle = await world.open(inode);
   await world.read(handle, 0, 4);
-  world.context.metadata.inodes.switchLineage(inode.id, { size: NEWS.length, hash: null });
+  world.context.metadata.inodes.replaceKernelNodeId(inode.id, { size: NEWS.length, hash: null });
   const next = await successor();
   expect(await readOf(next, handle)).toBe("some text");
   await next.close(handle);
@@ -138,7 +138,7 @@ async function overtaken({ world }: Awaited<ReturnType<typeof worldWith>>, how: 
   const reading = await world.open(inode);
   if (how === "removed") observeDeletion(context, "a", 2, null);
   else observeNode(context, remoteNode("a", NEWS, { head: "newer", revision: 2 }));
-  await until(world, () => context.metadata.overtaken.get(inode.id) !== undefined);
+  await until(world, () => context.metadata.detachedFiles.get(inode.id) !== undefined);
   return { inode, writing, reading };
 }
 
@@ -188,7 +188,7 @@ test.each([
     await third.write(writing, 5, NEWS);
     for (const handle of [writing, reading]) await third.close(handle);
     expect([await shown(third, inode), namesOf(third, inode)]).toEqual(["news news", [given.kept]]);
-    expect([third.context.metadata.overtaken.all(), it.table.kept.size]).toEqual([[], 0]);
+    expect([third.context.metadata.detachedFiles.all(), it.table.kept.size]).toEqual([[], 0]);
     expect([...first.complaints, ...third.complaints]).toEqual([]);
   },
 );
@@ -199,7 +199,7 @@ test.each([NEWS, TEXT])(
     const it = await worldWith(true);
     const { inode } = await overtaken(it, "saved");
     const next = it.world.crash();
-    const file = await next.context.runtime.files.open(next.context.paths.live(inode.lineage), "r+");
+    const file = await next.context.runtime.files.open(next.context.paths.cacheFile(inode.lineage), "r+");
     await file.write(bytes, 0);
     await file.close();
     // Another mount: nobody has anything open.
@@ -219,7 +219,7 @@ test("so does one that has it open for writing, and whoever else has that versio
     const writing = await world.open(inode, { write: true });
     const reading = await world.open(inode);
     const news = { size: NEWS.length, hash: null, content: "clean" } as const;
-    const { changes } = world.context.metadata.inodes.switchLineage(inode.id, news);
+    const { changes } = world.context.metadata.inodes.replaceKernelNodeId(inode.id, news);
     const next = await successor(async ({ context }) => {
       Object.assign(context, { passthrough: { ...context.passthrough, unregister: () => {} } });
     });
@@ -250,7 +250,7 @@ test("a file the kernel writes by itself keeps its id, and what it wrote meanwhi
   expect(backing).toBeGreaterThan(0);
   const registered: number[] = [];
   const next = await successor(async ({ context }) => {
-    const file = await context.runtime.files.open(context.paths.live(inode.lineage), "r+");
+    const file = await context.runtime.files.open(context.paths.cacheFile(inode.lineage), "r+");
     await file.write(NEWS, 5);
     await file.close();
     const passthrough = {
@@ -291,7 +291,7 @@ test("what cannot be opened again fails alone, and the log says so", async () =>
   const handle = await world.open(lost.inode, { write: true });
   const other = await world.create();
   const next = await successor(async ({ context }) => {
-    await context.runtime.files.remove(context.paths.live(lost.inode.lineage));
+    await context.runtime.files.remove(context.paths.cacheFile(lost.inode.lineage));
   });
   expect(next.context.handles.has(handle)).toBe(false);
   expect(table.kept.has(handle)).toBe(false);
@@ -391,7 +391,7 @@ test("whoever had a version open that was replaced takes no mark from who writes
   await world.readAll(inode);
   const former = await world.open(inode, { write: true });
   const { context } = world;
-  context.metadata.inodes.switchLineage(inode.id, { content: "clean" });
+  context.metadata.inodes.replaceKernelNodeId(inode.id, { content: "clean" });
   const handle = await world.open(world.inode(inode.id), { write: true, truncate: true });
   await world.write(handle, 0, Buffer.from("much longer than it was"));
   await world.close(former);
@@ -426,7 +426,7 @@ test("a mapped file that cannot be taken over costs nobody else the mount", asyn
       const { dirtyLog, passthrough } = there.context;
       const flush = () => Promise.reject(new Error("disk full"));
       Object.assign(there.context, {
-        staged: { ...dirtyLog, flush },
+        dirtyLog: { ...dirtyLog, flush },
         passthrough: { ...passthrough, unregister() {} },
       });
     });

@@ -102,7 +102,7 @@ test.each([0, 100])(
     }
     disk.look();
     expect([disk.trouble, disk.reserve, disk.lacking]).toEqual([undefined, RESERVE, 0]);
-    expect(context.metadata.lives.totalBytes()).toBeGreaterThan(0);
+    expect(context.metadata.cacheFiles.totalBytes()).toBeGreaterThan(0);
     await requireRoom(context);
   },
 );
@@ -155,7 +155,7 @@ test("refused what is kept back though the disk has room, as by a user's quota, 
   const disk = createDisk({ stateDisk, limits: { keepFree: 0 }, folder: "/state", log: context.log, onChange() {} });
   Object.assign(context, { disk });
   const space = createSpace(context);
-  const cached = () => context.metadata.lives.totalBytes() / KIB;
+  const cached = () => context.metadata.cacheFiles.totalBytes() / KIB;
   const before = cached();
   files.fail({ path: /reserve/, code: "EDQUOT", on: ["allocate"], times: 3 });
   const seen: [string | undefined, number][] = [];

@@ -33,8 +33,8 @@ async function startWith(count: number, boot: string) {
       const entry = metadata.entries.create(ROOT_INODE, `file-${index}`, inode.id);
       const node = metadata.nodes.create(unborn(entry.id, "file", 1, 1));
       const live = { originNode: null, originVersion: null, size: 4, bytes: 4, missing: "[]", usedAt: 1 };
-      metadata.lives.create({ lineage: inode.lineage, ...live });
-      files.add(paths.live(inode.lineage));
+      metadata.cacheFiles.create({ lineage: inode.lineage, ...live });
+      files.add(paths.cacheFile(inode.lineage));
       const cut = {
         inode: inode.id,
         changes: inode.changes,
@@ -43,14 +43,14 @@ async function startWith(count: number, boot: string) {
         hash: "hash",
         mtime: TIME,
       };
-      const { id: generation } = metadata.generations.create({ ...cut, synced: 1, boot });
+      const { id: generation } = metadata.snapshots.create({ ...cut, synced: 1, boot });
       const upload = { do: "upload", parent: "root", name: entry.name, size: 4, hash: "hash", attributes: {} };
       const times = { nextAt: 1, createdAt: 1 };
       const request = parseRequest(upload);
       metadata.attempts.create({ node: node.id, key: `key-${index}`, request, generation, ...times });
       const lost = metadata.inodes.create({ ...EMPTY, kind: "file", attributes: {}, content: "dirty" });
       const name = metadata.entries.create(ROOT_INODE, `lost-${index}`, lost.id);
-      metadata.inodes.switchLineage(lost.id, {});
+      metadata.inodes.replaceKernelNodeId(lost.id, {});
       metadata.entries.remove(name.id);
       metadata.gone.add({ kind: "live", id: kernelNodeId(1_000_000 + index) });
     }

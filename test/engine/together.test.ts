@@ -66,7 +66,7 @@ test("one cut is synced by itself, its name with it", async () => {
 test("where the disk fails as a whole, each file is synced, and only the one that fails is not cut", async () => {
   const { world, inodes } = await written(8);
   const bad = inodes[3];
-  const path = world.context.paths.live(world.inode(bad).lineage);
+  const path = world.context.paths.cacheFile(world.inode(bad).lineage);
   world.files.fail({ path: /^\/state$/, code: "EIO", on: ["syncFolder"], times: Number.POSITIVE_INFINITY });
   world.files.fail({ path: new RegExp(`${path}$`), code: "EIO", on: ["sync"] });
   const results = await cutAll(world, inodes);
@@ -96,7 +96,7 @@ for (const isOpenStill of [true, false]) {
     const bad = inodes[5];
     const { lineage } = world.inode(bad);
     expect([context.groupSync.waiting.length, context.cacheFiles.get(lineage)?.use.opens]).toEqual([4, 1]);
-    files.fail({ path: new RegExp(`${context.paths.live(lineage)}$`), code: "EIO", on: ["sync"] });
+    files.fail({ path: new RegExp(`${context.paths.cacheFile(lineage)}$`), code: "EIO", on: ["sync"] });
     const reader = await world.open(world.inode(bad));
     await expect(createFileSystem(context).fsync(CALLER, reader, false)).rejects.toThrow("EIO");
     if (!isOpenStill) await world.close(reader);

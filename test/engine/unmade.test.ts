@@ -24,7 +24,7 @@ async function worldWithRoot() {
   const world = await createBytesWorld();
   world.context.metadata.inodes.update(ROOT_INODE, { listed: 0 });
   const { inodes } = world.context.metadata;
-  return { world, context: world.context, nameless: () => inodes.nameless(0, inodes.newestNameless(), 10).length };
+  return { world, context: world.context, nameless: () => inodes.nameless(0, inodes.newestOrphan(), 10).length };
 }
 
 /** A CREATE of "a" that is going to fail: its name is made, and its file has not met the disk. */
@@ -179,7 +179,7 @@ test("made by somebody else while its CREATE waits for room, the file keeps what
   await world.close(handle);
   goOn();
   await createFileSystem(context).release((await making).handle);
-  const inode = context.metadata.inodes.ofLineage(lineage);
+  const inode = context.metadata.inodes.ofKernelNodeId(lineage);
   if (inode === undefined) throw new Error("no inode");
   expect(Buffer.from(await world.readAll(inode)).toString()).toBe("kept");
 });

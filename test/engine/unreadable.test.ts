@@ -9,7 +9,7 @@ import { advance } from "../../src/engine/sync/index.ts";
 import { takeSnapshot } from "../../src/engine/upload/index.ts";
 import { send } from "../../src/engine/upload/send.ts";
 import { systemError } from "../../src/lib/system-error.ts";
-import { entryId, type InodeId, inodeId, type Lineage } from "../../src/metadata/ids.ts";
+import { entryId, type InodeId, inodeId, type KernelNodeId } from "../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { createBytesWorld, pattern } from "../support/bytes-world.ts";
 import { makeWorld, remove } from "../support/rows-world.ts";
@@ -18,7 +18,7 @@ async function failing(count: number) {
   const world = await createBytesWorld();
   const { fileState, network, metadata } = world.context;
   const inodes: InodeId[] = [];
-  const lineages: Lineage[] = [];
+  const lineages: KernelNodeId[] = [];
   for (let index = 0; index < count; index += 1) {
     const { inode, handle } = await world.create();
     await world.close(handle);
@@ -84,7 +84,7 @@ async function unreadableCut() {
   const step = advance(world.context, row.id)?.step;
   const request = step?.do === "send" ? step.request : expect.unreachable("nothing to send");
   const now = clock.wallClock();
-  const generation = metadata.generations.newestOf(inode.id)?.id ?? null;
+  const generation = metadata.snapshots.newestOf(inode.id)?.id ?? null;
   metadata.attempts.create({ node: row.id, key: "birth", request, generation, nextAt: now, createdAt: now });
   const upload = async () => {
     throw new RemoteError("aborted", "the content to send cannot be read: EIO");
@@ -111,7 +111,7 @@ test("a cut that goes on not to be readable is made anew", async () => {
   expect(world.metadata.attempts.openOf(row.id)).toBeDefined();
   await tryAgain(4);
   expect(world.metadata.attempts.openOf(row.id)).toBeUndefined();
-  expect(world.metadata.generations.newestOf(inode.id)).toBeUndefined();
+  expect(world.metadata.snapshots.newestOf(inode.id)).toBeUndefined();
   expect(advance(world.context, row.id)?.step).toEqual({ do: "cut" });
 });
 
@@ -136,7 +136,7 @@ test("what is missing of content says nothing of other content that came in its 
   const gone = new Error("no bytes", { cause: new RemoteError("notFound", "it is deleted") });
   const before = world.inode(inode.id);
   for (const tries of [1, 2, 3, 4]) expect(couldNotRead(context, row, before, gone)).toBe(tries);
-  const after = metadata.inodes.switchLineage(inode.id, {});
+  const after = metadata.inodes.replaceKernelNodeId(inode.id, {});
   // A cut of what was there before ends late.
   expect(couldNotRead(context, row, before, gone)).toBe(0);
   dropKernelNodeId(context, before.lineage);

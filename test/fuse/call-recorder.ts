@@ -47,7 +47,7 @@ export function recorder(answers: Record<string, unknown>) {
   const fileSystem = new Proxy({} as FileSystem, {
     get(_, name: string) {
       if (name === "changes") return 0;
-      return name === "attended" ? () => {} : record(name);
+      return name === "noteProgramTime" ? () => {} : record(name);
     },
   });
   return { calls, kernel: startFakeKernel({ fileSystem }) };

@@ -85,7 +85,10 @@ export function initBody(minor = 45, major = 7, flags = INIT_FLAGS): Part[] {
 
 interface Options
   extends Partial<
-    Pick<SessionOptions, "deadlineMs" | "slowMs" | "connection" | "atHand" | "firstPlace" | "noResend" | "isToldToEnd">
+    Pick<
+      SessionOptions,
+      "deadlineMs" | "slowMs" | "connection" | "atHand" | "firstPlace" | "noResend" | "hasFatalSignal"
+    >
   > {
   fileSystem: FileSystem;
   level?: LogLevel;

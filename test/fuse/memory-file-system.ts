@@ -13,7 +13,7 @@ import {
   FsError,
   type HandleId,
   handleId,
-  type Lineage,
+  type KernelNodeId,
   type Opened,
   type SetAttributes,
   type SpaceInfo,
@@ -24,7 +24,7 @@ import { type InodeId, inodeId, kernelNodeId } from "../../src/metadata/ids.ts";
 
 interface Node {
   readonly inode: InodeId;
-  readonly lineage: Lineage;
+  readonly lineage: KernelNodeId;
   readonly kind: FileKind;
   mode: number;
   links: number;
@@ -38,34 +38,34 @@ interface Node {
   readonly btime: Time;
   target: string;
   readonly children: Map<string, Entry>;
-  parent: Lineage;
+  parent: KernelNodeId;
   readonly xattrs: Map<string, Uint8Array>;
 }
 
 interface Entry {
-  readonly lineage: Lineage;
+  readonly lineage: KernelNodeId;
   readonly cookie: number;
 }
 
 export interface MemoryFileSystem extends FileSystem {
-  /** Lineage -> how often it was answered and not forgotten. */
-  readonly counts: Map<Lineage, number>;
-  readonly handles: Map<HandleId, Lineage>;
+  /** KernelNodeId -> how often it was answered and not forgotten. */
+  readonly counts: Map<KernelNodeId, number>;
+  readonly handles: Map<HandleId, KernelNodeId>;
 }
 
 const VALID_MS = 1000;
 
 export function createMemoryFileSystem(now: () => number = Date.now): MemoryFileSystem {
-  const nodes = new Map<Lineage, Node>();
-  const counts = new Map<Lineage, number>();
-  const handles = new Map<HandleId, Lineage>();
+  const nodes = new Map<KernelNodeId, Node>();
+  const counts = new Map<KernelNodeId, number>();
+  const handles = new Map<HandleId, KernelNodeId>();
   let nextNode = 1;
   let nextHandle = 1;
   let nextCookie = 3;
 
   make("folder", 0o755, 0, 0, kernelNodeId(1));
 
-  function make(kind: FileKind, mode: number, uid: number, gid: number, parent: Lineage, rdev = 0): Node {
+  function make(kind: FileKind, mode: number, uid: number, gid: number, parent: KernelNodeId, rdev = 0): Node {
     const time = timeFromMilliseconds(now());
     const node: Node = {
       inode: inodeId(nextNode),
@@ -91,13 +91,13 @@ export function createMemoryFileSystem(now: () => number = Date.now): MemoryFile
     return node;
   }
 
-  function get(lineage: Lineage): Node {
+  function get(lineage: KernelNodeId): Node {
     const node = nodes.get(lineage);
     if (node === undefined) throw new FsError("ESTALE", `no node ${lineage}`);
     return node;
   }
 
-  function folder(lineage: Lineage): Node {
+  function folder(lineage: KernelNodeId): Node {
     const node = get(lineage);
     if (node.kind !== "folder") throw new FsError("ENOTDIR", `node ${lineage}`);
     return node;
@@ -109,13 +109,13 @@ export function createMemoryFileSystem(now: () => number = Date.now): MemoryFile
     return get(lineage);
   }
 
-  function child(parent: Lineage, name: string): Node {
+  function child(parent: KernelNodeId, name: string): Node {
     const entry = folder(parent).children.get(name);
     if (entry === undefined) throw new FsError("ENOENT", `no "${name}" in ${parent}`);
     return get(entry.lineage);
   }
 
-  function put(parent: Lineage, name: string, node: Node): void {
+  function put(parent: KernelNodeId, name: string, node: Node): void {
     const { children } = folder(parent);
     if (children.has(name)) throw new FsError("EEXIST", `"${name}" in ${parent}`);
     children.set(name, { lineage: node.lineage, cookie: nextCookie++ });
@@ -153,7 +153,7 @@ export function createMemoryFileSystem(now: () => number = Date.now): MemoryFile
     touched(node);
   }
 
-  function create(caller: Caller, parent: Lineage, name: string, kind: FileKind, mode: number, rdev = 0): Node {
+  function create(caller: Caller, parent: KernelNodeId, name: string, kind: FileKind, mode: number, rdev = 0): Node {
     if (folder(parent).children.has(name)) throw new FsError("EEXIST", `"${name}" in ${parent}`);
     const node = make(kind, mode, caller.uid, caller.gid, parent, rdev);
     put(parent, name, node);
@@ -161,7 +161,7 @@ export function createMemoryFileSystem(now: () => number = Date.now): MemoryFile
     return node;
   }
 
-  function remove(parent: Lineage, name: string): void {
+  function remove(parent: KernelNodeId, name: string): void {
     const node = child(parent, name);
     folder(parent).children.delete(name);
     node.links -= node.kind === "folder" ? 2 : 1;

@@ -1,9 +1,9 @@
 /** A session that takes over the mount of one that died: what comes again, and what was at hand. */
 import { describe, expect, it } from "vitest";
 import { type Caller, type Done, type FileSystem, handleId, type Mark } from "../../src/engine/api/index.ts";
-import type { RequestsInHand } from "../../src/fuse/at-hand.ts";
 import type { Connection } from "../../src/fuse/init.ts";
-import type { Lineage } from "../../src/metadata/ids.ts";
+import type { RequestsInHand } from "../../src/fuse/requests-in-hand.ts";
+import type { KernelNodeId } from "../../src/metadata/ids.ts";
 import { FOUND } from "./call-recorder.ts";
 import { gate, type Part, requestBytes, settled, startFakeKernel } from "./fake-kernel.ts";
 import { createMemoryFileSystem } from "./memory-file-system.ts";
@@ -48,7 +48,7 @@ function hasDone(done: Partial<Done>): FileSystem {
     get: (_, name) => {
       if (name === "done") return (request: number) => (request === 40 ? told : undefined);
       if (name === "getattr") return async () => FOUND;
-      if (name === "attended") return () => {};
+      if (name === "noteProgramTime") return () => {};
       return () => Promise.reject(new Error(`${String(name)} was done again`));
     },
   });
@@ -139,7 +139,7 @@ describe("a request that was at hand when two daemons died of themselves", () =>
     const { atHand, kept } = keptLists();
     const held = gate();
     const memory = createMemoryFileSystem();
-    const getattr = async (caller: Caller, lineage: Lineage) => {
+    const getattr = async (caller: Caller, lineage: KernelNodeId) => {
       await held.promise;
       return memory.getattr(caller, lineage);
     };
@@ -157,7 +157,7 @@ describe("a request that was at hand when two daemons died of themselves", () =>
     const { atHand, kept } = keptLists([], [40], false);
     const held = gate();
     const memory = createMemoryFileSystem();
-    const getattr = (caller: Caller, lineage: Lineage) => held.promise.then(() => memory.getattr(caller, lineage));
+    const getattr = (caller: Caller, lineage: KernelNodeId) => held.promise.then(() => memory.getattr(caller, lineage));
     const kernel = successor({ ...memory, getattr }, { atHand });
     kernel.sendRaw(requestBytes({ opcode: OP.GETATTR, id: AGAIN + 40n }, ...GETATTR_BODY));
     kernel.sendRaw(requestBytes({ opcode: OP.GETATTR, id: AGAIN + 42n }, ...GETATTR_BODY));
@@ -182,7 +182,7 @@ describe("with a kernel that sends nothing again", () => {
     const { atHand, kept } = keptLists();
     const seen: number[][] = [];
     const memory = createMemoryFileSystem();
-    const getattr = (caller: Caller, lineage: Lineage) => {
+    const getattr = (caller: Caller, lineage: KernelNodeId) => {
       seen.push(kept.inFlight.at(-1) ?? []);
       return memory.getattr(caller, lineage);
     };
@@ -222,7 +222,7 @@ it("requests at hand together have places of their own, above those of a daemon 
   const callers: Caller[] = [];
   const held = gate();
   const memory = createMemoryFileSystem();
-  const getattr = async (caller: Caller, lineage: Lineage) => {
+  const getattr = async (caller: Caller, lineage: KernelNodeId) => {
     callers.push(caller);
     marks.push(caller.mark && { id: caller.mark.id, place: caller.mark.place });
     await held.promise;

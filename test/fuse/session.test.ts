@@ -278,7 +278,7 @@ describe("INTERRUPT", () => {
         new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason), { once: true })),
     });
     const asked: number[] = [];
-    const kernel = startFakeKernel({ fileSystem, isToldToEnd: (thread) => asked.push(thread) > 2 });
+    const kernel = startFakeKernel({ fileSystem, hasFatalSignal: (thread) => asked.push(thread) > 2 });
     const id = kernel.send(OP.GETATTR, 1, ...GETATTR_BODY);
     kernel.send(OP.INTERRUPT, 0, BigInt(id));
     kernel.clock.advance(100);

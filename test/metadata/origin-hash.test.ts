@@ -30,7 +30,7 @@ test("rows of the schema before: known of what is missing while that version is 
   before.close();
   const metadata = createMetadata(openDatabase(path), (value) => value);
   const rows = [kernelNodeId(101), kernelNodeId(102), kernelNodeId(103), kernelNodeId(104)].map((lineage) =>
-    metadata.lives.get(lineage),
+    metadata.cacheFiles.get(lineage),
   );
   expect(rows.map((row) => row?.originHash)).toEqual(["its hash", null, null, "its hash"]);
   expect(rows.map((row) => row?.unproven)).toEqual(["[]", "[]", "[]", "[3,9]"]);

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { openSqlite } from "../../src/lib/sqlite/index.ts";
 import { type Connection, openDatabase } from "../../src/metadata/database.ts";
-import { entryId, generationId, inodeId, kernelNodeId, nodeRowId } from "../../src/metadata/ids.ts";
+import { entryId, inodeId, kernelNodeId, nodeRowId, snapshotId } from "../../src/metadata/ids.ts";
 import { createMetadata } from "../../src/metadata/metadata.ts";
 import { unborn } from "../../src/metadata/nodes.ts";
 import { MIGRATIONS } from "../../src/metadata/schema.ts";
@@ -24,23 +24,23 @@ function recording(database: Connection, plans: Map<string, string[]>): Connecti
 
 test("a turn of the loop, the start, a drain and a list of the queue find what they want by an index", () => {
   const plans = new Map<string, string[]>();
-  const { nodes, attempts, arrivals, inodes, generations, turns } = createMetadata(
+  const { nodes, attempts, arrivals, inodes, snapshots, linkLeases } = createMetadata(
     recording(openDatabase(":memory:"), plans),
     (value) => value,
   );
   const about = { attributes: {}, size: 0, hash: null, originNode: null, originVersion: null, atime: "0", ctime: "0" };
-  turns.begin(inodes.create({ kind: "file", content: "clean", ...about }).id, 1);
+  linkLeases.begin(inodes.create({ kind: "file", content: "clean", ...about }).id, 1);
   plans.clear();
-  turns.ended(1);
-  turns.nextEnd();
+  linkLeases.ended(1);
+  linkLeases.nextEnd();
   for (const bulk of [0, 1]) {
     nodes.due(bulk, 1, 10);
     attempts.due(bulk, 1, 10);
   }
   nodes.nextDue();
   nodes.nextDueAfter(1);
-  nodes.hasten(1, 10);
-  nodes.hastenIn(inodeId(1), 1, 0, 10);
+  nodes.expedite(1, 10);
+  nodes.expediteIn(inodeId(1), 1, 0, 10);
   nodes.lookAtNames(inodeId(1), 1, 0, 10);
   nodes.areNamesDirty(inodeId(1), 1);
   nodes.dirty(10);
@@ -49,7 +49,7 @@ test("a turn of the loop, the start, a drain and a list of the queue find what t
   nodes.pendingBytes(10);
   attempts.nextDue();
   attempts.nextAt(1);
-  attempts.rush(1, 10);
+  attempts.expedite(1, 10);
   attempts.openOf(nodeRowId(1));
   attempts.removeAbandonedBefore(1);
   attempts.nodesWanting("a");
@@ -58,10 +58,10 @@ test("a turn of the loop, the start, a drain and a list of the queue find what t
   attempts.abandonedAt("a", "b");
   attempts.exchanging("a", "b", "c");
   attempts.ofKey("a");
-  attempts.ofGeneration(generationId(1));
+  attempts.ofSnapshot(snapshotId(1));
   arrivals.list("", 10);
   arrivals.isAnyIn("a");
-  generations.ofLineage(kernelNodeId(1));
+  snapshots.ofKernelNodeId(kernelNodeId(1));
   inodes.writing();
   // In the order of an index, up to a limit, is no search; `writing` has as many rows as files are open.
   // So is the first row there is, whichever that be.
@@ -93,9 +93,9 @@ test("what is due next is the next of either lane, and hurrying is for both", ()
   ];
   const both = (expected: unknown) => [expected, expected];
   expect(times()).toEqual(both([20, 50, 70, undefined]));
-  expect([nodes.hasten(10, 2), attempts.rush(10, 2)]).toEqual([true, true]);
+  expect([nodes.expedite(10, 2), attempts.expedite(10, 2)]).toEqual([true, true]);
   expect(times()).toEqual(both([10, 70, 70, undefined]));
-  expect([nodes.hasten(10, 2), attempts.rush(10, 2)]).toEqual([false, false]);
+  expect([nodes.expedite(10, 2), attempts.expedite(10, 2)]).toEqual([false, false]);
   expect(times()).toEqual(both([10, undefined, undefined, undefined]));
 });
 
@@ -114,15 +114,15 @@ test("what the schema before held is found by the indexes of this one, and no li
   before.close();
   const started = Date.now();
   const database = openDatabase(path);
-  const { lives, nodes, inodes } = createMetadata(database, (value) => value);
+  const { cacheFiles, nodes, inodes } = createMetadata(database, (value) => value);
   expect(nodes.nextDue()).toBe(20);
   const now = Date.now() + 1;
-  expect(lives.evictable(now, 10).map(({ lineage }) => lineage)).toEqual([1]);
-  const { usedAt = 0 } = lives.get(kernelNodeId(2)) ?? {};
+  expect(cacheFiles.evictable(now, 10).map(({ lineage }) => lineage)).toEqual([1]);
+  const { usedAt = 0 } = cacheFiles.get(kernelNodeId(2)) ?? {};
   expect([usedAt > started - 2000, usedAt < now]).toEqual([true, true]);
   // What the gateway has by now may go.
   inodes.update(inodeId(2), { content: "clean" });
-  lives.update(kernelNodeId(2), { originNode: "m", originVersion: "w" });
-  expect(lives.evictable(now, 10).map(({ lineage }) => lineage)).toEqual([1, 2]);
+  cacheFiles.update(kernelNodeId(2), { originNode: "m", originVersion: "w" });
+  expect(cacheFiles.evictable(now, 10).map(({ lineage }) => lineage)).toEqual([1, 2]);
   database.close();
 });

@@ -46,7 +46,7 @@ test("what was read before a change is not what is read after it", () => {
   expect(metadata.nodes.ofNodeId("n")?.due).toBe(9);
   expect(metadata.entries.get(entry)?.name).toBe("b");
   // By a statement that names no row of what was read, …
-  metadata.nodes.hasten(3, 10);
+  metadata.nodes.expedite(3, 10);
   expect(metadata.nodes.get(node)?.due).toBe(3);
   // … and by another table.
   metadata.entries.remove(entry);
@@ -71,10 +71,10 @@ test("a change of nothing leaves what was read", () => {
     createdAt: 1,
   });
   expect(attempts.ofKey("k")?.nextAt).toBe(5);
-  attempts.rush(9, 10);
+  attempts.expedite(9, 10);
   attempts.removeAbandonedBefore(9);
   expect([attempts.ofKey("k")?.nextAt, reads]).toEqual([5, 0]);
-  attempts.rush(3, 10);
+  attempts.expedite(3, 10);
   expect([attempts.ofKey("k")?.nextAt, reads]).toEqual([3, 1]);
   attempts.remove(id);
   expect([attempts.ofKey("k"), reads]).toEqual([undefined, 1]);

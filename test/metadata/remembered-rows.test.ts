@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { forgetRead, openDatabase } from "../../src/metadata/database.ts";
-import { type AttemptId, entryId, generationId, inodeId, kernelNodeId, nodeRowId } from "../../src/metadata/ids.ts";
+import { type AttemptId, entryId, inodeId, kernelNodeId, nodeRowId, snapshotId } from "../../src/metadata/ids.ts";
 import { createMetadata, type Part, ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { born, unborn } from "../../src/metadata/nodes.ts";
 
@@ -47,7 +47,7 @@ test("what is remembered is what is there", () => {
     fc.property(fc.array(change, { maxLength: 40, size: "max" }), (changes) => {
       const database = openDatabase(":memory:");
       const metadata = createMetadata<unknown>(database, (value) => value);
-      const { inodes, entries, nodes, lives, times, recount, generations, attempts, settings } = metadata;
+      const { inodes, entries, nodes, cacheFiles, times, recount, snapshots, attempts, settings } = metadata;
       metadata.transaction(() => {
         inodes.create({ ...NEW, kind: "folder" });
         metadata.createRootEntry();
@@ -59,20 +59,20 @@ test("what is remembered is what is there", () => {
         entry: [entryId(3)],
         node: [nodeRowId(0)],
         attempt: [] as AttemptId[],
-        generation: [generationId(0)],
+        generation: [snapshotId(0)],
       };
       const noted = <Id>(ids: Id[], { id }: { readonly id: Id }) => ids.push(id);
       const inodeAt = (back: number) => made.inode.at(-back) ?? inodeId(1);
       const entryAt = (back: number) => made.entry.at(-back) ?? entryId(3);
       const nodeAt = (back: number) => made.node.at(-back) ?? nodeRowId(0);
       const attemptAt = (back: number) => made.attempt.at(-back) ?? (0 as AttemptId);
-      const generationAt = (back: number) => made.generation.at(-back) ?? generationId(0);
-      const lineageAt = (back: number) => inodes.get(inodeAt(back))?.lineage ?? kernelNodeId(0);
+      const generationAt = (back: number) => made.generation.at(-back) ?? snapshotId(0);
+      const kernelNodeIdAt = (back: number) => inodes.get(inodeAt(back))?.lineage ?? kernelNodeId(0);
       const steps: ((a: number, b: number) => unknown)[] = [
         () => noted(made.inode, inodes.create(NEW)),
         (a) => inodes.update(inodeAt(a), { size: a, attributes: { mode: a, mtime: `${a}.0` } }),
         (a, b) => inodes.update(inodeAt(a), { content: b > 3 ? "clean" : "dirty", synced: 1 }),
-        (a) => inodes.switchLineage(inodeAt(a), { content: "clean" }),
+        (a) => inodes.replaceKernelNodeId(inodeAt(a), { content: "clean" }),
         (a) => noted(made.entry, entries.create(ROOT_INODE, `name-${names++}`, inodeAt(a))),
         (a, b) => noted(made.node, nodes.create(unborn(entryAt(a), "file", b, b))),
         (a, b) => noted(made.node, nodes.create(born(entryAt(a), { ...NODE, id: `node-${b}` }))),
@@ -85,15 +85,15 @@ test("what is remembered is what is there", () => {
         (a, b) => entries.setInode(entryAt(a), inodeAt(b)),
         (a, b) => entries.move(entryAt(a), ROOT_INODE, `name-${names++}`, b > 3 ? "other" : null),
         (a) => entries.remove(entryAt(a)),
-        (a) => lives.create({ ...LIVE, lineage: lineageAt(a) }),
-        (a, b) => lives.update(lineageAt(a), { size: b, missing: "[]" }),
-        (a) => lives.remove(lineageAt(a)),
-        (a) => inodes.removeLineage(lineageAt(a)),
+        (a) => cacheFiles.create({ ...LIVE, lineage: kernelNodeIdAt(a) }),
+        (a, b) => cacheFiles.update(kernelNodeIdAt(a), { size: b, missing: "[]" }),
+        (a) => cacheFiles.remove(kernelNodeIdAt(a)),
+        (a) => inodes.removeKernelNodeId(kernelNodeIdAt(a)),
         (a) => inodes.remove(inodeAt(a)),
-        (a, b) => [nodes.hasten(a, b), times.notAfter(a), lives.doubtAll(), recount(0)],
-        (a, b) => noted(made.generation, generations.create({ ...CUT, inode: inodeAt(a), lineage: lineageAt(b) })),
-        (a) => generations.detach(generationAt(a)),
-        (a) => generations.remove(generationAt(a)),
+        (a, b) => [nodes.expedite(a, b), times.notAfter(a), cacheFiles.doubtAll(), recount(0)],
+        (a, b) => noted(made.generation, snapshots.create({ ...CUT, inode: inodeAt(a), lineage: kernelNodeIdAt(b) })),
+        (a) => snapshots.detach(generationAt(a)),
+        (a) => snapshots.remove(generationAt(a)),
         (a, b) =>
           noted(
             made.attempt,
@@ -107,10 +107,10 @@ test("what is remembered is what is there", () => {
         nodes.get(nodeAt(back))?.base ?? born(null, { ...NODE, id: "x" }).base ?? never();
       const lineages = () => Math.max(...made.inode.map((id) => inodes.get(id)?.lineage ?? 0));
       const all = () => [
-        [settings.getNumber("cursor"), settings.get("written"), inodes.newestLineage()],
+        [settings.getNumber("cursor"), settings.get("written"), inodes.newestKernelNodeId()],
         ...Array.from({ length: names + 1 }, (_, count) => entries.find(ROOT_INODE, `name-${count}`)),
-        ...made.generation.map((id) => [generations.get(id), attempts.ofGeneration(id)]),
-        ...made.inode.map((id) => generations.newestOf(id)),
+        ...made.generation.map((id) => [snapshots.get(id), attempts.ofSnapshot(id)]),
+        ...made.inode.map((id) => snapshots.newestOf(id)),
         ...made.node.map((id) => attempts.openOf(id)),
         ...[...made.inode, inodeId(9)].map((id) => [
           inodes.get(id),
@@ -123,9 +123,9 @@ test("what is remembered is what is there", () => {
         ...[...made.node, nodeRowId(9)].map((id) => nodes.get(id)),
         ...Array.from({ length: IDS + 1 }, (_, id) => nodes.ofNodeId(`node-${id}`)),
         ...Array.from({ length: lineages() + 2 }, (_, id) => kernelNodeId(id)).map((id) => [
-          inodes.ofLineage(id),
-          lives.get(id),
-          generations.ofLineage(id),
+          inodes.ofKernelNodeId(id),
+          cacheFiles.get(id),
+          snapshots.ofKernelNodeId(id),
         ]),
       ];
       const run = (change: (typeof changes)[number]) => {

@@ -17,30 +17,30 @@ function file(): InodeId {
 
 test("one that has begun ends when it was to, however often something comes in", () => {
   const [a, b] = [file(), file()];
-  expect([metadata.turns.get(a), metadata.turns.nextEnd()]).toEqual([undefined, undefined]);
-  metadata.turns.begin(a, 200);
-  metadata.turns.begin(b, 100);
-  metadata.turns.begin(a, 300);
-  expect([metadata.turns.get(a)?.endsAt, metadata.turns.nextEnd()]).toEqual([200, 100]);
-  expect([99, 100, 200].map((now) => metadata.turns.ended(now)?.inode)).toEqual([undefined, b, b]);
-  metadata.turns.done(b);
-  expect([metadata.turns.ended(200)?.inode, metadata.turns.nextEnd()]).toEqual([a, 200]);
+  expect([metadata.linkLeases.get(a), metadata.linkLeases.nextEnd()]).toEqual([undefined, undefined]);
+  metadata.linkLeases.begin(a, 200);
+  metadata.linkLeases.begin(b, 100);
+  metadata.linkLeases.begin(a, 300);
+  expect([metadata.linkLeases.get(a)?.endsAt, metadata.linkLeases.nextEnd()]).toEqual([200, 100]);
+  expect([99, 100, 200].map((now) => metadata.linkLeases.ended(now)?.inode)).toEqual([undefined, b, b]);
+  metadata.linkLeases.done(b);
+  expect([metadata.linkLeases.ended(200)?.inode, metadata.linkLeases.nextEnd()]).toEqual([a, 200]);
 });
 
 test("where it was broken off it goes on; by a clock that begins anew it is over", () => {
   const a = file();
-  metadata.turns.begin(a, 10_000);
-  metadata.turns.reached(a, entryId(7));
-  expect(metadata.turns.ended(9_999)).toBeUndefined();
+  metadata.linkLeases.begin(a, 10_000);
+  metadata.linkLeases.reached(a, entryId(7));
+  expect(metadata.linkLeases.ended(9_999)).toBeUndefined();
   metadata.times.notAfter(500);
-  expect(metadata.turns.ended(500)).toEqual({ inode: a, endsAt: 500, reached: 7 });
+  expect(metadata.linkLeases.ended(500)).toEqual({ inode: a, endsAt: 500, reached: 7 });
 });
 
 test("a file that goes takes its turn along", () => {
   const a = file();
-  metadata.turns.begin(a, 1);
+  metadata.linkLeases.begin(a, 1);
   metadata.inodes.remove(a);
-  expect([metadata.turns.ended(1), metadata.turns.nextEnd()]).toEqual([undefined, undefined]);
+  expect([metadata.linkLeases.ended(1), metadata.linkLeases.nextEnd()]).toEqual([undefined, undefined]);
 });
 
 test("of its names, so many at a time are to be looked at, but for those that wait for their own time", () => {

@@ -199,7 +199,7 @@ describe("a folder whose creation was not answered", () => {
 });
 
 describe("the contents of a folder made here, while its birth is in doubt", () => {
-  const isBirth = ({ method, path }: HttpRequest) => method === "POST" && path === "/v1/nodes";
+  const isCreation = ({ method, path }: HttpRequest) => method === "POST" && path === "/v1/nodes";
 
   const isListOf = ({ query }: HttpRequest, folder: string | undefined) => query.parentId === folder;
 
@@ -214,8 +214,8 @@ describe("the contents of a folder made here, while its birth is in doubt", () =
     const [other] = (await it.world.run(outside.listFolder(workspace.root))).items;
     let births = 0;
     it.rules.choose = (request) => {
-      if (isBirth(request)) births += 1;
-      if (isBirth(request) && births === 1) return "silent-after";
+      if (isCreation(request)) births += 1;
+      if (isCreation(request) && births === 1) return "silent-after";
       return isList(request) && !isListOf(request, other?.id) ? "failed" : undefined;
     };
     await it.world.run(it.calls().mkdir("d"));

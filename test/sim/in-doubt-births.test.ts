@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from "vitest";
 import type { HttpRequest } from "../../src/contract/http.ts";
-import { HEARD_MS, isBirth, savedAndRenamed } from "./support/lost-creation.ts";
+import { HEARD_MS, isCreation, savedAndRenamed } from "./support/lost-creation.ts";
 import { begin } from "./support/one-world.ts";
 import { bytesOf, sourceOf } from "./support/programs.ts";
 
@@ -27,7 +27,7 @@ describe("somebody else changes the new node before this mount hears of it", () 
     const it = await begin(true);
     const { outside, workspace, clock } = it.world;
     await it.drain();
-    const birth = it.once("silent-after", isBirth);
+    const birth = it.once("silent-after", isCreation);
     await it.world.run(it.calls().mkdir("d"));
     await it.save("d/own");
     await it.until(birth.isSent);
@@ -44,12 +44,12 @@ describe("somebody else changes the new node before this mount hears of it", () 
 });
 
 describe("sent again after a lost answer, and refused", () => {
-  const isBirth = ({ method, path }: HttpRequest) =>
+  const isCreation = ({ method, path }: HttpRequest) =>
     method === "POST" && (path === "/v1/nodes" || path.startsWith("/v1/files/"));
 
   /** Asked again, the gateway does not look whether it has done that already: it is not allowed. */
   function refuseAfterBirth(it: Awaited<ReturnType<typeof begin>>): void {
-    const birth = it.once("lost-after", isBirth);
+    const birth = it.once("lost-after", isCreation);
     const { choose } = it.rules;
     it.rules.choose = (request) => {
       if (birth.isSent()) it.mount.weather.refusal = 403;
@@ -90,7 +90,7 @@ describe("sent again after a lost answer, and refused", () => {
     it.world.setLag({ path: 0, journal: 0, id: 9_000 });
     let births = 0;
     it.rules.choose = (request) => {
-      if (!isBirth(request)) return undefined;
+      if (!isCreation(request)) return undefined;
       births += 1;
       return "lost-after";
     };

@@ -109,9 +109,9 @@ describe("lists or the journal are late", () => {
       it.world.setLag({ path: 10_000, journal: 0, id: 0 });
       await (made === "file" ? it.unlink("b") : it.world.run(rmdir("b")));
       await it.until(() => it.asked.some((line) => line.startsWith("DELETE")));
-      const isBirth = ({ method, path }: HttpRequest) => method === "POST" && /^\/v1\/(files|nodes)/.test(path);
+      const isCreation = ({ method, path }: HttpRequest) => method === "POST" && /^\/v1\/(files|nodes)/.test(path);
       if (how === "crash") it.mount.weather.latencyMs = 300;
-      const birth = how === "lost" ? it.once("lost-before", isBirth) : undefined;
+      const birth = how === "lost" ? it.once("lost-before", isCreation) : undefined;
       await make();
       await it.until(birth?.isSent ?? (() => it.rows().openRequests().length > 0));
       if (how === "crash") await it.again("crash");

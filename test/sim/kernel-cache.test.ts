@@ -1,7 +1,7 @@
 /** What the kernel keeps of names, attributes and listings is what is there: it is told of every change, and forgets what is gone. */
 
 import { describe, expect, test } from "vitest";
-import type { FileSystem, KernelCache, Lineage } from "../../src/engine/api/index.ts";
+import type { FileSystem, KernelCache, KernelNodeId } from "../../src/engine/api/index.ts";
 import type { Invalidations } from "../../src/engine/api/kernel-cache.ts";
 import { kernelNodeId } from "../../src/metadata/ids.ts";
 import { playHistory } from "./support/history.ts";
@@ -114,7 +114,7 @@ describe("a name that changed between lookup and open", () => {
     const node = items.find(({ name }) => name === "a");
     if (node === undefined) throw new Error("a is not there");
     const rows = rowsOf(mount.process.database);
-    const lineageOf = (name: string): Lineage => kernelNodeId(rows.inode(name)?.lineage ?? 0);
+    const lineageOf = (name: string): KernelNodeId => kernelNodeId(rows.inode(name)?.lineage ?? 0);
     const fileSystem: FileSystem = engine.fileSystem;
     return { world, node, rows, fileSystem, lineageOf };
   }
@@ -129,7 +129,7 @@ describe("a name that changed between lookup and open", () => {
     await expect(world.run(fileSystem.open(CALLER, found, FOR_WRITING))).rejects.toMatchObject({ code: "ESTALE" });
     // Who has it open reads on.
     expect((await world.run(fileSystem.read(CALLER, reader.handle, 0, 40))).length).toBe(40);
-    const inode = rows.inodeOfLineage(found)?.id ?? 0;
+    const inode = rows.inodeOfKernelNodeId(found)?.id ?? 0;
     expect(rows.hasInode(inode)).toBe(true);
     await world.run(fileSystem.release(reader.handle));
     fileSystem.forget([{ lineage: found, count: 1 }]);

@@ -6,7 +6,7 @@
 import { describe, expect, test } from "vitest";
 import type { HttpRequest } from "../../src/contract/http.ts";
 import { watchTokens } from "../../src/daemon/notice-tokens.ts";
-import { keepRegistered } from "../../src/daemon/stay-found.ts";
+import { keepRegistered } from "../../src/daemon/registration.ts";
 import { deferred } from "../../src/lib/deferred.ts";
 import { SILENT } from "../../src/lib/log.ts";
 import { every } from "../../src/lib/runtime.ts";

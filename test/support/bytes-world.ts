@@ -3,8 +3,8 @@
  * that stands still. `crash` gives what a successor of the killed process would find.
  */
 import { createHash } from "node:crypto";
+import type { DirtyLog } from "../../src/content/dirty-log.ts";
 import { createLayout } from "../../src/content/layout.ts";
-import type { DirtyLog } from "../../src/content/staged.ts";
 import type { Attributes } from "../../src/contract/attributes.ts";
 import type { Node } from "../../src/contract/resources.ts";
 import {
@@ -54,8 +54,8 @@ import type { InodeId } from "../../src/metadata/ids.ts";
 import type { Inode } from "../../src/metadata/inodes.ts";
 import { createMetadata, ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { born, unborn } from "../../src/metadata/nodes.ts";
+import { createMemoryFastPath, type MemoryFastPath } from "./memory-fast-path.ts";
 import { createMemoryFiles, type MemoryFiles } from "./memory-files.ts";
-import { createMemoryMover, type MemoryMover } from "./memory-mover.ts";
 import { createMemoryPassthrough, type MemoryPassthrough } from "./memory-passthrough.ts";
 import { createScriptedContent, type ScriptedContent } from "./scripted-content.ts";
 import { slowFiles } from "./slow-files.ts";
@@ -73,7 +73,7 @@ export interface BytesWorld {
   /** Where the world was told to have it. */
   readonly passthrough: MemoryPassthrough | undefined;
   /** What passes everybody by goes by it; what this world reads and writes goes the long way. */
-  readonly mover: MemoryMover;
+  readonly mover: MemoryFastPath;
   /** What was logged as an error or warning. */
   readonly complaints: string[];
   /** A file the gateway has, nothing of it here; `hash: null`: the gateway does not tell. */
@@ -195,7 +195,7 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
   const log: Logger = { debug() {}, info() {}, warn: complain, error: complain, isLevelEnabled: () => true };
   const slow = slowFiles(files, remains.turns);
   const passthrough = remains.isPassing ? createMemoryPassthrough(files) : undefined;
-  const mover = createMemoryMover(files, clock.wallClock);
+  const mover = createMemoryFastPath(files, clock.wallClock);
   const runtime = { ...clock, now: clock.wallClock, ageOf: (time: number) => clock.wallClock() - time, files: slow };
   const metadata = createMetadata<Request>(database, parseRequest);
   const activity = createActivity();
@@ -274,7 +274,7 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
   const space = createSpace(context);
   const quota = createQuota(context, context.workspace, true);
   let syncedRows: Uint8Array = database.serialize();
-  let names = metadata.inodes.newestLineage() - 1;
+  let names = metadata.inodes.newestKernelNodeId() - 1;
 
   const world: BytesWorld = {
     context,

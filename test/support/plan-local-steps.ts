@@ -8,8 +8,8 @@ import { baseOf, type Seen } from "../../src/metadata/nodes.ts";
 import type { Gateway } from "./plan-gateway.ts";
 import { type Entry, folderInode, type Inode, inodeOfNode, type Row, type Tree } from "./plan-tree.ts";
 
-type LocalStep = Extract<Step, { do: "take" | "follow" | "restore" | "vanish" | "rebirth" | "conflict" }>;
-export type Pending = Extract<Step, { do: "send" | "cut" | "unring" | "wait" }>;
+type LocalStep = Extract<Step, { do: "adopt" | "adoptPlace" | "undelete" | "removeLocal" | "recreate" | "conflict" }>;
+export type Pending = Extract<Step, { do: "send" | "cut" | "breakCycle" | "wait" }>;
 
 const STEPS_MAX = 20;
 
@@ -33,7 +33,7 @@ export function createLocalSteps(tree: Tree, gateway: Gateway, tell: (line: stri
           return undefined;
         case "send":
         case "cut":
-        case "unring":
+        case "breakCycle":
         case "wait":
           return step;
         default:
@@ -48,19 +48,19 @@ export function createLocalSteps(tree: Tree, gateway: Gateway, tell: (line: stri
 
   function carryOut(row: Row, step: LocalStep): boolean {
     switch (step.do) {
-      case "take":
+      case "adopt":
         return takeNode(row, step);
-      case "follow":
+      case "adoptPlace":
         return follow(row, step.node);
-      case "restore":
+      case "undelete":
         return restore(row, step.node);
-      case "vanish":
+      case "removeLocal":
         if (row.entry !== null) leave(row.entry, true);
         bury(row);
         if (row.entry !== null) entries.delete(row.entry);
         dropRow(row);
         return true;
-      case "rebirth":
+      case "recreate":
         bury(row);
         Object.assign(row, { nodeId: null, base: null, seen: null, attempt: null, left: null });
         return true;
@@ -88,15 +88,15 @@ export function createLocalSteps(tree: Tree, gateway: Gateway, tell: (line: stri
     tombstones.set(row.nodeId, Math.max(revision, tombstones.get(row.nodeId) ?? 0));
   }
 
-  function takeNode(row: Row, step: Extract<Step, { do: "take" }>): boolean {
+  function takeNode(row: Row, step: Extract<Step, { do: "adopt" }>): boolean {
     const { entry } = row;
     if (entry !== null) {
-      if (step.isPlaceTaken && gateway.isPlacedByUs(step.node))
+      if (step.isPlaceAdopted && gateway.isPlacedByUs(step.node))
         throw new Error("our own move came back as a remote one");
-      if (step.isPlaceTaken && !takePlace(entry, step.node)) return false;
+      if (step.isPlaceAdopted && !takePlace(entry, step.node)) return false;
       const { inode } = entry;
-      if (step.isContentTaken) leave(entry, false);
-      Object.assign(inode, step.isContentTaken ? inodeOfNode(step.node) : {}, { attributes: step.attributes });
+      if (step.isContentAdopted) leave(entry, false);
+      Object.assign(inode, step.isContentAdopted ? inodeOfNode(step.node) : {}, { attributes: step.attributes });
       if (step.isContentAgreed) {
         const state = inode.writers > 0 ? "open" : "clean";
         Object.assign(inode, { state, originNode: step.node.id, originVersion: step.node.head });

@@ -34,15 +34,15 @@ export function createMount(gateway: Gateway, scopes: Scopes, features: Features
       if (step === undefined || step.do === "wait") return;
       if (step.do === "cut") {
         const inode = row.entry?.inode;
-        if (inode !== undefined) Object.assign(inode, { state: "dirty", hash: inode.bytes, isCut: true });
+        if (inode !== undefined) Object.assign(inode, { state: "dirty", hash: inode.bytes, hasSnapshot: true });
         return;
       }
-      prepare(row, step.do === "send" ? step.request : unring(row, step.ifRevision));
+      prepare(row, step.do === "send" ? step.request : breakCycle(row, step.ifRevision));
     }
     transmit(row, fate);
   }
 
-  function unring(row: Row, ifRevision: number): Request {
+  function breakCycle(row: Row, ifRevision: number): Request {
     if (row.nodeId === null || row.base?.parent == null) throw new Error("a ring through an unborn node");
     return { do: "patch", nodeId: row.nodeId, ifRevision, parent: row.base.parent, name: `.moving-${tree.nextId()}` };
   }
@@ -63,7 +63,7 @@ export function createMount(gateway: Gateway, scopes: Scopes, features: Features
     if (attempt === null) return;
     if (attempt.answer === null) {
       if (attempt.tries > 0 && !hasKey(attempt.request)) {
-        settleByReading(row, attempt);
+        resolveByReading(row, attempt);
         return;
       }
       attempt.tries += 1;
@@ -112,7 +112,7 @@ export function createMount(gateway: Gateway, scopes: Scopes, features: Features
     }
   }
 
-  function settleByReading(row: Row, attempt: Attempt): void {
+  function resolveByReading(row: Row, attempt: Attempt): void {
     const { request } = attempt;
     if (request.do !== "patch" && request.do !== "delete") throw new Error("has a key");
     const node = gateway.live(request.nodeId);
@@ -318,7 +318,7 @@ export function createMount(gateway: Gateway, scopes: Scopes, features: Features
   }
 
   /** So long ago that none of them can arrive any more. */
-  function forgetGivenUp(): void {
+  function forgetAbandoned(): void {
     for (const key of givenUp.keys()) endGivenUp(key, false);
     givenUp.clear();
   }
@@ -331,7 +331,7 @@ export function createMount(gateway: Gateway, scopes: Scopes, features: Features
       inode.writers = 0;
       if (inode.state !== "open") continue;
       if (inode.hash === null) inode.finished = inode.bytes;
-      Object.assign(inode, { state: "dirty", hash: null, isCut: false });
+      Object.assign(inode, { state: "dirty", hash: null, hasSnapshot: false });
     }
     for (const one of [...tree.overtaken]) {
       const { inode } = one;
@@ -342,7 +342,18 @@ export function createMount(gateway: Gateway, scopes: Scopes, features: Features
     refresh.clear();
   }
 
-  return { ...tree, advance, observeNode, observeDeletion, turn, refreshAll, crash, giveUp, endGivenUp, forgetGivenUp };
+  return {
+    ...tree,
+    advance,
+    observeNode,
+    observeDeletion,
+    turn,
+    refreshAll,
+    crash,
+    giveUp,
+    endGivenUp,
+    forgetAbandoned,
+  };
 }
 
 export type Mount = ReturnType<typeof createMount>;

@@ -83,7 +83,7 @@ export function createPrograms(mount: Mount, gateway: Gateway, choose: Choose, t
     const { inode } = entry;
     const row = mount.rowOf(entry);
     if (row !== undefined && choose(2) === 1) mount.giveUp(row);
-    const state = { state: "open", hash: null, isCut: false, finished: null } as const;
+    const state = { state: "open", hash: null, hasSnapshot: false, finished: null } as const;
     Object.assign(inode, state, { bytes, changes: inode.changes + 1, writers: Math.max(1, inode.writers) });
   }
 
@@ -94,7 +94,7 @@ export function createPrograms(mount: Mount, gateway: Gateway, choose: Choose, t
     const bytes = freshBytes();
     if (choose(2) === 1) Object.assign(inode, { state: "open", hash: null, bytes, changes: inode.changes + 1 });
     if (choose(2) === 1 && inode.hash === null) {
-      Object.assign(inode, { state: "dirty", hash: inode.bytes, isCut: true, finished: inode.bytes });
+      Object.assign(inode, { state: "dirty", hash: inode.bytes, hasSnapshot: true, finished: inode.bytes });
       mount.nameOvertaken(one);
     } else if (choose(2) === 1) closeOvertaken(one);
   }
@@ -102,7 +102,7 @@ export function createPrograms(mount: Mount, gateway: Gateway, choose: Choose, t
   function closeOvertaken(one: Overtaken): void {
     const { inode } = one;
     inode.writers = 0;
-    if (inode.hash === null) Object.assign(inode, { state: "dirty", isCut: false, finished: inode.bytes });
+    if (inode.hash === null) Object.assign(inode, { state: "dirty", hasSnapshot: false, finished: inode.bytes });
     mount.nameOvertaken(one);
   }
 

@@ -80,13 +80,13 @@ function change(gateway: Gateway, inode: Inode, choose: Choose): void {
   const changed = { bytes, changes: inode.changes + 1 };
   switch (choose(6)) {
     case 1:
-      Object.assign(inode, changed, { state: "dirty", hash: bytes, isCut: true, finished: bytes });
+      Object.assign(inode, changed, { state: "dirty", hash: bytes, hasSnapshot: true, finished: bytes });
       return;
     case 2:
-      Object.assign(inode, changed, { state: "dirty", hash: null, isCut: false, finished: bytes });
+      Object.assign(inode, changed, { state: "dirty", hash: null, hasSnapshot: false, finished: bytes });
       return;
     case 3:
-      Object.assign(inode, changed, { state: "open", hash: null, isCut: false, writers: 1, finished: null });
+      Object.assign(inode, changed, { state: "open", hash: null, hasSnapshot: false, writers: 1, finished: null });
       return;
     case 4: {
       const other = pick(
@@ -94,7 +94,12 @@ function change(gateway: Gateway, inode: Inode, choose: Choose): void {
         gateway.nodes().filter((node) => node.kind === "file"),
       );
       if (other === undefined) return;
-      const content = { state: "clean", hash: other.contentHash, bytes: other.contentHash ?? "", isCut: true } as const;
+      const content = {
+        state: "clean",
+        hash: other.contentHash,
+        bytes: other.contentHash ?? "",
+        hasSnapshot: true,
+      } as const;
       Object.assign(inode, content, { originNode: other.id, originVersion: other.head, finished: other.contentHash });
       return;
     }

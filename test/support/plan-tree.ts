@@ -22,7 +22,7 @@ export interface Inode {
   state: "clean" | "open" | "dirty";
   hash: string | null;
   bytes: string;
-  isCut: boolean;
+  hasSnapshot: boolean;
   originNode: string | null;
   originVersion: string | null;
   changes: number;
@@ -86,7 +86,7 @@ export function folderInode(attributes: Attributes): Inode {
 }
 
 export function fileInode(bytes: string, attributes: Attributes): Inode {
-  const content = { kind: "file", state: "dirty", hash: bytes, bytes, isCut: true } as const;
+  const content = { kind: "file", state: "dirty", hash: bytes, bytes, hasSnapshot: true } as const;
   const origin = { originNode: null, originVersion: null };
   return { ...content, ...origin, attributes, changes: 0, writers: 0, finished: bytes };
 }
@@ -178,8 +178,15 @@ export function createTree(gateway: Gateway, scopes: Scopes, features: Features)
 
   function localOf(entry: Entry): Local {
     const { inode } = entry;
-    const { state, hash, bytes, originNode, originVersion, isCut } = inode;
-    const content = { state, hash, size: bytes.length, originNode, originVersion, isCut: isCut || hash === "" };
+    const { state, hash, bytes, originNode, originVersion, hasSnapshot } = inode;
+    const content = {
+      state,
+      hash,
+      size: bytes.length,
+      originNode,
+      originVersion,
+      hasSnapshot: hasSnapshot || hash === "",
+    };
     return {
       parent: entry.parent === null ? null : nodeIdOf(entry.parent),
       name: entry.name,
@@ -199,7 +206,7 @@ export function createTree(gateway: Gateway, scopes: Scopes, features: Features)
   }
 
   /** By another node in base, or by one that a request of ours may have put there. */
-  function isPlaceTaken(row: Row): boolean {
+  function isPlaceOccupied(row: Row): boolean {
     const local = row.entry === null ? undefined : localOf(row.entry);
     if (local === undefined || local.parent === null) return false;
     const { parent, name } = local;
@@ -217,7 +224,7 @@ export function createTree(gateway: Gateway, scopes: Scopes, features: Features)
 
   /** The node that is where this one wants to be, and wants to be where this one is. */
   function partnerOf(row: Row): View["partner"] {
-    const other = !features.exchanges || row.base === null || !isPlaceTaken(row) ? undefined : occupantOf(row);
+    const other = !features.exchanges || row.base === null || !isPlaceOccupied(row) ? undefined : occupantOf(row);
     if (other?.nodeId == null || other.base === null || other.seen !== null || other.entry === null) return null;
     const place = localOf(other.entry);
     if (place.parent !== row.base?.parent || place.name !== row.base.name) return null;
@@ -285,7 +292,7 @@ export function createTree(gateway: Gateway, scopes: Scopes, features: Features)
   }
 
   /** Who waits for its name is waited for by itself; of several in one circle the first opens it. */
-  function isRing(row: Row): boolean {
+  function isCycle(row: Row): boolean {
     if (row.base === null) return false;
     const visited = new Set<Row>();
     const walk = (at: Row, holders: Row[]): boolean => {
@@ -323,7 +330,7 @@ export function createTree(gateway: Gateway, scopes: Scopes, features: Features)
       seen: row.seen,
       local: entry === null ? null : localOf(entry),
       hasAttempt: hasAttempt(row),
-      hasGivenUp: entry === null && row.nodeId === null && hasGivenUpBirth(row),
+      hasAbandoned: entry === null && row.nodeId === null && hasGivenUpBirth(row),
       isFollower: false,
       linkOrder: null,
       hasOtherNames: false,
@@ -333,9 +340,9 @@ export function createTree(gateway: Gateway, scopes: Scopes, features: Features)
       below: entry === null && row.kind === "folder" ? below(row).length : 0,
       cleanEntries: inner.length - dirty.length,
       dirtyEntries: dirty.length,
-      isPlaceTaken: isPlaceTaken(row),
+      isPlaceOccupied: isPlaceOccupied(row),
       partner: partnerOf(row),
-      isRing: isRing(row),
+      isCycle: isCycle(row),
       isInsideItself: row.base !== null && pathWithin(row).length > 0,
       isReferenced: (entry === null || !features.versions) && row.kind === "file" && neededBy(row).length > 0,
       fits: fits(row),

@@ -9,7 +9,7 @@ const SUPERVISOR = fileURLToPath(new URL("../../native/supervisor/", import.meta
 const REQUEST = "request: $" + "{attempt.request.do}";
 const REQUESTS = ["folder", "upload", "copy", "content", "reference", "patch", "delete"] as const;
 
-export const engineLabels = () => labelsBelow(`${SOURCE}vfs/`, ".ts");
+export const engineLabels = () => labelsBelow(`${SOURCE}engine/`, ".ts");
 /** Of the daemon around the engine. */
 export const daemonLabels = () =>
   new Set([...labelsBelow(`${SOURCE}daemon/`, ".ts"), ...labelsBelow(`${SOURCE}lib/`, ".ts")]);

@@ -1,5 +1,5 @@
 /**
- * The device's way to move bytes between kernel and local files by itself, as the flows see it; `fuse/mover.ts` is the
+ * The device's way to move bytes between kernel and local files by itself, as the flows see it; `fuse/fast-path.ts` is the
  * real one. It never does so while one of us runs, and no longer from when it is told. See let-move.ts.
  */
 import type { HandleId } from "./filesystem.ts";

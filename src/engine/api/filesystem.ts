@@ -6,11 +6,11 @@
  */
 import type { Brand } from "../../lib/brand.ts";
 import type { Time } from "../../lib/time.ts";
-import type { InodeId, Lineage } from "../../metadata/ids.ts";
+import type { InodeId, KernelNodeId } from "../../metadata/ids.ts";
 import type { InodeKind } from "../../metadata/inodes.ts";
 
 /** What the kernel calls a node id is a lineage. */
-export { type After, type EntryId, kernelNodeId, type Lineage } from "../../metadata/ids.ts";
+export { type After, type EntryId, type KernelNodeId, kernelNodeId } from "../../metadata/ids.ts";
 /** An open file or folder. Never reused on one connection. */
 export type HandleId = number & Brand<"HandleId">;
 
@@ -44,7 +44,7 @@ export interface Attributed {
 
 /** A name that was found or made. The kernel's count of the lineage goes up by one. */
 export interface Found extends Attributed {
-  readonly lineage: Lineage;
+  readonly lineage: KernelNodeId;
   readonly entryValidMs: number;
 }
 
@@ -147,30 +147,30 @@ export interface FileSystem {
   unheard(): void;
   /** A request was at hand for so long, `mayAsk`: maybe for the gateway's sake. What else this thread does makes way for many. */
   noteProgramTime(milliseconds: number, mayAsk: boolean): void;
-  lookup(caller: Caller, parent: Lineage, name: string): Promise<Found | NegativeEntry>;
+  lookup(caller: Caller, parent: KernelNodeId, name: string): Promise<Found | NegativeEntry>;
   /** The kernel no longer knows these lineages. Never fails, never waits. */
-  forget(lineages: readonly { lineage: Lineage; count: number }[]): void;
-  getattr(caller: Caller, lineage: Lineage, handle?: HandleId): Promise<Attributed>;
-  setattr(caller: Caller, lineage: Lineage, change: SetAttributes): Promise<Attributed>;
-  access(caller: Caller, lineage: Lineage, mask: number): Promise<void>;
+  forget(lineages: readonly { lineage: KernelNodeId; count: number }[]): void;
+  getattr(caller: Caller, lineage: KernelNodeId, handle?: HandleId): Promise<Attributed>;
+  setattr(caller: Caller, lineage: KernelNodeId, change: SetAttributes): Promise<Attributed>;
+  access(caller: Caller, lineage: KernelNodeId, mask: number): Promise<void>;
   statfs(caller: Caller): Promise<SpaceInfo>;
 
-  readlink(caller: Caller, lineage: Lineage): Promise<string>;
-  symlink(caller: Caller, parent: Lineage, name: string, target: string): Promise<Found>;
-  mknod(caller: Caller, parent: Lineage, name: string, kind: FileKind, mode: number, rdev: number): Promise<Found>;
-  mkdir(caller: Caller, parent: Lineage, name: string, mode: number): Promise<Found>;
-  link(caller: Caller, lineage: Lineage, parent: Lineage, name: string): Promise<Found>;
-  unlink(caller: Caller, parent: Lineage, name: string): Promise<void>;
-  rmdir(caller: Caller, parent: Lineage, name: string): Promise<void>;
+  readlink(caller: Caller, lineage: KernelNodeId): Promise<string>;
+  symlink(caller: Caller, parent: KernelNodeId, name: string, target: string): Promise<Found>;
+  mknod(caller: Caller, parent: KernelNodeId, name: string, kind: FileKind, mode: number, rdev: number): Promise<Found>;
+  mkdir(caller: Caller, parent: KernelNodeId, name: string, mode: number): Promise<Found>;
+  link(caller: Caller, lineage: KernelNodeId, parent: KernelNodeId, name: string): Promise<Found>;
+  unlink(caller: Caller, parent: KernelNodeId, name: string): Promise<void>;
+  rmdir(caller: Caller, parent: KernelNodeId, name: string): Promise<void>;
   rename(
     caller: Caller,
-    from: { parent: Lineage; name: string },
-    to: { parent: Lineage; name: string },
+    from: { parent: KernelNodeId; name: string },
+    to: { parent: KernelNodeId; name: string },
     flags: { noReplace: boolean; exchange: boolean },
   ): Promise<void>;
 
-  open(caller: Caller, lineage: Lineage, flags: OpenFlags): Promise<Opened>;
-  create(caller: Caller, parent: Lineage, name: string, mode: number, flags: OpenFlags): Promise<Found & Opened>;
+  open(caller: Caller, lineage: KernelNodeId, flags: OpenFlags): Promise<Opened>;
+  create(caller: Caller, parent: KernelNodeId, name: string, mode: number, flags: OpenFlags): Promise<Found & Opened>;
   /** Bytes at [offset, offset+size); shorter only at the end of the file. */
   read(caller: Caller, handle: HandleId, offset: number, size: number): Promise<Uint8Array>;
   /** How many bytes of `data` were written, less than all where the disk became full; it stays valid until the promise settles. */
@@ -188,7 +188,7 @@ export interface FileSystem {
   /** Undefined: nothing of that kind at or after the offset (ENXIO). */
   seek(caller: Caller, handle: HandleId, kind: "data" | "hole", offset: number): Promise<number | undefined>;
 
-  opendir(caller: Caller, lineage: Lineage): Promise<Opened>;
+  opendir(caller: Caller, lineage: KernelNodeId): Promise<Opened>;
   /** Entries after `cookie` (0: from the start), "." and ".." first, at most `limit`. Empty: the end. */
   readdir(
     caller: Caller,
@@ -202,12 +202,12 @@ export interface FileSystem {
 
   setxattr(
     caller: Caller,
-    lineage: Lineage,
+    lineage: KernelNodeId,
     name: string,
     value: Uint8Array,
     flags: { create: boolean; replace: boolean },
   ): Promise<void>;
-  getxattr(caller: Caller, lineage: Lineage, name: string): Promise<Uint8Array>;
-  listxattr(caller: Caller, lineage: Lineage): Promise<string[]>;
-  removexattr(caller: Caller, lineage: Lineage, name: string): Promise<void>;
+  getxattr(caller: Caller, lineage: KernelNodeId, name: string): Promise<Uint8Array>;
+  listxattr(caller: Caller, lineage: KernelNodeId): Promise<string[]>;
+  removexattr(caller: Caller, lineage: KernelNodeId, name: string): Promise<void>;
 }

@@ -2,13 +2,13 @@
  * What is open, written down outside of this process before the kernel is told of it, so that a daemon that
  * takes over goes on with the same numbers (resume.ts). Where it lies is not known here.
  */
-import { type HandleId, handleId, type Lineage } from "./filesystem.ts";
+import { type HandleId, handleId, type KernelNodeId } from "./filesystem.ts";
 
 export interface KeptHandle {
   readonly id: HandleId;
   /** The request it was opened by; 0: nobody will ask again. */
   readonly request: number;
-  readonly lineage: Lineage;
+  readonly lineage: KernelNodeId;
   readonly kind: "file" | "folder";
   readonly write: boolean;
   readonly append: boolean;

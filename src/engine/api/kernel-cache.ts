@@ -4,10 +4,10 @@
  * before. Content is not among it: a lineage has one content for ever.
  */
 import type { After, EntryId } from "../../metadata/ids.ts";
-import type { Lineage } from "./filesystem.ts";
+import type { KernelNodeId } from "./filesystem.ts";
 
 export interface ChangedName {
-  readonly parent: Lineage;
+  readonly parent: KernelNodeId;
   readonly name: string;
   /**
    * What had the name is nowhere any more; else who works in it is not to be disturbed. Asked when the name is
@@ -22,15 +22,15 @@ export interface Invalidations {
   /** To be looked up again, also where there was none. */
   readonly names: Iterable<ChangedName>;
   /** Folders whose names are others. */
-  readonly listings: Iterable<Lineage>;
+  readonly listings: Iterable<KernelNodeId>;
   /** Attributes are others. */
-  readonly inodes: Iterable<Lineage>;
+  readonly inodes: Iterable<KernelNodeId>;
 }
 
 /** All there is that the kernel may have been told of, in slices by growing numbers. */
 export interface KnownRows {
-  lineages(after: After<Lineage>, limit: number): readonly Lineage[];
-  names(after: After<EntryId>, limit: number): readonly { id: EntryId; parent: Lineage; name: string }[];
+  lineages(after: After<KernelNodeId>, limit: number): readonly KernelNodeId[];
+  names(after: After<EntryId>, limit: number): readonly { id: EntryId; parent: KernelNodeId; name: string }[];
 }
 
 export interface KernelCache {
@@ -47,9 +47,9 @@ export interface KernelCache {
    * Those of these lineages that the kernel has no inode of, for certain and at this moment: who was answered just
    * now may not have made his yet. None where it could not say. Absent: it cannot be asked.
    */
-  unknownToKernel?(lineages: readonly Lineage[]): Promise<ReadonlySet<Lineage>>;
+  unknownToKernel?(lineages: readonly KernelNodeId[]): Promise<ReadonlySet<KernelNodeId>>;
   /** Resolves once this name is looked up again, also by who looks in the next moment. Absent: see `expiresNames`. */
-  expireNow?(parent: Lineage, name: string): Promise<void>;
+  expireNow?(parent: KernelNodeId, name: string): Promise<void>;
 }
 
 /** Where there is no kernel, or none that can be told. */

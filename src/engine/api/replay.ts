@@ -6,7 +6,7 @@
 import type { Changed } from "../../metadata/changed.ts";
 import type { InodeId } from "../../metadata/ids.ts";
 import type { InodeKind } from "../../metadata/inodes.ts";
-import type { Lineage } from "./filesystem.ts";
+import type { KernelNodeId } from "./filesystem.ts";
 
 /** A name in a folder (an inode). */
 export interface Place {
@@ -19,10 +19,10 @@ export type Replay = Place &
   (
     | { readonly what: "made"; readonly kind: InodeKind }
     /** `lineage`: what the kernel may know it by. */
-    | { readonly what: "gone"; readonly kind: "file" | "folder"; readonly lineage: Lineage | undefined }
+    | { readonly what: "gone"; readonly kind: "file" | "folder"; readonly lineage: KernelNodeId | undefined }
     | { readonly what: "moved"; readonly inode: InodeId; readonly to: Place }
     /** As a write, a change of attributes, a close after writing would be told of; by the number the kernel may know the inode by. */
-    | { readonly what: "written" | "attributes" | "closed"; readonly lineage: Lineage }
+    | { readonly what: "written" | "attributes" | "closed"; readonly lineage: KernelNodeId }
   );
 
 export interface Replays {
@@ -71,7 +71,7 @@ export interface Replays {
   /** Until it is called, none is begun. */
   pause(): () => void;
   /** What the kernel knows of this name is older than the change. */
-  isUntold(place: Place): boolean;
+  isUnreported(place: Place): boolean;
   /** From the root, without a slash at either end; undefined: the folder has no path. */
   pathOf(folder: InodeId): string | undefined;
 }

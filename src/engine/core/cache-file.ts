@@ -4,7 +4,7 @@ import type { RangeLock } from "../../lib/range-lock.ts";
 import type { Ranges } from "../../lib/ranges.ts";
 import type { Timer } from "../../lib/runtime.ts";
 import type { Time } from "../../lib/time.ts";
-import type { InodeId, Lineage } from "../../metadata/ids.ts";
+import type { InodeId, KernelNodeId } from "../../metadata/ids.ts";
 
 /** The version the missing ranges belong to. */
 export interface Origin {
@@ -161,7 +161,7 @@ export interface PassthroughUse {
 }
 
 export interface CacheFile {
-  readonly lineage: Lineage;
+  readonly lineage: KernelNodeId;
   readonly inode: InodeId;
   readonly path: string;
   readonly ranges: OriginRanges;
@@ -184,6 +184,6 @@ export function isLongerThanShown(size: number, shown: ShownSize): boolean {
 }
 
 /** Size and time of the rows may be older than the file's. */
-export function mayHaveUnpersistedStat(live: CacheFile): boolean {
-  return live.changes.hasUnpersistedStat || live.passthrough.lastStat !== undefined;
+export function mayHaveUnpersistedStat(cacheFile: CacheFile): boolean {
+  return cacheFile.changes.hasUnpersistedStat || cacheFile.passthrough.lastStat !== undefined;
 }

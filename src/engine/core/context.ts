@@ -4,13 +4,13 @@
  * every await.
  */
 import type { Client } from "../../client/client.ts";
+import type { DirtyLog } from "../../content/dirty-log.ts";
 import type { Layout } from "../../content/layout.ts";
-import type { DirtyLog } from "../../content/staged.ts";
 import type { Workspace } from "../../contract/resources.ts";
 import type { Logger } from "../../lib/log.ts";
 import type { SingleFlight } from "../../lib/single-flight.ts";
 import type { Pass } from "../../metadata/entries.ts";
-import type { AttemptId, GenerationId, InodeId, Lineage } from "../../metadata/ids.ts";
+import type { AttemptId, InodeId, KernelNodeId, SnapshotId } from "../../metadata/ids.ts";
 import type { Metadata } from "../../metadata/metadata.ts";
 import type { Accounts, FastPath, HandleId, HandleTable, Passthrough, Replays } from "../api/index.ts";
 import type {
@@ -94,7 +94,7 @@ export interface Rows {
 /** The local files: those that are open, their bytes on the disk, and the room there. */
 export interface LocalFiles {
   /** Open live files by lineage. */
-  readonly cacheFiles: Map<Lineage, CacheFile>;
+  readonly cacheFiles: Map<KernelNodeId, CacheFile>;
   readonly fileState: FileState;
   readonly paths: Layout;
   readonly passthrough: Passthrough;
@@ -102,7 +102,7 @@ export interface LocalFiles {
   readonly disk: Disk;
   readonly space: Space;
   /** Bytes of small cuts by generation; see small-cuts.ts. */
-  readonly snapshotBytes: Map<GenerationId, Uint8Array>;
+  readonly snapshotBytes: Map<SnapshotId, Uint8Array>;
   /** Files that are about to be cut, to be synced first; see sync-together.ts. */
   readonly groupSync: GroupSync;
   /** The latest cut of an inode that a writer had open. */

@@ -3,7 +3,7 @@ import { setMaxListeners } from "node:events";
 import type { Logger } from "../../lib/log.ts";
 import type { Timer } from "../../lib/runtime.ts";
 import type { GoneFile } from "../../metadata/gone-files.ts";
-import type { InodeId, Lineage } from "../../metadata/ids.ts";
+import type { InodeId, KernelNodeId } from "../../metadata/ids.ts";
 import type { AccessSequences } from "../host/index.ts";
 import type { CacheFile } from "./cache-file.ts";
 
@@ -27,33 +27,33 @@ export interface PendingTruncate {
 
 export interface FileState {
   /** Lineages whose live file is being made, closed or removed: who wants it waits and looks again. */
-  readonly changing: Map<Lineage, Promise<void>>;
+  readonly changing: Map<KernelNodeId, Promise<void>>;
   /** Lineages whose file is being evicted, or has gone and the row could not: their rows say still that it is here. */
-  readonly evicting: Set<Lineage>;
+  readonly evicting: Set<KernelNodeId>;
   /** What is to be done once the live file of a lineage is closed. */
-  readonly afterClose: Map<Lineage, () => void>;
+  readonly afterClose: Map<KernelNodeId, () => void>;
   /** What is to be done once no cut of an inode is needed any more. */
   readonly afterSent: Map<InodeId, () => void>;
   /** Lineages of files that were made shorter, which the kernel may not know yet; see made-shorter.ts. */
-  readonly pendingTruncates: Map<Lineage, PendingTruncate>;
+  readonly pendingTruncates: Map<KernelNodeId, PendingTruncate>;
   /** Lineages of which the kernel may hold pages that turned out to be wrong. */
-  readonly distrusted: Set<Lineage>;
+  readonly distrusted: Set<KernelNodeId>;
   /** The gateway answers a range with the whole content. */
   ignoresRanges: boolean;
   evictionTimer: Timer | undefined;
   /** Lineages whose content could not be read for sending: how often so far, and why. */
-  readonly unreadable: Map<Lineage, Unreadable>;
+  readonly unreadable: Map<KernelNodeId, Unreadable>;
   /** Inodes that are being cut, for who asks what is going on. */
   readonly snapshotsUnderWay: Map<InodeId, SnapshotProgress>;
   /** Kept open until the end: their bytes have no other place any more; see without-folder.ts. */
   readonly keptOpen: Set<CacheFile>;
   /** Lineages the kernel forgot, and their inodes without a name, which go soon; see forgotten.ts. */
-  readonly forgottenByKernel: Map<Lineage, InodeId>;
+  readonly forgottenByKernel: Map<KernelNodeId, InodeId>;
   forgetTimer: Timer | undefined;
   /** Lineages the kernel forgot while the rows could not be changed. */
-  readonly forgetsToRepeat: Set<Lineage>;
+  readonly forgetsToRepeat: Set<KernelNodeId>;
   /** Lineages of files that are being made, of which the kernel was told nothing yet: it will not forget them. */
-  readonly notLookedUp: Set<Lineage>;
+  readonly notLookedUp: Set<KernelNodeId>;
   /** When a program last removed a name: its bytes go a little later, when the kernel forgot it. */
   removedAt: number;
   /** Local files without a row may be there: those of a mount before this one were not all looked at yet; see sweep.ts. */
@@ -122,7 +122,7 @@ export function inBackground(
 /** Only one piece of work at a time makes, closes or removes the live file of a lineage. */
 export async function alone<T>(
   context: { readonly fileState: FileState },
-  lineage: Lineage,
+  lineage: KernelNodeId,
   work: () => Promise<T>,
 ): Promise<T> {
   const { changing } = context.fileState;
@@ -140,13 +140,13 @@ export async function alone<T>(
 /** Ends timers and background work; what is open stays open. The rows may be closed afterwards. */
 export async function stopBytes(context: {
   readonly fileState: FileState;
-  readonly cacheFiles: ReadonlyMap<Lineage, CacheFile>;
+  readonly cacheFiles: ReadonlyMap<KernelNodeId, CacheFile>;
 }): Promise<void> {
   const { fileState, cacheFiles } = context;
   fileState.stopped.abort();
   fileState.evictionTimer?.cancel();
   fileState.forgetTimer?.cancel();
-  for (const live of cacheFiles.values()) live.pacing.snapshotTimer?.cancel();
+  for (const cacheFile of cacheFiles.values()) cacheFile.pacing.snapshotTimer?.cancel();
   while (fileState.tasks.size > 0) await Promise.all(fileState.tasks);
   while (fileState.changing.size > 0) await Promise.all(fileState.changing.values());
 }

@@ -1,9 +1,9 @@
 /** Handles are given out: written down first, then known. */
 
-import type { Caller, HandleId, Lineage } from "../api/index.ts";
+import type { Caller, HandleId, KernelNodeId } from "../api/index.ts";
 import type { Handle, Host, Kernel } from "./context.ts";
 
-export function addHandle(context: Kernel & Host, caller: Caller, lineage: Lineage, handle: Handle): HandleId {
+export function addHandle(context: Kernel & Host, caller: Caller, lineage: KernelNodeId, handle: Handle): HandleId {
   const isFile = handle.kind === "file";
   const id = context.handleTable.add({
     request: caller.mark?.id ?? 0,

@@ -49,4 +49,4 @@ export { createKernelCacheState } from "./kernel-state.ts";
 export { createPollState } from "./poll-state.ts";
 export type { Quota } from "./quota-state.ts";
 export { createReadOrder } from "./read-order.ts";
-export { areBirthsSigned, canExchange, isKeyed, parseRequest, type Request, scopesOf } from "./request.ts";
+export { areCreationsKeyed, canExchange, isKeyed, parseRequest, type Request, scopesOf } from "./request.ts";

@@ -11,7 +11,7 @@
  */
 import type { Changed } from "../../metadata/changed.ts";
 import type { InodeId } from "../../metadata/ids.ts";
-import type { ChangedName, KnownRows, Lineage } from "../api/index.ts";
+import type { ChangedName, KernelNodeId, KnownRows } from "../api/index.ts";
 import { LIVE_MS } from "../host/index.ts";
 import type { Host, Kernel, Rows } from "./context.ts";
 import { negativeKey } from "./kernel-state.ts";
@@ -27,8 +27,8 @@ type Needs = Pick<Rows & Kernel & Host, "metadata" | "kernel" | "runtime">;
  * Changes rows as the kernel asked for: its caches follow by themselves. `lineage`: the one of which it asked.
  * Where the inode is known by others too, of those the kernel expects nothing: it is told as of any change.
  */
-export function byKernelRequest<T>({ metadata }: Pick<Rows, "metadata">, change: () => T, lineage?: Lineage): T {
-  const inode = lineage === undefined ? undefined : metadata.inodes.ofLineage(lineage);
+export function byKernelRequest<T>({ metadata }: Pick<Rows, "metadata">, change: () => T, lineage?: KernelNodeId): T {
+  const inode = lineage === undefined ? undefined : metadata.inodes.ofKernelNodeId(lineage);
   const isOne = inode === undefined || metadata.inodes.lineages(inode.id).length === 1;
   return isOne ? metadata.changed.heard(() => metadata.transaction(change)) : metadata.transaction(change);
 }
@@ -72,7 +72,7 @@ export function invalidateKernel(context: Needs, changed: Changed): void {
   // A listing as it was before is not to be taken up again by another opening of the folder.
   for (const folder of changed.heardIn) kernel.listed.delete(folder);
   const names: ChangedName[] = [];
-  const listings = new Set<Lineage>();
+  const listings = new Set<KernelNodeId>();
   const isAnyAbsent = context.runtime.elapsed() < kernel.negativeUnknownUntil;
   for (const [folder, among] of changed.names) {
     const parent = metadata.inodes.get(folder)?.lineage;
@@ -86,7 +86,7 @@ export function invalidateKernel(context: Needs, changed: Changed): void {
     }
     if (kernel.listed.delete(folder)) listings.add(parent);
   }
-  const inodes = new Set<Lineage>();
+  const inodes = new Set<KernelNodeId>();
   for (const id of changedInodes(context, changed)) {
     for (const lineage of metadata.inodes.lineages(id)) inodes.add(lineage);
     if (!changed.switched.has(id)) continue;
@@ -133,7 +133,7 @@ export function expireAllEntries({ metadata, kernel }: Needs): void {
 
 function knownRows({ metadata }: Pick<Needs, "metadata">): KnownRows {
   return {
-    lineages: (after, limit) => metadata.inodes.lineagesAfter(after, limit),
+    lineages: (after, limit) => metadata.inodes.kernelNodeIdsAfter(after, limit),
     names: (after, limit) => metadata.entries.namesAfter(after, limit),
   };
 }

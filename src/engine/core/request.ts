@@ -81,7 +81,7 @@ export function isKeyed(value: Request, features: Features): boolean {
 }
 
 /** A node that a birth of ours has made says so. */
-export function areBirthsSigned({ lastKey, uploadKeys, folderKeys }: Features): boolean {
+export function areCreationsKeyed({ lastKey, uploadKeys, folderKeys }: Features): boolean {
   return lastKey && uploadKeys && folderKeys;
 }
 

@@ -8,9 +8,9 @@ import { clipRanges, formatRanges, NO_RANGES, parseRanges, type Ranges, rangeOf 
 import { shareRuns } from "../../lib/shared-run.ts";
 import { hasCode } from "../../lib/system-error.ts";
 import { formatTime } from "../../lib/time.ts";
-import type { Lineage } from "../../metadata/ids.ts";
+import type { CacheFileRow } from "../../metadata/cache-files.ts";
+import type { KernelNodeId } from "../../metadata/ids.ts";
 import { type Inode, QUARANTINED } from "../../metadata/inodes.ts";
-import type { CacheFileRow } from "../../metadata/live-rows.ts";
 import { FsError } from "../api/index.ts";
 import {
   alone,
@@ -26,32 +26,32 @@ import { despiteFullDisk } from "./disk-room.ts";
 import { mtimeOf } from "./times.ts";
 
 /** A lineage whose inode has moved on takes no new opens: the kernel looks the name up again. */
-export function requireCurrent(context: Rows, lineage: Lineage): Inode {
-  const inode = context.metadata.inodes.ofLineage(lineage);
+export function requireCurrent(context: Rows, lineage: KernelNodeId): Inode {
+  const inode = context.metadata.inodes.ofKernelNodeId(lineage);
   if (inode === undefined || inode.lineage !== lineage) throw new FsError("ESTALE", `lineage ${lineage} is superseded`);
   return inode;
 }
 
 export async function openFile(
   context: Rows & LocalFiles & Host,
-  lineage: Lineage,
+  lineage: KernelNodeId,
   mayBeAbsent: boolean,
 ): Promise<CacheFile> {
   const inode = requireCurrent(context, lineage);
-  return liveFile(context, inode, context.paths.live(lineage), await findFile(context, inode, mayBeAbsent));
+  return createCacheFile(context, inode, context.paths.cacheFile(lineage), await findFile(context, inode, mayBeAbsent));
 }
 
 /**
  * Whose row is in the transaction that made the inode (rowOfNewFile): without a version, without a byte. Nobody
  * else has it: it is ready for a writer.
  */
-export async function openNewFile(context: Rows & LocalFiles & Host, lineage: Lineage): Promise<CacheFile> {
+export async function openNewFile(context: Rows & LocalFiles & Host, lineage: KernelNodeId): Promise<CacheFile> {
   const inode = requireCurrent(context, lineage);
-  const path = context.paths.live(lineage);
+  const path = context.paths.cacheFile(lineage);
   const mtime = mtimeOf(context, inode);
   const file = await makeFile(context, path, 0);
   await closeIfFailed(file, () => file.setTimes(mtime));
-  const live = liveFile(context, inode, path, {
+  const cacheFile = createCacheFile(context, inode, path, {
     file,
     origin: undefined,
     originHash: null,
@@ -59,21 +59,31 @@ export async function openNewFile(context: Rows & LocalFiles & Host, lineage: Li
     missing: NO_RANGES,
     recorded: NO_RANGES,
     unproven: NO_RANGES,
-    cutTo: undefined,
+    truncatedTo: undefined,
     isNew: true,
     isKept: true,
   });
-  live.use.preparedTime = formatTime(mtime);
-  return live;
+  cacheFile.use.preparedTime = formatTime(mtime);
+  return cacheFile;
 }
 
 /**
  * Within the transaction that makes the inode. False: there may be files without a row, which are to be
  * looked at before there is one, so openFile makes it.
  */
-export function rowOfNewFile({ metadata, runtime, fileState }: Rows & LocalFiles & Host, lineage: Lineage): boolean {
+export function rowOfNewFile(
+  { metadata, runtime, fileState }: Rows & LocalFiles & Host,
+  lineage: KernelNodeId,
+): boolean {
   if (fileState.isUnswept) return false;
-  metadata.lives.create({ lineage, ...NO_ORIGIN, size: 0, bytes: 0, missing: NONE_MISSING, usedAt: runtime.now() });
+  metadata.cacheFiles.create({
+    lineage,
+    ...NO_ORIGIN,
+    size: 0,
+    bytes: 0,
+    missing: NONE_MISSING,
+    usedAt: runtime.now(),
+  });
   return true;
 }
 
@@ -86,11 +96,11 @@ const NONE_MISSING = formatRanges(NO_RANGES);
  */
 export async function reopenFile(
   context: Rows & LocalFiles & Host,
-  lineage: Lineage,
+  lineage: KernelNodeId,
   isWritten: boolean,
 ): Promise<CacheFile> {
-  const inode = context.metadata.inodes.ofLineage(lineage);
-  const row = context.metadata.lives.get(lineage);
+  const inode = context.metadata.inodes.ofKernelNodeId(lineage);
+  const row = context.metadata.cacheFiles.get(lineage);
   if (inode === undefined) throw new FsError("ESTALE", `lineage ${lineage} is not known`);
   let then: Inode = isWritten && inode.content === "clean" ? { ...inode, content: "open" } : inode;
   if (inode.lineage !== lineage) {
@@ -99,27 +109,27 @@ export async function reopenFile(
     then = { ...inode, lineage, content: "clean", hash: null, synced: null, originNode, originVersion, size };
   }
   const found = await findFile(context, then, context.disk.trouble !== undefined);
-  return liveFile(context, then, context.paths.live(lineage), found);
+  return createCacheFile(context, then, context.paths.cacheFile(lineage), found);
 }
 
 /**
  * For a live file that was opened without a file that can be written. Who reads goes on with what is
  * missing of the new one; a read of the former file that is under way may end.
  */
-export async function regain(context: Rows & LocalFiles & Remote & Host, live: CacheFile): Promise<void> {
+export async function regain(context: Rows & LocalFiles & Remote & Host, cacheFile: CacheFile): Promise<void> {
   const open = () =>
-    alone(context, live.lineage, async () => {
-      if (live.disk.isKept) return;
-      const inode = requireCurrent(context, live.lineage);
+    alone(context, cacheFile.lineage, async () => {
+      if (cacheFile.disk.isKept) return;
+      const inode = requireCurrent(context, cacheFile.lineage);
       const found = await findFile(context, inode, false);
       // In one turn: the file and what is missing of it are looked at together.
-      live.disk.former.push(live.disk.file);
-      live.disk.uncachedBytes = undefined;
-      live.disk.file = found.file;
-      live.disk.isKept = found.isKept;
-      live.disk.isNew = found.isNew;
-      Object.assign(live.ranges, rangesOf(inode, found));
-      context.log.info({ lineage: live.lineage }, "an open file has its place on the disk again");
+      cacheFile.disk.former.push(cacheFile.disk.file);
+      cacheFile.disk.uncachedBytes = undefined;
+      cacheFile.disk.file = found.file;
+      cacheFile.disk.isKept = found.isKept;
+      cacheFile.disk.isNew = found.isNew;
+      Object.assign(cacheFile.ranges, rangesOf(inode, found));
+      context.log.info({ lineage: cacheFile.lineage }, "an open file has its place on the disk again");
     });
   await despiteFullDisk(context, 0, open);
 }
@@ -127,8 +137,8 @@ export async function regain(context: Rows & LocalFiles & Remote & Host, live: C
 async function findFile(context: Rows & LocalFiles & Host, inode: Inode, mayBeAbsent: boolean): Promise<FoundFile> {
   const { metadata, paths, runtime } = context;
   const { lineage } = inode;
-  const path = paths.live(lineage);
-  const row = metadata.lives.get(lineage);
+  const path = paths.cacheFile(lineage);
+  const row = metadata.cacheFiles.get(lineage);
   const canBeAbsent = mayBeAbsent && inode.content === "clean";
   let found: FoundFile | undefined;
   try {
@@ -145,15 +155,15 @@ async function findFile(context: Rows & LocalFiles & Host, inode: Inode, mayBeAb
   if (origin === undefined && inode.size > 0) throw new FsError("EIO", `inode ${inode.id} has bytes of no version`);
   const missing = origin === undefined ? NO_RANGES : rangeOf(0, inode.size);
   const ofRow = { originHash: null, originSize: inode.size, missing, recorded: missing, unproven: NO_RANGES };
-  const asFound = { ...ofRow, origin, cutTo: undefined };
+  const asFound = { ...ofRow, origin, truncatedTo: undefined };
   if (canBeAbsent) {
     const file = missingFile(inode.size);
     return { ...asFound, file, isNew: false, isKept: false };
   }
   if (row === undefined && context.fileState.isUnswept) await quarantineFile(context, path, `live-${lineage}`);
   metadata.transaction(() => {
-    if (metadata.lives.get(lineage) !== undefined) metadata.lives.remove(lineage);
-    metadata.lives.create({
+    if (metadata.cacheFiles.get(lineage) !== undefined) metadata.cacheFiles.remove(lineage);
+    metadata.cacheFiles.create({
       lineage,
       originNode: origin?.node ?? null,
       originVersion: origin?.version ?? null,
@@ -208,7 +218,7 @@ interface FoundFile {
   /** As the row has it. */
   readonly recorded: Ranges;
   readonly unproven: Ranges;
-  readonly cutTo: number | undefined;
+  readonly truncatedTo: number | undefined;
   readonly isNew: boolean;
   readonly isKept: boolean;
 }
@@ -240,14 +250,20 @@ async function openExisting(
     if (inode.content === "clean" && row.doubted === 1) {
       const isWhole = missing.length === 0 && inode.hash !== null;
       if (!isWhole || (await context.runtime.files.hash(path)).hash !== inode.hash) return undefined;
-      context.metadata.lives.update(inode.lineage, { doubted: 0 });
+      context.metadata.cacheFiles.update(inode.lineage, { doubted: 0 });
     }
     const origin = originOf(row.originNode, row.originVersion);
     const { originHash, originSize } = row;
     const isDirty = inode.content === "dirty";
-    const unproven = clipRanges((isDirty ? parseRanges(row.unproven) : undefined) ?? NO_RANGES, size);
-    const ofRow = { originHash, originSize: isDirty ? originSize : inode.size, missing, recorded, unproven };
-    return { ...ofRow, file, origin, cutTo: size, isNew: inode.synced === null, isKept };
+    const unverified = clipRanges((isDirty ? parseRanges(row.unproven) : undefined) ?? NO_RANGES, size);
+    const ofRow = {
+      originHash,
+      originSize: isDirty ? originSize : inode.size,
+      missing,
+      recorded,
+      unproven: unverified,
+    };
+    return { ...ofRow, file, origin, truncatedTo: size, isNew: inode.synced === null, isKept };
   });
   if (found === undefined) await file.close();
   return found;
@@ -262,7 +278,7 @@ async function closeIfFailed<T>(file: OpenFile, work: () => Promise<T>): Promise
   }
 }
 
-function liveFile({ metadata }: Rows, inode: Inode, path: string, found: FoundFile): CacheFile {
+function createCacheFile({ metadata }: Rows, inode: Inode, path: string, found: FoundFile): CacheFile {
   const cacheFile: CacheFile = {
     lineage: inode.lineage,
     inode: inode.id,
@@ -324,11 +340,14 @@ function liveFile({ metadata }: Rows, inode: Inode, path: string, found: FoundFi
 /** Here or on the disk. Of clean content what a program synced counts: it must not have to come from the gateway again. */
 function isCalledSafe({ inodes }: Rows["metadata"], { id, content, synced, fsynced }: Inode): boolean {
   if (content === "dirty" && (synced === 1 || synced === QUARANTINED)) return true;
-  return (content !== "dirty" && fsynced === 1) || inodes.formerlySafe.has(id);
+  return (content !== "dirty" && fsynced === 1) || inodes.formerlyDurable.has(id);
 }
 
 /** What follows from the file that was found. */
-function rangesOf(inode: Inode, { origin, originHash, originSize, missing, recorded, unproven, cutTo }: FoundFile) {
+function rangesOf(
+  inode: Inode,
+  { origin, originHash, originSize, missing, recorded, unproven: unverified, truncatedTo }: FoundFile,
+) {
   // What was made another node's by reference still comes from the version it was.
   const isSame = origin?.version === inode.originVersion || (originHash !== null && originHash === inode.hash);
   const isOriginal = origin !== undefined && inode.content !== "dirty" && isSame;
@@ -338,11 +357,11 @@ function rangesOf(inode: Inode, { origin, originHash, originSize, missing, recor
     originSize,
     missing,
     persistedMissing: recorded,
-    unverified: unproven,
-    truncatedTo: cutTo,
+    unverified: unverified,
+    truncatedTo: truncatedTo,
     isOriginal,
     check: undefined,
-    isChecked: missing.length === 0 && unproven.length === 0,
+    isChecked: missing.length === 0 && unverified.length === 0,
   };
 }
 

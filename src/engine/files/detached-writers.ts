@@ -4,14 +4,14 @@
  * as it is now takes its place.
  */
 import { hasCode } from "../../lib/system-error.ts";
-import type { InodeId, Lineage } from "../../metadata/ids.ts";
+import type { InodeId, KernelNodeId } from "../../metadata/ids.ts";
 import type { Host, LocalFiles } from "../core/index.ts";
 
 /** At the start, of each file that had a writer when the mount before ended. Its bytes and time stay as they are. */
-export async function leaveToDetachedWriters(context: LocalFiles & Host, lineage: Lineage): Promise<void> {
+export async function leaveToDetachedWriters(context: LocalFiles & Host, lineage: KernelNodeId): Promise<void> {
   const { runtime, paths, log } = context;
   const { files } = runtime;
-  const path = paths.live(lineage);
+  const path = paths.cacheFile(lineage);
   const copy = `${path}.copy`;
   try {
     const { mtime } = await files.stat(path);
@@ -38,9 +38,9 @@ export async function leaveToDetachedWriters(context: LocalFiles & Host, lineage
 }
 
 /** Also where there is no such file. */
-export async function hasNoWriter({ runtime, paths }: LocalFiles & Host, lineage: Lineage): Promise<boolean> {
+export async function hasNoWriter({ runtime, paths }: LocalFiles & Host, lineage: KernelNodeId): Promise<boolean> {
   try {
-    const file = await runtime.files.open(paths.live(lineage), "r+");
+    const file = await runtime.files.open(paths.cacheFile(lineage), "r+");
     try {
       return (await file.isOnlyWriter?.()) ?? true;
     } finally {
@@ -55,7 +55,7 @@ export async function hasNoWriter({ runtime, paths }: LocalFiles & Host, lineage
 /** Inodes of files the kernel writes to by itself right now. */
 export function withPassthroughWriters({ cacheFiles }: Pick<LocalFiles, "cacheFiles">): InodeId[] {
   const passed = [...cacheFiles.values()].filter(
-    (live) => live.passthrough.passthroughWriters > 0 || live.passthrough.isMapped,
+    (cacheFile) => cacheFile.passthrough.passthroughWriters > 0 || cacheFile.passthrough.isMapped,
   );
   return passed.map((live) => live.inode);
 }

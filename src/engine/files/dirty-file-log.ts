@@ -2,11 +2,11 @@
  * Tells the list of changed files (content/staged.ts) what programs write to, so that damaged or old
  * rows lose no byte: what each line says is read back by bring-back.ts.
  */
-import type { Written } from "../../content/staged.ts";
+import type { Written } from "../../content/dirty-log.ts";
+import { isWhole } from "../../metadata/cache-files.ts";
 import type { Entry } from "../../metadata/entries.ts";
-import type { After, InodeId, Lineage } from "../../metadata/ids.ts";
+import type { After, InodeId, KernelNodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
-import { isWhole } from "../../metadata/live-rows.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
 import { type CacheFile, type Host, inBackground, type LocalFiles, type Rows } from "../core/index.ts";
 
@@ -16,8 +16,8 @@ type Needs = Pick<Rows & Host, "metadata" | "dirtyLog" | "runtime">;
 const SLICE = 40;
 
 /** Its content is about to change, or has; the rows say so. It is in the list after the next flush. */
-export function logDirty({ metadata, dirtyLog }: Needs, inode: Inode, live?: CacheFile): void {
-  dirtyLog.add(writtenOf(metadata, inode, live));
+export function logDirty({ metadata, dirtyLog }: Needs, inode: Inode, cacheFile?: CacheFile): void {
+  dirtyLog.add(writtenOf(metadata, inode, cacheFile));
 }
 
 /** It has another name, or none, and changed content that only this machine has. */
@@ -31,11 +31,11 @@ export function logNames(context: Rows & LocalFiles & Host, id: InodeId): void {
 /** The gateway has it, or nobody wants it any more, once the caller's transaction is committed. */
 export function logClean(
   context: Needs & Pick<LocalFiles & Host, "fileState" | "log" | "disk">,
-  lineage: Lineage,
+  lineage: KernelNodeId,
 ): void {
   inBackground(context, "keeping the list of changed files", async () => {
     await undefined;
-    const inode = context.metadata.inodes.ofLineage(lineage);
+    const inode = context.metadata.inodes.ofKernelNodeId(lineage);
     if (inode !== undefined && inode.lineage === lineage && inode.content !== "clean") return;
     context.dirtyLog.add({ lineage, done: true });
     await context.dirtyLog.flush();
@@ -72,18 +72,18 @@ export async function renewList(context: Needs & Pick<LocalFiles & Host, "fileSt
   }
 }
 
-function writtenOf(metadata: Rows["metadata"], inode: Inode, live?: CacheFile): Written {
+function writtenOf(metadata: Rows["metadata"], inode: Inode, cacheFile?: CacheFile): Written {
   const { lineage, changes, originNode, originVersion } = inode;
   const entry = metadata.entries.firstOfInode(inode.id);
   const row = entry === undefined ? undefined : metadata.nodes.ofEntry(entry.id);
   const base = row?.base;
-  const known = metadata.lives.get(lineage);
-  const isAllHere = (live?.ranges.missing.length ?? 0) === 0 && (known === undefined || isWhole(known));
+  const known = metadata.cacheFiles.get(lineage);
+  const isAllHere = (cacheFile?.ranges.missing.length ?? 0) === 0 && (known === undefined || isWhole(known));
   const isOf =
-    live?.ranges.origin ??
+    cacheFile?.ranges.origin ??
     (originNode === null || originVersion === null ? undefined : { node: originNode, version: originVersion });
   const { mode } = inode.attributes;
-  const way = metadata.overtaken.get(inode.id)?.way ?? [];
+  const way = metadata.detachedFiles.get(inode.id)?.way ?? [];
   const wasIn = way.at(-1)?.folder;
   const without = { path: way.map(({ name }) => name), ...(wasIn === undefined ? {} : { folder: wasIn }) };
   return {

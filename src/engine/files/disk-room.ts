@@ -28,7 +28,7 @@ export async function requireDisk(context: LocalFiles & Host): Promise<void> {
 const ROOM = 32 * 1024 * 1024;
 
 /** Cached files go. Whether any did. */
-async function makeRoom(context: Rows & LocalFiles & Remote & Host, bytes: number): Promise<boolean> {
+async function makeDiskRoom(context: Rows & LocalFiles & Remote & Host, bytes: number): Promise<boolean> {
   return (await evict(context, Math.max(bytes, ROOM))) > 0;
 }
 
@@ -43,7 +43,7 @@ export async function despiteFullDisk<T>(
       return await work();
     } catch (error) {
       if (!isFull(error)) throw error;
-      if (!(await makeRoom(context, bytes)) && !(await waitForRemoved(context))) throw error;
+      if (!(await makeDiskRoom(context, bytes)) && !(await waitForRemoved(context))) throw error;
     }
   }
 }

@@ -1,12 +1,12 @@
 /**
  * The limits of the cache, its size and what it leaves free of the disk: local files that were not
  * used for longest go, their bytes being the gateway's.
- * Never dirty ones, open ones, or ones an upload reads (metadata/live-rows.ts selects), nor what only
+ * Never dirty ones, open ones, or ones an upload reads (metadata/cache-files.ts selects), nor what only
  * a node has that it is about to leave.
  */
 import { formatRanges, rangeOf } from "../../lib/ranges.ts";
-import type { Lineage } from "../../metadata/ids.ts";
-import type { CacheFileRow } from "../../metadata/live-rows.ts";
+import type { CacheFileRow } from "../../metadata/cache-files.ts";
+import type { KernelNodeId } from "../../metadata/ids.ts";
 import {
   alone,
   type Host,
@@ -50,13 +50,13 @@ export function evictSoon(context: Needs): void {
  */
 export async function evict(context: Needs, atLeast = 0): Promise<number> {
   const { metadata, settings, cacheFiles, runtime, fileState, disk } = context;
-  const total = metadata.lives.totalBytes();
+  const total = metadata.cacheFiles.totalBytes();
   const tooMany = total <= settings.cacheLimit ? 0 : total - settings.cacheLimit * LOW_WATER;
   const wanted = Math.max(tooMany, disk.lacking, atLeast);
-  const passed = new Set<Lineage>();
+  const passed = new Set<KernelNodeId>();
   let freed = 0;
   while (freed < wanted && !fileState.stopped.signal.aborted) {
-    const rows = metadata.lives.evictable(runtime.now(), BATCH + cacheFiles.size + passed.size);
+    const rows = metadata.cacheFiles.evictable(runtime.now(), BATCH + cacheFiles.size + passed.size);
     const candidates = rows.filter((row) => !cacheFiles.has(row.lineage) && !passed.has(row.lineage)).slice(0, BATCH);
     if (candidates.length === 0) break;
     for (const row of candidates) {
@@ -78,7 +78,7 @@ export async function dropCacheFile(context: Needs, { lineage }: Pick<CacheFileR
   const isNeeded = () =>
     isRolledBack(context) ||
     cacheFiles.has(lineage) ||
-    !metadata.lives.isEvictable(lineage) ||
+    !metadata.cacheFiles.isEvictable(lineage) ||
     isLent(context, lineage);
   let isGone = false;
   // By the name of a state dir that was moved away another mount's files may be found.
@@ -92,14 +92,14 @@ export async function dropCacheFile(context: Needs, { lineage }: Pick<CacheFileR
     // Its row goes later: on a full disk that can be written when the file has gone.
     fileState.evicting.add(lineage);
     try {
-      await runtime.files.remove(paths.live(lineage));
+      await runtime.files.remove(paths.cacheFile(lineage));
     } catch (error) {
       fileState.evicting.delete(lineage);
       throw error;
     }
     runtime.step("evict: file gone");
     // Where it cannot go, what it says does not count until it is made anew.
-    if (metadata.lives.get(lineage) !== undefined) metadata.lives.remove(lineage);
+    if (metadata.cacheFiles.get(lineage) !== undefined) metadata.cacheFiles.remove(lineage);
     fileState.evicting.delete(lineage);
     runtime.step("evict: row gone");
     isGone = true;
@@ -111,11 +111,11 @@ export async function dropCacheFile(context: Needs, { lineage }: Pick<CacheFileR
  * Where the gateway shows only heads a row that says that all is here is believed without a look at the file
  * (identity.ts), also by who comes after a crash.
  */
-function sayMissing({ metadata, client, log }: Needs, lineage: Lineage): void {
-  const row = client.features.versions ? undefined : metadata.lives.get(lineage);
+function sayMissing({ metadata, client, log }: Needs, lineage: KernelNodeId): void {
+  const row = client.features.versions ? undefined : metadata.cacheFiles.get(lineage);
   if (row === undefined) return;
   try {
-    metadata.lives.update(lineage, { missing: formatRanges(rangeOf(0, row.size)) });
+    metadata.cacheFiles.update(lineage, { missing: formatRanges(rangeOf(0, row.size)) });
   } catch (error) {
     log.debug({ err: error, lineage }, "a full disk takes no change of a row before the file has gone");
   }
@@ -125,8 +125,8 @@ function sayMissing({ metadata, client, log }: Needs, lineage: Lineage): void {
  * The content is on its way from the node that has it to another one. Where the gateway shows only
  * heads, nobody could read it any more once that node has another one, or is deleted.
  */
-function isLent({ metadata, client }: Needs, lineage: Lineage): boolean {
-  const inode = client.features.versions ? undefined : metadata.inodes.ofLineage(lineage);
+function isLent({ metadata, client }: Needs, lineage: KernelNodeId): boolean {
+  const inode = client.features.versions ? undefined : metadata.inodes.ofKernelNodeId(lineage);
   if (inode === undefined || inode.lineage !== lineage) return false;
   return metadata.entries.ofInode(inode.id).some((entry) => {
     const base = metadata.nodes.ofEntry(entry.id)?.base;

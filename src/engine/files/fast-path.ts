@@ -19,36 +19,38 @@ const UNHEARD_MS = 100;
 export function grantRead(
   { fastPath, handles, fileState }: LocalFiles & Kernel,
   handle: HandleId,
-  live: CacheFile,
+  cacheFile: CacheFile,
 ): void {
-  const { descriptor } = live.disk.file;
-  if (descriptor === undefined || !handles.has(handle) || !isAllHere(live)) return;
+  const { descriptor } = cacheFile.disk.file;
+  if (descriptor === undefined || !handles.has(handle) || !isAllHere(cacheFile)) return;
   // What was found wrong would be missing again.
-  if (live.ranges.isOriginal && !live.ranges.isChecked) return;
-  if (fileState.pendingTruncates.has(live.lineage)) return;
+  if (cacheFile.ranges.isOriginal && !cacheFile.ranges.isChecked) return;
+  if (fileState.pendingTruncates.has(cacheFile.lineage)) return;
   fastPath.grantRead(handle, descriptor);
 }
 
 /** When a write of the handle is done and still counts as under way. */
-export function grantWrite(context: Rows & LocalFiles & Kernel & Remote, handle: HandleId, live: CacheFile): void {
-  const { descriptor } = live.disk.file;
-  if (descriptor === undefined || !context.handles.has(handle) || !isAllHere(live) || isTight(context)) return;
+export function grantWrite(context: Rows & LocalFiles & Kernel & Remote, handle: HandleId, cacheFile: CacheFile): void {
+  const { descriptor } = cacheFile.disk.file;
+  if (descriptor === undefined || !context.handles.has(handle) || !isAllHere(cacheFile) || isTight(context)) return;
   // A cut, or a sync, has ended meanwhile: the next write says again what it took back.
   if (
-    !live.changes.isContentDirty ||
-    live.changes.isDurable ||
-    !live.changes.hasUnpersistedStat ||
-    live.changes.firstWriteAt === undefined
+    !cacheFile.changes.isContentDirty ||
+    cacheFile.changes.isDurable ||
+    !cacheFile.changes.hasUnpersistedStat ||
+    cacheFile.changes.firstWriteAt === undefined
   )
     return;
   // A write takes them away.
-  if (withoutPrivileges(context.metadata.inodes.get(live.inode)?.attributes.mode) !== undefined) return;
+  if (withoutPrivileges(context.metadata.inodes.get(cacheFile.inode)?.attributes.mode) !== undefined) return;
   context.fastPath.grantWrite(handle, descriptor, UNHEARD_MS);
 }
 
-function isAllHere(live: CacheFile): boolean {
+function isAllHere(cacheFile: CacheFile): boolean {
   return (
-    live.disk.isKept &&
-    [live.ranges.missing, live.ranges.persistedMissing, live.ranges.unverified].every(({ length }) => length === 0)
+    cacheFile.disk.isKept &&
+    [cacheFile.ranges.missing, cacheFile.ranges.persistedMissing, cacheFile.ranges.unverified].every(
+      ({ length }) => length === 0,
+    )
   );
 }

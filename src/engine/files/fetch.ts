@@ -42,25 +42,26 @@ export const WRONG = "downloaded bytes are not the version's";
  */
 export async function requireRange(
   context: Rows & LocalFiles & Remote & Uploads & Host,
-  live: CacheFile,
+  cacheFile: CacheFile,
   start: number,
   end: number,
   signal: AbortSignal,
   reach = end,
 ): Promise<void> {
-  if (!touchesRange(live.ranges.missing, start, end)) return;
-  const interest = watch(context, live, signal);
+  if (!touchesRange(cacheFile.ranges.missing, start, end)) return;
+  const interest = watch(context, cacheFile, signal);
   try {
     let watched: Download | undefined;
-    for (let [gap] = partsWithin(live.ranges.missing, start, end); gap !== undefined; ) {
+    for (let [gap] = partsWithin(cacheFile.ranges.missing, start, end); gap !== undefined; ) {
       if (signal.aborted) throw new FsError("EINTR", "interrupted while bytes were fetched");
       const isOurs = watched !== undefined && watched.start <= gap.start && gap.start < watched.end;
       // What nobody had asked for may fail; asked for, it is tried once more.
       if (isOurs && watched?.failure !== undefined && !watched.isPrefetch) throw readError(watched.failure);
       if (interest.isOutOfPatience()) throw new FsError("EIO", "the gateway does not answer");
-      watched = downloadOf(live, gap.start) ?? begin(context, live, gap.start, Math.max(gap.end, reach), false);
+      watched =
+        downloadOf(cacheFile, gap.start) ?? begin(context, cacheFile, gap.start, Math.max(gap.end, reach), false);
       await interest.next();
-      [gap] = partsWithin(live.ranges.missing, start, end);
+      [gap] = partsWithin(cacheFile.ranges.missing, start, end);
     }
   } finally {
     interest.end();
@@ -68,29 +69,29 @@ export async function requireRange(
 }
 
 /** A complete file of modest size is read only once it is known to be what the gateway said it is. */
-export async function untilChecked(live: CacheFile, signal: AbortSignal): Promise<void> {
-  if (live.ranges.check === undefined || live.ranges.isChecked) return;
+export async function untilChecked(cacheFile: CacheFile, signal: AbortSignal): Promise<void> {
+  if (cacheFile.ranges.check === undefined || cacheFile.ranges.isChecked) return;
   const interrupted = () => new FsError("EINTR", "interrupted while a download was checked");
-  const check = live.ranges.check;
+  const check = cacheFile.ranges.check;
   const result =
-    (await live.disk.file.stat()).size <= CHECKED_AT_ONCE ? await unlessAborted(check, signal, interrupted) : true;
+    (await cacheFile.disk.file.stat()).size <= CHECKED_AT_ONCE ? await unlessAborted(check, signal, interrupted) : true;
   if (!result) throw new FsError("EIO", WRONG);
 }
 
 /** Fetches what is missing from `start` on before anybody asks for it, and returns where that ends. */
 export function prefetchRange(
   context: Rows & LocalFiles & Remote & Uploads & Host,
-  live: CacheFile,
+  cacheFile: CacheFile,
   start: number,
   end: number,
 ): number {
-  const running = downloadOf(live, start);
+  const running = downloadOf(cacheFile, start);
   if (running !== undefined) return running.end;
-  return begin(context, live, start, end, true).end;
+  return begin(context, cacheFile, start, end, true).end;
 }
 
-function downloadOf(live: CacheFile, position: number): Download | undefined {
-  for (const download of live.ranges.downloads) {
+function downloadOf(cacheFile: CacheFile, position: number): Download | undefined {
+  for (const download of cacheFile.ranges.downloads) {
     if (download.start <= position && position < download.end && !download.controller.signal.aborted) return download;
   }
   return undefined;
@@ -105,21 +106,21 @@ export function readError(failure: unknown): FsError {
 }
 
 /** A bell for one reader: rings when something of the file changed, when interrupted, when known offline for too long. */
-export function watch(context: Remote, live: CacheFile, signal: AbortSignal) {
+export function watch(context: Remote, cacheFile: CacheFile, signal: AbortSignal) {
   let hasRung = false;
   let isOut = false;
   let resolve = () => {};
-  const ring = () => {
+  const cycle = () => {
     hasRung = true;
     resolve();
   };
   const runOut = () => {
     isOut = true;
-    ring();
+    cycle();
   };
   const patience = context.network.patience(runOut);
-  live.ranges.waiting.add(ring);
-  signal.addEventListener("abort", ring, { once: true });
+  cacheFile.ranges.waiting.add(cycle);
+  signal.addEventListener("abort", cycle, { once: true });
   return {
     isOutOfPatience: () => isOut,
     async next() {
@@ -132,37 +133,37 @@ export function watch(context: Remote, live: CacheFile, signal: AbortSignal) {
     },
     end() {
       patience?.cancel();
-      live.ranges.waiting.delete(ring);
-      signal.removeEventListener("abort", ring);
+      cacheFile.ranges.waiting.delete(cycle);
+      signal.removeEventListener("abort", cycle);
     },
   };
 }
 
 function begin(
   context: Rows & LocalFiles & Remote & Uploads & Host,
-  live: CacheFile,
+  cacheFile: CacheFile,
   from: number,
   wantedEnd: number,
   isPrefetch: boolean,
 ): Download {
-  const first = live.ranges.missing[0] ?? from;
-  const last = live.ranges.missing.at(-1) ?? from;
+  const first = cacheFile.ranges.missing[0] ?? from;
+  const last = cacheFile.ranges.missing.at(-1) ?? from;
   let [start, end] = [from, wantedEnd];
   if (context.fileState.ignoresRanges) [start, end] = [0, EVERYTHING];
-  else if (last <= SMALL) [start, end] = isCheckedWhole(live) ? [0, live.ranges.originSize] : [first, last];
-  else end = Math.min(wantedEnd, partsWithin(live.ranges.missing, from, wantedEnd)[0]?.end ?? wantedEnd);
+  else if (last <= SMALL) [start, end] = isCheckedWhole(cacheFile) ? [0, cacheFile.ranges.originSize] : [first, last];
+  else end = Math.min(wantedEnd, partsWithin(cacheFile.ranges.missing, from, wantedEnd)[0]?.end ?? wantedEnd);
   // What is already on its way is not asked for twice.
-  for (const other of live.ranges.downloads) {
+  for (const other of cacheFile.ranges.downloads) {
     if (other.start > from) end = Math.min(end, other.start);
     else if (other.end <= from) start = Math.max(start, other.end);
   }
   return launch(
     context,
-    live,
+    cacheFile,
     { start, end, isPrefetch },
     {
-      ask: (download) => requestGap(context, live, download),
-      reached: (download) => firstGap(live, download),
+      ask: (download) => requestGap(context, cacheFile, download),
+      reached: (download) => firstGap(cacheFile, download),
     },
   );
 }
@@ -182,7 +183,7 @@ interface Course {
 
 export function launch(
   context: Rows & LocalFiles & Remote & Host,
-  live: CacheFile,
+  cacheFile: CacheFile,
   what: Pick<Download, "start" | "end" | "isPrefetch">,
   course: Course,
 ): Download {
@@ -192,10 +193,10 @@ export function launch(
     controller: new AbortController(),
     done: Promise.resolve(),
   };
-  live.ranges.downloads.add(download);
-  download.done = carryOut(context, live, download, course).finally(() => {
-    live.ranges.downloads.delete(download);
-    wakeReaders(live);
+  cacheFile.ranges.downloads.add(download);
+  download.done = carryOut(context, cacheFile, download, course).finally(() => {
+    cacheFile.ranges.downloads.delete(download);
+    wakeReaders(cacheFile);
   });
   return download;
 }
@@ -203,7 +204,7 @@ export function launch(
 /** Never rejects: the failure is left for whoever waits. */
 async function carryOut(
   context: Rows & LocalFiles & Remote & Host,
-  live: CacheFile,
+  cacheFile: CacheFile,
   download: Download,
   course: Course,
 ): Promise<void> {
@@ -227,33 +228,33 @@ async function carryOut(
   } catch (error) {
     download.failure = error instanceof Error ? error : new Error(String(error));
     if (!controller.signal.aborted) {
-      const fields = { err: error, inode: live.inode, start: download.start, end: download.end };
+      const fields = { err: error, inode: cacheFile.inode, start: download.start, end: download.end };
       if (download.isPrefetch) context.log.debug(fields, "fetching ahead failed");
       else context.log.warn(fields, "fetching failed");
     }
   }
-  await written(context, live, async () => {
+  await written(context, cacheFile, async () => {
     const isGone = download.failure instanceof RemoteError && download.failure.code === "notFound";
     // The node has moved on, and nobody has told yet.
-    if (isGone && live.ranges.origin !== undefined) context.metadata.rereads.add(live.ranges.origin.node);
+    if (isGone && cacheFile.ranges.origin !== undefined) context.metadata.rereads.add(cacheFile.ranges.origin.node);
     // Whoever closes the file writes down what came.
-    if (live.use.opens === 0 || live.ranges.missing === live.ranges.persistedMissing) return;
-    await recordArrived(context, live);
+    if (cacheFile.use.opens === 0 || cacheFile.ranges.missing === cacheFile.ranges.persistedMissing) return;
+    await recordArrived(context, cacheFile);
     evictSoon(context);
   });
 }
 
 /** Who reads does not depend on it: where it fails, the row says that more is missing than is, and that is fetched again. */
-async function written(context: Host, live: CacheFile, work: () => Promise<void>): Promise<void> {
+async function written(context: Host, cacheFile: CacheFile, work: () => Promise<void>): Promise<void> {
   try {
     await work();
   } catch (error) {
-    context.log.debug({ err: error, inode: live.inode }, "what was fetched could not be written down");
+    context.log.debug({ err: error, inode: cacheFile.inode }, "what was fetched could not be written down");
   }
 }
 
-function firstGap(live: CacheFile, download: Download): number | undefined {
-  return partsWithin(live.ranges.missing, download.start, download.end)[0]?.start;
+function firstGap(cacheFile: CacheFile, download: Download): number | undefined {
+  return partsWithin(cacheFile.ranges.missing, download.start, download.end)[0]?.start;
 }
 
 /** Milliseconds; undefined: the failure will not go away by itself. */
@@ -267,29 +268,32 @@ function retryAfter(context: Host, error: unknown, tries: number, hasProgressed:
 /** One request for what is still missing of the download, and its answer into the file. */
 async function requestGap(
   context: Rows & LocalFiles & Remote & Uploads & Host,
-  live: CacheFile,
+  cacheFile: CacheFile,
   download: Download,
 ): Promise<void> {
-  const [gap] = partsWithin(live.ranges.missing, download.start, download.end);
+  const [gap] = partsWithin(cacheFile.ranges.missing, download.start, download.end);
   if (gap === undefined) return;
-  const start = isCheckedWhole(live) ? download.start : gap.start;
+  const start = isCheckedWhole(cacheFile) ? download.start : gap.start;
   const isWhole = download.end === EVERYTHING;
-  const content = await requestContent(context, live, download, { start, end: isWhole ? undefined : download.end });
-  if (content.start < start && !takesWhole(context, live, download)) return discard(content);
-  await store(context, live, download, content);
+  const content = await requestContent(context, cacheFile, download, {
+    start,
+    end: isWhole ? undefined : download.end,
+  });
+  if (content.start < start && !takesWhole(context, cacheFile, download)) return discard(content);
+  await store(context, cacheFile, download, content);
 }
 
 /** An answer of the origin that begins where it is to, or before; without an end, all of it is asked for. */
 export async function requestContent(
   context: Remote,
-  live: CacheFile,
+  cacheFile: CacheFile,
   download: Download,
   { start, end }: { readonly start: number; readonly end: number | undefined },
 ): Promise<Content> {
   const {
     ranges: { origin },
-  } = live;
-  if (origin === undefined) throw new FsError("EIO", `live file ${live.lineage} misses bytes of no version`);
+  } = cacheFile;
+  if (origin === undefined) throw new FsError("EIO", `live file ${cacheFile.lineage} misses bytes of no version`);
   const { signal } = download.controller;
   const { version } = origin;
   const range = end === undefined ? {} : { range: { start, end } };
@@ -313,9 +317,9 @@ async function discard(content: Content): Promise<void> {
 }
 
 /** The gateway sends everything whatever it is asked for: one such answer is read, and kept. */
-function takesWhole(context: LocalFiles, live: CacheFile, download: Download): boolean {
+function takesWhole(context: LocalFiles, cacheFile: CacheFile, download: Download): boolean {
   context.fileState.ignoresRanges = true;
-  for (const other of live.ranges.downloads) {
+  for (const other of cacheFile.ranges.downloads) {
     if (other !== download && other.end === EVERYTHING && !other.controller.signal.aborted) return false;
   }
   download.start = 0;
@@ -325,11 +329,11 @@ function takesWhole(context: LocalFiles, live: CacheFile, download: Download): b
 
 async function store(
   context: Rows & LocalFiles & Remote & Uploads & Host,
-  live: CacheFile,
+  cacheFile: CacheFile,
   download: Download,
   content: Content,
 ): Promise<void> {
-  const isGathered = content.start === 0 && content.size <= SMALL && live.ranges.originHash !== null;
+  const isGathered = content.start === 0 && content.size <= SMALL && cacheFile.ranges.originHash !== null;
   const gathered: Uint8Array[] = [];
   let position = content.start;
   let writing: Promise<void> | undefined;
@@ -339,11 +343,11 @@ async function store(
       const end = position + chunk.length;
       if (end > content.size) throw new RemoteError("malformed", `more than the ${content.size} bytes announced`);
       // More than was asked for, from the start: the range was ignored.
-      if (end > download.end && !takesWhole(context, live, download)) return;
+      if (end > download.end && !takesWhole(context, cacheFile, download)) return;
       await writing;
       if (isGathered) gathered.push(chunk);
       else {
-        writing = fill(context, live, chunk, position);
+        writing = fill(context, cacheFile, chunk, position);
         // It is awaited with the next chunk; a failure until then is not unhandled.
         writing.catch(() => {});
       }
@@ -354,26 +358,27 @@ async function store(
     await writing?.catch(() => {});
   }
   // An answer with all there is that ends before the file does would be asked for again and again.
-  const expected = Math.min(download.end, Math.max(content.size, live.ranges.missing.at(-1) ?? 0));
+  const expected = Math.min(download.end, Math.max(content.size, cacheFile.ranges.missing.at(-1) ?? 0));
   if (position < expected) throw new RemoteError("malformed", `ended at byte ${position} of ${expected}`);
   if (!isGathered) return;
   const bytes = Buffer.concat(gathered);
   if (bytes.length === content.size) {
-    requireHash(context, live, createHash("sha256").update(bytes).digest("hex"));
-    live.ranges.isChecked = live.ranges.isOriginal || isSameRanges(live.ranges.missing, live.ranges.unverified);
+    requireHash(context, cacheFile, createHash("sha256").update(bytes).digest("hex"));
+    cacheFile.ranges.isChecked =
+      cacheFile.ranges.isOriginal || isSameRanges(cacheFile.ranges.missing, cacheFile.ranges.unverified);
   }
-  await fill(context, live, bytes, 0).catch((error: unknown) => {
-    live.ranges.isChecked = false;
+  await fill(context, cacheFile, bytes, 0).catch((error: unknown) => {
+    cacheFile.ranges.isChecked = false;
     throw error;
   });
 }
 
-function requireHash(context: Host, live: CacheFile, hash: string): void {
-  if (hash === live.ranges.originHash) return;
+function requireHash(context: Host, cacheFile: CacheFile, hash: string): void {
+  if (hash === cacheFile.ranges.originHash) return;
   const fields = {
-    inode: live.inode,
-    version: live.ranges.origin?.version,
-    expected: live.ranges.originHash,
+    inode: cacheFile.inode,
+    version: cacheFile.ranges.origin?.version,
+    expected: cacheFile.ranges.originHash,
     got: hash,
   };
   context.log.error(fields, WRONG);
@@ -383,26 +388,28 @@ function requireHash(context: Host, live: CacheFile, hash: string): void {
 /** Writes those parts of the chunk that are still missing. */
 async function fill(
   context: Rows & LocalFiles & Remote & Uploads & Host,
-  live: CacheFile,
+  cacheFile: CacheFile,
   chunk: Uint8Array,
   position: number,
 ): Promise<void> {
   const end = position + chunk.length;
-  if (!touchesRange(live.ranges.missing, position, end)) return;
+  if (!touchesRange(cacheFile.ranges.missing, position, end)) return;
   const {
     use: { keepsTimes },
     disk: { file },
-  } = live;
+  } = cacheFile;
   const { disk } = context;
   // What is left of a full disk is for the rows; what is left of one that is nearly full, for what programs write.
-  if (disk.trouble !== undefined || (!disk.mayKeep && live.ranges.isOriginal)) {
+  if (disk.trouble !== undefined || (!disk.mayKeep && cacheFile.ranges.isOriginal)) {
     throw new FsError("ENOSPC", "the disk has no room for what is read");
   }
-  const free = keepsTimes ? await live.ranges.lock.hold(0, EVERYTHING) : await live.ranges.lock.hold(position, end);
+  const free = keepsTimes
+    ? await cacheFile.ranges.lock.hold(0, EVERYTHING)
+    : await cacheFile.ranges.lock.hold(position, end);
   try {
-    const parts = partsWithin(live.ranges.missing, position, end);
+    const parts = partsWithin(cacheFile.ranges.missing, position, end);
     if (parts.length === 0) return;
-    const writes = live.changes.writes;
+    const writes = cacheFile.changes.writes;
     const mtime = keepsTimes ? (await file.stat()).mtime : undefined;
     for (const part of parts) {
       const bytes = chunk.subarray(part.start - position, part.end - position);
@@ -411,12 +418,12 @@ async function fill(
       context.runtime.step("fetch: part written");
     }
     if (mtime !== undefined) {
-      const isUnchanged = () => live.changes.writes === writes && live.changes.inFlight === 0;
+      const isUnchanged = () => cacheFile.changes.writes === writes && cacheFile.changes.inFlight === 0;
       if (isUnchanged()) await file.setTimes(mtime);
       // The time of what a program writes beside this may have been taken back with ours.
       if (!isUnchanged()) await file.setTimes(context.runtime.files.currentTime());
     }
-    arrivedAndChecked(context, live, position, end);
+    arrivedAndChecked(context, cacheFile, position, end);
   } catch (error) {
     disk.refused(error);
     throw fromDisk(error, "downloaded bytes could not be kept");
@@ -428,71 +435,72 @@ async function fill(
 /** With the last missing byte the check of the whole begins, before any reader goes on. */
 function arrivedAndChecked(
   context: Rows & LocalFiles & Remote & Uploads & Host,
-  live: CacheFile,
+  cacheFile: CacheFile,
   start: number,
   end: number,
 ): void {
-  const isLast = partsWithin(live.ranges.missing, 0, EVERYTHING).every(
+  const isLast = partsWithin(cacheFile.ranges.missing, 0, EVERYTHING).every(
     (part) => part.start >= start && part.end <= end,
   );
-  if (isLast && live.use.opens > 0) beginCheck(context, live);
-  rangeFetched(live, start, end);
+  if (isLast && cacheFile.use.opens > 0) beginCheck(context, cacheFile);
+  rangeFetched(cacheFile, start, end);
 }
 
-function beginCheck(context: Rows & LocalFiles & Remote & Uploads & Host, live: CacheFile): void {
-  if (!live.ranges.isOriginal || live.ranges.originHash === null || live.ranges.isChecked) return;
-  live.use.opens += 1;
-  const check = checkWhole(context, live);
-  live.ranges.check = check;
+function beginCheck(context: Rows & LocalFiles & Remote & Uploads & Host, cacheFile: CacheFile): void {
+  if (!cacheFile.ranges.isOriginal || cacheFile.ranges.originHash === null || cacheFile.ranges.isChecked) return;
+  cacheFile.use.opens += 1;
+  const check = checkWhole(context, cacheFile);
+  cacheFile.ranges.check = check;
   check.catch(() => {
-    live.ranges.check = undefined;
+    cacheFile.ranges.check = undefined;
   });
   inBackground(context, "the check of a download", () =>
-    check.then(() => {}).finally(() => closeCacheFile(context, live, { write: false })),
+    check.then(() => {}).finally(() => closeCacheFile(context, cacheFile, { write: false })),
   );
 }
 
 /** A file that is all here is what the gateway said it is, and the row says that it is here. One check that could not be made is made again. */
 export async function requireChecked(
   context: Rows & LocalFiles & Remote & Uploads & Host,
-  live: CacheFile,
+  cacheFile: CacheFile,
   signal: AbortSignal,
 ): Promise<void> {
-  if (live.ranges.check === undefined) beginCheck(context, live);
+  if (cacheFile.ranges.check === undefined) beginCheck(context, cacheFile);
   const interrupted = () => new FsError("EINTR", "interrupted while a download was checked");
-  const check = live.ranges.check === undefined ? true : unlessAborted(live.ranges.check, signal, interrupted);
+  const check =
+    cacheFile.ranges.check === undefined ? true : unlessAborted(cacheFile.ranges.check, signal, interrupted);
   const isRight = await Promise.resolve(check).catch((error: unknown) => {
     throw fromDisk(error, "downloaded bytes could not be checked");
   });
   if (!isRight) throw new FsError("EIO", WRONG);
-  await recordArrived(context, live);
+  await recordArrived(context, cacheFile);
 }
 
 /** Whether the complete file is the version it was said to be; if not, all of it is missing again. */
-async function checkWhole(context: Rows & LocalFiles & Host, live: CacheFile): Promise<boolean> {
+async function checkWhole(context: Rows & LocalFiles & Host, cacheFile: CacheFile): Promise<boolean> {
   // The last bytes are declared here first, by the caller.
   await undefined;
   const {
     changes: { writes },
-  } = live;
-  const { hash, size } = await context.runtime.files.hash(live.path, context.fileState.stopped.signal);
+  } = cacheFile;
+  const { hash, size } = await context.runtime.files.hash(cacheFile.path, context.fileState.stopped.signal);
   // A program has changed it: nobody can tell any more.
-  if (!live.ranges.isOriginal || live.changes.writes !== writes) return true;
-  if (hash === live.ranges.originHash) {
-    live.ranges.isChecked = true;
+  if (!cacheFile.ranges.isOriginal || cacheFile.changes.writes !== writes) return true;
+  if (hash === cacheFile.ranges.originHash) {
+    cacheFile.ranges.isChecked = true;
     context.runtime.step("fetch: whole checked");
-    await written(context, live, () => recordArrived(context, live));
+    await written(context, cacheFile, () => recordArrived(context, cacheFile));
     return true;
   }
   const fields = {
-    inode: live.inode,
-    version: live.ranges.origin?.version,
-    expected: live.ranges.originHash,
+    inode: cacheFile.inode,
+    version: cacheFile.ranges.origin?.version,
+    expected: cacheFile.ranges.originHash,
     got: hash,
   };
   context.log.error(fields, "downloaded bytes are not the version's, they are fetched again");
-  context.fileState.distrusted.add(live.lineage);
-  live.ranges.check = undefined;
-  lost(context, live, rangeOf(0, size));
+  context.fileState.distrusted.add(cacheFile.lineage);
+  cacheFile.ranges.check = undefined;
+  lost(context, cacheFile, rangeOf(0, size));
   return false;
 }

@@ -97,6 +97,6 @@ function isElsewhere({ disk }: Needs): boolean {
 async function removeFile(context: Needs, gone: GoneFile): Promise<void> {
   const { runtime, paths } = context;
   if (gone.kind === "live") logClean(context, gone.id);
-  await runtime.files.remove(gone.kind === "live" ? paths.live(gone.id) : paths.generation(gone.id));
+  await runtime.files.remove(gone.kind === "live" ? paths.cacheFile(gone.id) : paths.snapshot(gone.id));
   runtime.step("gone: file removed");
 }

@@ -27,7 +27,7 @@ export {
 } from "./open-close.ts";
 export { dropIfUnused, handOver, removeInode } from "./orphans.ts";
 export { admitWriter, attachPassthrough, detachPassthrough } from "./passthrough.ts";
-export { goesOn, untilTruncateKnown, whileTruncating } from "./pending-truncate.ts";
+export { threadWentOn, untilTruncateKnown, whileTruncating } from "./pending-truncate.ts";
 export { createReader, createWholeReader, fetchAround } from "./readahead.ts";
 export { revokeWriteLeases } from "./revoke-leases.ts";
 export { setContentClean, setContentDirty } from "./set-dirty.ts";

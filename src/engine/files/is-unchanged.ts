@@ -15,7 +15,7 @@ export async function isStill(
   inode: Inode,
   hash: string,
 ): Promise<boolean> {
-  const path = paths.live(inode.lineage);
+  const path = paths.cacheFile(inode.lineage);
   const { size } = await runtime.files.stat(path);
   if (size !== inode.size || size > HASHED_AT_START) return false;
   try {

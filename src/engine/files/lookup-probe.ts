@@ -14,7 +14,7 @@
  * - While the device changes hands or is closed, the kernel says of nothing that it lacks it.
  */
 import type { InodeId } from "../../metadata/ids.ts";
-import type { Lineage } from "../api/index.ts";
+import type { KernelNodeId } from "../api/index.ts";
 import type { Context } from "../core/index.ts";
 import { dropTogether, SLICE } from "./on-forget.ts";
 
@@ -36,8 +36,8 @@ const NONE: Marks = { nameless: 0, superseded: 0 };
 
 /** What goes where the kernel has none of these lineages. */
 interface Candidate {
-  readonly asked: readonly Lineage[];
-  readonly lineage: Lineage;
+  readonly asked: readonly KernelNodeId[];
+  readonly lineage: KernelNodeId;
   /** Nothing has happened to it since. */
   isStill(): boolean;
 }
@@ -62,7 +62,7 @@ export function createLookupProbe(context: Context): LookupProbe {
 
   function beginRound(): void {
     [upTo, at] = [newest, NONE];
-    newest = { nameless: inodes.newestNameless(), superseded: inodes.newestSuperseded() };
+    newest = { nameless: inodes.newestOrphan(), superseded: inodes.newestSuperseded() };
   }
 
   function later(milliseconds: number, work: () => Promise<void> | void): void {
@@ -95,18 +95,15 @@ export function createLookupProbe(context: Context): LookupProbe {
 
   /** True: the round is over. */
   async function step(): Promise<boolean> {
-    const nameless = inodes.nameless(at.nameless, upTo.nameless, ROWS);
+    const orphans = inodes.nameless(at.nameless, upTo.nameless, ROWS);
     const superseded = inodes.superseded(at.superseded, upTo.superseded, ROWS);
-    at = { nameless: nameless.at(-1)?.id ?? at.nameless, superseded: superseded.at(-1)?.id ?? at.superseded };
-    const candidates = metadata.transaction(() => [
-      ...nameless.flatMap(ofNameless),
-      ...superseded.flatMap(ofSuperseded),
-    ]);
+    at = { nameless: orphans.at(-1)?.id ?? at.nameless, superseded: superseded.at(-1)?.id ?? at.superseded };
+    const candidates = metadata.transaction(() => [...orphans.flatMap(ofOrphan), ...superseded.flatMap(ofSuperseded)]);
     if (candidates.length > 0) {
       const lacking = (await kernel.cache.unknownToKernel?.(candidates.flatMap(({ asked }) => asked))) ?? new Set();
       await drop(candidates.filter(({ asked }) => asked.every((lineage) => lacking.has(lineage))));
     }
-    return nameless.length < ROWS && superseded.length < ROWS;
+    return orphans.length < ROWS && superseded.length < ROWS;
   }
 
   async function drop(candidates: readonly Candidate[]): Promise<void> {
@@ -122,7 +119,7 @@ export function createLookupProbe(context: Context): LookupProbe {
   }
 
   /** It goes with all its lineages: a program may hold on to one that it had before it lost its name. */
-  function ofNameless({ id, inode: number }: { id: number; inode: InodeId }): Candidate[] {
+  function ofOrphan({ id, inode: number }: { id: number; inode: InodeId }): Candidate[] {
     if (entries.links(number) > 0) inodes.hasName(number);
     const inode = inodes.get(number);
     // Names in a removed folder go by themselves, and before it.
@@ -135,10 +132,10 @@ export function createLookupProbe(context: Context): LookupProbe {
     return [{ asked, lineage: inode.lineage, isStill }];
   }
 
-  function ofSuperseded({ lineage }: { lineage: Lineage }): Candidate[] {
+  function ofSuperseded({ lineage }: { lineage: KernelNodeId }): Candidate[] {
     // Without a name it is the inode that goes.
     const isStill = () => {
-      const inode = inodes.ofLineage(lineage);
+      const inode = inodes.ofKernelNodeId(lineage);
       return inode !== undefined && inode.lineage !== lineage && entries.links(inode.id) > 0;
     };
     return isStill() ? [{ asked: [lineage], lineage, isStill }] : [];

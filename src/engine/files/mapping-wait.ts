@@ -20,33 +20,37 @@ import { closeCacheFile } from "./open-close.ts";
 const FIRST_MS = 5;
 const LONGEST_MS = 1000;
 
-/** Instead of closeLive: when its last descriptor is gone, or later. */
+/** Instead of closeCacheFile: when its last descriptor is gone, or later. */
 export async function closePassthrough(
   context: Rows & LocalFiles & Remote & Uploads & Host,
-  live: CacheFile,
+  cacheFile: CacheFile,
 ): Promise<void> {
-  if (live.passthrough.passthroughWriters > 0 || live.passthrough.isMapped || (await isAlone(context, live))) {
-    return closeCacheFile(context, live, { write: true });
+  if (
+    cacheFile.passthrough.passthroughWriters > 0 ||
+    cacheFile.passthrough.isMapped ||
+    (await isAlone(context, cacheFile))
+  ) {
+    return closeCacheFile(context, cacheFile, { write: true });
   }
   // Another one may have come, and gone the same way, meanwhile.
-  if (live.passthrough.isMapped) return closeCacheFile(context, live, { write: true });
-  live.passthrough.isMapped = true;
+  if (cacheFile.passthrough.isMapped) return closeCacheFile(context, cacheFile, { write: true });
+  cacheFile.passthrough.isMapped = true;
   inBackground(context, "waiting for the end of a mapping", async () => {
     const { signal } = context.fileState.stopped;
-    for (let wait = FIRST_MS; !signal.aborted && !(await isAlone(context, live)); ) {
+    for (let wait = FIRST_MS; !signal.aborted && !(await isAlone(context, cacheFile)); ) {
       await sleep(context.runtime, wait, signal);
       wait = Math.min(LONGEST_MS, 4 * wait);
     }
-    live.passthrough.isMapped = false;
-    await closeCacheFile(context, live, { write: true });
+    cacheFile.passthrough.isMapped = false;
+    await closeCacheFile(context, cacheFile, { write: true });
   });
 }
 
-async function isAlone({ log }: Host, live: CacheFile): Promise<boolean> {
+async function isAlone({ log }: Host, cacheFile: CacheFile): Promise<boolean> {
   try {
-    return (await live.disk.file.isOnlyWriter?.()) ?? true;
+    return (await cacheFile.disk.file.isOnlyWriter?.()) ?? true;
   } catch (error) {
-    log.error({ err: error, lineage: live.lineage }, "who has a file mapped cannot be found out");
+    log.error({ err: error, lineage: cacheFile.lineage }, "who has a file mapped cannot be found out");
     return true;
   }
 }

@@ -2,7 +2,7 @@
  * Which parts of a live file are not here. Memory knows what is missing now, the row what is
  * missing after a crash; the row may name more than is missing (it is fetched again), but never a
  * byte that a program wrote, and it forgets a range only after the bytes are in the file. The same goes
- * for what is unproven: bytes of the origin beside those of a program, here or not, that prove.ts has yet to check.
+ * for what is unproven: bytes of the origin beside those of a program, here or not, that verify.ts has yet to check.
  */
 import {
   clipRanges,
@@ -14,79 +14,84 @@ import {
   subtractRange,
   touchesRange,
 } from "../../lib/ranges.ts";
-import type { Lineage } from "../../metadata/ids.ts";
+import type { KernelNodeId } from "../../metadata/ids.ts";
 import type { CacheFile, LocalFiles, Origin, Rows } from "../core/index.ts";
 
-export function wakeReaders(live: CacheFile): void {
-  for (const look of [...live.ranges.waiting]) look();
+export function wakeReaders(cacheFile: CacheFile): void {
+  for (const look of [...cacheFile.ranges.waiting]) look();
 }
 
 /** Bytes of the origin are in the file. */
-export function rangeFetched(live: CacheFile, start: number, end: number): void {
-  live.ranges.missing = subtractRange(live.ranges.missing, start, end);
-  wakeReaders(live);
+export function rangeFetched(cacheFile: CacheFile, start: number, end: number): void {
+  cacheFile.ranges.missing = subtractRange(cacheFile.ranges.missing, start, end);
+  wakeReaders(cacheFile);
 }
 
 /** A program's bytes are in the file: after this, no crash makes anybody fetch there, or take them for the origin's. */
-export function overwritten(context: Rows, live: CacheFile, start: number, end: number): void {
+export function overwritten(context: Rows, cacheFile: CacheFile, start: number, end: number): void {
   const {
     ranges: { persistedMissing, unverified },
-  } = live;
-  if (touchesRange(live.ranges.missing, start, end)) rangeFetched(live, start, end);
+  } = cacheFile;
+  if (touchesRange(cacheFile.ranges.missing, start, end)) rangeFetched(cacheFile, start, end);
   if (touchesRange(persistedMissing, start, end) || touchesRange(unverified, start, end)) {
-    record(context, live, subtractRange(persistedMissing, start, end), subtractRange(unverified, start, end));
+    record(context, cacheFile, subtractRange(persistedMissing, start, end), subtractRange(unverified, start, end));
   }
 }
 
 /** The file ends at `size` now: what was missing behind it is wanted by nobody. */
-export function truncated(context: Rows, live: CacheFile, size: number): void {
-  live.ranges.missing = clipRanges(live.ranges.missing, size);
-  live.ranges.unverified = clipRanges(live.ranges.unverified, size);
-  live.ranges.truncatedTo = Math.min(size, live.ranges.truncatedTo ?? size);
-  for (const download of live.ranges.downloads) {
+export function truncated(context: Rows, cacheFile: CacheFile, size: number): void {
+  cacheFile.ranges.missing = clipRanges(cacheFile.ranges.missing, size);
+  cacheFile.ranges.unverified = clipRanges(cacheFile.ranges.unverified, size);
+  cacheFile.ranges.truncatedTo = Math.min(size, cacheFile.ranges.truncatedTo ?? size);
+  for (const download of cacheFile.ranges.downloads) {
     if (download.start >= size) download.controller.abort();
   }
-  wakeReaders(live);
-  persistTruncation(context, live);
+  wakeReaders(cacheFile);
+  persistTruncation(context, cacheFile);
 }
 
 /**
  * What is new behind the place where the file was cut short is no longer the origin's. Where the row could
  * not be told, no further change is acknowledged before it is: once the file has grown again its size does not tell.
  */
-export function persistTruncation(context: Rows, live: CacheFile): void {
-  if (live.ranges.truncatedTo === undefined) return;
-  record(context, live, clipRanges(live.ranges.persistedMissing, live.ranges.truncatedTo), live.ranges.unverified);
-  live.ranges.truncatedTo = undefined;
+export function persistTruncation(context: Rows, cacheFile: CacheFile): void {
+  if (cacheFile.ranges.truncatedTo === undefined) return;
+  record(
+    context,
+    cacheFile,
+    clipRanges(cacheFile.ranges.persistedMissing, cacheFile.ranges.truncatedTo),
+    cacheFile.ranges.unverified,
+  );
+  cacheFile.ranges.truncatedTo = undefined;
 }
 
 /** The content is this version too: what is missing is had from there, for the one it came from may be gone. */
 export function comesFrom(
   { metadata, cacheFiles }: Pick<Rows & LocalFiles, "metadata" | "cacheFiles">,
-  lineage: Lineage,
+  lineage: KernelNodeId,
   origin: Origin,
 ): void {
   const row = { originNode: origin.node, originVersion: origin.version };
-  if (metadata.lives.get(lineage) !== undefined) metadata.lives.update(lineage, row);
-  const live = cacheFiles.get(lineage);
-  if (live !== undefined) live.ranges.origin = origin;
+  if (metadata.cacheFiles.get(lineage) !== undefined) metadata.cacheFiles.update(lineage, row);
+  const cacheFile = cacheFiles.get(lineage);
+  if (cacheFile !== undefined) cacheFile.ranges.origin = origin;
 }
 
 /**
  * Before its first byte changes: what is not checked by now is unproven. In the transaction that says that it changes,
  * which may fail: for memory once that is over.
  */
-export function leaveOrigin({ metadata }: Rows, live: CacheFile): Ranges {
+export function leaveOrigin({ metadata }: Rows, cacheFile: CacheFile): Ranges {
   const {
     lineage,
     ranges: { originHash, originSize, isOriginal },
-  } = live;
-  if (!isOriginal) return live.ranges.unverified;
-  const isRight = originHash === null || (live.ranges.isChecked && live.ranges.missing.length === 0);
-  if (isRight || metadata.lives.get(lineage) === undefined) return NO_RANGES;
-  const unproven = rangeOf(0, originSize);
-  metadata.lives.update(lineage, { originHash, originSize, unproven: formatRanges(unproven) });
-  return unproven;
+  } = cacheFile;
+  if (!isOriginal) return cacheFile.ranges.unverified;
+  const isRight = originHash === null || (cacheFile.ranges.isChecked && cacheFile.ranges.missing.length === 0);
+  if (isRight || metadata.cacheFiles.get(lineage) === undefined) return NO_RANGES;
+  const unverified = rangeOf(0, originSize);
+  metadata.cacheFiles.update(lineage, { originHash, originSize, unproven: formatRanges(unverified) });
+  return unverified;
 }
 
 /** No version has its content any more: programs that have it open write to what is changed already. */
@@ -98,38 +103,39 @@ export function leaveOriginForGood({ ranges }: CacheFile): void {
 }
 
 /** What is here of the origin, and synced, is that version's; or nobody can find out. */
-export function markVerified(context: Rows, live: CacheFile): void {
-  record(context, live, live.ranges.persistedMissing, NO_RANGES);
+export function markVerified(context: Rows, cacheFile: CacheFile): void {
+  record(context, cacheFile, cacheFile.ranges.persistedMissing, NO_RANGES);
 }
 
 /** All of it has to come again. */
-export function lost(context: Rows, live: CacheFile, missing: Ranges): void {
-  live.ranges.isChecked = false;
-  live.ranges.missing = missing;
-  record(context, live, missing, live.ranges.unverified);
-  wakeReaders(live);
+export function lost(context: Rows, cacheFile: CacheFile, missing: Ranges): void {
+  cacheFile.ranges.isChecked = false;
+  cacheFile.ranges.missing = missing;
+  record(context, cacheFile, missing, cacheFile.ranges.unverified);
+  wakeReaders(cacheFile);
 }
 
 /**
  * What came in is remembered, but a file counts as whole only once it is checked. Among bytes of a
  * program, whose hash nobody knows, what came in is remembered once it is synced.
  */
-export async function recordArrived(context: Rows, live: CacheFile): Promise<void> {
-  const isUnchecked = live.ranges.isOriginal && live.ranges.originHash !== null && !live.ranges.isChecked;
-  if (!live.disk.isKept || (isUnchecked && live.ranges.missing.length === 0)) return;
+export async function recordArrived(context: Rows, cacheFile: CacheFile): Promise<void> {
+  const isUnchecked =
+    cacheFile.ranges.isOriginal && cacheFile.ranges.originHash !== null && !cacheFile.ranges.isChecked;
+  if (!cacheFile.disk.isKept || (isUnchecked && cacheFile.ranges.missing.length === 0)) return;
   const {
     ranges: { missing },
-  } = live;
-  if (!live.ranges.isOriginal && missing !== live.ranges.persistedMissing) await live.disk.sync();
+  } = cacheFile;
+  if (!cacheFile.ranges.isOriginal && missing !== cacheFile.ranges.persistedMissing) await cacheFile.disk.sync();
   // What a program wrote meanwhile is in neither.
-  record(context, live, intersectRanges(missing, live.ranges.persistedMissing), live.ranges.unverified);
+  record(context, cacheFile, intersectRanges(missing, cacheFile.ranges.persistedMissing), cacheFile.ranges.unverified);
 }
 
-function record({ metadata }: Rows, live: CacheFile, recorded: Ranges, unproven: Ranges): void {
-  const row = metadata.lives.get(live.lineage);
-  const next = { missing: formatRanges(recorded), unproven: formatRanges(unproven) };
+function record({ metadata }: Rows, cacheFile: CacheFile, recorded: Ranges, unverified: Ranges): void {
+  const row = metadata.cacheFiles.get(cacheFile.lineage);
+  const next = { missing: formatRanges(recorded), unproven: formatRanges(unverified) };
   const isTold = row === undefined || (row.missing === next.missing && row.unproven === next.unproven);
-  if (!isTold) metadata.lives.update(live.lineage, next);
-  live.ranges.persistedMissing = recorded;
-  live.ranges.unverified = unproven;
+  if (!isTold) metadata.cacheFiles.update(cacheFile.lineage, next);
+  cacheFile.ranges.persistedMissing = recorded;
+  cacheFile.ranges.unverified = unverified;
 }

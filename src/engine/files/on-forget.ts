@@ -4,7 +4,7 @@
  * is one such word for each file. A crash before leaves what one before the word would leave, to the next mount.
  */
 import type { Inode } from "../../metadata/inodes.ts";
-import type { Lineage } from "../api/index.ts";
+import type { KernelNodeId } from "../api/index.ts";
 import type { Context, LocalFiles } from "../core/index.ts";
 import { dropIfUnused, keepForgottenByKernel } from "./orphans.ts";
 
@@ -13,18 +13,18 @@ export const FORGET_GATHER_MS = 20;
 /** With one commit, which programs wait for. */
 export const SLICE = 32;
 
-export function onForget(context: Context, lineages: readonly { readonly lineage: Lineage }[]): void {
+export function onForget(context: Context, lineages: readonly { readonly lineage: KernelNodeId }[]): void {
   for (const { lineage } of lineages) forgetOne(context, lineage);
 }
 
-function forgetOne(context: Context, lineage: Lineage): void {
+function forgetOne(context: Context, lineage: KernelNodeId): void {
   const { metadata, fileState, cacheFiles } = context;
   try {
-    const inode = metadata.inodes.ofLineage(lineage);
+    const inode = metadata.inodes.ofKernelNodeId(lineage);
     if (inode === undefined) return;
     // Nobody finds it any more, so nothing is different when its turn comes. Of any other it is now that counts.
-    const isNameless = inode.lineage === lineage && metadata.entries.links(inode.id) === 0;
-    if (isNameless && !cacheFiles.has(lineage)) {
+    const isOrphan = inode.lineage === lineage && metadata.entries.links(inode.id) === 0;
+    if (isOrphan && !cacheFiles.has(lineage)) {
       fileState.forgottenByKernel.set(lineage, inode.id);
       dropLater(context, FORGET_GATHER_MS);
     } else dropIfUnused(context, lineage);
@@ -38,8 +38,8 @@ export function onLookup({ fileState }: Pick<LocalFiles, "fileState">, { id, lin
   fileState.notLookedUp.delete(lineage);
   fileState.afterClose.delete(lineage);
   fileState.afterSent.delete(id);
-  for (const [forgotten, inode] of fileState.forgottenByKernel)
-    if (inode === id) fileState.forgottenByKernel.delete(forgotten);
+  for (const [forgottenByKernel, inode] of fileState.forgottenByKernel)
+    if (inode === id) fileState.forgottenByKernel.delete(forgottenByKernel);
 }
 
 function dropLater(context: Context, wait: number): void {
@@ -67,7 +67,7 @@ function dropSome(context: Context): void {
 }
 
 /** With one commit; not more than SLICE. */
-export function dropTogether(context: Context, some: readonly Lineage[]): void {
+export function dropTogether(context: Context, some: readonly KernelNodeId[]): void {
   const { metadata } = context;
   try {
     const parts = metadata.transaction(() =>

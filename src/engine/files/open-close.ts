@@ -6,7 +6,7 @@
 import { dirname } from "node:path";
 import { type FileStat, isSameStat } from "../../lib/files.ts";
 import { compareTimes, formatTime, type Time } from "../../lib/time.ts";
-import type { Lineage } from "../../metadata/ids.ts";
+import type { KernelNodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { fromDisk } from "../api/index.ts";
 import {
@@ -39,10 +39,10 @@ import { detectWrites, type Look } from "./write-detection.ts";
 /** When a file was used is known no better than this: a row is not written for less. */
 const USED_MS = 10_000;
 
-/** Counts as one open until closeLive. A writable one has marked the inode durably before this resolves. */
+/** Counts as one open until closeCacheFile. A writable one has marked the inode durably before this resolves. */
 export async function openCacheFile(
   context: Rows & LocalFiles & Remote & Uploads & Host,
-  lineage: Lineage,
+  lineage: KernelNodeId,
   options: {
     write: boolean;
     /** Its row was made with the inode's, and there is no file yet. */
@@ -51,30 +51,38 @@ export async function openCacheFile(
     isUse?: boolean;
   },
 ): Promise<CacheFile> {
-  const live = await hold(context, lineage, options.isNew ?? false);
-  live.use.isUsed ||= options.isUse ?? true;
+  const cacheFile = await hold(context, lineage, options.isNew ?? false);
+  cacheFile.use.isUsed ||= options.isUse ?? true;
   try {
-    if (!live.disk.isKept) await haveFile(context, live, options.write);
-    if (options.write) await becomeWriter(context, live);
+    if (!cacheFile.disk.isKept) await haveFile(context, cacheFile, options.write);
+    if (options.write) await becomeWriter(context, cacheFile);
     else requireCurrent(context, lineage);
-    return live;
+    return cacheFile;
   } catch (error) {
-    await closeCacheFile(context, live, { write: false });
+    await closeCacheFile(context, cacheFile, { write: false });
     throw fromDisk(error, `live file ${lineage} cannot be opened`);
   }
 }
 
 /** A writer needs the file, and hears why there is none; a reader can do without. */
-async function haveFile(context: Rows & LocalFiles & Remote & Host, live: CacheFile, isNeeded: boolean): Promise<void> {
+async function haveFile(
+  context: Rows & LocalFiles & Remote & Host,
+  cacheFile: CacheFile,
+  isNeeded: boolean,
+): Promise<void> {
   if (isNeeded) {
     await requireDisk(context);
-    await regain(context, live);
+    await regain(context, cacheFile);
   } else if (context.disk.trouble === undefined && context.disk.mayKeep) {
-    await regain(context, live).catch((error: unknown) => context.disk.refused(error));
+    await regain(context, cacheFile).catch((error: unknown) => context.disk.refused(error));
   }
 }
 
-async function hold(context: Rows & LocalFiles & Remote & Host, lineage: Lineage, isNew: boolean): Promise<CacheFile> {
+async function hold(
+  context: Rows & LocalFiles & Remote & Host,
+  lineage: KernelNodeId,
+  isNew: boolean,
+): Promise<CacheFile> {
   const { cacheFiles, fileState, disk } = context;
   let isUntried = isNew;
   for (let mayBeAbsent = disk.trouble !== undefined; ; ) {
@@ -118,50 +126,54 @@ async function hold(context: Rows & LocalFiles & Remote & Host, lineage: Lineage
  * Before a writer is let in, no upload reads the file, its times are those of the row, and the inode
  * is durably marked. All of that must hold in the same moment, so it is looked at again after each wait.
  */
-async function becomeWriter(context: Rows & LocalFiles & Remote & Uploads & Host, live: CacheFile): Promise<void> {
+async function becomeWriter(context: Rows & LocalFiles & Remote & Uploads & Host, cacheFile: CacheFile): Promise<void> {
   const { metadata } = context;
   for (;;) {
-    const inode = requireCurrent(context, live.lineage);
-    const isFree = metadata.generations.ofLineage(live.lineage).length === 0;
-    const isPrepared = live.use.writers > 0 || live.use.preparedTime === formatTime(mtimeOf(context, inode));
+    const inode = requireCurrent(context, cacheFile.lineage);
+    const isFree = metadata.snapshots.ofKernelNodeId(cacheFile.lineage).length === 0;
+    const isPrepared = cacheFile.use.writers > 0 || cacheFile.use.preparedTime === formatTime(mtimeOf(context, inode));
     if (isFree && isPrepared) {
       metadata.transaction(() => {
-        if (live.use.writers === 0) metadata.writers.begin(inode.id);
+        if (cacheFile.use.writers === 0) metadata.writers.begin(inode.id);
         if (inode.content === "clean") metadata.inodes.update(inode.id, { content: "open" });
       });
-      if (live.use.writers === 0) {
-        live.changes.isContentDirty = isUncut(inode);
+      if (cacheFile.use.writers === 0) {
+        cacheFile.changes.isContentDirty = isUncut(inode);
         // What is uncut has its pause from here on.
-        live.changes.lastWriteAt = context.runtime.elapsed();
+        cacheFile.changes.lastWriteAt = context.runtime.elapsed();
         // While nobody wrote, the kernel was told what the rows have, which may be older than the file.
-        live.changes.shownSize = live.changes.hasUnpersistedStat || inode.content === "open" ? "unknown" : inode.size;
+        cacheFile.changes.shownSize =
+          cacheFile.changes.hasUnpersistedStat || inode.content === "open" ? "unknown" : inode.size;
       }
       // Since a writer before this one: what it did could not be told to the rows.
-      if (live.use.writers === 0 && inode.content === "open") setContentDirty(context, live);
-      live.use.writers += 1;
-      live.use.writersAdmitted += 1;
+      if (cacheFile.use.writers === 0 && inode.content === "open") setContentDirty(context, cacheFile);
+      cacheFile.use.writers += 1;
+      cacheFile.use.writersAdmitted += 1;
       context.runtime.step("open: marked");
       return;
     }
-    live.use.preparing ??= prepareForWriter(context, live).finally(() => {
-      live.use.preparing = undefined;
+    cacheFile.use.preparing ??= prepareForWriter(context, cacheFile).finally(() => {
+      cacheFile.use.preparing = undefined;
     });
-    await live.use.preparing;
+    await cacheFile.use.preparing;
   }
 }
 
-async function prepareForWriter(context: Rows & LocalFiles & Remote & Uploads & Host, live: CacheFile): Promise<void> {
-  await cancelForWriter(context, live.lineage);
-  if (live.use.writers > 0) return;
+async function prepareForWriter(
+  context: Rows & LocalFiles & Remote & Uploads & Host,
+  cacheFile: CacheFile,
+): Promise<void> {
+  await cancelForWriter(context, cacheFile.lineage);
+  if (cacheFile.use.writers > 0) return;
   // From here on bytes that are fetched leave the times alone; those on their way are waited for.
-  live.use.keepsTimes = true;
-  const free = await live.ranges.lock.hold(0, Number.POSITIVE_INFINITY);
+  cacheFile.use.keepsTimes = true;
+  const free = await cacheFile.ranges.lock.hold(0, Number.POSITIVE_INFINITY);
   try {
-    if (live.use.writers > 0) return;
-    const mtime = mtimeOf(context, requireCurrent(context, live.lineage));
-    await live.disk.file.setTimes(mtime);
+    if (cacheFile.use.writers > 0) return;
+    const mtime = mtimeOf(context, requireCurrent(context, cacheFile.lineage));
+    await cacheFile.disk.file.setTimes(mtime);
     context.runtime.step("open: time set");
-    live.use.preparedTime = formatTime(mtime);
+    cacheFile.use.preparedTime = formatTime(mtime);
   } finally {
     free();
   }
@@ -170,164 +182,164 @@ async function prepareForWriter(context: Rows & LocalFiles & Remote & Uploads & 
 /** Ends one open. The last writer leaves size, times and state in the rows. Never rejects: the program has gone on. */
 export async function closeCacheFile(
   context: Rows & LocalFiles & Remote & Uploads & Host,
-  live: CacheFile,
+  cacheFile: CacheFile,
   options: { write: boolean },
 ): Promise<void> {
   if (options.write) {
     // Until the rows are true, the file is asked: the writer counts until then. Again where another one was
     // let in meanwhile, who may have gone since.
-    for (let isBehind = mayHaveUnpersistedStat(live); live.use.writers === 1 && isBehind; ) {
+    for (let isBehind = mayHaveUnpersistedStat(cacheFile); cacheFile.use.writers === 1 && isBehind; ) {
       const {
         use: { writersAdmitted },
-      } = live;
-      if (await logged(context, live, () => rowsFromFile(context, live))) {
-        isBehind = live.changes.hasUnpersistedStat || live.use.writersAdmitted !== writersAdmitted;
+      } = cacheFile;
+      if (await logged(context, cacheFile, () => rowsFromFile(context, cacheFile))) {
+        isBehind = cacheFile.changes.hasUnpersistedStat || cacheFile.use.writersAdmitted !== writersAdmitted;
       } else {
         // What he did nobody knows: no cut that is under way may count, and what was synced is not all there is.
-        live.changes.hasUnpersistedStat = true;
-        live.changes.writes += 1;
-        live.passthrough.durableStat = undefined;
+        cacheFile.changes.hasUnpersistedStat = true;
+        cacheFile.changes.writes += 1;
+        cacheFile.passthrough.durableStat = undefined;
         break;
       }
     }
-    live.use.writers -= 1;
-    if (live.use.writers === 0) await logged(context, live, async () => writersLeft(context, live));
+    cacheFile.use.writers -= 1;
+    if (cacheFile.use.writers === 0) await logged(context, cacheFile, async () => writersLeft(context, cacheFile));
     context.activity.progressed();
   }
-  live.use.opens -= 1;
-  if (live.use.opens > 0) return;
-  await logged(context, live, () => alone(context, live.lineage, () => closeFile(context, live)));
+  cacheFile.use.opens -= 1;
+  if (cacheFile.use.opens > 0) return;
+  await logged(context, cacheFile, () => alone(context, cacheFile.lineage, () => closeFile(context, cacheFile)));
 }
 
 /** Whether it went well. */
-async function logged(context: Host, live: CacheFile, work: () => Promise<void>): Promise<boolean> {
+async function logged(context: Host, cacheFile: CacheFile, work: () => Promise<void>): Promise<boolean> {
   try {
     await work();
     return true;
   } catch (error) {
-    context.log.error({ err: error, inode: live.inode, lineage: live.lineage }, "closing a live file failed");
+    context.log.error({ err: error, inode: cacheFile.inode, lineage: cacheFile.lineage }, "closing a live file failed");
     return false;
   }
 }
 
-function writersLeft(context: Rows & LocalFiles & Remote & Uploads & Host, live: CacheFile): void {
+function writersLeft(context: Rows & LocalFiles & Remote & Uploads & Host, cacheFile: CacheFile): void {
   const { metadata } = context;
   const {
     passthrough: { lastStat, durableStat },
-  } = live;
-  live.use.preparedTime = undefined;
-  live.pacing.snapshotTimer?.cancel();
-  live.pacing.snapshotTimer = undefined;
+  } = cacheFile;
+  cacheFile.use.preparedTime = undefined;
+  cacheFile.pacing.snapshotTimer?.cancel();
+  cacheFile.pacing.snapshotTimer = undefined;
   // A copy of the open file could not be made: that is no longer what is needed.
-  context.fileState.unreadable.delete(live.lineage);
+  context.fileState.unreadable.delete(cacheFile.lineage);
   const wasSynced = lastStat !== undefined && durableStat !== undefined && isSameStat(lastStat, durableStat);
   metadata.transaction(() => {
-    const inode = metadata.inodes.get(live.inode);
-    if (inode === undefined || inode.lineage !== live.lineage) return;
-    if (inode.content === "open" && !live.changes.hasUnpersistedStat) {
+    const inode = metadata.inodes.get(cacheFile.inode);
+    if (inode === undefined || inode.lineage !== cacheFile.lineage) return;
+    if (inode.content === "open" && !cacheFile.changes.hasUnpersistedStat) {
       // Opened for writing, and nothing was written.
       metadata.inodes.update(inode.id, { content: "clean" });
       if (lastStat !== undefined) logClean(context, inode.lineage);
     }
     if (wasSynced && inode.content === "dirty") metadata.inodes.update(inode.id, { synced: 1 });
-    if (live.changes.firstWriteAt !== undefined) {
+    if (cacheFile.changes.firstWriteAt !== undefined) {
       setInodeDirty(context, inode.id);
       yieldToNewer(context, inode.id);
     } else enqueueAfterQuiet(context, inode.id);
-    if (metadata.overtaken.get(inode.id) !== undefined) context.activity.wake();
+    if (metadata.detachedFiles.get(inode.id) !== undefined) context.activity.wake();
   });
   // What the rows could not be told is found out after a crash, or at the next close. The mark is of the inode: of a
   // version that was replaced it is left to who writes to the one that came.
-  const inode = metadata.inodes.get(live.inode);
-  if (!live.changes.hasUnpersistedStat && (inode === undefined || writersOf(context, inode) === 0))
-    metadata.writers.end(live.inode);
-  live.changes.firstWriteAt = undefined;
-  live.passthrough.lastStat = undefined;
-  live.passthrough.durableStat = undefined;
+  const inode = metadata.inodes.get(cacheFile.inode);
+  if (!cacheFile.changes.hasUnpersistedStat && (inode === undefined || writersOf(context, inode) === 0))
+    metadata.writers.end(cacheFile.inode);
+  cacheFile.changes.firstWriteAt = undefined;
+  cacheFile.passthrough.lastStat = undefined;
+  cacheFile.passthrough.durableStat = undefined;
   if (wasSynced) {
     // Nobody can change it any more without our being asked.
-    live.changes.isDurable = true;
+    cacheFile.changes.isDurable = true;
     inBackground(context, "syncing the rows of a closed file", () => context.syncRows());
   }
   context.runtime.step("release: no writer left");
 }
 
-async function closeFile(context: Rows & LocalFiles & Remote & Host, live: CacheFile): Promise<void> {
+async function closeFile(context: Rows & LocalFiles & Remote & Host, cacheFile: CacheFile): Promise<void> {
   const { metadata, cacheFiles, fileState, runtime } = context;
   // Somebody opened it while this waited for its turn.
-  if (live.use.opens > 0) return;
-  for (const download of live.ranges.downloads) download.controller.abort();
-  await Promise.all([...live.ranges.downloads].map((download) => download.done));
+  if (cacheFile.use.opens > 0) return;
+  for (const download of cacheFile.ranges.downloads) download.controller.abort();
+  await Promise.all([...cacheFile.ranges.downloads].map((download) => download.done));
   // Whoever asked for its size and time while it was open has his answer first.
-  const free = await live.ranges.lock.hold(0, Number.POSITIVE_INFINITY);
+  const free = await cacheFile.ranges.lock.hold(0, Number.POSITIVE_INFINITY);
   try {
-    const isRemembered = live.disk.isKept && context.disk.trouble !== "readOnly";
-    if (isRemembered) await recordArrived(context, live);
-    const { size, allocated } = await live.disk.file.stat();
-    const row = isRemembered ? metadata.lives.get(live.lineage) : undefined;
-    const isUseKnown = !live.use.isUsed || (row !== undefined && Math.abs(runtime.now() - row.usedAt) < USED_MS);
+    const isRemembered = cacheFile.disk.isKept && context.disk.trouble !== "readOnly";
+    if (isRemembered) await recordArrived(context, cacheFile);
+    const { size, allocated } = await cacheFile.disk.file.stat();
+    const row = isRemembered ? metadata.cacheFiles.get(cacheFile.lineage) : undefined;
+    const isUseKnown = !cacheFile.use.isUsed || (row !== undefined && Math.abs(runtime.now() - row.usedAt) < USED_MS);
     const isKnown = row?.size === size && row.bytes === allocated && isUseKnown;
     if (row !== undefined && !isKnown) {
       const usedAt = isUseKnown ? row.usedAt : runtime.now();
-      metadata.transaction(() => metadata.lives.update(live.lineage, { size, bytes: allocated, usedAt }));
+      metadata.transaction(() => metadata.cacheFiles.update(cacheFile.lineage, { size, bytes: allocated, usedAt }));
     }
     runtime.step("release: recorded");
   } finally {
     free();
-    fileState.uncachedReaders.delete(live);
-    await Promise.all([live.disk.file, ...live.disk.former].map((file) => file.close())).finally(() =>
-      cacheFiles.delete(live.lineage),
+    fileState.uncachedReaders.delete(cacheFile);
+    await Promise.all([cacheFile.disk.file, ...cacheFile.disk.former].map((file) => file.close())).finally(() =>
+      cacheFiles.delete(cacheFile.lineage),
     );
-    const then = fileState.afterClose.get(live.lineage);
-    fileState.afterClose.delete(live.lineage);
+    const then = fileState.afterClose.get(cacheFile.lineage);
+    fileState.afterClose.delete(cacheFile.lineage);
     then?.();
     evictSoon(context);
   }
 }
 
 /** Size and mtime of a file that was written, from the file to the rows. */
-export async function rowsFromFile(context: Rows & LocalFiles & Uploads & Host, live: CacheFile): Promise<void> {
+export async function rowsFromFile(context: Rows & LocalFiles & Uploads & Host, cacheFile: CacheFile): Promise<void> {
   // What passed writers do after this look is another change, which the next look finds.
-  let look = await detectWrites(context, live);
-  while (live.changes.hasUnpersistedStat) {
-    revokeWriteLeases(context, live);
-    look ??= await lookNow(live);
-    if (isAsSeen(live, look)) return recordStat(context, live, look.stat);
+  let look = await detectWrites(context, cacheFile);
+  while (cacheFile.changes.hasUnpersistedStat) {
+    revokeWriteLeases(context, cacheFile);
+    look ??= await lookNow(cacheFile);
+    if (isAsSeen(cacheFile, look)) return recordStat(context, cacheFile, look.stat);
     // Changed while it was looked at; while others write, the file is asked anyway.
-    if (live.use.writers > 1 || live.changes.inFlight > 0) return;
+    if (cacheFile.use.writers > 1 || cacheFile.changes.inFlight > 0) return;
     look = undefined;
   }
 }
 
-async function lookNow(live: CacheFile): Promise<Look> {
+async function lookNow(cacheFile: CacheFile): Promise<Look> {
   const {
     changes: { writes, inFlight, timesSet },
-  } = live;
-  return { stat: await statAsKnown(live), writes, inFlight, timesSet };
+  } = cacheFile;
+  return { stat: await statAsKnown(cacheFile), writes, inFlight, timesSet };
 }
 
 /** As programs know it: while bytes of the origin are put into the file, it has a time that is taken back (fetch.ts). */
-async function statAsKnown(live: CacheFile): Promise<FileStat> {
-  if (live.ranges.missing.length === 0) return live.disk.file.stat();
-  const free = await live.ranges.lock.hold(0, Number.POSITIVE_INFINITY);
+async function statAsKnown(cacheFile: CacheFile): Promise<FileStat> {
+  if (cacheFile.ranges.missing.length === 0) return cacheFile.disk.file.stat();
+  const free = await cacheFile.ranges.lock.hold(0, Number.POSITIVE_INFINITY);
   try {
-    return await live.disk.file.stat();
+    return await cacheFile.disk.file.stat();
   } finally {
     free();
   }
 }
 
 /** Nobody was changing it when it was looked at, and nobody has since. What somebody else has found out by a later look counts as a change. */
-function isAsSeen(live: CacheFile, { writes, inFlight, timesSet }: Look): boolean {
-  return inFlight === 0 && live.changes.writes === writes && live.changes.timesSet === timesSet;
+function isAsSeen(cacheFile: CacheFile, { writes, inFlight, timesSet }: Look): boolean {
+  return inFlight === 0 && cacheFile.changes.writes === writes && cacheFile.changes.timesSet === timesSet;
 }
 
-function recordStat(context: Rows & Uploads & Host, live: CacheFile, { size, allocated, mtime }: FileStat): void {
+function recordStat(context: Rows & Uploads & Host, cacheFile: CacheFile, { size, allocated, mtime }: FileStat): void {
   const { metadata, runtime } = context;
   const record = () => {
-    metadata.lives.update(live.lineage, { size, bytes: allocated });
-    const inode = metadata.inodes.get(live.inode);
-    if (inode === undefined || inode.lineage !== live.lineage) return;
+    metadata.cacheFiles.update(cacheFile.lineage, { size, bytes: allocated });
+    const inode = metadata.inodes.get(cacheFile.inode);
+    if (inode === undefined || inode.lineage !== cacheFile.lineage) return;
     const ctime = ctimeOf(inode, mtimeOf(context, inode), mtime, runtime.files.currentTime());
     const attributes = { ...inode.attributes, mtime: formatTime(mtime) };
     metadata.inodes.update(inode.id, { size, attributes, ctime: formatTime(ctime) });
@@ -336,13 +348,14 @@ function recordStat(context: Rows & Uploads & Host, live: CacheFile, { size, all
   // Only a call that the kernel knows of makes a file longer, and by it the kernel forgets what it was told before.
   // Of any other change it is told, unless it was shown that: it may have been made through a mapping.
   const isShown =
-    size === live.changes.shownSize &&
-    live.changes.shownTime !== undefined &&
-    compareTimes(mtime, live.changes.shownTime) === 0;
-  if (isLongerThanShown(size, live.changes.shownSize) || isShown) byKernelRequest(context, record, live.lineage);
+    size === cacheFile.changes.shownSize &&
+    cacheFile.changes.shownTime !== undefined &&
+    compareTimes(mtime, cacheFile.changes.shownTime) === 0;
+  if (isLongerThanShown(size, cacheFile.changes.shownSize) || isShown)
+    byKernelRequest(context, record, cacheFile.lineage);
   else metadata.changed.ours(() => metadata.transaction(record));
   runtime.step("write: size and time recorded");
-  live.changes.hasUnpersistedStat = false;
+  cacheFile.changes.hasUnpersistedStat = false;
 }
 
 /** Open writable handles of the inode. */
@@ -355,12 +368,12 @@ export async function cacheFileStat(
   context: Rows & LocalFiles,
   inode: Inode,
 ): Promise<{ size: number; mtime: Time } | undefined> {
-  const live = context.cacheFiles.get(inode.lineage);
-  if (live === undefined || live.use.writers === 0) return undefined;
-  const stat = await statAsKnown(live);
+  const cacheFile = context.cacheFiles.get(inode.lineage);
+  if (cacheFile === undefined || cacheFile.use.writers === 0) return undefined;
+  const stat = await statAsKnown(cacheFile);
   const {
     passthrough: { lastStat, isLastStatExact },
-  } = live;
+  } = cacheFile;
   const isAsNoticed = lastStat === undefined || (isLastStatExact && isSameStat(lastStat, stat));
   // Merely open: a time that somebody set elsewhere is in the rows alone.
   const isUnwritten = isAsNoticed && context.metadata.inodes.get(inode.id)?.content === "open";
@@ -377,33 +390,33 @@ export async function setCacheFileTimes(
   mtime: Time,
 ): Promise<void> {
   const { metadata, cacheFiles } = context;
-  const isAsked = inode.content === "dirty" && metadata.lives.get(inode.lineage) !== undefined;
+  const isAsked = inode.content === "dirty" && metadata.cacheFiles.get(inode.lineage) !== undefined;
   if (!isAsked && (cacheFiles.get(inode.lineage)?.use.writers ?? 0) === 0) return;
-  const live = await openCacheFile(context, inode.lineage, { write: false });
+  const cacheFile = await openCacheFile(context, inode.lineage, { write: false });
   try {
-    const free = await live.ranges.lock.hold(0, Number.POSITIVE_INFINITY);
+    const free = await cacheFile.ranges.lock.hold(0, Number.POSITIVE_INFINITY);
     try {
-      await live.disk.file.setTimes(mtime);
+      await cacheFile.disk.file.setTimes(mtime);
       // Who looked at the file before this must not say so to the rows after the caller.
-      live.changes.timesSet += 1;
+      cacheFile.changes.timesSet += 1;
     } finally {
       free();
     }
   } catch (error) {
     throw fromDisk(error, "the time could not be set");
   } finally {
-    await closeCacheFile(context, live, { write: false });
+    await closeCacheFile(context, cacheFile, { write: false });
   }
 }
 
 /** The bytes and rows of a lineage nobody can reach any more. Not while it is open or being sent. */
-export function dropKernelNodeId(context: Rows & LocalFiles & Host, lineage: Lineage): void {
+export function dropKernelNodeId(context: Rows & LocalFiles & Host, lineage: KernelNodeId): void {
   const { metadata, runtime, cacheFiles } = context;
-  if (cacheFiles.has(lineage) || metadata.generations.ofLineage(lineage).length > 0) return;
-  const hasFile = metadata.lives.get(lineage) !== undefined;
+  if (cacheFiles.has(lineage) || metadata.snapshots.ofKernelNodeId(lineage).length > 0) return;
+  const hasFile = metadata.cacheFiles.get(lineage) !== undefined;
   metadata.transaction(() => {
-    if (hasFile) metadata.lives.remove(lineage);
-    metadata.inodes.removeLineage(lineage);
+    if (hasFile) metadata.cacheFiles.remove(lineage);
+    metadata.inodes.removeKernelNodeId(lineage);
     if (hasFile) removeSoon(context, { kind: "live", id: lineage });
   });
   context.fileState.unreadable.delete(lineage);
@@ -411,10 +424,10 @@ export function dropKernelNodeId(context: Rows & LocalFiles & Host, lineage: Lin
 }
 
 /** Makes the file's name survive power loss, once. */
-export async function syncName(context: Host, live: CacheFile): Promise<void> {
-  if (!live.disk.isNew) return;
-  await context.runtime.files.syncFolder(dirname(live.path));
-  live.disk.isNew = false;
+export async function syncName(context: Host, cacheFile: CacheFile): Promise<void> {
+  if (!cacheFile.disk.isNew) return;
+  await context.runtime.files.syncFolder(dirname(cacheFile.path));
+  cacheFile.disk.isNew = false;
 }
 
 /** An answer tells the kernel this size, and this time if it is about nothing else. */

@@ -1,5 +1,5 @@
 /** Inodes without a name and superseded lineages: kept while the kernel or a handle knows them. */
-import type { InodeId, Lineage } from "../../metadata/ids.ts";
+import type { InodeId, KernelNodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
 import type { Context, Host, Kernel, LocalFiles, Rows } from "../core/index.ts";
@@ -12,8 +12,8 @@ import { forgetFailures } from "./unreadable.ts";
  * the inode goes. What is open (its release, sent before, may still be under way) goes once it is
  * closed; what a cut needs that is being sent, once that is over.
  */
-export function dropIfUnused(context: Context, lineage: Lineage): void {
-  const inode = context.metadata.inodes.ofLineage(lineage);
+export function dropIfUnused(context: Context, lineage: KernelNodeId): void {
+  const inode = context.metadata.inodes.ofKernelNodeId(lineage);
   if (inode === undefined || inode.id === ROOT_INODE) return;
   if (context.cacheFiles.has(lineage)) {
     context.fileState.afterClose.set(lineage, () => dropAtLast(context, lineage));
@@ -27,7 +27,7 @@ export function dropIfUnused(context: Context, lineage: Lineage): void {
 }
 
 /** What was in the way is over. */
-function dropAtLast(context: Context, lineage: Lineage): void {
+function dropAtLast(context: Context, lineage: KernelNodeId): void {
   try {
     dropIfUnused(context, lineage);
   } catch (error) {
@@ -38,7 +38,7 @@ function dropAtLast(context: Context, lineage: Lineage): void {
 /** The rows did not take it: tried again when they can be changed (forgotten.ts). */
 export function keepForgottenByKernel(
   { fileState, log }: Pick<LocalFiles & Host, "fileState" | "log">,
-  lineage: Lineage,
+  lineage: KernelNodeId,
   error: unknown,
 ): void {
   log.warn({ err: error, lineage }, "what the kernel forgot could not be removed yet");
@@ -51,7 +51,7 @@ export function keepForgottenByKernel(
  */
 export function handOver({ metadata }: Pick<Rows, "metadata">, id: InodeId): void {
   const inode = metadata.inodes.get(id);
-  if (inode?.kind === "file" && metadata.entries.links(id) === 0) metadata.inodes.switchLineage(id, {});
+  if (inode?.kind === "file" && metadata.entries.links(id) === 0) metadata.inodes.replaceKernelNodeId(id, {});
 }
 
 /** The kernel was never told of the lineage it has now, so will not forget it, and has forgotten all others. */
@@ -67,11 +67,11 @@ export function removeInode(context: Context, inode: Inode): void {
   if (lineages.some((lineage) => cacheFiles.has(lineage))) return;
   if (isOpenFolder(context, inode.id)) return;
   // What was written to it has yet to get a name (sync/detached-files.ts).
-  if (metadata.overtaken.get(inode.id) !== undefined && inode.content !== "clean") return;
+  if (metadata.detachedFiles.get(inode.id) !== undefined && inode.content !== "clean") return;
   // One that waited to be sent is wanted by nobody any more.
-  for (const generation of metadata.generations.unusedOf(inode.id)) removeSnapshot(context, generation);
+  for (const snapshot of metadata.snapshots.unusedOf(inode.id)) removeSnapshot(context, snapshot);
   // A cut that is being sent still needs its bytes: it goes when that is over, or with the next mount.
-  if (metadata.generations.newestOf(inode.id) !== undefined) {
+  if (metadata.snapshots.newestOf(inode.id) !== undefined) {
     context.fileState.afterSent.set(inode.id, () => dropAtLast(context, inode.lineage));
     return;
   }

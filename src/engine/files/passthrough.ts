@@ -22,36 +22,36 @@ const WRITERS_ROOM = 1024 ** 3;
 /** For each handle, once the file is open: the id to answer with, or undefined: we serve it. */
 export async function attachPassthrough(
   context: Rows & LocalFiles & Remote & Uploads & Host,
-  live: CacheFile,
+  cacheFile: CacheFile,
   write: boolean,
 ): Promise<number | undefined> {
   if (
-    live.passthrough.kernelHandles === 0 &&
-    mayUsePassthrough(context, live) &&
+    cacheFile.passthrough.kernelHandles === 0 &&
+    mayUsePassthrough(context, cacheFile) &&
     (!write || context.disk.available >= WRITERS_ROOM)
   ) {
-    live.passthrough.backingId = context.passthrough.register(live.disk.file.descriptor ?? -1);
+    cacheFile.passthrough.backingId = context.passthrough.register(cacheFile.disk.file.descriptor ?? -1);
   }
-  live.passthrough.kernelHandles += 1;
-  if (live.passthrough.backingId !== undefined && write) {
-    live.passthrough.passthroughWriters += 1;
+  cacheFile.passthrough.kernelHandles += 1;
+  if (cacheFile.passthrough.backingId !== undefined && write) {
+    cacheFile.passthrough.passthroughWriters += 1;
     try {
-      await admitWriter(context, live);
+      await admitWriter(context, cacheFile);
     } catch (error) {
-      detachPassthrough(context, live, write);
+      detachPassthrough(context, cacheFile, write);
       throw error;
     }
   }
-  return live.passthrough.backingId;
+  return cacheFile.passthrough.backingId;
 }
 
-/** The end of a handle; before closeLive. */
-export function detachPassthrough(context: LocalFiles, live: CacheFile, write: boolean): void {
-  if (live.passthrough.backingId !== undefined && write) live.passthrough.passthroughWriters -= 1;
-  live.passthrough.kernelHandles -= 1;
-  if (live.passthrough.kernelHandles > 0 || live.passthrough.backingId === undefined) return;
-  context.passthrough.unregister(live.passthrough.backingId);
-  live.passthrough.backingId = undefined;
+/** The end of a handle; before closeCacheFile. */
+export function detachPassthrough(context: LocalFiles, cacheFile: CacheFile, write: boolean): void {
+  if (cacheFile.passthrough.backingId !== undefined && write) cacheFile.passthrough.passthroughWriters -= 1;
+  cacheFile.passthrough.kernelHandles -= 1;
+  if (cacheFile.passthrough.kernelHandles > 0 || cacheFile.passthrough.backingId === undefined) return;
+  context.passthrough.unregister(cacheFile.passthrough.backingId);
+  cacheFile.passthrough.backingId = undefined;
 }
 
 /**
@@ -59,56 +59,63 @@ export function detachPassthrough(context: LocalFiles, live: CacheFile, write: b
  * missing, or the origin's, a crash would bring again over what was written. Should somebody write to it, now or while
  * it is passed on: nobody counts how much, no change has to clear bits of the mode, and it is not held until it is saved.
  */
-function mayUsePassthrough(context: Rows & LocalFiles & Remote, live: CacheFile): boolean {
+function mayUsePassthrough(context: Rows & LocalFiles & Remote, cacheFile: CacheFile): boolean {
   const { passthrough, disk } = context;
-  if (!passthrough.isOn || live.disk.file.descriptor === undefined) return false;
-  if (!live.disk.isKept || disk.trouble !== undefined || live.ranges.missing.length > 0 || !live.ranges.isChecked)
+  if (!passthrough.isOn || cacheFile.disk.file.descriptor === undefined) return false;
+  if (
+    !cacheFile.disk.isKept ||
+    disk.trouble !== undefined ||
+    cacheFile.ranges.missing.length > 0 ||
+    !cacheFile.ranges.isChecked
+  )
     return false;
-  if (live.ranges.persistedMissing.length > 0 || live.ranges.unverified.length > 0) return false;
-  const { synced, attributes } = requireCurrent(context, live.lineage);
+  if (cacheFile.ranges.persistedMissing.length > 0 || cacheFile.ranges.unverified.length > 0) return false;
+  const { synced, attributes } = requireCurrent(context, cacheFile.lineage);
   if (synced === QUARANTINED || ((attributes.mode ?? 0) & SET_ID) !== 0) return false;
   return !isTight(context);
 }
 
 /** From when this resolves, bytes may change at any moment without a word. */
-export async function admitWriter(context: Rows & LocalFiles & Uploads & Host, live: CacheFile): Promise<void> {
-  live.passthrough.admittingWriter ??= prepare(context, live).finally(() => {
-    live.passthrough.admittingWriter = undefined;
+export async function admitWriter(context: Rows & LocalFiles & Uploads & Host, cacheFile: CacheFile): Promise<void> {
+  cacheFile.passthrough.admittingWriter ??= prepare(context, cacheFile).finally(() => {
+    cacheFile.passthrough.admittingWriter = undefined;
   });
-  await live.passthrough.admittingWriter;
+  await cacheFile.passthrough.admittingWriter;
 }
 
-async function prepare(context: Rows & LocalFiles & Uploads & Host, live: CacheFile): Promise<void> {
-  if (live.passthrough.lastStat !== undefined) return;
+async function prepare(context: Rows & LocalFiles & Uploads & Host, cacheFile: CacheFile): Promise<void> {
+  if (cacheFile.passthrough.lastStat !== undefined) return;
   for (;;) {
-    expectWrites(context, live);
+    expectWrites(context, cacheFile);
     await context.dirtyLog.flush();
-    if (live.changes.isDurable) await noLongerDurable(context, live);
-    const { changes } = requireCurrent(context, live.lineage);
-    const seen = await statFile(context, live);
+    if (cacheFile.changes.isDurable) await noLongerDurable(context, cacheFile);
+    const { changes } = requireCurrent(context, cacheFile.lineage);
+    const seen = await statFile(context, cacheFile);
     // A cut or a sync that began before may have ended meanwhile, and say that the file stays as it is.
     const isSaid =
-      !live.changes.isDurable && requireCurrent(context, live.lineage).changes === changes && isExpected(context, live);
+      !cacheFile.changes.isDurable &&
+      requireCurrent(context, cacheFile.lineage).changes === changes &&
+      isExpected(context, cacheFile);
     if (!isSaid) continue;
-    remember(live, seen);
+    remember(cacheFile, seen);
     break;
   }
   context.runtime.step("passthrough: writer let in");
 }
 
 /** The rows say so already. */
-function isExpected(context: Rows, live: CacheFile): boolean {
-  return live.changes.isContentDirty || requireCurrent(context, live.lineage).content !== "dirty";
+function isExpected(context: Rows, cacheFile: CacheFile): boolean {
+  return cacheFile.changes.isContentDirty || requireCurrent(context, cacheFile.lineage).content !== "dirty";
 }
 
 /** After a crash the rows say that the file may have changed, and the list of changed files names it. */
-function expectWrites(context: Rows & Uploads & Host, live: CacheFile): void {
+function expectWrites(context: Rows & Uploads & Host, cacheFile: CacheFile): void {
   const { metadata } = context;
-  const inode = requireCurrent(context, live.lineage);
+  const inode = requireCurrent(context, cacheFile.lineage);
   if (inode.content === "dirty") {
-    if (!live.changes.isContentDirty) setContentDirty(context, live);
+    if (!cacheFile.changes.isContentDirty) setContentDirty(context, cacheFile);
     return;
   }
   // "open" since the writer came; its hash tells after a crash whether anything was written.
-  logDirty(context, metadata.inodes.update(inode.id, { changes: inode.changes + 1 }), live);
+  logDirty(context, metadata.inodes.update(inode.id, { changes: inode.changes + 1 }), cacheFile);
 }

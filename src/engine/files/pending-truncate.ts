@@ -5,7 +5,7 @@
  */
 import { deferred } from "../../lib/deferred.ts";
 import { unlessAborted } from "../../lib/single-flight.ts";
-import { type Caller, FsError, type Lineage } from "../api/index.ts";
+import { type Caller, FsError, type KernelNodeId } from "../api/index.ts";
 import type { CacheFile, Host, LocalFiles } from "../core/index.ts";
 import { revokeWriteLeases } from "./revoke-leases.ts";
 
@@ -13,28 +13,29 @@ import { revokeWriteLeases } from "./revoke-leases.ts";
 const HEARD_MS = 50;
 
 /** Right before it is cut, for somebody who waits for the answer; see untilAnswered. */
-export function beginTruncate(context: LocalFiles, { pid }: Pick<Caller, "pid">, live: CacheFile): void {
+export function beginTruncate(context: LocalFiles, { pid }: Pick<Caller, "pid">, cacheFile: CacheFile): void {
   const { fileState, fastPath } = context;
   const { promise, resolve } = deferred<void>();
   const one = {
     pid,
     heard: promise,
     end() {
-      if (fileState.pendingTruncates.get(live.lineage) === one) fileState.pendingTruncates.delete(live.lineage);
+      if (fileState.pendingTruncates.get(cacheFile.lineage) === one)
+        fileState.pendingTruncates.delete(cacheFile.lineage);
       resolve();
     },
   };
-  fileState.pendingTruncates.get(live.lineage)?.end();
-  fileState.pendingTruncates.set(live.lineage, one);
-  if (live.disk.file.descriptor !== undefined) fastPath.revokeReads(live.disk.file.descriptor);
+  fileState.pendingTruncates.get(cacheFile.lineage)?.end();
+  fileState.pendingTruncates.set(cacheFile.lineage, one);
+  if (cacheFile.disk.file.descriptor !== undefined) fastPath.revokeReads(cacheFile.disk.file.descriptor);
   // By its next WRITE the thread says that it has gone on.
-  revokeWriteLeases(context, live);
+  revokeWriteLeases(context, cacheFile);
 }
 
 /** `work` may make the file shorter; it is answered right after it. Whoever cuts a file does it in here, or its readers would wait for ever. */
 export async function whileTruncating<T>(
   { fileState, runtime }: Pick<LocalFiles & Host, "fileState" | "runtime">,
-  lineage: Lineage,
+  lineage: KernelNodeId,
   work: () => Promise<T>,
 ): Promise<T> {
   try {
@@ -46,10 +47,10 @@ export async function whileTruncating<T>(
 }
 
 /** The thread asks for something: it has gone on. */
-export function goesOn(
+export function threadWentOn(
   { fileState }: Pick<LocalFiles, "fileState">,
   { pid }: Pick<Caller, "pid">,
-  lineage: Lineage,
+  lineage: KernelNodeId,
 ): void {
   const one = fileState.pendingTruncates.get(lineage);
   if (one?.pid === pid) one.end();
@@ -58,7 +59,7 @@ export function goesOn(
 /** Resolves to whether there was anything to wait for, once the thread has gone on or has had the time to. Rejects with EINTR. */
 export async function untilTruncateKnown(
   { fileState }: Pick<LocalFiles, "fileState">,
-  lineage: Lineage,
+  lineage: KernelNodeId,
   signal: AbortSignal,
 ): Promise<boolean> {
   const one = fileState.pendingTruncates.get(lineage);

@@ -24,7 +24,7 @@ export function createWholeReader(): SequentialReader {
 /** Resolves when [start, end) of the file is here. */
 export async function fetchAround(
   context: Rows & LocalFiles & Remote & Uploads & Host,
-  live: CacheFile,
+  cacheFile: CacheFile,
   reader: SequentialReader,
   start: number,
   end: number,
@@ -32,36 +32,36 @@ export async function fetchAround(
 ): Promise<void> {
   const isSequential = Math.abs(start - reader.next) <= SLACK;
   reader.next = end;
-  if (live.ranges.missing.length === 0) return;
+  if (cacheFile.ranges.missing.length === 0) return;
   if (!isSequential) {
     reader.window = 0;
     reader.growAt = 0;
     const from = Math.floor(start / BLOCK) * BLOCK;
-    await requireRange(context, live, start, end, signal, from + Math.ceil((end - from) / BLOCK) * BLOCK);
+    await requireRange(context, cacheFile, start, end, signal, from + Math.ceil((end - from) / BLOCK) * BLOCK);
     return;
   }
   if (end >= reader.growAt) {
     reader.window = Math.min(WINDOW_MAX, Math.max(WINDOW_FIRST, reader.window * 2));
     reader.growAt = end + reader.window;
   }
-  const wait = requireRange(context, live, start, end, signal, start + reader.window);
+  const wait = requireRange(context, cacheFile, start, end, signal, start + reader.window);
   wait.catch(() => {});
-  if (context.network.isOnline) readAhead(context, live, end, reader.window);
+  if (context.network.isOnline) readAhead(context, cacheFile, end, reader.window);
   await wait;
 }
 
 function readAhead(
   context: Rows & LocalFiles & Remote & Uploads & Host,
-  live: CacheFile,
+  cacheFile: CacheFile,
   from: number,
   window: number,
 ): void {
   const target = from + window * (window > WINDOW_FIRST ? AHEAD : 1);
   let position = from;
-  for (let count = live.ranges.downloads.size; count <= AHEAD; count += 1) {
-    const [part] = partsWithin(live.ranges.missing, position, target);
+  for (let count = cacheFile.ranges.downloads.size; count <= AHEAD; count += 1) {
+    const [part] = partsWithin(cacheFile.ranges.missing, position, target);
     if (part === undefined) return;
-    position = prefetchRange(context, live, part.start, part.start + window);
+    position = prefetchRange(context, cacheFile, part.start, part.start + window);
     if (position >= target) return;
   }
 }

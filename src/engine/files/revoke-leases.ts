@@ -1,6 +1,6 @@
 /** The end of what let-move.ts began: from here on the next WRITE to this file comes to us, and counts. */
 import type { CacheFile, LocalFiles } from "../core/index.ts";
 
-export function revokeWriteLeases({ fastPath }: Pick<LocalFiles, "fastPath">, live: CacheFile): void {
-  if (live.disk.file.descriptor !== undefined) fastPath.revokeWrites(live.disk.file.descriptor);
+export function revokeWriteLeases({ fastPath }: Pick<LocalFiles, "fastPath">, cacheFile: CacheFile): void {
+  if (cacheFile.disk.file.descriptor !== undefined) fastPath.revokeWrites(cacheFile.disk.file.descriptor);
 }

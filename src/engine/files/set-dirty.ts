@@ -6,48 +6,52 @@ import { logDirty } from "./dirty-file-log.ts";
 import { leaveOrigin } from "./missing-ranges.ts";
 
 /** The rows say dirty, durably, before the first byte changes since the last cut or clean state. `at`: when it changed, as Runtime.elapsed(). */
-export function setContentDirty(context: Rows & Uploads & Host, live: CacheFile, at = context.runtime.elapsed()): void {
+export function setContentDirty(
+  context: Rows & Uploads & Host,
+  cacheFile: CacheFile,
+  at = context.runtime.elapsed(),
+): void {
   const { metadata, runtime } = context;
-  if (!live.changes.isContentDirty) {
+  if (!cacheFile.changes.isContentDirty) {
     let marked: Inode | undefined;
     let {
       ranges: { unverified },
-    } = live;
+    } = cacheFile;
     metadata.transaction(() => {
-      const inode = metadata.inodes.get(live.inode);
-      if (inode === undefined || inode.lineage !== live.lineage) {
-        throw new FsError("ESTALE", `lineage ${live.lineage} is superseded`);
+      const inode = metadata.inodes.get(cacheFile.inode);
+      if (inode === undefined || inode.lineage !== cacheFile.lineage) {
+        throw new FsError("ESTALE", `lineage ${cacheFile.lineage} is superseded`);
       }
       marked = metadata.inodes.update(inode.id, { content: "dirty", changes: inode.changes + 1, hash: null });
-      if (metadata.overtaken.get(inode.id)?.dirtySince === null) {
-        metadata.overtaken.setDirtySince(inode.id, runtime.now());
+      if (metadata.detachedFiles.get(inode.id)?.dirtySince === null) {
+        metadata.detachedFiles.setDirtySince(inode.id, runtime.now());
       }
-      unverified = leaveOrigin(context, live);
+      unverified = leaveOrigin(context, cacheFile);
       setInodeDirty(context, inode.id);
     });
-    live.ranges.unverified = unverified;
-    live.ranges.isChecked &&= unverified.length === 0;
-    if (marked !== undefined) logDirty(context, marked, live);
+    cacheFile.ranges.unverified = unverified;
+    cacheFile.ranges.isChecked &&= unverified.length === 0;
+    if (marked !== undefined) logDirty(context, marked, cacheFile);
     runtime.step("write: marked dirty");
-    live.changes.isContentDirty = true;
-    live.changes.firstWriteAt = undefined;
+    cacheFile.changes.isContentDirty = true;
+    cacheFile.changes.firstWriteAt = undefined;
   }
-  live.ranges.isOriginal = false;
-  live.changes.hasUnpersistedStat = true;
-  live.changes.writes += 1;
-  live.changes.lastWriteAt = Math.max(live.changes.lastWriteAt, at);
-  live.changes.firstWriteAt ??= live.changes.lastWriteAt;
+  cacheFile.ranges.isOriginal = false;
+  cacheFile.changes.hasUnpersistedStat = true;
+  cacheFile.changes.writes += 1;
+  cacheFile.changes.lastWriteAt = Math.max(cacheFile.changes.lastWriteAt, at);
+  cacheFile.changes.firstWriteAt ??= cacheFile.changes.lastWriteAt;
 }
 
 /** Power loss may come when some of the new bytes are on the disk: it must not find them counted as whole. */
-export async function noLongerDurable(context: Rows, live: CacheFile): Promise<void> {
-  const inode = context.metadata.inodes.get(live.inode);
-  if (inode?.lineage === live.lineage && inode.synced !== null) {
+export async function noLongerDurable(context: Rows, cacheFile: CacheFile): Promise<void> {
+  const inode = context.metadata.inodes.get(cacheFile.inode);
+  if (inode?.lineage === cacheFile.lineage && inode.synced !== null) {
     context.metadata.inodes.update(inode.id, { synced: 0 });
   }
   await context.syncRows();
   // A cut that ended meanwhile has said it again.
-  live.changes.isDurable = context.metadata.inodes.get(live.inode)?.synced === 1;
+  cacheFile.changes.isDurable = context.metadata.inodes.get(cacheFile.inode)?.synced === 1;
 }
 
 /** A snapshot has what was written so far. `isDurable`: power loss leaves the content as it is, and nobody writes unheard. */

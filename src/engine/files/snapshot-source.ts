@@ -5,14 +5,14 @@ import { createFileSource, createOpenFileSource } from "../../content/source.ts"
 import type { ContentSource } from "../../contract/http.ts";
 import { systemError } from "../../lib/system-error.ts";
 import type { Snapshot } from "../../metadata/attempts.ts";
-import type { GenerationId } from "../../metadata/ids.ts";
+import type { SnapshotId } from "../../metadata/ids.ts";
 import type { CacheFile, Host, LocalFiles, Rows, Uploads } from "../core/index.ts";
 import { removeSoon } from "./file-removal.ts";
 
 /** The bytes of a generation, from where they are at this moment. */
-export function snapshotSource(context: LocalFiles & Host, generation: Snapshot): ContentSource {
+export function snapshotSource(context: LocalFiles & Host, snapshot: Snapshot): ContentSource {
   const { paths, runtime, snapshotBytes, disk } = context;
-  const bytes = snapshotBytes.get(generation.id);
+  const bytes = snapshotBytes.get(snapshot.id);
   if (bytes !== undefined) {
     return {
       size: bytes.length,
@@ -21,11 +21,11 @@ export function snapshotSource(context: LocalFiles & Host, generation: Snapshot)
       },
     };
   }
-  const open = openSource(context, generation);
+  const open = openSource(context, snapshot);
   if (open !== undefined) return open;
-  const path = generation.lineage === null ? paths.generation(generation.id) : paths.live(generation.lineage);
-  if (disk.trouble === "gone") return goneSource(path, generation.size);
-  return createFileSource(runtime.files, path, generation.size);
+  const path = snapshot.lineage === null ? paths.snapshot(snapshot.id) : paths.cacheFile(snapshot.lineage);
+  if (disk.trouble === "gone") return goneSource(path, snapshot.size);
+  return createFileSource(runtime.files, path, snapshot.size);
 }
 
 /** Went with the state dir: what is found by its name is another mount's. */
@@ -40,18 +40,18 @@ function goneSource(path: string, size: number): ContentSource {
 }
 
 /** It was sent, or is not to be. One that another attempt will still send (two names of one file) goes with that. */
-export function dropSnapshot(context: Rows & LocalFiles & Uploads & Host, id: GenerationId): void {
-  const generation = context.metadata.generations.get(id);
-  if (generation === undefined || context.metadata.attempts.ofGeneration(id).length > 0) return;
-  context.cancellations.delete(generation.inode);
-  removeSnapshot(context, generation);
+export function dropSnapshot(context: Rows & LocalFiles & Uploads & Host, id: SnapshotId): void {
+  const snapshot = context.metadata.snapshots.get(id);
+  if (snapshot === undefined || context.metadata.attempts.ofSnapshot(id).length > 0) return;
+  context.cancellations.delete(snapshot.inode);
+  removeSnapshot(context, snapshot);
 }
 
 /** Removes the row of a cut no attempt needs, and the file if it has one of its own. */
 export function removeSnapshot(context: Rows & LocalFiles & Host, { id, inode, lineage }: Snapshot): void {
   const { metadata, fileState } = context;
   metadata.transaction(() => {
-    metadata.generations.remove(id);
+    metadata.snapshots.remove(id);
     context.snapshotBytes.delete(id);
     if (lineage === null) removeSoon(context, { kind: "generation", id });
     const then = fileState.afterSent.get(inode);
@@ -77,18 +77,18 @@ const SMALL = 32 * 1024;
  */
 export async function hashCacheFile(
   context: LocalFiles & Host,
-  live: CacheFile,
+  cacheFile: CacheFile,
   expected: number,
   signal: AbortSignal,
 ): Promise<{ hash: string; size: number; bytes?: Uint8Array } | undefined> {
-  if (expected > SMALL && context.disk.trouble !== "gone") return context.runtime.files.hash(live.path, signal);
+  if (expected > SMALL && context.disk.trouble !== "gone") return context.runtime.files.hash(cacheFile.path, signal);
   const hash = createHash("sha256");
   let buffer = Buffer.allocUnsafe(Math.min(CHUNK, expected + 1));
   let size = 0;
-  while (live.use.writers === 0) {
+  while (cacheFile.use.writers === 0) {
     signal.throwIfAborted();
     const { length } = buffer;
-    const read = await live.disk.file.read(buffer, 0, length, size);
+    const read = await cacheFile.disk.file.read(buffer, 0, length, size);
     hash.update(buffer.subarray(0, read));
     size += read;
     if (read < length) {
@@ -103,8 +103,8 @@ export async function hashCacheFile(
 
 /** Undefined: it is read by its name. */
 export function openSource(context: LocalFiles, { lineage, size }: Snapshot): ContentSource | undefined {
-  const live = lineage === null ? undefined : context.cacheFiles.get(lineage);
-  return live === undefined || !context.fileState.keptOpen.has(live)
+  const cacheFile = lineage === null ? undefined : context.cacheFiles.get(lineage);
+  return cacheFile === undefined || !context.fileState.keptOpen.has(cacheFile)
     ? undefined
-    : createOpenFileSource(live.disk.file, live.path, size);
+    : createOpenFileSource(cacheFile.disk.file, cacheFile.path, size);
 }

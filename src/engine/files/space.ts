@@ -94,10 +94,10 @@ async function requireUnsent(context: Rows & LocalFiles & Host, limit: number, a
   unsent.mostly += added;
   if (unsent.mostly <= limit) return;
   let total = await addUp(context, metadata.nodes.pendingBytes);
-  for (const live of cacheFiles.values()) {
+  for (const cacheFile of cacheFiles.values()) {
     // The row is as old as the last flush.
-    if (mayHaveUnpersistedStat(live))
-      total += (await live.disk.file.stat()).size - (metadata.inodes.get(live.inode)?.size ?? 0);
+    if (mayHaveUnpersistedStat(cacheFile))
+      total += (await cacheFile.disk.file.stat()).size - (metadata.inodes.get(cacheFile.inode)?.size ?? 0);
   }
   unsent.mostly = total + added;
   if (unsent.mostly <= limit) return;

@@ -25,37 +25,41 @@ interface Passing {
 /** To be laid over what is read of the file with `layOver`. Rejects with an FsError. */
 export async function fetchUncached(
   context: LocalFiles & Remote & Host,
-  live: CacheFile,
+  cacheFile: CacheFile,
   start: number,
   end: number,
   signal: AbortSignal,
 ): Promise<Passing | undefined> {
-  const gaps = partsWithin(live.ranges.missing, start, end);
+  const gaps = partsWithin(cacheFile.ranges.missing, start, end);
   const [first, last] = [gaps[0]?.start, gaps.at(-1)?.end];
   if (first === undefined || last === undefined) return undefined;
   const {
     disk: { uncachedBytes },
-  } = live;
+  } = cacheFile;
   if (
     uncachedBytes !== undefined &&
     uncachedBytes.start <= first &&
     last <= uncachedBytes.start + uncachedBytes.bytes.length
   )
     return uncachedBytes;
-  const size = live.ranges.missing.at(-1) ?? last;
-  const bytes = await insist(context, live, first, Math.min(size, Math.max(last, first + WINDOW)), signal);
+  const size = cacheFile.ranges.missing.at(-1) ?? last;
+  const bytes = await insist(context, cacheFile, first, Math.min(size, Math.max(last, first + WINDOW)), signal);
   const fetched = { start: first, bytes };
-  keep(context, live, fetched);
+  keep(context, cacheFile, fetched);
   return fetched;
 }
 
 /** Whoever has not read for longest fetches anew. */
-function keep({ fileState: { uncachedReaders }, cacheFiles }: LocalFiles, live: CacheFile, passing: Passing): void {
+function keep(
+  { fileState: { uncachedReaders }, cacheFiles }: LocalFiles,
+  cacheFile: CacheFile,
+  passing: Passing,
+): void {
   // Closed while it was fetched.
-  if (cacheFiles.get(live.lineage) !== live) return;
-  live.disk.uncachedBytes = passing;
-  uncachedReaders.delete(live);
-  uncachedReaders.add(live);
+  if (cacheFiles.get(cacheFile.lineage) !== cacheFile) return;
+  cacheFile.disk.uncachedBytes = passing;
+  uncachedReaders.delete(cacheFile);
+  uncachedReaders.add(cacheFile);
   const [oldest] = uncachedReaders;
   if (uncachedReaders.size <= WINDOWS_MAX || oldest === undefined) return;
   uncachedReaders.delete(oldest);
@@ -77,14 +81,14 @@ export function layOver(
 
 async function insist(
   context: LocalFiles & Remote & Host,
-  live: CacheFile,
+  cacheFile: CacheFile,
   start: number,
   end: number,
   signal: AbortSignal,
 ) {
   for (let tries = 1; ; tries += 1) {
     try {
-      return await context.network.ask(signal, (limit) => fetchRange(context, live, start, end, limit));
+      return await context.network.ask(signal, (limit) => fetchRange(context, cacheFile, start, end, limit));
     } catch (error) {
       if (!(error instanceof FsError)) throw error;
       const { cause, code } = error;
@@ -103,15 +107,15 @@ async function insist(
 
 async function fetchRange(
   context: LocalFiles & Remote,
-  live: CacheFile,
+  cacheFile: CacheFile,
   start: number,
   end: number,
   signal: AbortSignal,
 ) {
   const {
     ranges: { origin, originHash },
-  } = live;
-  if (origin === undefined) throw new FsError("EIO", `live file ${live.lineage} misses bytes of no version`);
+  } = cacheFile;
+  if (origin === undefined) throw new FsError("EIO", `live file ${cacheFile.lineage} misses bytes of no version`);
   const { version } = origin;
   const range = context.fileState.ignoresRanges ? {} : { range: { start, end } };
   const content = await context.client.getContent(origin.node, { version, signal, ...range });

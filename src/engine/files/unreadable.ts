@@ -5,7 +5,7 @@
  */
 import { RemoteError } from "../../client/errors.ts";
 import { hasCode } from "../../lib/system-error.ts";
-import type { InodeId, Lineage } from "../../metadata/ids.ts";
+import type { InodeId, KernelNodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import type { Host, LocalFiles, Remote, Rows, Unreadable, Uploads } from "../core/index.ts";
@@ -37,7 +37,7 @@ export function couldNotRead(
 export function noteUnreadable(
   context: LocalFiles & Uploads & Host,
   inode: InodeId,
-  lineage: Lineage,
+  lineage: KernelNodeId,
   error: unknown,
 ): Unreadable {
   const { fileState, log, activity } = context;
@@ -53,7 +53,7 @@ export function noteUnreadable(
 }
 
 /** Whether what the gateway does not find now is gone, for all that can be known. */
-export function isLastTry({ fileState }: LocalFiles, lineage: Lineage): boolean {
+export function isLastTry({ fileState }: LocalFiles, lineage: KernelNodeId): boolean {
   return (fileState.unreadable.get(lineage)?.tries ?? 0) + 1 >= GONE_TRIES;
 }
 

@@ -26,25 +26,25 @@ const CHUNK = 256 * 1024;
 /** Resolves when all that is here of the origin is right, or cannot be checked, and rejects as requireRange does. */
 export async function verify(
   context: Rows & LocalFiles & Remote & Host,
-  live: CacheFile,
+  cacheFile: CacheFile,
   signal: AbortSignal,
 ): Promise<void> {
-  if (live.ranges.missing.length > 0 || live.ranges.unverified.length === 0) return;
+  if (cacheFile.ranges.missing.length > 0 || cacheFile.ranges.unverified.length === 0) return;
   // What came in one piece was checked before it was used.
-  if (live.ranges.isChecked) return markVerified(context, live);
-  const interest = watch(context, live, signal);
+  if (cacheFile.ranges.isChecked) return markVerified(context, cacheFile);
+  const interest = watch(context, cacheFile, signal);
   // Two at a time could each take for right what the other has found to be wrong.
-  if (live.ranges.verification === undefined || !live.ranges.downloads.has(live.ranges.verification))
-    live.ranges.verification = begin(context, live);
-  const download = live.ranges.verification;
+  if (cacheFile.ranges.verification === undefined || !cacheFile.ranges.downloads.has(cacheFile.ranges.verification))
+    cacheFile.ranges.verification = begin(context, cacheFile);
+  const download = cacheFile.ranges.verification;
   try {
-    while (live.ranges.downloads.has(download)) {
+    while (cacheFile.ranges.downloads.has(download)) {
       if (signal.aborted) throw new FsError("EINTR", "interrupted while a version was checked");
       if (interest.isOutOfPatience()) throw new FsError("EIO", "the gateway does not answer");
       await interest.next();
     }
     // Cut off or overwritten meanwhile, nothing of it is wanted any more.
-    if (download.failure !== undefined && live.ranges.unverified.length > 0) throw readError(download.failure);
+    if (download.failure !== undefined && cacheFile.ranges.unverified.length > 0) throw readError(download.failure);
   } finally {
     interest.end();
   }
@@ -56,42 +56,43 @@ interface Proof {
   position: number;
 }
 
-function begin(context: Rows & LocalFiles & Remote & Host, live: CacheFile): Download {
+function begin(context: Rows & LocalFiles & Remote & Host, cacheFile: CacheFile): Download {
   const proof: Proof = { hash: createHash("sha256"), position: 0 };
   // It brings nothing: nobody who misses bytes waits for it.
   const nowhere = { start: 0, end: 0, isPrefetch: false };
-  return launch(context, live, nowhere, {
-    ask: (download) => goOn(context, live, download, proof),
+  return launch(context, cacheFile, nowhere, {
+    ask: (download) => goOn(context, cacheFile, download, proof),
     reached: () => proof.position,
   });
 }
 
 async function goOn(
   context: Rows & LocalFiles & Remote & Host,
-  live: CacheFile,
+  cacheFile: CacheFile,
   download: Download,
   proof: Proof,
 ): Promise<void> {
-  if (!isWorthIt(live) || !(await readAll(context, live, download, proof))) return markVerified(context, live);
+  if (!isWorthIt(cacheFile) || !(await readAll(context, cacheFile, download, proof)))
+    return markVerified(context, cacheFile);
   const hash = proof.hash.digest("hex");
-  if (hash !== live.ranges.originHash) {
+  if (hash !== cacheFile.ranges.originHash) {
     const fields = {
-      inode: live.inode,
-      version: live.ranges.origin?.version,
-      expected: live.ranges.originHash,
+      inode: cacheFile.inode,
+      version: cacheFile.ranges.origin?.version,
+      expected: cacheFile.ranges.originHash,
       got: hash,
     };
     // It came damaged; or the end came in the middle of a write, of which the rows know nothing yet.
     context.log.warn(fields, "what is here of a version is not what that version has, it is fetched again");
-    context.fileState.distrusted.add(live.lineage);
-    lost(context, live, live.ranges.unverified);
+    context.fileState.distrusted.add(cacheFile.lineage);
+    lost(context, cacheFile, cacheFile.ranges.unverified);
     throw new FsError("EIO", WRONG);
   }
   // What came before a program changed anything may not be.
-  await live.disk.sync();
+  await cacheFile.disk.sync();
   context.runtime.step("prove: synced");
-  markVerified(context, live);
-  live.ranges.isChecked = true;
+  markVerified(context, cacheFile);
+  cacheFile.ranges.isChecked = true;
 }
 
 function isWorthIt({ ranges: { originSize, unverified } }: CacheFile): boolean {
@@ -102,19 +103,22 @@ function isWorthIt({ ranges: { originSize, unverified } }: CacheFile): boolean {
 /** False: nobody has that version any more. */
 async function readAll(
   context: LocalFiles & Remote & Host,
-  live: CacheFile,
+  cacheFile: CacheFile,
   download: Download,
   proof: Proof,
 ): Promise<boolean> {
-  while (proof.position < live.ranges.originSize) {
+  while (proof.position < cacheFile.ranges.originSize) {
     download.controller.signal.throwIfAborted();
-    if (await readHere(live, proof, live.ranges.originSize)) continue;
+    if (await readHere(cacheFile, proof, cacheFile.ranges.originSize)) continue;
     try {
-      await readThere(context, live, download, proof);
+      await readThere(context, cacheFile, download, proof);
     } catch (error) {
       if (!(error instanceof RemoteError) || error.code !== "notFound") throw error;
-      if (!(await isGone(context, live, download))) throw error;
-      context.log.warn({ err: error, inode: live.inode }, "what is here of a version that is gone cannot be checked");
+      if (!(await isGone(context, cacheFile, download))) throw error;
+      context.log.warn(
+        { err: error, inode: cacheFile.inode },
+        "what is here of a version that is gone cannot be checked",
+      );
       return false;
     }
   }
@@ -132,17 +136,18 @@ async function isGone(
 }
 
 /** Whether there is something to be read from here on that is here. Who writes there waits: it is read as it was, or not at all. */
-async function readHere(live: CacheFile, proof: Proof, until: number): Promise<boolean> {
+async function readHere(cacheFile: CacheFile, proof: Proof, until: number): Promise<boolean> {
   const { position } = proof;
-  const [part] = partsWithin(live.ranges.unverified, position, Math.min(until, position + CHUNK));
+  const [part] = partsWithin(cacheFile.ranges.unverified, position, Math.min(until, position + CHUNK));
   if (part?.start !== position) return false;
-  const free = await live.ranges.lock.hold(position, part.end);
+  const free = await cacheFile.ranges.lock.hold(position, part.end);
   try {
     // Overwritten while this waited: it is looked for again.
-    if (!containsRange(live.ranges.unverified, position, part.end)) return true;
+    if (!containsRange(cacheFile.ranges.unverified, position, part.end)) return true;
     const buffer = Buffer.allocUnsafe(part.end - position);
-    const length = await live.disk.file.read(buffer, 0, buffer.length, position);
-    if (length < buffer.length) throw new FsError("EIO", `live file ${live.lineage} ends at byte ${position + length}`);
+    const length = await cacheFile.disk.file.read(buffer, 0, buffer.length, position);
+    if (length < buffer.length)
+      throw new FsError("EIO", `live file ${cacheFile.lineage} ends at byte ${position + length}`);
     proof.hash.update(buffer);
     proof.position = part.end;
     return true;
@@ -156,28 +161,28 @@ async function readHere(live: CacheFile, proof: Proof, until: number): Promise<b
 /** Of an answer with more than was asked for, what is here is passed over, up to the last byte that is not. */
 async function readThere(
   context: LocalFiles & Remote,
-  live: CacheFile,
+  cacheFile: CacheFile,
   download: Download,
   proof: Proof,
 ): Promise<void> {
   const { position: start } = proof;
-  const [gap] = missingWithin(live.ranges.unverified, start, live.ranges.originSize);
-  const end = gap?.end ?? live.ranges.originSize;
+  const [gap] = missingWithin(cacheFile.ranges.unverified, start, cacheFile.ranges.originSize);
+  const end = gap?.end ?? cacheFile.ranges.originSize;
   const range = { start, end: context.fileState.ignoresRanges ? undefined : end };
-  const content = await requestContent(context, live, download, range);
+  const content = await requestContent(context, cacheFile, download, range);
   if (content.start < start) context.fileState.ignoresRanges = true;
   let at = content.start;
   for await (const chunk of content.bytes) {
     download.controller.signal.throwIfAborted();
-    const until = Math.min(at + chunk.length, live.ranges.originSize);
+    const until = Math.min(at + chunk.length, cacheFile.ranges.originSize);
     while (proof.position < until) {
-      if (await readHere(live, proof, until)) continue;
-      const to = partsWithin(live.ranges.unverified, proof.position, until)[0]?.start ?? until;
+      if (await readHere(cacheFile, proof, until)) continue;
+      const to = partsWithin(cacheFile.ranges.unverified, proof.position, until)[0]?.start ?? until;
       proof.hash.update(chunk.subarray(proof.position - at, to - at));
       proof.position = to;
     }
     at += chunk.length;
-    if (missingWithin(live.ranges.unverified, proof.position, live.ranges.originSize).length === 0) return;
+    if (missingWithin(cacheFile.ranges.unverified, proof.position, cacheFile.ranges.originSize).length === 0) return;
   }
   if (at < end) throw new RemoteError("malformed", `ended at byte ${at} of ${end}`);
 }

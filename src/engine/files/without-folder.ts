@@ -9,7 +9,9 @@ import { rowsFromFile } from "./open-close.ts";
 /** Keeps open what is open, and leaves the newest sizes in the rows. */
 export function keepOpenForUpload(context: Rows & LocalFiles & Uploads & Host): void {
   const { cacheFiles, fileState, metadata, log } = context;
-  const changed = [...cacheFiles.values()].filter((live) => metadata.inodes.get(live.inode)?.content !== "clean");
+  const changed = [...cacheFiles.values()].filter(
+    (cacheFile) => metadata.inodes.get(cacheFile.inode)?.content !== "clean",
+  );
   for (const live of changed) {
     live.use.opens += 1;
     fileState.keptOpen.add(live);

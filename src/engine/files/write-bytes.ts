@@ -24,32 +24,32 @@ export const ZERO_RANGE = 16;
 export async function writeBytes(
   context: Context,
   handle: HandleId,
-  live: CacheFile,
+  cacheFile: CacheFile,
   offset: number,
   data: Uint8Array,
 ): Promise<number> {
   const end = offset + data.length;
   if (data.length === 0) return 0;
   if (end > END) throw new FsError("EFBIG", `no file has a byte ${end}`);
-  if (isTight(context)) await requireGrowth(context, live, data.length, end);
-  return change(context, live, offset, end, async () => {
-    const written = await writeAsFits(context, live, offset, data);
+  if (isTight(context)) await requireGrowth(context, cacheFile, data.length, end);
+  return change(context, cacheFile, offset, end, async () => {
+    const written = await writeAsFits(context, cacheFile, offset, data);
     context.runtime.step("write: bytes in the file");
-    overwritten(context, live, offset, offset + written);
+    overwritten(context, cacheFile, offset, offset + written);
     // Not a turn later: who looks from here on whether anything is being written finds this one, or ends that.
-    grantWrite(context, handle, live);
+    grantWrite(context, handle, cacheFile);
     return written;
   });
 }
 
 async function writeAsFits(
   context: Rows & LocalFiles & Remote & Host,
-  live: CacheFile,
+  cacheFile: CacheFile,
   offset: number,
   data: Uint8Array,
 ): Promise<number> {
   try {
-    await despiteFullDisk(context, data.length, () => live.disk.file.write(data, offset));
+    await despiteFullDisk(context, data.length, () => cacheFile.disk.file.write(data, offset));
     return data.length;
   } catch (error) {
     const written = bytesWritten(error);
@@ -62,27 +62,27 @@ async function writeAsFits(
 export async function truncateBytes(
   context: Rows & LocalFiles & Remote & Uploads & Host,
   caller: Caller,
-  live: CacheFile,
+  cacheFile: CacheFile,
   size: number,
 ): Promise<void> {
   if (size > 0 && isTight(context)) {
-    const growth = size - (await live.disk.file.stat()).size;
-    if (growth > 0) await requireGrowth(context, live, growth, size);
+    const growth = size - (await cacheFile.disk.file.stat()).size;
+    if (growth > 0) await requireGrowth(context, cacheFile, growth, size);
   }
-  await change(context, live, size, END, async () => {
+  await change(context, cacheFile, size, END, async () => {
     // What is made longer ends early for nobody.
-    if (size === 0 || size < (await live.disk.file.stat()).size) beginTruncate(context, caller, live);
-    await live.disk.file.truncate(size);
-    live.changes.shownSize = "cut";
+    if (size === 0 || size < (await cacheFile.disk.file.stat()).size) beginTruncate(context, caller, cacheFile);
+    await cacheFile.disk.file.truncate(size);
+    cacheFile.changes.shownSize = "cut";
     context.runtime.step("truncate: file cut short");
-    truncated(context, live, size);
+    truncated(context, cacheFile, size);
   });
 }
 
 /** fallocate(2) with the mode bits of the kernel. Space for bytes that are still missing leaves them missing. */
 export async function allocateBytes(
   context: Rows & LocalFiles & Remote & Uploads & Host,
-  live: CacheFile,
+  cacheFile: CacheFile,
   mode: number,
   offset: number,
   length: number,
@@ -93,21 +93,21 @@ export async function allocateBytes(
   const end = offset + length;
   if (end > END) throw new FsError("EFBIG", `no file has a byte ${end}`);
   if ((mode & PUNCH_HOLE) === 0 && isTight(context)) {
-    await requireGrowth(context, live, length, (mode & KEEP_SIZE) === 0 ? end : 0);
+    await requireGrowth(context, cacheFile, length, (mode & KEEP_SIZE) === 0 ? end : 0);
   }
-  await change(context, live, offset, end, async () => {
-    await despiteFullDisk(context, length, () => allocateAll(live, mode, offset, length));
-    if ((mode & (PUNCH_HOLE | ZERO_RANGE)) !== 0) overwritten(context, live, offset, end);
+  await change(context, cacheFile, offset, end, async () => {
+    await despiteFullDisk(context, length, () => allocateAll(cacheFile, mode, offset, length));
+    if ((mode & (PUNCH_HOLE | ZERO_RANGE)) !== 0) overwritten(context, cacheFile, offset, end);
   });
 }
 
 /** All of it or nothing: what a full disk had room for would only be in the way, and make the file longer than is known here. */
-async function allocateAll(live: CacheFile, mode: number, offset: number, length: number): Promise<void> {
-  const { size } = await live.disk.file.stat();
+async function allocateAll(cacheFile: CacheFile, mode: number, offset: number, length: number): Promise<void> {
+  const { size } = await cacheFile.disk.file.stat();
   try {
-    await live.disk.file.allocate(mode, offset, length);
+    await cacheFile.disk.file.allocate(mode, offset, length);
   } catch (error) {
-    if ((await live.disk.file.stat()).size > size) await live.disk.file.truncate(size);
+    if ((await cacheFile.disk.file.stat()).size > size) await cacheFile.disk.file.truncate(size);
     throw error;
   }
 }
@@ -115,34 +115,35 @@ async function allocateAll(live: CacheFile, mode: number, offset: number, length
 /** So many bytes, after which the file ends at `end`, or where it does now. Each of its names is a file at the gateway. */
 function requireGrowth(
   context: Rows & LocalFiles & Remote & Host,
-  live: CacheFile,
+  cacheFile: CacheFile,
   bytes: number,
   end: number,
 ): Promise<void> {
-  const names = context.quota.limit === undefined ? 1 : context.metadata.entries.links(live.inode);
-  const exactly = async () => names * Math.max(0, end - (await live.disk.file.stat()).size);
+  const names = context.quota.limit === undefined ? 1 : context.metadata.entries.links(cacheFile.inode);
+  const exactly = async () => names * Math.max(0, end - (await cacheFile.disk.file.stat()).size);
   return requireRoom(context, bytes, { most: names * bytes, exactly });
 }
 
 async function change<T>(
   context: Rows & LocalFiles & Uploads & Host,
-  live: CacheFile,
+  cacheFile: CacheFile,
   start: number,
   end: number,
   work: () => Promise<T>,
 ): Promise<T> {
   context.disk.requireChangeable();
-  setContentDirty(context, live);
-  live.changes.inFlight += 1;
+  setContentDirty(context, cacheFile);
+  cacheFile.changes.inFlight += 1;
   try {
     await context.dirtyLog.flush();
-    if (live.changes.isDurable) await noLongerDurable(context, live);
+    if (cacheFile.changes.isDurable) await noLongerDurable(context, cacheFile);
     // Only where bytes are missing can a download be about to write, only where they are unproven a check to read.
-    const isAlone = !touchesRange(live.ranges.missing, start, end) && !touchesRange(live.ranges.unverified, start, end);
-    const free = isAlone ? undefined : await live.ranges.lock.hold(start, end);
+    const isAlone =
+      !touchesRange(cacheFile.ranges.missing, start, end) && !touchesRange(cacheFile.ranges.unverified, start, end);
+    const free = isAlone ? undefined : await cacheFile.ranges.lock.hold(start, end);
     try {
       const done = await work();
-      persistTruncation(context, live);
+      persistTruncation(context, cacheFile);
       return done;
     } finally {
       free?.();
@@ -150,6 +151,6 @@ async function change<T>(
   } catch (error) {
     throw fromDisk(error, "the local disk refused a change");
   } finally {
-    live.changes.inFlight -= 1;
+    cacheFile.changes.inFlight -= 1;
   }
 }

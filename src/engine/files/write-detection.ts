@@ -18,21 +18,21 @@ export interface Look {
 /** What writers that were passed on did since the last look counts as written from here on: the file as it is by then. */
 export async function detectWrites(
   context: Rows & LocalFiles & Uploads & Host,
-  live: CacheFile,
+  cacheFile: CacheFile,
 ): Promise<Look | undefined> {
   for (;;) {
     const {
       passthrough: { lastStat },
       changes: { writes, inFlight, timesSet },
-    } = live;
+    } = cacheFile;
     if (lastStat === undefined) return undefined;
-    const seen = await statFile(context, live);
+    const seen = await statFile(context, cacheFile);
     // Somebody else has looked meanwhile, later perhaps than this; or the last writer has gone.
-    if (live.passthrough.lastStat !== lastStat) continue;
-    if (live.passthrough.isLastStatExact && isSameStat(lastStat, seen.lastStat)) return undefined;
-    setContentDirty(context, live, writtenAt(context, live, seen));
+    if (cacheFile.passthrough.lastStat !== lastStat) continue;
+    if (cacheFile.passthrough.isLastStatExact && isSameStat(lastStat, seen.lastStat)) return undefined;
+    setContentDirty(context, cacheFile, writtenAt(context, cacheFile, seen));
     // Where the rows cannot be told, the next look finds the same change.
-    remember(live, seen);
+    remember(cacheFile, seen);
     await context.dirtyLog.flush();
     return { stat: seen.lastStat, writes: writes + 1, inFlight, timesSet };
   }
@@ -57,8 +57,8 @@ function writtenAt({ runtime }: Host, { passthrough: { lastStatAt } }: CacheFile
 }
 
 /** As it is now, to be compared with later. */
-export async function statFile(context: LocalFiles & Host, live: CacheFile): Promise<Seen> {
-  const lastStat = await live.disk.file.stat();
+export async function statFile(context: LocalFiles & Host, cacheFile: CacheFile): Promise<Seen> {
+  const lastStat = await cacheFile.disk.file.stat();
   const lastStatAt = context.runtime.elapsed();
   const age = context.runtime.wallClock() - toMilliseconds(lastStat.mtime);
   return { lastStat, lastStatAt, isLastStatExact: context.passthrough.timesAreExact || age >= TICK_MS || age < 0 };

@@ -9,7 +9,7 @@ export interface Activity {
   onWake(listener: (at: number) => void): () => void;
   /** Dirty rows, all or those in one folder (an inode), need not wait for their time: the loop looks at them in turn. */
   expedite(folder?: InodeId): void;
-  onHasten(listener: (folder: InodeId | undefined) => void): () => void;
+  onExpedite(listener: (folder: InodeId | undefined) => void): () => void;
   /** Something was acknowledged, adopted, parked, opened or closed. */
   progressed(): void;
   /** A local copy is kept beside a remote change. */
@@ -21,7 +21,7 @@ export interface Activity {
 
 export function createActivity(): Activity {
   const wakers = new Set<(at: number) => void>();
-  const hasteners = new Set<(folder: InodeId | undefined) => void>();
+  const expediters = new Set<(folder: InodeId | undefined) => void>();
   let waiting: (() => void)[] = [];
   let conflicts = 0;
   return {
@@ -39,11 +39,11 @@ export function createActivity(): Activity {
       return () => wakers.delete(listener);
     },
     expedite(folder) {
-      for (const listener of hasteners) listener(folder);
+      for (const listener of expediters) listener(folder);
     },
-    onHasten(listener) {
-      hasteners.add(listener);
-      return () => hasteners.delete(listener);
+    onExpedite(listener) {
+      expediters.add(listener);
+      return () => expediters.delete(listener);
     },
     progressed() {
       const resolvers = waiting;

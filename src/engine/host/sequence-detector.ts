@@ -26,7 +26,7 @@ const AHEAD_FIRST = 4;
 /** Folders whose last read is remembered. */
 const FOLDERS = 64;
 
-export interface Reach {
+export interface Sequence {
   /** A program that skips so many (it wants *.c) reads in order still. */
   readonly skipped: number;
   /** Looked at for one that is read, whatever they are. */
@@ -46,7 +46,7 @@ export function recordAccess(
   reads: AccessSequences,
   { id, parent }: Entry,
   isMissing: boolean,
-  { skipped }: Reach,
+  { skipped }: Sequence,
 ): Read | undefined {
   const read = reads.get(parent);
   const isAhead = read?.ahead.includes(id) === true;
@@ -77,7 +77,7 @@ export function fetchNext(
   { metadata }: Needs,
   folder: InodeId,
   read: Read,
-  { lookedAt }: Reach,
+  { lookedAt }: Sequence,
   fetch: (entry: Entry) => boolean,
 ): void {
   if (read.ahead.length >= read.window) return;

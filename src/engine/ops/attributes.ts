@@ -2,7 +2,7 @@
 import { ATTRIBUTES_BYTES_MAX, type Attributes, outgrow } from "../../contract/attributes.ts";
 import { clampTime, formatTime, type Time } from "../../lib/time.ts";
 import type { Inode } from "../../metadata/inodes.ts";
-import { type Attributed, type Caller, FsError, type Lineage, type SetAttributes } from "../api/index.ts";
+import { type Attributed, type Caller, FsError, type KernelNodeId, type SetAttributes } from "../api/index.ts";
 import {
   byKernelRequest,
   type Context,
@@ -32,7 +32,7 @@ import { truncate } from "./write.ts";
 export async function setattr(
   context: Context,
   caller: Caller,
-  lineage: Lineage,
+  lineage: KernelNodeId,
   change: SetAttributes,
 ): Promise<Attributed> {
   requireWritable(context);
@@ -48,7 +48,12 @@ export async function setattr(
 }
 
 /** All but the size. */
-async function setRest(context: Context, caller: Caller, lineage: Lineage, change: SetAttributes): Promise<Attributed> {
+async function setRest(
+  context: Context,
+  caller: Caller,
+  lineage: KernelNodeId,
+  change: SetAttributes,
+): Promise<Attributed> {
   const user = change.uid === undefined ? undefined : await accountOf(context, "user", change.uid);
   const group = change.gid === undefined ? undefined : await accountOf(context, "group", change.gid);
   const inode = inodeOf(context, lineage);
@@ -74,9 +79,9 @@ async function setRest(context: Context, caller: Caller, lineage: Lineage, chang
   if (isOfOpen(change)) context.metadata.changed.ours(() => context.metadata.transaction(set));
   else if (change.size === undefined) byKernelRequest(context, set, lineage);
   else commitRequest(context, caller, set, { about: () => lineage, by: lineage });
-  const live = context.cacheFiles.get(lineage);
+  const cacheFile = context.cacheFiles.get(lineage);
   // It may have bits now that the next write takes away.
-  if (live !== undefined) revokeWriteLeases(context, live);
+  if (cacheFile !== undefined) revokeWriteLeases(context, cacheFile);
   context.runtime.step("setattr: set");
   return attributed(context, inodeOf(context, lineage), lineage);
 }
@@ -134,7 +139,7 @@ function checkXattrName(name: string): void {
 export async function setxattr(
   context: Rows & LocalFiles & Remote & Uploads & Host,
   caller: Caller,
-  lineage: Lineage,
+  lineage: KernelNodeId,
   name: string,
   value: Uint8Array,
   flags: { create: boolean; replace: boolean },
@@ -153,7 +158,7 @@ export async function setxattr(
 export async function removexattr(
   context: Rows & LocalFiles & Remote & Uploads & Host,
   caller: Caller,
-  lineage: Lineage,
+  lineage: KernelNodeId,
   name: string,
 ): Promise<void> {
   requireWritable(context);
@@ -168,7 +173,7 @@ export async function removexattr(
 function changeXattrs(
   context: Rows & Uploads & Host,
   caller: Caller,
-  lineage: Lineage,
+  lineage: KernelNodeId,
   change: (xattrs: Record<string, string>) => Record<string, string>,
 ): void {
   const set = () => {
@@ -186,7 +191,7 @@ function changeXattrs(
   context.runtime.step("xattr: set");
 }
 
-export async function getxattr(context: Rows, lineage: Lineage, name: string): Promise<Uint8Array> {
+export async function getxattr(context: Rows, lineage: KernelNodeId, name: string): Promise<Uint8Array> {
   checkXattrName(name);
   const value = inodeOf(context, lineage).attributes.xattrs?.[name];
   if (value === undefined) throw new FsError("ENODATA", `no ${name}`);
@@ -194,7 +199,7 @@ export async function getxattr(context: Rows, lineage: Lineage, name: string): P
 }
 
 /** Those that can be asked for. Others write at the gateway what they like: it stays there, and no program fails over it. */
-export async function listxattr(context: Rows, lineage: Lineage): Promise<string[]> {
+export async function listxattr(context: Rows, lineage: KernelNodeId): Promise<string[]> {
   return Object.keys(inodeOf(context, lineage).attributes.xattrs ?? {}).filter(canBeAskedFor);
 }
 

@@ -9,7 +9,7 @@ import {
   type Found,
   FsError,
   fromDisk,
-  type Lineage,
+  type KernelNodeId,
   type Opened,
   type OpenFlags,
 } from "../api/index.ts";
@@ -42,9 +42,9 @@ const LINKS_MAX = 65_000;
 async function requireFreeName(
   context: Context,
   caller: Caller,
-  parent: Lineage,
+  parent: KernelNodeId,
   name: string,
-  linked?: Lineage,
+  linked?: KernelNodeId,
 ): Promise<Inode> {
   requireWritable(context);
   if (isTight(context)) {
@@ -93,7 +93,7 @@ const WRITTEN: NewContent = { content: "dirty", hash: null, changes: 1 };
 async function make(
   context: Context,
   caller: Caller,
-  parent: Lineage,
+  parent: KernelNodeId,
   name: string,
   kind: InodeKind,
   attributes: Attributes,
@@ -119,7 +119,7 @@ async function make(
 export async function create(
   context: Context,
   caller: Caller,
-  parent: Lineage,
+  parent: KernelNodeId,
   name: string,
   mode: number,
   flags: OpenFlags,
@@ -173,7 +173,7 @@ export async function openMade(
 }
 
 /** Nobody would ever close a file that its program does not get. */
-async function shown(context: Context, lineage: Lineage, opened: Opened): Promise<Found & Opened> {
+async function shown(context: Context, lineage: KernelNodeId, opened: Opened): Promise<Found & Opened> {
   try {
     return { ...(await found(context, inodeOf(context, lineage))), ...opened };
   } catch (error) {
@@ -213,7 +213,7 @@ function requireAttributes({ client }: Remote, what: string): void {
 export async function mkdir(
   context: Context,
   caller: Caller,
-  parent: Lineage,
+  parent: KernelNodeId,
   name: string,
   mode: number,
 ): Promise<Found> {
@@ -223,7 +223,7 @@ export async function mkdir(
 export async function mknod(
   context: Context,
   caller: Caller,
-  parent: Lineage,
+  parent: KernelNodeId,
   name: string,
   kind: FileKind,
   mode: number,
@@ -239,7 +239,7 @@ export async function mknod(
 export async function symlink(
   context: Context,
   caller: Caller,
-  parent: Lineage,
+  parent: KernelNodeId,
   name: string,
   target: string,
 ): Promise<Found> {
@@ -249,7 +249,7 @@ export async function symlink(
   return found(context, await make(context, caller, parent, name, "symlink", { type: "symlink", target }));
 }
 
-export async function readlink(context: Rows, lineage: Lineage): Promise<string> {
+export async function readlink(context: Rows, lineage: KernelNodeId): Promise<string> {
   const inode = inodeOf(context, lineage);
   if (inode.kind !== "symlink") throw new FsError("EINVAL", `inode ${inode.id} is no symlink`);
   return inode.attributes.target ?? "";
@@ -259,8 +259,8 @@ export async function readlink(context: Rows, lineage: Lineage): Promise<string>
 export async function link(
   context: Context,
   caller: Caller,
-  lineage: Lineage,
-  parent: Lineage,
+  lineage: KernelNodeId,
+  parent: KernelNodeId,
   name: string,
 ): Promise<Found> {
   requireAttributes(context, "links");

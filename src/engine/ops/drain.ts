@@ -1,8 +1,8 @@
 /** Waits until the gateway has everything that was changed before now, and says what it cannot have. */
 import { sleep } from "../../lib/runtime.ts";
+import type { Overtaken } from "../../metadata/detached-files.ts";
 import type { InodeId, NodeRowId } from "../../metadata/ids.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
-import type { Overtaken } from "../../metadata/overtaken.ts";
 import type { DrainProgress, DrainResult } from "../api/index.ts";
 import { type Context, type Host, isRolledBack, type LocalFiles, type Remote, type Rows } from "../core/index.ts";
 import { type Backlog, detectWrites, writersOf } from "../files/index.ts";
@@ -60,7 +60,7 @@ async function drainAll(
   const cutOnce = new Set<InodeId>();
   let settled = false;
   let reportedAt = Number.NEGATIVE_INFINITY;
-  let hastenedAt = Number.NEGATIVE_INFINITY;
+  let expeditedAt = Number.NEGATIVE_INFINITY;
   let leftBefore = Number.POSITIVE_INFINITY;
   let movedAt = runtime.elapsed();
   let doneAt = movedAt;
@@ -69,9 +69,9 @@ async function drainAll(
   for (;;) {
     // Not at each progress: a refusal is one too.
     const pause = Math.min(HASTEN_MAX_MS, Math.max(LOOK_MS, runtime.elapsed() - doneAt));
-    if (runtime.elapsed() - hastenedAt >= pause) {
-      hastenedAt = runtime.elapsed();
-      metadata.nodes.hasten(runtime.now(), HASTENED);
+    if (runtime.elapsed() - expeditedAt >= pause) {
+      expeditedAt = runtime.elapsed();
+      metadata.nodes.expedite(runtime.now(), HASTENED);
       activity.wake();
     }
     await snapshotOpenFiles(context, start, cutOnce, options.signal);
@@ -159,11 +159,11 @@ function line(context: Context, writeBack: WriteBack, row: NodeRow): string {
 function countAfterCut(context: Context, start: number): number {
   const { metadata, cacheFiles } = context;
   const rows = new Set<NodeRowId>();
-  for (const live of cacheFiles.values()) {
-    if (live.use.writers === 0) continue;
-    for (const entry of metadata.entries.ofInode(live.inode)) {
+  for (const cacheFile of cacheFiles.values()) {
+    if (cacheFile.use.writers === 0) continue;
+    for (const entry of metadata.entries.ofInode(cacheFile.inode)) {
       const row = metadata.nodes.ofEntry(entry.id);
-      if (row !== undefined && isAfterCut(context, row, live.inode, start)) rows.add(row.id);
+      if (row !== undefined && isAfterCut(context, row, cacheFile.inode, start)) rows.add(row.id);
     }
   }
   return rows.size;
@@ -195,12 +195,12 @@ async function snapshotOpenFiles(
   done: Set<InodeId>,
   signal: AbortSignal,
 ): Promise<void> {
-  for (const live of [...context.cacheFiles.values()]) {
-    const { inode } = live;
-    if (live.use.writers === 0 || done.has(inode) || signal.aborted) continue;
+  for (const cacheFile of [...context.cacheFiles.values()]) {
+    const { inode } = cacheFile;
+    if (cacheFile.use.writers === 0 || done.has(inode) || signal.aborted) continue;
     try {
-      await detectWrites(context, live);
-      if (live.changes.isContentDirty && !isSent(context, inode, start) && wantsCut(context, inode)) {
+      await detectWrites(context, cacheFile);
+      if (cacheFile.changes.isContentDirty && !isSent(context, inode, start) && wantsCut(context, inode)) {
         await takeSnapshot(context, inode, signal, () => attemptAtOnce(context, inode));
       }
       if (isSent(context, inode, start)) done.add(inode);
@@ -224,12 +224,12 @@ function isSent({ metadata, lastSnapshots }: Rows & LocalFiles, inode: InodeId, 
 function unnamedOf({ metadata }: Rows, start: number): Overtaken[] {
   const isUnsent = ({ inode, dirtySince }: Overtaken) =>
     dirtySince !== null && dirtySince <= start && metadata.inodes.get(inode)?.content === "dirty";
-  return metadata.overtaken.all().filter(isUnsent);
+  return metadata.detachedFiles.all().filter(isUnsent);
 }
 
 /** Nothing but its content is waited for. */
 function wantsCut(context: Context, inode: InodeId): boolean {
-  if (context.metadata.overtaken.get(inode) !== undefined) return true;
+  if (context.metadata.detachedFiles.get(inode) !== undefined) return true;
   return rowsOfInode(context, inode).some((row) => {
     const step = plan(viewOf(context, row));
     return step.do === "cut" || isForWriter(step);

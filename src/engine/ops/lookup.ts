@@ -5,7 +5,7 @@ import {
   type Caller,
   type Found,
   FsError,
-  type Lineage,
+  type KernelNodeId,
   type NegativeEntry,
   type SpaceInfo,
 } from "../api/index.ts";
@@ -25,7 +25,7 @@ import { prefetchFolders } from "./prefetch-folders.ts";
 export async function lookup(
   context: Context,
   caller: Caller,
-  parent: Lineage,
+  parent: KernelNodeId,
   name: string,
 ): Promise<Found | NegativeEntry> {
   const { metadata } = context;
@@ -48,11 +48,11 @@ export async function lookup(
 }
 
 /** A superseded lineage still answers, with the size of its old bytes. */
-export async function getattr(context: Rows & LocalFiles & Kernel & Host, lineage: Lineage): Promise<Attributed> {
+export async function getattr(context: Rows & LocalFiles & Kernel & Host, lineage: KernelNodeId): Promise<Attributed> {
   return attributed(context, inodeOf(context, lineage), lineage);
 }
 
-export async function access(context: Rows & LocalFiles & Remote, lineage: Lineage, mask: number): Promise<void> {
+export async function access(context: Rows & LocalFiles & Remote, lineage: KernelNodeId, mask: number): Promise<void> {
   const W_OK = 2;
   inodeOf(context, lineage);
   if ((mask & W_OK) !== 0) requireWritable(context);

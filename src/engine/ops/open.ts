@@ -5,7 +5,7 @@ import {
   FsError,
   fromDisk,
   type HandleId,
-  type Lineage,
+  type KernelNodeId,
   type Opened,
   type OpenFlags,
 } from "../api/index.ts";
@@ -36,7 +36,7 @@ import { inodeOf, requireWritable } from "../tree/index.ts";
 import { fetchAll, snapshotWhenQuiet } from "../upload/index.ts";
 import * as siblings from "./prefetch-files.ts";
 
-export async function open(context: Context, caller: Caller, lineage: Lineage, flags: OpenFlags): Promise<Opened> {
+export async function open(context: Context, caller: Caller, lineage: KernelNodeId, flags: OpenFlags): Promise<Opened> {
   const inode = inodeOf(context, lineage);
   if (inode.kind === "folder") throw new FsError("EISDIR", "a folder");
   if (inode.kind === "symlink") throw new FsError("ELOOP", "a symlink");
@@ -44,12 +44,12 @@ export async function open(context: Context, caller: Caller, lineage: Lineage, f
   requireShown(context, inode, lineage);
   const openIt = () => openInode(context, caller, inode, flags);
   if (flags.truncate) return whileTruncating(context, lineage, openIt);
-  return flags.write ? onceHere(context, lineage, caller.signal, openIt) : openIt();
+  return flags.write ? whenFetched(context, lineage, caller.signal, openIt) : openIt();
 }
 
 /** Only who has it open goes on with what no name shows any more: the kernel looks the name up again. */
-export function requireShown({ metadata }: Pick<Rows, "metadata">, inode: Inode, lineage: Lineage): void {
-  if (inode.lineage !== lineage || metadata.overtaken.get(inode.id) !== undefined) {
+export function requireShown({ metadata }: Pick<Rows, "metadata">, inode: Inode, lineage: KernelNodeId): void {
+  if (inode.lineage !== lineage || metadata.detachedFiles.get(inode.id) !== undefined) {
     throw new FsError("ESTALE", `lineage ${lineage} is superseded`);
   }
 }
@@ -59,30 +59,30 @@ export function requireShown({ metadata }: Pick<Rows, "metadata">, inode: Inode,
  * once it is not the head, where the gateway shows no others. What is not checked yet would count as
  * missing after a crash. Until `then` is over nothing of it goes again.
  */
-export async function onceHere<T>(
+export async function whenFetched<T>(
   context: Rows & LocalFiles & Remote & Uploads & Host,
-  lineage: Lineage,
+  lineage: KernelNodeId,
   signal: AbortSignal,
   then: () => Promise<T>,
 ): Promise<T> {
   if (context.client.features.versions) return then();
-  const live = await openCacheFile(context, lineage, { write: false });
+  const cacheFile = await openCacheFile(context, lineage, { write: false });
   try {
-    await fetchAll(context, live, signal);
-    if (!live.disk.isKept) throw new FsError("ENOSPC", "the disk has no room for what has to be here");
+    await fetchAll(context, cacheFile, signal);
+    if (!cacheFile.disk.isKept) throw new FsError("ENOSPC", "the disk has no room for what has to be here");
     return await then();
   } finally {
-    await closeCacheFile(context, live, { write: false });
+    await closeCacheFile(context, cacheFile, { write: false });
   }
 }
 
 /** The same for a change of names, which looks at the row again when its turn comes. */
 export function fetchWholeFile(
   context: Rows & LocalFiles & Remote & Uploads & Host,
-  lineage: Lineage,
+  lineage: KernelNodeId,
   signal: AbortSignal,
 ): Promise<void> {
-  return onceHere(context, lineage, signal, async () => {});
+  return whenFetched(context, lineage, signal, async () => {});
 }
 
 /** So often a newer version may come while the one before is fetched. */
@@ -146,30 +146,30 @@ async function openInode(
 ): Promise<Opened> {
   const write = isWriting(flags);
   if (write) requireWritable(context);
-  const live = await openCacheFile(context, inode.lineage, { write, isNew });
+  const cacheFile = await openCacheFile(context, inode.lineage, { write, isNew });
   let backing: number | undefined;
   let isCounted = false;
   let handle: HandleId;
   try {
     // One that was made for this open is empty; what another one wrote to it since came later than this.
-    if (flags.truncate && !isNew) await truncateBytes(context, caller, live, 0);
-    backing = await attachPassthrough(context, live, write);
+    if (flags.truncate && !isNew) await truncateBytes(context, caller, cacheFile, 0);
+    backing = await attachPassthrough(context, cacheFile, write);
     isCounted = true;
-    const opened = { kind: "file", live, write, append: flags.append, reader: createReader() } as const;
-    handle = addHandle(context, caller, live.lineage, opened);
+    const opened = { kind: "file", live: cacheFile, write, append: flags.append, reader: createReader() } as const;
+    handle = addHandle(context, caller, cacheFile.lineage, opened);
   } catch (error) {
     // The kernel hears that nothing was opened, not that the file was cut short for it.
-    live.changes.shownSize = "unknown";
-    if (isCounted) detachPassthrough(context, live, write);
-    await closeCacheFile(context, live, { write });
-    throw fromDisk(error, `live file ${live.lineage} cannot be opened`);
+    cacheFile.changes.shownSize = "unknown";
+    if (isCounted) detachPassthrough(context, cacheFile, write);
+    await closeCacheFile(context, cacheFile, { write });
+    throw fromDisk(error, `live file ${cacheFile.lineage} cannot be opened`);
   }
   // What an earlier writer left uncut is not to wait for this one's end.
-  if (write) snapshotWhenQuiet(context, live);
-  else siblings.opened(context, live);
+  if (write) snapshotWhenQuiet(context, cacheFile);
+  else siblings.opened(context, cacheFile);
   // A lineage has one content only, so pages the kernel has of it are right, unless what they were
   // made of turned out not to be what the gateway said it was.
-  const keepCache = !context.fileState.distrusted.delete(live.lineage);
+  const keepCache = !context.fileState.distrusted.delete(cacheFile.lineage);
   return { handle, keepCache, noFlush: !write, ...(backing === undefined ? {} : { backing }) };
 }
 
@@ -179,13 +179,13 @@ export async function release(context: Context, handleId: HandleId): Promise<voi
   context.handles.delete(handleId);
   context.fastPath.end(handleId);
   if (handle?.kind !== "file") return;
-  const { live, write } = handle;
-  const wasPassed = write && live.passthrough.backingId !== undefined;
-  detachPassthrough(context, live, write);
+  const { live: cacheFile, write } = handle;
+  const wasPassthrough = write && cacheFile.passthrough.backingId !== undefined;
+  detachPassthrough(context, cacheFile, write);
   // From here on a successor finds a writer that is gone by its rows, as after any crash.
   context.handleTable.remove(handleId);
   context.runtime.step("release: not written down any more");
-  await (wasPassed ? closePassthrough(context, live) : closeCacheFile(context, live, { write }));
+  await (wasPassthrough ? closePassthrough(context, cacheFile) : closeCacheFile(context, cacheFile, { write }));
 }
 
 export type FileHandle = Extract<Handle, { kind: "file" }>;

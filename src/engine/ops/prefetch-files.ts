@@ -4,9 +4,9 @@
  */
 import { partsWithin } from "../../lib/ranges.ts";
 import { unlessAborted } from "../../lib/single-flight.ts";
-import type { Lineage } from "../../metadata/ids.ts";
+import { isWhole } from "../../metadata/cache-files.ts";
+import type { KernelNodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
-import { isWhole } from "../../metadata/live-rows.ts";
 import { FsError } from "../api/index.ts";
 import {
   type CacheFile,
@@ -23,21 +23,21 @@ import { AHEAD_MAX, fetchNext, recordAccess } from "../host/index.ts";
 const REACH = { skipped: 8, lookedAt: 32 };
 
 /** A program opened the file to read it. Never fails: what is wrong with others is none of its business. */
-export function opened(context: Rows & LocalFiles & Remote & Uploads & Host, live: CacheFile): void {
+export function opened(context: Rows & LocalFiles & Remote & Uploads & Host, cacheFile: CacheFile): void {
   try {
-    follow(context, live);
+    follow(context, cacheFile);
   } catch (error) {
-    context.log.debug({ err: error, lineage: live.lineage }, "the next files of a folder are not fetched ahead");
+    context.log.debug({ err: error, lineage: cacheFile.lineage }, "the next files of a folder are not fetched ahead");
   }
 }
 
-function follow(context: Rows & LocalFiles & Remote & Uploads & Host, live: CacheFile): void {
+function follow(context: Rows & LocalFiles & Remote & Uploads & Host, cacheFile: CacheFile): void {
   const { fileSequences } = context.fileState;
-  const names = context.metadata.entries.ofInode(live.inode);
+  const names = context.metadata.entries.ofInode(cacheFile.inode);
   const [entry] = names;
   // Of a file with several names nobody knows by which it was opened.
   if (entry === undefined || names.length > 1) return;
-  const read = recordAccess(context, fileSequences, entry, live.ranges.missing.length > 0, REACH);
+  const read = recordAccess(context, fileSequences, entry, cacheFile.ranges.missing.length > 0, REACH);
   if (read === undefined || !mayFetch(context)) return;
   fetchNext(context, entry.parent, read, REACH, (next) => {
     const inode = context.metadata.inodes.get(next.inode);
@@ -51,7 +51,7 @@ function follow(context: Rows & LocalFiles & Remote & Uploads & Host, live: Cach
 function mayFetch({ network, disk, metadata, settings, fileState }: Rows & LocalFiles & Remote & Host): boolean {
   if (!network.isOnline || network.pauseMs("getContent") > 0) return false;
   if (disk.trouble !== undefined || !disk.mayKeep || fileState.stopped.signal.aborted) return false;
-  return metadata.lives.totalBytes() + AHEAD_MAX * SMALL <= settings.cacheLimit;
+  return metadata.cacheFiles.totalBytes() + AHEAD_MAX * SMALL <= settings.cacheLimit;
 }
 
 /** Small, the gateway's, and not here. */
@@ -60,22 +60,22 @@ function isWanted(
   { kind, content, size, lineage, originVersion }: Inode,
 ): boolean {
   if (kind !== "file" || content !== "clean" || originVersion === null || size === 0 || size > SMALL) return false;
-  return !cacheFiles.has(lineage) && !isWhole(metadata.lives.get(lineage));
+  return !cacheFiles.has(lineage) && !isWhole(metadata.cacheFiles.get(lineage));
 }
 
 /** As if somebody read it. Should that fail, whoever opens it asks again. */
-async function fetchWhole(context: Rows & LocalFiles & Remote & Uploads & Host, lineage: Lineage): Promise<void> {
+async function fetchWhole(context: Rows & LocalFiles & Remote & Uploads & Host, lineage: KernelNodeId): Promise<void> {
   const { signal } = context.fileState.stopped;
   try {
-    const live = await openCacheFile(context, lineage, { write: false });
+    const cacheFile = await openCacheFile(context, lineage, { write: false });
     try {
-      const [gap] = partsWithin(live.ranges.missing, 0, SMALL);
-      if (gap === undefined || !live.disk.isKept) return;
-      prefetchRange(context, live, gap.start, SMALL);
-      const done = Promise.all([...live.ranges.downloads].map((download) => download.done));
+      const [gap] = partsWithin(cacheFile.ranges.missing, 0, SMALL);
+      if (gap === undefined || !cacheFile.disk.isKept) return;
+      prefetchRange(context, cacheFile, gap.start, SMALL);
+      const done = Promise.all([...cacheFile.ranges.downloads].map((download) => download.done));
       await unlessAborted(done, signal, () => new FsError("EIO", "the mount ends"));
     } finally {
-      await closeCacheFile(context, live, { write: false });
+      await closeCacheFile(context, cacheFile, { write: false });
     }
   } catch (error) {
     context.log.debug({ err: error, lineage }, "fetching the next file of a folder failed");

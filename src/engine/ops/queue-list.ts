@@ -31,7 +31,7 @@ export function pathOfEntry(context: Pick<Rows, "metadata">, row: NodeRow): stri
   const entry = row.entry === null ? undefined : entries.get(row.entry);
   if (entry !== undefined)
     return entry.parent === entry.inode ? "/" : join(pathOfFolder(context, entry.parent), entry.name);
-  const place = row.base ?? birthplaceOf(context, row);
+  const place = row.base ?? creationPlaceOf(context, row);
   const names = [place?.name ?? "?"];
   for (let parent = place?.parent ?? null; parent !== null && names.length < DEPTH_MAX; ) {
     const folder = folderOfNode(context, parent);
@@ -45,7 +45,7 @@ export function pathOfEntry(context: Pick<Rows, "metadata">, row: NodeRow): stri
   return `…/${names.join("/")}`;
 }
 
-function birthplaceOf({ metadata }: Pick<Rows, "metadata">, { id }: NodeRow) {
+function creationPlaceOf({ metadata }: Pick<Rows, "metadata">, { id }: NodeRow) {
   const requests = [metadata.attempts.openOf(id), ...metadata.attempts.abandonedOf(id)].map((one) => one?.request);
   return requests.find((request) => request?.do === "upload" || request?.do === "folder" || request?.do === "copy");
 }

@@ -15,9 +15,9 @@ import type {
 import {
   fetchAround,
   fetchUncached,
-  goesOn,
   grantRead,
   layOver,
+  threadWentOn,
   untilChecked,
   untilTruncateKnown,
 } from "../files/index.ts";
@@ -33,11 +33,11 @@ export async function read(
   offset: number,
   size: number,
 ): Promise<Uint8Array> {
-  const { live } = fileOf(context, handleId);
-  goesOn(context, caller, live.lineage);
+  const { live: cacheFile } = fileOf(context, handleId);
+  threadWentOn(context, caller, cacheFile.lineage);
   let bytes = await readOnce(context, caller, handleId, offset, size);
   for (let times = 0; times < CUTS && bytes.length < size; times += 1) {
-    if (!(await untilTruncateKnown(context, live.lineage, caller.signal))) break;
+    if (!(await untilTruncateKnown(context, cacheFile.lineage, caller.signal))) break;
     bytes = await readOnce(context, caller, handleId, offset, size);
   }
   return bytes;
@@ -50,34 +50,34 @@ async function readOnce(
   offset: number,
   size: number,
 ): Promise<Uint8Array> {
-  const { live, reader } = fileOf(context, handleId);
+  const { live: cacheFile, reader } = fileOf(context, handleId);
   const end = offset + size;
-  if (!(await isKept(context, live, reader, offset, end, caller.signal))) {
-    return readPast(context, live, offset, end, caller.signal);
+  if (!(await isKept(context, cacheFile, reader, offset, end, caller.signal))) {
+    return readUncached(context, cacheFile, offset, end, caller.signal);
   }
-  await untilChecked(live, caller.signal);
+  await untilChecked(cacheFile, caller.signal);
   const buffer = Buffer.allocUnsafe(size);
-  const length = await readFile(live, buffer, offset);
+  const length = await readFile(cacheFile, buffer, offset);
   // Found out just now not to be what the gateway said: never shown.
-  if (touchesRange(live.ranges.missing, offset, end))
+  if (touchesRange(cacheFile.ranges.missing, offset, end))
     throw new FsError("EIO", "downloaded bytes are not the version's");
-  grantRead(context, handleId, live);
+  grantRead(context, handleId, cacheFile);
   return length === size ? buffer : buffer.subarray(0, length);
 }
 
 /** Whether the range is in the file now. False: the disk has no room for it. */
 async function isKept(
   context: Rows & LocalFiles & Remote & Uploads & Host,
-  live: CacheFile,
+  cacheFile: CacheFile,
   reader: SequentialReader,
   offset: number,
   end: number,
   signal: AbortSignal,
 ): Promise<boolean> {
   const { disk } = context;
-  if ((!live.disk.isKept || !disk.mayKeep) && touchesRange(live.ranges.missing, offset, end)) return false;
+  if ((!cacheFile.disk.isKept || !disk.mayKeep) && touchesRange(cacheFile.ranges.missing, offset, end)) return false;
   try {
-    await fetchAround(context, live, reader, offset, end, signal);
+    await fetchAround(context, cacheFile, reader, offset, end, signal);
     return true;
   } catch (error) {
     if (disk.mayKeep) throw error;
@@ -86,26 +86,26 @@ async function isKept(
 }
 
 /** What a program writes into a missing part meanwhile is there before the read or after it. */
-async function readPast(
+async function readUncached(
   context: LocalFiles & Remote & Host,
-  live: CacheFile,
+  cacheFile: CacheFile,
   offset: number,
   end: number,
   signal: AbortSignal,
 ): Promise<Uint8Array> {
-  const passing = await fetchUncached(context, live, offset, end, signal);
+  const passing = await fetchUncached(context, cacheFile, offset, end, signal);
   const {
     ranges: { missing },
-  } = live;
+  } = cacheFile;
   const buffer = Buffer.alloc(end - offset);
-  const shown = buffer.subarray(0, await readFile(live, buffer, offset));
+  const shown = buffer.subarray(0, await readFile(cacheFile, buffer, offset));
   if (passing !== undefined) layOver(missing, passing, shown, offset);
   return shown;
 }
 
-async function readFile(live: CacheFile, buffer: Uint8Array, offset: number): Promise<number> {
+async function readFile(cacheFile: CacheFile, buffer: Uint8Array, offset: number): Promise<number> {
   try {
-    return await live.disk.file.read(buffer, 0, buffer.length, offset);
+    return await cacheFile.disk.file.read(buffer, 0, buffer.length, offset);
   } catch (error) {
     throw fromDisk(error, "the local file cannot be read");
   }
@@ -123,35 +123,43 @@ export async function seek(
   kind: "data" | "hole",
   offset: number,
 ): Promise<number | undefined> {
-  const { live } = fileOf(context, handleId);
-  const mayBeMapped = live.use.writers > 0 && live.passthrough.backingId === undefined;
+  const { live: cacheFile } = fileOf(context, handleId);
+  const mayBeMapped = cacheFile.use.writers > 0 && cacheFile.passthrough.backingId === undefined;
   try {
-    if (mayBeMapped) return await seekWithoutHoles(live, kind, offset);
-    return kind === "data" ? await seekData(live, offset) : await seekHole(live, offset);
+    if (mayBeMapped) return await seekWithoutHoles(cacheFile, kind, offset);
+    return kind === "data" ? await seekData(cacheFile, offset) : await seekHole(cacheFile, offset);
   } catch (error) {
     throw fromDisk(error, "lseek");
   }
 }
 
-async function seekWithoutHoles(live: CacheFile, kind: "data" | "hole", offset: number): Promise<number | undefined> {
-  const { size } = await live.disk.file.stat();
+async function seekWithoutHoles(
+  cacheFile: CacheFile,
+  kind: "data" | "hole",
+  offset: number,
+): Promise<number | undefined> {
+  const { size } = await cacheFile.disk.file.stat();
   if (offset >= size) return undefined;
   return kind === "data" ? offset : size;
 }
 
-async function seekData(live: CacheFile, offset: number): Promise<number | undefined> {
-  const here = await live.disk.file.seek("data", offset);
-  const [missing] = partsWithin(live.ranges.missing, offset, Math.max(offset, live.ranges.missing.at(-1) ?? 0));
+async function seekData(cacheFile: CacheFile, offset: number): Promise<number | undefined> {
+  const here = await cacheFile.disk.file.seek("data", offset);
+  const [missing] = partsWithin(
+    cacheFile.ranges.missing,
+    offset,
+    Math.max(offset, cacheFile.ranges.missing.at(-1) ?? 0),
+  );
   if (here === undefined || missing === undefined) return here ?? missing?.start;
   return Math.min(here, missing.start);
 }
 
-async function seekHole(live: CacheFile, offset: number): Promise<number | undefined> {
+async function seekHole(cacheFile: CacheFile, offset: number): Promise<number | undefined> {
   let position = offset;
   for (;;) {
-    const hole = await live.disk.file.seek("hole", position);
+    const hole = await cacheFile.disk.file.seek("hole", position);
     if (hole === undefined) return position > offset ? position : undefined;
-    const missing = [...listRanges(live.ranges.missing)].find((range) => range.start <= hole && hole < range.end);
+    const missing = [...listRanges(cacheFile.ranges.missing)].find((range) => range.start <= hole && hole < range.end);
     if (missing === undefined) return hole;
     position = missing.end;
   }

@@ -1,6 +1,6 @@
 /** Listings: opendir, readdir, releasedir. The rows are the listing; an entry's id is its cookie. */
 import { FIRST_COOKIE, ROOT_INODE } from "../../metadata/metadata.ts";
-import { type Caller, type FolderEntry, FsError, type HandleId, type Lineage, type Opened } from "../api/index.ts";
+import { type Caller, type FolderEntry, FsError, type HandleId, type KernelNodeId, type Opened } from "../api/index.ts";
 import {
   addHandle,
   type Context,
@@ -23,7 +23,7 @@ const DOT_DOT = 2;
 export async function opendir(
   context: Rows & Kernel & Remote & Host,
   caller: Caller,
-  lineage: Lineage,
+  lineage: KernelNodeId,
 ): Promise<Opened> {
   const folder = folderOf(context, lineage);
   const handle = addHandle(context, caller, lineage, { kind: "folder", inode: folder.id, pass: undefined });

@@ -4,7 +4,7 @@
  */
 import type { Entry } from "../../metadata/entries.ts";
 import type { Inode } from "../../metadata/inodes.ts";
-import { type Caller, FsError, type Lineage } from "../api/index.ts";
+import { type Caller, FsError, type KernelNodeId } from "../api/index.ts";
 import type { Context, LocalFiles, Remote, Rows } from "../core/index.ts";
 import { logNames } from "../files/index.ts";
 import { completeFolder } from "../remote/index.ts";
@@ -15,7 +15,7 @@ import { commitRequest } from "./request-log.ts";
 export async function requireEntry(
   context: Context,
   caller: Caller,
-  parent: Lineage,
+  parent: KernelNodeId,
   name: string,
 ): Promise<{ entry: Entry; inode: Inode }> {
   const folder = folderOf(context, parent);
@@ -26,7 +26,7 @@ export async function requireEntry(
 }
 
 /** The entry as it is now. */
-export function entryAt(context: Rows, parent: Lineage, name: string): { entry: Entry; inode: Inode } {
+export function entryAt(context: Rows, parent: KernelNodeId, name: string): { entry: Entry; inode: Inode } {
   const entry = context.metadata.entries.find(folderOf(context, parent).id, name);
   const inode = entry === undefined ? undefined : context.metadata.inodes.get(entry.inode);
   if (entry === undefined || inode === undefined) throw new FsError("ENOENT", `no ${JSON.stringify(name)}`);
@@ -42,7 +42,7 @@ export function requireDeletable(context: Rows & LocalFiles & Remote, entry: Ent
   }
 }
 
-export async function unlink(context: Context, caller: Caller, parent: Lineage, name: string): Promise<void> {
+export async function unlink(context: Context, caller: Caller, parent: KernelNodeId, name: string): Promise<void> {
   requireWritable(context);
   await requireEntry(context, caller, parent, name);
   const removed = commitRequest(context, caller, () => {
@@ -56,7 +56,7 @@ export async function unlink(context: Context, caller: Caller, parent: Lineage, 
   context.runtime.step("unlink: gone");
 }
 
-export async function rmdir(context: Context, caller: Caller, parent: Lineage, name: string): Promise<void> {
+export async function rmdir(context: Context, caller: Caller, parent: KernelNodeId, name: string): Promise<void> {
   requireWritable(context);
   const { inode: known } = await requireEntry(context, caller, parent, name);
   if (known.kind === "folder") await requireKnown(context, caller, known);

@@ -1,7 +1,7 @@
 /** rename(2): moving, replacing, exchanging. What happens to the nodes is decided in identity.ts. */
 import type { InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
-import { type Caller, FsError, fromDisk, type Lineage } from "../api/index.ts";
+import { type Caller, FsError, fromDisk, type KernelNodeId } from "../api/index.ts";
 import type { Context, Host, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
 import { closeCacheFile, logNames, makeDurable, openCacheFile } from "../files/index.ts";
 import { completeFolder } from "../remote/index.ts";
@@ -22,7 +22,7 @@ import { entryAt, requireDeletable, requireEmptyFolder, requireEntry, requireKno
 import { commitRequest } from "./request-log.ts";
 
 export interface Place {
-  readonly parent: Lineage;
+  readonly parent: KernelNodeId;
   readonly name: string;
 }
 
@@ -145,13 +145,13 @@ async function makeReplacementSafe(
   const target = inodeAt(context, to);
   if (target === undefined || target.id === source.id || target.synced === null) return;
   if (source.kind !== "file" || source.content !== "dirty" || source.synced === 1) return;
-  const live = await openCacheFile(context, source.lineage, { write: false });
+  const cacheFile = await openCacheFile(context, source.lineage, { write: false });
   try {
-    await makeDurable(context, live);
+    await makeDurable(context, cacheFile);
   } catch (error) {
     throw fromDisk(error, "the local disk failed");
   } finally {
-    await closeCacheFile(context, live, { write: false });
+    await closeCacheFile(context, cacheFile, { write: false });
   }
 }
 

@@ -5,15 +5,15 @@
  * its program goes on, it leaves what it left before.
  */
 
-import type { Caller, Lineage } from "../api/index.ts";
+import type { Caller, KernelNodeId } from "../api/index.ts";
 import { byKernelRequest, type Host, type Rows } from "../core/index.ts";
 
 /** Of the change that `commit` writes down. */
 export interface CommitOptions<T> {
   /** What the answer shows, by default nothing; undefined: this was no more than a part, and will be tried again. */
-  readonly about?: (result: T) => Lineage | "nothing" | undefined;
+  readonly about?: (result: T) => KernelNodeId | "nothing" | undefined;
   /** The lineage whose attributes it changes. */
-  readonly by?: Lineage;
+  readonly by?: KernelNodeId;
 }
 
 export function commitRequest<T>(

@@ -29,7 +29,7 @@ export async function retryNow(
         metadata.nodes.update(row.id, { parked: null, due: now });
         // Of two that are exchanged one has the request.
         for (const node of [row.id, exchangeOf(context, row)?.node]) {
-          if (node !== undefined) metadata.attempts.rushOf(node, now);
+          if (node !== undefined) metadata.attempts.expediteAttemptsOf(node, now);
         }
       }
     });

@@ -39,7 +39,7 @@ async function untilItHas(context: Context, inodeId: InodeId, signal: AbortSigna
     if (inode === undefined) return;
     const rows = metadata.entries.ofInode(inodeId).flatMap((entry) => metadata.nodes.ofEntry(entry.id) ?? []);
     // What was written after its name went has a row once it is cut.
-    const isToBeNamed = inode.content === "dirty" && metadata.overtaken.get(inodeId) !== undefined;
+    const isToBeNamed = inode.content === "dirty" && metadata.detachedFiles.get(inodeId) !== undefined;
     if (!isToBeNamed && rows.every((row) => hasContent(inode, row))) return;
     refuse(context, rows);
 

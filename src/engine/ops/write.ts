@@ -1,15 +1,15 @@
 /** What changes bytes, and what makes them safe: write, truncate, fallocate, flush, fsync. */
 
-import { type Caller, FsError, fromDisk, type HandleId, type Lineage } from "../api/index.ts";
+import { type Caller, FsError, fromDisk, type HandleId, type KernelNodeId } from "../api/index.ts";
 import type { CacheFile, Context, LocalFiles, Rows } from "../core/index.ts";
 import {
   allocateBytes,
   closeCacheFile,
   detectWrites,
-  goesOn,
   makeDurable,
   openCacheFile,
   rowsFromFile,
+  threadWentOn,
   truncateBytes,
   whileTruncating,
   withoutPrivileges,
@@ -17,7 +17,7 @@ import {
 } from "../files/index.ts";
 import { inodeOf, requireWritable } from "../tree/index.ts";
 import { snapshotAfterSync, snapshotWhenQuiet } from "../upload/index.ts";
-import { fileOf, onceHere, requireShown, writableOf } from "./open.ts";
+import { fileOf, requireShown, whenFetched, writableOf } from "./open.ts";
 import { untilGatewayHas } from "./until-remote.ts";
 
 /** Of a file opened to append the kernel gives the offset too. How many bytes fitted. */
@@ -29,17 +29,17 @@ export async function write(
   data: Uint8Array,
   options: { killPrivileges: boolean },
 ): Promise<number> {
-  const { live } = writableOf(context, handleId);
-  goesOn(context, caller, live.lineage);
-  const written = await writeBytes(context, handleId, live, offset, data);
-  if (options.killPrivileges) dropPrivileges(context, live);
-  snapshotWhenQuiet(context, live);
+  const { live: cacheFile } = writableOf(context, handleId);
+  threadWentOn(context, caller, cacheFile.lineage);
+  const written = await writeBytes(context, handleId, cacheFile, offset, data);
+  if (options.killPrivileges) dropPrivileges(context, cacheFile);
+  snapshotWhenQuiet(context, cacheFile);
   return written;
 }
 
 /** The answer shows no mode: the kernel is told of it. */
-function dropPrivileges({ metadata }: Rows, live: CacheFile): void {
-  const inode = metadata.inodes.get(live.inode);
+function dropPrivileges({ metadata }: Rows, cacheFile: CacheFile): void {
+  const inode = metadata.inodes.get(cacheFile.inode);
   const mode = withoutPrivileges(inode?.attributes.mode);
   if (inode === undefined || mode === undefined) return;
   const attributes = { ...inode.attributes, mode };
@@ -49,7 +49,7 @@ function dropPrivileges({ metadata }: Rows, live: CacheFile): void {
 export async function truncate(
   context: Context,
   caller: Caller,
-  lineage: Lineage,
+  lineage: KernelNodeId,
   size: number,
   handleId?: HandleId,
 ): Promise<void> {
@@ -57,9 +57,9 @@ export async function truncate(
   if (inode.kind === "folder") throw new FsError("EISDIR", "a folder");
   if (inode.kind !== "file") throw new FsError("EINVAL", `a ${inode.kind} has no size`);
   if (handleId !== undefined && context.handles.has(handleId)) {
-    const { live } = writableOf(context, handleId);
-    await whileTruncating(context, lineage, () => truncateBytes(context, caller, live, size));
-    snapshotWhenQuiet(context, live);
+    const { live: cacheFile } = writableOf(context, handleId);
+    await whileTruncating(context, lineage, () => truncateBytes(context, caller, cacheFile, size));
+    snapshotWhenQuiet(context, cacheFile);
     return;
   }
   requireWritable(context);
@@ -73,7 +73,7 @@ export async function truncate(
     }
   };
   await whileTruncating(context, lineage, () =>
-    size > 0 ? onceHere(context, lineage, caller.signal, truncateIt) : truncateIt(),
+    size > 0 ? whenFetched(context, lineage, caller.signal, truncateIt) : truncateIt(),
   );
 }
 
@@ -85,36 +85,37 @@ export async function allocate(
   offset: number,
   length: number,
 ): Promise<void> {
-  const { live } = writableOf(context, handleId);
-  await allocateBytes(context, live, mode, offset, length);
+  const { live: cacheFile } = writableOf(context, handleId);
+  await allocateBytes(context, cacheFile, mode, offset, length);
   // Unlike a write the request does not say whether its program may keep them.
-  if (caller.uid !== 0) dropPrivileges(context, live);
-  snapshotWhenQuiet(context, live);
+  if (caller.uid !== 0) dropPrivileges(context, cacheFile);
+  snapshotWhenQuiet(context, cacheFile);
 }
 
 /** close(2): the bytes and the rows survive a crash of the daemon; with `durability remote` the gateway has them. */
 export async function flush(context: Context, caller: Caller, handleId: HandleId): Promise<void> {
-  const { live, write: isWriter } = fileOf(context, handleId);
+  const { live: cacheFile, write: isWriter } = fileOf(context, handleId);
   if (!isWriter) return;
-  goesOn(context, caller, live.lineage);
-  await onDisk(() => rowsFromFile(context, live));
-  if (live.changes.isContentDirty) requireFolder(context);
+  threadWentOn(context, caller, cacheFile.lineage);
+  await onDisk(() => rowsFromFile(context, cacheFile));
+  if (cacheFile.changes.isContentDirty) requireFolder(context);
   context.runtime.step("flush: recorded");
-  if (context.settings.durability === "remote") await untilGatewayHas(context, live.inode, caller.signal);
+  if (context.settings.durability === "remote") await untilGatewayHas(context, cacheFile.inode, caller.signal);
 }
 
 /** fsync(2): the bytes, the rows and the name also survive power loss. */
 export async function fsync(context: Context, caller: Caller, handleId: HandleId, _dataOnly: boolean): Promise<void> {
-  const { live, write: isWriter } = fileOf(context, handleId);
+  const { live: cacheFile, write: isWriter } = fileOf(context, handleId);
   await onDisk(async () => {
-    await detectWrites(context, live);
-    if (live.changes.isContentDirty) requireFolder(context);
-    await makeDurable(context, live);
+    await detectWrites(context, cacheFile);
+    if (cacheFile.changes.isContentDirty) requireFolder(context);
+    await makeDurable(context, cacheFile);
     await context.syncRows();
     context.runtime.step("fsync: rows synced");
   });
-  if (isWriter && context.settings.durability === "remote") await untilGatewayHas(context, live.inode, caller.signal);
-  else snapshotAfterSync(context, live);
+  if (isWriter && context.settings.durability === "remote")
+    await untilGatewayHas(context, cacheFile.inode, caller.signal);
+  else snapshotAfterSync(context, cacheFile);
 }
 
 /** fsync of a folder: the names are rows. */

@@ -6,7 +6,7 @@ import type { Changed } from "../../metadata/changed.ts";
 import type { InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
-import { EVERYTHING, type Lineage, type Place, type Replay, type Replays, type Watched } from "../api/index.ts";
+import { EVERYTHING, type KernelNodeId, type Place, type Replay, type Replays, type Watched } from "../api/index.ts";
 import { type Context, inBackground } from "../core/index.ts";
 import { writersOf } from "../files/index.ts";
 import { completeFolder } from "./listing.ts";
@@ -179,7 +179,7 @@ export function createReplays(context: Context): Replays {
   function stepsOfMove(inode: InodeId, from: Place, to: Place): Replay[] {
     if (inodeAt(from) !== undefined || inodeAt(to) !== inode)
       return [...stepsOfName(from, inode), ...stepsOfName(to, null)];
-    return isUntold(to) ? [{ what: "moved", ...from, inode, to }] : movedAlready(inode, from, to);
+    return isUnreported(to) ? [{ what: "moved", ...from, inode, to }] : movedAlready(inode, from, to);
   }
 
   /** The kernel knows it where it is now. */
@@ -196,7 +196,7 @@ export function createReplays(context: Context): Replays {
     if (inode === undefined) return before === null ? [] : stepsOfGone(place, before);
     // Another file in its place: to programs it was written, as by a rename over it.
     if (before !== null) return stepsOfInode(inode.id, inode.kind === "file" ? "content" : "attributes", place);
-    if (!isUntold(place) && !canAskAgain(place)) return stepsOfKnown(inode, place);
+    if (!isUnreported(place) && !canAskAgain(place)) return stepsOfKnown(inode, place);
     return [{ what: "made", ...place, kind: inode.kind }, ...closed(inode, place, inode.lineage)];
   }
 
@@ -233,7 +233,7 @@ export function createReplays(context: Context): Replays {
   }
 
   /** Not of a program: nobody could start it in the moment in which somebody seems to write to it. */
-  function closed({ kind, attributes }: Inode, place: Place, lineage: Lineage): Replay[] {
+  function closed({ kind, attributes }: Inode, place: Place, lineage: KernelNodeId): Replay[] {
     const isWritable = kind === "file" && ((attributes.mode ?? 0) & 0o111) === 0;
     return isWritable ? [{ what: "closed", ...place, lineage }] : [];
   }
@@ -246,7 +246,7 @@ export function createReplays(context: Context): Replays {
     return row.kind !== "file" || (writersOf(context, row) === 0 && metadata.entries.links(row.id) === 1);
   }
 
-  const isUntold = (place: Place) => isNew(place) && filled.get(keyOf(place))?.isTold === false;
+  const isUnreported = (place: Place) => isNew(place) && filled.get(keyOf(place))?.isTold === false;
   const canAskAgain = (place: Place) => isNew(place) && cache.expireNow !== undefined && cache.expiresNames;
 
   function takeNext(): Replay | undefined {
@@ -326,14 +326,14 @@ export function createReplays(context: Context): Replays {
     },
     async prepare(isCovered) {
       const of = current;
-      if (of?.what !== "made" || isUntold(of) || !canAskAgain(of) || isCovered()) return;
+      if (of?.what !== "made" || isUnreported(of) || !canAskAgain(of) || isCovered()) return;
       const folder = metadata.inodes.get(of.folder);
       if (folder !== undefined) await cache.expireNow?.(folder.lineage, of.name);
       if (current === of) isAskedAgain = true;
     },
     isMaking(place) {
       if (current?.what !== "made" || keyOf(place) !== keyOf(current)) return false;
-      return isAskedAgain ? isNew(place) : isUntold(place);
+      return isAskedAgain ? isNew(place) : isUnreported(place);
     },
     failed(isFolder) {
       if (current === undefined) return;
@@ -364,7 +364,7 @@ export function createReplays(context: Context): Replays {
         if (waiting.size + steps.length > 0) begin?.();
       };
     },
-    isUntold,
+    isUnreported,
     pathOf(folder) {
       const names: string[] = [];
       for (let id = folder; id !== ROOT_INODE; ) {

@@ -84,7 +84,7 @@ export function createFollower(context: Context, hear: Hear, stream?: JournalStr
   setMaxListeners(0, stopped.signal);
   let loop: Promise<void> = Promise.resolve();
   let askedAt = runtime.elapsed();
-  const forgetGivenUp = createForgetting(context);
+  const forgetAbandoned = createForgetting(context);
   const isReached = () => network.isOnline && network.loginNeeded === undefined;
 
   async function run(): Promise<void> {
@@ -104,7 +104,7 @@ export function createFollower(context: Context, hear: Hear, stream?: JournalStr
         await listRemovedFolder(context, stopped.signal);
         await passIndex();
         if (isMore) continue;
-        forgetGivenUp();
+        forgetAbandoned();
         isWell = true;
       } catch (error) {
         network.failed(error);
@@ -410,7 +410,7 @@ function applyEntry(context: Context, entry: JournalEntry, node: Told | undefine
     return;
   }
   if (node === undefined || node === "gone") return;
-  if (!settleOwn(context, entry, node)) observeNode(context, node, "id");
+  if (!commitOwnSnapshot(context, entry, node)) observeNode(context, node, "id");
   // Moved below a folder nobody here knows: the folder is looked up first.
   const { nodes, rereads } = context.metadata;
   if (node.parentId === null || nodes.ofNodeId(node.parentId) !== undefined) return;
@@ -428,7 +428,7 @@ function isAwaited({ tries, request }: Attempt<Request>, nodeId: string): boolea
 }
 
 /** The change is one of ours that was not answered, or given up. Whatever somebody has done on top of it is news. */
-function settleOwn(context: Context, { key, position }: JournalEntry, node: Node): boolean {
+function commitOwnSnapshot(context: Context, { key, position }: JournalEntry, node: Node): boolean {
   const own = key == null ? undefined : context.metadata.attempts.ofKey(key);
   if (key == null || own === undefined) return false;
   if (own.state === "abandoned") return recognizeOwn(context, node, key);

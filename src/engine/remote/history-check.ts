@@ -56,7 +56,7 @@ export function createHistoryCheck(
   /** Since when an id of what was acknowledged answers 404. */
   let absentSince: number | undefined;
   /** Since when the gateway fails to tell of what was acknowledged. */
-  let untoldSince: number | undefined;
+  let unconfirmedSince: number | undefined;
   acknowledgedWrites.connection = connection;
 
   function beginAnew(at: number): void {
@@ -82,12 +82,12 @@ export function createHistoryCheck(
   async function readTold(id: string, signal: AbortSignal): Promise<Node | "hidden" | undefined> {
     try {
       const node = await readOrHidden(context, id, signal);
-      untoldSince = undefined;
+      unconfirmedSince = undefined;
       return node;
     } catch (error) {
       if (!isUntellable(context, error)) throw error;
-      untoldSince ??= runtime.elapsed();
-      if (runtime.elapsed() - untoldSince < SETTLE_MS) throw error;
+      unconfirmedSince ??= runtime.elapsed();
+      if (runtime.elapsed() - unconfirmedSince < SETTLE_MS) throw error;
       return "hidden";
     }
   }

@@ -67,7 +67,7 @@ function isMoved(context: Rows, { entry, seen, base }: NodeRow): boolean {
 /** What else is new of it does not come first: what is kept of that belongs beside it, where it still is. */
 function isTaken(context: Context, row: NodeRow): boolean {
   const step = plan(viewOf(context, row));
-  return step.do === "take" || step.do === "follow";
+  return step.do === "adopt" || step.do === "adoptPlace";
 }
 
 function moveTogether(context: Context, rows: readonly NodeRow[]): void {

@@ -12,7 +12,7 @@ import {
   FsError,
   type HandleId,
   handleId,
-  type Lineage,
+  type KernelNodeId,
   type NegativeEntry,
   type OpenFlags,
   type Place,
@@ -39,18 +39,18 @@ export function withReplays(
   /** Of the current one it was shown something in the place of what has gone. */
   let stoodFor: Replay | undefined;
   /** Superseded lineages that it was shown: the kernel gives back one that it has found to be another's, and may know it still. */
-  const lent = new Map<Lineage, number>();
+  const lent = new Map<KernelNodeId, number>();
 
   const isReplayer = ({ pid }: Caller) => pid === replays.by || replays.formerly.has(pid);
   const inodeAt = ({ folder, name }: Place) => metadata.entries.find(folder, name)?.inode;
 
-  function placeOf(parent: Lineage, name: string): Place | undefined {
-    const folder = metadata.inodes.ofLineage(parent)?.id;
+  function placeOf(parent: KernelNodeId, name: string): Place | undefined {
+    const folder = metadata.inodes.ofKernelNodeId(parent)?.id;
     return folder === undefined ? undefined : { folder, name };
   }
 
-  function isPlace(parent: Lineage, name: string, place: Place): boolean {
-    return name === place.name && metadata.inodes.ofLineage(parent)?.id === place.folder;
+  function isPlace(parent: KernelNodeId, name: string, place: Place): boolean {
+    return name === place.name && metadata.inodes.ofKernelNodeId(parent)?.id === place.folder;
   }
 
   /** What the process is to do now, of this kind. */
@@ -64,7 +64,7 @@ export function withReplays(
     throw new FsError("EIO", "no change that is being replayed");
   }
 
-  async function lookup(caller: Caller, parent: Lineage, name: string): Promise<Found | NegativeEntry> {
+  async function lookup(caller: Caller, parent: KernelNodeId, name: string): Promise<Found | NegativeEntry> {
     const { current } = replays;
     const asItIs = async () => told(parent, name, await fileSystem.lookup(caller, parent, name));
     if (current === undefined || current === done || caller.pid !== replays.by) return asItIs();
@@ -79,7 +79,7 @@ export function withReplays(
         return isIt && inodeAt(current) === undefined ? formerly(current) : asItIs();
       case "moved": {
         const isStill = inodeAt(current) === undefined && inodeAt(current.to) === current.inode;
-        if (!isStill || !replays.isUntold(current.to)) return asItIs();
+        if (!isStill || !replays.isUnreported(current.to)) return asItIs();
         if (isPlace(parent, name, current.to)) return absent();
         return isIt ? foundAs(current.inode) : asItIs();
       }
@@ -90,7 +90,7 @@ export function withReplays(
     }
   }
 
-  async function foundAs(id: InodeId, lineage?: Lineage): Promise<Found> {
+  async function foundAs(id: InodeId, lineage?: KernelNodeId): Promise<Found> {
     const inode = metadata.inodes.get(id);
     if (inode === undefined) throw new FsError("ENOENT", `inode ${id} has gone`);
     const now = await found(context, inode);
@@ -102,9 +102,9 @@ export function withReplays(
 
   /** Who watches it hears of its end, if it is still known. */
   function formerly({ kind, lineage }: Extract<Replay, { what: "gone" }>): Promise<Found> {
-    const inode = lineage === undefined ? undefined : metadata.inodes.ofLineage(lineage);
-    const isNameless = inode !== undefined && metadata.entries.links(inode.id) === 0;
-    if (isNameless) return foundAs(inode.id, lineage);
+    const inode = lineage === undefined ? undefined : metadata.inodes.ofKernelNodeId(lineage);
+    const isOrphan = inode !== undefined && metadata.entries.links(inode.id) === 0;
+    if (isOrphan) return foundAs(inode.id, lineage);
     stoodFor = replays.current;
     return gone(kind);
   }
@@ -115,7 +115,7 @@ export function withReplays(
     return { stat: { ...stat, inode, kind, mode: 0o600, links: 1, size: 0 }, lineage, ...AT_ONCE };
   }
 
-  async function made(caller: Caller, parent: Lineage, name: string): Promise<Found> {
+  async function made(caller: Caller, parent: KernelNodeId, name: string): Promise<Found> {
     const current = currentOf(caller, "made");
     if (!isPlace(parent, name, current) || !replays.isMaking(current)) return refuse();
     done = current;
@@ -123,7 +123,7 @@ export function withReplays(
     return now.lineage === undefined || now.stat.kind !== current.kind ? refuse() : now;
   }
 
-  async function removed(caller: Caller, parent: Lineage, name: string): Promise<void> {
+  async function removed(caller: Caller, parent: KernelNodeId, name: string): Promise<void> {
     const current = currentOf(caller, "gone");
     if (!isPlace(parent, name, current) || inodeAt(current) !== undefined) refuse();
     // By its own number what is there elsewhere would count as removed, and a folder take no name any more, should it
@@ -132,7 +132,7 @@ export function withReplays(
     done = current;
   }
 
-  async function touched(caller: Caller, lineage: Lineage): Promise<Attributed> {
+  async function touched(caller: Caller, lineage: KernelNodeId): Promise<Attributed> {
     const current = currentOf(caller, "written", "attributes");
     const inode = inodeOf(context, lineage);
     return inode.id === inodeAt(current) ? attributed(context, inode, lineage) : refuse();
@@ -141,7 +141,7 @@ export function withReplays(
   /** Nothing is read from it, and it is in nobody's way. */
   function opened(
     caller: Caller,
-    lineage: Lineage,
+    lineage: KernelNodeId,
   ): { handle: HandleId; keepCache: true; noFlush: true; direct: true } {
     const current = currentOf(caller, "closed");
     if (inodeOf(context, lineage).id !== inodeAt(current)) refuse();
@@ -158,7 +158,7 @@ export function withReplays(
   }
 
   /** The kernel knows the name as it is now. */
-  function told<T extends Found | NegativeEntry>(parent: Lineage, name: string, answer: T): T {
+  function told<T extends Found | NegativeEntry>(parent: KernelNodeId, name: string, answer: T): T {
     if (!replays.isAnyPlace) return answer;
     const place = placeOf(parent, name);
     if (place === undefined) return answer;
@@ -172,7 +172,7 @@ export function withReplays(
   }
 
   /** … by a program here, of which those who watch have heard. */
-  function madeHere<T>(parent: Lineage, name: string, answer: T): T {
+  function madeHere<T>(parent: KernelNodeId, name: string, answer: T): T {
     const place = replays.isAnyPlace ? placeOf(parent, name) : undefined;
     if (place !== undefined) replays.madeHere(place);
     return answer;

@@ -7,9 +7,9 @@
 import { RemoteError, type RemoteErrorCode } from "../../client/errors.ts";
 import { forEachAtOnce } from "../../lib/at-once.ts";
 import { formatRanges, NO_RANGES } from "../../lib/ranges.ts";
-import type { After, InodeId, Lineage, NodeRowId } from "../../metadata/ids.ts";
+import { isWhole } from "../../metadata/cache-files.ts";
+import type { After, InodeId, KernelNodeId, NodeRowId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
-import { isWhole } from "../../metadata/live-rows.ts";
 import {
   type Host,
   hasVersion,
@@ -44,11 +44,11 @@ export interface RollbackRecovery {
 export function createRollbackRecovery(context: Rows & LocalFiles & Remote & Uploads & Host): RollbackRecovery {
   const { metadata, log } = context;
   /** Lineages whose versions are there. */
-  const there = new Set<Lineage>();
+  const there = new Set<KernelNodeId>();
   /** How often the gateway has failed for it. */
-  const failed = new Map<Lineage, number>();
+  const failed = new Map<KernelNodeId, number>();
 
-  async function lookAt(lineage: Lineage, signal: AbortSignal): Promise<void> {
+  async function lookAt(lineage: KernelNodeId, signal: AbortSignal): Promise<void> {
     const inode = currentOf(context, lineage);
     if (inode === undefined || there.has(lineage)) return;
     const heads = new Map<NodeRowId, string>();
@@ -64,8 +64,8 @@ export function createRollbackRecovery(context: Rows & LocalFiles & Remote & Upl
   return {
     async keepAll(signal) {
       let failure: unknown;
-      for (let after: After<Lineage> = 0; ; ) {
-        const lineages = metadata.lives.whole(after, SLICE);
+      for (let after: After<KernelNodeId> = 0; ; ) {
+        const lineages = metadata.cacheFiles.whole(after, SLICE);
         const last = lineages.at(-1);
         if (last === undefined) break;
         after = last;
@@ -90,8 +90,8 @@ export function createRollbackRecovery(context: Rows & LocalFiles & Remote & Upl
 }
 
 /** What a program is writing anew is sent anyway. */
-function currentOf({ metadata }: Rows, lineage: Lineage): Inode | undefined {
-  const inode = metadata.inodes.ofLineage(lineage);
+function currentOf({ metadata }: Rows, lineage: KernelNodeId): Inode | undefined {
+  const inode = metadata.inodes.ofKernelNodeId(lineage);
   return inode?.lineage === lineage && inode.kind === "file" && inode.content !== "dirty" ? inode : undefined;
 }
 
@@ -106,11 +106,11 @@ async function isThere(context: Rows & Remote, nodeId: string, version: string, 
 /** Power loss or a broken disk may have made something else of it, which must not become anybody's content. */
 async function isTrue(context: Rows & LocalFiles & Host, inode: Inode, signal: AbortSignal): Promise<boolean> {
   const { metadata, runtime, paths, disk, log } = context;
-  const path = paths.live(inode.lineage);
+  const path = paths.cacheFile(inode.lineage);
   try {
     if (inode.hash !== null) return (await runtime.files.hash(path, signal)).hash === inode.hash;
     const { size } = await runtime.files.stat(path);
-    return size === inode.size && metadata.lives.get(inode.lineage)?.doubted === 0;
+    return size === inode.size && metadata.cacheFiles.get(inode.lineage)?.doubted === 0;
   } catch (error) {
     if (signal.aborted || disk.trouble !== undefined) throw error;
     log.warn({ err: error, inode: inode.id }, "what is here of a content the gateway has lost cannot be read");
@@ -122,13 +122,13 @@ async function isTrue(context: Rows & LocalFiles & Host, inode: Inode, signal: A
 function keep(
   context: Rows & LocalFiles & Uploads & Host,
   id: InodeId,
-  lineage: Lineage,
+  lineage: KernelNodeId,
   heads: ReadonlyMap<NodeRowId, string>,
 ): void {
   const { metadata, cacheFiles, dirtyLog, log, fileState } = context;
   metadata.transaction(() => {
     const inode = currentOf(context, lineage);
-    const isHere = isWhole(metadata.lives.get(lineage)) && !fileState.evicting.has(lineage);
+    const isHere = isWhole(metadata.cacheFiles.get(lineage)) && !fileState.evicting.has(lineage);
     if (inode?.id !== id || !isHere) return;
     const rows = rowsOfInode(context, id);
     const behind = rows.filter((row) => row.base?.head != null && heads.get(row.id) === row.base.head);
@@ -140,14 +140,14 @@ function keep(
     const ofNothing = { originNode: null, originVersion: null };
     const changed = { content: "dirty", changes: inode.changes + 1, hash: null, synced: null } as const;
     const kept = metadata.inodes.update(id, { ...changed, ...ofNothing });
-    metadata.lives.update(lineage, { ...ofNothing, originHash: null, unproven: formatRanges(NO_RANGES) });
+    metadata.cacheFiles.update(lineage, { ...ofNothing, originHash: null, unproven: formatRanges(NO_RANGES) });
     // What was written here has waited since then: a drain that is under way is not over without it.
     for (const row of rowsOfInode(context, id)) setNodeDirty(context, row, row.changedAt === 0 ? null : row.changedAt);
     metadata.afterCommit(() => {
-      const live = cacheFiles.get(lineage);
+      const cacheFile = cacheFiles.get(lineage);
       // Whoever has it open writes to what is changed already, and no check finds it to be another version.
-      if (live !== undefined) leaveOriginForGood(live);
-      logDirty(context, kept, live);
+      if (cacheFile !== undefined) leaveOriginForGood(cacheFile);
+      logDirty(context, kept, cacheFile);
       void dirtyLog.flush();
       log.warn({ inode: id, size: inode.size }, "the gateway has lost this content: it is kept, and sent again");
     });

@@ -5,10 +5,10 @@
 import { clipRanges, formatRanges, NO_RANGES, parseRanges } from "../../lib/ranges.ts";
 import { hasCode } from "../../lib/system-error.ts";
 import { compareTimes, formatTime } from "../../lib/time.ts";
-import type { Lineage } from "../../metadata/ids.ts";
+import type { CacheFileRow } from "../../metadata/cache-files.ts";
+import { isWhole } from "../../metadata/cache-files.ts";
+import type { KernelNodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
-import type { CacheFileRow } from "../../metadata/live-rows.ts";
-import { isWhole } from "../../metadata/live-rows.ts";
 import { type Context, type Host, type LocalFiles, type Rows, setInodeDirty, type Uploads } from "../core/index.ts";
 import { ctimeOf, hasNoWriter, isStill, leaveToDetachedWriters, logNames, mtimeOf } from "../files/index.ts";
 import { distrustContents, resolveDetached, wentDown } from "../sync/index.ts";
@@ -30,14 +30,14 @@ export async function recoverOpenFiles(
   resumed?: Resumed,
 ): Promise<(() => Promise<void>) | undefined> {
   const { inodes } = context.metadata;
-  const isDoubtful = wentDown(context);
-  if (isDoubtful) await distrustContents(context);
-  const wasOlder = await bringBack(context, isDoubtful);
+  const needsCheck = wentDown(context);
+  if (needsCheck) await distrustContents(context);
+  const wasOlder = await bringBack(context, needsCheck);
   const inWriting = inodes.writing();
-  const written = resumed === undefined ? new Set<Lineage>() : writtenBy(resumed);
+  const written = resumed === undefined ? new Set<KernelNodeId>() : writtenBy(resumed);
   const mapped = resumed === undefined ? [] : await mappedOf(context, inWriting, written);
   if (resumed === undefined) for (const { lineage } of inWriting) await leaveToDetachedWriters(context, lineage);
-  for (const inode of isDoubtful || wasOlder ? inodes.unfinished() : inWriting) {
+  for (const inode of needsCheck || wasOlder ? inodes.unfinished() : inWriting) {
     if (!wasOlder && (written.has(inode.lineage) || mapped.includes(inode.lineage))) continue;
     await recoverInode(context, inode);
     logNames(context, inode.id);
@@ -54,7 +54,7 @@ export async function recoverOpenFiles(
   await resumeAllMapped(context, mapped);
   resolveDetached(context);
   const sweep = prepareSweep(context, resumed !== undefined);
-  if (!isDoubtful && !wasOlder) return sweep;
+  if (!needsCheck && !wasOlder) return sweep;
   // What the rows say of a file may be about another one.
   await sweep();
   return undefined;
@@ -64,9 +64,9 @@ export async function recoverOpenFiles(
 async function mappedOf(
   context: LocalFiles & Host,
   inWriting: readonly Inode[],
-  written: Set<Lineage>,
-): Promise<Lineage[]> {
-  const mapped: Lineage[] = [];
+  written: Set<KernelNodeId>,
+): Promise<KernelNodeId[]> {
+  const mapped: KernelNodeId[] = [];
   for (const { lineage } of inWriting) {
     if (!written.has(lineage) && !(await hasNoWriter(context, lineage))) mapped.push(lineage);
   }
@@ -78,9 +78,9 @@ async function recoverInode(context: Rows & LocalFiles & Uploads & Host, inode: 
   // Its last writer has gone, or has a version that was replaced: the end of its mark was not noted yet.
   if (inode.content === "clean") return;
   // Unlinked while it was open: it goes.
-  if (metadata.entries.links(inode.id) === 0 && metadata.overtaken.get(inode.id) === undefined) return;
+  if (metadata.entries.links(inode.id) === 0 && metadata.detachedFiles.get(inode.id) === undefined) return;
   runtime.step("recover: a file a writer had");
-  const row = metadata.lives.get(inode.lineage);
+  const row = metadata.cacheFiles.get(inode.lineage);
   try {
     if (inode.content !== "dirty") return await recoverOpen(context, inode, row);
     if (row === undefined) {
@@ -88,11 +88,11 @@ async function recoverInode(context: Rows & LocalFiles & Uploads & Host, inode: 
       return;
     }
     if (inode.hash !== null && (await isStill(context, inode, inode.hash))) return;
-    const stat = await runtime.files.stat(paths.live(inode.lineage));
+    const stat = await runtime.files.stat(paths.cacheFile(inode.lineage));
     const missing = parseRanges(row.missing);
     metadata.transaction(() => {
       const clipped = (ranges: string) => formatRanges(clipRanges(parseRanges(ranges) ?? NO_RANGES, stat.size));
-      metadata.lives.update(inode.lineage, {
+      metadata.cacheFiles.update(inode.lineage, {
         size: stat.size,
         bytes: stat.allocated,
         missing: missing === undefined ? row.missing : clipped(row.missing),

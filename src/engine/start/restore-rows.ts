@@ -7,7 +7,7 @@
  * Each file is one transaction, and what is done already is not done again: it may end anywhere.
  */
 import { z } from "zod";
-import type { StagedList, Written } from "../../content/staged.ts";
+import type { StagedList, Written } from "../../content/dirty-log.ts";
 import type { FileStat } from "../../lib/files.ts";
 import {
   addRange,
@@ -19,10 +19,10 @@ import {
   type Ranges,
 } from "../../lib/ranges.ts";
 import { formatTime } from "../../lib/time.ts";
+import { isWhole } from "../../metadata/cache-files.ts";
 import type { Entry } from "../../metadata/entries.ts";
-import type { After, GenerationId, InodeId, Lineage } from "../../metadata/ids.ts";
+import type { After, InodeId, KernelNodeId, SnapshotId } from "../../metadata/ids.ts";
 import { type Inode, QUARANTINED } from "../../metadata/inodes.ts";
-import { isWhole } from "../../metadata/live-rows.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import { type Context, type Host, type LocalFiles, type Rows, setInodeDirty, setNodeDirty } from "../core/index.ts";
@@ -37,25 +37,25 @@ const RECENT = 2 * 1024 * 1024;
 const note = z.object({ why: z.string(), known: z.number().int().optional() });
 
 /** True if the rows were older than the files. */
-export async function bringBack(context: Context, isDoubtful: boolean): Promise<boolean> {
+export async function bringBack(context: Context, needsCheck: boolean): Promise<boolean> {
   const { metadata, paths, log } = context;
   const told = noteIn(metadata);
   // What power loss takes from rows it takes from files too: see power-loss.ts.
-  if (told === undefined && (isDoubtful || !wasBrokenOff(metadata))) return false;
+  if (told === undefined && (needsCheck || !wasBrokenOff(metadata))) return false;
   const read = await context.dirtyLog.read(told === undefined ? RECENT : undefined);
   // Its last lines may never have reached the disk.
-  const list = { ...read, isWhole: read.isWhole && !isDoubtful };
+  const list = { ...read, isWhole: read.isWhole && !needsCheck };
   if (told === undefined && !isAhead(context, list)) return false;
   const why = told?.why ?? "the last changes of the database were lost";
   context.restored.why = why;
   log.warn({ why }, "the database is older than the files: they are compared");
 
-  const files = new Set<Lineage>();
-  for await (const lineage of paths.liveFiles()) files.add(lineage);
+  const files = new Set<KernelNodeId>();
+  for await (const lineage of paths.cacheFiles()) files.add(lineage);
   const known = told?.known ?? (await begin(context, why, list, files));
-  const needs: Needs = { context, list, files, known, isDoubtful, gateway: { answers: true } };
+  const needs: Needs = { context, list, files, known, needsCheck, gateway: { answers: true } };
   for (const word of list.written.values()) if (files.has(word.lineage)) await bringFile(needs, word);
-  for (const lineage of files) if (!list.written.has(lineage)) await judgeUntold(needs, lineage);
+  for (const lineage of files) if (!list.written.has(lineage)) await judgeUnconfirmed(needs, lineage);
   forgetDone(needs);
   metadata.settings.set("restored", "");
   log.warn({ why, files: context.restored.files }, "the rows are as new as the files again");
@@ -66,9 +66,9 @@ interface Needs {
   readonly context: Context;
   readonly list: StagedList;
   /** Lineages that have a file. */
-  readonly files: Set<Lineage>;
+  readonly files: Set<KernelNodeId>;
   readonly known: number;
-  readonly isDoubtful: boolean;
+  readonly needsCheck: boolean;
   /** Once it is out of reach, no other folder waits for it. */
   readonly gateway: { answers: boolean };
 }
@@ -85,9 +85,9 @@ function wasBrokenOff({ settings }: Rows["metadata"]): boolean {
 
 /** Something in the list happened after all that the rows know of. A line is written after its rows are. */
 function isAhead({ metadata: { inodes } }: Rows, { written }: StagedList): boolean {
-  const newest = inodes.newestLineage();
+  const newest = inodes.newestKernelNodeId();
   return [...written.values()].some(({ lineage, changes }) => {
-    return lineage > newest || changes > (inodes.ofLineage(lineage)?.changes ?? changes);
+    return lineage > newest || changes > (inodes.ofKernelNodeId(lineage)?.changes ?? changes);
   });
 }
 
@@ -96,18 +96,18 @@ async function begin(
   context: Rows & LocalFiles,
   why: string,
   list: StagedList,
-  files: ReadonlySet<Lineage>,
+  files: ReadonlySet<KernelNodeId>,
 ): Promise<number> {
   const { metadata, paths } = context;
-  let generation: After<GenerationId> = 0;
-  for await (const id of paths.generationFiles()) if (id > generation) generation = id;
-  let lineage: After<Lineage> = 0;
+  let snapshot: After<SnapshotId> = 0;
+  for await (const id of paths.snapshots()) if (id > snapshot) snapshot = id;
+  let lineage: After<KernelNodeId> = 0;
   for (const one of [...files, ...list.written.keys()]) if (one > lineage) lineage = one;
   return metadata.transaction(() => {
-    const known = metadata.inodes.newestLineage();
+    const known = metadata.inodes.newestKernelNodeId();
     metadata.settings.set("restored", JSON.stringify({ why, known }));
-    metadata.skipNumbers({ lineage, generation });
-    metadata.lives.doubtAll();
+    metadata.skipNumbers({ lineage, generation: snapshot });
+    metadata.cacheFiles.doubtAll();
     return known;
   });
 }
@@ -115,15 +115,15 @@ async function begin(
 async function bringFile(needs: Needs, word: Written): Promise<void> {
   const { context, known } = needs;
   const { metadata, runtime, paths } = context;
-  const inode = metadata.inodes.ofLineage(word.lineage);
+  const inode = metadata.inodes.ofKernelNodeId(word.lineage);
   // Before the rows became old somebody removed it, or it never had a name: recovery sets it aside.
   if (inode === undefined && (word.lineage <= known || word.path.length === 0)) return;
-  const stat = await runtime.files.stat(paths.live(word.lineage));
+  const stat = await runtime.files.stat(paths.cacheFile(word.lineage));
   const missing = word.missingFrom === undefined ? NO_RANGES : await holesIn(context, word.lineage, stat.size);
   if (inode === undefined) return placeFile(needs, word, stat, missing);
   if (inode.lineage !== word.lineage || inode.kind !== "file") return;
   const isNews = word.changes > inode.changes;
-  const row = metadata.lives.get(word.lineage);
+  const row = metadata.cacheFiles.get(word.lineage);
   // Of one change there is one line: where bytes were missing, its program may have written since.
   const isFuller = word.missingFrom !== undefined && inode.content === "dirty" && !isWhole(row);
   if (!isNews && !isFuller) return;
@@ -137,8 +137,8 @@ async function bringFile(needs: Needs, word: Written): Promise<void> {
 }
 
 /** On the disk: what of a file that was not all here was never written or fetched. */
-async function holesIn({ runtime, paths }: LocalFiles & Host, lineage: Lineage, size: number): Promise<Ranges> {
-  const file = await runtime.files.open(paths.live(lineage), "r");
+async function holesIn({ runtime, paths }: LocalFiles & Host, lineage: KernelNodeId, size: number): Promise<Ranges> {
+  const file = await runtime.files.open(paths.cacheFile(lineage), "r");
   try {
     let holes = NO_RANGES;
     for (let at = 0; at < size; ) {
@@ -159,7 +159,7 @@ function becomesChanged(needs: Needs, inode: Inode, word: Written, stat: FileSta
   const { metadata, runtime } = needs.context;
   const isOfHead = word.missingFrom !== undefined && word.missingFrom.version === word.head;
   const originHash = isOfHead && word.size !== undefined ? (word.hash ?? null) : null;
-  const live = {
+  const cacheFile = {
     originNode: word.missingFrom?.node ?? null,
     originVersion: word.missingFrom?.version ?? null,
     originHash,
@@ -170,13 +170,14 @@ function becomesChanged(needs: Needs, inode: Inode, word: Written, stat: FileSta
     unproven: formatRanges(originHash === null ? NO_RANGES : clipRanges(missing, word.size ?? 0)),
     usedAt: runtime.now(),
   };
-  if (metadata.lives.get(word.lineage) === undefined) metadata.lives.create({ lineage: word.lineage, ...live });
-  else metadata.lives.update(word.lineage, live);
+  if (metadata.cacheFiles.get(word.lineage) === undefined)
+    metadata.cacheFiles.create({ lineage: word.lineage, ...cacheFile });
+  else metadata.cacheFiles.update(word.lineage, cacheFile);
   const names = metadata.entries.ofInode(inode.id);
   const rows = names.flatMap(({ id }) => metadata.nodes.ofEntry(id) ?? []);
   for (const row of rows) grewFrom(needs.context, row, word);
   // Of bytes that came and went among those of a program nobody can say which are which.
-  const isHeld = (needs.isDoubtful || word.missingFrom !== undefined) && rows.some(({ base }) => base?.head != null);
+  const isHeld = (needs.needsCheck || word.missingFrom !== undefined) && rows.some(({ base }) => base?.head != null);
   metadata.inodes.update(inode.id, {
     content: "dirty",
     hash: null,
@@ -203,7 +204,7 @@ function grewOver(row: NodeRow | undefined, { node, head, revision }: Written): 
 
 /** A file of which no row is left: under the name it had, if that is free or shows what it was written over. */
 async function placeFile(needs: Needs, word: Written, stat: FileStat, missing: Ranges): Promise<void> {
-  const { context, isDoubtful } = needs;
+  const { context, needsCheck } = needs;
   const { metadata, runtime, paths } = context;
   const folder = await folderOfFile(needs, word);
   // One that nothing is told of is seen to be brought back.
@@ -211,7 +212,7 @@ async function placeFile(needs: Needs, word: Written, stat: FileStat, missing: R
   await listIfPossible(needs, folder, name);
   const there = metadata.entries.find(folder, name);
   if (there !== undefined && (await isSameContent(context, there, word.lineage))) {
-    return runtime.files.remove(paths.live(word.lineage));
+    return runtime.files.remove(paths.cacheFile(word.lineage));
   }
   metadata.transaction(() => {
     const inode = metadata.inodes.adopt(newInode(context, word), word.lineage);
@@ -220,7 +221,7 @@ async function placeFile(needs: Needs, word: Written, stat: FileStat, missing: R
     const isWrittenOver = former?.kind === "file" && former.content === "clean" && grewOver(row, word);
     if (there === undefined) {
       addName(context, folder, name, inode.id, "file");
-    } else if (isWrittenOver && row?.nodeId != null && !isDoubtful) {
+    } else if (isWrittenOver && row?.nodeId != null && !needsCheck) {
       metadata.entries.setInode(there.id, inode.id);
       setNodeDirty(context, row);
     } else {
@@ -289,42 +290,42 @@ async function listIfPossible({ context, gateway }: Needs, folder: InodeId, name
 async function isSameContent(
   { metadata, runtime, paths }: Rows & LocalFiles & Host,
   there: Entry,
-  lineage: Lineage,
+  lineage: KernelNodeId,
 ): Promise<boolean> {
   const inode = metadata.inodes.get(there.inode);
   if (inode === undefined || inode.content !== "clean" || inode.hash === null) return false;
-  return (await runtime.files.hash(paths.live(lineage))).hash === inode.hash;
+  return (await runtime.files.hash(paths.cacheFile(lineage))).hash === inode.hash;
 }
 
 /**
  * A file the list does not tell of holds what the gateway has, if the list is whole: as far as the rows
  * know it, it is looked at when it is opened. If the list is not whole nothing is taken for granted.
  */
-async function judgeUntold(needs: Needs, lineage: Lineage): Promise<void> {
+async function judgeUnconfirmed(needs: Needs, lineage: KernelNodeId): Promise<void> {
   const { context, list, known } = needs;
   const { metadata, runtime, paths, log } = context;
-  const inode = metadata.inodes.ofLineage(lineage);
+  const inode = metadata.inodes.ofKernelNodeId(lineage);
   if (inode === undefined) {
     if (lineage <= known) return;
-    if (list.isWhole) return runtime.files.remove(paths.live(lineage));
-    const stat = await runtime.files.stat(paths.live(lineage));
+    if (list.isWhole) return runtime.files.remove(paths.cacheFile(lineage));
+    const stat = await runtime.files.stat(paths.cacheFile(lineage));
     if (stat.allocated === 0) return;
-    const { hash } = await runtime.files.hash(paths.live(lineage));
+    const { hash } = await runtime.files.hash(paths.cacheFile(lineage));
     // Most likely it came from there. Where it did not, it is another of the same bytes.
     if (metadata.inodes.isKnownContent(hash)) {
-      const target = await paths.quarantine(paths.live(lineage), `live-${lineage}`);
+      const target = await paths.quarantine(paths.cacheFile(lineage), `live-${lineage}`);
       return log.warn({ path: target }, "a file of nobody known was set aside: the gateway has what is in it");
     }
     return placeFile(needs, { lineage, changes: 0, path: [] }, stat, NO_RANGES);
   }
-  const row = metadata.lives.get(lineage);
+  const row = metadata.cacheFiles.get(lineage);
   if (list.isWhole || inode.lineage !== lineage || inode.content !== "clean" || inode.kind !== "file") return;
   if (isWhole(row)) {
-    if ((await runtime.files.hash(paths.live(lineage))).hash === inode.hash) return;
-    const stat = await runtime.files.stat(paths.live(lineage));
+    if ((await runtime.files.hash(paths.cacheFile(lineage))).hash === inode.hash) return;
+    const stat = await runtime.files.stat(paths.cacheFile(lineage));
     metadata.transaction(() => {
       becomesChanged(
-        { ...needs, isDoubtful: true },
+        { ...needs, needsCheck: true },
         inode,
         { lineage, changes: inode.changes, path: [] },
         stat,
@@ -335,8 +336,8 @@ async function judgeUntold(needs: Needs, lineage: Lineage): Promise<void> {
     context.restored.files += 1;
     return;
   }
-  const target = await paths.quarantine(paths.live(lineage), `live-${lineage}`);
-  if (row !== undefined) metadata.lives.remove(lineage);
+  const target = await paths.quarantine(paths.cacheFile(lineage), `live-${lineage}`);
+  if (row !== undefined) metadata.cacheFiles.remove(lineage);
   log.warn({ path: target }, "a file that is partly here was set aside: nobody knows whether it was changed");
 }
 
@@ -347,9 +348,9 @@ function forgetDone({ context, files, list }: Needs): void {
     const isHere = files.has(inode.lineage) && (!list.isWhole || list.written.has(inode.lineage));
     if (inode.size === 0 || isHere) continue;
     metadata.transaction(() => {
-      if (metadata.lives.get(inode.lineage) !== undefined) metadata.lives.remove(inode.lineage);
+      if (metadata.cacheFiles.get(inode.lineage) !== undefined) metadata.cacheFiles.remove(inode.lineage);
       for (const entry of metadata.entries.ofInode(inode.id)) forgetName(context, entry, inode);
-      metadata.overtaken.remove(inode.id);
+      metadata.detachedFiles.remove(inode.id);
     });
     log.warn({ inode: inode.id }, "content that was to be sent is so no more: the gateway tells what became of it");
   }

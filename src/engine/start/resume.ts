@@ -4,7 +4,7 @@
  * by itself stays with it, under the id it has. Whatever writers did since anybody looked counts as written.
  */
 import { formatTime } from "../../lib/time.ts";
-import type { Lineage } from "../../metadata/ids.ts";
+import type { KernelNodeId } from "../../metadata/ids.ts";
 import type { KeptHandle } from "../api/index.ts";
 import {
   alone,
@@ -34,12 +34,12 @@ export interface Resumed {
 }
 
 /** Lineages that a program has open for writing. */
-export function writtenBy({ handles }: Resumed): Set<Lineage> {
+export function writtenBy({ handles }: Resumed): Set<KernelNodeId> {
   return new Set(handles.filter(({ write }) => write).map(({ lineage }) => lineage));
 }
 
 export async function resumeHandles(context: Context, { handles }: Resumed): Promise<void> {
-  const files = new Map<Lineage, KeptHandle[]>();
+  const files = new Map<KernelNodeId, KeptHandle[]>();
   for (const handle of handles) {
     if (handle.kind === "folder") resumeFolder(context, handle);
     else files.set(handle.lineage, [...(files.get(handle.lineage) ?? []), handle]);
@@ -56,30 +56,31 @@ export async function resumeHandles(context: Context, { handles }: Resumed): Pro
 }
 
 function resumeFolder(context: Rows & Kernel, { id, lineage }: KeptHandle): void {
-  const folder = context.metadata.inodes.ofLineage(lineage);
+  const folder = context.metadata.inodes.ofKernelNodeId(lineage);
   // The rows are the listing, and their ids its cookies: it goes on where it was.
   if (folder !== undefined) context.handles.set(id, { kind: "folder", inode: folder.id, pass: undefined });
   else context.handleTable.remove(id);
 }
 
-async function resumeFile(context: Context, lineage: Lineage, handles: readonly KeptHandle[]): Promise<void> {
+async function resumeFile(context: Context, lineage: KernelNodeId, handles: readonly KeptHandle[]): Promise<void> {
   const writers = handles.filter(({ write }) => write).length;
-  const live = await reopen(context, lineage, writers);
-  live.use.opens = handles.length;
-  live.passthrough.kernelHandles = handles.length;
-  live.passthrough.backingId = handles.find(({ backing }) => backing > 0)?.backing;
-  if (live.passthrough.backingId !== undefined) live.passthrough.passthroughWriters = writers;
+  const cacheFile = await reopen(context, lineage, writers);
+  cacheFile.use.opens = handles.length;
+  cacheFile.passthrough.kernelHandles = handles.length;
+  cacheFile.passthrough.backingId = handles.find(({ backing }) => backing > 0)?.backing;
+  if (cacheFile.passthrough.backingId !== undefined) cacheFile.passthrough.passthroughWriters = writers;
   try {
     // One of a version that was replaced has nothing to write to any more, and keeps what it reads.
-    const isCurrent = context.metadata.inodes.ofLineage(lineage)?.lineage === lineage;
-    if (writers > 0 && isCurrent) await resumeWriting(context, live, live.passthrough.backingId !== undefined);
+    const isCurrent = context.metadata.inodes.ofKernelNodeId(lineage)?.lineage === lineage;
+    if (writers > 0 && isCurrent)
+      await resumeWriting(context, cacheFile, cacheFile.passthrough.backingId !== undefined);
   } catch (error) {
     // Nobody would ever close it. That it may have been written to stays in the rows, for the next start.
-    await closeUntaken(context, live);
+    await closeUntaken(context, cacheFile);
     throw error;
   }
   for (const { id, write, append } of handles) {
-    context.handles.set(id, { kind: "file", live, write, append, reader: createReader() });
+    context.handles.set(id, { kind: "file", live: cacheFile, write, append, reader: createReader() });
   }
 }
 
@@ -87,7 +88,7 @@ async function resumeFile(context: Context, lineage: Lineage, handles: readonly 
  * Programs that were passed on have closed these files, and have them mapped still. They are waited for as the daemon
  * before did.
  */
-export async function resumeAllMapped(context: Context, lineages: readonly Lineage[]): Promise<void> {
+export async function resumeAllMapped(context: Context, lineages: readonly KernelNodeId[]): Promise<void> {
   for (const lineage of lineages) {
     try {
       await resumeMapped(context, lineage);
@@ -97,67 +98,67 @@ export async function resumeAllMapped(context: Context, lineages: readonly Linea
   }
 }
 
-async function resumeMapped(context: Context, lineage: Lineage): Promise<void> {
+async function resumeMapped(context: Context, lineage: KernelNodeId): Promise<void> {
   const read = context.cacheFiles.get(lineage);
-  const live = read ?? (await reopen(context, lineage, 1));
+  const cacheFile = read ?? (await reopen(context, lineage, 1));
   if (read !== undefined) {
     read.use.opens += 1;
     read.use.writers += 1;
   }
   try {
-    await resumeWriting(context, live, true);
+    await resumeWriting(context, cacheFile, true);
   } catch (error) {
     // Nobody would ever close it. The rows say still that somebody writes to it: the next start looks at it.
-    live.use.opens -= 1;
-    live.use.writers -= 1;
-    if (read === undefined) await closeUntaken(context, live);
+    cacheFile.use.opens -= 1;
+    cacheFile.use.writers -= 1;
+    if (read === undefined) await closeUntaken(context, cacheFile);
     throw error;
   }
-  await closePassthrough(context, live);
+  await closePassthrough(context, cacheFile);
 }
 
-async function closeUntaken(context: LocalFiles, live: CacheFile): Promise<void> {
-  context.cacheFiles.delete(live.lineage);
-  await live.disk.file.close().catch(() => {});
+async function closeUntaken(context: LocalFiles, cacheFile: CacheFile): Promise<void> {
+  context.cacheFiles.delete(cacheFile.lineage);
+  await cacheFile.disk.file.close().catch(() => {});
 }
 
 /** Counts as opened once. */
-function reopen(context: Rows & LocalFiles & Host, lineage: Lineage, writers: number): Promise<CacheFile> {
+function reopen(context: Rows & LocalFiles & Host, lineage: KernelNodeId, writers: number): Promise<CacheFile> {
   return alone(context, lineage, async () => {
-    const live = await reopenFile(context, lineage, writers > 0);
-    live.use.writers = writers;
-    live.changes.shownSize = "unknown";
-    context.cacheFiles.set(lineage, live);
-    return live;
+    const cacheFile = await reopenFile(context, lineage, writers > 0);
+    cacheFile.use.writers = writers;
+    cacheFile.changes.shownSize = "unknown";
+    context.cacheFiles.set(lineage, cacheFile);
+    return cacheFile;
   });
 }
 
-async function resumeWriting(context: Context, live: CacheFile, isPassed: boolean): Promise<void> {
+async function resumeWriting(context: Context, cacheFile: CacheFile, isPassthrough: boolean): Promise<void> {
   const { metadata, runtime } = context;
   metadata.transaction(() => {
-    const inode = requireCurrent(context, live.lineage);
+    const inode = requireCurrent(context, cacheFile.lineage);
     metadata.writers.begin(inode.id);
     if (inode.content === "clean") metadata.inodes.update(inode.id, { content: "open" });
   });
-  const inode = requireCurrent(context, live.lineage);
-  live.changes.isContentDirty = isUncut(inode);
-  live.use.keepsTimes = true;
+  const inode = requireCurrent(context, cacheFile.lineage);
+  cacheFile.changes.isContentDirty = isUncut(inode);
+  cacheFile.use.keepsTimes = true;
   // It was given to the file when the first writer came; since then the file itself has had the last word.
-  live.use.preparedTime = formatTime(mtimeOf(context, inode));
-  if (live.changes.isContentDirty) {
-    live.ranges.isOriginal = false;
-    live.changes.hasUnpersistedStat = true;
-    live.changes.lastWriteAt = runtime.elapsed();
-    live.changes.firstWriteAt = live.changes.lastWriteAt;
+  cacheFile.use.preparedTime = formatTime(mtimeOf(context, inode));
+  if (cacheFile.changes.isContentDirty) {
+    cacheFile.ranges.isOriginal = false;
+    cacheFile.changes.hasUnpersistedStat = true;
+    cacheFile.changes.lastWriteAt = runtime.elapsed();
+    cacheFile.changes.firstWriteAt = cacheFile.changes.lastWriteAt;
   }
-  if (isPassed) {
+  if (isPassthrough) {
     // Looked at first: what changes while it is compared shows later.
-    await admitWriter(context, live);
-    const now = requireCurrent(context, live.lineage);
+    await admitWriter(context, cacheFile);
+    const now = requireCurrent(context, cacheFile.lineage);
     if (now.content === "open" && (now.hash === null || !(await isStill(context, now, now.hash)))) {
-      setContentDirty(context, live);
+      setContentDirty(context, cacheFile);
       await context.dirtyLog.flush();
     }
   }
-  snapshotWhenQuiet(context, live);
+  snapshotWhenQuiet(context, cacheFile);
 }

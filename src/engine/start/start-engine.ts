@@ -3,8 +3,8 @@
  * sets the loops going. A state dir that knows the workspace starts without the gateway.
  */
 import type { Client } from "../../client/client.ts";
+import { openDirtyLog } from "../../content/dirty-log.ts";
 import type { Layout } from "../../content/layout.ts";
-import { openDirtyLog } from "../../content/staged.ts";
 import type { StateDisk } from "../../content/state-disk.ts";
 import { type Scope, UPLOAD_SCOPES } from "../../contract/scopes.ts";
 import type { Logger } from "../../lib/log.ts";
@@ -159,7 +159,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
     log,
     onChange() {
       // What is kept back for the rows is set free in this turn: no write is to take it.
-      for (const live of running?.cacheFiles.values() ?? []) revokeWriteLeases({ fastPath }, live);
+      for (const cacheFile of running?.cacheFiles.values() ?? []) revokeWriteLeases({ fastPath }, cacheFile);
       activity.wake();
       activity.progressed();
       if (disk.trouble === "gone" && running !== undefined) keepOpenForUpload(running);
@@ -170,7 +170,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
     if (disk.trouble !== "damaged") options.onDamage?.(error);
     disk.isDamaged(error);
   });
-  const staged = await openDirtyLog(runtime.files, paths.staged, log);
+  const dirtyLog = await openDirtyLog(runtime.files, paths.dirtyLog, log);
   const start =
     (options.mount?.resumed === undefined ? undefined : goOn(metadata, client)) ??
     (await findOut(metadata, runtime, client, options.workspace, scopes, log, options.patience));
@@ -223,7 +223,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
     client,
     runtime,
     paths,
-    dirtyLog: staged,
+    dirtyLog: dirtyLog,
     log,
     settings,
     accounts: options.accounts ?? NO_ACCOUNTS,
@@ -254,7 +254,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
     network,
     activity,
     syncRows: createSyncRows(metadata, async () => {
-      await Promise.all([options.syncRows(), staged.sync()]);
+      await Promise.all([options.syncRows(), dirtyLog.sync()]);
     }),
   };
   running = context;
@@ -345,7 +345,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
       const shown = Math.min(metadata.settings.getNumber("cursor"), metadata.settings.getNumber("indexed"));
       const { offlineSince } = network;
       const { restored } = context;
-      const overtaken = detachedFiles(context);
+      const detached = detachedFiles(context);
       return {
         ...condition(),
         ...freshness(context),
@@ -355,9 +355,9 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
         parked,
         bytesPending: backlog.bytes(),
         settled: dirty === 0 && (!client.features.positions || (shown >= written && !isAnyUnconfirmed(context))),
-        ...(overtaken.length === 0 ? {} : { overtaken }),
+        ...(detached.length === 0 ? {} : { overtaken: detached }),
         conflicts: activity.conflicts,
-        cacheBytes: metadata.lives.totalBytes(),
+        cacheBytes: metadata.cacheFiles.totalBytes(),
         cacheLimit: settings.cacheLimit,
         oldestPendingMs: oldest === null ? 0 : runtime.ageOf(oldest),
         ...(restored.why === undefined ? {} : { restored: { why: restored.why, files: restored.files } }),
@@ -375,7 +375,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
       if (!isAwaited) await quiet();
       askKernel.stop();
       dropForgottenByKernel(context);
-      await staged.flush();
+      await dirtyLog.flush();
     },
     async stop() {
       askKernel.stop();
@@ -406,7 +406,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
       }
       runtime.step("stop: checkpoint made");
       metadata.close();
-      await staged.close();
+      await dirtyLog.close();
     },
   };
 }

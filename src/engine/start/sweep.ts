@@ -11,7 +11,7 @@
 import { SHARD } from "../../content/layout.ts";
 import { hasCode } from "../../lib/system-error.ts";
 import type { Snapshot } from "../../metadata/attempts.ts";
-import type { GenerationId, InodeId, Lineage } from "../../metadata/ids.ts";
+import type { InodeId, KernelNodeId, SnapshotId } from "../../metadata/ids.ts";
 import {
   alone,
   type Context,
@@ -36,21 +36,21 @@ const SLICE = 50;
 
 /** What was there at the start: everything of this mount has higher numbers. */
 interface Before {
-  readonly nameless: number;
+  readonly orphans: number;
   readonly superseded: number;
-  readonly generations: number;
+  readonly snapshots: number;
 }
 
 /**
  * To be called before the mount is used; what it returns does the work, which may go on while it is.
  */
 export function prepareSweep(context: Context, isResumed = false): () => Promise<void> {
-  const { inodes, generations } = context.metadata;
+  const { inodes, snapshots } = context.metadata;
   const before: Before = {
     // The kernel of a mount that goes on knows them: they stay until it forgets them, or until the next mount.
-    nameless: isResumed ? 0 : inodes.newestNameless(),
+    orphans: isResumed ? 0 : inodes.newestOrphan(),
     superseded: isResumed ? 0 : inodes.newestSuperseded(),
-    generations: generations.end(),
+    snapshots: snapshots.end(),
   };
   context.fileState.isUnswept = true;
   return () => sweep(context, before);
@@ -59,7 +59,7 @@ export function prepareSweep(context: Context, isResumed = false): () => Promise
 async function sweep(context: Context, before: Before): Promise<void> {
   const { dirtyLog, restored, fileState, log } = context;
   await forgetSuperseded(context, before.superseded);
-  await removeNameless(context, before.nameless);
+  await removeOrphan(context, before.orphans);
   for (const shard of await shardsOf(context, "live")) await sweepCacheFile(context, shard, before);
   fileState.isUnswept = false;
   for (const shard of await shardsOf(context, "generation")) await sweepCuts(context, shard, before);
@@ -90,12 +90,12 @@ async function forgetSuperseded(context: Rows & LocalFiles & Host, upTo: number)
   }
 }
 
-async function removeNameless(context: Context, upTo: number): Promise<void> {
+async function removeOrphan(context: Context, upTo: number): Promise<void> {
   const { metadata } = context;
   for (let after = 0; await goesOn(context); ) {
     const rows = metadata.inodes.nameless(after, upTo, SLICE);
     metadata.transaction(() => {
-      for (const { inode } of rows) removeIfNameless(context, inode);
+      for (const { inode } of rows) removeIfOrphan(context, inode);
     });
     after = rows.at(-1)?.id ?? after;
     if (rows.length < SLICE) return;
@@ -103,7 +103,7 @@ async function removeNameless(context: Context, upTo: number): Promise<void> {
 }
 
 /** No kernel has ever been told of it by this mount: without a name it cannot be found. */
-function removeIfNameless(context: Context, id: InodeId): void {
+function removeIfOrphan(context: Context, id: InodeId): void {
   const { metadata } = context;
   const inode = metadata.inodes.get(id);
   if (inode === undefined) return;
@@ -111,14 +111,14 @@ function removeIfNameless(context: Context, id: InodeId): void {
     metadata.inodes.hasName(id);
     return;
   }
-  for (const generation of metadata.generations.unusedOf(id)) removeSnapshot(context, generation);
+  for (const snapshot of metadata.snapshots.unusedOf(id)) removeSnapshot(context, snapshot);
   if (metadata.entries.isEmpty(id)) removeInode(context, inode);
 }
 
 /** Those with a folder, and those of which there are rows. */
 async function shardsOf({ paths, metadata }: Rows & LocalFiles, kind: "live" | "generation"): Promise<Set<number>> {
   const shards = new Set(await paths.shards(kind));
-  const next = (from: number) => (kind === "live" ? metadata.lives.next(from) : metadata.generations.nextCopy(from));
+  const next = (from: number) => (kind === "live" ? metadata.cacheFiles.next(from) : metadata.snapshots.nextCopy(from));
   for (let id = next(0); id !== undefined; ) {
     const shard = Math.floor(id / SHARD);
     shards.add(shard);
@@ -141,50 +141,49 @@ async function sweepCacheFile(
   if (!(await goesOn(context))) return;
   const files = new Set(await paths.inShard("live", shard));
   const [from, to] = [shard * SHARD, (shard + 1) * SHARD];
-  const rows = metadata.lives.among(from, to);
+  const rows = metadata.cacheFiles.among(from, to);
   const known = new Set(rows.map(({ lineage }) => lineage));
-  const isOld = ({ id, lineage }: Snapshot) =>
-    id < before.generations && (lineage === null || !cacheFiles.has(lineage));
-  const stale = metadata.generations.staleOfLineages(from, to).filter(isOld);
-  const cuts = metadata.generations
-    .ofLineages(from, to)
+  const isOld = ({ id, lineage }: Snapshot) => id < before.snapshots && (lineage === null || !cacheFiles.has(lineage));
+  const stale = metadata.snapshots.staleOfKernelNodeIds(from, to).filter(isOld);
+  const snapshots = metadata.snapshots
+    .ofKernelNodeIds(from, to)
     .filter((cut) => isOld(cut) && (cut.lineage === null || !files.has(cut.lineage)));
-  for (const cut of stale) dropCut(context, cut);
-  for (const cut of cuts) await dropIfAbsent(context, cut);
+  for (const cut of stale) dropStaleSnapshot(context, cut);
+  for (const cut of snapshots) await dropIfAbsent(context, cut);
   for (const { lineage, bytes } of rows) {
     if (cacheFiles.has(lineage)) continue;
     if (!files.has(lineage)) await forgetIfAbsent(context, lineage);
     else if (bytes === 0) await countBytes(context, lineage);
   }
-  for (const lineage of files) if (!known.has(lineage)) await setOrphanAside(context, lineage);
+  for (const lineage of files) if (!known.has(lineage)) await quarantineUnknown(context, lineage);
 }
 
-async function forgetIfAbsent(context: Rows & LocalFiles & Host, lineage: Lineage): Promise<void> {
+async function forgetIfAbsent(context: Rows & LocalFiles & Host, lineage: KernelNodeId): Promise<void> {
   const { metadata, paths, cacheFiles } = context;
   await alone(context, lineage, async () => {
-    if (cacheFiles.has(lineage) || (await exists(context, paths.live(lineage)))) return;
-    if (metadata.lives.get(lineage) !== undefined && metadata.lives.isEvictable(lineage))
-      metadata.lives.remove(lineage);
+    if (cacheFiles.has(lineage) || (await exists(context, paths.cacheFile(lineage)))) return;
+    if (metadata.cacheFiles.get(lineage) !== undefined && metadata.cacheFiles.isEvictable(lineage))
+      metadata.cacheFiles.remove(lineage);
   });
 }
 
 /** It was open, and nobody wrote down what came in: it takes space that nobody would ever take back. */
-async function countBytes(context: Rows & LocalFiles & Host, lineage: Lineage): Promise<void> {
+async function countBytes(context: Rows & LocalFiles & Host, lineage: KernelNodeId): Promise<void> {
   const { metadata, runtime, paths, cacheFiles } = context;
   await alone(context, lineage, async () => {
-    const isCounted = () => cacheFiles.has(lineage) || metadata.lives.get(lineage)?.bytes !== 0;
+    const isCounted = () => cacheFiles.has(lineage) || metadata.cacheFiles.get(lineage)?.bytes !== 0;
     if (isCounted()) return;
-    const { allocated } = await runtime.files.stat(paths.live(lineage));
-    if (!isCounted() && allocated > 0) metadata.lives.update(lineage, { bytes: allocated });
+    const { allocated } = await runtime.files.stat(paths.cacheFile(lineage));
+    if (!isCounted() && allocated > 0) metadata.cacheFiles.update(lineage, { bytes: allocated });
   });
 }
 
-async function setOrphanAside(context: Rows & LocalFiles & Host, lineage: Lineage): Promise<void> {
+async function quarantineUnknown(context: Rows & LocalFiles & Host, lineage: KernelNodeId): Promise<void> {
   const { metadata, paths, cacheFiles } = context;
   await alone(context, lineage, async () => {
-    const isKnown = cacheFiles.has(lineage) || metadata.lives.get(lineage) !== undefined;
+    const isKnown = cacheFiles.has(lineage) || metadata.cacheFiles.get(lineage) !== undefined;
     if (!isKnown && !metadata.gone.has({ kind: "live", id: lineage }))
-      await quarantineFile(context, paths.live(lineage), `live-${lineage}`);
+      await quarantineFile(context, paths.cacheFile(lineage), `live-${lineage}`);
   });
 }
 
@@ -193,47 +192,46 @@ async function sweepCuts(context: Rows & LocalFiles & Uploads & Host, shard: num
   const { metadata, paths } = context;
   if (!(await goesOn(context))) return;
   const files = new Set(await paths.inShard("generation", shard));
-  for (const cut of metadata.generations.copies(shard * SHARD, (shard + 1) * SHARD)) {
-    if (cut.id < before.generations && !files.has(cut.id)) await dropIfAbsent(context, cut);
+  for (const cut of metadata.snapshots.copies(shard * SHARD, (shard + 1) * SHARD)) {
+    if (cut.id < before.snapshots && !files.has(cut.id)) await dropIfAbsent(context, cut);
   }
   for (const id of files) await judgeCutFile(context, id, before);
 }
 
-async function judgeCutFile(context: Rows & LocalFiles & Host, id: GenerationId, before: Before): Promise<void> {
+async function judgeCutFile(context: Rows & LocalFiles & Host, id: SnapshotId, before: Before): Promise<void> {
   const { metadata, paths, runtime, cacheFiles } = context;
-  const { generations, gone } = metadata;
-  const isOfThisMount = id >= before.generations && id < generations.end();
-  const cut = generations.get(id);
+  const { snapshots, gone } = metadata;
+  const isOfThisMount = id >= before.snapshots && id < snapshots.end();
+  const cut = snapshots.get(id);
   if (isOfThisMount || cut?.lineage === null || gone.has({ kind: "generation", id })) return;
   // Made just before a crash, which its number outlived: nobody gets that any more.
-  generations.passIds(id);
-  if (cut === undefined) return quarantineFile(context, paths.generation(id), `generation-${id}`);
+  snapshots.passIds(id);
+  if (cut === undefined) return quarantineFile(context, paths.snapshot(id), `generation-${id}`);
   // One whose copy was not finished: the live file has the bytes. A writer may be making it anew.
   const { lineage } = cut;
   await alone(context, lineage, async () => {
-    if (!cacheFiles.has(lineage) && generations.get(id)?.lineage != null)
-      await runtime.files.remove(paths.generation(id));
+    if (!cacheFiles.has(lineage) && snapshots.get(id)?.lineage != null) await runtime.files.remove(paths.snapshot(id));
   });
 }
 
 /** A cut without its file cannot be sent. */
 async function dropIfAbsent(context: Rows & LocalFiles & Uploads & Host, { id }: Snapshot): Promise<void> {
   const { metadata, paths } = context;
-  const pathOf = ({ lineage }: Snapshot) => (lineage === null ? paths.generation(id) : paths.live(lineage));
-  for (let cut = metadata.generations.get(id); cut !== undefined; ) {
+  const pathOf = ({ lineage }: Snapshot) => (lineage === null ? paths.snapshot(id) : paths.cacheFile(lineage));
+  for (let cut = metadata.snapshots.get(id); cut !== undefined; ) {
     const isThere = await exists(context, pathOf(cut));
-    const now = metadata.generations.get(id);
+    const now = metadata.snapshots.get(id);
     // It may have got a file of its own meanwhile.
     if (isThere || now === undefined) return;
-    if (now.lineage === cut.lineage) return dropCut(context, now);
+    if (now.lineage === cut.lineage) return dropStaleSnapshot(context, now);
     cut = now;
   }
 }
 
-function dropCut(context: Rows & LocalFiles & Uploads & Host, cut: Snapshot): void {
+function dropStaleSnapshot(context: Rows & LocalFiles & Uploads & Host, cut: Snapshot): void {
   const { metadata, runtime } = context;
   metadata.transaction(() => {
-    for (const { id } of metadata.attempts.ofGeneration(cut.id)) metadata.attempts.abandon(id, runtime.now());
+    for (const { id } of metadata.attempts.ofSnapshot(cut.id)) metadata.attempts.abandon(id, runtime.now());
     removeSnapshot(context, cut);
     const inode = metadata.inodes.get(cut.inode);
     if (inode === undefined || inode.changes !== cut.changes || inode.content !== "dirty") return;

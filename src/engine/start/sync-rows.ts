@@ -4,7 +4,7 @@ import type { Metadata } from "../../metadata/metadata.ts";
 
 export function createSyncRows(metadata: Pick<Metadata<unknown>, "inodes">, sync: () => Promise<void>) {
   return shareRuns(async () => {
-    const synced = metadata.inodes.formerlySafe.beforeSync();
+    const synced = metadata.inodes.formerlyDurable.beforeSync();
     await sync();
     synced();
   });

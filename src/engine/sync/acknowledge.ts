@@ -11,7 +11,7 @@ import type { Attempt } from "../../metadata/attempts.ts";
 import type { Entry } from "../../metadata/entries.ts";
 import { baseOf, type NodeRow, type Seen } from "../../metadata/nodes.ts";
 import {
-  areBirthsSigned,
+  areCreationsKeyed,
   type Context,
   enqueue,
   type Host,
@@ -98,7 +98,7 @@ export function acknowledge(context: Context, attempt: Sent, told: Node, toldPos
     adoptVersion(context, row, attempt, base, node.id);
     closeAttempt(context, attempt);
     if (attempt.request.do === "exchange") otherHasMoved(context, attempt.request, position);
-    if (row.base === null && row.kind === "folder") folderIsBorn(context, row, position);
+    if (row.base === null && row.kind === "folder") folderIsCreated(context, row, position);
     if (row.base !== null && (row.base.parent !== base.parent || row.base.name !== base.name)) leftPlace(context, row);
     advance(context, row.id);
     context.activity.progressed();
@@ -197,9 +197,9 @@ function closeAttempt(
   const { attempts } = context.metadata;
   if (how === "remove") attempts.remove(attempt.id);
   else attempts.abandon(attempt.id, context.runtime.now());
-  const { generation } = attempt;
+  const { generation: snapshot } = attempt;
   // Another name of the same inode may still be sending it.
-  if (generation !== null && attempts.ofGeneration(generation).length === 0) dropSnapshot(context, generation);
+  if (snapshot !== null && attempts.ofSnapshot(snapshot).length === 0) dropSnapshot(context, snapshot);
 }
 
 /**
@@ -211,7 +211,7 @@ function closeRefused(context: Rows & LocalFiles & Remote & Uploads & Host, atte
   const { request, tries } = attempt;
   const isLast = error.code === "changed" || tries === 0;
   closeAttempt(context, attempt, isLast ? "remove" : "abandon");
-  if (isLast || "nodeId" in request || areBirthsSigned(context.client.features)) return;
+  if (isLast || "nodeId" in request || areCreationsKeyed(context.client.features)) return;
   // What was told of its place meanwhile was left to its answer (observe.ts), and is not told again.
   const folder = folderOfNode(context, request.parent);
   if (folder !== undefined) requestRelist(context, folder);
@@ -221,7 +221,7 @@ function closeRefused(context: Rows & LocalFiles & Remote & Uploads & Host, atte
  * What waits in it may go now. Only what we put there can be in it, but for what the journal told of a folder nobody
  * here knew yet, which was passed over. It stays known: a folder made here must be listed also while nobody answers.
  */
-function folderIsBorn(context: Rows & Remote & Uploads, row: NodeRow, position: number): void {
+function folderIsCreated(context: Rows & Remote & Uploads, row: NodeRow, position: number): void {
   const inode = inodeOfRow(context, row);
   if (inode === undefined) return;
   if (isCoveredByIndex(context, position)) requestRelist(context, inode.id);

@@ -33,7 +33,7 @@ import { freeConflictName, moveToConflictName, moveToTemporaryName, shownNameOf 
 import type { Step } from "./plan.ts";
 import { isSeenAway } from "./rename-cycles.ts";
 
-type TakeStep = Extract<Step, { do: "take" }>;
+type AdoptStep = Extract<Step, { do: "adopt" }>;
 
 /** `aside`: the entry that left its name for this one, and has somewhere else to be. */
 export interface Adopted {
@@ -47,14 +47,14 @@ const NOT_YET: Adopted = { isTaken: false };
 export function adoptNode(
   context: Rows & LocalFiles & Uploads & Host,
   row: NodeRow,
-  step: Extract<Step, { do: "take" }>,
+  step: Extract<Step, { do: "adopt" }>,
 ): Adopted {
   const { metadata } = context;
   const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
   const inode = entry === undefined ? undefined : metadata.inodes.get(entry.inode);
   let taken: Adopted = { isTaken: true };
   if (entry !== undefined && inode !== undefined) {
-    if (step.isPlaceTaken) taken = takePlace(context, entry, step.node);
+    if (step.isPlaceAdopted) taken = takePlace(context, entry, step.node);
     if (!taken.isTaken) return taken;
     takeContent(context, entry, inode, row, step);
     takeLink(context, entry.id, row, step.node);
@@ -141,15 +141,15 @@ function takeContent(
   entry: Entry,
   inode: Inode,
   row: NodeRow,
-  step: TakeStep,
+  step: AdoptStep,
 ): void {
   const { metadata } = context;
-  const { node, attributes, isContentTaken } = step;
+  const { node, attributes, isContentAdopted } = step;
   // By the merged attributes: a kind that was changed here is not the remote's to take back.
   const kind = kindOf({ ...node, attributes });
   const names = metadata.entries.links(inode.id);
   const isLinkUnsent = names > 1 && row.base?.attributes.link?.group !== inode.linkGroup;
-  if (!isContentTaken && kind === inode.kind) {
+  if (!isContentAdopted && kind === inode.kind) {
     takeAttributes(context, inode, step, isLinkUnsent);
     return;
   }
@@ -165,7 +165,7 @@ function takeContent(
   if (names === 1 && joinNames(context, metadata.entries.get(entry.id) ?? entry, shown, node)) return;
   const { link: _, ...own } = attributes;
   const changes = shown.changes + 1;
-  metadata.inodes.switchLineage(shown.id, {
+  metadata.inodes.replaceKernelNodeId(shown.id, {
     ...contentAfter(context, shown, node),
     // Its other names are nodes of their own, which get this content.
     attributes: isLinkUnsent ? withPinnedMtime(own, node) : own,
@@ -202,7 +202,7 @@ function leftToWriter(
 function takeAttributes(
   context: Rows & LocalFiles & Uploads & Host,
   inode: Inode,
-  step: TakeStep,
+  step: AdoptStep,
   isLinkUnsent: boolean,
 ): void {
   const { metadata } = context;
@@ -211,7 +211,7 @@ function takeAttributes(
   const isChanged = !sameValue(own, inode.attributes);
   // What a symlink points to is its content: the kernel keeps it with the lineage.
   const isRetargeted = inode.kind === "symlink" && own.target !== inode.attributes.target;
-  const change = isRetargeted ? metadata.inodes.switchLineage : metadata.inodes.update;
+  const change = isRetargeted ? metadata.inodes.replaceKernelNodeId : metadata.inodes.update;
   change(inode.id, {
     ...(isChanged ? { attributes: own, ctime: fileTimeText(context) } : {}),
     ...(isContentAgreed
@@ -224,7 +224,7 @@ function takeAttributes(
   if (!isContentAgreed) return;
   knowSaves(context, metadata.inodes.get(inode.id) ?? inode, node.attributes.link);
   if (node.head !== null) comesFrom(context, inode.lineage, { node: node.id, version: node.head });
-  for (const generation of metadata.generations.unusedOf(inode.id)) dropSnapshot(context, generation.id);
+  for (const snapshot of metadata.snapshots.unusedOf(inode.id)) dropSnapshot(context, snapshot.id);
 }
 
 /** A writer that has not written since keeps the mark under which a crash makes us look. */

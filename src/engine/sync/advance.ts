@@ -29,7 +29,7 @@ import {
   keepInOthers,
 } from "../tree/index.ts";
 import { adoptNode, adoptPlace, undeleteFolder } from "./adopt.ts";
-import { contentAgrees } from "./content-agreed.ts";
+import { agreeOnContent } from "./content-agreed.ts";
 import { detachFromName } from "./detached-files.ts";
 import { supersedeState } from "./echo.ts";
 import { positionNow } from "./index-watermark.ts";
@@ -49,7 +49,7 @@ const REFRESH_MS = 1_000;
 
 export interface Pending {
   readonly row: NodeRow;
-  readonly step: Extract<Step, { do: "send" | "cut" | "unring" | "wait" }>;
+  readonly step: Extract<Step, { do: "send" | "cut" | "breakCycle" | "wait" }>;
 }
 
 /** Undefined: nothing is left to do for this row. Whoever leaves its name for it goes where it belongs in the same transaction. */
@@ -72,7 +72,7 @@ function advanceOne(context: Context, id: NodeRowId, aside: NodeRowId[]): Pendin
     switch (step.do) {
       case "nothing":
         if (row.dirtySince !== null || row.due !== null) {
-          contentAgrees(context, row);
+          agreeOnContent(context, row);
           metadata.nodes.update(id, { dirtySince: null, due: null, parked: null });
           context.activity.progressed();
         }
@@ -80,11 +80,11 @@ function advanceOne(context: Context, id: NodeRowId, aside: NodeRowId[]): Pendin
       case "forget":
         forgetRow(context, row);
         return undefined;
-      case "take":
-      case "follow":
-      case "restore":
-      case "vanish":
-      case "rebirth":
+      case "adopt":
+      case "adoptPlace":
+      case "undelete":
+      case "removeLocal":
+      case "recreate":
       case "conflict":
         // What the gateway has lost is yet to be kept.
         if (isRolledBack(context) && isAtCostOfContent(step)) return waitForRefresh(context, row);
@@ -106,7 +106,7 @@ function advanceOne(context: Context, id: NodeRowId, aside: NodeRowId[]): Pendin
       }
       case "send":
       case "cut":
-      case "unring":
+      case "breakCycle":
         if (row.due !== null) return { row, step };
         return { row: metadata.nodes.update(id, { due: context.runtime.now() }), step };
     }
@@ -114,21 +114,21 @@ function advanceOne(context: Context, id: NodeRowId, aside: NodeRowId[]): Pendin
   throw new Error(`the plan for node row ${id} does not settle`);
 }
 
-const isAtCostOfContent = (step: Step) => step.do === "vanish" || (step.do === "take" && step.isContentTaken);
+const isAtCostOfContent = (step: Step) => step.do === "removeLocal" || (step.do === "adopt" && step.isContentAdopted);
 
 /** Whether who has it open for writing has written to it, and what follows from that, in one turn. */
 function lookAndAdvance(context: Context, row: NodeRow): void {
   const inode = inodeOfRow(context, row);
-  const live = inode === undefined ? undefined : context.cacheFiles.get(inode.lineage);
-  if (live === undefined) return;
+  const cacheFile = inode === undefined ? undefined : context.cacheFiles.get(inode.lineage);
+  if (cacheFile === undefined) return;
   context.metadata.afterCommit(() =>
     inBackground(context, "looking at a file that is open for writing", async () => {
-      await detectWrites(context, live);
-      live.passthrough.isStatCurrent = true;
+      await detectWrites(context, cacheFile);
+      cacheFile.passthrough.isStatCurrent = true;
       try {
         advance(context, row.id);
       } finally {
-        live.passthrough.isStatCurrent = false;
+        cacheFile.passthrough.isStatCurrent = false;
       }
     }),
   );
@@ -152,13 +152,13 @@ function waitForRefresh(context: Rows & Uploads & Host, row: NodeRow): Pending {
 function carryOut(
   context: Rows & LocalFiles & Remote & Uploads & Host,
   row: NodeRow,
-  step: Extract<Step, { do: "take" | "follow" | "restore" | "vanish" | "rebirth" | "conflict" }>,
+  step: Extract<Step, { do: "adopt" | "adoptPlace" | "undelete" | "removeLocal" | "recreate" | "conflict" }>,
   aside: NodeRowId[],
 ): boolean {
   switch (step.do) {
-    case "take":
-    case "follow": {
-      const taken = step.do === "take" ? adoptNode(context, row, step) : adoptPlace(context, row, step.node);
+    case "adopt":
+    case "adoptPlace": {
+      const taken = step.do === "adopt" ? adoptNode(context, row, step) : adoptPlace(context, row, step.node);
       if (!taken.isTaken) return false;
       context.runtime.step("take: not committed");
       const other = taken.aside === undefined ? undefined : context.metadata.nodes.ofEntry(taken.aside.id);
@@ -166,13 +166,13 @@ function carryOut(
       leftPlace(context, row);
       return true;
     }
-    case "restore":
+    case "undelete":
       return restore(context, row, step);
-    case "vanish":
+    case "removeLocal":
       vanish(context, row);
       return true;
-    case "rebirth":
-      rebirth(context, row);
+    case "recreate":
+      recreate(context, row);
       return true;
     case "conflict":
       keepBoth(context, row, step);
@@ -216,7 +216,7 @@ export function leftPlace(context: Rows & Uploads & Host, row: NodeRow): void {
 function restore(
   context: Rows & LocalFiles & Uploads & Host,
   row: NodeRow,
-  { node }: Extract<Step, { do: "restore" }>,
+  { node }: Extract<Step, { do: "undelete" }>,
 ): boolean {
   const { metadata } = context;
   const folder = node.parentId === null ? undefined : undeleteFolder(context, node.parentId);
@@ -257,7 +257,7 @@ function leaveToWriter(context: Rows & LocalFiles & Uploads & Host, entry: Entry
   return true;
 }
 
-function rebirth(context: Rows & Remote & Uploads & Host, row: NodeRow): void {
+function recreate(context: Rows & Remote & Uploads & Host, row: NodeRow): void {
   addTombstone(context, row);
   const entry = row.entry === null ? undefined : context.metadata.entries.get(row.entry);
   if (entry !== undefined) moveBack(context, entry);

@@ -1,7 +1,7 @@
 /** What the rows of a file say once its bytes are a version of its node, whoever found out that they are. */
 import type { Attempt } from "../../metadata/attempts.ts";
+import { isWhole } from "../../metadata/cache-files.ts";
 import type { Inode } from "../../metadata/inodes.ts";
-import { isWhole } from "../../metadata/live-rows.ts";
 import type { Base, NodeRow } from "../../metadata/nodes.ts";
 import type { Host, LocalFiles, Request, Rows, Uploads } from "../core/index.ts";
 import { logClean, writersOf } from "../files/index.ts";
@@ -21,10 +21,10 @@ export function adoptVersion(
   const { request } = attempt;
   const inode = inodeOfRow(context, row);
   if (inode === undefined || !("size" in request)) return;
-  const generation = attempt.generation === null ? undefined : metadata.generations.get(attempt.generation);
+  const snapshot = attempt.generation === null ? undefined : metadata.snapshots.get(attempt.generation);
   const isNewest =
-    generation !== undefined
-      ? generation.inode === inode.id && generation.changes === inode.changes
+    snapshot !== undefined
+      ? snapshot.inode === inode.id && snapshot.changes === inode.changes
       : "copyOf" in request
         ? inode.content !== "dirty" && inode.originVersion === request.version
         : inode.hash === request.hash && inode.content !== "open";
@@ -34,7 +34,7 @@ export function adoptVersion(
 }
 
 /** All of the row agrees. Bytes that were written anew and are the same as before are that version: nothing was sent. */
-export function contentAgrees(context: Rows & LocalFiles & Uploads & Host, row: NodeRow): void {
+export function agreeOnContent(context: Rows & LocalFiles & Uploads & Host, row: NodeRow): void {
   const { base, nodeId } = row;
   const inode = inodeOfRow(context, row);
   if (inode?.content !== "dirty" || inode.hash === null || nodeId === null || base === null) return;
@@ -56,8 +56,8 @@ function recordVersion(
   const clean = metadata.inodes.update(inode.id, { content, originNode: nodeId, originVersion: base.head, hash });
   knowSaves(context, clean, base.attributes.link);
   logClean(context, inode.lineage);
-  const live = metadata.lives.get(inode.lineage);
-  if (live !== undefined && (isWhole(live) || live.originVersion === null)) {
-    metadata.lives.update(inode.lineage, { originNode: nodeId, originVersion: base.head, originHash: hash });
+  const cacheFile = metadata.cacheFiles.get(inode.lineage);
+  if (cacheFile !== undefined && (isWhole(cacheFile) || cacheFile.originVersion === null)) {
+    metadata.cacheFiles.update(inode.lineage, { originNode: nodeId, originVersion: base.head, originHash: hash });
   }
 }

@@ -13,11 +13,11 @@
  * itself is found by its hash after a crash (recover.ts): dirty content of an overtaken file never goes (nameless.ts).
  */
 import { nameProblem } from "../../contract/names.ts";
+import type { Overtaken, Place } from "../../metadata/detached-files.ts";
 import type { Entry } from "../../metadata/entries.ts";
 import type { InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
-import type { Overtaken, Place } from "../../metadata/overtaken.ts";
 import type { DetachedFile } from "../api/index.ts";
 import type { Host, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
 import { dropSnapshot, handOver, logNames, pinMtime, writersOf } from "../files/index.ts";
@@ -40,13 +40,13 @@ export function detachFromName(
   pinMtime(context, inode.id);
   leaveGroup(context, inode.id);
   const { hash } = version;
-  metadata.overtaken.add({ inode: inode.id, way: wayTo(context, entry), isRemoved, hash });
+  metadata.detachedFiles.add({ inode: inode.id, way: wayTo(context, entry), isRemoved, hash });
   // A name fewer, as far as the program that has it can see.
   metadata.inodes.update(inode.id, { ctime: fileTimeText(context) });
   if (inode.content !== "dirty") return;
   // Its bytes were found to be that version, which was not said yet.
   metadata.inodes.update(inode.id, { content: "open", ...version });
-  for (const generation of metadata.generations.unusedOf(inode.id)) dropSnapshot(context, generation.id);
+  for (const snapshot of metadata.snapshots.unusedOf(inode.id)) dropSnapshot(context, snapshot.id);
 }
 
 /** Within a transaction: what was written to it has a name from here on. */
@@ -60,7 +60,7 @@ export function renameDetached(
   const isFree = isRemoved && nameProblem(own) === undefined && metadata.entries.find(folder, own) === undefined;
   const name = isFree ? own : freeConflictName(context, folder, own);
   createUnborn(context, metadata.entries.create(folder, name, id).id, "file", dirtySince);
-  metadata.overtaken.remove(id);
+  metadata.detachedFiles.remove(id);
   logNames(context, id);
   if (isFree) return;
   metadata.afterCommit(activity.conflicted);
@@ -70,12 +70,12 @@ export function renameDetached(
 /** What becomes of those that nobody has open for writing any more. */
 export function resolveDetached(context: Rows & LocalFiles & Remote & Uploads & Host): void {
   const { metadata } = context;
-  for (const overtaken of metadata.overtaken.all()) {
-    const inode = metadata.inodes.get(overtaken.inode);
+  for (const detached of metadata.detachedFiles.all()) {
+    const inode = metadata.inodes.get(detached.inode);
     if (inode === undefined || writersOf(context, inode) > 0) continue;
     metadata.transaction(() => {
-      if (inode.content !== "clean") return renameDetached(context, overtaken);
-      metadata.overtaken.remove(inode.id);
+      if (inode.content !== "clean") return renameDetached(context, detached);
+      metadata.detachedFiles.remove(inode.id);
       handOver(context, inode.id);
     });
   }
@@ -83,9 +83,9 @@ export function resolveDetached(context: Rows & LocalFiles & Remote & Uploads & 
 
 /** Of which nothing has a name yet. */
 export function detachedFiles({ metadata }: Pick<Rows, "metadata">): DetachedFile[] {
-  return metadata.overtaken.all().map((overtaken) => {
-    const { inode, isRemoved, dirtySince } = overtaken;
-    return { path: pathOf(overtaken), inode, isRemoved, isWritten: dirtySince !== null };
+  return metadata.detachedFiles.all().map((detached) => {
+    const { inode, isRemoved, dirtySince } = detached;
+    return { path: pathOf(detached), inode, isRemoved, isWritten: dirtySince !== null };
   });
 }
 

@@ -83,10 +83,10 @@ export function isOnlyOurs(context: Needs, before: Base | null, expected: Base, 
 export function supersedeState(context: Needs, nodeId: string, before: State | null, after: State | null): void {
   const { client, metadata, runtime } = context;
   if (client.features.revisions) return;
-  if (after === null) metadata.vacated.add(nodeId, GONE, runtime.now());
+  if (after === null) metadata.supersededStates.add(nodeId, GONE, runtime.now());
   else {
-    if (before !== null && !isSame(before, after)) metadata.vacated.add(nodeId, textOf(before), runtime.now());
-    metadata.vacated.remove(nodeId, textOf(after));
+    if (before !== null && !isSame(before, after)) metadata.supersededStates.add(nodeId, textOf(before), runtime.now());
+    metadata.supersededStates.remove(nodeId, textOf(after));
   }
 }
 
@@ -95,7 +95,7 @@ export function forgetEchoes(context: Needs): void {
   const { client, metadata, runtime } = context;
   if (client.features.revisions) return;
   metadata.transaction(() => {
-    for (const nodeId of metadata.vacated.forgetUpTo(runtime.now() - SETTLE_MS)) metadata.rereads.add(nodeId);
+    for (const nodeId of metadata.supersededStates.forgetUpTo(runtime.now() - SETTLE_MS)) metadata.rereads.add(nodeId);
   });
 }
 
@@ -103,7 +103,7 @@ export function forgetEchoes(context: Needs): void {
 const GONE = "gone";
 
 function isEcho({ metadata, runtime }: Needs, nodeId: string, text: string): boolean {
-  return metadata.vacated.isHeard(nodeId, text, runtime.now() - SETTLE_MS);
+  return metadata.supersededStates.isHeard(nodeId, text, runtime.now() - SETTLE_MS);
 }
 
 function newest({ base, seen }: NodeRow): number {

@@ -56,7 +56,9 @@ export function createGrowth(context: Pick<Rows & LocalFiles & Host, "metadata" 
   /** By inode, of those whose rows are behind. */
   async function sizes(): Promise<Map<InodeId, number>> {
     const behind = [...cacheFiles.values()].filter(mayHaveUnpersistedStat);
-    const found = await Promise.all(behind.map(async (live) => [live, (await live.disk.file.stat()).size] as const));
+    const found = await Promise.all(
+      behind.map(async (cacheFile) => [cacheFile, (await cacheFile.disk.file.stat()).size] as const),
+    );
     // What was flushed meanwhile its row says better.
     return new Map(found.filter(([live]) => mayHaveUnpersistedStat(live)).map(([live, size]) => [live.inode, size]));
   }

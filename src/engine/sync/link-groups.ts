@@ -150,7 +150,7 @@ export function joinGroup(context: Rows & LocalFiles & Uploads & Host, node: Nod
   let { attributes } = content;
   for (const row of rowsOfInode(context, inode.id)) attributes = withUnsent(attributes, row, inode);
   const next = { ...content, attributes, changes: inode.changes + 1 };
-  const shown = context.metadata.inodes.switchLineage(inode.id, next);
+  const shown = context.metadata.inodes.replaceKernelNodeId(inode.id, next);
   return gatherNames(context, shown) ?? shown;
 }
 
@@ -222,7 +222,7 @@ function showAs({ metadata }: Needs, inode: Inode, shown: Inode, rows: readonly 
     return;
   }
   const all = { kind, size, hash, originNode, originVersion, content, ctime, linkGroup, saves, attributes };
-  metadata.inodes.switchLineage(inode.id, { ...all, changes: inode.changes + 1 });
+  metadata.inodes.replaceKernelNodeId(inode.id, { ...all, changes: inode.changes + 1 });
 }
 
 /** The name is one of another inode's from here on. What a program changed of its attributes, and was not sent, goes with it. */
@@ -286,10 +286,10 @@ export function inodeApart(context: Rows & Host, node: Node): Inode {
 /** Something came in by one of its names. Nodes that are still behind when this time is over are brought up from here. */
 export function lookLater(context: Parameters<typeof setInodeDirty>[0], inode: InodeId): void {
   const { metadata, runtime, activity } = context;
-  if (metadata.turns.get(inode) !== undefined || metadata.entries.links(inode) < 2) return;
+  if (metadata.linkLeases.get(inode) !== undefined || metadata.entries.links(inode) < 2) return;
   // Not all mounts at once: the second finds it done.
   const endsAt = runtime.now() + Math.round(TURN_MS * (1 + runtime.random()));
-  metadata.turns.begin(inode, endsAt);
+  metadata.linkLeases.begin(inode, endsAt);
   activity.wake(endsAt);
 }
 
@@ -297,17 +297,17 @@ export function lookLater(context: Parameters<typeof setInodeDirty>[0], inode: I
 export function endLinkLeases({ metadata, runtime }: Pick<Rows & Host, "metadata" | "runtime">): boolean {
   const now = runtime.now();
   return metadata.transaction(() => {
-    const turn = metadata.turns.ended(now);
+    const turn = metadata.linkLeases.ended(now);
     if (turn === undefined) return false;
     const reached = metadata.nodes.lookAtNames(turn.inode, now, turn.reached, NAMES);
-    if (reached === undefined) metadata.turns.done(turn.inode);
-    else metadata.turns.reached(turn.inode, reached);
+    if (reached === undefined) metadata.linkLeases.done(turn.inode);
+    else metadata.linkLeases.reached(turn.inode, reached);
     return true;
   });
 }
 
 /** A name that leaves an inode is waited for as it was there. */
 export function keepLinkLease({ metadata }: Needs, from: InodeId, to: InodeId): void {
-  const turn = metadata.turns.get(from);
-  if (turn !== undefined) metadata.turns.begin(to, turn.endsAt);
+  const turn = metadata.linkLeases.get(from);
+  if (turn !== undefined) metadata.linkLeases.begin(to, turn.endsAt);
 }

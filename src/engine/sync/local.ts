@@ -49,13 +49,13 @@ function contentOf(context: Pick<Rows, "metadata">, inode: Inode): LocalContent 
   const size = isPlain ? inode.size : 0;
   const hash = isPlain ? inode.hash : EMPTY_HASH;
   const isEmpty = size === 0 && hash === EMPTY_HASH;
-  const generation = isPlain && !isEmpty ? context.metadata.generations.newestOf(inode.id) : undefined;
+  const snapshot = isPlain && !isEmpty ? context.metadata.snapshots.newestOf(inode.id) : undefined;
   return {
     state: inode.content,
     hash,
     size,
     originNode: inode.originNode,
     originVersion: inode.originVersion,
-    isCut: isEmpty || (generation !== undefined && generation.changes === inode.changes),
+    hasSnapshot: isEmpty || (snapshot !== undefined && snapshot.changes === inode.changes),
   };
 }

@@ -4,7 +4,7 @@
  */
 import type { Node } from "../../contract/resources.ts";
 import { baseOf, isSameBase, type NodeRow, type Seen } from "../../metadata/nodes.ts";
-import { areBirthsSigned, type Context, type Remote, type Rows } from "../core/index.ts";
+import { areCreationsKeyed, type Context, type Remote, type Rows } from "../core/index.ts";
 import { giveUndeletable } from "../tree/index.ts";
 import { advance } from "./advance.ts";
 import { placeArrival } from "./arrival.ts";
@@ -20,7 +20,7 @@ export function observeNode(context: Context, told: Node, source: Source = "othe
     if (isStaleRead(context, node)) return;
     const row = metadata.nodes.ofNodeId(node.id);
     if (row === undefined) {
-      const aside = isOwnBirth(context, node) ? undefined : placeArrival(context, node);
+      const aside = isOwnCreation(context, node) ? undefined : placeArrival(context, node);
       if (aside !== undefined) advance(context, aside);
       return;
     }
@@ -100,10 +100,10 @@ export function revisionOf(seen: Seen | null): number {
  * Born by a request of ours whose answer is not here yet. An open one is repeated until it is
  * answered, and the answer gives the row its id; one that was given up is answered by this.
  */
-function isOwnBirth(context: Context, node: Node): boolean {
+function isOwnCreation(context: Context, node: Node): boolean {
   const { attempts } = context.metadata;
   if (node.lastKey === null) {
-    if (areBirthsSigned(context.client.features) || node.parentId === null) return false;
+    if (areCreationsKeyed(context.client.features) || node.parentId === null) return false;
     // Nobody says whose it is: at the place an open request wants, that request's answer will.
     return attempts.isPlaceWanted(undefined, node.parentId, node.name) || recognizeUnkeyed(context, node);
   }

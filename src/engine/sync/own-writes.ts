@@ -8,7 +8,7 @@ import type { Node } from "../../contract/resources.ts";
 import type { Attempt } from "../../metadata/attempts.ts";
 import { type Base, baseOf, born, type NodeRow } from "../../metadata/nodes.ts";
 import {
-  areBirthsSigned,
+  areCreationsKeyed,
   type Context,
   type Host,
   isKeyed,
@@ -41,7 +41,7 @@ export function recognizeOwn(context: Context, node: Node, key: string | null = 
   const isOnTop = row.nodeId === node.id && !isOnlyOurs(context, row.base, effect, node);
   const isHidden = node.lastKey !== key || isOnTop;
   const base = isHidden ? effect : baseOf(node, position);
-  const isElsewhere = isBornElsewhere(context, row, node.id, base);
+  const isElsewhere = isCreatedElsewhere(context, row, node.id, base);
   metadata.attempts.remove(attempt.id);
   // Changed by somebody since, it is his.
   const isChanged = node.lastKey === null ? !isMadeBy(context, attempt, node) : isHidden;
@@ -76,26 +76,26 @@ export function recognizeOwn(context: Context, node: Node, key: string | null = 
  * the node is read again, with its content (fetch-node.ts); until then nobody's either.
  */
 export function recognizeUnkeyed(context: Context, node: Node): boolean {
-  const births = birthsLike(context, node);
-  const own = births.find(({ request }) => isContentOf(request, node));
+  const creations = creationsLike(context, node);
+  const own = creations.find(({ request }) => isContentOf(request, node));
   if (own !== undefined) return recognizeOwn(context, node, own.key);
-  if (!isContentWanted(births, node)) return false;
+  if (!isContentWanted(creations, node)) return false;
   context.metadata.rereads.add(node.id, node.parentId);
   return true;
 }
 
 /** Whether this node is ours only its content says, which the gateway tells no hash of. */
 export function isContentUnknown(context: Rows & Remote & Host, node: Node): boolean {
-  return context.metadata.nodes.ofNodeId(node.id) === undefined && isContentWanted(birthsLike(context, node), node);
+  return context.metadata.nodes.ofNodeId(node.id) === undefined && isContentWanted(creationsLike(context, node), node);
 }
 
 /** Births that were given up, and whose node the gateway does not say is ours. */
-function birthsLike(context: Rows & Remote & Host, node: Node): readonly Attempt<Request>[] {
+function creationsLike(context: Rows & Remote & Host, node: Node): readonly Attempt<Request>[] {
   const { features } = context.client;
-  if (areBirthsSigned(features) || node.lastKey !== null || node.parentId === null) return [];
+  if (areCreationsKeyed(features) || node.lastKey !== null || node.parentId === null) return [];
   const isUnsigned = ({ request }: Attempt<Request>) => !features.lastKey || !isKeyed(request, features);
-  const births = context.metadata.attempts.abandonedAt(node.parentId, node.name);
-  return births.filter((attempt) => isUnsigned(attempt) && isLike(context, attempt, node));
+  const creations = context.metadata.attempts.abandonedAt(node.parentId, node.name);
+  return creations.filter((attempt) => isUnsigned(attempt) && isLike(context, attempt, node));
 }
 
 /** The node is what this birth makes: its place, all of its attributes, its content, changed by nobody since. */
@@ -113,9 +113,9 @@ function isLike(context: Rows & Remote & Host, attempt: Attempt<Request>, node: 
 const isContentOf = (request: Request, node: Node) =>
   request.do === "folder" || ("hash" in request && request.hash !== null && request.hash === node.contentHash);
 
-const isContentWanted = (births: readonly Attempt<Request>[], { contentHash, size }: Node) =>
+const isContentWanted = (creations: readonly Attempt<Request>[], { contentHash, size }: Node) =>
   contentHash === null &&
-  births.some(({ request }) => "size" in request && request.hash !== null && request.size === size);
+  creations.some(({ request }) => "size" in request && request.hash !== null && request.size === size);
 
 /** A folder of ours that was there for a while: what others put into it meanwhile the journal told to nobody who knew it. */
 function wasThere(context: Rows & Remote & Uploads, row: NodeRow): void {
@@ -145,7 +145,7 @@ export function keyOfContent(
 }
 
 /** By another request, answered or not. One for the same place cannot have been carried out beside this one. */
-function isBornElsewhere({ metadata }: Rows, row: NodeRow, nodeId: string, made: Base): boolean {
+function isCreatedElsewhere({ metadata }: Rows, row: NodeRow, nodeId: string, made: Base): boolean {
   if (row.nodeId !== null) return row.nodeId !== nodeId;
   const request = metadata.attempts.openOf(row.id)?.request;
   if (request === undefined || !("parent" in request)) return false;

@@ -21,7 +21,7 @@ export interface LocalContent {
   readonly originNode: string | null;
   readonly originVersion: string | null;
   /** Its bytes can be sent: a cut of the newest content exists, or it is empty. */
-  readonly isCut: boolean;
+  readonly hasSnapshot: boolean;
 }
 
 export interface Local {
@@ -52,7 +52,7 @@ export interface View {
   /** A request whose answer is not known. */
   readonly hasAttempt: boolean;
   /** A request was given up a moment ago and may still arrive. */
-  readonly hasGivenUp: boolean;
+  readonly hasAbandoned: boolean;
   /** Open writable handles of the inode. */
   readonly writers: number;
   /** Nodes that are, in base, in this folder. */
@@ -71,11 +71,11 @@ export interface View {
   /** A remote change has waited long enough for what the writers have written, or is to wait for none. */
   readonly hasWaited: boolean;
   /** Another node is, in base, at the place this one wants. */
-  readonly isPlaceTaken: boolean;
+  readonly isPlaceOccupied: boolean;
   /** That one wants the place this one has in base, and the gateway can exchange the two. */
   readonly partner: Partner | null;
   /** What waits for the name this one has in base is, by way of others, what this one waits for itself. */
-  readonly isRing: boolean;
+  readonly isCycle: boolean;
   /** The wanted folder is, in base, below this node. */
   readonly isInsideItself: boolean;
   /** Some other inode still has this node's version as its only content at the gateway. */
@@ -110,25 +110,25 @@ export type Step =
   | { readonly do: "cut" }
   | { readonly do: "send"; readonly request: Request }
   /** Move the node to a name nobody uses, so that a ring of moves opens. */
-  | { readonly do: "unring"; readonly ifRevision: number }
+  | { readonly do: "breakCycle"; readonly ifRevision: number }
   /** Take over what was seen; what stays different is sent afterwards. */
   | {
-      readonly do: "take";
+      readonly do: "adopt";
       readonly node: Node;
       readonly attributes: Attributes;
-      readonly isPlaceTaken: boolean;
-      readonly isContentTaken: boolean;
+      readonly isPlaceAdopted: boolean;
+      readonly isContentAdopted: boolean;
       /** The content here is the one seen: it becomes the clean version it is. */
       readonly isContentAgreed: boolean;
     }
   /** Moved there while what else is new of it has to wait: the place alone is taken over. */
-  | { readonly do: "follow"; readonly node: Node }
+  | { readonly do: "adoptPlace"; readonly node: Node }
   /** Removed here, edited there: the name comes back. */
-  | { readonly do: "restore"; readonly node: Node }
+  | { readonly do: "undelete"; readonly node: Node }
   /** Removed there: the name goes. */
-  | { readonly do: "vanish" }
+  | { readonly do: "removeLocal" }
   /** Removed there, changed here: it becomes a new node. */
-  | { readonly do: "rebirth" }
+  | { readonly do: "recreate" }
   /** Both changed the content: the local one moves aside, the remote one takes the name. */
   | { readonly do: "conflict"; readonly node: Node };
 
@@ -138,16 +138,16 @@ export function plan(view: View): Step {
   if (view.hasAttempt) return wait("answer");
   if (view.seen !== null && view.base !== null) return judge(view, view.seen, view.base);
   if (view.local === null) return planRemoval(view);
-  if (view.base === null || view.nodeId === null) return planBirth(view, view.local);
+  if (view.base === null || view.nodeId === null) return planCreation(view, view.local);
   if (view.isFollower) return planFollower(view, view.local, view.base);
   return planChange(view, view.local, view.nodeId, view.base);
 }
 
 function planRemoval(view: View): Step {
-  if (view.base === null || view.nodeId === null) return view.hasGivenUp ? wait("answer") : { do: "forget" };
+  if (view.base === null || view.nodeId === null) return view.hasAbandoned ? wait("answer") : { do: "forget" };
   // What is in it, or needs it, may itself wait for this name.
-  if ((view.below > 0 || view.isReferenced) && view.isRing && view.may.update) {
-    return { do: "unring", ifRevision: view.base.revision };
+  if ((view.below > 0 || view.isReferenced) && view.isCycle && view.may.update) {
+    return { do: "breakCycle", ifRevision: view.base.revision };
   }
   if (view.below > 0) return wait("children");
   if (view.isReferenced) return wait("reference");
@@ -155,10 +155,10 @@ function planRemoval(view: View): Step {
   return { do: "send", request: { do: "delete", nodeId: view.nodeId, ifRevision: view.base.revision } };
 }
 
-function planBirth(view: View, local: Local): Step {
+function planCreation(view: View, local: Local): Step {
   const { parent, name, attributes, content } = local;
   if (parent === null) return wait("parent");
-  if (view.isPlaceTaken) return wait("name");
+  if (view.isPlaceOccupied) return wait("name");
   if (!view.may.create) return wait("scope");
   if (content === null) return { do: "send", request: { do: "folder", parent, name, attributes } };
   const { originNode, originVersion, hash, size } = content;
@@ -190,8 +190,8 @@ const isBorrowed = (view: View, content: LocalContent) =>
   isVersion(view, content) && !view.features.references && !isReady(content);
 
 /** Its bytes can be sent: they are cut, or there are none, whatever version that is; a symlink has none either. */
-function isReady({ state, hash, size, isCut }: LocalContent): boolean {
-  return hash !== null && isCut && (state === "dirty" || size === 0);
+function isReady({ state, hash, size, hasSnapshot }: LocalContent): boolean {
+  return hash !== null && hasSnapshot && (state === "dirty" || size === 0);
 }
 
 /** Whoever changed the other names has his turn first. */
@@ -208,7 +208,7 @@ function planChange(view: View, local: Local, nodeId: string, base: Base): Step 
   const isSilent = contentDiffers || !view.features.attributes;
   const patch = isSilent ? undefined : attributesDifference(base.attributes, local.attributes);
 
-  if (place?.do === "unring") return { do: "unring", ifRevision: base.revision };
+  if (place?.do === "breakCycle") return { do: "breakCycle", ifRevision: base.revision };
   if (place?.do === "exchange") return planExchange(place, local, nodeId, base);
   if (place?.do === "move" || patch !== undefined) {
     if (!view.may.update) return wait("scope");
@@ -224,11 +224,16 @@ function planChange(view: View, local: Local, nodeId: string, base: Base): Step 
 }
 
 /** The place alone: whatever else is new of either is sent by itself afterwards. */
-function planExchange({ parent, partner }: ExchangePlace, local: Local, nodeId: string, base: Base): Step {
+function planExchange(
+  { parent, partner: exchangePartner }: ExchangePlace,
+  local: Local,
+  nodeId: string,
+  base: Base,
+): Step {
   if (base.parent === null) throw new Error("a root wants to be elsewhere");
   const there = { nodeId, ifRevision: base.revision, parent, name: local.name };
-  const here = { withRevision: partner.revision, withParent: base.parent, withName: base.name };
-  return { do: "send", request: { do: "exchange", ...there, with: partner.nodeId, ...here } };
+  const here = { withRevision: exchangePartner.revision, withParent: base.parent, withName: base.name };
+  return { do: "send", request: { do: "exchange", ...there, with: exchangePartner.nodeId, ...here } };
 }
 
 function planContent(view: View, local: Local, content: LocalContent, nodeId: string, base: Base): Step {
@@ -269,15 +274,17 @@ interface ExchangePlace {
 function planMove(
   view: View,
   local: Local,
-): { do: "move"; parent: string } | { do: "unring" } | ExchangePlace | { do: "wait"; for: Waiting } {
-  const { partner } = view;
-  if (partner !== null && local.parent !== null && view.may.update) {
-    return partner.hasAttempt ? { do: "wait", for: "name" } : { do: "exchange", parent: local.parent, partner };
+): { do: "move"; parent: string } | { do: "breakCycle" } | ExchangePlace | { do: "wait"; for: Waiting } {
+  const { partner: exchangePartner } = view;
+  if (exchangePartner !== null && local.parent !== null && view.may.update) {
+    return exchangePartner.hasAttempt
+      ? { do: "wait", for: "name" }
+      : { do: "exchange", parent: local.parent, partner: exchangePartner };
   }
-  if (view.isRing && view.may.update) return { do: "unring" };
+  if (view.isCycle && view.may.update) return { do: "breakCycle" };
   if (local.parent === null) return { do: "wait", for: "parent" };
   if (view.isInsideItself) return { do: "wait", for: "parent" };
-  if (view.isPlaceTaken) return { do: "wait", for: "name" };
+  if (view.isPlaceOccupied) return { do: "wait", for: "name" };
   return { do: "move", parent: local.parent };
 }
 
@@ -288,14 +295,21 @@ function judge(view: View, seen: Seen, base: Base): Step {
   const { local } = view;
   const { head, contentHash: hash } = node;
   const isContentMoved = view.kind === "file" && !isSameContent({ head, hash }, base);
-  const isPlaceTaken = !view.isRoot && (node.parentId !== base.parent || node.name !== base.name);
+  const isPlaceAdopted = !view.isRoot && (node.parentId !== base.parent || node.name !== base.name);
   if (local === null) {
     // Delete against a remote edit: the edit wins. Against a mere move it does not.
     const isSame = node.contentHash !== null && node.contentHash === base.hash;
-    if (isContentMoved && !isSame && !view.hasOtherNames) return { do: "restore", node };
-    return { do: "take", node, attributes: {}, isPlaceTaken: false, isContentTaken: false, isContentAgreed: false };
+    if (isContentMoved && !isSame && !view.hasOtherNames) return { do: "undelete", node };
+    return {
+      do: "adopt",
+      node,
+      attributes: {},
+      isPlaceAdopted: false,
+      isContentAdopted: false,
+      isContentAgreed: false,
+    };
   }
-  let isContentTaken = false;
+  let isContentAdopted = false;
   let isContentAgreed = false;
   const attributes = judgeAttributes(view, local, node, base);
   // A file that is a symlink now has no bytes any more, whatever its head is.
@@ -307,7 +321,7 @@ function judge(view: View, seen: Seen, base: Base): Step {
     // What a writer has changed goes its own way in the end. One who has changed nothing keeps the bytes, without the name.
     if (view.writers > 0 && !isContentAgreed) {
       if (isUnknown(view, content) || (isChangedHere && !view.hasWaited)) {
-        return isPlaceTaken ? { do: "follow", node } : wait("writer");
+        return isPlaceAdopted ? { do: "adoptPlace", node } : wait("writer");
       }
       if (!isChangedHere && view.mayHaveWritten) return wait("look");
     }
@@ -317,19 +331,19 @@ function judge(view: View, seen: Seen, base: Base): Step {
     // The same bytes by another version: what was changed here was changed of them.
     const isOnTop = isChangedHere && !isRetyped && hash !== null && hash === base.hash;
     if (!isContentAgreed && isChangedHere && !isOnTop) return { do: "conflict", node };
-    isContentTaken = !isContentAgreed && !isOnTop && view.linkOrder !== "behind";
+    isContentAdopted = !isContentAgreed && !isOnTop && view.linkOrder !== "behind";
   }
-  const isContentOld = isContentMoved && !isContentTaken && !isContentAgreed;
+  const isContentOld = isContentMoved && !isContentAdopted && !isContentAgreed;
   return {
-    do: "take",
+    do: "adopt",
     node,
-    attributes: isContentTaken
+    attributes: isContentAdopted
       ? withTimeOf(node.attributes, attributes)
       : isContentOld
         ? withTimeOf(local.attributes, attributes)
         : attributes,
-    isPlaceTaken,
-    isContentTaken,
+    isPlaceAdopted,
+    isContentAdopted,
     isContentAgreed,
   };
 }
@@ -352,13 +366,13 @@ function judgeDeletion(view: View, base: Base): Step {
   // A root that cannot be seen any more says nothing of what is in it.
   if (view.isRoot) return wait("parent");
   if (view.kind === "folder") {
-    if (view.dirtyEntries > 0) return { do: "rebirth" };
-    return view.cleanEntries > 0 ? wait("children") : { do: "vanish" };
+    if (view.dirtyEntries > 0) return { do: "recreate" };
+    return view.cleanEntries > 0 ? wait("children") : { do: "removeLocal" };
   }
   const { content } = view.local;
-  if (content === null) return { do: "vanish" };
+  if (content === null) return { do: "removeLocal" };
   // The other names go on with whatever is written.
-  if (view.hasOtherNames) return { do: "vanish" };
+  if (view.hasOtherNames) return { do: "removeLocal" };
   const isChangedHere = differs(content, base);
   if (view.writers > 0) {
     if (isUnknown(view, content) || (isChangedHere && !view.hasWaited)) return wait("writer");
@@ -366,7 +380,7 @@ function judgeDeletion(view: View, base: Base): Step {
   }
   if (content.state === "open" && view.writers === 0) return { do: "cut" };
   if (content.state === "dirty" && content.hash === null) return { do: "cut" };
-  return isChangedHere ? { do: "rebirth" } : { do: "vanish" };
+  return isChangedHere ? { do: "recreate" } : { do: "removeLocal" };
 }
 
 /** Whether a writer has changed it nobody can say; where the gateway tells no hashes one that has says so. */

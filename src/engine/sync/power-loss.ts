@@ -29,7 +29,7 @@ export function wentDown(context: Rows & Host): boolean {
 export async function distrustContents(context: Rows & LocalFiles & Uploads & Host): Promise<void> {
   const { metadata, log } = context;
   log.info({}, "the machine went down while the mount was there: what was not synced is looked at");
-  metadata.lives.doubtAll();
+  metadata.cacheFiles.doubtAll();
   for (const inode of metadata.inodes.unclean()) {
     // A writer had it open, and no change of it was ever told to be safe.
     if (inode.content === "open") metadata.inodes.update(inode.id, { content: "clean" });
@@ -61,11 +61,11 @@ async function judge(context: Rows & LocalFiles & Uploads & Host, inode: Inode):
   const size = await sizeOfCopy(context, inode);
   metadata.transaction(() => {
     // A cut that is the file itself is no longer known to be what was cut.
-    for (const generation of metadata.generations.ofLineage(inode.lineage)) {
-      for (const { id } of metadata.attempts.ofGeneration(generation.id)) {
+    for (const snapshot of metadata.snapshots.ofKernelNodeId(inode.lineage)) {
+      for (const { id } of metadata.attempts.ofSnapshot(snapshot.id)) {
         metadata.attempts.abandon(id, context.runtime.now());
       }
-      removeSnapshot(context, generation);
+      removeSnapshot(context, snapshot);
     }
     metadata.inodes.update(inode.id, { hash: null, changes: inode.changes + 1 });
     const names = metadata.entries.ofInode(inode.id);
@@ -87,7 +87,7 @@ async function judge(context: Rows & LocalFiles & Uploads & Host, inode: Inode):
 /** Undefined: there is no file of its bytes. */
 async function sizeOfCopy({ runtime, paths }: LocalFiles & Host, { lineage }: Inode): Promise<number | undefined> {
   try {
-    return (await runtime.files.stat(paths.live(lineage))).size;
+    return (await runtime.files.stat(paths.cacheFile(lineage))).size;
   } catch (error) {
     if (hasCode(error, "ENOENT")) return undefined;
     throw error;

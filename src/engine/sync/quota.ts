@@ -59,7 +59,7 @@ export function createQuota(
   let letIn = 0;
   let isHolding = false;
   let timer: ReturnType<typeof runtime.setTimer> | undefined;
-  let hasteTimer: ReturnType<typeof runtime.setTimer> | undefined;
+  let expediteTimer: ReturnType<typeof runtime.setTimer> | undefined;
   let isStarted = false;
 
   function used(): number {
@@ -93,8 +93,8 @@ export function createQuota(
 
   function handOut(): void {
     if (!isHolding || !isStarted) return;
-    hasteTimer ??= runtime.setTimer(HASTE_MS, () => {
-      hasteTimer = undefined;
+    expediteTimer ??= runtime.setTimer(HASTE_MS, () => {
+      expediteTimer = undefined;
       isHolding = false;
       activity.expedite();
     });
@@ -221,7 +221,7 @@ export function createQuota(
     stop() {
       isStarted = false;
       timer?.cancel();
-      hasteTimer?.cancel();
+      expediteTimer?.cancel();
     },
   };
   return quota;

@@ -41,7 +41,7 @@ function isLikelyGone({ metadata }: Needs, { id, entry, nodeId }: NodeRow): bool
 }
 
 /** By another node in base, or by one that a request of ours may have put there, its answer not known yet. */
-export function isPlaceTaken(context: Needs, row: NodeRow): boolean {
+export function isPlaceOccupied(context: Needs, row: NodeRow): boolean {
   const place = wantedPlace(context, row);
   if (place === null || (row.base?.parent === place.parent && row.base.name === place.name)) return false;
   if (occupantOf(context, row) !== undefined) return true;
@@ -60,7 +60,7 @@ export function exchangeOf({ metadata }: Needs, { nodeId, base }: NodeRow): Atte
 }
 
 /** The node that is where this one wants to be, and wants to be where this one is; nothing new is known of it. */
-export function partnerOf(context: Needs, row: NodeRow): NodeRow | undefined {
+export function exchangePartnerOf(context: Needs, row: NodeRow): NodeRow | undefined {
   if (row.nodeId === null || row.base?.parent == null) return undefined;
   const other = occupantOf(context, row);
   if (other?.nodeId == null || other.seen !== null) return undefined;
@@ -131,7 +131,7 @@ function blockersOf(context: Needs, row: NodeRow): NodeRow[] {
 }
 
 /** Whether who waits for its name is waited for by itself; of several in one circle the first opens it. */
-export function opensRing(context: Needs, row: NodeRow): boolean {
+export function breaksCycle(context: Needs, row: NodeRow): boolean {
   // Most names are wanted by nobody else: no search then.
   if (row.base?.parent == null || !isNameWanted(context, row, row.base.parent, row.base.name)) return false;
   const visited = new Set<NodeRowId>();

@@ -12,7 +12,14 @@ import { hasOtherNames, isFollower, orderInGroup } from "./link-groups.ts";
 import { localOf } from "./local.ts";
 import type { View } from "./plan.ts";
 import { fits } from "./quota.ts";
-import { hasAttempt, isPlaceTaken, opensRing, partnerOf, pathWithin, referrersOf } from "./rename-cycles.ts";
+import {
+  breaksCycle,
+  exchangePartnerOf,
+  hasAttempt,
+  isPlaceOccupied,
+  pathWithin,
+  referrersOf,
+} from "./rename-cycles.ts";
 
 /**
  * A remote edit waits this long for who is writing the same file; or until a drain begins, or somebody waits for what was
@@ -54,9 +61,9 @@ class RowView implements View {
   get hasAttempt() {
     return hasAttempt(this.#context, this.#row);
   }
-  get hasGivenUp() {
-    const isBirth = this.local === null && this.nodeId === null;
-    return isBirth && this.#context.metadata.attempts.hasAbandonedBirth(this.#row.id);
+  get hasAbandoned() {
+    const isCreation = this.local === null && this.nodeId === null;
+    return isCreation && this.#context.metadata.attempts.hasAbandonedCreation(this.#row.id);
   }
   get writers() {
     return this.#inode === undefined ? 0 : writersOf(this.#context, this.#inode);
@@ -82,25 +89,25 @@ class RowView implements View {
     return hasOtherNames(this.#context, this.#row, this.#inode);
   }
   get mayHaveWritten() {
-    const live = this.#inode === undefined ? undefined : this.#context.cacheFiles.get(this.#inode.lineage);
-    return live?.passthrough.lastStat !== undefined && !live.passthrough.isStatCurrent;
+    const cacheFile = this.#inode === undefined ? undefined : this.#context.cacheFiles.get(this.#inode.lineage);
+    return cacheFile?.passthrough.lastStat !== undefined && !cacheFile.passthrough.isStatCurrent;
   }
   get hasWaited() {
     return hasWaited(this.#context, this.#row, this.#inode);
   }
-  get isPlaceTaken() {
-    return isPlaceTaken(this.#context, this.#row);
+  get isPlaceOccupied() {
+    return isPlaceOccupied(this.#context, this.#row);
   }
   get partner() {
     const { client, network } = this.#context;
-    if (!canExchange(client.features) || !network.mayExchange || !this.isPlaceTaken) return null;
-    const partner = partnerOf(this.#context, this.#row);
-    if (partner?.nodeId == null || partner.base === null) return null;
-    const { nodeId, base } = partner;
-    return { nodeId, revision: base.revision, hasAttempt: hasAttempt(this.#context, partner) };
+    if (!canExchange(client.features) || !network.mayExchange || !this.isPlaceOccupied) return null;
+    const exchangePartner = exchangePartnerOf(this.#context, this.#row);
+    if (exchangePartner?.nodeId == null || exchangePartner.base === null) return null;
+    const { nodeId, base } = exchangePartner;
+    return { nodeId, revision: base.revision, hasAttempt: hasAttempt(this.#context, exchangePartner) };
   }
-  get isRing() {
-    return opensRing(this.#context, this.#row);
+  get isCycle() {
+    return breaksCycle(this.#context, this.#row);
   }
   get isInsideItself() {
     return pathWithin(this.#context, this.#row).length > 0;

@@ -36,7 +36,7 @@ export function createForgetting({ metadata, runtime }: Pick<Rows & Host, "metad
 /** The row is no longer needed. While a birth of it may still arrive, it stays as what then deletes that; nobody waits for it. */
 export function dropRow({ metadata, runtime }: Pick<Rows & Host, "metadata" | "runtime">, id: NodeRowId): void {
   const { attempts, nodes } = metadata;
-  if (!attempts.hasAbandonedBirth(id)) {
+  if (!attempts.hasAbandonedCreation(id)) {
     attempts.removeAllOf(id);
     nodes.remove(id);
     return;

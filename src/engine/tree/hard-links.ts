@@ -30,9 +30,9 @@ export function keepInOthers(
   inode: InodeId,
   row: NodeRow | undefined,
 ): void {
-  const { turns, nodes } = context.metadata;
-  const isTurn = turns.get(inode) !== undefined;
-  if (isTurn) turns.done(inode);
+  const { linkLeases, nodes } = context.metadata;
+  const isTurn = linkLeases.get(inode) !== undefined;
+  if (isTurn) linkLeases.done(inode);
   const since = row?.dirtySince ?? null;
   if (since !== null && !nodes.areNamesDirty(inode, since)) setInodeDirty(context, inode, since);
   else if (isTurn) markBehind(context, inode);

@@ -3,10 +3,11 @@
  * rename. An editor's save, whatever its dance, ends as one more version of the node that had the
  * name. Every function runs inside the caller's transaction.
  */
+
+import { isWhole } from "../../metadata/cache-files.ts";
 import type { Entry } from "../../metadata/entries.ts";
 import type { EntryId, InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
-import { isWhole } from "../../metadata/live-rows.ts";
 import { type NodeRow, unborn } from "../../metadata/nodes.ts";
 import {
   dueTime,
@@ -73,7 +74,7 @@ export function mayLeaveNode(
 ): boolean {
   const inode = metadata.inodes.get(id);
   if (client.features.versions || inode?.kind !== "file" || inode.content !== "clean" || inode.size === 0) return true;
-  return isWhole(metadata.lives.get(inode.lineage)) && !fileState.evicting.has(inode.lineage);
+  return isWhole(metadata.cacheFiles.get(inode.lineage)) && !fileState.evicting.has(inode.lineage);
 }
 
 /** `dirtySince`: of the row that had the content so far, so that who waits for that content goes on waiting. */

@@ -5,7 +5,7 @@ import type { Runtime } from "../../lib/runtime.ts";
 import { formatTime, parseTime, type Time, timeFromMilliseconds } from "../../lib/time.ts";
 import type { Inode, InodeKind } from "../../metadata/inodes.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
-import { type Attributed, type Found, FsError, type Lineage, type Stat } from "../api/index.ts";
+import { type Attributed, type Found, FsError, type KernelNodeId, type Stat } from "../api/index.ts";
 import { type Host, isLongerThanShown, type Kernel, type LocalFiles, type Remote, type Rows } from "../core/index.ts";
 import { cacheFileStat, ctimeOf, mtimeOf, onLookup, shown, writersOf } from "../files/index.ts";
 import { LIVE_MS, LIVE_NAME_MS, SHORT_MS } from "../host/index.ts";
@@ -53,7 +53,7 @@ function defaultMode(kind: InodeKind, umask: number): number {
 export async function statOf(
   context: Rows & LocalFiles & Host,
   inode: Inode,
-  lineage: Lineage = inode.lineage,
+  lineage: KernelNodeId = inode.lineage,
 ): Promise<Stat> {
   const { attributes, kind } = inode;
   const { owners, owner } = context.settings;
@@ -64,11 +64,11 @@ export async function statOf(
   if (kind === "file") {
     if (lineage !== inode.lineage) {
       // Old handles and mappings stay on the old bytes, so they see the old size.
-      size = context.metadata.lives.get(lineage)?.size ?? size;
+      size = context.metadata.cacheFiles.get(lineage)?.size ?? size;
     } else {
-      const live = await cacheFileStat(context, inode);
-      if (live !== undefined) ctime = ctimeOf(inode, mtime, live.mtime, now(context));
-      if (live !== undefined) ({ size, mtime } = live);
+      const cacheFile = await cacheFileStat(context, inode);
+      if (cacheFile !== undefined) ctime = ctimeOf(inode, mtime, cacheFile.mtime, now(context));
+      if (cacheFile !== undefined) ({ size, mtime } = cacheFile);
     }
   }
   return {
@@ -102,8 +102,8 @@ export async function attributed(
   lineage = inode.lineage,
 ): Promise<Attributed> {
   const stat = await statOf(context, inode, lineage);
-  const live = lineage === inode.lineage ? context.cacheFiles.get(lineage) : undefined;
-  if (live !== undefined) shown(live, stat.size, stat.mtime);
+  const cacheFile = lineage === inode.lineage ? context.cacheFiles.get(lineage) : undefined;
+  if (cacheFile !== undefined) shown(cacheFile, stat.size, stat.mtime);
   return { stat, validMs: attributesValidMs(context, inode) };
 }
 
@@ -123,10 +123,10 @@ export function validMs({ fresh }: Pick<Kernel, "fresh">): number {
  */
 export async function found(context: Rows & LocalFiles & Kernel & Host, inode: Inode): Promise<Found> {
   const stat = await statOf(context, inode);
-  const live = context.cacheFiles.get(inode.lineage);
-  if (live !== undefined) {
-    if (isLongerThanShown(stat.size, live.changes.shownSize)) live.changes.shownSize = stat.size;
-    live.changes.shownTime = undefined;
+  const cacheFile = context.cacheFiles.get(inode.lineage);
+  if (cacheFile !== undefined) {
+    if (isLongerThanShown(stat.size, cacheFile.changes.shownSize)) cacheFile.changes.shownSize = stat.size;
+    cacheFile.changes.shownTime = undefined;
   }
   onLookup(context, inode);
   return {
@@ -138,13 +138,13 @@ export async function found(context: Rows & LocalFiles & Kernel & Host, inode: I
 }
 
 /** The inode behind what the kernel calls a node id. */
-export function inodeOf(context: Pick<Rows, "metadata">, lineage: Lineage): Inode {
-  const inode = context.metadata.inodes.ofLineage(lineage);
+export function inodeOf(context: Pick<Rows, "metadata">, lineage: KernelNodeId): Inode {
+  const inode = context.metadata.inodes.ofKernelNodeId(lineage);
   if (inode === undefined) throw new FsError("ESTALE", `lineage ${lineage} is not known`);
   return inode;
 }
 
-export function folderOf(context: Pick<Rows, "metadata">, lineage: Lineage): Inode {
+export function folderOf(context: Pick<Rows, "metadata">, lineage: KernelNodeId): Inode {
   const inode = inodeOf(context, lineage);
   if (inode.kind !== "folder") throw new FsError("ENOTDIR", `inode ${inode.id} is no folder`);
   return inode;

@@ -14,18 +14,22 @@ export function beginAttempt(context: Rows & Host, pending: Pending): Attempt<Re
   return metadata.transaction(() => {
     const { row, step } = pending;
     const request =
-      step.do === "send" ? step.request : step.do === "unring" ? unring(context, row, step.ifRevision) : undefined;
+      step.do === "send"
+        ? step.request
+        : step.do === "breakCycle"
+          ? breakCycle(context, row, step.ifRevision)
+          : undefined;
     if (request === undefined) return undefined;
     const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
     const needsBytes = (request.do === "upload" || request.do === "content") && request.size > 0;
-    const generation = needsBytes && entry !== undefined ? metadata.generations.newestOf(entry.inode) : undefined;
-    if (needsBytes && generation === undefined) throw new Error(`node row ${row.id} has nothing to send`);
+    const snapshot = needsBytes && entry !== undefined ? metadata.snapshots.newestOf(entry.inode) : undefined;
+    if (needsBytes && snapshot === undefined) throw new Error(`node row ${row.id} has nothing to send`);
     const now = runtime.now();
     return metadata.attempts.create({
       node: row.id,
       key: runtime.uuid(),
       request,
-      generation: generation?.id ?? null,
+      generation: snapshot?.id ?? null,
       nextAt: now,
       createdAt: now,
       bulk: needsBytes ? priorityOf(request.size) : SMALL,
@@ -34,7 +38,7 @@ export function beginAttempt(context: Rows & Host, pending: Pending): Attempt<Re
 }
 
 /** A name nobody uses, in the same folder, for as long as it takes the others of the ring to move. */
-function unring(context: Host, row: NodeRow, ifRevision: number): Request | undefined {
+function breakCycle(context: Host, row: NodeRow, ifRevision: number): Request | undefined {
   if (row.nodeId === null || row.base?.parent == null) return undefined;
   const name = `.wsfs-moving-${context.runtime.uuid()}`;
   return { do: "patch", nodeId: row.nodeId, ifRevision, parent: row.base.parent, name };

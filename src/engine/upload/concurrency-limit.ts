@@ -27,7 +27,7 @@ const NEWEST = 0.1;
 /** How busy this thread is is found out so often. */
 const BUSY_MS = 100;
 
-export function createLimit(first: number, most: number): ConcurrencyLimit {
+export function createConcurrencyLimit(first: number, most: number): ConcurrencyLimit {
   let limit = Math.min(first, most);
   /** Fastest answer of this stretch of time, and of the one before. */
   let fastest = Number.POSITIVE_INFINITY;

@@ -30,15 +30,15 @@ export function createExpedite({ metadata, runtime }: Pick<Rows & Host, "metadat
       const now = runtime.now();
       metadata.transaction(() => {
         if (isForAll) {
-          const isMoreRows = metadata.nodes.hasten(now, SLICE);
-          const isMoreAttempts = metadata.attempts.rush(now, SLICE);
+          const isMoreRows = metadata.nodes.expedite(now, SLICE);
+          const isMoreAttempts = metadata.attempts.expedite(now, SLICE);
           isForAll = isMoreRows || isMoreAttempts;
           return;
         }
         const [first] = folders;
         if (first === undefined) return;
         const [folder, done] = first;
-        const next = metadata.nodes.hastenIn(folder, now, done, SLICE);
+        const next = metadata.nodes.expediteIn(folder, now, done, SLICE);
         if (next === undefined) folders.delete(folder);
         else folders.set(folder, next);
       });

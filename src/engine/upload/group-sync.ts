@@ -16,12 +16,12 @@ const SLOW_MS = 500;
 const WARY_TIMES = 10;
 
 /** Rejects with the error of the disk. */
-export function syncForSnapshot(context: LocalFiles & Host, live: CacheFile, size: number): Promise<void> {
+export function syncForSnapshot(context: LocalFiles & Host, cacheFile: CacheFile, size: number): Promise<void> {
   const { groupSync, runtime } = context;
-  if (isAlone(context, live) || size > SMALL || runtime.elapsed() < groupSync.aloneUntil)
-    return syncAlone(context, live);
+  if (isAlone(context, cacheFile) || size > SMALL || runtime.elapsed() < groupSync.aloneUntil)
+    return syncAlone(context, cacheFile);
   return new Promise((resolve) => {
-    groupSync.waiting.push({ live, done: resolve });
+    groupSync.waiting.push({ live: cacheFile, done: resolve });
     if (groupSync.isRunning) return;
     groupSync.isRunning = true;
     runtime.soon(() => void syncWaiting(context));
@@ -33,9 +33,9 @@ function isAlone({ disk }: LocalFiles, { use: { opens, isUsed } }: CacheFile): b
   return opens > 1 || isUsed || disk.trouble !== undefined;
 }
 
-async function syncAlone(context: LocalFiles & Host, live: CacheFile): Promise<void> {
-  await live.disk.sync();
-  if (context.disk.trouble !== "gone") await syncName(context, live);
+async function syncAlone(context: LocalFiles & Host, cacheFile: CacheFile): Promise<void> {
+  await cacheFile.disk.sync();
+  if (context.disk.trouble !== "gone") await syncName(context, cacheFile);
 }
 
 /** One round after the other: what comes during one, which may have begun too early for it, goes with the next. Never rejects. */
@@ -44,11 +44,11 @@ async function syncWaiting(context: LocalFiles & Host): Promise<void> {
   while (groupSync.waiting.length > 0) {
     const round = groupSync.waiting.splice(0);
     const isTogether = round.length >= MANY && (await succeeds(syncDisk));
-    const results = round.map(({ live, done }) => {
+    const results = round.map(({ live: cacheFile, done }) => {
       // Somebody may have come, or gone, since it began to wait.
-      const isSynced = isTogether && !isAlone(context, live);
-      if (isSynced) live.disk.isNew = false;
-      const result = isSynced ? Promise.resolve() : syncAlone(context, live);
+      const isSynced = isTogether && !isAlone(context, cacheFile);
+      if (isSynced) cacheFile.disk.isNew = false;
+      const result = isSynced ? Promise.resolve() : syncAlone(context, cacheFile);
       done(result);
       return result;
     });

@@ -1,6 +1,6 @@
 /** What was changed here goes out: snapshots, the queue, how many requests at a time. */
 export { attemptAtOnce } from "./attempt.ts";
-export { loginNeeded, openEndedPauseReason, pauseReason } from "./held-back.ts";
+export { loginNeeded, openEndedPauseReason, pauseReason } from "./pause-reason.ts";
 export { fetchAll, type SnapshotResult, takeSnapshot } from "./snapshot.ts";
 export { snapshotAfterSync, snapshotWhenQuiet } from "./snapshot-open.ts";
 export { createWriteBack, type InFlight, type WriteBack } from "./write-back.ts";

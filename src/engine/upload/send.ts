@@ -68,7 +68,7 @@ export async function send(
       undecided();
       return;
     }
-    if (isUncertain(context, attempt) && (await settleByReading(context, attempt, signal))) {
+    if (isUncertain(context, attempt) && (await resolveByReading(context, attempt, signal))) {
       undecided();
       return;
     }
@@ -108,10 +108,10 @@ function isUnreadable(error: unknown): boolean {
 
 function giveUpIfOften(
   context: Rows & LocalFiles & Uploads & Host,
-  { id, node, generation, tries }: Attempt<Request>,
+  { id, node, generation: snapshot, tries }: Attempt<Request>,
 ): void {
   const attempt = context.metadata.attempts.openOf(node);
-  if (generation !== null && attempt?.id === id && tries + 1 >= UNREADABLE_TRIES) giveUpUnreadable(context, attempt);
+  if (snapshot !== null && attempt?.id === id && tries + 1 >= UNREADABLE_TRIES) giveUpUnreadable(context, attempt);
 }
 
 function failed(context: Context, attempt: Attempt<Request>, error: unknown): void {
@@ -158,9 +158,9 @@ export function retryPause({ runtime }: Pick<Host, "runtime">, tries: number): n
  * effect. False: not yet, but an earlier sending may still arrive. Sent again just as it was, only
  * one of the two can take effect where conditions are kept, for both ask for the same state.
  */
-async function settleByReading(context: Context, attempt: Attempt<Request>, signal: AbortSignal): Promise<boolean> {
+async function resolveByReading(context: Context, attempt: Attempt<Request>, signal: AbortSignal): Promise<boolean> {
   const { request } = attempt;
-  if ("nodeId" in request) return settleByNode(context, attempt, request, signal);
+  if ("nodeId" in request) return resolveByNode(context, attempt, request, signal);
   const { items } = await context.client.listFolder(request.parent, { name: request.name, signal });
   context.network.answered();
   const [found] = items;
@@ -176,7 +176,7 @@ async function settleByReading(context: Context, attempt: Attempt<Request>, sign
   return true;
 }
 
-async function settleByNode(
+async function resolveByNode(
   context: Context,
   attempt: Attempt<Request>,
   request: Extract<Request, { nodeId: string }>,
@@ -353,7 +353,7 @@ function call(
 
 function sourceOf(context: Rows & LocalFiles & Host, attempt: Attempt<Request>): ContentSource {
   if (attempt.generation === null) return NOTHING;
-  const generation = context.metadata.generations.get(attempt.generation);
-  if (generation === undefined) throw new Error(`attempt ${attempt.id} has lost its generation ${attempt.generation}`);
-  return snapshotSource(context, generation);
+  const snapshot = context.metadata.snapshots.get(attempt.generation);
+  if (snapshot === undefined) throw new Error(`attempt ${attempt.id} has lost its generation ${attempt.generation}`);
+  return snapshotSource(context, snapshot);
 }

@@ -1,5 +1,5 @@
 /**
- * Who goes next: small things and bulk (contents that take long to send) have lanes of their own, so
+ * Who goes next: small things and bulk (contents that take long to send) have slots of their own, so
  * that neither waits for the other. Pure: knows no row.
  */
 
@@ -28,70 +28,70 @@ export interface Slot {
 }
 
 export interface Slots {
-  enter(lane: PriorityClass): Slot;
+  enter(priority: PriorityClass): Slot;
   /** Requests that are out. */
   readonly out: number;
   /** Whether no more may be out. */
   readonly isFull: boolean;
   /** How many more may enter. Of small ones twice as many as may be out are made ready ahead of them: a sync may take long. */
-  room(lane: PriorityClass): number;
+  room(priority: PriorityClass): number;
 }
 
-/** `limit`: as many may be out on both lanes at a time; bulk never takes more than half, or eight. Each lane has at least one. */
+/** `limit`: as many may be out in both classes at a time; bulk never takes more than half, or eight. Each priority has at least one. */
 export function createSlots(limit: () => number): Slots {
   const entered: [number, number] = [0, 0];
   const out: [number, number] = [0, 0];
   /** In the order in which they came; each takes its place when it is called. */
   const waiting: [Set<() => void>, Set<() => void>] = [new Set(), new Set()];
-  const share = (lane: PriorityClass) =>
-    Math.max(1, lane === BULK ? Math.min(BULK_MOST, Math.floor(limit() / 2)) : limit());
+  const share = (priority: PriorityClass) =>
+    Math.max(1, priority === BULK ? Math.min(BULK_MOST, Math.floor(limit() / 2)) : limit());
   const isFull = () => out[SMALL] + out[BULK] >= limit();
-  const mayGo = (lane: PriorityClass) => out[lane] === 0 || (!isFull() && out[lane] < share(lane));
+  const mayGo = (priority: PriorityClass) => out[priority] === 0 || (!isFull() && out[priority] < share(priority));
 
   function letOut(): void {
-    for (const lane of [BULK, SMALL] as const) {
-      for (const next of waiting[lane]) {
-        if (!mayGo(lane)) break;
+    for (const priority of [BULK, SMALL] as const) {
+      for (const next of waiting[priority]) {
+        if (!mayGo(priority)) break;
         next();
       }
     }
   }
 
   return {
-    enter(lane) {
+    enter(priority) {
       let isIn = true;
       let isOut = false;
       let isStopped = false;
       /** Called when it is out, or stopped, while it waits. */
       let end: ((isTurn: boolean) => void) | undefined;
-      entered[lane] += 1;
+      entered[priority] += 1;
       const go = () => {
-        waiting[lane].delete(go);
+        waiting[priority].delete(go);
         isOut = true;
-        out[lane] += 1;
+        out[priority] += 1;
         end?.(true);
       };
       return {
         turn() {
           if (isStopped) return Promise.resolve(false);
-          if (waiting[lane].size === 0 && mayGo(lane)) {
+          if (waiting[priority].size === 0 && mayGo(priority)) {
             go();
             return Promise.resolve(true);
           }
           return new Promise((resolve) => {
             end = resolve;
-            waiting[lane].add(go);
+            waiting[priority].add(go);
           });
         },
         stop() {
           isStopped = true;
-          if (waiting[lane].delete(go)) end?.(false);
+          if (waiting[priority].delete(go)) end?.(false);
         },
         leave() {
           if (!isIn) return;
           isIn = false;
-          entered[lane] -= 1;
-          if (isOut) out[lane] -= 1;
+          entered[priority] -= 1;
+          if (isOut) out[priority] -= 1;
           letOut();
         },
       };
@@ -102,6 +102,6 @@ export function createSlots(limit: () => number): Slots {
     get isFull() {
       return isFull();
     },
-    room: (lane) => Math.max(0, (lane === BULK ? 1 : 3) * share(lane) - entered[lane]),
+    room: (priority) => Math.max(0, (priority === BULK ? 1 : 3) * share(priority) - entered[priority]),
   };
 }

@@ -5,9 +5,9 @@
  * Files that somebody has open for writing have their own times (cut-times.ts).
  */
 import { inStep, sleep, type Timer } from "../../lib/runtime.ts";
+import { isProven, isWhole } from "../../metadata/cache-files.ts";
 import type { After, InodeId } from "../../metadata/ids.ts";
 import { type Inode, QUARANTINED } from "../../metadata/inodes.ts";
-import { isProven, isWhole } from "../../metadata/live-rows.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import { type Host, inBackground, type LocalFiles, type Rows, type Uploads } from "../core/index.ts";
 
@@ -43,14 +43,14 @@ export function createOfflineSnapshots(
 
   async function look(): Promise<void> {
     let after: After<InodeId> = 0;
-    while (!over.signal.aborted && !fileState.stopped.signal.aborted && mayCut(context)) {
+    while (!over.signal.aborted && !fileState.stopped.signal.aborted && maySnapshot(context)) {
       const inodes = metadata.inodes.unclean(after, SLICE);
       for (let rows = atRest(context, inodes); rows.length > 0; rows = rows.slice(TOGETHER)) {
         await Promise.all(rows.slice(0, TOGETHER).map(cut));
         // Before it is in the rows of the disk, power loss takes it for half-written.
         await context.syncRows();
         await sleep(runtime, PAUSE_MS, over.signal);
-        if (over.signal.aborted || !mayCut(context)) return;
+        if (over.signal.aborted || !maySnapshot(context)) return;
       }
       const last = inodes.at(-1);
       if (last === undefined || inodes.length < SLICE) return;
@@ -69,7 +69,7 @@ export function createOfflineSnapshots(
 }
 
 /** What is on its way has the disk for itself. */
-function mayCut({ sending, disk }: LocalFiles & Uploads): boolean {
+function maySnapshot({ sending, disk }: LocalFiles & Uploads): boolean {
   return sending.size === 0 && disk.trouble === undefined && disk.hasRows;
 }
 
@@ -85,9 +85,9 @@ function atRest(context: Rows & LocalFiles & Host, inodes: readonly Inode[]): No
       (cacheFiles.get(lineage)?.use.writers ?? 0) > 0
     )
       return [];
-    const live = metadata.lives.get(lineage);
+    const cacheFile = metadata.cacheFiles.get(lineage);
     // What failed once is for the queue to try again; to check what is unproven may take the gateway.
-    if (!isWhole(live) || !isProven(live) || fileState.unreadable.has(lineage)) return [];
+    if (!isWhole(cacheFile) || !isProven(cacheFile) || fileState.unreadable.has(lineage)) return [];
     const rows = metadata.entries.ofInode(id).flatMap((entry) => metadata.nodes.ofEntry(entry.id) ?? []);
     const row = rows.find(({ dirtySince, parked }) => dirtySince !== null && parked === null);
     return row === undefined || rows.some(({ changedAt }) => changedAt > before) ? [] : [row];

@@ -25,69 +25,74 @@ const LOOK_MS = WRITING_PAUSE_MS;
 const LOOK_EACH_MS = 50;
 
 /** To be called after a change. Cheap: at most one timer a file. */
-export function snapshotWhenQuiet(context: Context, live: CacheFile): void {
-  if (live.pacing.snapshotTimer === undefined && mayBeWritten(live)) cutIn(context, live, untilDue(context, live));
+export function snapshotWhenQuiet(context: Context, cacheFile: CacheFile): void {
+  if (cacheFile.pacing.snapshotTimer === undefined && mayBeWritten(cacheFile))
+    snapshotIn(context, cacheFile, untilDue(context, cacheFile));
 }
 
 /** It was, or it is to be found out. */
-function mayBeWritten(live: CacheFile): boolean {
-  return live.changes.isContentDirty || live.passthrough.lastStat !== undefined;
+function mayBeWritten(cacheFile: CacheFile): boolean {
+  return cacheFile.changes.isContentDirty || cacheFile.passthrough.lastStat !== undefined;
 }
 
 /** fsync: what is safe here now should soon be safe there, but not once for each of many in a row. */
-export function snapshotAfterSync(context: Context, live: CacheFile): void {
-  if (!live.changes.isContentDirty) return;
+export function snapshotAfterSync(context: Context, cacheFile: CacheFile): void {
+  if (!cacheFile.changes.isContentDirty) return;
   const { runtime, settings } = context;
   const now = runtime.elapsed();
-  const wait = Math.max(0, dueTime(settings, now, live.changes.firstWriteAt ?? now) - now);
-  if (live.pacing.snapshotTimer === undefined || now + wait < live.pacing.snapshotAt || live.changes.isFsyncAsked) {
-    live.changes.isFsyncAsked = true;
-    cutIn(context, live, wait);
+  const wait = Math.max(0, dueTime(settings, now, cacheFile.changes.firstWriteAt ?? now) - now);
+  if (
+    cacheFile.pacing.snapshotTimer === undefined ||
+    now + wait < cacheFile.pacing.snapshotAt ||
+    cacheFile.changes.isFsyncAsked
+  ) {
+    cacheFile.changes.isFsyncAsked = true;
+    snapshotIn(context, cacheFile, wait);
   }
 }
 
-function cutIn(context: Context, live: CacheFile, milliseconds: number): void {
+function snapshotIn(context: Context, cacheFile: CacheFile, milliseconds: number): void {
   const { runtime, fileState } = context;
-  live.pacing.snapshotTimer?.cancel();
-  live.pacing.snapshotTimer = undefined;
-  if (live.use.writers === 0 || fileState.stopped.signal.aborted) return;
-  live.pacing.snapshotAt = runtime.elapsed() + milliseconds;
+  cacheFile.pacing.snapshotTimer?.cancel();
+  cacheFile.pacing.snapshotTimer = undefined;
+  if (cacheFile.use.writers === 0 || fileState.stopped.signal.aborted) return;
+  cacheFile.pacing.snapshotAt = runtime.elapsed() + milliseconds;
   const timer = runtime.setTimer(milliseconds, () => {
     inBackground(context, "cutting an open file", async () => {
-      const again = await look(context, live);
+      const again = await look(context, cacheFile);
       // Nobody else sets one meanwhile but an fsync, or a writer after the last one.
-      if (live.pacing.snapshotTimer !== timer) return;
-      live.pacing.snapshotTimer = undefined;
-      if (again !== undefined) cutIn(context, live, again);
+      if (cacheFile.pacing.snapshotTimer !== timer) return;
+      cacheFile.pacing.snapshotTimer = undefined;
+      if (again !== undefined) snapshotIn(context, cacheFile, again);
     });
   });
-  live.pacing.snapshotTimer = timer;
+  cacheFile.pacing.snapshotTimer = timer;
 }
 
 /** In how many milliseconds it is to be looked at again. */
-async function look(context: Context, live: CacheFile): Promise<number | undefined> {
-  if (!mayBeWritten(live) || live.use.writers === 0) return undefined;
+async function look(context: Context, cacheFile: CacheFile): Promise<number | undefined> {
+  if (!mayBeWritten(cacheFile) || cacheFile.use.writers === 0) return undefined;
   try {
-    await detectWrites(context, live);
-    const left = live.changes.isFsyncAsked && live.changes.isContentDirty ? 0 : untilDue(context, live);
+    await detectWrites(context, cacheFile);
+    const left = cacheFile.changes.isFsyncAsked && cacheFile.changes.isContentDirty ? 0 : untilDue(context, cacheFile);
     if (left > 0) return left;
     const { signal } = context.fileState.stopped;
-    const result = await takeSnapshot(context, live.inode, signal, () => attemptAtOnce(context, live.inode));
+    const result = await takeSnapshot(context, cacheFile.inode, signal, () => attemptAtOnce(context, cacheFile.inode));
     if (result === "busy") return BUSY_MS;
-    context.fileState.unreadable.delete(live.lineage);
-    live.changes.isFsyncAsked = false;
-    enqueueInode(context, live.inode);
-    return mayBeWritten(live) ? Math.max(LOOK_MS, untilDue(context, live)) : undefined;
+    context.fileState.unreadable.delete(cacheFile.lineage);
+    cacheFile.changes.isFsyncAsked = false;
+    enqueueInode(context, cacheFile.inode);
+    return mayBeWritten(cacheFile) ? Math.max(LOOK_MS, untilDue(context, cacheFile)) : undefined;
   } catch (error) {
     if (context.fileState.stopped.signal.aborted) return undefined;
-    noteUnreadable(context, live.inode, live.lineage, error);
+    noteUnreadable(context, cacheFile.inode, cacheFile.lineage, error);
     return FAILED_MS;
   }
 }
 
 /** Milliseconds until it is to be cut, or to be looked at for what was written. At most 0: now. */
-function untilDue({ runtime, cacheFiles }: LocalFiles & Host, live: CacheFile): number {
-  if (!live.changes.isContentDirty) return Math.max(LOOK_MS, LOOK_EACH_MS * cacheFiles.size);
-  const { firstWriteAt: first = live.changes.lastWriteAt, lastWriteAt: last } = live.changes;
-  return nextSnapshotAt(live.pacing.pace, { first, last }) - runtime.elapsed();
+function untilDue({ runtime, cacheFiles }: LocalFiles & Host, cacheFile: CacheFile): number {
+  if (!cacheFile.changes.isContentDirty) return Math.max(LOOK_MS, LOOK_EACH_MS * cacheFiles.size);
+  const { firstWriteAt: first = cacheFile.changes.lastWriteAt, lastWriteAt: last } = cacheFile.changes;
+  return nextSnapshotAt(cacheFile.pacing.pace, { first, last }) - runtime.elapsed();
 }

@@ -15,9 +15,9 @@ import { type Context, MANY, type Request, RIGHT_OF_WAY_LOOK_MS, scopesOf, TOGET
 import { couldNotRead } from "../files/index.ts";
 import { advance, endLinkLeases, parkQuarantined, resolveDetached, retryArrivals } from "../sync/index.ts";
 import { beginAttempt } from "./attempt.ts";
-import { createLimit } from "./concurrency-limit.ts";
+import { createConcurrencyLimit } from "./concurrency-limit.ts";
 import { createExpedite } from "./expedite.ts";
-import { openEndedPauseReason, pauseReason } from "./held-back.ts";
+import { openEndedPauseReason, pauseReason } from "./pause-reason.ts";
 import { retryPause, send } from "./send.ts";
 import { BULK, createSlots, type PriorityClass, priorityOf, type Slot, SMALL } from "./slots.ts";
 import { takeSnapshot } from "./snapshot.ts";
@@ -33,7 +33,7 @@ const LOOKED_AT = 32;
 const ARRIVALS = 20;
 /** What is under way at the end may finish for so long. */
 const GRACE_MS = 2_000;
-/** Being cut at a time, and waiting for a place to be sent, on each lane. */
+/** Being cut at a time, and waiting for a place to be sent, in each class. */
 const AHEAD: Readonly<Record<PriorityClass, number>> = { [SMALL]: 128, [BULK]: 4 };
 
 export interface InFlight {
@@ -59,9 +59,9 @@ type Next = { readonly cut: NodeRow } | { readonly attempt: Attempt<Request> } |
 
 export function createWriteBack(context: Context): WriteBack {
   const { metadata, runtime, settings, network, activity, foregroundThrottle } = context;
-  const limit = createLimit(LIMIT_FIRST, settings.concurrency);
-  const lanes = createSlots(() => limit.value);
-  const haste = createExpedite(context);
+  const limit = createConcurrencyLimit(LIMIT_FIRST, settings.concurrency);
+  const slots = createSlots(() => limit.value);
+  const expedite = createExpedite(context);
   const busy = new Map<NodeRowId, Promise<void>>();
   /** Rows with something to send, in the order in which they get their places. */
   const ready: Readonly<Record<PriorityClass, Set<NodeRowId>>> = { [SMALL]: new Set(), [BULK]: new Set() };
@@ -82,7 +82,7 @@ export function createWriteBack(context: Context): WriteBack {
   /** Rows that may be begun. */
   let room = Number.POSITIVE_INFINITY;
   const unsubscribe: (() => void)[] = [];
-  const waitingCuts = createOfflineSnapshots(context, async (row) => {
+  const offlineSnapshots = createOfflineSnapshots(context, async (row) => {
     if (isStopping || busy.has(row.id)) return;
     keepBusy(
       row.id,
@@ -115,7 +115,7 @@ export function createWriteBack(context: Context): WriteBack {
     try {
       if (runtime.now() >= wholeLook) {
         wholeLook = Number.POSITIVE_INFINITY;
-        if (haste.goOn()) lookSoon();
+        if (expedite.goOn()) lookSoon();
         if (endLinkLeases(context)) lookSoon();
         resolveDetached(context);
         arrivalsTurn = retryArrivals(context, arrivalsTurn, ARRIVALS);
@@ -126,7 +126,7 @@ export function createWriteBack(context: Context): WriteBack {
         feed();
       } else {
         sendableSince = undefined;
-        for (const lane of [SMALL, BULK] as const) ready[lane].clear();
+        for (const priority of [SMALL, BULK] as const) ready[priority].clear();
       }
     } catch (error) {
       context.log.error({ err: error }, "the write-back loop failed, it goes on");
@@ -155,21 +155,21 @@ export function createWriteBack(context: Context): WriteBack {
     for (const start of starts) start();
   }
 
-  /** What is due on one lane: requests to be repeated, and rows to be cut or sent. */
-  function fill(lane: PriorityClass): Start[] {
+  /** What is due on one priority: requests to be repeated, and rows to be cut or sent. */
+  function fill(priority: PriorityClass): Start[] {
     const now = runtime.now();
-    const repeated = repeat(lane, now);
-    let places = lanes.room(lane) - repeated.starts.length;
-    const next = nextRows(lane, now, places, repeated.nodes);
+    const repeated = repeat(priority, now);
+    let places = slots.room(priority) - repeated.starts.length;
+    const next = nextRows(priority, now, places, repeated.nodes);
     const starts = next.ids.map((id): Start => {
-      const step = begin(lane, id, now, places > 0);
-      if (step === "send") return () => void ready[lane].add(id);
+      const step = begin(priority, id, now, places > 0);
+      if (step === "send") return () => void ready[priority].add(id);
       if (step !== undefined && "attempt" in step) places -= 1;
       return () => {
-        ready[lane].delete(id);
+        ready[priority].delete(id);
         if (step === undefined) return;
-        if ("cut" in step) runCut(lane, step.cut);
-        else run(lane, id, (place) => sendAttempt(step.attempt, place));
+        if ("cut" in step) runCut(priority, step.cut);
+        else run(priority, id, (place) => sendAttempt(step.attempt, place));
       };
     });
     return [...repeated.starts, ...next.taken, ...starts];
@@ -177,19 +177,19 @@ export function createWriteBack(context: Context): WriteBack {
 
   /** Those that get the places that are free, and as many as are to be ready next. */
   function nextRows(
-    lane: PriorityClass,
+    priority: PriorityClass,
     now: number,
     places: number,
     repeated: ReadonlySet<NodeRowId>,
   ): { ids: NodeRowId[]; taken: Start[] } {
-    const sent = [...ready[lane]].slice(0, places);
-    const ahead = cutting[lane] + ready[lane].size - sent.length;
+    const sent = [...ready[priority]].slice(0, places);
+    const ahead = cutting[priority] + ready[priority].size - sent.length;
     // Many at a time: they share a sync, and a look at the table.
-    if (ahead > AHEAD[lane] / 2 || room === 0) return { ids: sent, taken: [] };
-    const wanted = LOOKED_AT + busy.size + repeated.size + ready[lane].size;
-    const isUnderWay = (id: NodeRowId) => busy.has(id) || repeated.has(id) || ready[lane].has(id);
-    const rows = metadata.nodes.due(lane, now, wanted).filter((id) => !isUnderWay(id));
-    const looked = rows.slice(0, Math.min(LOOKED_AT, AHEAD[lane] - ahead, room));
+    if (ahead > AHEAD[priority] / 2 || room === 0) return { ids: sent, taken: [] };
+    const wanted = LOOKED_AT + busy.size + repeated.size + ready[priority].size;
+    const isUnderWay = (id: NodeRowId) => busy.has(id) || repeated.has(id) || ready[priority].has(id);
+    const rows = metadata.nodes.due(priority, now, wanted).filter((id) => !isUnderWay(id));
+    const looked = rows.slice(0, Math.min(LOOKED_AT, AHEAD[priority] - ahead, room));
     const [first] = looked;
     const due = (first === undefined ? undefined : metadata.nodes.get(first)?.due) ?? now;
     // Nothing is late for having waited for the gateway.
@@ -205,19 +205,19 @@ export function createWriteBack(context: Context): WriteBack {
     return [() => foregroundThrottle.begun(rows, lateMs)];
   }
 
-  function repeat(lane: PriorityClass, now: number): { starts: Start[]; nodes: Set<NodeRowId> } {
-    const places = lanes.room(lane);
+  function repeat(priority: PriorityClass, now: number): { starts: Start[]; nodes: Set<NodeRowId> } {
+    const places = slots.room(priority);
     // Half of the places are for what was not tried yet.
-    const left = ready[lane].size === 0 ? 0 : Math.floor(places / 2);
+    const left = ready[priority].size === 0 ? 0 : Math.floor(places / 2);
     const free = Math.min(places - left, room);
     if (free <= 0) return { starts: [], nodes: new Set() };
-    const all = metadata.attempts.due(lane, now, LOOKED_AT + busy.size).filter((node) => !busy.has(node));
+    const all = metadata.attempts.due(priority, now, LOOKED_AT + busy.size).filter((node) => !busy.has(node));
     const due = all.slice(0, free);
     const starts = due.map((node): Start => {
       const begun = took(1, 0);
       return () => {
         for (const tell of begun) tell();
-        run(lane, node, async (place) => {
+        run(priority, node, async (place) => {
           const attempt = metadata.attempts.openOf(node);
           if (attempt !== undefined) await sendAttempt(attempt, place);
         });
@@ -226,18 +226,18 @@ export function createWriteBack(context: Context): WriteBack {
     return { starts, nodes: new Set(due) };
   }
 
-  /** What is to be done next for the row; undefined: nothing, not now, or on the other lane. */
-  function begin(lane: PriorityClass, id: NodeRowId, now: number, hasRoom: boolean): Next | undefined {
+  /** What is to be done next for the row; undefined: nothing, not now, or on the other priority. */
+  function begin(priority: PriorityClass, id: NodeRowId, now: number, hasRoom: boolean): Next | undefined {
     const part = metadata.part(() => {
       const row = metadata.nodes.get(id);
       // It may have changed while it was ready, and have its time again.
       if (row?.due == null || row.due > now) return undefined;
       const actual = priorityOf(bytesOf(row));
       if (row.bulk !== actual) {
-        // It goes on its own lane, with its time.
+        // It goes on its own priority, with its time.
         metadata.nodes.update(row.id, { bulk: actual });
         lookSoon();
-        if (actual !== lane) return undefined;
+        if (actual !== priority) return undefined;
       }
       return nextOf(id, hasRoom);
     });
@@ -265,18 +265,18 @@ export function createWriteBack(context: Context): WriteBack {
     return inode?.kind === "file" && inode.content !== "clean" ? inode.size : 0;
   }
 
-  function run(lane: PriorityClass, node: NodeRowId, work: (place: Slot) => Promise<void>): void {
-    const place = lanes.enter(lane);
+  function run(priority: PriorityClass, node: NodeRowId, work: (place: Slot) => Promise<void>): void {
+    const place = slots.enter(priority);
     keepBusy(node, () => work(place), place.leave);
   }
 
-  function runCut(lane: PriorityClass, row: NodeRow): void {
-    cutting[lane] += 1;
+  function runCut(priority: PriorityClass, row: NodeRow): void {
+    cutting[priority] += 1;
     const work = async () => {
-      if (await cut(row)) ready[lane].add(row.id);
+      if (await cut(row)) ready[priority].add(row.id);
     };
     keepBusy(row.id, work, () => {
-      cutting[lane] -= 1;
+      cutting[priority] -= 1;
     });
   }
 
@@ -344,7 +344,7 @@ export function createWriteBack(context: Context): WriteBack {
         async turn() {
           const isTurn = await place.turn();
           since = runtime.elapsed();
-          wasFull = lanes.isFull;
+          wasFull = slots.isFull;
           // Nobody knows of it yet: its row is looked at again.
           return isTurn && !isStopping && canSend();
         },
@@ -380,7 +380,7 @@ export function createWriteBack(context: Context): WriteBack {
     const times = [
       isAny ? metadata.attempts.nextDue() : metadata.attempts.nextAt(now),
       isAny ? metadata.nodes.nextDue() : metadata.nodes.nextDueAfter(now),
-      metadata.turns.nextEnd(),
+      metadata.linkLeases.nextEnd(),
     ];
     const first = Math.min(...times.map((time) => time ?? Number.POSITIVE_INFINITY));
     const next = isLimited ? Math.max(first, now + RIGHT_OF_WAY_LOOK_MS) : first;
@@ -393,19 +393,19 @@ export function createWriteBack(context: Context): WriteBack {
       if (isStopping) return;
       unsubscribe.push(
         activity.onWake(lookAt),
-        activity.onHasten((folder) => {
-          haste.begin(folder);
+        activity.onExpedite((folder) => {
+          expedite.begin(folder);
           lookSoon();
         }),
       );
-      waitingCuts.start();
+      offlineSnapshots.start();
       // What was waiting when the last mount ended is looked at at once.
-      haste.begin();
+      expedite.begin();
       lookSoon();
     },
     async stop() {
       isStopping = true;
-      waitingCuts.stop();
+      offlineSnapshots.stop();
       for (const end of unsubscribe) end();
       timer?.cancel();
       const allDone = async () => void (await Promise.all(busy.values()));

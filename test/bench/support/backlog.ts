@@ -33,7 +33,7 @@ export async function makeBacklog(stateDir: string, count: number): Promise<void
         metadata.nodes.create(unborn(entry.id, "file", now, now));
         const { lineage } = inode;
         const live = { originNode: null, originVersion: null, size: 10, bytes: 4096, missing: "[]", usedAt: now };
-        metadata.lives.create({ lineage, ...live });
+        metadata.cacheFiles.create({ lineage, ...live });
         const path = join(stateDir, "live", String(Math.floor(lineage / SHARD)), String(lineage));
         mkdirSync(dirname(path), { recursive: true });
         writeFileSync(path, "0123456789", { mode: 0o600 });

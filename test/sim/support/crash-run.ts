@@ -322,15 +322,15 @@ export async function playScript(script: Script, options: CrashOptions = {}): Pr
     if (process === undefined) return [];
     const paths = createLayout(process.files, STATE);
     const files = new Set<number>();
-    for await (const lineage of paths.liveFiles()) files.add(lineage);
+    for await (const lineage of paths.cacheFiles()) files.add(lineage);
     const cuts: number[] = [];
-    for await (const id of paths.generationFiles()) cuts.push(id);
+    for await (const id of paths.snapshots()) cuts.push(id);
     const rows = new Map(process.database.prepare("SELECT lineage, bytes FROM live").raw().all() as [number, number][]);
     const unlike: string[] = [];
     for (const [lineage, bytes] of rows) {
       // A row without a file is made anew when it is opened.
       const { allocated } = files.has(lineage)
-        ? await process.files.stat(paths.live(kernelNodeId(lineage)))
+        ? await process.files.stat(paths.cacheFile(kernelNodeId(lineage)))
         : { allocated: 0 };
       if (allocated !== bytes) unlike.push(`live file ${lineage} takes ${allocated} bytes, its row says ${bytes}`);
     }

@@ -10,7 +10,7 @@ import type {
   FileSystem,
   Found,
   KernelCache,
-  Lineage,
+  KernelNodeId,
   NegativeEntry,
   Stat,
 } from "../../../src/engine/api/index.ts";
@@ -19,9 +19,9 @@ import type { Connection } from "../../../src/metadata/database.ts";
 import { entryId, kernelNodeId } from "../../../src/metadata/ids.ts";
 
 export interface Dentry {
-  readonly parent: Lineage;
+  readonly parent: KernelNodeId;
   readonly name: string;
-  readonly lineage: Lineage;
+  readonly lineage: KernelNodeId;
   readonly kind: Stat["kind"];
   until: number;
   isLong: boolean;
@@ -47,26 +47,26 @@ export interface KernelMemory {
   /** Until it is called, nobody forgets names that are gone. */
   onGone: () => void;
   /** Whether the kernel has an inode of it; until it is set there is no kernel. */
-  has: (lineage: Lineage) => boolean;
+  has: (lineage: KernelNodeId) => boolean;
   /** Notes a name that was found; a name moved is noted by `move`. */
-  name(parent: Lineage, name: string, found: Found, isKept: boolean): void;
-  absent(parent: Lineage, name: string, answer: NegativeEntry, isKept: boolean): void;
-  isAbsent(parent: Lineage, name: string): boolean;
-  move(from: { parent: Lineage; name: string }, to: { parent: Lineage; name: string }): void;
-  attributes(lineage: Lineage, answer: Attributed, isKept: boolean): void;
-  attributesOf(lineage: Lineage): Stat | undefined;
+  name(parent: KernelNodeId, name: string, found: Found, isKept: boolean): void;
+  absent(parent: KernelNodeId, name: string, answer: NegativeEntry, isKept: boolean): void;
+  isAbsent(parent: KernelNodeId, name: string): boolean;
+  move(from: { parent: KernelNodeId; name: string }, to: { parent: KernelNodeId; name: string }): void;
+  attributes(lineage: KernelNodeId, answer: Attributed, isKept: boolean): void;
+  attributesOf(lineage: KernelNodeId): Stat | undefined;
   /** A call of a program has changed it. */
-  touch(...lineages: Lineage[]): void;
+  touch(...lineages: KernelNodeId[]): void;
   /** Names of a folder: a call of a program has changed them. */
-  touchFolder(...lineages: Lineage[]): void;
-  listing(folder: Lineage): readonly string[] | undefined;
-  dropListing(folder: Lineage): void;
+  touchFolder(...lineages: KernelNodeId[]): void;
+  listing(folder: KernelNodeId): readonly string[] | undefined;
+  dropListing(folder: KernelNodeId): void;
   /** Counts what would make a listing that is being read useless. */
-  version(folder: Lineage): number;
-  keepListing(folder: Lineage, names: readonly string[]): void;
+  version(folder: KernelNodeId): number;
+  keepListing(folder: KernelNodeId, names: readonly string[]): void;
   expireNames(): void;
   /** The lineage is no longer known: nor is what was, of it and below it. */
-  forget(lineage: Lineage): void;
+  forget(lineage: KernelNodeId): void;
   clear(): void;
   /** One line for each thing it would answer wrongly. */
   stale(asked: Asked, caller: Caller): Promise<string[]>;
@@ -75,14 +75,14 @@ export interface KernelMemory {
 /** What may be kept for no longer than this needs no word when it changes. */
 const SHORT_MS = 1_000;
 
-export const keyOf = (parent: Lineage, name: string) => `${parent}/${name}`;
+export const keyOf = (parent: KernelNodeId, name: string) => `${parent}/${name}`;
 
 export function createKernelMemory(clock: Pick<Clock, "elapsed" | "soon">): KernelMemory {
   const dentries = new Map<string, Dentry>();
-  const absents = new Map<string, Kept<{ parent: Lineage; name: string }>>();
-  const attributes = new Map<Lineage, Kept<Stat>>();
-  const listings = new Map<Lineage, readonly string[]>();
-  const versions = new Map<Lineage, number>();
+  const absents = new Map<string, Kept<{ parent: KernelNodeId; name: string }>>();
+  const attributes = new Map<KernelNodeId, Kept<Stat>>();
+  const listings = new Map<KernelNodeId, readonly string[]>();
+  const versions = new Map<KernelNodeId, number>();
 
   const kept = <T>(value: T, milliseconds: number): Kept<T> => ({
     value,
@@ -91,7 +91,7 @@ export function createKernelMemory(clock: Pick<Clock, "elapsed" | "soon">): Kern
   });
   const isValid = ({ until }: { until: number }) => clock.elapsed() < until;
 
-  function spoil(folder: Lineage): void {
+  function spoil(folder: KernelNodeId): void {
     listings.delete(folder);
     versions.set(folder, (versions.get(folder) ?? 0) + 1);
   }
@@ -203,14 +203,14 @@ export function createKernelMemory(clock: Pick<Clock, "elapsed" | "soon">): Kern
 
     async stale({ rows, fileSystem, isLive }, caller) {
       const wrong: string[] = [];
-      const inodeOf = (lineage: Lineage) =>
+      const inodeOf = (lineage: KernelNodeId) =>
         rows.prepare("SELECT inode FROM lineage WHERE id = ?").pluck().get(lineage) as number | undefined;
       /** The lineage a name shows. */
-      const find = (parent: Lineage, name: string) =>
+      const find = (parent: KernelNodeId, name: string) =>
         rows
           .prepare("SELECT lineage FROM entry JOIN inode ON inode.id = entry.inode WHERE parent = ? AND name = ?")
           .pluck()
-          .get(inodeOf(parent), name) as Lineage | undefined;
+          .get(inodeOf(parent), name) as KernelNodeId | undefined;
       // What has just been told is heard.
       await new Promise<void>((resolve) => clock.soon(resolve));
       const isKeptForLong = (one: { isLong: boolean; until: number }) => one.isLong && isValid(one);

@@ -11,7 +11,7 @@ import {
   type Found,
   FsError,
   type HandleId,
-  type Lineage,
+  type KernelNodeId,
   type NegativeEntry,
   type Opened,
   type SetAttributes,
@@ -28,14 +28,14 @@ export interface Kernel extends Calls {
   dropCaches(): void;
 }
 
-const ROOT: Lineage = kernelNodeId(1);
+const ROOT: KernelNodeId = kernelNodeId(1);
 /** Who asks. Calls of a process that died never end: what listens to their signal goes with it. */
 export const createCaller = (): Caller => ({ uid: 1000, gid: 1000, pid: 1, signal: new AbortController().signal });
 const PAGE = 7;
 export const CHUNK = 128 * 1024;
 
 interface Descriptor {
-  readonly lineage: Lineage;
+  readonly lineage: KernelNodeId;
   readonly handle: HandleId;
   readonly how: OpenHow;
   readonly backing: PassedFile | undefined;
@@ -51,9 +51,9 @@ export function createKernel(
 ): Kernel {
   const { dentries } = memory;
   /** How often each lineage was handed out. */
-  const counts = new Map<Lineage, number>();
+  const counts = new Map<KernelNodeId, number>();
   const descriptors = new Map<number, Descriptor>();
-  const pins = new Map<Lineage, number>();
+  const pins = new Map<KernelNodeId, number>();
   let lastFd = 2;
   const caller = createCaller();
   memory.onGone = forgetUnused;
@@ -66,7 +66,7 @@ export function createKernel(
     return { answer, isKept: changes === fileSystem.changes };
   }
 
-  async function attributesOf(lineage: Lineage, handle?: HandleId): Promise<Stat> {
+  async function attributesOf(lineage: KernelNodeId, handle?: HandleId): Promise<Stat> {
     const known = memory.attributesOf(lineage);
     if (known !== undefined) return known;
     const { answer, isKept } = await ask(() => fileSystem.getattr(caller, lineage, handle));
@@ -74,25 +74,25 @@ export function createKernel(
     return answer.stat;
   }
 
-  async function setAttributes(lineage: Lineage, change: SetAttributes): Promise<void> {
+  async function setAttributes(lineage: KernelNodeId, change: SetAttributes): Promise<void> {
     memory.touch(lineage);
     const { answer, isKept } = await ask(() => fileSystem.setattr(caller, lineage, change));
     memory.attributes(lineage, answer, isKept);
   }
 
-  async function make(parent: Lineage, name: string, work: () => Promise<Found>): Promise<void> {
+  async function make(parent: KernelNodeId, name: string, work: () => Promise<Found>): Promise<void> {
     const { answer, isKept } = await ask(work);
     memory.touchFolder(parent);
     take(parent, name, answer, isKept);
   }
 
-  function pin(lineage: Lineage, by: 1 | -1): void {
+  function pin(lineage: KernelNodeId, by: 1 | -1): void {
     const count = (pins.get(lineage) ?? 0) + by;
     if (count === 0) pins.delete(lineage);
     else pins.set(lineage, count);
   }
 
-  function take(parent: Lineage, name: string, found: Found, isKept: boolean): Pick<Dentry, "lineage" | "kind"> {
+  function take(parent: KernelNodeId, name: string, found: Found, isKept: boolean): Pick<Dentry, "lineage" | "kind"> {
     counts.set(found.lineage, (counts.get(found.lineage) ?? 0) + 1);
     const { lineage, stat } = found;
     const old = dentries.get(keyOf(parent, name));
@@ -102,14 +102,14 @@ export function createKernel(
     return { lineage, kind: stat.kind };
   }
 
-  function drop(parent: Lineage, name: string): void {
+  function drop(parent: KernelNodeId, name: string): void {
     if (dentries.delete(keyOf(parent, name))) forgetUnused();
   }
 
   /** A lineage nobody names, opens or has names below is forgotten; so may be the ones above it. */
   function forgetUnused(): void {
     for (;;) {
-      const used = new Set<Lineage>([ROOT, ...pins.keys()]);
+      const used = new Set<KernelNodeId>([ROOT, ...pins.keys()]);
       for (const dentry of dentries.values()) used.add(dentry.lineage).add(dentry.parent);
       const gone = [...counts].filter(([lineage]) => !used.has(lineage));
       if (gone.length === 0) return;
@@ -125,7 +125,7 @@ export function createKernel(
   }
 
   /** Undefined: no such name. */
-  async function find(parent: Lineage, name: string): Promise<Pick<Dentry, "lineage" | "kind"> | undefined> {
+  async function find(parent: KernelNodeId, name: string): Promise<Pick<Dentry, "lineage" | "kind"> | undefined> {
     const known = dentries.get(keyOf(parent, name));
     if (known !== undefined && clock.elapsed() < known.until) return known;
     if (known === undefined && memory.isAbsent(parent, name)) return undefined;
@@ -142,8 +142,8 @@ export function createKernel(
     }
   }
 
-  async function walk(names: readonly string[]): Promise<{ lineage: Lineage; kind: Stat["kind"] }> {
-    let at: { lineage: Lineage; kind: Stat["kind"] } = { lineage: ROOT, kind: "folder" };
+  async function walk(names: readonly string[]): Promise<{ lineage: KernelNodeId; kind: Stat["kind"] }> {
+    let at: { lineage: KernelNodeId; kind: Stat["kind"] } = { lineage: ROOT, kind: "folder" };
     for (const name of names) {
       if (at.kind !== "folder") throw new CallError("ENOTDIR", `on the way to ${name}`);
       const next = await find(at.lineage, name);
@@ -153,7 +153,7 @@ export function createKernel(
     return at;
   }
 
-  async function place(path: string): Promise<{ parent: Lineage; name: string }> {
+  async function place(path: string): Promise<{ parent: KernelNodeId; name: string }> {
     const names = split(path);
     const name = names.pop();
     if (name === undefined) throw new CallError("EBUSY", "the root");
@@ -193,7 +193,7 @@ export function createKernel(
     exclusive: how.exclusive === true,
   });
 
-  function install(lineage: Lineage, opened: Opened, how: OpenHow): number {
+  function install(lineage: KernelNodeId, opened: Opened, how: OpenHow): number {
     const { handle, noFlush = false } = opened;
     const backing = opened.backing === undefined ? undefined : passed?.(opened.backing);
     for (const other of descriptors.values()) {
@@ -269,11 +269,11 @@ export function createKernel(
     links: stat.links,
   });
 
-  async function lineageAt(path: string): Promise<Lineage> {
+  async function kernelNodeIdAt(path: string): Promise<KernelNodeId> {
     return (await walk(split(path))).lineage;
   }
 
-  async function requireFree(path: string): Promise<{ parent: Lineage; name: string }> {
+  async function requireFree(path: string): Promise<{ parent: KernelNodeId; name: string }> {
     const target = await place(path);
     if ((await find(target.parent, target.name)) !== undefined) throw new CallError("EEXIST", path);
     return target;
@@ -341,9 +341,9 @@ export function createKernel(
         }
       }),
 
-    stat: (path) => call(path, async () => toStatus(await attributesOf(await lineageAt(path)))),
+    stat: (path) => call(path, async () => toStatus(await attributesOf(await kernelNodeIdAt(path)))),
     list: (path) => call(path, () => list(path)),
-    readlink: (path) => call(path, async () => fileSystem.readlink(caller, await lineageAt(path))),
+    readlink: (path) => call(path, async () => fileSystem.readlink(caller, await kernelNodeIdAt(path))),
     truncate: (path, size) =>
       call(path, async () => {
         const { lineage, kind } = await walk(split(path));
@@ -421,22 +421,22 @@ export function createKernel(
         if (kind === "folder") throw new CallError("EPERM", from);
         await make(parent, name, () => fileSystem.link(caller, lineage, parent, name));
       }),
-    chmod: (path, mode) => call(path, async () => setAttributes(await lineageAt(path), { mode })),
+    chmod: (path, mode) => call(path, async () => setAttributes(await kernelNodeIdAt(path), { mode })),
     utimens: (path, seconds) =>
       call(path, async () => {
-        await setAttributes(await lineageAt(path), { mtime: { seconds, nanoseconds: 123_456_789 } });
+        await setAttributes(await kernelNodeIdAt(path), { mtime: { seconds, nanoseconds: 123_456_789 } });
       }),
     setxattr: (path, name, value) =>
       call(path, async () => {
         const flags = { create: false, replace: false };
-        const lineage = await lineageAt(path);
+        const lineage = await kernelNodeIdAt(path);
         await fileSystem.setxattr(caller, lineage, name, Buffer.from(value), flags);
         memory.touch(lineage);
       }),
-    listxattr: (path) => call(path, async () => fileSystem.listxattr(caller, await lineageAt(path))),
+    listxattr: (path) => call(path, async () => fileSystem.listxattr(caller, await kernelNodeIdAt(path))),
     getxattr: (path, name) =>
       call(path, async () => {
-        return Buffer.from(await fileSystem.getxattr(caller, await lineageAt(path), name)).toString();
+        return Buffer.from(await fileSystem.getxattr(caller, await kernelNodeIdAt(path), name)).toString();
       }),
   };
 }

@@ -2,7 +2,7 @@
 import type { HttpRequest } from "../../../src/contract/http.ts";
 import type { begin } from "./one-world.ts";
 
-export const isBirth = ({ method, path }: HttpRequest) =>
+export const isCreation = ({ method, path }: HttpRequest) =>
   method === "POST" && (path === "/v1/nodes" || path.startsWith("/v1/files/"));
 
 /** A request without an answer is repeated after ten seconds; the journal tells of its effect sooner. */
@@ -12,7 +12,7 @@ export const HEARD_MS = 3_000;
 export async function savedAndRenamed(it: Awaited<ReturnType<typeof begin>>): Promise<string> {
   const { outside, workspace } = it.world;
   await it.drain();
-  const birth = it.once("silent-after", isBirth);
+  const birth = it.once("silent-after", isCreation);
   await it.save("a");
   await it.until(birth.isSent);
   const [node] = (await it.world.run(outside.listFolder(workspace.root))).items;

@@ -50,7 +50,7 @@ export function rowsOf(database: Connection) {
         folder,
         name,
       ),
-    inodeOfLineage: (lineage: number) =>
+    inodeOfKernelNodeId: (lineage: number) =>
       get<InodeRow>(`SELECT ${INODE} FROM inode WHERE id = (SELECT inode FROM lineage WHERE id = ?)`, lineage),
     hasInode: (id: number) => number("SELECT count(*) FROM inode WHERE id = ?", id) > 0,
     /** The row of the node that a name has. */

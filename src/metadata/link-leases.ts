@@ -5,17 +5,17 @@
 import { type Connection, prepare, remember, rememberAny } from "./database.ts";
 import type { After, EntryId, InodeId } from "./ids.ts";
 
-export interface Turn {
+export interface LinkLease {
   readonly inode: InodeId;
   readonly endsAt: number;
   /** The entry up to which its names were marked once it had ended. */
   readonly reached: After<EntryId>;
 }
 
-export function createTurns(database: Connection) {
-  const byInode = prepare<Turn>(database, "SELECT inode, ends_at AS endsAt, reached FROM turn WHERE inode = ?");
+export function createLinkLeases(database: Connection) {
+  const byInode = prepare<LinkLease>(database, "SELECT inode, ends_at AS endsAt, reached FROM turn WHERE inode = ?");
   const insert = prepare(database, "INSERT OR IGNORE INTO turn (inode, ends_at) VALUES (@inode, @endsAt)");
-  const ended = prepare<Turn>(
+  const ended = prepare<LinkLease>(
     database,
     "SELECT inode, ends_at AS endsAt, reached FROM turn WHERE ends_at <= ? ORDER BY ends_at, inode LIMIT 1",
   );
@@ -27,13 +27,13 @@ export function createTurns(database: Connection) {
   const get = remember(database, ["turn"], (inode: InodeId) => byInode.get(inode));
   return {
     /** Of an inode; undefined: nothing is waited for. */
-    get: (inode: InodeId): Turn | undefined => (isAny() ? get(inode) : undefined),
+    get: (inode: InodeId): LinkLease | undefined => (isAny() ? get(inode) : undefined),
     /** One that has begun goes on as it is. */
     begin(inode: InodeId, endsAt: number): void {
       insert.run({ inode, endsAt });
     },
     /** The one that has been over for longest. */
-    ended: (now: number): Turn | undefined => (isAny() ? ended.get(now) : undefined),
+    ended: (now: number): LinkLease | undefined => (isAny() ? ended.get(now) : undefined),
     /** When the first of them ends. */
     nextEnd: (): number | undefined => (isAny() ? (next.get()?.at ?? undefined) : undefined),
     /** Its names up to this entry are marked. */

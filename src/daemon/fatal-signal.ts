@@ -19,7 +19,7 @@ const GOES_ON = setOf("SIGSTOP", "SIGTSTP", "SIGTTIN", "SIGTTOU", "SIGCONT", "SI
  * True where nobody knows: of a thread that is gone, or is not shown to us, or where `proc` is that of another pid
  * namespace than ours, and shows somebody else by that number.
  */
-export function isToldToEnd(thread: number, proc = "/proc"): boolean {
+export function hasFatalSignal(thread: number, proc = "/proc"): boolean {
   let text: string;
   try {
     if (readlinkSync(`${proc}/self`) !== String(process.pid)) return true;

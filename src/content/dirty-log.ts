@@ -16,7 +16,7 @@ import type { Logger } from "../lib/log.ts";
 const lineage = z
   .number()
   .int()
-  .transform((id) => id as number & Brand<"Lineage">);
+  .transform((id) => id as number & Brand<"KernelNodeId">);
 const folder = z
   .number()
   .int()

@@ -28,7 +28,7 @@ export const NOTHING_KEPT: RequestsInHand = {
   suspected: () => {},
 };
 
-export interface Suspects {
+export interface CrashSuspects {
   /** False: it was at hand when two daemons died of themselves. Only of a request that was sent again. */
   begin(request: InFlight): boolean;
   end(request: InFlight): void;
@@ -36,10 +36,10 @@ export interface Suspects {
   forgive(): void;
 }
 
-export function createCrashSuspects(atHand: RequestsInHand, log: Logger): Suspects {
+export function createCrashSuspects(requestsInHand: RequestsInHand, log: Logger): CrashSuspects {
   const ids = new Set<number>();
-  const { wasOwnFault, suspects } = atHand;
-  if (suspects.size > 0) atHand.suspected([]);
+  const { wasOwnFault, suspects } = requestsInHand;
+  if (suspects.size > 0) requestsInHand.suspected([]);
   return {
     begin(request) {
       const { id, name, nodeid, pid } = request;
@@ -50,15 +50,15 @@ export function createCrashSuspects(atHand: RequestsInHand, log: Logger): Suspec
       }
       if (!wasSuspect && !wasOwnFault) return true;
       ids.add(id);
-      atHand.suspected([...ids]);
+      requestsInHand.suspected([...ids]);
       return true;
     },
     end({ id }) {
-      if (ids.delete(id)) atHand.suspected([...ids]);
+      if (ids.delete(id)) requestsInHand.suspected([...ids]);
     },
     forgive() {
       ids.clear();
-      atHand.suspected([]);
+      requestsInHand.suspected([]);
     },
   };
 }

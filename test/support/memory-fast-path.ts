@@ -2,14 +2,14 @@
 import type { FastPath, HandleId } from "../../src/engine/api/index.ts";
 import type { MemoryFiles } from "./memory-files.ts";
 
-export interface MemoryMover extends FastPath {
+export interface MemoryFastPath extends FastPath {
   /** As a WRITE of the kernel that passes everybody by. False: it may not, and nothing happened. */
   write(handle: HandleId, bytes: Uint8Array, at: number): boolean;
   /** As a READ; undefined: it may not. */
   read(handle: HandleId, size: number, at: number): Uint8Array | undefined;
 }
 
-export function createMemoryMover(files: MemoryFiles, now: () => number): MemoryMover {
+export function createMemoryFastPath(files: MemoryFiles, now: () => number): MemoryFastPath {
   const readers = new Map<HandleId, number>();
   const writers = new Map<HandleId, { descriptor: number; until: number }>();
   return {

@@ -1,7 +1,7 @@
 /** States that nodes were moved away from, for gateways that count no changes. */
 import { type Connection, prepare } from "./database.ts";
 
-export function createVacated(database: Connection) {
+export function createSupersededStates(database: Connection) {
   const insert = prepare(
     database,
     "INSERT OR REPLACE INTO vacated (node_id, state, at, heard) VALUES (@nodeId, @state, @at, 0)",

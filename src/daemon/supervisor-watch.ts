@@ -5,9 +5,9 @@
 import { isConnected } from "../fuse/native.ts";
 import type { Logger } from "../lib/log.ts";
 import { systemClock } from "../lib/system-clock.ts";
-import { rateLimit } from "./at-most.ts";
 import { mountsOf, readMountTable } from "./mount-table.ts";
 import { identifyProcess, type ProcessIdentity } from "./processes.ts";
+import { rateLimit } from "./rate-limit.ts";
 import type { DaemonSettings } from "./settings.ts";
 import { startSupervisor } from "./start-supervisor.ts";
 import type { SupervisorLink } from "./supervisor-link.ts";

@@ -9,8 +9,8 @@
 import fs from "node:fs";
 import { z } from "zod";
 import { type HandleTable, handleId, type KeptHandle } from "../engine/api/index.ts";
-import type { RequestsInHand } from "../fuse/at-hand.ts";
 import type { Connection } from "../fuse/init.ts";
+import type { RequestsInHand } from "../fuse/requests-in-hand.ts";
 import type { Logger } from "../lib/log.ts";
 import { systemClock } from "../lib/system-clock.ts";
 import { hasCode } from "../lib/system-error.ts";

@@ -4,21 +4,21 @@
  * for its answer, and its row that place: the table is as long as ever many waited at once.
  */
 import { type Connection, prepare } from "./database.ts";
-import type { Lineage } from "./ids.ts";
+import type { KernelNodeId } from "./ids.ts";
 
 export interface DoneRow {
   /** What the answer is about; undefined: nothing. The column has 0 then. */
-  readonly lineage: Lineage | undefined;
+  readonly lineage: KernelNodeId | undefined;
 }
 
 export function createDone(database: Connection) {
   const put = prepare(database, "INSERT OR REPLACE INTO done (place, request, lineage) VALUES (?, ?, ?)");
-  const byRequest = prepare<{ lineage: Lineage | 0 }>(database, "SELECT lineage FROM done WHERE request = ?");
+  const byRequest = prepare<{ lineage: KernelNodeId | 0 }>(database, "SELECT lineage FROM done WHERE request = ?");
   const last = prepare<{ place: number | null }>(database, "SELECT max(place) AS place FROM done");
   const remove = prepare(database, "DELETE FROM done WHERE request = ?");
   const clear = prepare(database, "DELETE FROM done");
   return {
-    put(place: number, request: number, lineage: Lineage | undefined): void {
+    put(place: number, request: number, lineage: KernelNodeId | undefined): void {
       put.run(place, request, lineage ?? 0);
     },
     /** What it did is undone, in this transaction: a successor is to do it. */

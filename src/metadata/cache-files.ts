@@ -1,9 +1,9 @@
 /** Rows of live files: what is on disk behind a lineage, and what may be evicted. */
 import { type Connection, differences, prepare, prepareColumn, prepareUpdates, remember } from "./database.ts";
-import type { After, Lineage } from "./ids.ts";
+import type { After, KernelNodeId } from "./ids.ts";
 
 export interface CacheFileRow {
-  readonly lineage: Lineage;
+  readonly lineage: KernelNodeId;
   readonly originNode: string | null;
   readonly originVersion: string | null;
   /** What that version hashes to, also once the file is no longer all that version's; null: not known. */
@@ -38,7 +38,7 @@ type OfOrigin = "originHash" | "originSize" | "unproven";
 type Made = Omit<CacheFileRow, "doubted" | OfOrigin> & Partial<Pick<CacheFileRow, OfOrigin>>;
 
 export function createCacheFileRows(database: Connection) {
-  const byLineage = prepare<CacheFileRow>(database, `SELECT ${COLUMNS} FROM live WHERE lineage = ?`);
+  const byKernelNodeId = prepare<CacheFileRow>(database, `SELECT ${COLUMNS} FROM live WHERE lineage = ?`);
   // What no origin has (dirty), what an upload reads and what is open stays; the caller knows the open ones.
   const fromEvictable = `FROM live JOIN lineage ON lineage.id = live.lineage JOIN inode ON inode.id = lineage.inode
      WHERE live.bytes > 0 AND live.origin_version IS NOT NULL
@@ -50,15 +50,15 @@ export function createCacheFileRows(database: Connection) {
   );
   const oneEvictable = prepare(database, `SELECT 1 ${fromEvictable} AND live.lineage = ?`);
   const total = prepare<{ bytes: number }>(database, "SELECT bytes FROM held");
-  const among = prepare<{ lineage: Lineage; bytes: number }>(
+  const among = prepare<{ lineage: KernelNodeId; bytes: number }>(
     database,
     "SELECT lineage, bytes FROM live WHERE lineage >= ? AND lineage < ?",
   );
-  const next = prepare<{ lineage: Lineage | null }>(
+  const next = prepare<{ lineage: KernelNodeId | null }>(
     database,
     "SELECT min(lineage) AS lineage FROM live WHERE lineage >= ?",
   );
-  const whole = prepareColumn<Lineage>(
+  const whole = prepareColumn<KernelNodeId>(
     database,
     `SELECT lineage FROM live WHERE lineage > ? AND origin_version IS NOT NULL AND missing = '[]'
      ORDER BY lineage LIMIT +?`,
@@ -85,23 +85,23 @@ export function createCacheFileRows(database: Connection) {
   });
   const doubtAll = prepare(database, "UPDATE live SET doubted = 1");
   const remove = prepare(database, "DELETE FROM live WHERE lineage = ?", []);
-  const get = remember(database, ["live"], (lineage: Lineage) => byLineage.get(lineage));
+  const get = remember(database, ["live"], (lineage: KernelNodeId) => byKernelNodeId.get(lineage));
   return {
     get,
     /** From this lineage on, before that one. */
-    among: (from: number, to: number): { lineage: Lineage; bytes: number }[] => among.all(from, to),
+    among: (from: number, to: number): { lineage: KernelNodeId; bytes: number }[] => among.all(from, to),
     /** The first that has a row, from this one on. */
-    next: (from: number): Lineage | undefined => next.get(from)?.lineage ?? undefined,
+    next: (from: number): KernelNodeId | undefined => next.get(from)?.lineage ?? undefined,
     /** Lineages after this one of which every byte is here, and a version of the gateway. */
-    whole: (after: After<Lineage>, limit: number): Lineage[] => whole(after, limit),
+    whole: (after: After<KernelNodeId>, limit: number): KernelNodeId[] => whole(after, limit),
     totalBytes: (): number => total.get()?.bytes ?? 0,
     /** Least recently used first, none used after `before`. */
     evictable: (before: number, limit: number): CacheFileRow[] => evictable.all(before, limit),
     /** Everything in its file is the gateway's too, and nobody is about to send it. */
-    isEvictable: (lineage: Lineage): boolean => oneEvictable.get(lineage) !== undefined,
+    isEvictable: (lineage: KernelNodeId): boolean => oneEvictable.get(lineage) !== undefined,
     create(row: Made): void {
       const { lineage, originNode, originVersion, size, bytes, missing, usedAt } = row;
-      const { originHash = null, originSize = 0, unproven = NO_RANGES } = row;
+      const { originHash = null, originSize = 0, unproven: unverified = NO_RANGES } = row;
       // Each by its name: an object made of others takes far longer, and every new file has one.
       const made: CacheFileRow = {
         lineage,
@@ -112,7 +112,7 @@ export function createCacheFileRows(database: Connection) {
         size,
         bytes,
         missing,
-        unproven,
+        unproven: unverified,
         usedAt,
         doubted: 0,
       };
@@ -122,14 +122,14 @@ export function createCacheFileRows(database: Connection) {
     doubtAll(): void {
       doubtAll.run();
     },
-    update(lineage: Lineage, changed: Partial<Omit<CacheFileRow, "lineage">>): void {
+    update(lineage: KernelNodeId, changed: Partial<Omit<CacheFileRow, "lineage">>): void {
       const current = get(lineage);
       if (current === undefined) throw new Error(`no live file of lineage ${lineage}`);
       const next = { ...current, ...changed };
       change(lineage, differences(current, next));
       get.tell(lineage, next);
     },
-    remove(lineage: Lineage): void {
+    remove(lineage: KernelNodeId): void {
       remove.run(lineage);
       get.tell(lineage, undefined);
     },

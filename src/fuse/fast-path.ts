@@ -10,12 +10,12 @@ export interface MovingDevice {
   endHandle(handle: HandleId): void;
 }
 
-export interface DeviceMover extends FastPath {
+export interface DeviceFastPath extends FastPath {
   /** Before, everything comes to us. */
   use(device: MovingDevice): void;
 }
 
-export function createMover(): DeviceMover {
+export function createDeviceFastPath(): DeviceFastPath {
   let device: MovingDevice | undefined;
   return {
     use(given) {
