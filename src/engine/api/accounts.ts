@@ -1,11 +1,14 @@
-/** The users and groups of this machine, as the flows see them; `daemon/accounts.ts` is the real one. See tree/owners.ts. */
+/** Users and groups of this machine. The interface; `daemon/accounts.ts` implements it, `tree/owners.ts` uses it. */
 
 export type AccountKind = "user" | "group";
 
-/** Answers are undefined where there is no such account; they reject where that cannot be found out. */
+/** Both resolve to undefined when there is no such account, and reject when the directory could not be asked. */
 export interface Accounts {
+  /** The uid or gid of this name. */
   numberOf(kind: AccountKind, name: string): Promise<number | undefined>;
+  /** The name of this uid or gid. */
   nameOf(kind: AccountKind, number: number): Promise<string | undefined>;
 }
 
+/** For a machine without accounts, as in tests. */
 export const NO_ACCOUNTS: Accounts = { numberOf: async () => undefined, nameOf: async () => undefined };

@@ -1,110 +1,130 @@
 /**
- * A workspace at work without a kernel: what `daemon/` starts, serves through `fuse/` and asks for
- * its state. The same engine runs in the simulation on a virtual clock.
+ * The engine: a workspace that is synced, without a kernel. `daemon/` starts it, serves it through `fuse/` and asks for
+ * its status. The simulation runs the same engine on a virtual clock.
  */
 import type { InodeId } from "../../metadata/ids.ts";
 import type { FileSystem } from "./filesystem.ts";
 import type { Replays } from "./replay.ts";
 
-/** One thing that waits to be sent, or cannot be. */
+/** A change that waits to be sent, or cannot be sent. */
 export interface QueueItem {
-  /** Path in the mount, from "/"; of a deletion, where it was. */
+  /** Path in the mount, from "/". Of a deletion: the path that the node had. */
   readonly path: string;
   readonly what: "folder" | "upload" | "copy" | "version" | "move" | "attributes" | "delete";
   /**
-   * due: as soon as there is a place. quiet: waits for more changes. open: some program writes to it.
-   * waiting: for something else, see `why`. retry: it failed, `nextTryMs` says when it is tried again.
+   * - sending: a request is under way.
+   * - due: it is sent as soon as there is a slot.
+   * - quiet: it waits for more changes.
+   * - open: a program has the file open for writing.
+   * - waiting: it waits for something else, see `why`.
+   * - retry: it failed; `nextTryMs` says when it is tried again.
+   * - parked: the gateway refused it.
    */
   readonly state: "sending" | "due" | "quiet" | "open" | "waiting" | "retry" | "parked";
-  /** The state in words. */
+  /** The state in words, for people. */
   readonly why: string;
+  /** Bytes to send, in all. */
   readonly bytes: number;
   readonly bytesSent: number;
   readonly tries: number;
-  /** Milliseconds since it became dirty. */
+  /** Milliseconds since the node became dirty. */
   readonly ageMs: number;
+  /** Milliseconds until the next try. */
   readonly nextTryMs?: number;
-  /** What the gateway or the network said last. */
+  /** The last error of the gateway or of the network. */
   readonly error?: string;
 }
 
-/** The disk of the state dir; sizes in bytes. */
+/** The disk of the state dir. Sizes in bytes. */
 export interface DiskStatus {
-  /** broken: the database takes no changes, and the disk does not say why. damaged: the database is not what was written to it. */
+  /**
+   * broken: the database takes no changes, and the disk does not say why. damaged: the database does not hold what was
+   * written to it.
+   */
   readonly state: "ok" | "full" | "readOnly" | "gone" | "broken" | "damaged";
-  /** One line, where it is not ok. */
+  /** The reason in one line; absent when the state is ok. */
   readonly reason?: string;
   readonly total: number;
   readonly available: number;
-  /** Kept back for rows, as long as the disk is not full. */
+  /** Size of the reserve as it is now: room for rows, given up when the disk is full. */
   readonly reserve: number;
-  /** Left free by the cache. */
+  /** So much of the disk the cache leaves free. */
   readonly keepFree: number;
-  /** As many bytes may wait to be sent. */
+  /** So many bytes may wait to be sent; absent: no limit. */
   readonly unsentLimit?: number;
 }
 
-/** Programs have it open for writing, and its name has gone on without that; see sync/detached-files.ts. */
+/** A file that programs have open for writing while its name went on without it; see sync/detached-files.ts. */
 export interface DetachedFile {
-  /** Where it was, in the mount, from "/". */
+  /** The path that the file had in the mount, from "/". */
   readonly path: string;
-  /** The st_ino of what they have open. */
+  /** The st_ino of the open file. */
   readonly inode: InodeId;
-  /** The name was removed; else it shows what was written elsewhere. */
+  /** True: the name was removed. False: the name shows what was written elsewhere. */
   readonly isRemoved: boolean;
-  /** They have written to it since; it is not cut yet. */
+  /** Programs wrote to it since, and no snapshot of that exists yet. */
   readonly isWritten: boolean;
 }
 
 export interface EngineStatus {
   readonly workspace: { readonly id: string; readonly name: string };
-  /** The gateway answered the last thing it was asked. */
+  /** The gateway answered the last request. */
   readonly online: boolean;
-  /** What others change is heard of at once: all the journal shows is here, and it was heard of a moment ago. */
+  /** Remote changes are heard of at once: all of the journal is applied, and the journal was heard of a moment ago. */
   readonly live: boolean;
-  /** How long it has not been so; absent while it is. */
+  /** Milliseconds since the journal is not live; absent while it is. */
   readonly staleMs?: number;
-  /** Why, in one line. */
+  /** Why the journal is not live, in one line. */
   readonly staleWhy?: string;
-  /** Why nothing may be changed; absent when it may. */
+  /** Why nothing may be changed; absent when changes are allowed. */
   readonly readOnly?: string;
-  /** Why nothing is sent although it could ("login needed: …"); absent when it is. */
+  /** Why nothing is sent although it could be ("login needed: …"); absent when it is sent. */
   readonly paused?: string;
-  /** How long the gateway has not answered; absent while it does. */
+  /** Milliseconds since the gateway does not answer; absent while it does. */
   readonly offlineMs?: number;
-  /** Files and folders whose last state the gateway does not have yet, those being sent included. */
+  /** Files and folders whose last state the gateway does not have yet, including those being sent. */
   readonly dirty: number;
+  /** Requests in flight. */
   readonly uploading: number;
-  /** Refused by the gateway: kept, readable, waiting for somebody to decide. */
+  /** Files and folders that the gateway refused: kept, readable, and waiting for a person's decision. */
   readonly parked: number;
   readonly bytesPending: number;
-  /** The gateway's path index and journal show all that was sent. */
+  /** Nothing is dirty, and the gateway's path index and journal show all that was sent. */
   readonly settled: boolean;
-  /** Absent where there are none. */
+  /** Detached files; absent when there are none. */
   readonly overtaken?: readonly DetachedFile[];
-  /** Copies kept beside a remote change since the mount began. */
+  /** Conflict copies made since the mount began. */
   readonly conflicts: number;
+  /** Bytes of all cache files on the disk. */
   readonly cacheBytes: number;
+  /** Limit of the cache in bytes. */
   readonly cacheLimit: number;
-  /** The database was damaged, or older than its files, when the mount started; `files` were brought back. */
+  /**
+   * The database was damaged or older than the files when the mount started. `files`: how many files were recovered.
+   */
   readonly restored?: { readonly why: string; readonly files: number };
-  /** Absent where the workspace has none. Bytes: what it may hold, what it holds, what is to come more. */
+  /**
+   * Bytes: the limit, what the gateway holds, and what it will hold more once all is sent. Absent when the workspace
+   * has no quota.
+   */
   readonly quota?: { readonly limit: number; readonly used: number; readonly waiting: number };
-  /** Absent where nobody looks at the disk. */
+  /** Absent when the disk is not watched. */
   readonly disk?: DiskStatus;
-  /** Age of the oldest unsent change, 0 when there is none. */
+  /** Age of the oldest unsent change in milliseconds; 0 when there is none. */
   readonly oldestPendingMs: number;
 }
 
+/** The part of the status that is cheap to read. */
 export type EngineCondition = Pick<EngineStatus, "workspace" | "online" | "readOnly" | "paused">;
 
+/** How far a drain has come. */
 export interface DrainProgress {
   readonly dirty: number;
-  /** Of these, refused by the gateway. */
+  /** How many of the dirty ones the gateway refused. */
   readonly parked: number;
-  /** Not handed to the network yet. */
+  /** Bytes not handed to the network yet. */
   readonly bytesPending: number;
-  /** Why nothing is sent, or not all of it, with the first that waits; absent while all goes on. */
+  /** Why nothing, or not everything, is sent, with the first change that waits; absent while sending goes on. */
   readonly stuck?: string;
   /** Bytes handed to the network since the drain began. */
   readonly bytesSent: number;
@@ -112,47 +132,58 @@ export interface DrainProgress {
 }
 
 export interface DrainResult {
+  /** The gateway has everything. */
   readonly drained: boolean;
-  /** What is left, and why, one line each; empty when drained. */
+  /** What is left and why, one line each; empty when drained. */
   readonly left: readonly string[];
 }
 
 export interface RetryResult {
-  /** So many are tried now, or as soon as something may be sent. */
+  /** So many changes are tried now, or as soon as anything may be sent. */
   readonly retried: number;
-  /** Why nothing is sent at the moment, and when that is over by itself. */
+  /** Why nothing is sent at the moment; absent when changes are sent, or will be by themselves within a known time. */
   readonly held?: { readonly why: string } | undefined;
-  /** Paths where nothing waits. */
+  /** Paths at which nothing waits. */
   readonly unknown: readonly string[];
 }
 
 export interface Engine {
   readonly fileSystem: FileSystem;
-  /** What others changed, to be told to programs that watch. */
+  /** Remote changes that are replayed for programs that watch. */
   readonly replays: Replays;
-  /** Whose the files are shown as. */
+  /** mine: every file is shown as owned by the owner of the mount. real: owners are those of the attributes. */
   readonly owners: "mine" | "real";
-  /** The token is another one: what it may do. */
+  /** The token was replaced. `scopes`: what the new token may do; undefined: the token does not say. */
   tokenChanged(scopes: ReadonlySet<string> | undefined): void;
-  /** The gateway answers, if only with a refusal. */
+  /** The gateway answered, perhaps with a refusal. */
   gatewayAnswered(): void;
-  /** The database turned out to be damaged: no more changes. */
+  /** The database turned out to be damaged: nothing is changed or sent any more. */
   databaseDamaged(damage: Error): void;
+  /** The status of now. Of a long queue, `bytesPending` may be two seconds old; see `measure`. */
   status(): EngineStatus;
-  /** The part of it that costs no more with a long queue. */
+  /** The part of the status whose cost does not grow with the queue. */
   condition(): EngineCondition;
-  /** The kernel asks for each name and attribute again: it may hold what another daemon told it. */
+  /**
+   * The kernel looks up each name and attribute again. For a takeover: the kernel may remember answers of another
+   * daemon.
+   */
   expireKernelCache(): void;
-  /** Resolves when `bytesPending` of the status is of now; of a long queue it may be two seconds old. */
+  /**
+   * Resolves when `bytesPending` of the status is exact. Without it, the sum over a long queue may be two seconds old.
+   */
   measure(): Promise<void>;
-  /** At most `limit` of what waits: what is being sent, what was refused, then the oldest first. In slices. */
+  /** At most `limit` changes that wait, in slices: those being sent, then the parked ones, then the oldest first. */
   queue(limit: number): AsyncIterable<QueueItem[]>;
-  /** Has what was refused, failed or waits tried now: all, or what is at these paths and below. */
+  /**
+   * Tries now what was refused, failed or waits, also when the gateway asked for a pause. `paths`: only at these paths
+   * and below. Quarantined contents at them are released.
+   */
   retry(paths?: readonly string[]): Promise<RetryResult>;
   /**
-   * Sends everything that was changed before now, without debounce. Ends when all of it is
-   * acknowledged (and shown by path index and journal, with `settle`), when the signal aborts, or
-   * when nothing is left that could be sent: what was refused, what waits for that, and open files.
+   * Sends everything that was changed before now, without debounce. It ends when:
+   * - all of it is acknowledged (with `settle`: and shown by path index and journal);
+   * - the signal aborts;
+   * - nothing is left that could be sent: only what was refused, what waits for that, and open files.
    */
   drain(options: {
     settle: boolean;
@@ -160,15 +191,15 @@ export interface Engine {
     onProgress?: (progress: DrainProgress) => void;
   }): Promise<DrainResult>;
   /**
-   * A daemon after this one goes on with the mount. Nothing is sent any more; `quiet` resolves when programs' requests
-   * are answered or no longer awaited. Files stay open, as programs have them: the process is to end now.
+   * Another daemon takes over the mount. Nothing is sent any more. `quiet` resolves when programs' requests are
+   * answered or no longer awaited. Files stay open, because programs have them open: the process must end now.
    */
   leave(quiet: () => Promise<unknown>): Promise<void>;
-  /** Stops the loops, aborts requests, syncs and closes everything. The rest goes on with the next start. */
+  /** Stops the loops, aborts requests, syncs and closes everything. Unsent changes are sent after the next start. */
   stop(): Promise<void>;
 }
 
-/** Why a mount cannot start: one line for the user, and the exit code. */
+/** The mount cannot start. The message is one line for the user; the exit code is 1 unless said otherwise. */
 export class StartError extends Error {
   readonly exitCode: number;
 
@@ -179,5 +210,5 @@ export class StartError extends Error {
   }
 }
 
-/** What a later release has left is not for this one. */
+/** The state dir was written by a later release, and this release cannot read it. */
 export class OutdatedError extends StartError {}

@@ -1,6 +1,6 @@
 /**
- * The one kind of error a file operation may end with. The code is an errno name; `fuse/errno.ts`
- * has its number and does not compile while one is missing.
+ * The only kind of error with which a file operation ends. Its code is an errno name; `fuse/errno.ts` has the number of
+ * each and does not compile while one is missing.
  */
 import { hasCode, isUnsupported } from "../../lib/system-error.ts";
 
@@ -40,7 +40,7 @@ export const FS_ERROR_CODES = [
 
 export type FsErrorCode = (typeof FS_ERROR_CODES)[number];
 
-/** Most are no surprise (a name that is not there), and a stack would cost more than the operation: there is none. */
+/** Has no stack: most are no surprise (there is no such name), and a stack would cost more than the operation. */
 export class FsError extends Error {
   readonly code: FsErrorCode;
 
@@ -54,16 +54,22 @@ export class FsError extends Error {
   }
 }
 
-/** What a program may hear of the local disk as it is; anything else (a file of ours is gone) is no news of its file. */
+/**
+ * Errors of the local disk that a program hears as they are. Any other error (such as ENOENT for a cache file) says
+ * nothing about the program's file, so it becomes EIO.
+ */
 const DISK_CODES = ["ENOSPC", "EDQUOT", "EROFS", "EFBIG", "ENOMEM", "EINVAL"] as const satisfies FsErrorCode[];
 
-/** What a program gets to hear when the local disk failed. */
+/**
+ * Turns a failure of the local disk into what a program hears: a code of DISK_CODES as it is, EOPNOTSUPP, ENFILE, else
+ * EIO. An FsError stays as it is.
+ */
 export function fromDisk(error: unknown, doing: string): FsError {
   if (error instanceof FsError) return error;
   let code: FsErrorCode = isUnsupported(error)
     ? "EOPNOTSUPP"
     : (DISK_CODES.find((each) => hasCode(error, each)) ?? "EIO");
-  // The daemon's own limit is not the program's: to that it is one of the system.
+  // The daemon's own limit is not the program's limit: the program hears that the system has no more files.
   if (hasCode(error, "EMFILE", "ENFILE")) code = "ENFILE";
   const message = error instanceof Error ? error.message : String(error);
   return new FsError(code, `${doing}: ${message}`, { cause: error });

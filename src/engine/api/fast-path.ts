@@ -1,22 +1,24 @@
 /**
- * The device's way to move bytes between kernel and local files by itself, as the flows see it; `fuse/fast-path.ts` is the
- * real one. It never does so while one of us runs, and no longer from when it is told. See let-move.ts.
+ * The fast path: the device itself moves bytes between the kernel and local files. The interface; `fuse/fast-path.ts`
+ * implements it, `files/fast-path.ts` says when. The device never does it while JavaScript runs, and a lease that is
+ * revoked ends at once.
  */
 import type { HandleId } from "./filesystem.ts";
 
 export interface FastPath {
-  /** READs of the handle are answered out of the file, until its end. */
+  /** READs of the handle are answered from the file, until the handle ends or the lease is revoked. */
   grantRead(handle: HandleId, descriptor: number): void;
-  /** WRITEs of the handle go to the file, for so many milliseconds. */
+  /** WRITEs of the handle go to the file, for so many milliseconds at most. */
   grantWrite(handle: HandleId, descriptor: number, milliseconds: number): void;
-  /** From here on READs of this file come to us again, whichever handle they are of … */
+  /** From now on READs of this file come to us again, of every handle. */
   revokeReads(descriptor: number): void;
-  /** … and WRITEs to it. */
+  /** From now on WRITEs of this file come to us again, of every handle. */
   revokeWrites(descriptor: number): void;
-  /** The handle is no more. */
+  /** The handle was released. */
   end(handle: HandleId): void;
 }
 
+/** All bytes go through JavaScript. */
 export const NO_FAST_PATH: FastPath = {
   grantRead: () => {},
   grantWrite: () => {},

@@ -1,30 +1,32 @@
 /**
- * What is open, written down outside of this process before the kernel is told of it, so that a daemon that
- * takes over goes on with the same numbers (resume.ts). Where it lies is not known here.
+ * The handle table: open handles, kept outside of this process. A handle is written before the kernel hears of it, so
+ * that after a takeover the next daemon goes on with the same numbers (start/resume.ts). Where the table lies is not
+ * known here.
  */
 import { type HandleId, handleId, type KernelNodeId } from "./filesystem.ts";
 
+/** A handle as the table keeps it. */
 export interface KeptHandle {
   readonly id: HandleId;
-  /** The request it was opened by; 0: nobody will ask again. */
+  /** The request that opened it; 0: that request is never resent. */
   readonly request: number;
   readonly lineage: KernelNodeId;
   readonly kind: "file" | "folder";
   readonly write: boolean;
   readonly append: boolean;
-  /** The kernel reads and writes it under this id; 0: we serve it. */
+  /** Backing id under which the kernel reads and writes the file; 0: no passthrough. */
   readonly backing: number;
 }
 
 export interface HandleTable {
-  /** A number that never comes back on this connection. The handle is written down when this returns. */
+  /** Gives out a number that is never used again on this connection. The handle is written when this returns. */
   add(handle: Omit<KeptHandle, "id">): HandleId;
   remove(id: HandleId): void;
-  /** Those a daemon before this one left open, by the request that opened them. */
+  /** The handle that this request opened at an earlier daemon; undefined: there is none. */
   openedBy(request: number): KeptHandle | undefined;
 }
 
-/** Numbers, and nothing that outlives us. */
+/** A table in memory only: open handles end with this process. */
 export function countHandles(): HandleTable {
   let last = 0;
   return {

@@ -1,4 +1,7 @@
-/** The engine as others see it: what may be asked of it, and what it asks of the kernel's side, of the machine and of watchers. */
+/**
+ * The interfaces of the engine: what may be asked of it, and what it asks of the kernel side, of the machine and of
+ * watchers.
+ */
 export { type AccountKind, type Accounts, NO_ACCOUNTS } from "./accounts.ts";
 export {
   type DetachedFile,

@@ -1,7 +1,8 @@
 /**
- * How the kernel is told that what it remembers of us no longer holds. Declared here, done by `fuse/`,
- * from threads of its own: nothing here waits, and no request waits for it. What is told was committed
- * before. Content is not among it: a lineage has one content for ever.
+ * Invalidation: how the kernel is told that names, listings or attributes that it remembers are no longer true. The
+ * interface; `fuse/kernel-cache.ts` implements it with threads of its own, so nothing here waits and no request waits
+ * for it. Changes are committed before the kernel is told. Content is never invalidated: a kernel node id has one
+ * content for ever.
  */
 import type { After, EntryId } from "../../metadata/ids.ts";
 import type { KernelNodeId } from "./filesystem.ts";
@@ -10,24 +11,29 @@ export interface ChangedName {
   readonly parent: KernelNodeId;
   readonly name: string;
   /**
-   * What had the name is nowhere any more; else who works in it is not to be disturbed. Asked when the name is
-   * sent: it may have waited, and somebody have taken it meanwhile.
+   * The inode that had the name has no name any more. If it still has one, programs that work in it must not be
+   * disturbed. Called when the message is sent, not before: the message may have waited, and a program may have made
+   * the name again meanwhile.
    */
   isGone(): boolean;
-  /** It was no absent name: who asks whether it still holds has no lock on the folder. */
+  /**
+   * False: the name was a negative entry. A message about a name that was there is sent once more a second later: the
+   * kernel checks a name without a lock on its folder, and may still trust an old answer.
+   */
   readonly wasThere: boolean;
 }
 
+/** What changed without the kernel's asking. */
 export interface Invalidations {
-  /** To be looked up again, also where there was none. */
+  /** Names to look up again, negative entries among them. */
   readonly names: Iterable<ChangedName>;
-  /** Folders whose names are others. */
+  /** Folders whose names changed. */
   readonly listings: Iterable<KernelNodeId>;
-  /** Attributes are others. */
+  /** Inodes whose attributes changed. */
   readonly inodes: Iterable<KernelNodeId>;
 }
 
-/** All there is that the kernel may have been told of, in slices by growing numbers. */
+/** All names and kernel node ids that the kernel may know of, in slices by ascending number. */
 export interface KnownRows {
   lineages(after: After<KernelNodeId>, limit: number): readonly KernelNodeId[];
   names(after: After<EntryId>, limit: number): readonly { id: EntryId; parent: KernelNodeId; name: string }[];
@@ -35,22 +41,22 @@ export interface KnownRows {
 
 export interface KernelCache {
   /**
-   * Whether a name can be made to be looked up again while it is used. Else the kernel must not remember names
-   * for long, and absent ones not at all.
+   * Whether the kernel can be made to look up a name again while the name is in use. If not, the kernel must remember
+   * names for a second only, and no negative entries.
    */
   readonly expiresNames: boolean;
-  /** `known`: what it is told of instead, when more waits than is kept. */
+  /** Queues these invalidations. When more wait than are kept, everything in `known` is invalidated instead. */
   tell(news: Invalidations, known: KnownRows): void;
-  /** Nothing it was told counts any more: each of these names and attributes is asked for again. */
+  /** All names and attributes in `known` are asked for again. */
   everything(known: KnownRows): void;
   /**
-   * Those of these lineages that the kernel has no inode of, for certain and at this moment: who was answered just
-   * now may not have made his yet. None where it could not say. Absent: it cannot be asked.
+   * Those of these kernel node ids of which the kernel has no inode right now. A request that was answered a moment ago
+   * may still create one. Empty when the kernel did not say. Absent: the kernel cannot be asked.
    */
   unknownToKernel?(lineages: readonly KernelNodeId[]): Promise<ReadonlySet<KernelNodeId>>;
-  /** Resolves once this name is looked up again, also by who looks in the next moment. Absent: see `expiresNames`. */
+  /** Resolves once the next access to this name looks it up again. Absent: see `expiresNames`. */
   expireNow?(parent: KernelNodeId, name: string): Promise<void>;
 }
 
-/** Where there is no kernel, or none that can be told. */
+/** For no kernel, or one that cannot be told of changes. */
 export const NO_KERNEL_CACHE: KernelCache = { expiresNames: false, tell() {}, everything() {} };

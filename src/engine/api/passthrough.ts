@@ -1,16 +1,22 @@
-/** The kernel's door to local files, as the flows see it; `fuse/passthrough.ts` is the real one. See pass-on.ts. */
+/**
+ * Passthrough: the kernel reads, writes and maps a local file by itself. The interface; `fuse/passthrough.ts`
+ * implements it, `files/passthrough.ts` says when.
+ */
 
 export interface Passthrough {
   /** The kernel takes files now. */
   readonly isOn: boolean;
-  /** No two changes of a file with a look at it between them leave the same times (Linux 6.13). */
+  /** Two changes of a file with a stat between them never leave the same times (Linux 6.13). */
   readonly timesAreExact: boolean;
-  /** An id for the open file, under which the kernel reads, writes and maps it; undefined: it does not take it. */
+  /**
+   * The backing id (> 0) under which the kernel reads, writes and maps the open file; undefined: the kernel refuses it.
+   */
   register(descriptor: number): number | undefined;
-  /** Opens that use the id go on. */
+  /** No new open can use the backing id; opens that use it go on. */
   unregister(id: number): void;
 }
 
+/** The kernel is given no file. */
 export const NO_PASSTHROUGH: Passthrough = {
   isOn: false,
   timesAreExact: true,

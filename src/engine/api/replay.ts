@@ -1,81 +1,101 @@
 /**
- * The kernel tells programs that watch files (inotify) of what comes through the mount, and of nothing else. So what
- * others did is done once more through it, by a process of its own (daemon/replayer.ts), which is answered as if that
- * were the change (replayed.ts). Declared here; what there is to be done again is found out by changes-to-replay.ts.
+ * Replay: the kernel tells programs that watch files (inotify) of what goes through the mount, and of nothing else. So
+ * a helper process (daemon/replayer.ts) does remote changes once more through the mount, and is answered as if its
+ * calls made the changes (remote/replayed.ts). The interface; `remote/changes-to-replay.ts` decides what is replayed.
  */
 import type { Changed } from "../../metadata/changed.ts";
 import type { InodeId } from "../../metadata/ids.ts";
 import type { InodeKind } from "../../metadata/inodes.ts";
 import type { KernelNodeId } from "./filesystem.ts";
 
-/** A name in a folder (an inode). */
+/** A name in a folder. The folder is an inode id, not a kernel node id. */
 export interface Place {
   readonly folder: InodeId;
   readonly name: string;
 }
 
-/** One call on one name. */
+/** One call of the replayer on one name. */
 export type Replay = Place &
   (
     | { readonly what: "made"; readonly kind: InodeKind }
-    /** `lineage`: what the kernel may know it by. */
+    /** `lineage`: a kernel node id by which the kernel may know what has gone. */
     | { readonly what: "gone"; readonly kind: "file" | "folder"; readonly lineage: KernelNodeId | undefined }
     | { readonly what: "moved"; readonly inode: InodeId; readonly to: Place }
-    /** As a write, a change of attributes, a close after writing would be told of; by the number the kernel may know the inode by. */
+    /**
+     * Replayed so that watchers hear of a write, a change of attributes, or a close after writing. `lineage`: a kernel
+     * node id by which the kernel may know the inode.
+     */
     | { readonly what: "written" | "attributes" | "closed"; readonly lineage: KernelNodeId }
   );
 
+/** What is left to replay, and which process does it. */
 export interface Replays {
-  /** The process that replays, by the number of its one thread; undefined: there is none. */
+  /** Thread id of the replayer, which has a single thread; undefined: there is no replayer. */
   by: number | undefined;
-  /** Others that did before it, also for a daemon before this one, until they have ended: what they ask to change fails. */
+  /**
+   * Thread ids of earlier replayers, also of earlier daemons, until they have ended. Changes that they ask for fail:
+   * nobody knows which replay a late call belongs to.
+   */
   readonly formerly: Set<number>;
-  /** Who looks up this name in the root; undefined: nobody did so far. */
+  /**
+   * Waits for a lookup of this name in the root, by which a new replayer shows its thread id. The function returns that
+   * id; undefined: no lookup yet.
+   */
   seek(name: string): () => number | undefined;
-  /** Whether that is the name which is looked up. */
+  /** Whether `seek` waits for this name. Notes that thread `by` looked it up. */
   isSought(name: string, by: number): boolean;
-  /** To be called with each commit. */
+  /** Called with each commit: notes what is to be replayed. */
   note(changed: Changed): void;
-  /** Whether there are places of which it matters what the kernel is told. */
+  /** Whether it matters at all what the kernel is told of any place. */
   readonly isAnyPlace: boolean;
-  /** The kernel is told of the name as it is. */
+  /** The kernel was told what the name is now. */
   told(place: Place): void;
-  /** … as a program here has made it. */
+  /** A program made the name through the mount, so its watchers have heard of it. */
   madeHere(place: Place): void;
-  /** A name went from there, and who does that once more needs the kernel not to know. */
+  /**
+   * A name went from this place and that may have to be replayed. The kernel must not hold a negative entry for it, or
+   * the replayer's removal would not reach us.
+   */
   isToGo(place: Place): boolean;
-  /** Somebody may watch the folder (an inode), and what is in it may not be known. */
+  /** Programs may watch this folder from now on. If its names are not known yet, it may have to be listed. */
   mayBeWatched(folder: InodeId): void;
-  /** Called when there is something to replay, or who watches is to be found out; without, nothing is noted. */
+  /**
+   * `begin` is called when there is something to replay, or when the watched inodes must be found out. Undefined:
+   * nothing is noted.
+   */
   onAny(begin: (() => void) | undefined): void;
+  /** Something waits to be replayed, or the watched inodes must be found out. */
   readonly isAny: boolean;
   /**
-   * Who watches what is asked for: to be called with the inodes, EVERYTHING among them. What is to be heard in folders has
-   * to be known first: they are listed.
+   * Begins to find out which inodes are watched. The function is called with them; EVERYTHING may be among them.
+   * Watched folders whose names are not known are listed, so that changes in them are noticed.
    */
   asking(): (watched: Watched) => void;
-  /** The next, which is under way until the one after it, or the end of them: undefined. */
+  /** The next replay, which is the current one until `next` is called again. Undefined: there is none for now. */
   next(): Replay | undefined;
+  /** The replay that the replayer carries out now. */
   readonly current: Replay | undefined;
   /**
-   * Resolves once the kernel will ask for the name that the current one makes: who lists the folder may have been told of
-   * it before. `isCovered`: something is mounted over it, which would be taken off.
+   * Resolves once the kernel will look up the name that the current replay makes: a program that listed the folder may
+   * have made it known to the kernel. `isCovered`: something is mounted over the name, and invalidating it would
+   * unmount that.
    */
   prepare(isCovered: () => boolean): Promise<void>;
-  /** The current one makes this name, and the kernel does not know it, or will ask. */
+  /** The current replay makes this name, and the kernel does not know it or will look it up again. */
   isMaking(place: Place): boolean;
-  /** The current one could not be done (`isFolder`: there is a folder): others come in its place. */
+  /** The current replay failed; others replace it. `isFolder`: the kernel found a folder there. */
   failed(isFolder: boolean): void;
-  /** None is under way any more, and what waits is left out. */
+  /** Ends the current replay and discards all that wait. */
   drop(): void;
-  /** Until it is called, none is begun. */
+  /** No replay begins until the returned function is called. */
   pause(): () => void;
-  /** What the kernel knows of this name is older than the change. */
+  /** The kernel was not told of this name since it was made. */
   isUnreported(place: Place): boolean;
   /** From the root, without a slash at either end; undefined: the folder has no path. */
   pathOf(folder: InodeId): string | undefined;
 }
 
+/** Stands for all inodes, when it is not known which ones are watched. */
 export const EVERYTHING = "everything";
 
 /** Inodes that programs watch. */
