@@ -1,21 +1,22 @@
 /**
- * How the flows tell the loops that there is something to do, and how those who wait (drain,
- * durable close) hear that something was done.
+ * How flows tell the loops that there is work, and how those who wait (drain, a close that waits for the gateway) hear
+ * of progress.
  */
 import type { InodeId } from "../../metadata/ids.ts";
 export interface Activity {
-  /** The write-back loop should look at the table: now, or at this time of the rows (even-time.ts), when the change is due. */
+  /** The write-back loop looks at the table at this row time, when the change is due; by default at once. */
   wake(at?: number): void;
   onWake(listener: (at: number) => void): () => void;
-  /** Dirty rows, all or those in one folder (an inode), need not wait for their time: the loop looks at them in turn. */
+  /** Dirty rows are due at once: all, or those in one folder (an inode). The loop takes them in order. */
   expedite(folder?: InodeId): void;
   onExpedite(listener: (folder: InodeId | undefined) => void): () => void;
   /** Something was acknowledged, adopted, parked, opened or closed. */
   progressed(): void;
-  /** A local copy is kept beside a remote change. */
+  /** A conflict copy was made. */
   conflicted(): void;
+  /** Conflict copies since the mount began. */
   readonly conflicts: number;
-  /** Resolves at the next progress, or when the signal aborts. */
+  /** Resolves at the next progress, or when the signal aborts. Never rejects. */
   nextProgress(signal?: AbortSignal): Promise<void>;
 }
 

@@ -1,35 +1,38 @@
 /**
- * When the time of the rows stood still, and for how long: while the machine slept, by what it says itself, and while
- * it was off, by the wall clock, for nothing else went on. Kept with the rows; only for what people are shown.
+ * Clock gaps: when row time stood still, and for how long. While the machine slept, the length is what the machine
+ * itself says. While it was off, the length is the difference of the wall clock, because no other clock went on. Kept
+ * in the rows; used only for ages that people see.
  */
 import type { Clock } from "../../lib/runtime.ts";
 import type { Metadata } from "../../metadata/metadata.ts";
 
 export interface ClockGaps {
-  /** How much of the time since then, which the rows had, is not in theirs, milliseconds. */
+  /** Milliseconds that passed since this row time without being counted by row time. */
   since(time: number): number;
-  /** Part of each transaction, at its end. */
+  /** Called at the end of each transaction, as a part of it. `now`: row time. */
   note(now: number): void;
 }
 
-/** The time of the rows at which it was, and how long it took in truth. */
+/** The row time at which a gap was, and its true length. */
 type Pause = readonly [at: number, milliseconds: number];
 
 interface Kept {
-  /** When this was written, by the rows and by the wall clock. */
+  /** When this was written: `at` in row time, `clock` by the wall clock. */
   readonly at: number;
   readonly clock: number;
-  /** For how long the machine had slept by then, since it came up. */
+  /** Milliseconds that the machine had slept by then since it booted. */
   readonly slept: number;
   readonly list: readonly Pause[];
 }
 
-/** Shorter ones are what two clocks differ by; what is kept is no older than this when something is written. */
+/**
+ * Shorter gaps are only the difference between two clocks. The kept state is written anew when it is older than this.
+ */
 const LEAST_MS = 1_000;
-/** When there are more, the oldest two are one. */
+/** With more gaps than this, the oldest two become one. */
 const MOST = 20;
 
-/** `isKnown`: the rows are of this boot of the machine. `now`: of the rows, all of which are older. */
+/** `isKnown`: the rows are of this boot of the machine. `now`: the present row time; no row is later. */
 export function createClockGaps(
   machine: Pick<Clock, "elapsed" | "uptime" | "wallClock">,
   settings: Metadata<unknown>["settings"],
@@ -46,9 +49,9 @@ export function createClockGaps(
     slept: isKnown ? (before?.slept ?? slept()) : slept(),
     list: withPause(before?.list ?? [], [now, off]),
   };
-  /** The rows have no later time. */
+  /** The latest row time seen: no row is later. */
   let latest = now;
-  /** The wall clock jumps when the machine wakes: until it does there is no need to ask how long that slept. */
+  /** The wall clock jumps when the machine wakes up. As long as it has not jumped, the machine has not slept. */
   let seen = offset();
 
   return {

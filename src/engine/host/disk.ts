@@ -1,61 +1,66 @@
 /**
- * What the disk of the state dir is like right now, for those who are about to change something:
- * full (the reserve is given up, so that rows still work), read-only, or gone. Learns by looking, and
- * by commits that fail. It must not know who writes what; space.ts makes room and waits.
+ * State of the disk of the state dir, for whoever is about to change something: full (the reserve is given up, so that
+ * rows still work), read-only, or gone. It is found by looking and by commits that fail. Must not know who writes what;
+ * files/space.ts makes room and waits.
  */
 import type { DiskLook, StateDisk } from "../../content/state-disk.ts";
 import type { Logger } from "../../lib/log.ts";
 import { hasCode } from "../../lib/system-error.ts";
 import { FsError, type FsErrorCode } from "../api/index.ts";
 
-/** damaged: the database is not what was written to it. */
+/** damaged: the database does not hold what was written to it. */
 export type DiskTrouble = "full" | "readOnly" | "gone" | "damaged";
 
+/** Limits in bytes. */
 export interface DiskLimits {
-  /** So much of the disk is left free by the cache. */
+  /** So many bytes of the disk the cache leaves free. */
   readonly keepFree: number;
-  /** So many bytes may wait to be sent; absent: as many as the disk takes. */
+  /** So many bytes may wait to be sent; absent: no limit. */
   readonly unsentLimit?: number;
 }
 
+/** Sizes in bytes. */
 export interface Disk extends DiskLimits {
   readonly trouble: DiskTrouble | undefined;
-  /** What the trouble is, in one line; undefined when there is none. */
+  /** The trouble in one line; undefined when there is none. */
   readonly reason: string | undefined;
   readonly total: number;
   readonly available: number;
-  /** Bytes the cache has to set free, for what it leaves free and, on a full disk, for the reserve to be taken again. */
+  /** Bytes that the cache has to give back: up to `keepFree`, and on a full disk enough to take the reserve again. */
   readonly lacking: number;
-  /** Bytes kept back now. */
+  /** Size of the reserve as it is now. */
   readonly reserve: number;
-  /** Rows can be committed, as far as is known: without that nothing may be sent. */
+  /** Rows can be committed, as far as is known. If not, nothing may be sent. */
   readonly hasRows: boolean;
-  /** Bytes that came from the gateway may stay here. */
+  /** Bytes fetched from the gateway may be kept on the disk. */
   readonly mayKeep: boolean;
   /** Looks at the disk. */
   look(): void;
-  /** Only whether it is still the one that was locked: what each close asks. */
+  /** Checks only that the state dir is still the one that was locked. Each close asks this. */
   lookForFolder(): void;
   /** Takes the reserve again, if there is room for it. */
   restore(): Promise<void>;
-  /** A commit failed. Undefined: space was set free, it may be tried again. Else what a program gets to hear. */
+  /** A commit failed. Undefined: space was freed, try again. Else the error for the program: ENOSPC, EROFS or EIO. */
   commitFailed(error: unknown): FsError | undefined;
+  /** A commit worked again. */
   commitWorked(): void;
-  /** The database said so: nothing is changed or sent any more, until the next start has repaired it. */
+  /**
+   * The database reported damage: nothing is changed or sent any more, until the next start has repaired the database.
+   */
   isDamaged(error: unknown): void;
-  /** So many bytes from the gateway were put on it since the last look. */
+  /** So many bytes from the gateway were written to the disk since the last look. */
   took(bytes: number): void;
-  /** The disk refused something else than a commit: what does that say of it? */
+  /** The disk refused something other than a commit: the error may tell the state of the disk. */
   refused(error: unknown): void;
-  /** Throws when nothing at all may be changed. */
+  /** Throws EROFS or EIO when nothing may be changed. A full disk does not count: removals are still possible. */
   requireChangeable(): void;
 }
 
-/** Who looks again, and makes room: space.ts. */
+/** Looks at the disk from time to time and makes room; files/space.ts implements it. */
 export interface Space {
   start(): void;
   stop(): void;
-  /** Looks, and does what can be done about what is found. */
+  /** Looks at the disk, and does what can be done about the trouble found. */
   look(): Promise<void>;
 }
 
@@ -67,7 +72,7 @@ const CODES: Readonly<Record<DiskTrouble, FsErrorCode>> = {
 };
 
 export function createDisk(needs: {
-  /** Absent: nobody looks, and it is always well. */
+  /** Absent: the disk is not watched and counts as well. */
   readonly stateDisk: StateDisk | undefined;
   readonly limits: DiskLimits | undefined;
   readonly folder: string;
@@ -79,9 +84,14 @@ export function createDisk(needs: {
   let trouble: DiskTrouble | undefined;
   let hasRows = true;
   let mayKeep = true;
-  /** What is kept back is being taken again: it may be gone from the disk, and not be held yet. */
+  /**
+   * The reserve is being taken again: its room may be missing on the disk already while `held` does not count it yet.
+   */
   let isTaking = false;
-  /** It was refused though the disk said that there is room, as by a quota of the user: how much has to go only trying tells. */
+  /**
+   * The reserve was refused although the disk said that there is room, as with a quota of the user. How much must be
+   * freed is found only by trying.
+   */
   let isRefused = false;
 
   const reasons: Readonly<Record<DiskTrouble, string>> = {
@@ -92,7 +102,7 @@ export function createDisk(needs: {
   };
 
   function judge(): void {
-    // Nothing comes back under a database that has lost its name, or is no longer one.
+    // Neither state ends while the daemon runs: the database has lost its name, or is no database any more.
     const isForGood = trouble === "gone" || trouble === "damaged";
     const found = isForGood ? trouble : (seen.problem ?? (isFull() ? "full" : undefined));
     mayKeep = found === undefined && hasRoomToKeep();
@@ -103,7 +113,9 @@ export function createDisk(needs: {
     onChange();
   }
 
-  /** Half: between the two the cache makes room, instead of coming and going. */
+  /**
+   * Half of `keepFree`: between the half and the whole the cache makes room, so that keeping does not go on and off.
+   */
   function hasRoomToKeep(): boolean {
     return seen.available >= limits.keepFree / 2;
   }
@@ -117,7 +129,7 @@ export function createDisk(needs: {
     try {
       seen = stateDisk.look();
     } catch (error) {
-      // What cannot even be looked at says nothing of itself; commits and calls on files will.
+      // A failed look says nothing about the disk's state; commits and calls on files will.
       log.warn({ err: error }, "the disk of the state dir cannot be looked at");
       return;
     }
@@ -165,7 +177,7 @@ export function createDisk(needs: {
     },
     look,
     lookForFolder() {
-      // What is the matter with it, a whole look tells.
+      // A full look finds out what is wrong.
       if (!isThere()) look();
     },
     async restore() {

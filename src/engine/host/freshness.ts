@@ -1,47 +1,55 @@
 /**
- * Whether the journal is live: everything it shows was applied, it was heard of a moment ago, and no
- * time has passed unnoticed since (the machine slept, the process stood still). While it is, the kernel
- * may remember for long what it is told, because it is told of every change; otherwise a second.
+ * Whether the journal is live: all that it showed is applied, it was heard of a moment ago, and no time has passed
+ * unnoticed since (the machine slept, the process stood still). While it is live, the kernel is told of every change
+ * and may trust answers for minutes; else for a second.
  */
 import { HEARTBEAT_MS } from "../../contract/http.ts";
 import { inStep, type Runtime, type Timer } from "../../lib/runtime.ts";
 
-/** How long the kernel may keep what it was told while nobody can tell it of remote changes. */
+/** Validity of answers while the journal is not live, so that nobody can tell the kernel of remote changes. */
 export const SHORT_MS = 1000;
-/** While the journal is live. Not for ever: a word to the kernel that was lost is made good after this. */
+/**
+ * Validity while the journal is live. Not longer, because this also ends the effect of an invalidation that was lost.
+ */
 export const LIVE_MS = 5 * 60_000;
 /**
- * The same of names that are there. A daemon that dies between a removal made elsewhere and its word to the
- * kernel leaves a name that its successor cannot know of: this is how long it shows.
+ * Validity of names while the journal is live. A daemon may die after a remote removal was committed and before the
+ * kernel was told. Its successor cannot know of that name, so the name shows for this long.
  */
 export const LIVE_NAME_MS = 60_000;
-/** Without a word for so long (three heartbeats of the gateway), or without applying what it says, nobody knows. */
+/**
+ * Three heartbeats of the gateway. After so long without a word from the journal, or without applying what it says, the
+ * journal is not live.
+ */
 const SILENCE_MS = 3 * HEARTBEAT_MS;
 const WATCH_MS = 5_000;
-/** What two clocks may drift apart between two looks. */
+/** So far two clocks may drift apart between two looks. */
 const DRIFT_MS = 2_000;
 const SLEPT = "the machine slept, or its clock was set";
 
 export interface Freshness {
-  /** Whether it is live now. */
+  /** Whether the journal is live now. */
   isLive(): boolean;
-  /** Since when it is not, wall clock, and why, for people; undefined while it is. */
+  /** Since when it is not live (wall clock, milliseconds) and why, for people; undefined while it is live. */
   readonly stale: { readonly since: number; readonly why: string } | undefined;
-  /** Something came of the journal, a heartbeat or a page. */
+  /** A heartbeat or a page of the journal came. */
   heard(): void;
-  /** Something came that is to be applied. */
+  /** Something came that is still to be applied. */
   came(): void;
-  /** It was: all, or the oldest of it. */
+  /** All of what came was applied (`isAll`), or the oldest of it. */
   applied(isAll: boolean): void;
-  /** Before the journal is asked: what `caughtUp` is given, so that an answer from before a gap counts for nothing. */
+  /**
+   * Called before the journal is asked. Its result is given to `caughtUp`, so that an answer to a request from before a
+   * gap does not count.
+   */
   asking(): number;
-  /** Everything the journal showed when it was asked was applied. */
+  /** All that the journal showed when it was asked is applied. `asked`: the result of `asking`. */
   caughtUp(asked: number): void;
-  /** What was heard so far says nothing any more. */
+  /** What was heard so far proves nothing any more. */
   lost(why: string): void;
-  /** The journal was asked in vain. While it is not live, this is why. */
+  /** The journal was asked and the request failed. While the journal is not live, this is the reason shown. */
   inVain(why: string): void;
-  /** Called when it ends. */
+  /** `listener` is called when the journal stops being live. */
   onEnd(listener: () => void): void;
   start(): void;
   stop(): void;
@@ -50,7 +58,7 @@ export interface Freshness {
 export function createFreshness(runtime: Pick<Runtime, "wallClock" | "elapsed" | "setTimer">): Freshness {
   let isCaughtUp = false;
   let heardAt = Number.NEGATIVE_INFINITY;
-  /** Since when something waits, and nothing was applied. */
+  /** Since when something waits to be applied and nothing was applied. */
   let waitingSince = Number.POSITIVE_INFINITY;
   let lookedAt = runtime.elapsed();
   let offset = runtime.wallClock() - lookedAt;
@@ -59,7 +67,10 @@ export function createFreshness(runtime: Pick<Runtime, "wallClock" | "elapsed" |
   let gaps = 0;
   let ended: () => void = () => {};
 
-  /** The wall clock goes on while the machine sleeps, the other one does not; this process looks every few seconds. */
+  /**
+   * While the machine sleeps the wall clock goes on and the monotonic one stops. This process looks every few seconds,
+   * so a longer pause means that it stood still.
+   */
   function hasSlept(): boolean {
     const elapsed = runtime.elapsed();
     const now = runtime.wallClock() - elapsed;

@@ -1,4 +1,4 @@
-/** What the engine knows of its surroundings: disk, network, clock, and whether anything may be changed. */
+/** Surroundings of the engine: disk, network, clock, and whether anything may be changed. */
 export { type Activity, createActivity } from "./activity.ts";
 export { createDisk, type Disk, type DiskLimits, type Space } from "./disk.ts";
 export { createFreshness, type Freshness, LIVE_MS, LIVE_NAME_MS, SHORT_MS } from "./freshness.ts";

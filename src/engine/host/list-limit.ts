@@ -1,9 +1,12 @@
-/** A list of a gateway has an end, and fits here. One that has neither would fill memory and disk, or keep who asks for ever. */
+/**
+ * Limits of a gateway's list. A list without an end, or one that does not fit here, would fill memory and disk, or keep
+ * its caller for ever.
+ */
 import { RemoteError } from "../../client/errors.ts";
 
-/** Of one folder, or versions of one file. */
+/** In one folder, or versions of one file. */
 const ITEMS_MAX = 1_000_000;
-/** Pages in a row without anything on them. */
+/** So many empty pages in a row. */
 const EMPTY_MAX = 5;
 
 interface Page {
@@ -11,7 +14,10 @@ interface Page {
   readonly totalCount: number;
 }
 
-/** To be given each page of the list, which it returns; throws a RemoteError "tooLarge". */
+/**
+ * The returned function is given each page of one list and returns it. Throws a RemoteError "tooLarge" beyond the
+ * limits.
+ */
 export function limitList(what: string): <P extends Page>(page: P) => P {
   let items = 0;
   let empty = 0;

@@ -1,6 +1,6 @@
 /**
- * What is known of the gateway right now: whether it answers, what the token may do, and what has
- * been paused for that. Every answer and failure is reported here; flows ask before they wait.
+ * State of the gateway: whether it answers, what the token may do, and what is paused because of that. Every answer and
+ * failure is reported here; flows ask before they wait.
  */
 import type { Client } from "../../client/client.ts";
 import { RemoteError, type RemoteErrorDetails } from "../../client/errors.ts";
@@ -11,19 +11,19 @@ import type { Timer } from "../../lib/runtime.ts";
 import { FsError } from "../api/index.ts";
 import type { RowClockRuntime } from "./row-clock.ts";
 
-/** Once known to be offline, a program waits no longer than this for an answer. */
+/** While the gateway is known to be offline, a program waits no longer than this for an answer. */
 export const OFFLINE_PATIENCE_MS = 1000;
-/** Between tries of a scope that was refused. */
+/** Pauses between trials of a scope that was refused. */
 const REFUSED = { firstMs: 5 * 60_000, maxMs: 60 * 60_000 };
-/** Between trials that say nothing of the scope. */
+/** Pauses after a trial that did not tell whether the scope is lacking. */
 const UNDECIDED = { firstMs: 1_000, maxMs: REFUSED.firstMs };
-/** So many answers 5xx in a row, and it is not one request that they are about. */
+/** After so many answers 5xx in a row the cause is not a single request. */
 const OUTAGE = 8;
 const OUTAGE_PAUSES = { firstMs: 1_000, maxMs: 30_000 };
-/** Whatever Retry-After says, the gateway is asked again after this. */
+/** The gateway is asked again after this, whatever Retry-After says. */
 const RETRY_AFTER_MAX_MS = 5 * 60_000;
 
-/** What one answer holds back: all changes, or one kind of question, for others may be answered meanwhile. */
+/** What one answer pauses: all changes, or one kind of question. Other kinds may be answered meanwhile. */
 export type RequestKind = "changes" | Exclude<OperationName, ChangeName>;
 type ChangeName = {
   [Name in OperationName]: (typeof OPERATIONS)[Name]["method"] extends "GET" ? never : Name;
@@ -31,81 +31,97 @@ type ChangeName = {
 
 export interface Network {
   readonly isOnline: boolean;
-  /** Since when it does not answer, time of the rows (even-time.ts); undefined while it does. */
+  /** Row time since which the gateway does not answer; undefined while it does. */
   readonly offlineSince: number | undefined;
-  /** The token was refused; nothing is sent until a new one works. */
+  /** What the gateway said when it refused the token. Nothing is sent until a token works again. */
   readonly loginNeeded: string | undefined;
-  /** Why nothing must be sent at all: it is not the gateway, or the workspace, that this mount is of, or has not said so yet. */
+  /**
+   * Why nothing at all must be sent: this is not the gateway or the workspace of the mount, or it has not been
+   * confirmed yet.
+   */
   readonly doubt: string | undefined;
   doubts(reason: string | undefined): void;
-  /** How long nothing of the kind is to be asked, milliseconds: the gateway said so, or fails each request of the kind. */
+  /**
+   * Milliseconds for which nothing of this kind is to be asked: the gateway said so, or it fails every request of the
+   * kind.
+   */
   pauseMs(kind: RequestKind): number;
-  /** False: the token lacks it, or the gateway said so not long ago. */
+  /** False: the token lacks the scope, or the gateway refused it not long ago. */
   may(scope: Scope): boolean;
-  /** Refused not long ago, each with what the gateway said. */
+  /** Scopes that were refused not long ago, each with what the gateway said. */
   readonly refusals: ReadonlyMap<string, string>;
-  /** A request that needs these is about to be sent. Where one of them was refused, it goes alone: its answer counts for all. */
+  /**
+   * A request that needs these scopes is about to be sent. If one of them was refused, this request is its only trial:
+   * its answer counts for all others.
+   */
   needs(scopes: readonly Scope[]): void;
-  /** A request that needs these was answered as asked. */
+  /** A request that needs these scopes succeeded. */
   granted(scopes: readonly Scope[]): void;
-  /** It was refused: should that not have been for a scope, the next one that needs it tells, after a while. */
+  /**
+   * A request that needs these scopes was refused, and perhaps not for a scope. Then the trial told nothing, and the
+   * next request that needs the scope is the next trial, after a pause.
+   */
   undecided(scopes: readonly Scope[]): void;
-  /** False: the gateway was asked to exchange two nodes, and did not understand. */
+  /** False: the gateway was asked to exchange two nodes and did not understand. */
   readonly mayExchange: boolean;
   cannotExchange(): void;
-  /** False: the gateway refused to take the content of this version for another node. Its bytes are sent instead. */
+  /** False: the gateway refused to take the content of this version for another node. The bytes are sent instead. */
   mayRefer(version: string): boolean;
   cannotRefer(version: string): void;
-  /** It is wanted tried again, or nobody has it as his content any more. */
+  /** A person wants the reference tried again, or no file has the version as its content any more. */
   forgetReference(version: string): void;
-  /** A scope that was refused is being tried again, or was by what said nothing of it: whether it is lacking is not known. */
+  /** A refused scope is being tried again, or its trial told nothing: whether the scope is lacking is not known. */
   readonly isUndecided: boolean;
-  /** Somebody wants what was refused tried again, and nothing held back. */
+  /** A person wants everything tried again that was refused or paused. */
   retry(): void;
-  /** What the token says it has; undefined as of createNetwork. */
+  /** What the token says that it may do; undefined: see createNetwork. */
   readonly scopes: ReadonlySet<string> | undefined;
-  /** Another token is in use; `scopes` as of createNetwork. */
+  /** Another token is in use. `scopes`: see createNetwork. */
   tokenChanged(scopes: ReadonlySet<string> | undefined): void;
-  /** It answers, whatever that is: it can be reached. */
+  /** The gateway can be reached, whatever it answered. */
   isThere(): void;
-  /** Something was answered as asked; `shown`: the scopes it took, should that be of interest. */
+  /** A request succeeded. `shown`: the scopes it needed, when it needed any that may have been refused. */
   answered(shown?: readonly Scope[]): void;
-  /** Takes note of a failed call. */
+  /** Takes note of a failed call. Anything but a RemoteError is ignored. */
   failed(error: unknown): void;
   /**
-   * How long a program waits: known offline, `giveUp` is called after a second, unless something was answered by then.
-   * To be cancelled when it waits no more.
+   * Limits how long a program waits. While the gateway is known to be offline, `giveUp` is called after a second,
+   * unless the gateway has answered by then. Cancel the timer when the program does not wait any more.
    */
   patience(giveUp: () => void): Timer | undefined;
-  /** Runs a call on behalf of a program, with that patience. Rejects with an FsError. */
+  /**
+   * Makes a call for a program, with that patience. Rejects with an FsError: EINTR when `signal` aborted, else as
+   * toFsError says.
+   */
   ask<T>(signal: AbortSignal, call: (signal: AbortSignal) => Promise<T>): Promise<T>;
 }
 
 interface Refusal {
   readonly reason: string;
   readonly untilMs: number;
-  /** So often in a row. */
+  /** Refusals in a row. */
   readonly times: number;
-  /** It was asked for again, the answer is not here. */
+  /** A trial is under way. */
   readonly isOnTrial: boolean;
-  /** It came, and said nothing of the scope. */
+  /** The last trial told nothing of the scope. */
   readonly isUndecided: boolean;
-  /** So many trials have said nothing. */
+  /** Trials in a row that told nothing. */
   readonly undecidedTimes: number;
-  /** When it was last tried before its time, since something else went that takes it. */
+  /** When the scope was last tried early, because another request that needs it succeeded. */
   readonly shownMs: number;
 }
 
 /**
- * `scopes`: what the token says it has; undefined: opaque, counts as having every one until a 403
- * says otherwise. `onChange`: with "scopes" when something may be done now that was refused, "token" by another token.
+ * `scopes`: what the token says that it may do. Undefined: the token is opaque and counts as having every scope, until
+ * a 403 says otherwise. `onChange`: called with "scopes" when something that was refused may be tried now, with "token"
+ * when the token was replaced.
  */
 export function createNetwork(
   runtime: RowClockRuntime,
   options: {
     scopes: ReadonlySet<string> | undefined;
     isOnline: boolean;
-    /** A change was refused for want of a role. */
+    /** A change was refused because the account lacks a role. */
     onLacksRole: (grant: NonNullable<RemoteErrorDetails["grant"]>) => void;
     onChange: (what: "state" | "scopes" | "token") => void;
   },
@@ -116,7 +132,7 @@ export function createNetwork(
   let offlineSince = isOnline ? undefined : runtime.now();
   let loginNeeded: string | undefined;
   const pausedUntilMs = new Map<RequestKind, number>();
-  /** Answers 5xx in a row. */
+  /** Answers 5xx in a row, by kind. */
   const outages = new Map<RequestKind, number>();
   let mayExchange = true;
   const unreferable = new Set<string>();
@@ -138,7 +154,7 @@ export function createNetwork(
     pausedUntilMs.set(kind, runtime.elapsed() + Math.max(pauseMs(kind), milliseconds));
   }
 
-  /** For all of the kind: what fails whatever it is asked is not asked for one thing after the other. */
+  /** Pauses the whole kind. What fails for every request of the kind must not be tried for one node after the other. */
   function holdBack(error: RemoteError): void {
     const { code, details } = error;
     if (details.isOfNode === true) return;
@@ -167,7 +183,10 @@ export function createNetwork(
     options.onChange("state");
   }
 
-  /** The scope let something be read: what was refused for it is tried now. Should the gateway refuse it all the same, not with each thing that is read. */
+  /**
+   * A request that needs the scope succeeded, so what was refused for the scope is tried now. If the gateway refuses it
+   * all the same, it is not tried again with each further read: at most once per first pause.
+   */
   function show(scope: Scope): void {
     const refusal = refused.get(scope);
     const now = runtime.elapsed();
@@ -220,7 +239,7 @@ export function createNetwork(
     needs(needed) {
       for (const scope of needed) {
         const refusal = refused.get(scope);
-        // Until its answer is here the others go on waiting.
+        // Until the trial is answered, the others go on waiting.
         if (refusal === undefined || runtime.elapsed() < refusal.untilMs) continue;
         refused.set(scope, { ...refusal, untilMs: runtime.elapsed() + REFUSED.firstMs, isOnTrial: true });
       }
@@ -234,7 +253,8 @@ export function createNetwork(
       for (const scope of needed) {
         const refusal = refused.get(scope);
         if (refusal?.isOnTrial !== true) continue;
-        // Not at once: whoever looks then does not wait as he was told to, and may be the same one again.
+        // The next trial waits: a row that looked at once would ignore its own pause, and could be the row of this
+        // trial again.
         const undecidedTimes = refusal.undecidedTimes + 1;
         const waitMs = backoff(UNDECIDED, undecidedTimes);
         const untilMs = runtime.elapsed() + waitMs;
@@ -281,7 +301,7 @@ export function createNetwork(
     },
     patience(giveUp) {
       if (isOnline) return undefined;
-      // Back by then, it is given the time of any other call.
+      // If the gateway is back by then, the call gets the time of any other call.
       return runtime.setTimer(OFFLINE_PATIENCE_MS, () => {
         if (!isOnline) giveUp();
       });
@@ -308,7 +328,10 @@ export function createNetwork(
   return network;
 }
 
-/** Whether the gateway can be told to take the inode's content from the version it is. */
+/**
+ * Whether the gateway can be told to take the inode's content from its origin version, so that no bytes need to be
+ * sent.
+ */
 export function mayRefer(
   { client, network }: { readonly client: Pick<Client, "features">; readonly network: Network },
   { originVersion }: { readonly originVersion: string | null },
@@ -316,7 +339,7 @@ export function mayRefer(
   return client.features.references && (originVersion === null || network.mayRefer(originVersion));
 }
 
-/** Without an operation it was none that changes anything. */
+/** A failure without an operation counts as that of a read. */
 function kindOf(operation: OperationName = "getNode"): RequestKind {
   return isChange(operation) ? "changes" : operation;
 }
@@ -325,12 +348,12 @@ function isChange(operation: OperationName): operation is ChangeName {
   return OPERATIONS[operation].method !== "GET";
 }
 
-/** How long the gateway asked to be left alone, milliseconds. */
+/** Milliseconds for which the gateway asked not to be called, at most RETRY_AFTER_MAX_MS. */
 export function retryAfterOf({ retryAfterMs }: RemoteError): number | undefined {
   return retryAfterMs === undefined ? undefined : Math.min(RETRY_AFTER_MAX_MS, retryAfterMs);
 }
 
-/** What a program gets to hear of a failed call. */
+/** What a program hears of a failed call: ENOENT, EACCES, EFBIG or EDQUOT, EINTR when `signal` aborted, else EIO. */
 export function toFsError(error: unknown, signal?: AbortSignal): FsError {
   if (error instanceof FsError) return error;
   if (signal?.aborted === true) return new FsError("EINTR", "interrupted", { cause: error });

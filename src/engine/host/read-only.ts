@@ -1,29 +1,36 @@
 /**
- * Why nothing may be changed here, and nothing that waits is sent: that was asked for, the token lacks a scope, or the
- * account's role in the workspace is too low. The role is told with the workspace, and by the first change that is
- * refused for it; all others wait then, and programs hear EROFS. Who asks for the workspace again: sync/quota.ts.
+ * Why nothing may be changed here, and nothing that waits is sent: the user asked for that, the token lacks a scope, or
+ * the account's role in the workspace is too low. The role comes with the workspace, and with the first change that is
+ * refused for it. From then on all other changes wait, and programs hear EROFS. sync/quota.ts asks for the workspace
+ * again.
  */
 import type { RemoteErrorDetails } from "../../client/errors.ts";
 import type { Workspace } from "../../contract/resources.ts";
 import { includesRole, type Role } from "../../contract/roles.ts";
 
-/** What it takes to change files. */
+/** The role that changing files takes. */
 const NEEDED: Role = "editor";
 
 export interface ReadOnly {
-  /** In words for people; undefined: nothing is known against changes. */
+  /** In words for people; undefined: changes are allowed, as far as is known. */
   readonly why: string | undefined;
-  /** A role is lacking: nobody tells when it is given, so the gateway has to be asked. */
+  /** The account lacks a role. Nobody tells when the role is given, so the gateway has to be asked. */
   readonly isForRole: boolean;
-  /** What the token lacks for changes, in words. Once it had all, programs go on, and what lacks a scope waits. */
+  /**
+   * `lack`: what the token lacks for changes, in words. If the token had all at the start, a later lack does not make
+   * the mount read-only: programs go on, and what needs the scope waits.
+   */
   tokenChanged(lack: string | undefined): void;
-  /** The gateway was asked for the workspace; undefined: it shows none. */
+  /** The gateway was asked for the workspace; undefined: it shows no such workspace. */
   shown(workspace: Workspace | undefined): void;
-  /** A change was refused: the account would have to be this. */
+  /** A change was refused: it takes this role. */
   refused(grant: NonNullable<RemoteErrorDetails["grant"]>): void;
 }
 
-/** `lack`: as of tokenChanged. `onChange`: a role turned out to be lacking (true), or was given. */
+/**
+ * `lack`: see tokenChanged. `onChange`: called with true when a role turned out to be lacking, with false when it was
+ * given.
+ */
 export function createReadOnly(
   workspace: Workspace,
   options: { isAskedFor: boolean; lack: string | undefined; onChange: (isForRole: boolean) => void },
@@ -57,7 +64,7 @@ export function createReadOnly(
     },
     shown: (told) => setRole(roleProblem(told)),
     refused({ role: needed }) {
-      // What the role is says the next look; until then nothing is tried again.
+      // The next look tells which role the account has. Until then nothing is tried again.
       if (role === undefined) setRole(`changing files in workspace "${workspace.name}" takes the role ${needed}`);
     },
   };

@@ -1,32 +1,38 @@
 /**
- * The time of the rows: even from the first start on, whoever sets the wall clock, for all daemons and boots of
- * the machine. A boot goes on where the rows of the one before end, so nothing is held to be older than it is: a
- * settle time never ends early. It stands still while the machine sleeps or is off: nothing could be sent then, or be
- * heard of, and who waits goes on waiting. People count that time too: what they are shown is `ageOf` (pauses.ts).
- * What else is shown to programs and people, and compared with times of files, is of the wall clock. Times of what
- * happened are written in transactions, each of which says how late it is.
+ * Row time: the clock of the rows. It goes evenly from the first start on, across daemons and boots, whoever sets the
+ * wall clock.
+ * - After a boot it goes on where the rows of the last boot end. So nothing counts as older than it is, and a settle
+ *   time never ends early.
+ * - It stands still while the machine sleeps or is off: nothing could be sent or heard then, and who waits goes on
+ *   waiting.
+ * - People count that time too: ages that they see come from `ageOf` (clock-gaps.ts).
+ * - What else programs and people see, and what is compared with times of files, is wall clock.
+ * - Row times are written in transactions, and each transaction notes how late it is.
  */
 import type { Runtime } from "../../lib/runtime.ts";
 import type { Metadata } from "../../metadata/metadata.ts";
 import { createClockGaps } from "./clock-gaps.ts";
 
-/** A Runtime that knows the time of the rows besides. */
+/** A Runtime that also has row time. */
 export interface RowClockRuntime extends Runtime {
-  /** The time of the rows, whole milliseconds. */
+  /** Row time in whole milliseconds. */
   now(): number;
-  /** How long ago that time of the rows was, for people: what the machine slept or was off since counts. */
+  /** Milliseconds since this row time, for people: the time that the machine slept or was off is included. */
   ageOf(time: number): number;
 }
 
 interface EvenTime {
   readonly runtime: RowClockRuntime;
-  /** Writes down what the next daemon of this boot goes on with. To be called before times of rows are compared. */
+  /** Writes down what the next daemon of this boot goes on with. Call it before row times are compared. */
   keep(): void;
 }
 
 type Needs = Pick<Metadata<unknown>, "settings" | "times" | "transaction" | "beforeCommit">;
 
-/** Rows are later than what is kept of how late it is by less than this; a machine takes longer to go down and come up. */
+/**
+ * A row may be later than the kept "latest" by less than this. The next boot adds it; to go down and come up takes a
+ * machine longer.
+ */
 const KEPT_MS = 1_000;
 
 export function createRowClock(machine: Runtime, metadata: Needs, boot: string): EvenTime {
@@ -60,7 +66,7 @@ export function createRowClock(machine: Runtime, metadata: Needs, boot: string):
   };
 }
 
-/** Even time less the monotonic clock, in that boot. */
+/** `offset`: row time minus the monotonic clock, in that boot. */
 function parse(text: string | undefined): { readonly boot: string; readonly offset: number } | undefined {
   return text === undefined ? undefined : (JSON.parse(text) as { boot: string; offset: number });
 }

@@ -1,35 +1,35 @@
 /**
- * What programs come to one after the other, in the order in which its folder lists it (grep -r, find, cp -r, a build):
- * the next ones are worth being fetched before they are asked for, so that each does not cost a round trip. Knows
+ * Detects sequences: a program opens the entries of a folder in the order in which the folder lists them (grep -r,
+ * find, cp -r, a build). Then the next ones are worth prefetching, so that not each of them costs a round trip. Knows
  * nothing of what is fetched.
  */
 import type { Entry } from "../../metadata/entries.ts";
 import type { After, EntryId, InodeId } from "../../metadata/ids.ts";
 import type { Metadata } from "../../metadata/metadata.ts";
 
-/** How far a folder was read. Entries by their ids, which are the order in which it is listed. */
+/** How far a folder was read. Entries are known by their ids, in whose order the folder lists them. */
 interface Read {
   last: EntryId;
-  /** Up to this one they have been looked at. */
+  /** Entries up to this one were considered for prefetching. */
   upTo: After<EntryId>;
   window: number;
-  /** Fetched or being fetched, and not come to yet. */
+  /** Entries that were prefetched, or are being prefetched, and that the program has not reached yet. */
   ahead: EntryId[];
 }
 
 /** By folder (inode), the longest unused first. */
 export type AccessSequences = Map<InodeId, Read>;
 
-/** Some connections are left to those who wait. */
+/** At most so many entries at once: some connections are left to programs that wait. */
 export const AHEAD_MAX = 12;
 const AHEAD_FIRST = 4;
-/** Folders whose last read is remembered. */
+/** So many folders are remembered. */
 const FOLDERS = 64;
 
 export interface Sequence {
-  /** A program that skips so many (it wants *.c) reads in order still. */
+  /** A program that skips up to so many entries (it wants *.c) still reads in order. */
   readonly skipped: number;
-  /** Looked at for one that is read, whatever they are. */
+  /** Entries considered per access, whether they are fetched or not. */
   readonly lookedAt: number;
 }
 
@@ -38,8 +38,8 @@ interface Needs {
 }
 
 /**
- * A program came to an entry; `isMissing`: it has to be fetched. The folder's read, if what comes next is worth being
- * fetched.
+ * A program came to an entry. `isMissing`: the entry has to be fetched. Returns the state of the folder when the next
+ * entries are worth prefetching, else undefined.
  */
 export function recordAccess(
   { metadata }: Needs,
@@ -64,7 +64,7 @@ export function recordAccess(
   return read;
 }
 
-/** The folder read last is the last to be forgotten. */
+/** The folder read last is forgotten last. */
 function remember(reads: AccessSequences, folder: InodeId, read: Read): void {
   reads.delete(folder);
   reads.set(folder, read);
@@ -72,7 +72,10 @@ function remember(reads: AccessSequences, folder: InodeId, read: Read): void {
   if (reads.size > FOLDERS && oldest !== undefined) reads.delete(oldest);
 }
 
-/** Goes on to the next ones; `fetch`: begins to fetch it, if it is one to be fetched. */
+/**
+ * Goes on to the next entries. `fetch` begins to fetch the entry and returns true, or returns false if it need not be
+ * fetched.
+ */
 export function fetchNext(
   { metadata }: Needs,
   folder: InodeId,
