@@ -1,4 +1,4 @@
-/** The one local file that every open of a lineage reads and writes, as it is in memory while open. */
+/** A cache file while it is open: the one local file that every open of a kernel node id reads and writes. */
 import type { FileStat, OpenFile } from "../../lib/files.ts";
 import type { RangeLock } from "../../lib/range-lock.ts";
 import type { Ranges } from "../../lib/ranges.ts";
@@ -6,7 +6,7 @@ import type { Timer } from "../../lib/runtime.ts";
 import type { Time } from "../../lib/time.ts";
 import type { InodeId, KernelNodeId } from "../../metadata/ids.ts";
 
-/** The version the missing ranges belong to. */
+/** The version that the missing ranges belong to. */
 export interface Origin {
   readonly node: string;
   readonly version: string;
@@ -16,14 +16,14 @@ export interface Origin {
 export interface Download {
   start: number;
   end: number;
-  /** Nobody asked for these bytes yet: a failure is nobody's. */
+  /** No program has asked for these bytes yet: if the request fails, no program hears of it. */
   readonly isPrefetch: boolean;
   failure: Error | undefined;
   readonly controller: AbortController;
   done: Promise<void>;
 }
 
-/** Where one handle's sequential reading would go on, and how far ahead of it is fetched. */
+/** Where the sequential reading of one handle goes on, and how far ahead bytes are fetched. In bytes. */
 export interface SequentialReader {
   next: number;
   window: number;
@@ -31,102 +31,119 @@ export interface SequentialReader {
   growAt: number;
 }
 
-/** What the time of the next cut depends on besides the writes since the last one (upload/snapshot-times.ts). */
+/**
+ * What the time of the next snapshot depends on, besides the writes since the last one (upload/snapshot-times.ts).
+ * Times are those of Runtime.elapsed().
+ */
 export interface SnapshotPace {
   /** How often the pause has doubled. */
   readonly step: number;
-  /** When it was cut, and when it was last written before that. */
+  /** When the last snapshot was taken, and when the file was last written before that. */
   readonly snapshotAt: number;
   readonly writtenAt: number;
-  /** Until then the disk is left alone. */
+  /** No snapshot before this, so that copying does not keep the disk busy. */
   readonly notBefore: number;
 }
 
 const NEVER = Number.NEGATIVE_INFINITY;
 export const NO_SNAPSHOT_YET: SnapshotPace = { step: 0, snapshotAt: NEVER, writtenAt: NEVER, notBefore: NEVER };
 
-/** Which bytes are here: the version the file grew from, what is missing of it, and what was checked against its hash. */
+/** Which bytes are here: the origin, what is missing of it, and what was checked against its hash. */
 export interface OriginRanges {
   origin: Origin | undefined;
-  /** SHA-256 of the origin version, whether or not the file is that still; null where not known. */
+  /** SHA-256 of the origin version, also when the file has changed since; null when not known. */
   originHash: string | null;
-  /** Its length in bytes; known while the file is that version, or something is unproven. */
+  /** Bytes of the origin version. Known while the file is that version, or while something is unverified. */
   originSize: number;
-  /** Not here yet. */
+  /** Missing ranges: bytes of the origin that are not here yet. */
   missing: Ranges;
-  /** What the row says is missing; never less than `missing`. A crash leaves this. */
+  /** Persisted missing ranges, as the row has them. Never less than `missing`. After a crash they count. */
   persistedMissing: Ranges;
-  /** Bytes of the origin, here or missing, that are not known to be right, once a program has changed others. */
+  /**
+   * Unverified ranges: once a program has changed other bytes, the bytes of the origin, here or missing, that were not
+   * checked.
+   */
   unverified: Ranges;
-  /** It was cut short there, and the row was not told yet that nothing is missing behind it. */
+  /** The file was cut short to this size, and the row does not yet say that nothing behind it is missing. */
   truncatedTo: number | undefined;
-  /** Of those, the last that checks what is unproven. */
+  /** One of `downloads`: the last that verifies the unverified ranges. */
   verification: Download | undefined;
-  /** Every byte is the origin's: the whole can be checked against its hash. */
+  /** Every byte is the origin's, so the whole can be checked against the origin's hash. */
   isOriginal: boolean;
-  /** The check that the complete file is what its hash says: whether it is. Undefined: not made yet. */
+  /** The check of the complete file against the hash; resolves to whether it matches. Undefined: not begun. */
   check: Promise<boolean> | undefined;
-  /** What is here of the origin is what it should be. */
+  /** The bytes of the origin that are here are known to be right. */
   isChecked: boolean;
-  /** Held while bytes of the origin, or a program's in the place of such, are on their way to the disk, or those are read to be checked. */
+  /**
+   * Held while bytes of the origin, or a program's bytes that replace them, are being written, and while bytes of the
+   * origin are read to be checked.
+   */
   readonly lock: RangeLock;
   readonly downloads: Set<Download>;
-  /** Called whenever `missing` or the downloads changed. */
+  /** Called whenever `missing` or the downloads change. */
   readonly waiting: Set<() => void>;
 }
 
-/** The file on the disk, or what stands for it while the disk has no room. */
+/** The file on the disk, or its stand-in while the disk has no room. */
 export interface FileOnDisk {
   file: OpenFile;
-  /** Taken before it, and perhaps still read from: closed with it. */
+  /** Files that were open here before `file`. A read may still use them, so they are closed together with it. */
   readonly former: OpenFile[];
-  /** False: there is no file (absent-file.ts), or none that can be written; what is missing is read past the disk. */
+  /**
+   * False: there is no file (see missingFile in files/backing-file.ts), or none that can be written. Missing ranges are
+   * then read uncached.
+   */
   isKept: boolean;
-  /** The last that was read past the disk. */
+  /** The last uncached read. */
   uncachedBytes: { readonly start: number; readonly bytes: Uint8Array } | undefined;
-  /** Its name may not survive power loss yet. */
+  /** The file's name may not survive power loss yet. */
   isNew: boolean;
-  /** fdatasync, shared by those who come while one runs. */
+  /** fdatasync. Callers that come while one runs share the next one. */
   readonly sync: () => Promise<void>;
 }
 
-/** Opens and writers of the mount, and how a writer is let in. */
+/** Opens and writers, and how a writer is admitted. */
 export interface FileUse {
-  /** Handles, and whoever else needs the file open for a moment. */
+  /** Handles, and flows that need the file open for a moment. */
   opens: number;
-  /** By a program, since it was opened. */
+  /** A program has used the file since it was opened. */
   isUsed: boolean;
+  /** Opens for writing. */
   writers: number;
-  /** How many there have been. */
+  /** Writers admitted since the file was opened. */
   writersAdmitted: number;
-  /** The file's own mtime is the truth, or will be after a crash: fetched bytes must not change it. */
+  /** The mtime of the file itself is the true one, or will be after a crash. Fetched bytes must not change it. */
   keepsTimes: boolean;
-  /** The mtime that was given to the file for a writer to start from. */
+  /** The mtime that the file was given for a writer to start from. */
   preparedTime: string | undefined;
   preparing: Promise<void> | undefined;
 }
 
 /** What programs changed, and how much of that the rows, the kernel and the disk know. */
 export interface FileChanges {
-  /** The row says that the content changed since the last cut or clean state: its hash is null. */
+  /** The row says that the content has changed since the last snapshot or clean state: its hash is null. */
   isContentDirty: boolean;
-  /** The row, here or on the disk, says that power loss leaves the content as it is: no byte may change before it does not. */
+  /**
+   * The row, in memory or on the disk, says that the content is durable. Before another byte changes, the row on the
+   * disk must say that it is not.
+   */
   isDurable: boolean;
   /** Size and times in the rows are older than the file's. */
   hasUnpersistedStat: boolean;
+  /** The size that the kernel was told. */
   shownSize: ShownSize;
-  /** The mtime that it was told with just that size; undefined: not known. */
+  /** The mtime that the kernel was told together with just that size; undefined: not known. */
   shownTime: Time | undefined;
-  /** Counts changes begun by programs … */
+  /** Counts changes that programs began … */
   writes: number;
-  /** … and those that are not done. */
+  /** … and those of them that are not done yet. */
   inFlight: number;
-  /** How often a program has set its time. */
+  /** How often a program has set the file's time. */
   timesSet: number;
-  /** Runtime.elapsed() of the first change since the last cut, and of the last one. */
+  /** Runtime.elapsed() of the first change since the last snapshot (undefined: none), and of the last change. */
   firstWriteAt: number | undefined;
   lastWriteAt: number;
-  /** A program asked for its bytes to be safe since the last cut. */
+  /** A program called fsync since the last snapshot. */
   isFsyncAsked: boolean;
 }
 
@@ -134,29 +151,36 @@ export interface FileChanges {
 export interface SnapshotPacing {
   pace: SnapshotPace;
   snapshotTimer: Timer | undefined;
-  /** When the timer goes off, as Runtime.elapsed(). */
+  /** When the timer goes off, by Runtime.elapsed(). */
   snapshotAt: number;
 }
 
-/** The handles of the kernel, and what is known of writes that the kernel makes by itself. */
+/** Handles of the kernel, and what is known of writes that the kernel makes by itself. */
 export interface PassthroughUse {
-  /** Those of the kernel. */
+  /** Handles that the kernel has. */
   kernelHandles: number;
-  /** The id under which the kernel reads and writes it itself; decided with the first handle. */
+  /**
+   * The id under which the kernel reads and writes the file by itself; undefined: we serve it. Decided with the first
+   * handle.
+   */
   backingId: number | undefined;
+  /** Writable handles that the kernel serves by itself. */
   passthroughWriters: number;
-  /** All descriptors of its passed writers are closed, and one of them is mapped still; see lingering.ts. */
+  /**
+   * All descriptors of passthrough writers are closed, and one of them still has the file mapped; see
+   * files/mapping-wait.ts.
+   */
   isMapped: boolean;
   admittingWriter: Promise<void> | undefined;
-  /** The file as it was when it was last looked at for what passed writers did; undefined: there was none. */
+  /** The stat of the last look for writes of passthrough writers; undefined: no such writer. */
   lastStat: FileStat | undefined;
-  /** When that was, as Runtime.elapsed(). */
+  /** When that was, by Runtime.elapsed(). */
   lastStatAt: number;
-  /** Any change since shows in size and times. */
+  /** Any change since then shows in size and times. */
   isLastStatExact: boolean;
-  /** In this turn: `noticed` is what the file is. */
+  /** True for the rest of a turn: `lastStat` is the state of the file now. */
   isStatCurrent: boolean;
-  /** What `noticed` was when it was last synced: all of that survives power loss. */
+  /** The value of `lastStat` when the file was last synced: up to there the content is durable. */
   durableStat: FileStat | undefined;
 }
 
@@ -173,8 +197,8 @@ export interface CacheFile {
 }
 
 /**
- * No less than the kernel was told last that the file's size is. cut: since then it has cut the file short itself; unknown:
- * it may have been told anything.
+ * A number: at least the size that the kernel was told last. cut: since then the kernel has cut the file short by
+ * itself. unknown: the kernel may have been told anything.
  */
 export type ShownSize = number | "cut" | "unknown";
 
@@ -183,7 +207,7 @@ export function isLongerThanShown(size: number, shown: ShownSize): boolean {
   return shown === "cut" || (shown !== "unknown" && size > shown);
 }
 
-/** Size and time of the rows may be older than the file's. */
+/** Size and time in the rows may be older than the file's. */
 export function mayHaveUnpersistedStat(cacheFile: CacheFile): boolean {
   return cacheFile.changes.hasUnpersistedStat || cacheFile.passthrough.lastStat !== undefined;
 }

@@ -1,7 +1,6 @@
 /**
- * What every flow gets: the three drawers, the runtime, and the little that lives in memory only
- * (open handles, what the network is like). Flows take what they need of it and re-read state after
- * every await.
+ * What flows are given: the three drawers, the runtime, and what lives in memory only (open handles, the state of the
+ * network). A flow takes the parts it uses, and reads state again after every await.
  */
 import type { Client } from "../../client/client.ts";
 import type { DirtyLog } from "../../content/dirty-log.ts";
@@ -35,36 +34,42 @@ import type { Quota } from "./quota-state.ts";
 import type { ReadOrder } from "./read-order.ts";
 import type { Request } from "./request.ts";
 
+/** Settings of the mount. Times in milliseconds, sizes in bytes. */
 export interface EngineSettings {
-  /** Of the mount: whom a node belongs to whose attributes do not say. */
+  /** Owner of the mount. Nodes whose attributes name no owner belong to them. */
   readonly owner: { readonly uid: number; readonly gid: number };
-  /** mine: all is shown as the owner's of the mount. real: as its attributes say, and makers own what they make. */
+  /**
+   * mine: every file is shown as owned by the owner of the mount. real: owners are those of the attributes, and who
+   * makes a file owns it.
+   */
   readonly owners: "mine" | "real";
-  /** For modes the gateway does not know: 0644 and 0755 less this. */
+  /** For modes that the gateway does not know: 0644 and 0755 without these bits. */
   readonly umask: number;
+  /** Bytes of the cache. */
   readonly cacheLimit: number;
-  /** remote: close and fsync wait for the gateway. */
+  /** remote: close and fsync wait until the gateway has the content. */
   readonly durability: "local" | "remote";
-  /** Asked for by the user; the token's scopes or the account's role may make it read-only too. */
+  /** The user asked for a read-only mount. The token's scopes or the account's role may make it read-only too. */
   readonly readOnly: boolean;
   /** What a person does when the gateway refuses the token, in words. */
   readonly howToLogIn?: string;
-  /** In names of conflict copies. */
+  /** For the names of conflict copies. */
   readonly hostName: string;
   /** Id of this boot of the machine. */
   readonly boot: string;
-  /** A change is sent after this much quiet … */
+  /** A change is sent after so much quiet … */
   readonly debounceMs: number;
   /** … and after this long at the latest. */
   readonly maximumAgeMs: number;
   /** How often the journal is asked for changes. */
   readonly pollMs: number;
-  /** Requests in flight for write-back. */
+  /** Limit of requests in flight for write-back. */
   readonly concurrency: number;
-  /** From one round of asking the kernel what it has to the next, no less than a request may take; see ask-kernel.ts. */
+  /** From one round of the lookup probe to the next: no less than a request may take; see files/lookup-probe.ts. */
   readonly lookupProbeMs?: number;
 }
 
+/** What is open behind a handle. */
 export type Handle =
   | {
       readonly kind: "file";
@@ -80,20 +85,20 @@ export type Handle =
       pass: Pass | undefined;
     };
 
-/** What is known: the rows, how changes of them are committed and made durable, and the log of dirty files beside them. */
+/** The rows, how changes of them are committed and made durable, and the dirty-file log beside them. */
 export interface Rows {
   readonly metadata: Metadata<Request>;
-  /** One commit for what the loop changes at about the same moment; see together.ts. */
+  /** One commit for changes of the loop that come at about the same moment; see group-commit.ts. */
   readonly groupCommit: GroupCommit;
-  /** Makes committed rows survive power loss. */
+  /** Makes committed rows durable. */
   readonly syncRows: () => Promise<void>;
-  /** Which files programs wrote to, beside the rows; see staged-files.ts. */
+  /** Names the files that programs wrote to, beside the rows; see files/dirty-file-log.ts. */
   readonly dirtyLog: DirtyLog;
 }
 
-/** The local files: those that are open, their bytes on the disk, and the room there. */
+/** The local files: the open ones, their bytes on the disk, and the room there. */
 export interface LocalFiles {
-  /** Open live files by lineage. */
+  /** Open cache files by kernel node id. */
   readonly cacheFiles: Map<KernelNodeId, CacheFile>;
   readonly fileState: FileState;
   readonly paths: Layout;
@@ -101,64 +106,67 @@ export interface LocalFiles {
   readonly fastPath: FastPath;
   readonly disk: Disk;
   readonly space: Space;
-  /** Bytes of small cuts by generation; see small-cuts.ts. */
+  /** Bytes of small snapshots; see upload/snapshot.ts. */
   readonly snapshotBytes: Map<SnapshotId, Uint8Array>;
-  /** Files that are about to be cut, to be synced first; see sync-together.ts. */
+  /** Files that wait to be synced before their snapshot; see upload/group-sync.ts. */
   readonly groupSync: GroupSync;
-  /** The latest cut of an inode that a writer had open. */
+  /** The latest snapshot of each inode that a writer had open. */
   readonly lastSnapshots: Map<InodeId, { readonly at: number; readonly hash: string }>;
-  /** Bytes that wait to be sent, never less than there are; see space.ts. */
+  /** Bytes that wait to be sent: an upper bound; see files/space.ts. */
   readonly unsent: { mostly: number };
-  /** Why the rows were older than the files at the start, and how many files the list of changed ones brought back. */
+  /** Why the rows were older than the files at the start, and how many files the dirty-file log recovered. */
   readonly restored: { why: string | undefined; files: number };
 }
 
-/** What the kernel has of us: what it remembers, open handles, what programs that watch are told. */
+/** What the kernel has of us: what it remembers, open handles, and what watching programs are told. */
 export interface Kernel {
-  /** What the kernel remembers of us. */
+  /** What the kernel remembers. */
   readonly kernel: KernelCacheState;
-  /** How long it may. */
+  /** How long the kernel may trust it. */
   readonly fresh: Freshness;
-  /** What others changed, to be told to programs that watch. */
+  /** Remote changes that are replayed for watching programs. */
   readonly replays: Pick<Replays, "mayBeWatched">;
   readonly handles: Map<HandleId, Handle>;
   readonly handleTable: HandleTable;
 }
 
-/** The gateway: how it is asked, what is known of its state and of its journal. */
+/** The gateway: how it is asked, and what is known of its state and its journal. */
 export interface Remote {
   readonly client: Client;
   readonly network: Network;
-  /** Folders being listed. */
+  /** Folders that are being listed. */
   readonly listings: SingleFlight<InodeId>;
-  /** For gateways that count no changes; see echo.ts. */
+  /** For gateways that count no changes; see sync/echo.ts. */
   readonly readOrder: ReadOrder;
-  /** See past.ts. */
+  /** See history.ts. */
   readonly acknowledgedWrites: AcknowledgedWrites;
-  /** Which folders are listed again next; see poll.ts. */
+  /** Which folders are listed next; see remote/poll.ts. */
   readonly polled: PollState;
-  /** Folders removed here, by node id, that the gateway does not delete because something is in them; see look-inside.ts. */
+  /**
+   * By node id: folders that were removed here and that the gateway does not delete because they are not empty; see
+   * sync/list-removed-folder.ts.
+   */
   readonly notEmpty: Map<string, { readonly since: number; readonly isAsked: boolean }>;
   readonly quota: Quota;
   readonly workspace: Workspace;
   readonly readOnly: ReadOnly;
-  /** Folders whose subfolders are looked into one after the other; see folders-ahead.ts. */
+  /** Folders whose subfolders are opened one after the other; see ops/prefetch-folders.ts. */
   readonly directorySequences: AccessSequences;
-  /** Folders that are being listed before anybody asked for them. */
+  /** Folders that are being listed before a program asked for them. */
   readonly listingPrefetches: Set<InodeId>;
 }
 
 /** What is being sent, who waits for it, and when the queue is looked at again. */
 export interface Uploads {
-  /** How to stop sending an attempt, by its id. */
+  /** By attempt: how to stop sending it. */
   readonly sending: Map<AttemptId, () => void>;
-  /** How many drains are under way: they wait for no writer. */
+  /** Drains under way. They do not wait for writers to close. */
   readonly drains: { count: number };
-  /** Inodes for whose content somebody waits until the gateway has it, and how many do: that waits for no writer either. */
+  /** By inode: how many wait until the gateway has its content. They do not wait for writers either. */
   readonly awaited: Map<InodeId, number>;
   /** Whether programs go first. */
   readonly foregroundThrottle: ForegroundThrottle;
-  /** How often a writer gave up an upload of this inode in a row. */
+  /** By inode: how many times in a row a writer cancelled its upload. */
   readonly cancellations: Map<InodeId, number>;
   readonly activity: Activity;
 }
@@ -171,5 +179,5 @@ export interface Host {
   readonly accounts: Accounts;
 }
 
-/** All of it, as it is put together at the start; a flow takes the parts it uses. */
+/** All parts, put together at the start. */
 export interface Context extends Rows, LocalFiles, Kernel, Remote, Uploads, Host {}

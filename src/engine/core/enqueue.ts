@@ -1,6 +1,6 @@
 /**
- * Marks what a program changed, so that the write-back loop finds it. Must run inside the
- * transaction of the change itself: a change and its mark are never apart.
+ * Sets dirty what a program changed, so that the write-back loop finds it. Must run in the transaction of the change
+ * itself: a change is never without its mark.
  */
 import type { InodeId } from "../../metadata/ids.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
@@ -8,17 +8,17 @@ import type { Host, Rows, Uploads } from "./context.ts";
 
 type Needs = Pick<Rows & Uploads & Host, "metadata" | "runtime" | "settings" | "activity">;
 
-/** A burst of changes is one: a mark that would only move the time by less than this is not written again. */
+/** A burst of changes is one change: a mark that would move the due time by less than this is not written. */
 const MARK_MS = 100;
 
-/** When a change made now should be sent: after some quiet, but not later than the maximum age. */
+/** Row time at which a change made now should be sent: after some quiet, but not later than the maximum age. */
 export function dueTime(settings: Host["settings"], now: number, dirtySince: number | null): number {
   return Math.min(now + settings.debounceMs, (dirtySince ?? now) + settings.maximumAgeMs);
 }
 
 /**
- * The node row's local state changed. `since`: of the row that had its content so far; who waits for that content goes on
- * waiting. `change`: of the row itself, in the same write.
+ * The local state of the node row changed. `since`: dirtySince of the row that had the content so far; a drain that
+ * waits for that content goes on waiting. `change`: a change of the row itself, made in the same write.
  */
 export function setNodeDirty(
   context: Needs,
@@ -34,7 +34,7 @@ export function setNodeDirty(
     return change === undefined ? node : nodes.update(node.id, change);
   }
   context.activity.wake(due);
-  // A person or program touched it again: what the gateway refused may be accepted now.
+  // A person or program changed it again: what the gateway refused may be accepted now.
   return nodes.update(node.id, { ...change, changedAt: now, dirtySince, due, parked: null });
 }
 
@@ -43,7 +43,7 @@ function isMarked({ settings }: Needs, node: NodeRow, due: number): boolean {
   return later >= 0 && later < Math.min(MARK_MS, settings.debounceMs / 10);
 }
 
-/** The inode's content or attributes changed: every name of it has something to send. `since`: as of `markNode`. */
+/** The inode's content or attributes changed, so every name of it has something to send. `since`: see setNodeDirty. */
 export function setInodeDirty(context: Needs, inode: InodeId, since: number | null = null): void {
   for (const entry of context.metadata.entries.ofInode(inode)) {
     const node = context.metadata.nodes.ofEntry(entry.id);
@@ -51,7 +51,7 @@ export function setInodeDirty(context: Needs, inode: InodeId, since: number | nu
   }
 }
 
-/** The inode's last writer closed it: it may be sent once nobody has touched it for a while. */
+/** The last writer of the inode closed it: it may be sent after the debounce. */
 export function enqueueAfterQuiet(context: Needs, inode: InodeId): void {
   const now = context.runtime.now();
   for (const entry of context.metadata.entries.ofInode(inode)) {
@@ -64,14 +64,14 @@ export function enqueueAfterQuiet(context: Needs, inode: InodeId): void {
   }
 }
 
-/** The plan should look at the row at once, without it counting as a change. */
+/** The plan looks at the row at once. This does not count as a change. */
 export function enqueue(context: Needs, node: NodeRow | undefined): void {
   if (node === undefined) return;
   context.metadata.nodes.update(node.id, { due: context.runtime.now() });
   context.activity.wake();
 }
 
-/** The same for every name of an inode, at once. */
+/** The same for every name of an inode. */
 export function enqueueInode(context: Needs, inode: InodeId): void {
   for (const entry of context.metadata.entries.ofInode(inode)) {
     enqueue(context, context.metadata.nodes.ofEntry(entry.id));

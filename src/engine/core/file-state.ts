@@ -1,4 +1,4 @@
-/** What the byte flows keep in memory besides the open live files, and the work they leave running. */
+/** What the flows of files/ keep in memory besides the open cache files, and the work that they leave running. */
 import { setMaxListeners } from "node:events";
 import type { Logger } from "../../lib/log.ts";
 import type { Timer } from "../../lib/runtime.ts";
@@ -7,17 +7,19 @@ import type { InodeId, KernelNodeId } from "../../metadata/ids.ts";
 import type { AccessSequences } from "../host/index.ts";
 import type { CacheFile } from "./cache-file.ts";
 
-/** What is being done to the content of a file before it can be sent; `since` by `elapsed`. */
+/** What is being done to a file before its content can be sent. `since`: Runtime.elapsed(). */
 export interface SnapshotProgress {
   readonly what: "fetched" | "synced to the disk" | "hashed" | "copied";
   readonly since: number;
 }
 
+/** A content that could not be read for sending. */
 export interface Unreadable {
   readonly tries: number;
   readonly why: string;
 }
 
+/** A file was made shorter, and the kernel may not know it yet; see files/pending-truncate.ts. */
 export interface PendingTruncate {
   /** The thread that asked for it. */
   readonly pid: number;
@@ -26,55 +28,70 @@ export interface PendingTruncate {
 }
 
 export interface FileState {
-  /** Lineages whose live file is being made, closed or removed: who wants it waits and looks again. */
+  /** Kernel node ids whose cache file is being made, closed or removed. Others wait for the promise and look again. */
   readonly changing: Map<KernelNodeId, Promise<void>>;
-  /** Lineages whose file is being evicted, or has gone and the row could not: their rows say still that it is here. */
+  /**
+   * Kernel node ids whose cache file is being evicted, or is evicted while its row could not be removed: the row still
+   * says that the bytes are here.
+   */
   readonly evicting: Set<KernelNodeId>;
-  /** What is to be done once the live file of a lineage is closed. */
+  /** Called once the cache file of a kernel node id is closed. */
   readonly afterClose: Map<KernelNodeId, () => void>;
-  /** What is to be done once no cut of an inode is needed any more. */
+  /** Called once no snapshot of an inode is needed any more. */
   readonly afterSent: Map<InodeId, () => void>;
-  /** Lineages of files that were made shorter, which the kernel may not know yet; see made-shorter.ts. */
+  /** Files that were made shorter, which the kernel may not know yet; see files/pending-truncate.ts. */
   readonly pendingTruncates: Map<KernelNodeId, PendingTruncate>;
-  /** Lineages of which the kernel may hold pages that turned out to be wrong. */
+  /** Kernel node ids of which the kernel may hold pages that turned out to be wrong. */
   readonly distrusted: Set<KernelNodeId>;
   /** The gateway answers a range with the whole content. */
   ignoresRanges: boolean;
   evictionTimer: Timer | undefined;
-  /** Lineages whose content could not be read for sending: how often so far, and why. */
+  /** Kernel node ids whose content could not be read for sending: how often, and why. */
   readonly unreadable: Map<KernelNodeId, Unreadable>;
-  /** Inodes that are being cut, for who asks what is going on. */
+  /** Inodes of which a snapshot is being taken, for the queue that people see. */
   readonly snapshotsUnderWay: Map<InodeId, SnapshotProgress>;
-  /** Kept open until the end: their bytes have no other place any more; see without-folder.ts. */
+  /** Kept open until the mount ends, because their bytes are nowhere else any more; see files/without-folder.ts. */
   readonly keptOpen: Set<CacheFile>;
-  /** Lineages the kernel forgot, and their inodes without a name, which go soon; see forgotten.ts. */
+  /** Kernel node ids that the kernel forgot, with their orphans, which are removed soon; see files/on-forget.ts. */
   readonly forgottenByKernel: Map<KernelNodeId, InodeId>;
   forgetTimer: Timer | undefined;
-  /** Lineages the kernel forgot while the rows could not be changed. */
+  /** Kernel node ids that the kernel forgot while the rows took no changes. */
   readonly forgetsToRepeat: Set<KernelNodeId>;
-  /** Lineages of files that are being made, of which the kernel was told nothing yet: it will not forget them. */
+  /**
+   * Kernel node ids of files that are being made and that the kernel was not told of yet: it will send no FORGET for
+   * them.
+   */
   readonly notLookedUp: Set<KernelNodeId>;
-  /** When a program last removed a name: its bytes go a little later, when the kernel forgot it. */
+  /**
+   * When a program last removed a name, by Runtime.elapsed(). The file's bytes go a little later, when the kernel
+   * forgot it.
+   */
   removedAt: number;
-  /** Local files without a row may be there: those of a mount before this one were not all looked at yet; see sweep.ts. */
+  /**
+   * There may be local files without a row, because not all files of an earlier mount were looked at yet; see
+   * start/sweep.ts.
+   */
   isUnswept: boolean;
-  /** Files that nobody needs, as they wait to be removed; see gone-files.ts. */
+  /** Files that nobody needs, in the order in which they are removed; see files/file-removal.ts. */
   readonly gone: GoneFile[];
   isRemoving: boolean;
-  /** Some could not be removed. */
+  /** Some files could not be removed. */
   isLeft: boolean;
-  /** Folders (inodes) whose files are read one after the other, the longest unused first; see siblings.ts. */
+  /**
+   * By folder (inode), the longest unused first: folders whose files are read one after the other; see
+   * ops/prefetch-files.ts.
+   */
   readonly fileSequences: AccessSequences;
-  /** Those that keep in memory what was last read past the disk, the longest unused first. */
+  /** Files that keep their last uncached read in memory, the longest unused first. */
   readonly uncachedReaders: Set<CacheFile>;
-  /** Work nobody waits for. */
+  /** Work that nobody waits for. */
   readonly tasks: Set<Promise<void>>;
   readonly stopped: AbortController;
 }
 
 export function createFileState(): FileState {
   const stopped = new AbortController();
-  // Whatever goes on at once listens to it.
+  // All work that is under way listens to it, so there is no limit.
   setMaxListeners(0, stopped.signal);
   return {
     changing: new Map(),
@@ -104,7 +121,7 @@ export function createFileState(): FileState {
   };
 }
 
-/** Runs the work without anybody waiting; what goes wrong is logged. */
+/** Runs work that nobody waits for. A failure is logged, unless the mount ends. */
 export function inBackground(
   context: { readonly fileState: FileState; readonly log: Logger },
   what: string,
@@ -119,7 +136,9 @@ export function inBackground(
   fileState.tasks.add(task);
 }
 
-/** Only one piece of work at a time makes, closes or removes the live file of a lineage. */
+/**
+ * Only one piece of work at a time makes, closes or removes the cache file of a kernel node id. Rejects as `work` does.
+ */
 export async function alone<T>(
   context: { readonly fileState: FileState },
   lineage: KernelNodeId,
@@ -137,7 +156,7 @@ export async function alone<T>(
   return run;
 }
 
-/** Ends timers and background work; what is open stays open. The rows may be closed afterwards. */
+/** Ends timers and background work. Open files stay open. The rows may be closed afterwards. */
 export async function stopBytes(context: {
   readonly fileState: FileState;
   readonly cacheFiles: ReadonlyMap<KernelNodeId, CacheFile>;

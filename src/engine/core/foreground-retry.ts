@@ -1,4 +1,7 @@
-/** A question asked for a program that waits, and a failure that passes by itself: it is asked again, a few times. */
+/**
+ * A program waits for the gateway's answer, and the request fails in a way that passes by itself: it is repeated a few
+ * times.
+ */
 import type { RemoteError } from "../../client/errors.ts";
 import { backoff } from "../../lib/backoff.ts";
 import type { Host } from "./context.ts";
@@ -6,11 +9,11 @@ import type { Host } from "./context.ts";
 const TRIES = 4;
 const PAUSES = { firstMs: 100, maxMs: 5_000 };
 
-/** Milliseconds; undefined: it has been asked often enough. */
+/** Milliseconds until the next try; undefined: it was tried often enough. */
 export function retryDelay({ runtime }: Pick<Host, "runtime">, error: RemoteError, tries: number) {
   if (tries >= TRIES) return undefined;
   const wait = backoff(PAUSES, tries, runtime);
-  // A program does not wait longer, whatever the gateway asks for.
+  // A program waits no longer, whatever the gateway asks for.
   return Math.min(PAUSES.maxMs, Math.max(wait, error.details.retryAfterMs ?? 0));
 }
 

@@ -1,47 +1,53 @@
 /**
- * Programs go first. While their requests keep this thread at work, what is to be sent goes in turns, a few rows
- * each, with rests between them that are so much longer than the turns that these get a small share of the time.
- * It goes at full speed as soon as programs pause, and while somebody waits for it. No turn is further away than
- * TURN_MS * REST; and what is late, because more is made than turns can send, gets as much of the time as programs.
+ * Programs go first. While their requests keep this thread busy, write-back works in turns of a few rows each. The
+ * rests between turns are so much longer than the turns that write-back gets a small share of the time.
+ * - Full speed as soon as programs pause, and while somebody waits for what is sent.
+ * - No turn is further away than TURN_MS * REST.
+ * - Rows that are late, because more is made than turns can send, get as much of the time as programs.
+ *
  * Pure but for the clock: knows no row and no request.
  */
 import type { Clock } from "../../lib/runtime.ts";
 
 export interface ForegroundThrottle {
-  /** A program's request was at hand for so long; `mayAsk`: maybe because the gateway was waited for. */
+  /**
+   * A program's request was under way for so many milliseconds. `mayAsk`: the request may have waited for the gateway.
+   */
   noteProgramTime(milliseconds: number, mayAsk: boolean): void;
-  /** Somebody waits for what is sent: programs have no right of way while this work goes on. */
+  /** Somebody waits for what is sent: while this work goes on, programs do not go first. */
   awaited<T>(work: () => Promise<T>): Promise<T>;
   /**
-   * How many rows may be begun now: any number, or what is left of a turn. Asked at each look of the loop.
-   * `isQuiet`: all that was begun is done.
+   * How many rows may be begun now: any number, or the rest of a turn. Asked at each look of the loop. `isQuiet`: all
+   * that was begun is done.
    */
   room(isQuiet: boolean): number;
-  /** Whether programs keep this thread at work, by the last look or one now. */
+  /** Whether programs keep this thread busy, by a look now or by the last one, if that was a moment ago. */
   isBusy(): boolean;
-  /** So many were, `lateMs` after the first of them was due. */
+  /** So many rows were begun, `lateMs` after the first of them was due. */
   begun(rows: number, lateMs: number): void;
 }
 
-/** How busy programs keep us is found out anew so often … */
+/** How busy programs keep the thread is measured this often … */
 export const RIGHT_OF_WAY_LOOK_MS = 25;
-/** … of about so long; in which it is noticed that they pause, too. */
+/** … over about this long. In that time a pause of programs is noticed, too. */
 const MEMORY_MS = 50;
-/** They have the right of way from this share of the time on that their requests are at hand … */
+/** Programs go first once their requests are under way for this share of the time … */
 const BUSY = 0.3;
-/** … to less than this. */
+/** … until it falls below this one. */
 const PAUSED = 0.15;
-/** A request that is at hand for longer waits for the gateway, not for us; … */
+/** A request that may ask the gateway: what takes longer than this is waiting for the gateway, not for this thread. */
 const OURS_MS = 2;
-/** … one that cannot, for the disk, where what is sent would be in its way, or for a processor. */
+/**
+ * A request that cannot ask the gateway waits for the disk, where write-back would be in its way, or for a processor.
+ */
 const LOCAL_MS = 50;
-/** Begun in one turn: enough to share a sync, a commit and a look at the table. */
+/** Rows of one turn: enough to share a sync, a commit and a look at the table. */
 const TURN_ROWS = 32;
-/** A turn that takes longer waits for the gateway. */
+/** A turn that takes longer is waiting for the gateway. */
 const TURN_MS = 250;
-/** A rest, in turns: one eighth of the time is for what is sent. */
+/** Length of a rest in turns: write-back gets one eighth of the time. */
 const REST = 7;
-/** The same for what is late. */
+/** The same when rows are late. */
 const LATE_REST = 1;
 
 interface Turn {
@@ -50,7 +56,7 @@ interface Turn {
   rest: number;
 }
 
-/** `lateMs`: from so long after its time on a row is late. */
+/** `lateMs`: a row is late so long after it was due. */
 export function createForegroundThrottle(clock: Pick<Clock, "elapsed">, lateMs: number): ForegroundThrottle {
   let attendedMs = 0;
   let seenAt = clock.elapsed();
@@ -58,7 +64,7 @@ export function createForegroundThrottle(clock: Pick<Clock, "elapsed">, lateMs: 
   let isBusy = false;
   let waiting = 0;
   let turn: Turn | undefined;
-  /** To find out what to begin is part of a turn. */
+  /** When the loop last asked: finding out what to begin is part of a turn. */
   let askedAt = seenAt;
   let restUntil = Number.NEGATIVE_INFINITY;
 
@@ -71,7 +77,7 @@ export function createForegroundThrottle(clock: Pick<Clock, "elapsed">, lateMs: 
     attendedMs = 0;
     const wasBusy = isBusy;
     isBusy = share >= (wasBusy ? PAUSED : BUSY);
-    // What is under way when programs come is a turn.
+    // What is under way when programs come counts as a turn.
     if (isBusy && !wasBusy) turn = { since: now, room: 0, rest: REST };
   }
 

@@ -1,17 +1,20 @@
 /**
- * Changes of the loop that come at about the same moment (answers of many requests, many files cut
- * with one sync) are one commit: each is still done as a whole or not at all, and none fails with
- * another. A look of the loop takes along what waits. Where few requests are under way nothing waits for
- * others to come. What a program waits for is committed at once, and not here.
+ * Group commit: changes of the loop that come at about the same moment (answers of many requests, many files synced at
+ * once) are one commit. Each is still done as a whole or not at all, and none fails because of another. A look of the
+ * loop commits what waits. Where few requests are under way, nothing waits for others to come. What a program waits for
+ * is committed at once and does not come here.
  */
 import type { Runtime } from "../../lib/runtime.ts";
 import type { Metadata } from "../../metadata/metadata.ts";
 import type { Request } from "./request.ts";
 
 export interface GroupCommit {
-  /** Soon. Rejects with what `change` throws, or with why nothing could be committed. It may run again, as in any transaction. */
+  /**
+   * Commits soon. Rejects with what `change` throws, or with why nothing could be committed. As in any transaction,
+   * `change` may run again.
+   */
   <T>(change: () => T): Promise<T>;
-  /** At once, after what waits, which is committed with it. Throws what `change` throws; what waited is done all the same. */
+  /** Commits at once, together with what waits. Throws what `change` throws; what waited is committed all the same. */
   now<T>(change: () => T): T;
 }
 
@@ -22,14 +25,14 @@ interface Waiting {
   readonly reject: (error: unknown) => void;
 }
 
-/** From so many on that are under way, others will come soon … */
+/** With so many requests under way others will answer soon … */
 export const MANY = 4;
-/** … and share a look at the table, which takes along what waits: from one to the next, so long. */
+/** … and share a look of the loop at the table, which commits what waits. Time from one look to the next. */
 export const TOGETHER_MS = 8;
-/** Where no look comes, from one commit to the next. */
+/** Time from one commit to the next, where no look comes. */
 export const TOGETHER_MAX_MS = 16;
 
-/** `underWay`: requests that are. */
+/** `underWay`: the requests under way. */
 export function createGroupCommit(
   runtime: Pick<Runtime, "soon" | "setTimer" | "elapsed">,
   metadata: Metadata<Request>,
@@ -84,7 +87,7 @@ export function createGroupCommit(
     try {
       done = metadata.transaction(() => ({ outcomes: changes.map(({ attempt }) => attempt()), value: change() }));
     } catch (error) {
-      // None of them fails with it.
+      // The waiting changes do not fail because of this one.
       commit(changes);
       throw error;
     }

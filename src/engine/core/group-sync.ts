@@ -1,4 +1,4 @@
-/** Files that wait for the sync which sync-together.ts makes for all of them; what it keeps in memory. */
+/** State of upload/group-sync.ts: the files that wait for a sync that they share. */
 import type { CacheFile } from "./cache-file.ts";
 
 interface Waiting {
@@ -9,6 +9,7 @@ interface Waiting {
 export interface GroupSync {
   readonly waiting: Waiting[];
   isRunning: boolean;
+  /** Runtime.elapsed() until which each file is synced by itself. */
   aloneUntil: number;
   /** The last sync of the disk took long. */
   wasSlow: boolean;

@@ -1,4 +1,4 @@
-/** Handles are given out: written down first, then known. */
+/** Gives out a handle: it is written to the handle table first, and known here after that. */
 
 import type { Caller, HandleId, KernelNodeId } from "../api/index.ts";
 import type { Handle, Host, Kernel } from "./context.ts";

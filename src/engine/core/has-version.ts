@@ -4,10 +4,13 @@ import { PAGE_SIZE_MAX } from "../../contract/resources.ts";
 import { limitList } from "../host/index.ts";
 import type { Remote } from "./context.ts";
 
-/** Say nothing of what was asked for. */
+/** Failures that say nothing about the node. */
 const HELD_UP: readonly RemoteErrorCode[] = ["unauthorized", "throttled", "aborted"];
 
-/** Whether the version is one of the node's. Undefined: that cannot be found out. */
+/**
+ * Whether the node still has the version; undefined: that cannot be found out. Rejects with a RemoteError when the
+ * failure says nothing about the node.
+ */
 export async function hasVersion(
   { client, network }: Pick<Remote, "client" | "network">,
   nodeId: string,
@@ -22,7 +25,7 @@ export async function hasVersion(
       check(page);
       seen += page.items.length;
       if (page.items.some(({ id }) => id === version)) return true;
-      // A gateway may have more, and no way to ask for them.
+      // A gateway may have more versions and offer no way to ask for them.
       if (page.next == null) return seen < page.totalCount ? undefined : false;
       after = page.next;
     }

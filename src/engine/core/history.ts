@@ -1,6 +1,6 @@
 /**
- * What of the gateway's past is remembered, to know it again: the entry of its journal that was followed last, and the
- * change it acknowledgedWrites last. Rows only; known-past.ts asks the gateway for them.
+ * What is remembered of the gateway's past, to recognise it: the last journal entry that was followed, and the last
+ * write that the gateway acknowledged. Rows only; remote/history-check.ts asks the gateway for them.
  */
 import { z } from "zod";
 import { journalEntry, type Node, node } from "../../contract/resources.ts";
@@ -12,10 +12,13 @@ interface Needs {
   readonly acknowledgedWrites: AcknowledgedWrites;
 }
 
-/** Stands for the entry while the past is another one and that is not made up for: a crash must not forget it. */
+/**
+ * Takes the entry's place from when the past turned out to be another one until that is made good. A crash must not
+ * forget it.
+ */
 const OTHER = "other";
 
-/** The node after the change; `isContent`: its head came by it. */
+/** The node after the write. `isContent`: the write made the node's head. */
 const acknowledgment = node
   .pick({ id: true, revision: true, head: true, lastKey: true, modifiedAt: true })
   .extend({ isDeleted: z.boolean(), isContent: z.boolean() });
@@ -26,11 +29,13 @@ const acknowledgments = z.object({
   doubted: z.array(acknowledgment),
 });
 
-/** Of an entry, what no other one has. */
+/** The fields that tell an entry from every other one. */
 const followed = journalEntry.pick({ position: true, nodeId: true, revision: true, time: true });
 export type HistoryPoint = z.infer<typeof followed>;
 
-/** Within the transaction that moves the cursor past these. That the past is another one may have been found out meanwhile, and stays so. */
+/**
+ * Call it in the transaction that moves the cursor past these entries. A rollback that was found meanwhile stays noted.
+ */
 export function noteHistoryPoint(needs: Pick<Needs, "metadata">, entries: readonly HistoryPoint[]): void {
   const last = entries.at(-1);
   if (last === undefined || isRolledBack(needs)) return;
@@ -38,7 +43,7 @@ export function noteHistoryPoint(needs: Pick<Needs, "metadata">, entries: readon
   needs.metadata.settings.set("followed", JSON.stringify({ position, nodeId, revision, time }));
 }
 
-/** It is another one, until `forgetPast`. */
+/** The gateway was rolled back; so it stays until `forgetHistory`. */
 export function noteRollback({ metadata }: Pick<Needs, "metadata">): void {
   metadata.settings.set("followed", OTHER);
 }
@@ -46,7 +51,7 @@ export function noteRollback({ metadata }: Pick<Needs, "metadata">): void {
 export const isRolledBack = ({ metadata }: Pick<Needs, "metadata">): boolean =>
   metadata.settings.get("followed") === OTHER;
 
-/** Within the transaction that begins with another past. */
+/** Call it in the transaction that begins with the new past. */
 export function forgetHistory({ metadata, acknowledgedWrites }: Needs): void {
   metadata.settings.set("followed", "");
   metadata.settings.set("acknowledged", "");
@@ -55,16 +60,17 @@ export function forgetHistory({ metadata, acknowledgedWrites }: Needs): void {
 
 export type Acknowledgment = z.infer<typeof acknowledgment>;
 
-/** What the gateway acknowledgedWrites last. */
+/** The last writes that the gateway acknowledged. */
 export interface AcknowledgedWrites {
+  /** The last of all. */
   newest: Acknowledgment | undefined;
-  /** The newest by which a content came: others may change a node again, and a version stays. */
+  /** The last one that brought content. Others may change the node again, but the version stays. */
   content: Acknowledgment | undefined;
-  /** The same of the connection before, for which nobody has asked by this one yet. */
+  /** Those of earlier connections about which the gateway was not asked on the present connection yet. */
   doubted: readonly Acknowledgment[];
-  /** Changes with the connection. */
+  /** A number that changes with the connection. */
   connection: () => number;
-  /** The one by which `newest` came. */
+  /** The connection on which `newest` was acknowledged. */
   by: number | undefined;
 }
 
@@ -81,12 +87,12 @@ export function noteAcknowledged(
   Object.assign(acknowledgedWrites, { newest, by, ...(what.isContent ? { content: newest } : {}) });
 }
 
-/** Each once. */
+/** Each write once. */
 export function toAsk({ doubted, newest, content }: AcknowledgedWrites): Acknowledgment[] {
   return [...new Set([...doubted, newest, content])].filter((one) => one !== undefined);
 }
 
-/** From here on it is kept with each commit: many answers share one. */
+/** From here on the state is stored with each commit: many answers share one. */
 export function createAcknowledgedWrites(metadata: Needs["metadata"]): AcknowledgedWrites {
   const text = metadata.settings.get("acknowledged") ?? "";
   const before = text === "" ? undefined : acknowledgments.safeParse(JSON.parse(text)).data;
@@ -102,7 +108,7 @@ export function createAcknowledgedWrites(metadata: Needs["metadata"]): Acknowled
   return acknowledgedWrites;
 }
 
-/** Not while the past is another one. */
+/** The last journal entry that was followed. Undefined while the past is another one. */
 export function lastHistoryPoint({ metadata }: Pick<Needs, "metadata">): HistoryPoint | undefined {
   const text = metadata.settings.get("followed") ?? "";
   return text === "" ? undefined : followed.safeParse(JSON.parse(text)).data;

@@ -1,4 +1,7 @@
-/** What every flow is given, in parts (Rows, LocalFiles, Kernel, Remote, Uploads, Host), and the records that live in memory only. */
+/**
+ * What flows are given, in parts (Rows, LocalFiles, Kernel, Remote, Uploads, Host), and the records that live in memory
+ * only.
+ */
 export {
   type CacheFile,
   type Download,

@@ -1,13 +1,12 @@
 /**
- * Whatever changes in the rows without the kernel having asked for it is told to the kernel, whoever
- * changed it and why: the rows say it themselves (metadata/changed.ts), so that no flow can forget to.
- * So the kernel's caches hold what the rows hold, for as long as it is told; how long it may trust them
- * without is freshness.ts's to say.
+ * Invalidation: whatever changes in the rows without the kernel's having asked for it is told to the kernel. The rows
+ * themselves report changes (metadata/changed.ts), so no flow can forget to. So the kernel's caches hold what the rows
+ * hold, as long as the kernel can be told. How long it may trust them without that is decided in host/freshness.ts.
  *
- * Remembered here for a while are folders whose listing the kernel may hold, and names it was told to be
- * absent: a folder that fills for the first time needs no word for each of its names. Each name can so be
- * named to the kernel. Its one word for all of them (INC_EPOCH) is never used: it throws away what it should
- * only ask for again, and takes off what is mounted inside of the mount, in other mount namespaces too.
+ * For a while two things are remembered here: folders whose listing the kernel may hold, and negative entries. So a
+ * folder that fills for the first time needs no message for each of its names. Each name can be named to the kernel.
+ * Its one message for all names (INC_EPOCH) is never used: it drops what the kernel should only ask for again, and it
+ * unmounts what is mounted inside of the mount, in other mount namespaces too.
  */
 import type { Changed } from "../../metadata/changed.ts";
 import type { InodeId } from "../../metadata/ids.ts";
@@ -16,16 +15,17 @@ import { LIVE_MS } from "../host/index.ts";
 import type { Host, Kernel, Rows } from "./context.ts";
 import { negativeKey } from "./kernel-state.ts";
 
-/** Folders remembered. What is not is listed again. */
+/** So many folders are remembered. The kernel reads the listing of any other folder again. */
 const FOLDERS_MAX = 10_000;
-/** Absent names remembered. Of more the kernel asks each time. */
+/** So many negative entries are remembered. Of further names the kernel asks each time. */
 const ABSENT_MAX = 50_000;
 
 type Needs = Pick<Rows & Kernel & Host, "metadata" | "kernel" | "runtime">;
 
 /**
- * Changes rows as the kernel asked for: its caches follow by themselves. `lineage`: the one of which it asked.
- * Where the inode is known by others too, of those the kernel expects nothing: it is told as of any change.
+ * Changes rows as the kernel asked, so the kernel's caches follow by themselves. `lineage`: the kernel node id of the
+ * request. If the inode has other kernel node ids too, the kernel expects no change of those, so it is told as of any
+ * change.
  */
 export function byKernelRequest<T>({ metadata }: Pick<Rows, "metadata">, change: () => T, lineage?: KernelNodeId): T {
   const inode = lineage === undefined ? undefined : metadata.inodes.ofKernelNodeId(lineage);
@@ -33,7 +33,7 @@ export function byKernelRequest<T>({ metadata }: Pick<Rows, "metadata">, change:
   return isOne ? metadata.changed.heard(() => metadata.transaction(change)) : metadata.transaction(change);
 }
 
-/** The listing that begins now may be kept. */
+/** The kernel may keep the listing that begins now. */
 export function noteListed({ kernel: { listed } }: Pick<Kernel, "kernel">, folder: InodeId): void {
   listed.delete(folder);
   listed.add(folder);
@@ -41,7 +41,10 @@ export function noteListed({ kernel: { listed } }: Pick<Kernel, "kernel">, folde
   if (listed.size > FOLDERS_MAX && oldest !== undefined) listed.delete(oldest);
 }
 
-/** A name is about to be told to be absent. False: that could not be taken back, so it must not be remembered. */
+/**
+ * The kernel is about to get a negative entry. False: it could not be invalidated later, so the kernel must not
+ * remember it.
+ */
 export function noteNegative(
   { kernel, runtime }: Pick<Kernel & Host, "kernel" | "runtime">,
   folder: InodeId,
@@ -61,15 +64,15 @@ export function noteNegative(
   return true;
 }
 
-/** A daemon before this one told the kernel that names are absent, nobody knows which. */
+/** An earlier daemon gave the kernel negative entries, and nobody knows which. */
 export function negativeUnknown({ kernel, runtime }: Pick<Kernel & Host, "kernel" | "runtime">): void {
   kernel.negativeUnknownUntil = runtime.elapsed() + LIVE_MS;
 }
 
-/** To be called right after each commit. */
+/** Call it right after each commit. */
 export function invalidateKernel(context: Needs, changed: Changed): void {
   const { metadata, kernel } = context;
-  // A listing as it was before is not to be taken up again by another opening of the folder.
+  // A later opening of the folder must not reuse a listing from before the change.
   for (const folder of changed.heardIn) kernel.listed.delete(folder);
   const names: ChangedName[] = [];
   const listings = new Set<KernelNodeId>();
@@ -79,7 +82,7 @@ export function invalidateKernel(context: Needs, changed: Changed): void {
     if (parent === undefined) continue;
     for (const [name, before] of among) {
       const wasAbsent = kernel.absent.delete(negativeKey(folder, name)) || isAnyAbsent;
-      // "/": it stepped aside for a moment, and no program saw it there.
+      // A name with "/" is a temporary one, which no program saw.
       if (name.includes("/") || (before === null && !wasAbsent)) continue;
       const isGone = () => before !== null && isNowhere(context, folder, name, before);
       names.push({ parent, name, isGone, wasThere: before !== null });
@@ -100,7 +103,10 @@ export function invalidateKernel(context: Needs, changed: Changed): void {
   kernel.cache.tell({ names, listings, inodes }, knownRows(context));
 }
 
-/** The time of a file that nobody set is its node's. */
+/**
+ * Inodes whose attributes changed. A file whose time nobody set shows the time of its node, so a change of the node is
+ * one of the file.
+ */
 function changedInodes({ metadata }: Needs, { inodes, made, nodesOf }: Changed): Set<InodeId> {
   const all = new Set(inodes);
   for (const id of nodesOf) {
@@ -117,7 +123,10 @@ function isNowhere({ metadata }: Pick<Needs, "metadata">, folder: InodeId, name:
   return metadata.entries.find(folder, name) === undefined && metadata.entries.links(before) === 0;
 }
 
-/** Nothing the kernel was told counts any more: after a time in which it may not have been told of changes. */
+/**
+ * Nothing that the kernel was told counts any more. For the end of a time in which it may not have been told of
+ * changes.
+ */
 export function expireAllEntries({ metadata, kernel }: Needs): void {
   kernel.changes += 1;
   kernel.listed.clear();

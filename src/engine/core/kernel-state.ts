@@ -1,23 +1,24 @@
-/** What the kernel was told and may remember, as far as it matters when something changes; see tell-kernel.ts. */
+/** What the kernel was told and may remember, as far as a change has to invalidate it; see invalidate.ts. */
 import type { InodeId } from "../../metadata/ids.ts";
 import type { KernelCache } from "../api/index.ts";
 
+/** A negative entry of the kernel. */
 export interface NegativeName {
   readonly folder: InodeId;
   readonly name: string;
-  /** When it was told, by `elapsed`. */
+  /** When the kernel was told, by Runtime.elapsed(). */
   readonly at: number;
 }
 
 export interface KernelCacheState {
   readonly cache: KernelCache;
-  /** How often it was told of something: an answer that was begun before that may be old. */
+  /** Counts invalidations. An answer that was begun before one may be old. */
   changes: number;
-  /** Folders whose listing, as it is now, the kernel may keep. */
+  /** Folders whose present listing the kernel may keep. */
   readonly listed: Set<InodeId>;
-  /** Names of which it was told that they are not there, the oldest word first. */
+  /** Negative entries, the oldest first; by negativeKey. */
   readonly absent: Map<string, NegativeName>;
-  /** Until then it may remember absent names that a daemon before this one told. */
+  /** Until then, by Runtime.elapsed(), the kernel may hold negative entries of an earlier daemon. */
   negativeUnknownUntil: number;
 }
 

@@ -1,15 +1,16 @@
 /** Which folders programs look into, for gateways without a journal. */
 import type { After, InodeId } from "../../metadata/ids.ts";
 
+/** When a program last looked into the folder, and when it was last listed for that. */
 interface Visit {
   readonly at: number;
   readonly polledAt: number;
 }
 
 export interface PollState {
-  /** By folder (an inode), in the order of their visits. */
+  /** By folder (an inode), in the order of the visits. */
   readonly visits: Map<InodeId, Visit>;
-  /** The last folder listed in turn. */
+  /** The last folder that was listed in turn. */
   turn: After<InodeId>;
 }
 

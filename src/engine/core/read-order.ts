@@ -1,32 +1,36 @@
 /**
- * Which reads of a node by its id are older than a write of ours that was answered since: a read says what was there
- * when it was asked for or later, and its answer may be looked at long after. And which answers to writes may be older
- * than a read: they say what was there when the write was carried out, maybe long ago, for a write that is sent again
- * gets its first answer. Never waits.
+ * Orders reads of a node and our writes to it, for gateways that count no changes. Never waits.
+ * - A read shows the node as it was when it was asked for, or later. Its answer may be looked at long after, so it may
+ *   be older than a write that was answered meanwhile.
+ * - The answer to a write shows the node as it was when the write was carried out. That may be long ago, because a
+ *   write that is sent again gets its first answer. So the answer may be older than a read.
  */
 import type { Node } from "../../contract/resources.ts";
 
-/** Nodes of which anything is remembered: many more than are written while one read, or one write, is under way. */
+/** So many nodes are remembered: many more than are written while one read or one write is under way. */
 const NODES_MAX = 10_000;
 
 export interface ReadOrder {
-  /** Before a node is asked for: what `answered` is given. */
+  /** Called before a node is asked for. Its result is given to `answered`. */
   asking(): number;
   answered(node: Node, asked: number): void;
   /** A write of ours to the node is sent for the first time. */
   writing(nodeId: string): void;
-  /** It was answered. False: the node was read since it was sent, or that is not known; the answer may be older. */
+  /**
+   * The write was answered. False: the node was read since the write was sent, or that is not known. Then the answer
+   * may be older than that read.
+   */
   wrote(nodeId: string): boolean;
-  /** A write of ours was answered since the node was asked for: it may show what was before. */
+  /** A write of ours was answered since this node was asked for, so the node may be the state before the write. */
   isOutdated(node: Node): boolean;
 }
 
 export function createReadOrder(): ReadOrder {
   let writes = 0;
-  /** By node, the oldest first. */
+  /** By node: the number of its last write, the oldest first. */
   const written = new Map<string, number>();
   const asked = new WeakMap<Node, number>();
-  /** Nodes that a write of ours was sent to, and that were not read since. */
+  /** Nodes that a write of ours was sent to and that were not read since. */
   const unread = new Set<string>();
   return {
     asking: () => writes,

@@ -1,4 +1,4 @@
-/** The requests the plan may ask for, as they are stored before they are sent. */
+/** The requests that the plan may ask for, as they are stored before they are sent. */
 import { z } from "zod";
 import { attributes, attributesPatch } from "../../contract/attributes.ts";
 import type { Features } from "../../contract/features.ts";
@@ -11,7 +11,7 @@ export const request = z.discriminatedUnion("do", [
   z.object({ do: z.literal("folder"), parent: z.string(), name: z.string(), attributes }),
   /** A new file with content. */
   z.object({ do: z.literal("upload"), parent: z.string(), name: z.string(), ...bytes }),
-  /** A new file with content the gateway has. */
+  /** A new file with content that the gateway has. */
   z.object({
     do: z.literal("copy"),
     parent: z.string(),
@@ -23,7 +23,7 @@ export const request = z.discriminatedUnion("do", [
   }),
   /** A new version. */
   z.object({ do: z.literal("content"), nodeId: z.string(), ifHead: z.string().nullable(), ...bytes }),
-  /** A new version with content the gateway has. */
+  /** A new version with content that the gateway has. */
   z.object({
     do: z.literal("reference"),
     nodeId: z.string(),
@@ -42,7 +42,7 @@ export const request = z.discriminatedUnion("do", [
     name: z.string().optional(),
     attributes: attributesPatch.optional(),
   }),
-  /** Both at once: the node goes to this place, the other one from it to where the node was. */
+  /** Two nodes swap places: this node goes to this place, the other one goes from there to where this node was. */
   z.object({
     do: z.literal("exchange"),
     nodeId: z.string(),
@@ -59,11 +59,12 @@ export const request = z.discriminatedUnion("do", [
 
 export type Request = z.infer<typeof request>;
 
+/** Throws a ZodError when the stored value is no request. */
 export function parseRequest(value: unknown): Request {
   return request.parse(value);
 }
 
-/** With a key the same request may be repeated until it is answered; without, the gateway is read instead. */
+/** With a key, the same request may be repeated until it is answered. Without one, the gateway is read instead. */
 export function isKeyed(value: Request, features: Features): boolean {
   switch (value.do) {
     case "upload":
@@ -80,17 +81,20 @@ export function isKeyed(value: Request, features: Features): boolean {
   }
 }
 
-/** A node that a birth of ours has made says so. */
+/** A node that one of our creations made shows the creation's key. */
 export function areCreationsKeyed({ lastKey, uploadKeys, folderKeys }: Features): boolean {
   return lastKey && uploadKeys && folderKeys;
 }
 
-/** Sent twice it would undo itself, and sent too late it would move what is not meant: with conditions on both and a key, or not at all. */
+/**
+ * An exchange that is sent twice would undo itself; one that arrives late would move the wrong nodes. So it takes a key
+ * and conditions on both nodes.
+ */
 export function canExchange({ exchanges, revisions, conditions, changeKeys }: Features): boolean {
   return exchanges && revisions && conditions && changeKeys;
 }
 
-/** What the token must carry for a request of this kind. */
+/** The scopes that a request of this kind needs. */
 export function scopesOf(kind: Request["do"]): readonly Scope[] {
   switch (kind) {
     case "folder":
