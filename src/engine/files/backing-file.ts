@@ -1,6 +1,6 @@
 /**
- * The local file behind a lineage: found, made, or, where the disk has no room for one, absent. What
- * was opened while the disk was in trouble takes its real file once that is over, under its readers.
+ * The local file behind a kernel node id: found, made, or absent because the disk has no room for one. A file that was
+ * opened while the disk was in trouble gets its real file once the trouble is over, while readers have it open.
  */
 import type { Files, OpenFile } from "../../lib/files.ts";
 import { createRangeLock } from "../../lib/range-lock.ts";
@@ -25,7 +25,7 @@ import {
 import { despiteFullDisk } from "./disk-room.ts";
 import { mtimeOf } from "./times.ts";
 
-/** A lineage whose inode has moved on takes no new opens: the kernel looks the name up again. */
+/** A superseded kernel node id takes no new opens: ESTALE makes the kernel look the name up again. */
 export function requireCurrent(context: Rows, lineage: KernelNodeId): Inode {
   const inode = context.metadata.inodes.ofKernelNodeId(lineage);
   if (inode === undefined || inode.lineage !== lineage) throw new FsError("ESTALE", `lineage ${lineage} is superseded`);
@@ -42,8 +42,8 @@ export async function openFile(
 }
 
 /**
- * Whose row is in the transaction that made the inode (rowOfNewFile): without a version, without a byte. Nobody
- * else has it: it is ready for a writer.
+ * Opens a file whose row was made in the transaction that made the inode (rowOfNewFile): it has no version and no
+ * bytes. Nobody else has it open, so it is ready for a writer.
  */
 export async function openNewFile(context: Rows & LocalFiles & Host, lineage: KernelNodeId): Promise<CacheFile> {
   const inode = requireCurrent(context, lineage);
@@ -68,8 +68,8 @@ export async function openNewFile(context: Rows & LocalFiles & Host, lineage: Ke
 }
 
 /**
- * Within the transaction that makes the inode. False: there may be files without a row, which are to be
- * looked at before there is one, so openFile makes it.
+ * Call it in the transaction that makes the inode. False: there may be local files without a row. They have to be
+ * looked at before this row is made, so openFile makes it.
  */
 export function rowOfNewFile(
   { metadata, runtime, fileState }: Rows & LocalFiles & Host,
@@ -91,8 +91,8 @@ const NO_ORIGIN = { originNode: null, originVersion: null };
 const NONE_MISSING = formatRanges(NO_RANGES);
 
 /**
- * Of a daemon that died: what it had open is opened again, also where its inode has moved on since. The rows may
- * be behind a file that somebody writes to, which is never made anew.
+ * For a takeover: opens again what the earlier daemon had open, also when the kernel node id is superseded by now.
+ * `isWritten`: a writer has the file open, so the rows may be older than the file, and the file is never made anew.
  */
 export async function reopenFile(
   context: Rows & LocalFiles & Host,
@@ -113,8 +113,8 @@ export async function reopenFile(
 }
 
 /**
- * For a live file that was opened without a file that can be written. Who reads goes on with what is
- * missing of the new one; a read of the former file that is under way may end.
+ * For a cache file that was opened without a file, or with one that cannot be written. Readers go on with the missing
+ * ranges of the new file. A read of the former file that is under way may end.
  */
 export async function regain(context: Rows & LocalFiles & Remote & Host, cacheFile: CacheFile): Promise<void> {
   const open = () =>
@@ -122,7 +122,7 @@ export async function regain(context: Rows & LocalFiles & Remote & Host, cacheFi
       if (cacheFile.disk.isKept) return;
       const inode = requireCurrent(context, cacheFile.lineage);
       const found = await findFile(context, inode, false);
-      // In one turn: the file and what is missing of it are looked at together.
+      // All of this in one turn, because readers look at the file and its missing ranges together.
       cacheFile.disk.former.push(cacheFile.disk.file);
       cacheFile.disk.uncachedBytes = undefined;
       cacheFile.disk.file = found.file;
@@ -142,7 +142,7 @@ async function findFile(context: Rows & LocalFiles & Host, inode: Inode, mayBeAb
   const canBeAbsent = mayBeAbsent && inode.content === "clean";
   let found: FoundFile | undefined;
   try {
-    // By the name of a state dir that was moved away another mount's files may be found.
+    // If the state dir was moved away, its name may lead to another mount's files.
     if (row !== undefined && context.disk.trouble !== "gone") found = await openExisting(context, inode, path, row);
   } catch (error) {
     if (!canBeAbsent) throw error;
@@ -180,7 +180,7 @@ async function findFile(context: Rows & LocalFiles & Host, inode: Inode, mayBeAb
   return { ...asFound, file, isNew: true, isKept: true };
 }
 
-/** After its row. */
+/** Call it after the row was made. */
 async function makeFile(context: LocalFiles & Host, path: string, size: number): Promise<OpenFile> {
   const { paths, runtime } = context;
   await paths.prepareFolderOf(path);
@@ -199,7 +199,10 @@ async function openAbsent(files: Files, path: string): Promise<OpenFile | undefi
   }
 }
 
-/** One left by a crash may hold anything; one in a state dir that has taken the place of ours is not ours to empty. */
+/**
+ * A file that a crash left may hold anything, so it is emptied. But if another state dir has taken the place of ours,
+ * its files are not ours to empty.
+ */
 async function openEmptied({ disk, runtime }: LocalFiles & Host, path: string): Promise<OpenFile> {
   disk.lookForFolder();
   disk.requireChangeable();
@@ -215,7 +218,7 @@ interface FoundFile {
   readonly originHash: string | null;
   readonly originSize: number;
   readonly missing: Ranges;
-  /** As the row has it. */
+  /** Persisted missing ranges, as the row has them. */
   readonly recorded: Ranges;
   readonly unproven: Ranges;
   readonly truncatedTo: number | undefined;
@@ -223,7 +226,7 @@ interface FoundFile {
   readonly isKept: boolean;
 }
 
-/** Undefined: there is no such file, or it cannot be what the row says and its bytes can be had again. */
+/** Undefined: there is no such file, or the file cannot be what the row says and its bytes can be fetched again. */
 async function openExisting(
   context: Rows & LocalFiles & Host,
   inode: Inode,
@@ -245,7 +248,7 @@ async function openExisting(
     if (recorded === undefined) {
       throw new FsError("EIO", `what is missing of live file ${inode.lineage} cannot be read`);
     }
-    // A crash between cutting the file short and writing that down.
+    // A crash may come after the file was cut short and before the row was changed.
     const missing = clipRanges(recorded, size);
     if (inode.content === "clean" && row.doubted === 1) {
       const isWhole = missing.length === 0 && inode.hash !== null;
@@ -337,7 +340,10 @@ function createCacheFile({ metadata }: Rows, inode: Inode, path: string, found: 
   return cacheFile;
 }
 
-/** Here or on the disk. Of clean content what a program synced counts: it must not have to come from the gateway again. */
+/**
+ * Whether the row, in memory or on the disk, says that the content is durable. Clean content that a program synced
+ * counts too: after power loss it must not have to be fetched again.
+ */
 function isCalledSafe({ inodes }: Rows["metadata"], { id, content, synced, fsynced }: Inode): boolean {
   if (content === "dirty" && (synced === 1 || synced === QUARANTINED)) return true;
   return (content !== "dirty" && fsynced === 1) || inodes.formerlyDurable.has(id);
@@ -348,7 +354,7 @@ function rangesOf(
   inode: Inode,
   { origin, originHash, originSize, missing, recorded, unproven: unverified, truncatedTo }: FoundFile,
 ) {
-  // What was made another node's by reference still comes from the version it was.
+  // Content that was given to another node by reference still comes from the version that it was.
   const isSame = origin?.version === inode.originVersion || (originHash !== null && originHash === inode.hash);
   const isOriginal = origin !== undefined && inode.content !== "dirty" && isSame;
   return {
@@ -369,20 +375,20 @@ function originOf(node: string | null, version: string | null): Origin | undefin
   return node === null || version === null ? undefined : { node, version };
 }
 
-/** The rows say that it changed since the last cut: a further change need not say so again. */
+/** The rows say that the content has changed since the last snapshot, so a further change need not say so again. */
 export function isUncut(inode: Inode): boolean {
   return inode.content === "dirty" && inode.hash === null;
 }
 
-/* Stands for a live file that could not be made: it holds nothing, so nothing of it must be read or written. */
+/* Stands for a cache file that could not be made: it holds nothing, so nothing of it may be read or written. */
 
 const NEVER = { seconds: 0, nanoseconds: 0 };
 
-/** All of it counts as missing; whoever wants to change it has to open the file anew. */
+/** All of it counts as missing. A writer has to open the file anew: changes are refused with ENOSPC. */
 export function missingFile(size: number): OpenFile {
   const refuse = () => Promise.reject(new FsError("ENOSPC", "the file is not kept here: open it again"));
   return {
-    // What is missing lies over it.
+    // The caller lays the missing bytes over these zeros.
     async read(buffer, offset, length, position) {
       const end = Math.min(length, Math.max(0, size - position));
       buffer.fill(0, offset, offset + end);
@@ -399,11 +405,11 @@ export function missingFile(size: number): OpenFile {
   };
 }
 
-/* Local files that belong to nothing known: set aside, never removed unless they are empty. */
+/* Local files that belong to nothing known: quarantined, and never removed unless they are empty. */
 
 type Needs = Pick<LocalFiles & Host, "runtime" | "paths" | "log">;
 
-/** Where it has gone meanwhile there is nothing to do. */
+/** If the file has gone meanwhile, there is nothing to do. */
 export async function quarantineFile({ runtime, paths, log }: Needs, path: string, name: string): Promise<void> {
   try {
     const { allocated } = await runtime.files.stat(path);

@@ -1,23 +1,23 @@
 /**
- * What waits to be sent, in bytes: added up over the rows, a slice at a time. A short queue is added
- * up whenever somebody asks; of a long one the last sum is told, and a new one begun.
+ * The bytes that wait to be sent, summed over the rows one slice at a time. A short queue is summed whenever somebody
+ * asks. Of a long queue the last sum is given, and a new one is begun.
  */
 import { sleep } from "../../lib/runtime.ts";
 import type { Pending, Place } from "../../metadata/nodes.ts";
 import type { Host } from "../core/index.ts";
 
 const SLICE = 500;
-/** A sum of a long queue holds so long. */
+/** A sum of a long queue is good for so long. */
 const FRESH_MS = 2_000;
 
 export interface Backlog {
-  /** As of now, or of a moment ago. */
+  /** As of now or of a moment ago. */
   bytes(): number;
-  /** Resolves when `bytes` is of now. */
+  /** Resolves when `bytes` is exact. */
   measure(): Promise<void>;
 }
 
-/** Some of what waits, oldest first after the given one. */
+/** Rows that wait, the oldest first, after the given one. */
 type List = (limit: number, after?: Place) => Pending[];
 
 export async function addUp({ runtime }: Pick<Host, "runtime">, list: List): Promise<number> {
@@ -36,7 +36,7 @@ export function createBacklog({ runtime }: Pick<Host, "runtime">, list: List): B
   let measuredAt = Number.NEGATIVE_INFINITY;
   let measuring: Promise<void> | undefined;
 
-  /** True when it was all of it. */
+  /** True: that was the whole queue. */
   function addFirst(): boolean {
     const rows = list(SLICE);
     if (rows.length === SLICE) return false;
@@ -59,7 +59,7 @@ export function createBacklog({ runtime }: Pick<Host, "runtime">, list: List): B
   return {
     bytes() {
       const isFresh = runtime.elapsed() - measuredAt < FRESH_MS;
-      // The rows may be closed before it is done: then nobody asks any more.
+      // The rows may be closed before the sum is done; then nobody asks any more.
       if (!isFresh && measuring === undefined && !addFirst()) measure().catch(() => {});
       return total;
     },

@@ -1,8 +1,12 @@
 /**
- * Uploads that are ended before they are answered: one that reads the live file itself, for a writer; one of content that
- * has moved on, for the newer one; one of a name that is gone. Whether it was carried out all the same is not known: its
- * key, which is remembered, says so. An upload that gives way to newer content goes on the third time, so that a file
- * saved again and again still arrives; for a writer it gets a copy then.
+ * Cancelled uploads: uploads that end before they are answered.
+ * - One that reads the cache file itself is cancelled for a writer.
+ * - One of older content is cancelled for newer content.
+ * - One whose name is gone is cancelled because nobody wants it.
+ *
+ * The gateway may have carried it out all the same: its key is remembered and tells so. The third time in a row an
+ * upload is not cancelled for newer content, so that a file saved again and again still arrives. For a writer, its
+ * snapshot is then copied.
  */
 import type { Attempt, Snapshot } from "../../metadata/attempts.ts";
 import type { InodeId, KernelNodeId, NodeRowId } from "../../metadata/ids.ts";
@@ -20,7 +24,7 @@ import { removeSnapshot } from "./snapshot-source.ts";
 
 const INTERRUPTIONS_MAX = 2;
 
-/** What is being sent of this inode is older than what has been saved by now: it gives way. */
+/** Cancels the uploads of content that is older than what was saved by now. */
 export function yieldToNewer(context: Rows & LocalFiles & Remote & Uploads & Host, inode: InodeId): void {
   const { metadata, cancellations, client } = context;
   if (metadata.snapshots.newestOf(inode) === undefined) return;
@@ -33,7 +37,10 @@ export function yieldToNewer(context: Rows & LocalFiles & Remote & Uploads & Hos
   for (const snapshot of older) giveUp(context, snapshot);
 }
 
-/** Within the transaction in which the row's name goes, or shows another file: nobody wants what is being sent. */
+/**
+ * Call it in the transaction in which the name of the row is removed or becomes another file's: nobody wants the upload
+ * any more.
+ */
 export function cancelUpload(context: Rows & LocalFiles & Remote & Uploads & Host, row: NodeRowId): void {
   const { metadata, runtime, client, sending } = context;
   const attempt = metadata.attempts.openOf(row);
@@ -41,13 +48,13 @@ export function cancelUpload(context: Rows & LocalFiles & Remote & Uploads & Hos
   if (attempt === undefined || snapshot === undefined) return;
   if (!client.features.lastKey || !isKeyed(attempt.request, client.features)) return;
   metadata.attempts.abandon(attempt.id, runtime.now());
-  // Under another name the same cut is sent, or will be.
+  // The same snapshot is sent, or will be, under another name.
   const isUsed = metadata.attempts.ofSnapshot(snapshot.id).length + metadata.entries.links(snapshot.inode) > 0;
   if (!isUsed) removeSnapshot(context, snapshot);
   metadata.afterCommit(() => sending.get(attempt.id)?.());
 }
 
-/** After this nobody reads the live file of this lineage for sending, unless a new cut was made meanwhile. */
+/** When this resolves, no upload reads the cache file any more, unless a new snapshot was taken meanwhile. */
 export async function cancelForWriter(
   context: Rows & LocalFiles & Remote & Uploads & Host,
   lineage: KernelNodeId,
@@ -56,7 +63,7 @@ export async function cancelForWriter(
   for (const snapshot of metadata.snapshots.ofKernelNodeId(lineage)) {
     const count = cancellations.get(snapshot.inode) ?? 0;
     const isSent = metadata.attempts.ofSnapshot(snapshot.id).length > 0;
-    // One that is given up is known again by its key only.
+    // A cancelled upload is recognised by its key only.
     const isPatient = count < INTERRUPTIONS_MAX && context.client.features.lastKey;
     if (isSent && !isPatient && (await detach(context, lineage, snapshot))) continue;
     if (isSent) cancellations.set(snapshot.inode, count + 1);
@@ -65,8 +72,8 @@ export async function cancelForWriter(
 }
 
 /**
- * Its bytes cannot be read any more, and nobody could send it: what else is left of the content is cut anew, or, if
- * nobody has it any more, the row goes.
+ * The snapshot cannot be read any more, so nobody could send it. A new snapshot is taken of what is left of the
+ * content; if nothing is left, the row goes.
  */
 export function giveUpUnreadable(
   context: Rows & LocalFiles & Uploads & Host,
@@ -82,12 +89,15 @@ export function giveUpUnreadable(
   });
 }
 
-/** The content counts as not cut: whoever closes the file last leaves a new cut, written or not. */
+/**
+ * The content counts as having no snapshot: the last close of the file leaves a new one, whether the file was written
+ * or not.
+ */
 function giveUp(context: Rows & LocalFiles & Uploads & Host, snapshot: Snapshot): void {
   const { metadata, sending } = context;
   const attempts = metadata.attempts.ofSnapshot(snapshot.id);
   metadata.transaction(() => {
-    // Whether they arrived is not known; should they have, their keys say that they were ours.
+    // Whether the attempts arrived is not known. If they did, their keys say that they were ours.
     for (const { id } of attempts) {
       metadata.attempts.abandon(id, context.runtime.now());
       metadata.afterCommit(() => sending.get(id)?.());
@@ -95,14 +105,14 @@ function giveUp(context: Rows & LocalFiles & Uploads & Host, snapshot: Snapshot)
     removeSnapshot(context, snapshot);
     const inode = metadata.inodes.get(snapshot.inode);
     if (inode === undefined || inode.changes !== snapshot.changes || inode.content !== "dirty") return;
-    // A late answer must not take what the writer leaves for what was sent.
+    // Otherwise a late answer could take the writer's content for what was sent.
     metadata.inodes.update(inode.id, { hash: null, changes: inode.changes + 1 });
     enqueueInode(context, inode.id);
   });
   context.runtime.step("upload: given up for a writer");
 }
 
-/** Gives the cut a file of its own; false if the disk does not allow it. */
+/** Gives the snapshot a file of its own; false: the disk does not allow it. */
 async function detach(
   context: Rows & LocalFiles & Uploads & Host,
   lineage: KernelNodeId,
@@ -112,7 +122,7 @@ async function detach(
   const path = paths.snapshot(snapshot.id);
   try {
     await paths.prepareFolderOf(path);
-    // Left by a crash, or a try before.
+    // A crash or an earlier try may have left one.
     await runtime.files.remove(path);
     await runtime.files.clone(paths.cacheFile(lineage), path);
     await syncCopy(context, path);
@@ -127,12 +137,12 @@ async function detach(
   }
   runtime.step("upload: copied for a writer");
   metadata.snapshots.detach(snapshot.id);
-  // What is under way reads the live file: the same request goes on from the copy.
+  // The request under way reads the cache file; it is stopped, and the same request goes on from the copy.
   for (const attempt of metadata.attempts.ofSnapshot(snapshot.id)) sending.get(attempt.id)?.();
   return true;
 }
 
-/** The row says that the cut is synced: that must be true of the copy too. */
+/** The row says that the snapshot is synced, so the copy must be synced too. */
 export async function syncCopy(context: LocalFiles & Host, path: string): Promise<void> {
   const file = await context.runtime.files.open(path, "r+");
   try {

@@ -1,13 +1,14 @@
 /**
- * Programs of a mount that is gone. A file that the kernel wrote for them (pass-on.ts) they may still have
- * open, and go on writing to, without anybody hearing of it: such a file is left to them, and a copy
- * as it is now takes its place.
+ * Writers of an ended mount. Their programs may still have a passthrough file open, and go on writing to it without
+ * anybody hearing of it. Such a file is left to them, and a copy of its present state takes its place.
  */
 import { hasCode } from "../../lib/system-error.ts";
 import type { InodeId, KernelNodeId } from "../../metadata/ids.ts";
 import type { Host, LocalFiles } from "../core/index.ts";
 
-/** At the start, of each file that had a writer when the mount before ended. Its bytes and time stay as they are. */
+/**
+ * Called at the start for each file that had a writer when the last mount ended. The copy has the same bytes and time.
+ */
 export async function leaveToDetachedWriters(context: LocalFiles & Host, lineage: KernelNodeId): Promise<void> {
   const { runtime, paths, log } = context;
   const { files } = runtime;
@@ -37,7 +38,7 @@ export async function leaveToDetachedWriters(context: LocalFiles & Host, lineage
   }
 }
 
-/** Also where there is no such file. */
+/** True also when there is no such file. */
 export async function hasNoWriter({ runtime, paths }: LocalFiles & Host, lineage: KernelNodeId): Promise<boolean> {
   try {
     const file = await runtime.files.open(paths.cacheFile(lineage), "r+");
@@ -52,7 +53,7 @@ export async function hasNoWriter({ runtime, paths }: LocalFiles & Host, lineage
   }
 }
 
-/** Inodes of files the kernel writes to by itself right now. */
+/** Inodes that have a passthrough writer, or one whose mapping has not ended. */
 export function withPassthroughWriters({ cacheFiles }: Pick<LocalFiles, "cacheFiles">): InodeId[] {
   const passed = [...cacheFiles.values()].filter(
     (cacheFile) => cacheFile.passthrough.passthroughWriters > 0 || cacheFile.passthrough.isMapped,

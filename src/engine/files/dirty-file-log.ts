@@ -1,6 +1,6 @@
 /**
- * Tells the list of changed files (content/staged.ts) what programs write to, so that damaged or old
- * rows lose no byte: what each line says is read back by bring-back.ts.
+ * Writes to the dirty-file log (content/dirty-log.ts) what programs write to, so that damaged or old rows lose no byte.
+ * start/restore-rows.ts reads the lines back.
  */
 import type { Written } from "../../content/dirty-log.ts";
 import { isWhole } from "../../metadata/cache-files.ts";
@@ -12,15 +12,15 @@ import { type CacheFile, type Host, inBackground, type LocalFiles, type Rows } f
 
 type Needs = Pick<Rows & Host, "metadata" | "dirtyLog" | "runtime">;
 
-/** Rows looked at in one go. */
+/** Rows per step. */
 const SLICE = 40;
 
-/** Its content is about to change, or has; the rows say so. It is in the list after the next flush. */
+/** The content is about to change or has changed, and the rows say so. The log has it after the next flush. */
 export function logDirty({ metadata, dirtyLog }: Needs, inode: Inode, cacheFile?: CacheFile): void {
   dirtyLog.add(writtenOf(metadata, inode, cacheFile));
 }
 
-/** It has another name, or none, and changed content that only this machine has. */
+/** The file has another name, or none, and changed content that only this machine has. */
 export function logNames(context: Rows & LocalFiles & Host, id: InodeId): void {
   const inode = context.metadata.inodes.get(id);
   if (inode?.kind !== "file" || inode.content !== "dirty") return;
@@ -28,7 +28,7 @@ export function logNames(context: Rows & LocalFiles & Host, id: InodeId): void {
   flushSoon(context);
 }
 
-/** The gateway has it, or nobody wants it any more, once the caller's transaction is committed. */
+/** For when the caller's transaction is committed: the gateway has the content, or nobody wants it any more. */
 export function logClean(
   context: Needs & Pick<LocalFiles & Host, "fileState" | "log" | "disk">,
   lineage: KernelNodeId,
@@ -47,18 +47,19 @@ function flushSoon(context: Pick<Rows & LocalFiles & Host, "dirtyLog" | "fileSta
   inBackground(context, "keeping the list of changed files", () => context.dirtyLog.flush());
 }
 
-/** The list says what the rows say, and nothing else. Where that cannot be written, it stays as it is. */
+/** Rewrites the log so that it says what the rows say and nothing else. If it cannot be written, it stays as it is. */
 export async function renewList(context: Needs & Pick<LocalFiles & Host, "fileState" | "log" | "disk">): Promise<void> {
   const { metadata, dirtyLog, log, runtime, fileState, disk } = context;
-  // It takes the place of what has its name, which may be another mount's by now.
+  // The new log replaces the file of that name. If the state dir was moved away, that may be another mount's file by
+  // now.
   disk.lookForFolder();
   if (disk.trouble === "gone") return;
   try {
     await dirtyLog.replace(async function* lines() {
-      // What is added from here on comes after these.
+      // Lines that are added from here on come after these.
       for (let after: After<InodeId> = 0; ; ) {
         const inodes = metadata.inodes.unclean(after, SLICE);
-        // Of any size: the rows hear of it when the writer closes.
+        // Files of any size: the rows hear of the size only when the writer closes.
         for (const inode of inodes) if (inode.content !== "clean") yield writtenOf(metadata, inode);
         const last = inodes.at(-1);
         if (last === undefined) return;

@@ -1,4 +1,7 @@
-/** Before something is put on the disk of the state dir: where it was in trouble, it is looked at again first. */
+/**
+ * Room on the disk of the state dir, for whoever is about to write there. A disk that was in trouble is looked at again
+ * first.
+ */
 
 import { sleep } from "../../lib/runtime.ts";
 import { hasCode } from "../../lib/system-error.ts";
@@ -6,7 +9,7 @@ import { FsError } from "../api/index.ts";
 import type { Host, LocalFiles, Remote, Rows } from "../core/index.ts";
 import { evict } from "./evict.ts";
 
-/** Rejects with ENOSPC, EROFS or EIO. */
+/** Resolves when the disk can be written. Rejects with ENOSPC, EROFS or EIO. */
 export async function requireDisk(context: LocalFiles & Host): Promise<void> {
   const { disk } = context;
   for (;;) {
@@ -20,19 +23,19 @@ export async function requireDisk(context: LocalFiles & Host): Promise<void> {
 }
 
 /*
- * What needs room on the disk, tried again once cached files have made way, or removed ones have gone.
- * It must not know what it is.
+ * Tries again what a full disk refused, once cached files were evicted or removed files have gone. Must not know what
+ * it tries.
  */
 
-/** Set free at once, so that not every write of a copy under way evicts. */
+/** Freed at once, so that a long copy does not evict with every write. */
 const ROOM = 32 * 1024 * 1024;
 
-/** Cached files go. Whether any did. */
+/** Evicts cached files. True: some went. */
 async function makeDiskRoom(context: Rows & LocalFiles & Remote & Host, bytes: number): Promise<boolean> {
   return (await evict(context, Math.max(bytes, ROOM))) > 0;
 }
 
-/** `work`, and again where a full disk refused it, for as long as room could be made. */
+/** Runs `work` until the disk does not refuse it as full, as long as room can be made. Rejects as `work` does. */
 export async function despiteFullDisk<T>(
   context: Rows & LocalFiles & Remote & Host,
   bytes: number,
@@ -53,11 +56,11 @@ function isFull(error: unknown): boolean {
 }
 
 /*
- * Room that removals are about to give back. On a local disk removing a file is room for the next one
- * at once; here the bytes go when the kernel says that it forgot the file, a little later.
+ * Room that removals are about to give back. On a local disk a removed file is room at once. Here the bytes go a little
+ * later, when the kernel has forgotten the file.
  */
 
-/** So long after the last removal it is waited for. */
+/** Removed files are waited for so long after the last removal. */
 const WAIT_MS = 1_000;
 const STEP_MS = 20;
 

@@ -1,8 +1,8 @@
 /**
- * The limits of the cache, its size and what it leaves free of the disk: local files that were not
- * used for longest go, their bytes being the gateway's.
- * Never dirty ones, open ones, or ones an upload reads (metadata/cache-files.ts selects), nor what only
- * a node has that it is about to leave.
+ * Eviction: keeps the cache within its size and leaves room on the disk. The local files that were unused for longest
+ * go, because the gateway has their bytes. Never evicted are:
+ * - dirty files, open files, and files that an upload reads (metadata/cache-files.ts selects);
+ * - content that only one node has and that is about to leave that node.
  */
 import { formatRanges, rangeOf } from "../../lib/ranges.ts";
 import type { CacheFileRow } from "../../metadata/cache-files.ts";
@@ -22,10 +22,10 @@ type Needs = Pick<
   "metadata" | "client" | "runtime" | "paths" | "settings" | "cacheFiles" | "fileState" | "log" | "disk" | "syncRows"
 >;
 
-/** Adding up the table costs something: many closes share one look. */
+/** Summing the table costs something: many closes share one look. */
 const LOOK_MS = 1000;
 const BATCH = 64;
-/** Evicting goes on to this part of the limit, so that not every close evicts. */
+/** Eviction goes on down to this part of the limit, so that not every close evicts. */
 const LOW_WATER = 0.95;
 
 /** The cache may have grown. */
@@ -45,8 +45,8 @@ export function evictSoon(context: Needs): void {
 }
 
 /**
- * Brings the cache below its limits, and sets `atLeast` bytes free, as far as there is anything that
- * may go. How many bytes went. What is free is what the last look at the disk said.
+ * Brings the cache below its limits, and frees `atLeast` bytes, as far as there are files that may go. Resolves to the
+ * bytes freed. Free room is what the last look at the disk found.
  */
 export async function evict(context: Needs, atLeast = 0): Promise<number> {
   const { metadata, settings, cacheFiles, runtime, fileState, disk } = context;
@@ -69,27 +69,27 @@ export async function evict(context: Needs, atLeast = 0): Promise<number> {
 }
 
 /**
- * Removes file and row of a live file, if it may still go once its turn has come; false if not. The
- * file goes first: a row without a file is made anew when opened, a file without a row is an orphan.
+ * Removes a cache file and its row, if it may still go when its turn comes; else false. The file goes first: a row
+ * without a file is made anew when opened, but a file without a row belongs to nothing known.
  */
 export async function dropCacheFile(context: Needs, { lineage }: Pick<CacheFileRow, "lineage">): Promise<boolean> {
   const { metadata, runtime, paths, cacheFiles, fileState } = context;
-  // While the gateway's past is another one, what it has is yet to be asked.
+  // After a rollback the gateway has yet to be asked what it still has.
   const isNeeded = () =>
     isRolledBack(context) ||
     cacheFiles.has(lineage) ||
     !metadata.cacheFiles.isEvictable(lineage) ||
     isLent(context, lineage);
   let isGone = false;
-  // By the name of a state dir that was moved away another mount's files may be found.
+  // If the state dir was moved away, its name may lead to another mount's files.
   if (context.disk.trouble === "gone") return false;
   await alone(context, lineage, async () => {
     if (isNeeded()) return;
-    // That the gateway has the bytes must not be undone by power loss once they are gone here.
+    // The rows say that the gateway has the bytes. Once the bytes are gone here, power loss must not undo that.
     await context.syncRows();
     if (isNeeded()) return;
     sayMissing(context, lineage);
-    // Its row goes later: on a full disk that can be written when the file has gone.
+    // The row goes after the file: on a full disk it can be changed only then.
     fileState.evicting.add(lineage);
     try {
       await runtime.files.remove(paths.cacheFile(lineage));
@@ -98,7 +98,7 @@ export async function dropCacheFile(context: Needs, { lineage }: Pick<CacheFileR
       throw error;
     }
     runtime.step("evict: file gone");
-    // Where it cannot go, what it says does not count until it is made anew.
+    // If the row cannot be removed, what it says does not count until the file is made anew (`evicting`).
     if (metadata.cacheFiles.get(lineage) !== undefined) metadata.cacheFiles.remove(lineage);
     fileState.evicting.delete(lineage);
     runtime.step("evict: row gone");
@@ -108,8 +108,8 @@ export async function dropCacheFile(context: Needs, { lineage }: Pick<CacheFileR
 }
 
 /**
- * Where the gateway shows only heads a row that says that all is here is believed without a look at the file
- * (identity.ts), also by who comes after a crash.
+ * Where the gateway shows only heads, a row that says "all is here" is believed without a look at the file
+ * (mayLeaveNode in tree/names.ts), also after a crash. So it must say first that all is missing.
  */
 function sayMissing({ metadata, client, log }: Needs, lineage: KernelNodeId): void {
   const row = client.features.versions ? undefined : metadata.cacheFiles.get(lineage);
@@ -122,8 +122,8 @@ function sayMissing({ metadata, client, log }: Needs, lineage: KernelNodeId): vo
 }
 
 /**
- * The content is on its way from the node that has it to another one. Where the gateway shows only
- * heads, nobody could read it any more once that node has another one, or is deleted.
+ * The content is on its way from one node to another. Where the gateway shows only heads, nobody could read it any more
+ * once the first node gets other content or is deleted.
  */
 function isLent({ metadata, client }: Needs, lineage: KernelNodeId): boolean {
   const inode = client.features.versions ? undefined : metadata.inodes.ofKernelNodeId(lineage);

@@ -1,10 +1,10 @@
 /**
- * When READs and WRITEs of a file that we serve pass us by: once one of them has come the long way, and the next one would
- * do nothing there but read or write the same file.
+ * The fast path: when the addon may answer READs and WRITEs of a file that we serve. A lease is granted after a request
+ * came the long way, if the next one would do nothing there but read or write the same file.
  *
- * A WRITE that passes us by does what one that comes to us does from its first line to its last in one turn, in which it
- * finds that there is nothing to say to the rows. So whoever says something to the rows that a WRITE has to take
- * back, or remembers `writes` to see later whether one came, has to hear of the next one (hear-writes.ts).
+ * A WRITE on the fast path equals one that comes to us and finds nothing to tell the rows. So JavaScript has to hear of
+ * the next WRITE again (revoke-leases.ts) before it tells the rows something that a WRITE has to take back, or
+ * remembers `writes` in order to see later whether a WRITE came.
  */
 
 import type { HandleId } from "../api/index.ts";
@@ -12,10 +12,16 @@ import type { CacheFile, Kernel, LocalFiles, Remote, Rows } from "../core/index.
 import { withoutPrivileges } from "./set-id-bits.ts";
 import { isTight } from "./space.ts";
 
-/** For so long the time of the last change may be wrong, and nobody looks whether something may be written at all. */
+/**
+ * Length of a write lease. For so long the time of the last change may be wrong, and nobody checks whether writing is
+ * still allowed.
+ */
 const UNHEARD_MS = 100;
 
-/** After a read of the handle: all there is, and it is what it should be, for as long as the handle is open. */
+/**
+ * Called after a read of the handle. Granted when all bytes are here and known to be right, for as long as the handle
+ * is open.
+ */
 export function grantRead(
   { fastPath, handles, fileState }: LocalFiles & Kernel,
   handle: HandleId,
@@ -23,17 +29,17 @@ export function grantRead(
 ): void {
   const { descriptor } = cacheFile.disk.file;
   if (descriptor === undefined || !handles.has(handle) || !isAllHere(cacheFile)) return;
-  // What was found wrong would be missing again.
+  // Bytes that the check found wrong would be missing again.
   if (cacheFile.ranges.isOriginal && !cacheFile.ranges.isChecked) return;
   if (fileState.pendingTruncates.has(cacheFile.lineage)) return;
   fastPath.grantRead(handle, descriptor);
 }
 
-/** When a write of the handle is done and still counts as under way. */
+/** Called when a write of the handle is done and still counts as in flight. */
 export function grantWrite(context: Rows & LocalFiles & Kernel & Remote, handle: HandleId, cacheFile: CacheFile): void {
   const { descriptor } = cacheFile.disk.file;
   if (descriptor === undefined || !context.handles.has(handle) || !isAllHere(cacheFile) || isTight(context)) return;
-  // A cut, or a sync, has ended meanwhile: the next write says again what it took back.
+  // A snapshot or a sync has ended meanwhile, and the next write has to take back what it told the rows.
   if (
     !cacheFile.changes.isContentDirty ||
     cacheFile.changes.isDurable ||
@@ -41,7 +47,7 @@ export function grantWrite(context: Rows & LocalFiles & Kernel & Remote, handle:
     cacheFile.changes.firstWriteAt === undefined
   )
     return;
-  // A write takes them away.
+  // A write has to clear these bits.
   if (withoutPrivileges(context.metadata.inodes.get(cacheFile.inode)?.attributes.mode) !== undefined) return;
   context.fastPath.grantWrite(handle, descriptor, UNHEARD_MS);
 }

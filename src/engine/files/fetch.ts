@@ -1,7 +1,7 @@
 /**
- * Brings missing parts of a live file from the version it grew from. Many readers share a download,
- * and each waits only for its own bytes. A chunk is written only where the file still misses it, and
- * programs' writes into a hole take turns with chunks: bytes of the origin never land on theirs.
+ * Fetches missing ranges of a cache file from its origin. Many readers share a download, and each waits only for its
+ * own bytes. A chunk is written only where the file still misses it. Programs' writes into missing ranges and chunks
+ * take turns, so bytes of the origin never overwrite those of a program.
  */
 import { createHash } from "node:crypto";
 import type { Content } from "../../client/client.ts";
@@ -29,16 +29,17 @@ import { evictSoon } from "./evict.ts";
 import { lost, rangeFetched, recordArrived, wakeReaders } from "./missing-ranges.ts";
 import { closeCacheFile } from "./open-close.ts";
 
-/** Comes in one piece, is checked before a byte of it is used. */
+/** Bytes. Content up to this size comes in one piece and is checked before a byte of it is used. */
 export const SMALL = 1024 * 1024;
-/** Up to this size readers wait for the check of the complete file. */
+/** Bytes. Up to this size readers wait for the check of the complete file. */
 const CHECKED_AT_ONCE = 64 * 1024 * 1024;
 const EVERYTHING = Number.MAX_SAFE_INTEGER;
 export const WRONG = "downloaded bytes are not the version's";
 
 /**
- * Resolves when all of [start, end) is here. A download begun for it may go on to `reach`. Rejects
- * with EINTR when interrupted (the download goes on for others) and with EIO when it cannot be had.
+ * Resolves when all of [start, end) is here. A download begun for it may go on to `reach`. Rejects with EINTR when
+ * interrupted (the download goes on for others), with EACCES when the gateway refuses it, with ENOSPC when the disk has
+ * no room, and with EIO when the bytes cannot be had.
  */
 export async function requireRange(
   context: Rows & LocalFiles & Remote & Uploads & Host,
@@ -55,7 +56,7 @@ export async function requireRange(
     for (let [gap] = partsWithin(cacheFile.ranges.missing, start, end); gap !== undefined; ) {
       if (signal.aborted) throw new FsError("EINTR", "interrupted while bytes were fetched");
       const isOurs = watched !== undefined && watched.start <= gap.start && gap.start < watched.end;
-      // What nobody had asked for may fail; asked for, it is tried once more.
+      // A failed prefetch is no reader's failure: now that a reader asks, the bytes are requested once more.
       if (isOurs && watched?.failure !== undefined && !watched.isPrefetch) throw readError(watched.failure);
       if (interest.isOutOfPatience()) throw new FsError("EIO", "the gateway does not answer");
       watched =
@@ -68,7 +69,10 @@ export async function requireRange(
   }
 }
 
-/** A complete file of modest size is read only once it is known to be what the gateway said it is. */
+/**
+ * A complete file up to CHECKED_AT_ONCE is read only once it is known to be what the gateway said. Rejects with EINTR
+ * or EIO.
+ */
 export async function untilChecked(cacheFile: CacheFile, signal: AbortSignal): Promise<void> {
   if (cacheFile.ranges.check === undefined || cacheFile.ranges.isChecked) return;
   const interrupted = () => new FsError("EINTR", "interrupted while a download was checked");
@@ -78,7 +82,7 @@ export async function untilChecked(cacheFile: CacheFile, signal: AbortSignal): P
   if (!result) throw new FsError("EIO", WRONG);
 }
 
-/** Fetches what is missing from `start` on before anybody asks for it, and returns where that ends. */
+/** Fetches what is missing from `start` on before a reader asks for it. Returns where the download ends. */
 export function prefetchRange(
   context: Rows & LocalFiles & Remote & Uploads & Host,
   cacheFile: CacheFile,
@@ -101,11 +105,14 @@ export function readError(failure: unknown): FsError {
   if (failure instanceof FsError) return failure;
   if (!(failure instanceof RemoteError)) return new FsError("EIO", String(failure), { cause: failure });
   const { code, message } = toFsError(failure);
-  // The file is there; it is its bytes that cannot be had.
+  // The file is there, only its bytes cannot be had: so never ENOENT.
   return new FsError(code === "EACCES" ? code : "EIO", message, { cause: failure });
 }
 
-/** A bell for one reader: rings when something of the file changed, when interrupted, when known offline for too long. */
+/**
+ * A bell for one reader. It rings when something of the file changed, when the reader is interrupted, and when the
+ * gateway has been known to be offline for too long.
+ */
 export function watch(context: Remote, cacheFile: CacheFile, signal: AbortSignal) {
   let hasRung = false;
   let isOut = false;
@@ -152,7 +159,7 @@ function begin(
   if (context.fileState.ignoresRanges) [start, end] = [0, EVERYTHING];
   else if (last <= SMALL) [start, end] = isCheckedWhole(cacheFile) ? [0, cacheFile.ranges.originSize] : [first, last];
   else end = Math.min(wantedEnd, partsWithin(cacheFile.ranges.missing, from, wantedEnd)[0]?.end ?? wantedEnd);
-  // What is already on its way is not asked for twice.
+  // Bytes that another download fetches already are not requested twice.
   for (const other of cacheFile.ranges.downloads) {
     if (other.start > from) end = Math.min(end, other.start);
     else if (other.end <= from) start = Math.max(start, other.end);
@@ -168,16 +175,18 @@ function begin(
   );
 }
 
-/** Beside a program's bytes, too, what comes in one piece is asked for whole: only that has a hash. */
+/**
+ * A small origin is requested whole also when a program has changed other bytes of the file: only the whole has a hash.
+ */
 function isCheckedWhole({ ranges: { unverified, originSize } }: CacheFile): boolean {
   return unverified.length > 0 && originSize <= SMALL;
 }
 
 /** How a download goes on. */
 interface Course {
-  /** One request for what is left of it. */
+  /** Makes one request for the rest of the download. */
   ask(download: Download): Promise<void>;
-  /** Changes with what came. */
+  /** A position that changes when bytes came. */
   reached(download: Download): number | undefined;
 }
 
@@ -201,7 +210,7 @@ export function launch(
   return download;
 }
 
-/** Never rejects: the failure is left for whoever waits. */
+/** Never rejects: the failure is kept for whoever waits. */
 async function carryOut(
   context: Rows & LocalFiles & Remote & Host,
   cacheFile: CacheFile,
@@ -235,16 +244,16 @@ async function carryOut(
   }
   await written(context, cacheFile, async () => {
     const isGone = download.failure instanceof RemoteError && download.failure.code === "notFound";
-    // The node has moved on, and nobody has told yet.
+    // The node has moved on, and the journal has not told it yet.
     if (isGone && cacheFile.ranges.origin !== undefined) context.metadata.rereads.add(cacheFile.ranges.origin.node);
-    // Whoever closes the file writes down what came.
+    // If nobody has the file open any more, closing it records what came.
     if (cacheFile.use.opens === 0 || cacheFile.ranges.missing === cacheFile.ranges.persistedMissing) return;
     await recordArrived(context, cacheFile);
     evictSoon(context);
   });
 }
 
-/** Who reads does not depend on it: where it fails, the row says that more is missing than is, and that is fetched again. */
+/** Readers do not depend on it. If it fails, the row says that more is missing than is, and that is fetched again. */
 async function written(context: Host, cacheFile: CacheFile, work: () => Promise<void>): Promise<void> {
   try {
     await work();
@@ -257,7 +266,7 @@ function firstGap(cacheFile: CacheFile, download: Download): number | undefined 
   return partsWithin(cacheFile.ranges.missing, download.start, download.end)[0]?.start;
 }
 
-/** Milliseconds; undefined: the failure will not go away by itself. */
+/** Milliseconds; undefined: the failure will not pass by itself. */
 function retryAfter(context: Host, error: unknown, tries: number, hasProgressed: boolean): number | undefined {
   if (!(error instanceof RemoteError)) return undefined;
   const { code } = error;
@@ -265,7 +274,7 @@ function retryAfter(context: Host, error: unknown, tries: number, hasProgressed:
   return retryDelay(context, error, tries);
 }
 
-/** One request for what is still missing of the download, and its answer into the file. */
+/** Makes one request for what is still missing of the download, and stores its answer in the file. */
 async function requestGap(
   context: Rows & LocalFiles & Remote & Uploads & Host,
   cacheFile: CacheFile,
@@ -283,7 +292,7 @@ async function requestGap(
   await store(context, cacheFile, download, content);
 }
 
-/** An answer of the origin that begins where it is to, or before; without an end, all of it is asked for. */
+/** The answer begins at `start` or before. Without an end, all of the content is requested. */
 export async function requestContent(
   context: Remote,
   cacheFile: CacheFile,
@@ -316,7 +325,7 @@ async function discard(content: Content): Promise<void> {
   await content.bytes[Symbol.asyncIterator]().return?.();
 }
 
-/** The gateway sends everything whatever it is asked for: one such answer is read, and kept. */
+/** The gateway ignores ranges and sends everything. One such answer is read and kept. */
 function takesWhole(context: LocalFiles, cacheFile: CacheFile, download: Download): boolean {
   context.fileState.ignoresRanges = true;
   for (const other of cacheFile.ranges.downloads) {
@@ -342,13 +351,13 @@ async function store(
       download.controller.signal.throwIfAborted();
       const end = position + chunk.length;
       if (end > content.size) throw new RemoteError("malformed", `more than the ${content.size} bytes announced`);
-      // More than was asked for, from the start: the range was ignored.
+      // More than was asked for: the gateway ignored the range.
       if (end > download.end && !takesWhole(context, cacheFile, download)) return;
       await writing;
       if (isGathered) gathered.push(chunk);
       else {
         writing = fill(context, cacheFile, chunk, position);
-        // It is awaited with the next chunk; a failure until then is not unhandled.
+        // Awaited with the next chunk. Until then a failure must not count as unhandled.
         writing.catch(() => {});
       }
       position = end;
@@ -357,7 +366,7 @@ async function store(
   } finally {
     await writing?.catch(() => {});
   }
-  // An answer with all there is that ends before the file does would be asked for again and again.
+  // An answer that ends before the file does would be requested again and again.
   const expected = Math.min(download.end, Math.max(content.size, cacheFile.ranges.missing.at(-1) ?? 0));
   if (position < expected) throw new RemoteError("malformed", `ended at byte ${position} of ${expected}`);
   if (!isGathered) return;
@@ -399,7 +408,7 @@ async function fill(
     disk: { file },
   } = cacheFile;
   const { disk } = context;
-  // What is left of a full disk is for the rows; what is left of one that is nearly full, for what programs write.
+  // The rest of a full disk is for the rows; the rest of a nearly full one is for what programs write.
   if (disk.trouble !== undefined || (!disk.mayKeep && cacheFile.ranges.isOriginal)) {
     throw new FsError("ENOSPC", "the disk has no room for what is read");
   }
@@ -420,7 +429,7 @@ async function fill(
     if (mtime !== undefined) {
       const isUnchanged = () => cacheFile.changes.writes === writes && cacheFile.changes.inFlight === 0;
       if (isUnchanged()) await file.setTimes(mtime);
-      // The time of what a program writes beside this may have been taken back with ours.
+      // A program wrote meanwhile, and setTimes may have taken back its time together with ours.
       if (!isUnchanged()) await file.setTimes(context.runtime.files.currentTime());
     }
     arrivedAndChecked(context, cacheFile, position, end);
@@ -432,7 +441,7 @@ async function fill(
   }
 }
 
-/** With the last missing byte the check of the whole begins, before any reader goes on. */
+/** The check of the whole begins with the last missing byte, before any reader goes on. */
 function arrivedAndChecked(
   context: Rows & LocalFiles & Remote & Uploads & Host,
   cacheFile: CacheFile,
@@ -459,7 +468,10 @@ function beginCheck(context: Rows & LocalFiles & Remote & Uploads & Host, cacheF
   );
 }
 
-/** A file that is all here is what the gateway said it is, and the row says that it is here. One check that could not be made is made again. */
+/**
+ * Resolves when the complete file is known to be what the gateway said, and the row says that all is here. If an
+ * earlier check could not be made, it is made again. Rejects with EINTR or EIO.
+ */
 export async function requireChecked(
   context: Rows & LocalFiles & Remote & Uploads & Host,
   cacheFile: CacheFile,
@@ -476,15 +488,15 @@ export async function requireChecked(
   await recordArrived(context, cacheFile);
 }
 
-/** Whether the complete file is the version it was said to be; if not, all of it is missing again. */
+/** Whether the complete file is the version that it was said to be. If not, all of it is missing again. */
 async function checkWhole(context: Rows & LocalFiles & Host, cacheFile: CacheFile): Promise<boolean> {
-  // The last bytes are declared here first, by the caller.
+  // The caller first records in this turn that the last bytes came.
   await undefined;
   const {
     changes: { writes },
   } = cacheFile;
   const { hash, size } = await context.runtime.files.hash(cacheFile.path, context.fileState.stopped.signal);
-  // A program has changed it: nobody can tell any more.
+  // A program has changed the file, so the hash tells nothing any more.
   if (!cacheFile.ranges.isOriginal || cacheFile.changes.writes !== writes) return true;
   if (hash === cacheFile.ranges.originHash) {
     cacheFile.ranges.isChecked = true;

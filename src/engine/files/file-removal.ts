@@ -1,7 +1,7 @@
 /**
- * Files whose rows have gone: removed once power loss can no longer bring the rows back. A row says so
- * until that is done, so that what a crash or a failing disk leaves of them is removed at the next
- * chance, and not set aside with what belongs to nobody known.
+ * Removes files whose rows have gone, once power loss can no longer bring the rows back. Until then a row in `gone`
+ * names the file. So a file that a crash or a failing disk leaves is removed at the next chance, and not quarantined as
+ * belonging to nothing known.
  */
 import type { GoneFile } from "../../metadata/gone-files.ts";
 import { type Host, inBackground, type LocalFiles, type Rows } from "../core/index.ts";
@@ -14,7 +14,7 @@ type Needs = Pick<
 
 const SLICE = 100;
 
-/** Within the transaction in which its row goes. */
+/** Call it in the transaction in which the file's row goes. */
 export function removeSoon(context: Needs, gone: GoneFile): void {
   const { metadata, fileState } = context;
   metadata.gone.add(gone);
@@ -22,27 +22,27 @@ export function removeSoon(context: Needs, gone: GoneFile): void {
   if (fileState.isRemoving) return;
   fileState.isRemoving = true;
   inBackground(context, "removing files nobody needs", async () => {
-    // After the caller's transaction, which may yet be undone.
+    // Only after the caller's transaction, which may yet be undone.
     await undefined;
     await removeWaiting(context);
   });
 }
 
-/** Those that come during a sync share the next one. */
+/** Files that come during a sync share the next one. */
 async function removeWaiting(context: Needs): Promise<void> {
   const { fileState } = context;
   const failures: unknown[] = [];
   try {
     while (fileState.gone.length > 0) failures.push(...(await tryToRemove(context, fileState.gone.splice(0, SLICE))));
   } finally {
-    // Where the disk refuses, the rows name them.
+    // If the disk refuses, the rows still name the files.
     fileState.gone.length = 0;
     fileState.isRemoving = false;
   }
   throwAny(failures);
 }
 
-/** What was left by a crash, or could not be removed when its time was. */
+/** Removes what a crash left, and what could not be removed earlier. */
 export async function removeLeft(context: Needs): Promise<void> {
   const { metadata, fileState } = context;
   fileState.isLeft = false;
@@ -61,7 +61,10 @@ function throwAny(failures: readonly unknown[]): void {
   if (failures.length > 0) throw failures[0];
 }
 
-/** With one sync and one commit for all; rejects when these fail. Why some could not be removed: they keep no other from it. */
+/**
+ * Removes the files with one sync and one commit for all, and rejects when these fail. Resolves to why single files
+ * could not be removed: such a failure does not keep the other files.
+ */
 async function tryToRemove(context: Needs, files: readonly GoneFile[]): Promise<readonly unknown[]> {
   const { fileState, metadata } = context;
   const isThere = (gone: GoneFile) => metadata.gone.has(gone) && !isElsewhere(context);
@@ -88,7 +91,7 @@ async function tryToRemove(context: Needs, files: readonly GoneFile[]): Promise<
   return failures;
 }
 
-/** The state dir has lost its name: what is found by it now, the same numbers too, is another mount's. */
+/** The state dir has lost its name. What the name leads to now is another mount's, and has the same numbers. */
 function isElsewhere({ disk }: Needs): boolean {
   disk.lookForFolder();
   return disk.trouble === "gone";

@@ -1,4 +1,6 @@
-/** The local files: opened, fetched, written, made durable, evicted; passthrough and the fast path; what the kernel forgot. */
+/**
+ * Cache files: opened, fetched, written, made durable, evicted; passthrough and the fast path; what the kernel forgot.
+ */
 export { isUncut, quarantineFile, reopenFile, requireCurrent, rowOfNewFile } from "./backing-file.ts";
 export { type Backlog, createBacklog } from "./backlog.ts";
 export { cancelUpload, giveUpUnreadable, syncCopy, yieldToNewer } from "./cancel-upload.ts";

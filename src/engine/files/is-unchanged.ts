@@ -1,14 +1,14 @@
-/** After a crash: whether a file that somebody may have written to is what its row says. */
+/** After a crash: whether a file that a program may have written to is still what its row says. */
 import { hasCode } from "../../lib/system-error.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import type { Host, LocalFiles } from "../core/index.ts";
 
-/** A bigger one counts as changed until it is cut, which hashes it while others are served. */
+/** Bytes. A bigger file counts as changed until its snapshot is taken, which hashes it while others are served. */
 const HASHED_AT_START = 16 * 1024 * 1024;
 
 /**
- * Whether the file has this content, as far as that is found out quickly. What the disk cannot read counts as
- * changed too: whoever cuts it says what is wrong, and all others can be served.
+ * Whether the file has this content, as far as that is found out quickly. A file that the disk cannot read (EIO) counts
+ * as changed too: its snapshot will tell what is wrong, and all other files can be served.
  */
 export async function isStill(
   { runtime, paths, log }: LocalFiles & Host,

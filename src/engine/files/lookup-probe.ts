@@ -1,16 +1,17 @@
 /**
- * Inodes without a name and superseded lineages that the kernel will not forget, because it does not have them: it was
- * never told of them (they came by the journal, and went by it), or had forgotten them before. So now and then it is
- * asked which of these it has; the others are forgotten now. To remember what it was told would cost something at each
- * lookup, for each inode and from daemon to daemon; it knows itself, whichever daemon told it. Kept here is only how
- * far the way through the rows has come.
+ * The lookup probe finds orphans and superseded kernel node ids for which no FORGET will come, because the kernel does
+ * not have them: it was never told of them (they came by the journal and went by it), or it had forgotten them before.
+ * Now and then the kernel is asked which of these it has, and the others are forgotten here. To remember what the
+ * kernel was told would cost something at each lookup, for each inode and from daemon to daemon. The kernel itself
+ * knows, whichever daemon told it. Kept here is only how far a round through the rows has come.
  *
- * - Who was answered may not have made his inode yet. No answer names what has such a row (stat.ts: `found`), so all
- *   there were are taken in when the row has been there for a whole round, longer than a request may take; only such
- *   rows are asked about. Should a program still come with one that is gone, it hears ESTALE, and looks the name up.
- * - Before and while the answer comes, anything may happen: the row is looked at again in the turn in which it goes,
- *   and one that went and came back is another one. A FORGET that comes too finds nothing, or leaves nothing.
- * - What is open, or being sent, stays (nameless.ts), and is asked about again.
+ * - A request that was answered may not have made its inode in the kernel yet. No answer names an inode that has such a
+ *   row (`found` in tree/stat.ts). So once a row has been there for a whole round, which is longer than a request may
+ *   take, the kernel has taken in all earlier answers. Only such rows are asked about. If a program still comes with a
+ *   forgotten one, it hears ESTALE and looks the name up.
+ * - Anything may happen before and while the answer comes. So the row is looked at again in the turn in which it goes;
+ *   a row that went and came back is another row. A FORGET that comes too finds nothing, or leaves nothing.
+ * - What is open or being sent stays (orphans.ts), and is asked about again.
  * - While the device changes hands or is closed, the kernel says of nothing that it lacks it.
  */
 import type { InodeId } from "../../metadata/ids.ts";
@@ -18,27 +19,27 @@ import type { KernelNodeId } from "../api/index.ts";
 import type { Context } from "../core/index.ts";
 import { dropTogether, SLICE } from "./on-forget.ts";
 
-/** From one way through the rows to the next, where nothing else is set. */
+/** Milliseconds from one round to the next, unless the settings say otherwise. */
 export const ROUND_MS = 60_000;
-/** Steps of a round would be so many: between two of them others have their turn. */
+/** A round is spread over so many steps; others have their turn between two of them. */
 const STEPS = 60;
-/** Rows of each kind in one step. */
+/** Rows of each kind per step. */
 const ROWS = 200;
-/** A step makes way for programs so often; then it is done all the same. */
+/** A step is put off for programs so often; then it is done all the same. */
 const PUT_OFF_MAX = 10;
 
-/** Numbers of rows. */
+/** Ids of rows. */
 interface Marks {
   readonly nameless: number;
   readonly superseded: number;
 }
 const NONE: Marks = { nameless: 0, superseded: 0 };
 
-/** What goes where the kernel has none of these lineages. */
+/** What is forgotten if the kernel has none of the kernel node ids `asked`. */
 interface Candidate {
   readonly asked: readonly KernelNodeId[];
   readonly lineage: KernelNodeId;
-  /** Nothing has happened to it since. */
+  /** Nothing has happened to the row since. */
   isStill(): boolean;
 }
 
@@ -54,7 +55,10 @@ export function createLookupProbe(context: Context): LookupProbe {
   const pauseMs = roundMs / STEPS;
   let timer: ReturnType<typeof runtime.setTimer> | undefined;
   let isStopped = false;
-  /** What was there when this round began, and the one before; how far this one is. */
+  /**
+   * `newest`: the last rows when this round began. `upTo`: when the one before began. `at`: how far this round has
+   * come.
+   */
   let newest = NONE;
   let upTo = NONE;
   let at = NONE;
@@ -79,7 +83,7 @@ export function createLookupProbe(context: Context): LookupProbe {
         return;
       }
       putOff = 0;
-      // Where rows take no changes, each would be one more complaint.
+      // While the rows take no changes, each removal would only log an error.
       if (disk.hasRows) isOver = await step();
     } catch (error) {
       if (!isStopped) log.error({ err: error }, "what the kernel does not have could not be found out");
@@ -118,22 +122,25 @@ export function createLookupProbe(context: Context): LookupProbe {
     }
   }
 
-  /** It goes with all its lineages: a program may hold on to one that it had before it lost its name. */
+  /**
+   * The orphan goes with all its kernel node ids. A program may still hold one from before the name went, so the kernel
+   * is asked about all.
+   */
   function ofOrphan({ id, inode: number }: { id: number; inode: InodeId }): Candidate[] {
     if (entries.links(number) > 0) inodes.hasName(number);
     const inode = inodes.get(number);
-    // Names in a removed folder go by themselves, and before it.
+    // Names in a removed folder go by themselves, and before the folder.
     if (inode === undefined || entries.links(number) > 0 || !entries.isEmpty(number)) return [];
     const asked = inodes.lineages(number);
-    // Of one that is being made the kernel is still to hear.
+    // The file is being made, and the kernel is still to be told of it.
     if (asked.some((lineage) => fileState.notLookedUp.has(lineage))) return [];
-    // A name it got and lost again has given it another row; with a name it stays.
+    // If it got a name and lost it again, it has another row; with a name it stays.
     const isStill = () => inodes.nameless(id - 1, id, 1).length > 0;
     return [{ asked, lineage: inode.lineage, isStill }];
   }
 
   function ofSuperseded({ lineage }: { lineage: KernelNodeId }): Candidate[] {
-    // Without a name it is the inode that goes.
+    // An inode without a name goes as an orphan.
     const isStill = () => {
       const inode = inodes.ofKernelNodeId(lineage);
       return inode !== undefined && inode.lineage !== lineage && entries.links(inode.id) > 0;
@@ -148,7 +155,7 @@ export function createLookupProbe(context: Context): LookupProbe {
       later(roundMs, startRound);
     },
     stop() {
-      // An answer may be on its way.
+      // An answer of the kernel may still be on its way.
       isStopped = true;
       timer?.cancel();
     },

@@ -1,4 +1,7 @@
-/** Bytes of a live file, and its name, made to survive power loss; its row says so. The rows are the caller's to sync. */
+/**
+ * Makes the bytes and the name of a cache file durable, and its row say so. The caller syncs the rows. Rejects when the
+ * disk or the rows refuse.
+ */
 import { QUARANTINED } from "../../metadata/inodes.ts";
 import type { CacheFile, Host, LocalFiles, Rows, Uploads } from "../core/index.ts";
 import { rowsFromFile, syncName } from "./open-close.ts";
@@ -15,7 +18,7 @@ export async function makeDurable(context: Rows & LocalFiles & Uploads & Host, c
   context.runtime.step("fsync: bytes synced");
   await syncName(context, cacheFile);
   const isAll = inFlight === 0 && cacheFile.changes.writes === writes;
-  // One who passes us by may be writing again: the rows are told when there is none any more.
+  // A passthrough writer may be writing again, so the rows say "durable" only when there is none any more.
   nowSafe(
     context,
     cacheFile,
@@ -27,7 +30,7 @@ export async function makeDurable(context: Rows & LocalFiles & Uploads & Host, c
   cacheFile.passthrough.durableStat = isAll && cacheFile.passthrough.isLastStatExact ? lastStat : undefined;
 }
 
-/** `isAll`: nothing was written while it was synced. */
+/** `isAll`: nothing was written during the sync. */
 function nowSafe(context: Rows, cacheFile: CacheFile, isAll: boolean): void {
   const inode = context.metadata.inodes.get(cacheFile.inode);
   if (inode?.lineage !== cacheFile.lineage || inode.content === "clean") return;

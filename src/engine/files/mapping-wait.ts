@@ -1,8 +1,8 @@
 /**
- * The end of a writer that was passed on (pass-on.ts). Where it mapped the file, the mapping outlives its
- * descriptors, and the kernel tells nobody of its end: for that long it counts as a writer, and the
- * kernel is asked now and then. Some kernels (IMA) count those who read it too: the file is then cut as
- * one that stays open is, until they are gone.
+ * Mapping wait: the end of a passthrough writer. If the writer mapped the file, the mapping outlives its descriptors,
+ * and the kernel tells nobody when it ends. Until then it counts as a writer, and the kernel is asked now and then.
+ * Some kernels (IMA) count readers too; then snapshots of the file are taken as of one that stays open, until the
+ * readers are gone.
  */
 import { sleep } from "../../lib/runtime.ts";
 import {
@@ -20,7 +20,7 @@ import { closeCacheFile } from "./open-close.ts";
 const FIRST_MS = 5;
 const LONGEST_MS = 1000;
 
-/** Instead of closeCacheFile: when its last descriptor is gone, or later. */
+/** Replaces closeCacheFile for a passthrough writer: closes when the last descriptor and mapping are gone. */
 export async function closePassthrough(
   context: Rows & LocalFiles & Remote & Uploads & Host,
   cacheFile: CacheFile,
@@ -32,7 +32,7 @@ export async function closePassthrough(
   ) {
     return closeCacheFile(context, cacheFile, { write: true });
   }
-  // Another one may have come, and gone the same way, meanwhile.
+  // During the wait another writer may have come and gone the same way.
   if (cacheFile.passthrough.isMapped) return closeCacheFile(context, cacheFile, { write: true });
   cacheFile.passthrough.isMapped = true;
   inBackground(context, "waiting for the end of a mapping", async () => {

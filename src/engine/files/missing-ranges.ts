@@ -1,8 +1,12 @@
 /**
- * Which parts of a live file are not here. Memory knows what is missing now, the row what is
- * missing after a crash; the row may name more than is missing (it is fetched again), but never a
- * byte that a program wrote, and it forgets a range only after the bytes are in the file. The same goes
- * for what is unproven: bytes of the origin beside those of a program, here or not, that verify.ts has yet to check.
+ * Missing and unverified ranges of a cache file. Memory has what is missing now, the row what counts as missing after a
+ * crash.
+ * - The row may name more than is missing: that is fetched again.
+ * - The row never names a byte that a program wrote.
+ * - The row forgets a range only after its bytes are in the file.
+ *
+ * The same goes for unverified ranges: bytes of the origin beside those of a program, here or missing, that verify.ts
+ * has yet to check.
  */
 import {
   clipRanges,
@@ -27,7 +31,10 @@ export function rangeFetched(cacheFile: CacheFile, start: number, end: number): 
   wakeReaders(cacheFile);
 }
 
-/** A program's bytes are in the file: after this, no crash makes anybody fetch there, or take them for the origin's. */
+/**
+ * A program's bytes are in the file. After this, no crash makes anybody fetch there, or take these bytes for the
+ * origin's.
+ */
 export function overwritten(context: Rows, cacheFile: CacheFile, start: number, end: number): void {
   const {
     ranges: { persistedMissing, unverified },
@@ -38,7 +45,7 @@ export function overwritten(context: Rows, cacheFile: CacheFile, start: number, 
   }
 }
 
-/** The file ends at `size` now: what was missing behind it is wanted by nobody. */
+/** The file ends at `size` now: nobody wants what was missing behind it. */
 export function truncated(context: Rows, cacheFile: CacheFile, size: number): void {
   cacheFile.ranges.missing = clipRanges(cacheFile.ranges.missing, size);
   cacheFile.ranges.unverified = clipRanges(cacheFile.ranges.unverified, size);
@@ -51,8 +58,8 @@ export function truncated(context: Rows, cacheFile: CacheFile, size: number): vo
 }
 
 /**
- * What is new behind the place where the file was cut short is no longer the origin's. Where the row could
- * not be told, no further change is acknowledged before it is: once the file has grown again its size does not tell.
+ * After the file was cut short, new bytes behind the cut are not the origin's. If the row could not be changed, no
+ * further change is acknowledged before it is: once the file has grown again, its size does not tell where it was cut.
  */
 export function persistTruncation(context: Rows, cacheFile: CacheFile): void {
   if (cacheFile.ranges.truncatedTo === undefined) return;
@@ -65,7 +72,10 @@ export function persistTruncation(context: Rows, cacheFile: CacheFile): void {
   cacheFile.ranges.truncatedTo = undefined;
 }
 
-/** The content is this version too: what is missing is had from there, for the one it came from may be gone. */
+/**
+ * The content is this version too. What is missing is fetched from it from now on, because the version it came from may
+ * be gone.
+ */
 export function comesFrom(
   { metadata, cacheFiles }: Pick<Rows & LocalFiles, "metadata" | "cacheFiles">,
   lineage: KernelNodeId,
@@ -78,8 +88,8 @@ export function comesFrom(
 }
 
 /**
- * Before its first byte changes: what is not checked by now is unproven. In the transaction that says that it changes,
- * which may fail: for memory once that is over.
+ * Before the first byte of the file changes: what was not checked by now becomes unverified. Call it in the transaction
+ * that sets the content dirty. That may fail, so the caller changes the memory after it.
  */
 export function leaveOrigin({ metadata }: Rows, cacheFile: CacheFile): Ranges {
   const {
@@ -94,7 +104,10 @@ export function leaveOrigin({ metadata }: Rows, cacheFile: CacheFile): Ranges {
   return unverified;
 }
 
-/** No version has its content any more: programs that have it open write to what is changed already. */
+/**
+ * No version has this content any more, so nothing is compared with the origin any more. Programs that have the file
+ * open write to content that is changed already.
+ */
 export function leaveOriginForGood({ ranges }: CacheFile): void {
   ranges.origin = undefined;
   ranges.originHash = null;
@@ -102,12 +115,12 @@ export function leaveOriginForGood({ ranges }: CacheFile): void {
   ranges.unverified = NO_RANGES;
 }
 
-/** What is here of the origin, and synced, is that version's; or nobody can find out. */
+/** The bytes of the origin that are here are synced and known to be right, or nobody can check them. */
 export function markVerified(context: Rows, cacheFile: CacheFile): void {
   record(context, cacheFile, cacheFile.ranges.persistedMissing, NO_RANGES);
 }
 
-/** All of it has to come again. */
+/** These ranges have to be fetched again. */
 export function lost(context: Rows, cacheFile: CacheFile, missing: Ranges): void {
   cacheFile.ranges.isChecked = false;
   cacheFile.ranges.missing = missing;
@@ -116,8 +129,8 @@ export function lost(context: Rows, cacheFile: CacheFile, missing: Ranges): void
 }
 
 /**
- * What came in is remembered, but a file counts as whole only once it is checked. Among bytes of a
- * program, whose hash nobody knows, what came in is remembered once it is synced.
+ * Records what was fetched. A file counts as whole only once it is checked. In a file that a program has changed, whose
+ * hash nobody knows, fetched bytes are recorded only after a sync.
  */
 export async function recordArrived(context: Rows, cacheFile: CacheFile): Promise<void> {
   const isUnchecked =
@@ -127,7 +140,7 @@ export async function recordArrived(context: Rows, cacheFile: CacheFile): Promis
     ranges: { missing },
   } = cacheFile;
   if (!cacheFile.ranges.isOriginal && missing !== cacheFile.ranges.persistedMissing) await cacheFile.disk.sync();
-  // What a program wrote meanwhile is in neither.
+  // Ranges that a program wrote during the sync are in neither set.
   record(context, cacheFile, intersectRanges(missing, cacheFile.ranges.persistedMissing), cacheFile.ranges.unverified);
 }
 

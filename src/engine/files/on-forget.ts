@@ -1,16 +1,16 @@
 /**
- * What the kernel forgot: superseded bytes and nameless inodes behind it may go. Nobody waits for that, so
- * files without a name that it forgets at about the same moment go with one commit: a folder that is removed
- * is one such word for each file. A crash before leaves what one before the word would leave, to the next mount.
+ * FORGET: what the kernel forgot may go, which are superseded bytes and orphans. Nobody waits for that. So orphans that
+ * it forgets at about the same moment go with one commit: the removal of a folder is one FORGET for each file. A crash
+ * before the commit leaves the same as one before the FORGET would: the next mount removes it.
  */
 import type { Inode } from "../../metadata/inodes.ts";
 import type { KernelNodeId } from "../api/index.ts";
 import type { Context, LocalFiles } from "../core/index.ts";
 import { dropIfUnused, keepForgottenByKernel } from "./orphans.ts";
 
-/** From the first word to the commit. */
+/** Milliseconds from the first FORGET to the commit. */
 export const FORGET_GATHER_MS = 20;
-/** With one commit, which programs wait for. */
+/** Orphans per commit: programs wait while it runs. */
 export const SLICE = 32;
 
 export function onForget(context: Context, lineages: readonly { readonly lineage: KernelNodeId }[]): void {
@@ -22,7 +22,8 @@ function forgetOne(context: Context, lineage: KernelNodeId): void {
   try {
     const inode = metadata.inodes.ofKernelNodeId(lineage);
     if (inode === undefined) return;
-    // Nobody finds it any more, so nothing is different when its turn comes. Of any other it is now that counts.
+    // Nobody can find an orphan any more, so nothing is different when its turn comes. Of any other inode the present
+    // state counts.
     const isOrphan = inode.lineage === lineage && metadata.entries.links(inode.id) === 0;
     if (isOrphan && !cacheFiles.has(lineage)) {
       fileState.forgottenByKernel.set(lineage, inode.id);
@@ -33,7 +34,10 @@ function forgetOne(context: Context, lineage: KernelNodeId): void {
   }
 }
 
-/** The kernel is told of an inode: should it have come back, and lose its name again, it stays until it is forgotten again. */
+/**
+ * The kernel is told of an inode. If the inode got a name again, and loses it once more, it stays until the next
+ * FORGET.
+ */
 export function onLookup({ fileState }: Pick<LocalFiles, "fileState">, { id, lineage }: Inode): void {
   fileState.notLookedUp.delete(lineage);
   fileState.afterClose.delete(lineage);
@@ -51,7 +55,7 @@ function dropLater(context: Context, wait: number): void {
   });
 }
 
-/** What waits, now: a daemon that takes over knows nothing of it. */
+/** Removes at once what waits. For a takeover: the next daemon would not know of it. */
 export function dropForgottenByKernel(context: Context): void {
   const { fileState } = context;
   fileState.forgetTimer?.cancel();
@@ -66,7 +70,7 @@ function dropSome(context: Context): void {
   dropTogether(context, some);
 }
 
-/** With one commit; not more than SLICE. */
+/** With one commit; no more than SLICE. */
 export function dropTogether(context: Context, some: readonly KernelNodeId[]): void {
   const { metadata } = context;
   try {
@@ -79,7 +83,7 @@ export function dropTogether(context: Context, some: readonly KernelNodeId[]): v
   }
 }
 
-/** What the rows did not take; they can be changed again. */
+/** The rows can be changed again: repeats what they did not take. */
 export function repeatForgets(context: Context): void {
   const { forgetsToRepeat } = context.fileState;
   const again = [...forgetsToRepeat].map((lineage) => ({ lineage }));

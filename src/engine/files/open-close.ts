@@ -1,7 +1,7 @@
 /**
- * Live files: opened, shared by every open of a lineage, closed. The row says what may be on disk
- * before the file does, and the inode says "open" before a writer can write, so that a crash at any
- * point leaves bytes that are looked at, never bytes that are taken for clean.
+ * Cache files: opened, shared by every open of a kernel node id, closed. The row says what may be on the disk before
+ * the file holds it, and the inode says "open" before a writer can write. So a crash at any point leaves bytes that are
+ * looked at, never bytes that are taken for clean.
  */
 import { dirname } from "node:path";
 import { type FileStat, isSameStat } from "../../lib/files.ts";
@@ -36,18 +36,21 @@ import { setContentDirty } from "./set-dirty.ts";
 import { ctimeOf, mtimeOf } from "./times.ts";
 import { detectWrites, type Look } from "./write-detection.ts";
 
-/** When a file was used is known no better than this: a row is not written for less. */
+/** The time of the last use is known no more exactly than this, so that fewer rows are written. */
 const USED_MS = 10_000;
 
-/** Counts as one open until closeCacheFile. A writable one has marked the inode durably before this resolves. */
+/**
+ * Opens a cache file. It counts as one open until closeCacheFile. With `write`, the inode is marked in the rows before
+ * this resolves. Rejects with an FsError: ESTALE when the kernel node id is superseded, else as fromDisk says.
+ */
 export async function openCacheFile(
   context: Rows & LocalFiles & Remote & Uploads & Host,
   lineage: KernelNodeId,
   options: {
     write: boolean;
-    /** Its row was made with the inode's, and there is no file yet. */
+    /** The row was made together with the inode, and there is no file yet. */
     isNew?: boolean;
-    /** False: to be sent, which is no reason to keep it here for longer. */
+    /** False: opened to be sent, which is no reason to keep the file in the cache for longer. */
     isUse?: boolean;
   },
 ): Promise<CacheFile> {
@@ -64,7 +67,7 @@ export async function openCacheFile(
   }
 }
 
-/** A writer needs the file, and hears why there is none; a reader can do without. */
+/** A writer needs the file and hears why there is none. A reader can do without. */
 async function haveFile(
   context: Rows & LocalFiles & Remote & Host,
   cacheFile: CacheFile,
@@ -104,7 +107,7 @@ async function hold(
           there.use.opens += 1;
           return there;
         }
-        // Where it is tried again somebody else may have made the file, and written to it.
+        // At a second try another open may have made the file and written to it.
         const isFirst = isUntried;
         isUntried = false;
         const made = isFirst ? await openNewFile(context, lineage) : await openFile(context, lineage, mayBeAbsent);
@@ -123,8 +126,8 @@ async function hold(
 }
 
 /**
- * Before a writer is let in, no upload reads the file, its times are those of the row, and the inode
- * is durably marked. All of that must hold in the same moment, so it is looked at again after each wait.
+ * Admits a writer. Before that no upload may read the file, its times are those of the row, and the inode is marked in
+ * the rows. All of that must hold in the same moment, so it is looked at again after each wait.
  */
 async function becomeWriter(context: Rows & LocalFiles & Remote & Uploads & Host, cacheFile: CacheFile): Promise<void> {
   const { metadata } = context;
@@ -139,13 +142,13 @@ async function becomeWriter(context: Rows & LocalFiles & Remote & Uploads & Host
       });
       if (cacheFile.use.writers === 0) {
         cacheFile.changes.isContentDirty = isUncut(inode);
-        // What is uncut has its pause from here on.
+        // Changes without a snapshot begin their pause here.
         cacheFile.changes.lastWriteAt = context.runtime.elapsed();
-        // While nobody wrote, the kernel was told what the rows have, which may be older than the file.
+        // While there was no writer, the kernel was told what the rows have, which may be older than the file.
         cacheFile.changes.shownSize =
           cacheFile.changes.hasUnpersistedStat || inode.content === "open" ? "unknown" : inode.size;
       }
-      // Since a writer before this one: what it did could not be told to the rows.
+      // "open" without a writer: what an earlier writer did could not be recorded, so the content counts as changed.
       if (cacheFile.use.writers === 0 && inode.content === "open") setContentDirty(context, cacheFile);
       cacheFile.use.writers += 1;
       cacheFile.use.writersAdmitted += 1;
@@ -165,7 +168,7 @@ async function prepareForWriter(
 ): Promise<void> {
   await cancelForWriter(context, cacheFile.lineage);
   if (cacheFile.use.writers > 0) return;
-  // From here on bytes that are fetched leave the times alone; those on their way are waited for.
+  // From here on fetches leave the file's times alone. Those that are under way are waited for.
   cacheFile.use.keepsTimes = true;
   const free = await cacheFile.ranges.lock.hold(0, Number.POSITIVE_INFINITY);
   try {
@@ -179,15 +182,18 @@ async function prepareForWriter(
   }
 }
 
-/** Ends one open. The last writer leaves size, times and state in the rows. Never rejects: the program has gone on. */
+/**
+ * Ends one open. The last writer leaves size, times and state in the rows. Never rejects, because the program has gone
+ * on: failures are logged.
+ */
 export async function closeCacheFile(
   context: Rows & LocalFiles & Remote & Uploads & Host,
   cacheFile: CacheFile,
   options: { write: boolean },
 ): Promise<void> {
   if (options.write) {
-    // Until the rows are true, the file is asked: the writer counts until then. Again where another one was
-    // let in meanwhile, who may have gone since.
+    // Until the rows are true, size and time are read from the file, so the writer counts until then. The loop goes on
+    // when another writer was admitted meanwhile, which may have gone since.
     for (let isBehind = mayHaveUnpersistedStat(cacheFile); cacheFile.use.writers === 1 && isBehind; ) {
       const {
         use: { writersAdmitted },
@@ -195,7 +201,8 @@ export async function closeCacheFile(
       if (await logged(context, cacheFile, () => rowsFromFile(context, cacheFile))) {
         isBehind = cacheFile.changes.hasUnpersistedStat || cacheFile.use.writersAdmitted !== writersAdmitted;
       } else {
-        // What he did nobody knows: no cut that is under way may count, and what was synced is not all there is.
+        // Nobody knows what this writer did. So a snapshot under way must not count, and the last sync did not cover
+        // everything.
         cacheFile.changes.hasUnpersistedStat = true;
         cacheFile.changes.writes += 1;
         cacheFile.passthrough.durableStat = undefined;
@@ -211,7 +218,7 @@ export async function closeCacheFile(
   await logged(context, cacheFile, () => alone(context, cacheFile.lineage, () => closeFile(context, cacheFile)));
 }
 
-/** Whether it went well. */
+/** True: it went well. */
 async function logged(context: Host, cacheFile: CacheFile, work: () => Promise<void>): Promise<boolean> {
   try {
     await work();
@@ -230,14 +237,14 @@ function writersLeft(context: Rows & LocalFiles & Remote & Uploads & Host, cache
   cacheFile.use.preparedTime = undefined;
   cacheFile.pacing.snapshotTimer?.cancel();
   cacheFile.pacing.snapshotTimer = undefined;
-  // A copy of the open file could not be made: that is no longer what is needed.
+  // A snapshot of the open file could not be made. Now that no writer is left, the next one needs no copy.
   context.fileState.unreadable.delete(cacheFile.lineage);
   const wasSynced = lastStat !== undefined && durableStat !== undefined && isSameStat(lastStat, durableStat);
   metadata.transaction(() => {
     const inode = metadata.inodes.get(cacheFile.inode);
     if (inode === undefined || inode.lineage !== cacheFile.lineage) return;
     if (inode.content === "open" && !cacheFile.changes.hasUnpersistedStat) {
-      // Opened for writing, and nothing was written.
+      // It was opened for writing, and nothing was written.
       metadata.inodes.update(inode.id, { content: "clean" });
       if (lastStat !== undefined) logClean(context, inode.lineage);
     }
@@ -248,8 +255,8 @@ function writersLeft(context: Rows & LocalFiles & Remote & Uploads & Host, cache
     } else enqueueAfterQuiet(context, inode.id);
     if (metadata.detachedFiles.get(inode.id) !== undefined) context.activity.wake();
   });
-  // What the rows could not be told is found out after a crash, or at the next close. The mark is of the inode: of a
-  // version that was replaced it is left to who writes to the one that came.
+  // What could not be recorded is found out after a crash, or at the next close. The mark belongs to the inode: if the
+  // file's version was replaced meanwhile, the mark is left to the writers of the new one.
   const inode = metadata.inodes.get(cacheFile.inode);
   if (!cacheFile.changes.hasUnpersistedStat && (inode === undefined || writersOf(context, inode) === 0))
     metadata.writers.end(cacheFile.inode);
@@ -257,7 +264,7 @@ function writersLeft(context: Rows & LocalFiles & Remote & Uploads & Host, cache
   cacheFile.passthrough.lastStat = undefined;
   cacheFile.passthrough.durableStat = undefined;
   if (wasSynced) {
-    // Nobody can change it any more without our being asked.
+    // From here on the file cannot change without our being asked.
     cacheFile.changes.isDurable = true;
     inBackground(context, "syncing the rows of a closed file", () => context.syncRows());
   }
@@ -266,11 +273,11 @@ function writersLeft(context: Rows & LocalFiles & Remote & Uploads & Host, cache
 
 async function closeFile(context: Rows & LocalFiles & Remote & Host, cacheFile: CacheFile): Promise<void> {
   const { metadata, cacheFiles, fileState, runtime } = context;
-  // Somebody opened it while this waited for its turn.
+  // Another open came while this one waited for its turn.
   if (cacheFile.use.opens > 0) return;
   for (const download of cacheFile.ranges.downloads) download.controller.abort();
   await Promise.all([...cacheFile.ranges.downloads].map((download) => download.done));
-  // Whoever asked for its size and time while it was open has his answer first.
+  // Wait for those who asked for size and time while the file was open.
   const free = await cacheFile.ranges.lock.hold(0, Number.POSITIVE_INFINITY);
   try {
     const isRemembered = cacheFile.disk.isKept && context.disk.trouble !== "readOnly";
@@ -297,15 +304,15 @@ async function closeFile(context: Rows & LocalFiles & Remote & Host, cacheFile: 
   }
 }
 
-/** Size and mtime of a file that was written, from the file to the rows. */
+/** Records size and mtime of a written file in the rows. */
 export async function rowsFromFile(context: Rows & LocalFiles & Uploads & Host, cacheFile: CacheFile): Promise<void> {
-  // What passed writers do after this look is another change, which the next look finds.
+  // What passthrough writers do after this look is another change, which the next look finds.
   let look = await detectWrites(context, cacheFile);
   while (cacheFile.changes.hasUnpersistedStat) {
     revokeWriteLeases(context, cacheFile);
     look ??= await lookNow(cacheFile);
     if (isAsSeen(cacheFile, look)) return recordStat(context, cacheFile, look.stat);
-    // Changed while it was looked at; while others write, the file is asked anyway.
+    // The file changed during the look. While others write, size and time are read from the file anyway.
     if (cacheFile.use.writers > 1 || cacheFile.changes.inFlight > 0) return;
     look = undefined;
   }
@@ -318,7 +325,10 @@ async function lookNow(cacheFile: CacheFile): Promise<Look> {
   return { stat: await statAsKnown(cacheFile), writes, inFlight, timesSet };
 }
 
-/** As programs know it: while bytes of the origin are put into the file, it has a time that is taken back (fetch.ts). */
+/**
+ * Stat of the file as programs know it. While bytes of the origin are being written, the file has a time that is set
+ * back afterwards (fetch.ts).
+ */
 async function statAsKnown(cacheFile: CacheFile): Promise<FileStat> {
   if (cacheFile.ranges.missing.length === 0) return cacheFile.disk.file.stat();
   const free = await cacheFile.ranges.lock.hold(0, Number.POSITIVE_INFINITY);
@@ -329,7 +339,9 @@ async function statAsKnown(cacheFile: CacheFile): Promise<FileStat> {
   }
 }
 
-/** Nobody was changing it when it was looked at, and nobody has since. What somebody else has found out by a later look counts as a change. */
+/**
+ * No change was under way at the look, and none has come since. A change that another, later look has found counts too.
+ */
 function isAsSeen(cacheFile: CacheFile, { writes, inFlight, timesSet }: Look): boolean {
   return inFlight === 0 && cacheFile.changes.writes === writes && cacheFile.changes.timesSet === timesSet;
 }
@@ -345,8 +357,8 @@ function recordStat(context: Rows & Uploads & Host, cacheFile: CacheFile, { size
     metadata.inodes.update(inode.id, { size, attributes, ctime: formatTime(ctime) });
     setInodeDirty(context, inode.id);
   };
-  // Only a call that the kernel knows of makes a file longer, and by it the kernel forgets what it was told before.
-  // Of any other change it is told, unless it was shown that: it may have been made through a mapping.
+  // Only a call that the kernel knows of makes a file longer, and with it the kernel forgets what it was told before.
+  // Of any other change it is told, unless it was shown just that: the change may have been made through a mapping.
   const isShown =
     size === cacheFile.changes.shownSize &&
     cacheFile.changes.shownTime !== undefined &&
@@ -358,12 +370,15 @@ function recordStat(context: Rows & Uploads & Host, cacheFile: CacheFile, { size
   cacheFile.changes.hasUnpersistedStat = false;
 }
 
-/** Open writable handles of the inode. */
+/** Writable opens of the inode. */
 export function writersOf(context: Pick<LocalFiles, "cacheFiles">, inode: Inode): number {
   return context.cacheFiles.get(inode.lineage)?.use.writers ?? 0;
 }
 
-/** Once somebody has written to it, or may have, the file itself knows its size and time; else undefined. */
+/**
+ * Size in bytes and mtime of a file that a program has written to, or may have: then the file itself knows them. Else
+ * undefined.
+ */
 export async function cacheFileStat(
   context: Rows & LocalFiles,
   inode: Inode,
@@ -375,14 +390,15 @@ export async function cacheFileStat(
     passthrough: { lastStat, isLastStatExact },
   } = cacheFile;
   const isAsNoticed = lastStat === undefined || (isLastStatExact && isSameStat(lastStat, stat));
-  // Merely open: a time that somebody set elsewhere is in the rows alone.
+  // The file is merely open: a time that was set elsewhere is in the rows alone.
   const isUnwritten = isAsNoticed && context.metadata.inodes.get(inode.id)?.content === "open";
   return isUnwritten ? undefined : stat;
 }
 
 /**
- * A program set the time; the row is the caller's. The file gets it too if it is, or after a crash
- * would be, asked for its time: while somebody can write to it, and while its content is only here.
+ * A program set the time; the caller changes the row. The file gets the time too when its own time is, or after a crash
+ * would be, the true one: while it may be written to, and while only this machine has its content. Rejects with an
+ * FsError.
  */
 export async function setCacheFileTimes(
   context: Rows & LocalFiles & Remote & Uploads & Host,
@@ -397,7 +413,7 @@ export async function setCacheFileTimes(
     const free = await cacheFile.ranges.lock.hold(0, Number.POSITIVE_INFINITY);
     try {
       await cacheFile.disk.file.setTimes(mtime);
-      // Who looked at the file before this must not say so to the rows after the caller.
+      // A look from before this must not overwrite in the rows what the caller sets.
       cacheFile.changes.timesSet += 1;
     } finally {
       free();
@@ -409,7 +425,10 @@ export async function setCacheFileTimes(
   }
 }
 
-/** The bytes and rows of a lineage nobody can reach any more. Not while it is open or being sent. */
+/**
+ * Removes bytes and rows of a kernel node id that nobody can reach any more. Does nothing while it is open or being
+ * sent.
+ */
 export function dropKernelNodeId(context: Rows & LocalFiles & Host, lineage: KernelNodeId): void {
   const { metadata, runtime, cacheFiles } = context;
   if (cacheFiles.has(lineage) || metadata.snapshots.ofKernelNodeId(lineage).length > 0) return;
@@ -423,14 +442,14 @@ export function dropKernelNodeId(context: Rows & LocalFiles & Host, lineage: Ker
   runtime.step("forget: rows gone");
 }
 
-/** Makes the file's name survive power loss, once. */
+/** Makes the file's name durable, once. Rejects with the error of the disk. */
 export async function syncName(context: Host, cacheFile: CacheFile): Promise<void> {
   if (!cacheFile.disk.isNew) return;
   await context.runtime.files.syncFolder(dirname(cacheFile.path));
   cacheFile.disk.isNew = false;
 }
 
-/** An answer tells the kernel this size, and this time if it is about nothing else. */
+/** An answer is about to tell the kernel this size, and this time if the answer is about nothing else. */
 export function shown({ changes }: CacheFile, size: number, time?: Time): void {
   changes.shownSize = size;
   changes.shownTime = time;

@@ -1,4 +1,4 @@
-/** Inodes without a name and superseded lineages: kept while the kernel or a handle knows them. */
+/** Orphans and superseded kernel node ids: kept while the kernel or a handle knows them. */
 import type { InodeId, KernelNodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
@@ -8,9 +8,9 @@ import { removeSnapshot } from "./snapshot-source.ts";
 import { forgetFailures } from "./unreadable.ts";
 
 /**
- * The kernel forgot the lineage. If it is superseded, its bytes go; if the inode has no name left,
- * the inode goes. What is open (its release, sent before, may still be under way) goes once it is
- * closed; what a cut needs that is being sent, once that is over.
+ * The kernel forgot the kernel node id. If it is superseded, its bytes go. If the inode is an orphan, the inode goes.
+ * What is open goes when it is closed: its RELEASE, which the kernel sent before, may still be under way. What an
+ * upload needs goes when the upload is over.
  */
 export function dropIfUnused(context: Context, lineage: KernelNodeId): void {
   const inode = context.metadata.inodes.ofKernelNodeId(lineage);
@@ -26,7 +26,7 @@ export function dropIfUnused(context: Context, lineage: KernelNodeId): void {
   });
 }
 
-/** What was in the way is over. */
+/** What was in the way is over: tried once more. */
 function dropAtLast(context: Context, lineage: KernelNodeId): void {
   try {
     dropIfUnused(context, lineage);
@@ -35,7 +35,7 @@ function dropAtLast(context: Context, lineage: KernelNodeId): void {
   }
 }
 
-/** The rows did not take it: tried again when they can be changed (forgotten.ts). */
+/** The rows did not take the removal. It is repeated when they can be changed (on-forget.ts). */
 export function keepForgottenByKernel(
   { fileState, log }: Pick<LocalFiles & Host, "fileState" | "log">,
   lineage: KernelNodeId,
@@ -46,21 +46,27 @@ export function keepForgottenByKernel(
 }
 
 /**
- * Its last name went, or is another file's now, and no program here did that. An open by that name
- * may be on its way, and what it wrote would be in no file: it is to look the name up again.
+ * The last name of the inode went, or is another file's now, and no program here did that. An open by that name may be
+ * on its way, and what it writes would be in no file. A new kernel node id makes the kernel look the name up again.
  */
 export function handOver({ metadata }: Pick<Rows, "metadata">, id: InodeId): void {
   const inode = metadata.inodes.get(id);
   if (inode?.kind === "file" && metadata.entries.links(id) === 0) metadata.inodes.replaceKernelNodeId(id, {});
 }
 
-/** The kernel was never told of the lineage it has now, so will not forget it, and has forgotten all others. */
+/**
+ * The kernel was never told of the inode's present kernel node id, so no FORGET will come for it. It has forgotten all
+ * others.
+ */
 function isHandedOver({ metadata }: Rows, { id, lineage }: Inode): boolean {
   const isLast = metadata.inodes.lineages(id).every((known) => known === lineage);
   return isLast && metadata.entries.links(id) === 0;
 }
 
-/** Within a transaction: removes a nameless inode with all its lineages, cuts and bytes, unless one is open. */
+/**
+ * Call it in a transaction. Removes an orphan with all its kernel node ids, snapshots and bytes, unless one of them is
+ * open.
+ */
 export function removeInode(context: Context, inode: Inode): void {
   const { metadata, cacheFiles } = context;
   const lineages = metadata.inodes.lineages(inode.id);
@@ -68,9 +74,9 @@ export function removeInode(context: Context, inode: Inode): void {
   if (isOpenFolder(context, inode.id)) return;
   // What was written to it has yet to get a name (sync/detached-files.ts).
   if (metadata.detachedFiles.get(inode.id) !== undefined && inode.content !== "clean") return;
-  // One that waited to be sent is wanted by nobody any more.
+  // Nobody wants a snapshot that still waited to be sent.
   for (const snapshot of metadata.snapshots.unusedOf(inode.id)) removeSnapshot(context, snapshot);
-  // A cut that is being sent still needs its bytes: it goes when that is over, or with the next mount.
+  // A snapshot that is being sent still needs its bytes: the inode goes when that is over, or with the next mount.
   if (metadata.snapshots.newestOf(inode.id) !== undefined) {
     context.fileState.afterSent.set(inode.id, () => dropAtLast(context, inode.lineage));
     return;

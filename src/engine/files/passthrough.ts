@@ -1,11 +1,11 @@
 /**
- * Passthrough: the kernel reads, writes and maps a local file itself, and we hear of OPEN, FLUSH, FSYNC
- * and RELEASE only. A live file is passed on or served by us, as its first handle was, until its last
- * one is gone: the kernel refuses a mixture.
+ * Passthrough: the kernel reads, writes and maps a local file by itself, and we hear of OPEN, FLUSH, FSYNC and RELEASE
+ * only. The first handle of a cache file decides between passthrough and serving it ourselves, and that holds until the
+ * last handle is gone: the kernel refuses a mixture.
  *
- * A writer that is passed on counts as one who writes at any moment: before it is let in, everything is
- * done that must be done before a first byte changes, and whether it wrote is found out from the file's
- * size and times whenever the rows have to be true (notice-writes.ts).
+ * A passthrough writer counts as writing at every moment. Before it is admitted, everything is done that must be done
+ * before a first byte changes. Whether it wrote is found out from the file's size and times whenever the rows have to
+ * be true (write-detection.ts).
  */
 import { QUARANTINED } from "../../metadata/inodes.ts";
 import type { CacheFile, Host, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
@@ -16,10 +16,16 @@ import { isTight } from "./space.ts";
 import { remember, statFile } from "./write-detection.ts";
 
 const SET_ID = 0o6000;
-/** Bytes of the disk. With fewer a writer may hear that it is full before anybody looks, and cached files make way. */
+/**
+ * Free bytes of the disk. With fewer, a writer may hear that the disk is full before anybody looks and cached files are
+ * evicted.
+ */
 const WRITERS_ROOM = 1024 ** 3;
 
-/** For each handle, once the file is open: the id to answer with, or undefined: we serve it. */
+/**
+ * Call it for each handle, once the file is open. Resolves to the backing id to answer with; undefined: we serve the
+ * file. Rejects with an FsError, and then has counted no handle.
+ */
 export async function attachPassthrough(
   context: Rows & LocalFiles & Remote & Uploads & Host,
   cacheFile: CacheFile,
@@ -45,7 +51,7 @@ export async function attachPassthrough(
   return cacheFile.passthrough.backingId;
 }
 
-/** The end of a handle; before closeCacheFile. */
+/** The end of a handle. Call it before closeCacheFile. */
 export function detachPassthrough(context: LocalFiles, cacheFile: CacheFile, write: boolean): void {
   if (cacheFile.passthrough.backingId !== undefined && write) cacheFile.passthrough.passthroughWriters -= 1;
   cacheFile.passthrough.kernelHandles -= 1;
@@ -55,9 +61,10 @@ export function detachPassthrough(context: LocalFiles, cacheFile: CacheFile, wri
 }
 
 /**
- * All bytes are there and are what they should be, and the row says so: it hears of no write, and what it says is
- * missing, or the origin's, a crash would bring again over what was written. Should somebody write to it, now or while
- * it is passed on: nobody counts how much, no change has to clear bits of the mode, and it is not held until it is saved.
+ * Whether the kernel may have the file. All bytes must be here and known to be right, and the row must say so: nobody
+ * hears of the kernel's writes, so after a crash, ranges that the row calls missing or unverified would be fetched over
+ * what was written. And if a program writes to it, now or later: nobody counts how much, no change has to clear bits of
+ * the mode, and the content is not quarantined.
  */
 function mayUsePassthrough(context: Rows & LocalFiles & Remote, cacheFile: CacheFile): boolean {
   const { passthrough, disk } = context;
@@ -75,7 +82,7 @@ function mayUsePassthrough(context: Rows & LocalFiles & Remote, cacheFile: Cache
   return !isTight(context);
 }
 
-/** From when this resolves, bytes may change at any moment without a word. */
+/** From the moment when this resolves, bytes may change at any time without a message. */
 export async function admitWriter(context: Rows & LocalFiles & Uploads & Host, cacheFile: CacheFile): Promise<void> {
   cacheFile.passthrough.admittingWriter ??= prepare(context, cacheFile).finally(() => {
     cacheFile.passthrough.admittingWriter = undefined;
@@ -91,7 +98,7 @@ async function prepare(context: Rows & LocalFiles & Uploads & Host, cacheFile: C
     if (cacheFile.changes.isDurable) await noLongerDurable(context, cacheFile);
     const { changes } = requireCurrent(context, cacheFile.lineage);
     const seen = await statFile(context, cacheFile);
-    // A cut or a sync that began before may have ended meanwhile, and say that the file stays as it is.
+    // A snapshot or a sync from before may have ended meanwhile and told the rows that the file stays as it is.
     const isSaid =
       !cacheFile.changes.isDurable &&
       requireCurrent(context, cacheFile.lineage).changes === changes &&
@@ -103,12 +110,12 @@ async function prepare(context: Rows & LocalFiles & Uploads & Host, cacheFile: C
   context.runtime.step("passthrough: writer let in");
 }
 
-/** The rows say so already. */
+/** The rows say already that the file may change. */
 function isExpected(context: Rows, cacheFile: CacheFile): boolean {
   return cacheFile.changes.isContentDirty || requireCurrent(context, cacheFile.lineage).content !== "dirty";
 }
 
-/** After a crash the rows say that the file may have changed, and the list of changed files names it. */
+/** After a crash the rows say that the file may have changed, and the dirty-file log names it. */
 function expectWrites(context: Rows & Uploads & Host, cacheFile: CacheFile): void {
   const { metadata } = context;
   const inode = requireCurrent(context, cacheFile.lineage);
@@ -116,6 +123,6 @@ function expectWrites(context: Rows & Uploads & Host, cacheFile: CacheFile): voi
     if (!cacheFile.changes.isContentDirty) setContentDirty(context, cacheFile);
     return;
   }
-  // "open" since the writer came; its hash tells after a crash whether anything was written.
+  // The content is "open" since the writer came. After a crash its hash tells whether anything was written.
   logDirty(context, metadata.inodes.update(inode.id, { changes: inode.changes + 1 }), cacheFile);
 }

@@ -1,7 +1,8 @@
 /**
- * A file that is made shorter stays as long as it was to the kernel until the thread that asked for it has run on. What an
- * answer to a READ lacks of that length the kernel shows as zeros, unless nobody has asked for its attributes since. So
- * a read that ends early is done once more when that thread has gone on, or has had the time to.
+ * A file that is made shorter stays as long as before to the kernel, until the thread that asked for it has gone on. If
+ * a READ is answered with fewer bytes than that length, the kernel shows zeros for the rest, unless nobody has asked
+ * for the file's attributes since. So a read that ends early is repeated when that thread has gone on, or has had the
+ * time to.
  */
 import { deferred } from "../../lib/deferred.ts";
 import { unlessAborted } from "../../lib/single-flight.ts";
@@ -9,10 +10,10 @@ import { type Caller, FsError, type KernelNodeId } from "../api/index.ts";
 import type { CacheFile, Host, LocalFiles } from "../core/index.ts";
 import { revokeWriteLeases } from "./revoke-leases.ts";
 
-/** From when it is answered: a thread that has its answer is run before long, also on a busy machine. */
+/** Milliseconds from the answer. A thread that has its answer runs within that time, also on a busy machine. */
 const HEARD_MS = 50;
 
-/** Right before it is cut, for somebody who waits for the answer; see untilAnswered. */
+/** Call it right before the file is cut short, within whileTruncating. */
 export function beginTruncate(context: LocalFiles, { pid }: Pick<Caller, "pid">, cacheFile: CacheFile): void {
   const { fileState, fastPath } = context;
   const { promise, resolve } = deferred<void>();
@@ -28,11 +29,14 @@ export function beginTruncate(context: LocalFiles, { pid }: Pick<Caller, "pid">,
   fileState.pendingTruncates.get(cacheFile.lineage)?.end();
   fileState.pendingTruncates.set(cacheFile.lineage, one);
   if (cacheFile.disk.file.descriptor !== undefined) fastPath.revokeReads(cacheFile.disk.file.descriptor);
-  // By its next WRITE the thread says that it has gone on.
+  // With its next WRITE the thread shows that it has gone on, so that WRITE must come to us.
   revokeWriteLeases(context, cacheFile);
 }
 
-/** `work` may make the file shorter; it is answered right after it. Whoever cuts a file does it in here, or its readers would wait for ever. */
+/**
+ * `work` may make the file shorter, and the request is answered right after it. Every flow that cuts a file short must
+ * do it in here, or readers of the file would wait for ever.
+ */
 export async function whileTruncating<T>(
   { fileState, runtime }: Pick<LocalFiles & Host, "fileState" | "runtime">,
   lineage: KernelNodeId,
@@ -46,7 +50,7 @@ export async function whileTruncating<T>(
   }
 }
 
-/** The thread asks for something: it has gone on. */
+/** The thread sends another request, so it has gone on. */
 export function threadWentOn(
   { fileState }: Pick<LocalFiles, "fileState">,
   { pid }: Pick<Caller, "pid">,
@@ -56,7 +60,10 @@ export function threadWentOn(
   if (one?.pid === pid) one.end();
 }
 
-/** Resolves to whether there was anything to wait for, once the thread has gone on or has had the time to. Rejects with EINTR. */
+/**
+ * Resolves once the thread has gone on or has had the time to. True: there was something to wait for. Rejects with
+ * EINTR.
+ */
 export async function untilTruncateKnown(
   { fileState }: Pick<LocalFiles, "fileState">,
   lineage: KernelNodeId,

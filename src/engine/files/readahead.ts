@@ -1,27 +1,30 @@
-/** How far ahead of a reader bytes are fetched: doubling while reading is sequential, hardly otherwise. */
+/**
+ * Readahead: how far ahead of a reader bytes are fetched. The window doubles while reading is sequential; else there is
+ * hardly any.
+ */
 import { partsWithin } from "../../lib/ranges.ts";
 import type { CacheFile, Host, LocalFiles, Remote, Rows, SequentialReader, Uploads } from "../core/index.ts";
 import { prefetchRange, requireRange } from "./fetch.ts";
 
 const WINDOW_FIRST = 1024 * 1024;
 const WINDOW_MAX = 8 * 1024 * 1024;
-/** What comes with a read somewhere in the file. */
+/** Bytes that are fetched around a read in the middle of the file. */
 const BLOCK = 128 * 1024;
-/** Windows ahead of the reader, each a request of its own. */
+/** Windows ahead of the reader; each is a request of its own. */
 const AHEAD = 3;
-/** Reads of one program arrive a little out of order. */
+/** Bytes by which reads of one program may arrive out of order. */
 const SLACK = 1024 * 1024;
 
 export function createReader(): SequentialReader {
   return { next: 0, window: 0, growAt: 0 };
 }
 
-/** One that reads from the first to the last byte, and says so. */
+/** A reader that is known to read from the first to the last byte. */
 export function createWholeReader(): SequentialReader {
   return { next: 0, window: WINDOW_MAX, growAt: 0 };
 }
 
-/** Resolves when [start, end) of the file is here. */
+/** Resolves when [start, end) of the file is here. Rejects as requireRange does. */
 export async function fetchAround(
   context: Rows & LocalFiles & Remote & Uploads & Host,
   cacheFile: CacheFile,

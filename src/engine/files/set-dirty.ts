@@ -1,11 +1,14 @@
-/** What the rows say before a byte of a live file changes: that it is dirty, and no longer safe. */
+/** What the rows say before a byte of a cache file changes: that the content is dirty, and no longer durable. */
 import type { Inode } from "../../metadata/inodes.ts";
 import { FsError } from "../api/index.ts";
 import { type CacheFile, type Host, type Rows, setInodeDirty, type Uploads } from "../core/index.ts";
 import { logDirty } from "./dirty-file-log.ts";
 import { leaveOrigin } from "./missing-ranges.ts";
 
-/** The rows say dirty, durably, before the first byte changes since the last cut or clean state. `at`: when it changed, as Runtime.elapsed(). */
+/**
+ * Sets the content dirty in the rows, before the first byte changes since the last snapshot or clean state. Counts a
+ * change in any case. `at`: Runtime.elapsed() of the change. Throws ESTALE when the kernel node id is superseded.
+ */
 export function setContentDirty(
   context: Rows & Uploads & Host,
   cacheFile: CacheFile,
@@ -43,18 +46,21 @@ export function setContentDirty(
   cacheFile.changes.firstWriteAt ??= cacheFile.changes.lastWriteAt;
 }
 
-/** Power loss may come when some of the new bytes are on the disk: it must not find them counted as whole. */
+/** Power loss may come when only some of the new bytes are on the disk. It must not find the content called durable. */
 export async function noLongerDurable(context: Rows, cacheFile: CacheFile): Promise<void> {
   const inode = context.metadata.inodes.get(cacheFile.inode);
   if (inode?.lineage === cacheFile.lineage && inode.synced !== null) {
     context.metadata.inodes.update(inode.id, { synced: 0 });
   }
   await context.syncRows();
-  // A cut that ended meanwhile has said it again.
+  // A snapshot that ended meanwhile may have called the content durable again.
   cacheFile.changes.isDurable = context.metadata.inodes.get(cacheFile.inode)?.synced === 1;
 }
 
-/** A snapshot has what was written so far. `isDurable`: power loss leaves the content as it is, and nobody writes unheard. */
+/**
+ * A snapshot has everything that was written so far. `isDurable`: the content is durable, and no passthrough writer can
+ * change it unnoticed.
+ */
 export function setContentClean({ changes }: CacheFile, isDurable: boolean): void {
   changes.isContentDirty = false;
   changes.isDurable = isDurable;

@@ -1,4 +1,4 @@
-/** Generations that exist: their bytes, and their end. */
+/** Snapshots that exist: where their bytes are, and how they end. */
 
 import { createHash } from "node:crypto";
 import { createFileSource, createOpenFileSource } from "../../content/source.ts";
@@ -9,7 +9,7 @@ import type { SnapshotId } from "../../metadata/ids.ts";
 import type { CacheFile, Host, LocalFiles, Rows, Uploads } from "../core/index.ts";
 import { removeSoon } from "./file-removal.ts";
 
-/** The bytes of a generation, from where they are at this moment. */
+/** The bytes of a snapshot, from where they are at this moment. */
 export function snapshotSource(context: LocalFiles & Host, snapshot: Snapshot): ContentSource {
   const { paths, runtime, snapshotBytes, disk } = context;
   const bytes = snapshotBytes.get(snapshot.id);
@@ -28,7 +28,7 @@ export function snapshotSource(context: LocalFiles & Host, snapshot: Snapshot): 
   return createFileSource(runtime.files, path, snapshot.size);
 }
 
-/** Went with the state dir: what is found by its name is another mount's. */
+/** The bytes went with the state dir. What the path leads to now is another mount's. */
 function goneSource(path: string, size: number): ContentSource {
   return {
     size,
@@ -39,7 +39,10 @@ function goneSource(path: string, size: number): ContentSource {
   };
 }
 
-/** It was sent, or is not to be. One that another attempt will still send (two names of one file) goes with that. */
+/**
+ * The snapshot was sent, or is not to be sent. If another attempt will still send it (two names of one file), it stays
+ * until then.
+ */
 export function dropSnapshot(context: Rows & LocalFiles & Uploads & Host, id: SnapshotId): void {
   const snapshot = context.metadata.snapshots.get(id);
   if (snapshot === undefined || context.metadata.attempts.ofSnapshot(id).length > 0) return;
@@ -47,7 +50,7 @@ export function dropSnapshot(context: Rows & LocalFiles & Uploads & Host, id: Sn
   removeSnapshot(context, snapshot);
 }
 
-/** Removes the row of a cut no attempt needs, and the file if it has one of its own. */
+/** Removes the row of a snapshot that no attempt needs, and its file if it has one of its own. */
 export function removeSnapshot(context: Rows & LocalFiles & Host, { id, inode, lineage }: Snapshot): void {
   const { metadata, fileState } = context;
   metadata.transaction(() => {
@@ -62,18 +65,17 @@ export function removeSnapshot(context: Rows & LocalFiles & Host, { id, inode, l
 }
 
 /*
- * The bytes of a live file by the descriptor that is open: small ones, and all where the name no
- * longer leads to them (see without-folder.ts). Others are read by the name: by a worker, and also
- * once the file is closed.
+ * Bytes of a cache file read by its open descriptor: small files, and all files when the name no longer leads to them
+ * (see without-folder.ts). Others are read by name: a worker can do that, and it works after the file is closed.
  */
 
 const CHUNK = 1024 * 1024;
-/** Up to this size, opening a file costs more than hashing it. */
+/** Bytes. Up to this size, opening a file costs more than hashing it. */
 const SMALL = 32 * 1024;
 
 /**
- * SHA-256 and size of a live file nobody writes to, about `expected` bytes long; of a small one its bytes too.
- * Undefined: somebody does again.
+ * SHA-256 and size of a cache file that has no writer and is about `expected` bytes long; of a small one its bytes too.
+ * Undefined: a writer came.
  */
 export async function hashCacheFile(
   context: LocalFiles & Host,
@@ -95,13 +97,13 @@ export async function hashCacheFile(
       const isAll = size === read && size <= SMALL;
       return { hash: hash.digest("hex"), size, ...(isAll ? { bytes: buffer.subarray(0, read) } : {}) };
     }
-    // Longer than the rows say, and who knows how long.
+    // The file is longer than the rows say, and nobody knows how long.
     if (length < CHUNK) buffer = Buffer.allocUnsafe(CHUNK);
   }
   return undefined;
 }
 
-/** Undefined: it is read by its name. */
+/** Undefined: the snapshot is read by its name. */
 export function openSource(context: LocalFiles, { lineage, size }: Snapshot): ContentSource | undefined {
   const cacheFile = lineage === null ? undefined : context.cacheFiles.get(lineage);
   return cacheFile === undefined || !context.fileState.keptOpen.has(cacheFile)

@@ -1,7 +1,7 @@
 /**
- * Room on the disk of the state dir: who adds something asks here first (and is told of the workspace's
- * quota too), what is full is looked at again, and cached files go before a program hears ENOSPC. One look at a time, now and then also
- * when nobody asks: space comes back, and folders go away, without telling anybody.
+ * Room on the disk of the state dir. Whoever adds something asks here first, and is told of the workspace's quota too.
+ * A full disk is looked at again, and cached files are evicted before a program hears ENOSPC. There is one look at a
+ * time, and one now and then when nobody asks: room comes back and folders vanish without a message.
  */
 import { inStep } from "../../lib/runtime.ts";
 import { shareRuns } from "../../lib/shared-run.ts";
@@ -44,7 +44,7 @@ export function createSpace(context: Context): Space {
       disk.commitWorked();
       repeatForgets(context);
     } catch {
-      // The disk has said why; the next look tries again.
+      // The disk has logged why; the next look tries again.
     }
   }
 
@@ -68,14 +68,15 @@ export function createSpace(context: Context): Space {
   };
 }
 
-/** Whether who adds something has to ask: nearly never. */
+/** Whether requireRoom has to be asked before something is added: nearly never. */
 export function isTight({ disk, quota }: Pick<LocalFiles & Remote, "disk" | "quota">): boolean {
   return disk.trouble !== undefined || !disk.hasRows || disk.unsentLimit !== undefined || quota.limit !== undefined;
 }
 
 /**
- * Before something is added, bytes or a name. Rejects with ENOSPC or EDQUOT when there is no room, also
- * after looking again. `growth`: how much larger the files of the workspace become, at most and really.
+ * Call it before bytes or a name are added. Rejects with ENOSPC or EDQUOT when there is no room even after another
+ * look, with EROFS or EIO when the disk takes no changes. `growth`: bytes by which the files of the workspace grow, at
+ * most and exactly.
  */
 export async function requireRoom(
   context: Rows & LocalFiles & Remote & Host,
@@ -88,7 +89,7 @@ export async function requireRoom(
   if (growth !== undefined) await quota.require(growth.most, growth.exactly);
 }
 
-/** Adding up costs something: it is done when what was added since may have reached the limit. */
+/** Summing costs something, so it is done only when what was added since may have reached the limit. */
 async function requireUnsent(context: Rows & LocalFiles & Host, limit: number, added: number): Promise<void> {
   const { metadata, cacheFiles, unsent } = context;
   unsent.mostly += added;

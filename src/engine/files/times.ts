@@ -1,4 +1,7 @@
-/** The times of last modification and change as the rows have them; while a file is open for writing its live file knows better. */
+/**
+ * Times of modification and change, as the rows have them. While a file is open for writing, the cache file has the
+ * newer ones.
+ */
 import type { Attributes } from "../../contract/attributes.ts";
 import type { Node } from "../../contract/resources.ts";
 import { clampTime, compareTimes, formatTime, parseTime, type Time, timeFromMilliseconds } from "../../lib/time.ts";
@@ -9,8 +12,8 @@ import type { Rows } from "../core/index.ts";
 const EPOCH: Time = { seconds: 0, nanoseconds: 0 };
 
 /**
- * Content on its way to another node: a time that was only the node's default becomes its own, for
- * there the default would be another. Runs inside the caller's transaction.
+ * The content is about to go to another node. A mtime that was only the node's default becomes the content's own,
+ * because the other node would have another default. Call it in a transaction.
  */
 export function pinMtime(context: Pick<Rows, "metadata">, inodeId: InodeId): void {
   const inode = context.metadata.inodes.get(inodeId);
@@ -19,12 +22,15 @@ export function pinMtime(context: Pick<Rows, "metadata">, inodeId: InodeId): voi
   context.metadata.inodes.update(inodeId, { attributes: { ...inode.attributes, mtime } });
 }
 
-/** The same of a node's attributes, whose content is taken over and will go on to other nodes. */
+/** The same for the attributes of a node whose content is adopted and will go on to other nodes. */
 export function withPinnedMtime(attributes: Attributes, { modifiedAt }: Node): Attributes {
   return { mtime: formatTime(timeFromMilliseconds(Date.parse(modifiedAt))), ...attributes };
 }
 
-/** One that nobody set is the time the gateway changed the node; one that no disk holds, as a live file would have it. */
+/**
+ * If nobody set it, the time at which the gateway changed the node. A time that no disk can hold is shown as the cache
+ * file would have it.
+ */
 export function mtimeOf(context: Pick<Rows, "metadata">, inode: Inode): Time {
   const { mtime } = inode.attributes;
   const own = mtime === undefined ? undefined : parseTime(mtime);
@@ -37,9 +43,10 @@ export function mtimeOf(context: Pick<Rows, "metadata">, inode: Inode): Time {
 }
 
 /**
- * The time of the last change of an inode whose file has this mtime. One that the rows (`known`) have not heard of is a
- * write, which has changed both times, or is being set to a time to come; one that a program has set they know, and when.
- * What the rows have is later where another change came after the write, or by a clock that was ahead of this one.
+ * The ctime of an inode whose file has this mtime. If the rows know another mtime (`known`), a write came that changed
+ * both times, or a program is setting the mtime to a future time. A time that a program has set is in the rows, and so
+ * is when it did. The rows may have a later ctime: another change came after the write (the later ctime stays), or it
+ * was written by a clock that was ahead of this one (it does not count).
  */
 export function ctimeOf({ ctime }: Inode, known: Time, mtime: Time, present: Time): Time {
   const changed = parseTime(ctime) ?? EPOCH;

@@ -1,6 +1,6 @@
 /**
- * Reads past the disk: what is missing of a live file, for a reader alone and without keeping it,
- * while the disk has no room for it. A little more than was asked for stays in memory for the next read.
+ * Uncached reads: missing ranges are fetched for one reader and not kept, while the disk has no room for them. A little
+ * more than was asked for stays in memory for the next read.
  */
 import { createHash } from "node:crypto";
 import { RemoteError } from "../../client/errors.ts";
@@ -11,18 +11,21 @@ import { FsError } from "../api/index.ts";
 import type { CacheFile, Host, LocalFiles, Remote } from "../core/index.ts";
 
 const WINDOW = 1024 * 1024;
-/** Files that keep a window, of all that are open. */
+/** So many open files keep a window in memory. */
 const WINDOWS_MAX = 16;
 const TRIES = 3;
 const RETRY = { firstMs: 200, maxMs: 400 };
 
-/** Bytes of the origin, all that is missing of [start, end) among them. */
+/** Bytes of the origin, with all that is missing of [start, end). */
 interface Passing {
   readonly start: number;
   readonly bytes: Uint8Array;
 }
 
-/** To be laid over what is read of the file with `layOver`. Rejects with an FsError. */
+/**
+ * The result is to be laid over what is read of the file, with `layOver`; undefined: nothing is missing. Rejects with
+ * an FsError, never ENOENT.
+ */
 export async function fetchUncached(
   context: LocalFiles & Remote & Host,
   cacheFile: CacheFile,
@@ -49,13 +52,13 @@ export async function fetchUncached(
   return fetched;
 }
 
-/** Whoever has not read for longest fetches anew. */
+/** The file that was not read for longest loses its window and fetches anew. */
 function keep(
   { fileState: { uncachedReaders }, cacheFiles }: LocalFiles,
   cacheFile: CacheFile,
   passing: Passing,
 ): void {
-  // Closed while it was fetched.
+  // The file was closed during the fetch.
   if (cacheFiles.get(cacheFile.lineage) !== cacheFile) return;
   cacheFile.disk.uncachedBytes = passing;
   uncachedReaders.delete(cacheFile);
@@ -66,7 +69,7 @@ function keep(
   oldest.disk.uncachedBytes = undefined;
 }
 
-/** `missing`: of the file, before it was read into `buffer` from `offset` on. */
+/** `missing`: missing ranges of the file from before it was read into `buffer`, from `offset` on. */
 export function layOver(
   missing: CacheFile["ranges"]["missing"],
   passing: Passing,
@@ -92,13 +95,13 @@ async function insist(
     } catch (error) {
       if (!(error instanceof FsError)) throw error;
       const { cause, code } = error;
-      // Aborted by our own patience: the gateway may be back by now.
+      // Our own patience aborted the request; the gateway may be back by now.
       const isPassing =
         cause instanceof RemoteError &&
         (cause.isTransient || cause.code === "aborted") &&
         tries < TRIES &&
         context.network.isOnline;
-      // The file is there; it is its bytes that cannot be had.
+      // The file is there, only its bytes cannot be had.
       if (!isPassing || signal.aborted) throw code === "ENOENT" ? new FsError("EIO", error.message, { cause }) : error;
       await sleep(context.runtime, backoff(RETRY, tries), signal);
     }

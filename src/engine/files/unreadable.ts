@@ -1,7 +1,7 @@
 /**
- * Content that is to be sent and cannot be read: part of it is still to be fetched, or the disk fails.
- * It is tried again ever more seldom. What the gateway goes on not to have is parked with the reason:
- * somebody may know better, and the name can be removed.
+ * Content that is to be sent and cannot be read: part of it is still to be fetched, or the disk fails. It is tried
+ * again ever more seldom. Content that the gateway goes on not to have is parked with the reason: a person may know
+ * better, and the name can be removed.
  */
 import { RemoteError } from "../../client/errors.ts";
 import { hasCode } from "../../lib/system-error.ts";
@@ -10,12 +10,12 @@ import type { Inode } from "../../metadata/inodes.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import type { Host, LocalFiles, Remote, Rows, Unreadable, Uploads } from "../core/index.ts";
 
-/** Half a minute at least: a gateway may not find for a moment what it has. */
+/** Tries take half a minute at least, because a gateway may for a moment not find what it has. */
 const GONE_TRIES = 5;
 
 /**
- * `inode`: as it was when it was tried. How often it was tried in vain, for how long it waits now; 0: it is other content
- * by now; undefined: it is parked.
+ * `inode`: as it was at the try. Returns how many tries have failed, which says how long the content waits now; 0: it
+ * is other content by now; undefined: the row is parked.
  */
 export function couldNotRead(
   context: Rows & LocalFiles & Uploads & Host,
@@ -24,7 +24,7 @@ export function couldNotRead(
   error: unknown,
 ): number | undefined {
   const { fileState, metadata } = context;
-  // Of what came in its place meanwhile it says nothing.
+  // The failure says nothing about content that came in its place meanwhile.
   if (metadata.inodes.get(id)?.lineage !== lineage) return 0;
   const { tries, why } = noteUnreadable(context, id, lineage, error);
   if (tries < GONE_TRIES || !isGone(error) || metadata.nodes.get(row.id)?.dirtySince == null) return tries;
@@ -33,7 +33,7 @@ export function couldNotRead(
   return undefined;
 }
 
-/** For who asks why it is not sent. */
+/** Notes the failure, for those who ask why the content is not sent. */
 export function noteUnreadable(
   context: LocalFiles & Uploads & Host,
   inode: InodeId,
@@ -42,7 +42,8 @@ export function noteUnreadable(
 ): Unreadable {
   const { fileState, log, activity } = context;
   const before = fileState.unreadable.get(lineage)?.tries ?? 0;
-  // Descriptors that are all in use say nothing of the content, and are free again in a moment: it waits no longer each time.
+  // When all descriptors are in use, that says nothing about the content and passes in a moment. So the wait does not
+  // grow.
   const tries = hasCode(error, "ENFILE", "EMFILE") ? Math.max(before, 1) : before + 1;
   const why = error instanceof Error ? error.message : String(error);
   const noted = { tries, why };
@@ -52,12 +53,14 @@ export function noteUnreadable(
   return noted;
 }
 
-/** Whether what the gateway does not find now is gone, for all that can be known. */
+/** If the gateway does not find the content at this try, it is gone, as far as can be known. */
 export function isLastTry({ fileState }: LocalFiles, lineage: KernelNodeId): boolean {
   return (fileState.unreadable.get(lineage)?.tries ?? 0) + 1 >= GONE_TRIES;
 }
 
-/** What went wrong with the inode's content says nothing any more: it goes, or is wanted tried again. */
+/**
+ * Earlier failures of the inode's content do not count any more: the content goes, or a person wants it tried again.
+ */
 export function forgetFailures(
   { fileState, network }: Pick<LocalFiles & Remote, "fileState" | "network">,
   inode: Inode,
@@ -66,7 +69,7 @@ export function forgetFailures(
   if (inode.originVersion !== null) network.forgetReference(inode.originVersion);
 }
 
-/** The gateway answers, and says no. */
+/** The gateway answers and refuses. */
 function isGone(error: unknown): boolean {
   const cause = error instanceof Error ? error.cause : undefined;
   return cause instanceof RemoteError && (cause.code === "notFound" || cause.code === "forbidden");

@@ -1,7 +1,8 @@
 /**
- * Content that grew from a version: what it still has of that is known to be right before it is sent. A part of a version
- * has no hash, so all of it is read to its hash once: what is here from here, and from the gateway only what a program has
- * overwritten or cut off. Where that is more than is to be checked, and WORTH, nothing is checked.
+ * Verifies content that grew from a version: the bytes that it still has of the version must be right before the
+ * content is sent. A part of a version has no hash, so the whole version is read once into a hash: bytes that are here
+ * from the file, and from the gateway only what a program has overwritten or cut off. If the gateway's part is larger
+ * than the bytes to verify plus WORTH, nothing is verified.
  */
 import { createHash } from "node:crypto";
 import { RemoteError } from "../../client/errors.ts";
@@ -23,17 +24,19 @@ import { isLastTry } from "./unreadable.ts";
 const WORTH = 64 * 1024 * 1024;
 const CHUNK = 256 * 1024;
 
-/** Resolves when all that is here of the origin is right, or cannot be checked, and rejects as requireRange does. */
+/**
+ * Resolves when all bytes of the origin that are here are right, or cannot be checked. Rejects as requireRange does.
+ */
 export async function verify(
   context: Rows & LocalFiles & Remote & Host,
   cacheFile: CacheFile,
   signal: AbortSignal,
 ): Promise<void> {
   if (cacheFile.ranges.missing.length > 0 || cacheFile.ranges.unverified.length === 0) return;
-  // What came in one piece was checked before it was used.
+  // Content that came in one piece was checked before it was used.
   if (cacheFile.ranges.isChecked) return markVerified(context, cacheFile);
   const interest = watch(context, cacheFile, signal);
-  // Two at a time could each take for right what the other has found to be wrong.
+  // Two at a time could each take for right what the other has found wrong.
   if (cacheFile.ranges.verification === undefined || !cacheFile.ranges.downloads.has(cacheFile.ranges.verification))
     cacheFile.ranges.verification = begin(context, cacheFile);
   const download = cacheFile.ranges.verification;
@@ -43,7 +46,7 @@ export async function verify(
       if (interest.isOutOfPatience()) throw new FsError("EIO", "the gateway does not answer");
       await interest.next();
     }
-    // Cut off or overwritten meanwhile, nothing of it is wanted any more.
+    // If all was cut off or overwritten meanwhile, the failure does not matter.
     if (download.failure !== undefined && cacheFile.ranges.unverified.length > 0) throw readError(download.failure);
   } finally {
     interest.end();
@@ -52,13 +55,13 @@ export async function verify(
 
 interface Proof {
   readonly hash: ReturnType<typeof createHash>;
-  /** Up to there it was read. */
+  /** Bytes hashed so far. */
   position: number;
 }
 
 function begin(context: Rows & LocalFiles & Remote & Host, cacheFile: CacheFile): Download {
   const proof: Proof = { hash: createHash("sha256"), position: 0 };
-  // It brings nothing: nobody who misses bytes waits for it.
+  // This download brings no bytes: no reader waits for it.
   const nowhere = { start: 0, end: 0, isPrefetch: false };
   return launch(context, cacheFile, nowhere, {
     ask: (download) => goOn(context, cacheFile, download, proof),
@@ -82,13 +85,13 @@ async function goOn(
       expected: cacheFile.ranges.originHash,
       got: hash,
     };
-    // It came damaged; or the end came in the middle of a write, of which the rows know nothing yet.
+    // The bytes came damaged, or a crash came in the middle of a write of which the rows know nothing yet.
     context.log.warn(fields, "what is here of a version is not what that version has, it is fetched again");
     context.fileState.distrusted.add(cacheFile.lineage);
     lost(context, cacheFile, cacheFile.ranges.unverified);
     throw new FsError("EIO", WRONG);
   }
-  // What came before a program changed anything may not be.
+  // Bytes that came before the first change by a program may not be synced.
   await cacheFile.disk.sync();
   context.runtime.step("prove: synced");
   markVerified(context, cacheFile);
@@ -125,7 +128,10 @@ async function readAll(
   return true;
 }
 
-/** A gateway may not find for a moment what it has. What it goes on to name and not to have keeps nothing from being sent. */
+/**
+ * A gateway may for a moment not find what it has. If it goes on listing a version without having it, that must not
+ * keep the content from being sent.
+ */
 async function isGone(
   context: LocalFiles & Remote,
   { lineage, ranges: { origin } }: CacheFile,
@@ -135,14 +141,17 @@ async function isGone(
   return (await hasVersion(context, origin.node, origin.version, controller.signal)) !== true;
 }
 
-/** Whether there is something to be read from here on that is here. Who writes there waits: it is read as it was, or not at all. */
+/**
+ * Hashes the next bytes if they are here; true: there were some. A writer to these bytes waits, so they are read as
+ * they were or not at all.
+ */
 async function readHere(cacheFile: CacheFile, proof: Proof, until: number): Promise<boolean> {
   const { position } = proof;
   const [part] = partsWithin(cacheFile.ranges.unverified, position, Math.min(until, position + CHUNK));
   if (part?.start !== position) return false;
   const free = await cacheFile.ranges.lock.hold(position, part.end);
   try {
-    // Overwritten while this waited: it is looked for again.
+    // Overwritten while this waited: the caller looks again.
     if (!containsRange(cacheFile.ranges.unverified, position, part.end)) return true;
     const buffer = Buffer.allocUnsafe(part.end - position);
     const length = await cacheFile.disk.file.read(buffer, 0, buffer.length, position);
@@ -158,7 +167,10 @@ async function readHere(cacheFile: CacheFile, proof: Proof, until: number): Prom
   }
 }
 
-/** Of an answer with more than was asked for, what is here is passed over, up to the last byte that is not. */
+/**
+ * If the answer has more than was asked for, bytes that are here are skipped in it, up to the last byte that is missing
+ * here.
+ */
 async function readThere(
   context: LocalFiles & Remote,
   cacheFile: CacheFile,

@@ -1,12 +1,12 @@
 /**
- * The state dir was removed under us: files that are open still have their bytes, and the rows are
- * still in the database's descriptors. So what was changed in them is sent from there, and none is
- * closed before the end of the mount. Everything else that was not sent went with the folder.
+ * The state dir was removed while the mount runs. Open files still have their bytes, and the database's descriptors
+ * still have the rows. So changes in open files are sent from there, and these files stay open until the mount ends.
+ * Everything else that was not sent went with the folder.
  */
 import type { Host, LocalFiles, Rows, Uploads } from "../core/index.ts";
 import { rowsFromFile } from "./open-close.ts";
 
-/** Keeps open what is open, and leaves the newest sizes in the rows. */
+/** Keeps changed files open, and records their newest sizes in the rows. */
 export function keepOpenForUpload(context: Rows & LocalFiles & Uploads & Host): void {
   const { cacheFiles, fileState, metadata, log } = context;
   const changed = [...cacheFiles.values()].filter(

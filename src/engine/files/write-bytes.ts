@@ -1,7 +1,7 @@
 /**
- * Changes bytes of a live file: the rows say dirty before the first byte changes, and what a change
- * overwrites of the missing parts is forgotten durably after the bytes are in the file and before
- * the change is acknowledged. A crash in between fetches there what no program was told it wrote.
+ * Changes bytes of a cache file. The rows say dirty before the first byte changes. Missing ranges that the change
+ * overwrites are removed from the rows after the bytes are in the file and before the change is acknowledged. After a
+ * crash in between, those ranges are fetched: no program was told that it wrote there.
  */
 import { touchesRange } from "../../lib/ranges.ts";
 import { bytesWritten } from "../../lib/system-error.ts";
@@ -20,7 +20,10 @@ export const KEEP_SIZE = 1;
 export const PUNCH_HOLE = 2;
 export const ZERO_RANGE = 16;
 
-/** How many bytes were written: fewer than all where the disk became full on the way, as on any disk. */
+/**
+ * Resolves to how many bytes were written; fewer than all when the disk became full on the way, as on any disk. Rejects
+ * with an FsError: ENOSPC, EDQUOT, EFBIG, or as fromDisk says.
+ */
 export async function writeBytes(
   context: Context,
   handle: HandleId,
@@ -36,7 +39,7 @@ export async function writeBytes(
     const written = await writeAsFits(context, cacheFile, offset, data);
     context.runtime.step("write: bytes in the file");
     overwritten(context, cacheFile, offset, offset + written);
-    // Not a turn later: who looks from here on whether anything is being written finds this one, or ends that.
+    // In the same turn: whoever checks after this whether a write is under way sees this one, or revokes the lease.
     grantWrite(context, handle, cacheFile);
     return written;
   });
@@ -58,7 +61,9 @@ async function writeAsFits(
   }
 }
 
-/** What was behind the new end is wanted no more; what is new behind the old one are zeros. */
+/**
+ * What was behind the new end is wanted no more; what is new behind the old end are zeros. Rejects as writeBytes does.
+ */
 export async function truncateBytes(
   context: Rows & LocalFiles & Remote & Uploads & Host,
   caller: Caller,
@@ -70,7 +75,7 @@ export async function truncateBytes(
     if (growth > 0) await requireGrowth(context, cacheFile, growth, size);
   }
   await change(context, cacheFile, size, END, async () => {
-    // What is made longer ends early for nobody.
+    // A file that gets longer does not end early for any reader.
     if (size === 0 || size < (await cacheFile.disk.file.stat()).size) beginTruncate(context, caller, cacheFile);
     await cacheFile.disk.file.truncate(size);
     cacheFile.changes.shownSize = "cut";
@@ -79,7 +84,10 @@ export async function truncateBytes(
   });
 }
 
-/** fallocate(2) with the mode bits of the kernel. Space for bytes that are still missing leaves them missing. */
+/**
+ * fallocate(2) with the mode bits of the kernel. Space for missing ranges leaves them missing. Rejects with EOPNOTSUPP
+ * for another mode, EINVAL, or as writeBytes does.
+ */
 export async function allocateBytes(
   context: Rows & LocalFiles & Remote & Uploads & Host,
   cacheFile: CacheFile,
@@ -101,7 +109,10 @@ export async function allocateBytes(
   });
 }
 
-/** All of it or nothing: what a full disk had room for would only be in the way, and make the file longer than is known here. */
+/**
+ * All of it or nothing. A part that a full disk had room for would only take up room, and make the file longer than the
+ * rows know.
+ */
 async function allocateAll(cacheFile: CacheFile, mode: number, offset: number, length: number): Promise<void> {
   const { size } = await cacheFile.disk.file.stat();
   try {
@@ -112,7 +123,10 @@ async function allocateAll(cacheFile: CacheFile, mode: number, offset: number, l
   }
 }
 
-/** So many bytes, after which the file ends at `end`, or where it does now. Each of its names is a file at the gateway. */
+/**
+ * Asks for room for so many bytes, after which the file ends at `end`, or where it does now. Each name of the file is a
+ * file at the gateway.
+ */
 function requireGrowth(
   context: Rows & LocalFiles & Remote & Host,
   cacheFile: CacheFile,
@@ -137,7 +151,7 @@ async function change<T>(
   try {
     await context.dirtyLog.flush();
     if (cacheFile.changes.isDurable) await noLongerDurable(context, cacheFile);
-    // Only where bytes are missing can a download be about to write, only where they are unproven a check to read.
+    // A download writes only into missing ranges, and a check reads only unverified ones. Elsewhere no lock is needed.
     const isAlone =
       !touchesRange(cacheFile.ranges.missing, start, end) && !touchesRange(cacheFile.ranges.unverified, start, end);
     const free = isAlone ? undefined : await cacheFile.ranges.lock.hold(start, end);

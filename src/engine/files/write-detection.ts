@@ -1,13 +1,13 @@
-/** What writers that pass us by (pass-on.ts) did to a file, found out from its size and times. */
+/** Write detection: finds out from size and times what passthrough writers did to a file. */
 import { type FileStat, isSameStat } from "../../lib/files.ts";
 import { toMilliseconds } from "../../lib/time.ts";
 import type { CacheFile, Host, LocalFiles, Rows, Uploads } from "../core/index.ts";
 import { setContentDirty } from "./set-dirty.ts";
 
-/** Before Linux 6.13 two changes within one tick of its clock may leave the same times. */
+/** Milliseconds. Before Linux 6.13, two changes within one tick of its clock may leave the same times. */
 export const TICK_MS = 20;
 
-/** The file as it was found, and what was counted before that: whoever has changed it since is counted. */
+/** The file as a look found it, and the counters from before the look: a change since then shows in the counters. */
 export interface Look {
   readonly stat: FileStat;
   readonly writes: number;
@@ -15,7 +15,10 @@ export interface Look {
   readonly timesSet: number;
 }
 
-/** What writers that were passed on did since the last look counts as written from here on: the file as it is by then. */
+/**
+ * Counts as written from here on what passthrough writers did since the last look. Resolves to the file as it is then;
+ * undefined: nothing was written.
+ */
 export async function detectWrites(
   context: Rows & LocalFiles & Uploads & Host,
   cacheFile: CacheFile,
@@ -27,11 +30,11 @@ export async function detectWrites(
     } = cacheFile;
     if (lastStat === undefined) return undefined;
     const seen = await statFile(context, cacheFile);
-    // Somebody else has looked meanwhile, later perhaps than this; or the last writer has gone.
+    // Another look came meanwhile, perhaps later than this one, or the last writer has gone.
     if (cacheFile.passthrough.lastStat !== lastStat) continue;
     if (cacheFile.passthrough.isLastStatExact && isSameStat(lastStat, seen.lastStat)) return undefined;
     setContentDirty(context, cacheFile, writtenAt(context, cacheFile, seen));
-    // Where the rows cannot be told, the next look finds the same change.
+    // Not reached if the rows took no change: then the next look finds the same change.
     remember(cacheFile, seen);
     await context.dirtyLog.flush();
     return { stat: seen.lastStat, writes: writes + 1, inFlight, timesSet };
@@ -50,13 +53,16 @@ export function remember({ passthrough }: CacheFile, { lastStat, lastStatAt, isL
   passthrough.isLastStatExact = isLastStatExact;
 }
 
-/** When it was last written, by its ctime: the clock behind that may be set, but not out of the time between the two looks. */
+/**
+ * Runtime.elapsed() of the last write, from the ctime. The wall clock may be set meanwhile, so the result is kept
+ * between the two looks.
+ */
 function writtenAt({ runtime }: Host, { passthrough: { lastStatAt } }: CacheFile, seen: Seen): number {
   const age = runtime.wallClock() - toMilliseconds(seen.lastStat.ctime);
   return Math.min(seen.lastStatAt, Math.max(lastStatAt, runtime.elapsed() - age));
 }
 
-/** As it is now, to be compared with later. */
+/** Stat of now, for a later comparison. */
 export async function statFile(context: LocalFiles & Host, cacheFile: CacheFile): Promise<Seen> {
   const lastStat = await cacheFile.disk.file.stat();
   const lastStatAt = context.runtime.elapsed();
