@@ -176,7 +176,7 @@ export interface Engine {
   queue(limit: number): AsyncIterable<QueueItem[]>;
   /**
    * Tries now what was refused, failed or waits, also when the gateway asked for a pause. `paths`: only at these paths
-   * and below. Quarantined contents at them are released.
+   * and below. Quarantined contents among them are released.
    */
   retry(paths?: readonly string[]): Promise<RetryResult>;
   /**

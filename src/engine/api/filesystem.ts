@@ -183,8 +183,8 @@ export interface FileSystem {
   /** EEXIST, ENOENT (empty target, or the parent was removed), ENAMETOOLONG. EPERM: the gateway keeps no attributes. */
   symlink(caller: Caller, parent: KernelNodeId, name: string, target: string): Promise<Found>;
   /**
-   * EEXIST, ENOENT: the parent was removed. EINVAL: a folder or symlink. EPERM: a special file, and the gateway keeps no
-   * attributes.
+   * EEXIST, ENOENT: the parent was removed. EINVAL: a folder or symlink. EPERM: a special file, and the gateway keeps
+   * no attributes.
    */
   mknod(caller: Caller, parent: KernelNodeId, name: string, kind: FileKind, mode: number, rdev: number): Promise<Found>;
   /** EEXIST, ENOENT: the parent was removed. */
