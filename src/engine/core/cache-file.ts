@@ -130,7 +130,7 @@ export interface FileChanges {
   isDurable: boolean;
   /** Size and times in the rows are older than the file's. */
   hasUnpersistedStat: boolean;
-  /** The size that the kernel was told. */
+  /** What is known of the size that the kernel was told. */
   shownSize: ShownSize;
   /** The mtime that the kernel was told together with just that size; undefined: not known. */
   shownTime: Time | undefined;

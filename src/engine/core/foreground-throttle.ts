@@ -38,7 +38,8 @@ const PAUSED = 0.15;
 /** A request that may ask the gateway: what takes longer than this is waiting for the gateway, not for this thread. */
 const OURS_MS = 2;
 /**
- * A request that cannot ask the gateway waits for the disk, where write-back would be in its way, or for a processor.
+ * A request that cannot ask the gateway: up to this it counts in full, because it waits for the disk, where write-back
+ * would be in its way, or for a processor.
  */
 const LOCAL_MS = 50;
 /** Rows of one turn: enough to share a sync, a commit and a look at the table. */

@@ -14,7 +14,10 @@ export interface GroupCommit {
    * `change` may run again.
    */
   <T>(change: () => T): Promise<T>;
-  /** Commits at once, together with what waits. Throws what `change` throws; what waited is committed all the same. */
+  /**
+   * Commits at once, in one commit with what waits, which comes first. Throws what `change` throws; what waited is
+   * committed all the same.
+   */
   now<T>(change: () => T): T;
 }
 
