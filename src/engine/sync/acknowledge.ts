@@ -1,7 +1,7 @@
 /**
- * What an answer of the gateway means for the rows: an acknowledgement moves base, a refusal tells
- * something new or parks the item. An attempt outlives its entry: its answer moves the base of its
- * node, whichever entry carries it by then, if any. Each function is one transaction and never waits.
+ * What an answer of the gateway means for the rows. An acknowledgement moves base; a refusal tells something new, or
+ * parks the row. An attempt outlives its entry: its answer moves the base of its node, whichever entry carries the node
+ * by then, if any. Each function is one transaction and never waits.
  */
 import type { RemoteError } from "../../client/errors.ts";
 import { sameValue } from "../../contract/attributes.ts";
@@ -43,12 +43,18 @@ import { requestRelist } from "./request-relist.ts";
 
 type Sent = Attempt<Request>;
 
-/** After a refusal that says the world is not as thought: time for it to be looked at again. */
+/**
+ * A refusal that does not fit what is known here: the pause before the request is planned again, so that the node can
+ * be read first.
+ */
 const LOOK_AGAIN_MS = 1_000;
-/** After a refusal for want of room, or of a scope that only this request needs. */
+/** The same pause after a refusal for want of room, or of a scope that only this request needs. */
 const LATER_MS = 10_000;
 
-/** The request was carried out; `node` is the node after it, in the journal at `position` (0: not told). */
+/**
+ * The request was carried out. `told` is the node after it; `toldPosition` is its position in the journal (0: not
+ * told).
+ */
 export function acknowledge(context: Context, attempt: Sent, told: Node, toldPosition: number): void {
   const { metadata, client } = context;
   metadata.transaction(() => {
@@ -56,14 +62,14 @@ export function acknowledge(context: Context, attempt: Sent, told: Node, toldPos
     noteWritten(context, position);
     const known = metadata.nodes.get(attempt.node);
     if (known === undefined || metadata.attempts.ofKey(attempt.key) === undefined) {
-      // Its row is no longer this node's: what the answer tells is heard as from anybody.
+      // The row is no longer the row of this node. The answer counts like any other news of the node.
       if (attempt.request.do !== "delete") observeNode(context, told);
       return;
     }
     const row = known.nodeId === null || known.nodeId === told.id ? known : leaveNode(context, known);
     const node = afterWrite(context, row, told);
     const isDeletion = attempt.request.do === "delete";
-    // Who repeats a request gets its first answer, however old.
+    // A repeated request gets its first answer, however old, so it says nothing of the gateway's history now.
     if (attempt.tries === 0) {
       noteAcknowledged(context, told, { isDeleted: isDeletion, isContent: "size" in attempt.request });
     }
@@ -81,7 +87,7 @@ export function acknowledge(context: Context, attempt: Sent, told: Node, toldPos
     const shown = baseOf(node, position);
     const effect = effectOf(row.base, attempt, shown, client.features);
     const isOurs = isOnlyOurs(context, row.base, effect, node);
-    // A gateway that tells no hashes has what was sent.
+    // A gateway that tells no hashes has the content that was sent.
     const base = isOurs ? { ...shown, hash: shown.hash ?? effect.hash } : effect;
     const isSeenOlder = row.seen === null || (!("deleted" in row.seen) && row.seen.node.revision <= node.revision);
     const seen = deletedSince(context, node) ?? (isSeenOlder ? (isOurs ? null : { node }) : row.seen);
@@ -89,9 +95,9 @@ export function acknowledge(context: Context, attempt: Sent, told: Node, toldPos
     supersedeState(context, node.id, row.base, base);
     context.quota.grew(attempt, base.size - (row.base?.size ?? 0));
     metadata.rereads.found(node.id);
-    // Somebody's change besides ours, or an answer that is wrong: the node itself tells.
+    // The node shows somebody's change besides ours, or the answer is wrong. A read by id tells which.
     if (!isOurs) metadata.rereads.add(node.id);
-    // A repeated request gets its first answer, however old: what was heard of the node since then is news.
+    // A repeated request gets its first answer, however old. So what was heard of the node since then is news.
     const waiting = metadata.arrivals.get(node.id);
     if (waiting !== undefined && waiting.revision <= node.revision) metadata.arrivals.remove(node.id);
     if (row.base === null && position <= metadata.settings.getNumber("cursor")) metadata.rereads.add(node.id);
@@ -106,7 +112,7 @@ export function acknowledge(context: Context, attempt: Sent, told: Node, toldPos
   });
 }
 
-/** An answer that was long on its way: the journal has told of the node's deletion meanwhile. */
+/** The answer was long under way: the journal has told of the node's deletion meanwhile. */
 function deletedSince({ metadata }: Rows, node: Node): Seen | undefined {
   const tombstone = metadata.tombstones.get(node.id);
   if (tombstone === undefined || tombstone.revision <= node.revision) return undefined;
@@ -114,7 +120,10 @@ function deletedSince({ metadata }: Rows, node: Node): Seen | undefined {
   return { deleted: true, revision, ...(position === null ? {} : { position }) };
 }
 
-/** An earlier birth had arrived, and the node it made has left its place again: this answer tells of another one. */
+/**
+ * An earlier creation had arrived, and the node that it made has left its place again. This answer tells of another
+ * node, so the row lets go of the first one.
+ */
 function leaveNode(context: Rows & Remote & Host, row: NodeRow): NodeRow {
   if (row.seen !== null && "deleted" in row.seen) addTombstone(context, row);
   else if (row.nodeId !== null) context.metadata.rereads.add(row.nodeId);
@@ -122,9 +131,10 @@ function leaveNode(context: Rows & Remote & Host, row: NodeRow): NodeRow {
 }
 
 /**
- * Removed here before we had the answer to its birth, and somebody has changed the node, so that it came in
- * as a stranger's: programs saw both names and removed one of them, or have changed the other since. Of one
- * that came in after the removal nobody has said that it is to stay.
+ * Whether the node belongs to another row now. Its name was removed here before the answer to its creation came, and
+ * somebody has changed the node, so that it came in as a stranger's node under a second row. Programs saw both names
+ * and removed one of them, or have changed the other since: then the stranger's row keeps the node. If the node came in
+ * after the removal, no program has said that it is to stay.
  */
 function isSomebodysNow({ metadata }: Rows, row: NodeRow, nodeId: string): boolean {
   const stranger = metadata.nodes.ofNodeId(nodeId);
@@ -133,12 +143,15 @@ function isSomebodysNow({ metadata }: Rows, row: NodeRow, nodeId: string): boole
   return isChangedHere || stranger.changedAt <= (row.leftAt ?? Number.POSITIVE_INFINITY);
 }
 
-/** The same, and it is still here: the two are one. */
+/**
+ * The node came in as a stranger's node under a second row, and does not belong to that row. The two rows are one:
+ * `row` gets the node. If the stranger's entry is in use, it goes on as a new node; else it goes.
+ */
 function absorbStranger(context: Rows & LocalFiles & Uploads & Host, row: NodeRow, nodeId: string): void {
   const { metadata } = context;
   const stranger = metadata.nodes.ofNodeId(nodeId);
   if (stranger === undefined || stranger.id === row.id) return;
-  // What it knew that is newer is read again.
+  // The other row may have known something newer, so the node is read again.
   metadata.rereads.add(nodeId);
   const entry = stranger.entry === null ? undefined : metadata.entries.get(stranger.entry);
   const inode = entry === undefined ? undefined : metadata.inodes.get(entry.inode);
@@ -147,7 +160,7 @@ function absorbStranger(context: Rows & LocalFiles & Uploads & Host, row: NodeRo
     (stranger.dirtySince !== null || writersOf(context, inode) > 0 || !metadata.entries.isEmpty(inode.id));
   if (isUsed) {
     const now = context.runtime.now();
-    // It was about the node, which is the other row's; whatever it did is heard from there.
+    // The request was about the node, which now belongs to `row`. Whatever the request did is heard of the node itself.
     const attempt = metadata.attempts.openOf(stranger.id);
     if (attempt !== undefined) {
       metadata.attempts.remove(attempt.id);
@@ -171,12 +184,12 @@ function absorbStranger(context: Rows & LocalFiles & Uploads & Host, row: NodeRo
   handOver(context, entry.inode);
 }
 
-/** The answer to an exchange tells of the one node only; the other is where that was, in the same change. */
+/** The answer to an exchange tells of one node only. The other node is now where that one was, by the same change. */
 function otherHasMoved(context: Context, request: Extract<Request, { do: "exchange" }>, position: number): void {
   const { metadata } = context;
   const row = metadata.nodes.ofNodeId(request.with);
   if (row?.base?.revision !== request.withRevision) {
-    // What was heard of it since tells more, or it has to be asked for.
+    // What was heard of the other node since tells more, or the node has to be read.
     metadata.rereads.add(request.with);
     enqueue(context, row);
     return;
@@ -198,28 +211,30 @@ function closeAttempt(
   if (how === "remove") attempts.remove(attempt.id);
   else attempts.abandon(attempt.id, context.runtime.now());
   const { generation: snapshot } = attempt;
-  // Another name of the same inode may still be sending it.
+  // Another name of the same inode may still be sending the snapshot.
   if (snapshot !== null && attempts.ofSnapshot(snapshot).length === 0) dropSnapshot(context, snapshot);
 }
 
 /**
- * Refused for what may change: should it have been sent before without an answer, that sending may
- * still arrive, when what stood in the way is gone, or has arrived: this refusal need not be about what
- * it did. Its key will say that it was ours; a deletion is remembered for what must not need its node.
+ * Closes an attempt that was refused for a reason that may change. If the request was sent before without an answer,
+ * that sending may still arrive once the obstacle is gone, or may have arrived already: the refusal need not be about
+ * its effect. So the attempt is remembered as abandoned. Its key will say that the effect was ours, and a deletion is
+ * remembered for content that must not need its node.
  */
 function closeRefused(context: Rows & LocalFiles & Remote & Uploads & Host, attempt: Sent, error: RemoteError): void {
   const { request, tries } = attempt;
   const isLast = error.code === "changed" || tries === 0;
   closeAttempt(context, attempt, isLast ? "remove" : "abandon");
   if (isLast || "nodeId" in request || areCreationsKeyed(context.client.features)) return;
-  // What was told of its place meanwhile was left to its answer (observe.ts), and is not told again.
+  // What was told of that place meanwhile was left to the answer of this request (observe.ts), and is not told again.
   const folder = folderOfNode(context, request.parent);
   if (folder !== undefined) requestRelist(context, folder);
 }
 
 /**
- * What waits in it may go now. Only what we put there can be in it, but for what the journal told of a folder nobody
- * here knew yet, which was passed over. It stays known: a folder made here must be listed also while nobody answers.
+ * The folder exists at the gateway now, so what waits in it may be sent. Only what this mount put there can be in it,
+ * except for changes that the journal told while nobody here knew the folder, and that were passed over; a new listing
+ * finds them. The folder still counts as listed: programs can list it also while the gateway does not answer.
  */
 function folderIsCreated(context: Rows & Remote & Uploads, row: NodeRow, position: number): void {
   const inode = inodeOfRow(context, row);
@@ -232,27 +247,31 @@ function acknowledgeDeletion(context: Context, row: NodeRow, attempt: Sent, revi
   const { metadata } = context;
   closeAttempt(context, attempt);
   const seen: Seen = { deleted: true, revision, ...(position < 0 ? {} : { position }) };
-  // Where its answer was lost, the journal may have told of it, and will not tell again.
+  // The answer was lost: the journal may have told of the deletion already, and will not tell it again.
   const isTold = position < 0 && row.seen !== null && "deleted" in row.seen;
   addTombstone(context, isTold ? row : { ...row, seen });
   context.quota.grew(attempt, -(row.base?.size ?? 0));
   if (row.entry === null) {
     dropRow(context, row.id);
   } else {
-    // The name was made again while the deletion was under way: what is there now is a new node.
+    // A program made the name again while the deletion was under way. What is there now is a new node.
     metadata.nodes.update(row.id, { nodeId: null, base: null, seen: null, seenAt: null });
     advance(context, row.id);
   }
   leftPlace(context, row);
-  // A repeated request gets its first answer, however old: the node may have been restored since.
+  // A repeated request gets its first answer, however old. The node may have been restored since.
   if (row.seen !== null && "node" in row.seen) observeNode(context, row.seen.node);
   context.activity.progressed();
   context.activity.wake();
 }
 
-/** What is to be done about a request that failed. `retry`: the same request again, later. */
+/**
+ * What to do about a request that failed. `retry` true: send the same request again, after `afterMs` milliseconds if
+ * given, else after the usual pause. False: this attempt is over, and the plan decides anew.
+ */
 export type Verdict = { readonly retry: true; readonly afterMs?: number } | { readonly retry: false };
 
+/** A request was refused, or failed on its way. Closes the attempt unless the verdict is to retry. */
 export function refused(context: Context, attempt: Sent, error: RemoteError): Verdict {
   const { metadata } = context;
   return metadata.transaction((): Verdict => {
@@ -261,7 +280,8 @@ export function refused(context: Context, attempt: Sent, error: RemoteError): Ve
     if (error.isTransient || error.code === "aborted" || error.code === "unauthorized") return { retry: true };
     if (error.code === "throttled") {
       const asked = retryAfterOf(error);
-      // "At once" is said where less than a second is meant, or by another clock: each answer would be the next request.
+      // A gateway says "at once" when it means less than a second, or when its clock differs. Without this minimum,
+      // each answer would be the next request.
       return { retry: true, ...(asked === undefined ? {} : { afterMs: Math.max(asked, LOOK_AGAIN_MS) }) };
     }
     const { node: told } = error.details;
@@ -269,7 +289,7 @@ export function refused(context: Context, attempt: Sent, error: RemoteError): Ve
     const isOther = attempt.request.do === "exchange" && node?.id === attempt.request.with;
     const isOurs = node?.lastKey === attempt.key && !isOther;
     const mayBeOurs = !isOurs && node !== undefined && mayBeEarlierTry(context, attempt, error);
-    // An old list: what is at the name by now it does not show.
+    // The refusal shows an old state, and not what is at the name now.
     if (mayBeOurs && isStaleRead(context, withRevision(context, node, "others"))) {
       return { retry: true, afterMs: LOOK_AGAIN_MS };
     }
@@ -289,13 +309,19 @@ export function refused(context: Context, attempt: Sent, error: RemoteError): Ve
   });
 }
 
-/** As it is now the node is older than what the gateway had acknowledged before it was asked: its data were set back. */
+/**
+ * Whether the gateway's data were set back: the node is now older than a state that the gateway had acknowledged before
+ * the request.
+ */
 function isOfOtherPast({ client }: Remote, { nodeId, base }: NodeRow, node: Node): boolean {
   const isKnown = client.features.revisions && client.features.journal;
   return isKnown && node.id === nodeId && base !== null && node.revision < base.revision;
 }
 
-/** What is in the way was made by a birth of ours that was given up, this one or another, or is asked whether it was. */
+/**
+ * Returns true if the node in the way was made by a creation of ours that was given up, this one or another, or if the
+ * node is read again to find that out.
+ */
 function takeFromTheWay(context: Context, row: NodeRow, told: Node): boolean {
   const node = withRevision(context, told, "others");
   if (isStaleRead(context, node)) return false;
@@ -303,15 +329,19 @@ function takeFromTheWay(context: Context, row: NodeRow, told: Node): boolean {
   return recognizeUnkeyed(context, node);
 }
 
-/** Asked for before without an answer or a key: what that made may be what is in the way now. */
+/**
+ * Whether the node in the way may be the effect of an earlier sending: the request was sent before without an answer,
+ * and it has no key.
+ */
 function mayBeEarlierTry({ client }: Remote, { request, tries }: Sent, { code }: RemoteError): boolean {
   return tries > 0 && !isKeyed(request, client.features) && (code === "conflict" || code === "changed");
 }
 
 /**
- * Of one that may be: it is, though no listing showed it yet. A file by its content: taken for somebody's, newer
- * content here would be in conflict with our own. A folder only if it was removed here since: taken for
- * somebody's it would come back for good.
+ * Whether the node, which may be the effect of an earlier sending, is that effect, although no listing showed it yet. A
+ * file is recognised by its content: if it counted as somebody else's, newer content here would be in conflict with our
+ * own. A folder is recognised only if it was removed here since: if it counted as somebody else's, it would come back
+ * for good.
  */
 function isEarlierTry({ metadata }: Rows, row: NodeRow, { request }: Sent, node: Node): boolean {
   if (metadata.nodes.ofNodeId(node.id)?.id !== (row.nodeId === null ? undefined : row.id)) return false;
@@ -319,13 +349,13 @@ function isEarlierTry({ metadata }: Rows, row: NodeRow, { request }: Sent, node:
   return "hash" in request && request.hash !== null && node.contentHash === request.hash;
 }
 
-/** The request certainly had no effect. What does the refusal tell? */
+/** The request certainly had no effect. Decides what the refusal tells. */
 function tellApart(context: Context, row: NodeRow, request: Request, error: RemoteError, node: Node | undefined): void {
   const isCondition = error.code === "changed" || error.code === "conflict";
   const { scope, grant } = error.details;
   const isForbidden = error.code === "forbidden" && (scope !== undefined || grant !== undefined);
   if ("copyOf" in request && !isCondition && !isForbidden && error.code !== "overQuota") {
-    // It may be the version that cannot be had like this: its bytes can be sent whatever it is.
+    // It may be the version that cannot be copied by reference. Its bytes can be sent, whatever the reason is.
     context.network.cannotRefer(request.version);
     lookAgainLater(context, row, "parent" in request ? request.parent : undefined);
   } else if (request.do === "delete" && error.code === "conflict") {
@@ -336,26 +366,30 @@ function tellApart(context: Context, row: NodeRow, request: Request, error: Remo
       lookAgainLater(context, row);
     else {
       observeNode(context, node);
-      // Where only a read by id is believed, that comes first.
+      // Where only a read by id is believed, that read comes first.
       if (context.metadata.nodes.get(row.id)?.seen === null) lookAgainLater(context, row);
     }
   } else if (isCondition) {
     lookAgainLater(context, row);
   } else if (error.code === "notFound" || (error.code === "invalid" && isMove(request))) {
-    // Of one that has gone it is heard; should it be the request that the gateway does not know, there is another way.
+    // If one of the two nodes is gone, that will be heard. If the gateway does not know the request, there is another
+    // way.
     if (request.do === "exchange") context.network.cannotExchange();
-    // A folder is gone, or (400) is by now inside what should move into it: the world is not as thought.
+    // A folder is gone, or (400) is by now inside the node that was to move into it. What is known here is out of date.
     const parent = "parent" in request ? request.parent : undefined;
     lookAgainLater(context, row, request.do === "exchange" ? request.with : parent);
   } else if (error.code === "overQuota" && error.details.excess !== undefined) {
-    // The plan makes it wait now. Should it not, for what is known here is not what the gateway counts: not at once.
+    // The plan makes the row wait now. If it does not, because the gateway counts otherwise than is known here, the
+    // request at least is not repeated at once.
     context.quota.refused(error.details.excess);
     context.metadata.nodes.update(row.id, { due: context.runtime.now() + LATER_MS });
   } else if (!isForbidden) {
-    // A missing scope makes the plan wait, and only for what needs it, a role all changes; anything else is about this node.
+    // A missing scope makes the plan wait, but only with rows that need the scope; a missing role makes it wait with
+    // all changes. Any other refusal is about this node.
     park(context, row, error);
   } else if (!scopesOf(request.do).some((needed) => needed === scope)) {
-    // The plan knows nothing of it: of a role, of looking at the node first, or of what this gateway wants besides.
+    // The plan does not know of this need: a role, the scope to read the node first, or a scope that this gateway wants
+    // besides.
     context.metadata.nodes.update(row.id, { due: context.runtime.now() + LATER_MS });
   }
 }
@@ -363,7 +397,10 @@ function tellApart(context: Context, row: NodeRow, request: Request, error: Remo
 const isMove = (request: Request) =>
   request.do === "exchange" || (request.do === "patch" && request.parent !== undefined);
 
-/** `other`: what else it is about. While one of the two is not to be found, ever more seldom. */
+/**
+ * Plans the row again after a pause, and reads its node and the node `other` that the request was about. While one of
+ * the two is not found, the pause gets longer, up to the settle time.
+ */
 function lookAgainLater(context: Rows & Host, row: NodeRow, other?: string): void {
   const { rereads, nodes } = context.metadata;
   const now = context.runtime.now();
@@ -377,20 +414,22 @@ function lookAgainLater(context: Rows & Host, row: NodeRow, other?: string): voi
 }
 
 function park(context: Rows & Host, row: NodeRow, error: RemoteError): void {
-  // Removed while its birth was under way: nobody wants it any more, and nothing of it is there.
+  // The name was removed while its creation was under way. No program wants the node any more, and the gateway has
+  // none.
   if (row.entry === null && row.nodeId === null) return;
   context.log.error({ row: row.id, nodeId: row.nodeId, err: error }, "refused by the gateway, kept here");
   context.metadata.nodes.update(row.id, { parked: error.message, due: null });
 }
 
-/** The name this row wanted belongs to another node. */
+/** The name that the row wanted belongs to another node. */
 function nameIsTaken(context: Context, row: NodeRow, told: Node): void {
   const { metadata } = context;
   // The answer may be older than what was heard of the node meanwhile.
   const waiting = metadata.arrivals.get(told.id);
   const node = waiting !== undefined && waiting.revision > told.revision ? waiting : told;
   if (isStaleRead(context, node) || metadata.nodes.ofNodeId(node.id) !== undefined) {
-    // A known node is still, or again, there: it has to leave first, or has news. One that is gone was there once.
+    // A known node is still there, or there again: it has to leave first, or there is news of it. A stale read shows a
+    // node that is gone already.
     observeNode(context, node);
     metadata.nodes.update(row.id, { due: context.runtime.now() + LOOK_AGAIN_MS });
     return;
@@ -408,7 +447,7 @@ function nameIsTaken(context: Context, row: NodeRow, told: Node): void {
   placeArrival(context, node);
 }
 
-/** Made here and there: the same thing becomes one node. */
+/** The same thing was made here and at the gateway: it becomes one node. Returns false if it is not the same. */
 function join(context: Context, row: NodeRow, entry: Entry, node: Node): boolean {
   const { metadata } = context;
   const inode = metadata.inodes.get(entry.inode);

@@ -1,6 +1,6 @@
 /**
- * Takes over what the gateway has of a node: place, content, attributes. What a program holds open
- * keeps its old bytes, because the inode gets a new lineage. Runs inside the caller's transaction.
+ * Adopts what the gateway has of a node: place, content, attributes. A file that a program has open keeps its old
+ * bytes, because the inode gets a new kernel node id. Runs inside the caller's transaction.
  */
 import { sameValue } from "../../contract/attributes.ts";
 import type { Node } from "../../contract/resources.ts";
@@ -35,9 +35,9 @@ import { isSeenAway } from "./rename-cycles.ts";
 
 type AdoptStep = Extract<Step, { do: "adopt" }>;
 
-/** `aside`: the entry that left its name for this one, and has somewhere else to be. */
+/** `aside`: the entry that left its name for this one, and has another place to go to. */
 export interface Adopted {
-  /** False: the place it was moved to is not known well enough yet; nothing was changed. */
+  /** False: the place that the node was moved to is not known well enough yet, and nothing was changed. */
   readonly isTaken: boolean;
   readonly aside?: Entry;
 }
@@ -60,14 +60,14 @@ export function adoptNode(
     takeLink(context, entry.id, row, step.node);
   } else if (step.node.head !== row.base?.head) leaveToOthers(context, step.node);
   const { node } = step;
-  // A gateway that tells no hashes has the same content for as long as it has the same head.
+  // A gateway that tells no hashes has the same content as long as it has the same head.
   const hash = node.contentHash ?? (node.head === row.base?.head ? row.base.hash : null);
   const base = { ...baseOf(node, row.base?.position ?? 0), hash };
   metadata.nodes.update(row.id, { base, seen: null, seenAt: null });
   return taken;
 }
 
-/** What else is new of the node stays to be judged. */
+/** Adopts the place only. What else is new of the node is decided later. */
 export function adoptPlace(context: Rows & Uploads & Host, row: NodeRow, node: Node): Adopted {
   const { metadata } = context;
   const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
@@ -91,7 +91,7 @@ function takePlace(context: Rows & Uploads & Host, entry: Entry, node: Node): Ad
       moveToTemporaryName(context, occupant);
       aside = occupant;
     } else if (other?.base?.parent === node.parentId && other.base.name === node.name && other.nodeId !== null) {
-      // Two nodes cannot have one name: what is known of the other is old.
+      // Two nodes cannot have one name, so what is known of the other node is out of date.
       metadata.rereads.add(other.nodeId);
       return NOT_YET;
     } else moveToConflictName(context, occupant);
@@ -103,7 +103,7 @@ function takePlace(context: Rows & Uploads & Host, entry: Entry, node: Node): Ad
 }
 
 /**
- * The target is, here, inside the folder that moves: somebody here moved an ancestor of it in. The
+ * The target folder is, here, inside the folder that moves: a program moved an ancestor of the target into it. The
  * remote place wins, so that ancestor goes back to where the gateway has it.
  */
 function openCircle(context: Rows & Uploads & Host, target: InodeId, moved: InodeId): void {
@@ -145,7 +145,7 @@ function takeContent(
 ): void {
   const { metadata } = context;
   const { node, attributes, isContentAdopted } = step;
-  // By the merged attributes: a kind that was changed here is not the remote's to take back.
+  // By the merged attributes: the gateway does not take back a kind that was changed here.
   const kind = kindOf({ ...node, attributes });
   const names = metadata.entries.links(inode.id);
   const isLinkUnsent = names > 1 && row.base?.attributes.link?.group !== inode.linkGroup;
@@ -156,8 +156,8 @@ function takeContent(
   const group = groupOf(node);
   const isOther = group === null || group !== inode.linkGroup || orderInGroup(inode, node) === "apart";
   if (names > 1 && inode.kind !== "folder" && !isLinkUnsent && isOther) {
-    // Edited by somebody who does not know of links: this name leaves for good. Or at the same time as another name, by
-    // who had not heard of that.
+    // Somebody who does not know of links changed the node: this name leaves the inode for good. Or somebody changed it
+    // at the same time as another name was changed, and had not heard of that.
     leaveInode(context, entry, row, node);
     return;
   }
@@ -167,7 +167,7 @@ function takeContent(
   const changes = shown.changes + 1;
   metadata.inodes.replaceKernelNodeId(shown.id, {
     ...contentAfter(context, shown, node),
-    // Its other names are nodes of their own, which get this content.
+    // The inode's other names are nodes of their own, which get this content.
     attributes: isLinkUnsent ? withPinnedMtime(own, node) : own,
     kind,
     changes,
@@ -178,8 +178,8 @@ function takeContent(
 }
 
 /**
- * Who has it open for writing, and has written nothing, keeps the inode with its bytes, and its names go on with another,
- * which is what it was. Undefined: nobody has.
+ * A program that has the file open for writing, and has written nothing, keeps the inode with its bytes. The names go
+ * on with a new inode that is what the old one was. Returns the new inode; undefined if there is no writer.
  */
 function leftToWriter(
   context: Rows & LocalFiles & Uploads & Host,
@@ -209,7 +209,7 @@ function takeAttributes(
   const { node, attributes, isContentAgreed } = step;
   const { link: _, ...own } = attributes;
   const isChanged = !sameValue(own, inode.attributes);
-  // What a symlink points to is its content: the kernel keeps it with the lineage.
+  // The target of a symlink is its content: the kernel keeps it with the kernel node id.
   const isRetargeted = inode.kind === "symlink" && own.target !== inode.attributes.target;
   const change = isRetargeted ? metadata.inodes.replaceKernelNodeId : metadata.inodes.update;
   change(inode.id, {
@@ -218,7 +218,7 @@ function takeAttributes(
       ? { content: stateOfAgreed(context, inode), originNode: node.id, originVersion: node.head }
       : {}),
   });
-  // Nobody else knows yet that its other names are to have them.
+  // Nobody else knows yet that the inode's other names are to get these attributes.
   if (isChanged && isLinkUnsent) setInodeDirty(context, inode.id);
   else if (isChanged) lookLater(context, inode.id);
   if (!isContentAgreed) return;
@@ -227,10 +227,10 @@ function takeAttributes(
   for (const snapshot of metadata.snapshots.unusedOf(inode.id)) dropSnapshot(context, snapshot.id);
 }
 
-/** A writer that has not written since keeps the mark under which a crash makes us look. */
+/** A writer that has not written since keeps the content "open". After a crash that mark makes us check the file. */
 const stateOfAgreed = (context: LocalFiles, inode: Inode) => (writersOf(context, inode) > 0 ? "open" : "clean");
 
-/** It was linked, or left its group, elsewhere. `row`: before all this. */
+/** The node was linked elsewhere, or left its hard link group there. `row`: as it was before the adoption. */
 function takeLink(context: Rows & LocalFiles & Uploads & Host, entryId: EntryId, row: NodeRow, node: Node): void {
   const { metadata } = context;
   const { base } = row;
@@ -240,7 +240,8 @@ function takeLink(context: Rows & LocalFiles & Uploads & Host, entryId: EntryId,
   if (base === null) return;
   const group = groupOf(node);
   const { link } = base.attributes;
-  // With other content than its link says, be it by chance what the group's others show by now, it is none of them.
+  // A node with other content than its link says does not belong to the group, even if its content happens to be what
+  // the group's other names show by now.
   const hasLeft = group === null && link !== undefined && link.hash === base.hash;
   if (sameValue(link, node.attributes.link) && !hasLeft) return;
   const names = metadata.entries.links(inode.id);
@@ -258,17 +259,23 @@ function takeLink(context: Rows & LocalFiles & Uploads & Host, entryId: EntryId,
   else lookLater(context, inode.id);
 }
 
-/** A file from elsewhere has this name here, and is to be sent to the node: a link of what that has so far is none of it. */
+/**
+ * Whether a different file took this name here and is to be sent to the node. Then the node's link belongs to the
+ * content that the node has so far, and not to this file.
+ */
 function isOtherFile({ kind, content, hash }: Inode, node: Node): boolean {
   return kind !== kindOf(node) || (kind === "file" && content === "clean" && hash !== node.contentHash);
 }
 
-/** The name goes on as one more of its group's, if that is here: as the same file, or as that in the place of its own. */
+/**
+ * The name becomes one more name of its group's inode, if the group has one here. Either the two inodes are the same
+ * file, or the group's inode takes the place of the name's own. Returns false if the group has no inode here.
+ */
 function joinNames(context: Rows & LocalFiles & Uploads & Host, entry: Entry, inode: Inode, node: Node): boolean {
   const group = joinGroup(context, node, inode.id);
   if (group === undefined) return false;
   let joined = group;
-  // All of what its group has here may have been gathered just now.
+  // `joinGroup` may have gathered the names of the group just now, with this one.
   if (context.metadata.entries.get(entry.id)?.inode === inode.id && group.id !== inode.id) {
     if (isSameFile(group, inode)) joined = unite(context, group, inode);
     else giveName(context, entry, inode, group.id);
@@ -278,7 +285,10 @@ function joinNames(context: Rows & LocalFiles & Uploads & Host, entry: Entry, in
   return true;
 }
 
-/** Not one that had nothing to do with the group before: another file, which took its name elsewhere. */
+/**
+ * Whether the inode is the same file as the group's. An inode that had nothing to do with the group before is not: it
+ * is another file, which took the name elsewhere.
+ */
 function isSameFile(group: Inode, inode: Inode): boolean {
   if (inode.linkGroup !== null && inode.linkGroup !== group.linkGroup) return false;
   const order = orderOf(group, inode);
@@ -296,8 +306,8 @@ function leaveInode(context: Rows & LocalFiles & Uploads & Host, entry: Entry, r
 }
 
 /**
- * The inode of the folder with this node id. One that a program here removed, its deletion not sent
- * yet, comes back: something lives in it. Undefined: not known.
+ * The inode of the folder with this node id. If a program here removed the folder and its deletion is not sent yet, the
+ * folder comes back, because something lives in it. Undefined: the folder is not known.
  */
 export function undeleteFolder(
   context: Rows & Uploads & Host,
@@ -305,7 +315,7 @@ export function undeleteFolder(
   visited = new Set<string>(),
 ): InodeId | undefined {
   const { metadata } = context;
-  // Of two moves at the gateway only one is known yet: what is known is a circle.
+  // Of two moves at the gateway only one is known yet, so what is known is a circle.
   if (visited.has(nodeId)) return undefined;
   visited.add(nodeId);
   const row = metadata.nodes.ofNodeId(nodeId);
@@ -325,7 +335,7 @@ export function undeleteFolder(
     atime: time,
     ctime: time,
   });
-  // What a program put in its place since has not been there at the gateway: that one goes aside.
+  // What a program put in the folder's place since was never there at the gateway: it moves to a conflict name.
   const shown = shownNameOf(context, nodeId, row.base.name);
   const occupant = metadata.entries.find(parent, shown.name);
   if (occupant !== undefined) moveToConflictName(context, occupant);

@@ -1,6 +1,6 @@
 /**
- * Takes one node row as far towards agreement as is possible without network and without waiting:
- * asks the plan, carries out what happens here, and hands back the first step that needs more.
+ * Takes one node row as far towards agreement as is possible without network and without waiting. Asks the plan,
+ * carries out the steps that happen on this disk, and returns the first step that needs more.
  */
 import type { Entry } from "../../metadata/entries.ts";
 import type { NodeRowId } from "../../metadata/ids.ts";
@@ -39,25 +39,32 @@ import { moveBack, moveToConflictName, shownNameOf } from "./name-conflicts.ts";
 import { plan, type Step } from "./plan.ts";
 import { viewOf } from "./view.ts";
 
-/** No node needs more local steps than this in a row; more is a bug of the plan. */
+/** No node needs more local steps than this in a row. More is a bug of the plan. */
 const STEPS_MAX = 20;
-/** A step that waits for something else is woken by it; this is for what nobody tells of, ever more seldom up to … */
+/**
+ * A row that waits for something else is woken by it. This recheck is for what nothing tells of: first after ten
+ * seconds, then less and less often, at least every five minutes.
+ */
 const RECHECK_MS = 10_000;
 const RECHECK_MAX_MS = 5 * 60_000;
-/** What was heard does not fit together yet: it is asked for again meanwhile. */
+/** What was heard does not fit together yet. It is read again meanwhile. */
 const REFRESH_MS = 1_000;
 
+/** What is left to do for a row after its local steps: `step` needs the network, a snapshot or time. */
 export interface Pending {
   readonly row: NodeRow;
   readonly step: Extract<Step, { do: "send" | "cut" | "breakCycle" | "wait" }>;
 }
 
-/** Undefined: nothing is left to do for this row. Whoever leaves its name for it goes where it belongs in the same transaction. */
+/**
+ * Returns undefined if nothing is left to do for this row. An entry that leaves its name for this row goes to its own
+ * place in the same transaction. Throws if the plan does not settle, which is a bug of the plan.
+ */
 export function advance(context: Context, id: NodeRowId): Pending | undefined {
   return context.metadata.transaction(() => {
     const aside: NodeRowId[] = [];
     const pending = advanceOne(context, id, aside);
-    // The list grows while chains and rings of names are followed.
+    // The list grows while chains and cycles of names are followed.
     for (const next of aside) advanceOne(context, next, aside);
     return pending;
   });
@@ -86,7 +93,7 @@ function advanceOne(context: Context, id: NodeRowId, aside: NodeRowId[]): Pendin
       case "removeLocal":
       case "recreate":
       case "conflict":
-        // What the gateway has lost is yet to be kept.
+        // After a rollback of the gateway, the content that the gateway has lost must be kept first.
         if (isRolledBack(context) && isAtCostOfContent(step)) return waitForRefresh(context, row);
         if (!carryOut(context, row, step, aside)) return waitForRefresh(context, row);
         context.activity.progressed();
@@ -116,7 +123,9 @@ function advanceOne(context: Context, id: NodeRowId, aside: NodeRowId[]): Pendin
 
 const isAtCostOfContent = (step: Step) => step.do === "removeLocal" || (step.do === "adopt" && step.isContentAdopted);
 
-/** Whether who has it open for writing has written to it, and what follows from that, in one turn. */
+/**
+ * Finds out whether a writer has written to the file, and does what follows from that in the same turn of the thread.
+ */
 function lookAndAdvance(context: Context, row: NodeRow): void {
   const inode = inodeOfRow(context, row);
   const cacheFile = inode === undefined ? undefined : context.cacheFiles.get(inode.lineage);
@@ -134,7 +143,10 @@ function lookAndAdvance(context: Context, row: NodeRow): void {
   );
 }
 
-/** A hundred thousand that wait for one thing must not be looked at all the time; how long a writer has been waited for counts. */
+/**
+ * In milliseconds. A hundred thousand rows that wait for one thing must not be looked at all the time, so the pause
+ * grows with the wait. For a writer it stays short, because the time it has been waited for counts.
+ */
 function recheckAfter({ runtime }: Host, row: NodeRow, { for: reason }: Extract<Step, { do: "wait" }>): number {
   if (reason === "writer" || reason === "look" || reason === "answer") return RECHECK_MS;
   const waited = runtime.now() - Math.max(row.changedAt, row.seenAt ?? 0);
@@ -148,7 +160,7 @@ function waitForRefresh(context: Rows & Uploads & Host, row: NodeRow): Pending {
   return { row: context.metadata.nodes.update(row.id, { due }), step: { do: "wait", for: "name" } };
 }
 
-/** False: the place it needs is not known well enough yet. */
+/** Returns false if the place that the step needs is not known well enough yet. */
 function carryOut(
   context: Rows & LocalFiles & Remote & Uploads & Host,
   row: NodeRow,
@@ -180,7 +192,7 @@ function carryOut(
   }
 }
 
-/** The gateway does not have it and nobody here wants it. */
+/** The gateway does not have the node, and nothing here wants it. */
 function forgetRow(context: Rows & Remote & Uploads & Host, row: NodeRow): void {
   addTombstone(context, row);
   dropRow(context, row.id);
@@ -188,20 +200,24 @@ function forgetRow(context: Rows & Remote & Uploads & Host, row: NodeRow): void 
   context.activity.progressed();
 }
 
-/** Remembers the deletion until listings and journal are past it. */
+/** Remembers the deletion until listings and journal have passed it. */
 export function addTombstone(context: Rows & Remote & Host, { nodeId, seen, base }: NodeRow): void {
   if (nodeId === null) return;
   const deletion = seen !== null && "deleted" in seen ? seen : undefined;
   const revision = deletion?.revision ?? base?.revision ?? 0;
   const { metadata, client } = context;
   supersedeState(context, nodeId, base, null);
-  // Without a journal nothing will tell where it was: from here on, by what counts for positions.
+  // Without a journal, nothing will tell the position of the deletion. It gets the position of now, by whatever stands
+  // for positions.
   const here = positionNow(context, metadata.settings.getNumber("indexed") + 1);
   const position = deletion?.position ?? (client.features.journal ? null : here);
   metadata.tombstones.add({ nodeId, revision, position });
 }
 
-/** The node is, in base, no longer where it was: who waited for the name, and the folder, look again. */
+/**
+ * In base, the node is no longer at this place. The row that waits for the name is planned again, and the row of the
+ * folder.
+ */
 export function leftPlace(context: Rows & Uploads & Host, row: NodeRow): void {
   const { metadata } = context;
   if (row.base?.parent == null) return;
@@ -247,7 +263,7 @@ function vanish(context: Rows & LocalFiles & Remote & Uploads & Host, row: NodeR
   leftPlace(context, row);
 }
 
-/** Whether a program has what goes with its last name open for writing. */
+/** Detaches the file from its last name if a program has it open for writing. Returns whether that is so. */
 function leaveToWriter(context: Rows & LocalFiles & Uploads & Host, entry: Entry, { nodeId, base }: NodeRow): boolean {
   const { metadata } = context;
   const inode = metadata.inodes.get(entry.inode);
@@ -266,7 +282,7 @@ function recreate(context: Rows & Remote & Uploads & Host, row: NodeRow): void {
   leftPlace(context, row);
 }
 
-/** The local content goes on under a conflict name as a new node; the name shows the remote head. */
+/** The local content goes on under a conflict name as a new node. The name shows the remote head. */
 function keepBoth(
   context: Rows & LocalFiles & Uploads & Host,
   row: NodeRow,
@@ -281,14 +297,14 @@ function keepBoth(
   const remote = joined ?? inodeApart(context, node);
   metadata.entries.setInode(entry.id, remote.id);
   keepLinkLease(context, entry.inode, remote.id);
-  // Of a linked file all names show the remote content, and one copy keeps what was written here.
+  // All names of a linked file show the remote content, and one copy keeps what was written here.
   const others = metadata.entries.ofInode(entry.inode);
   if (isGroupUpdate) for (const other of others) metadata.entries.setInode(other.id, remote.id);
   const isKept = others.length > 0 && !isGroupUpdate;
   if (isKept) keepInOthers(context, entry.inode, row);
   else setAside(context, row, entry);
-  // What else was seen (a move, attributes) is judged next, with the content out of the way. An inode made of the node
-  // is of its group already: what else there is of that is not looked for again.
+  // What else was seen (a move, attributes) is decided next, when the content is out of the way. An inode that was made
+  // of the node belongs to its group already, so the group's other names are not looked for again.
   const { link } = node.attributes;
   const isLinkTaken = joined === undefined && !isGroupUpdate && link !== undefined;
   const attributes = isLinkTaken ? { ...row.base?.attributes, link } : (row.base?.attributes ?? {});
@@ -297,7 +313,7 @@ function keepBoth(
   metadata.nodes.update(row.id, { base });
 }
 
-/** What was written here, in an inode no name shows any more, as a new node under a conflict name. */
+/** Keeps what was written here, in an inode that no name shows any more, as a new node under a conflict name. */
 function setAside(context: Rows & Uploads & Host, row: NodeRow, entry: Entry): void {
   const name = keepCopy(context, entry, row, "conflict");
   context.metadata.afterCommit(context.activity.conflicted);

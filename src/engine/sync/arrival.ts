@@ -1,4 +1,4 @@
-/** Nodes of the gateway that are new here find their place. Runs inside a transaction, never waits. */
+/** Gives nodes of the gateway that are new here their place. Runs inside a transaction, never waits. */
 import type { Node } from "../../contract/resources.ts";
 import type { Entry } from "../../metadata/entries.ts";
 import type { NodeRowId } from "../../metadata/ids.ts";
@@ -13,12 +13,12 @@ import { isSeenAway } from "./rename-cycles.ts";
 import { viewOf } from "./view.ts";
 
 /**
- * A node nobody here has a row of. Placed if its folder is known; else it comes with its folder's
- * listing. The row that left its name for it, and has somewhere else to be, is to be advanced at once.
+ * Places a node that has no row here, if its folder is known. If the folder is not known, the node comes with the
+ * folder's listing. Returns the row that left its name for the node and has another place to go to: advance it at once.
  */
 export function placeArrival(context: Context, node: Node): NodeRowId | undefined {
   const { metadata } = context;
-  // A folder that was removed here, its deletion not sent: something new in it keeps it.
+  // If a program removed the folder here and its deletion is not sent yet, the new node in it keeps the folder.
   const folder = node.parentId === null ? undefined : undeleteFolder(context, node.parentId);
   if (folder === undefined) {
     metadata.arrivals.remove(node.id);
@@ -38,25 +38,28 @@ export function placeArrival(context: Context, node: Node): NodeRowId | undefine
   const gathered = gatherNames(context, own);
   const isGathered = gathered !== undefined;
   const inode = gathered ?? own;
-  // What was changed here in its other names is to be sent to it too.
+  // What was changed here under the inode's other names is to be sent to this node too.
   if (joined !== undefined && !isAtNode(context, inode)) {
     if (isGathered) setInodeDirty(context, inode.id);
     else setNodeDirty(context, row);
   }
-  // One that is newer has just given the file its content.
+  // A newer node has just given the file its content.
   else if (isGathered || inode.originNode === node.id || !isLike(inode, node)) lookLater(context, inode.id);
   return occupant === undefined ? undefined : metadata.nodes.ofEntry(occupant.id)?.id;
 }
 
-/** Whether the name is free now. An entry the gateway does not have there steps aside, or decides later. */
+/**
+ * Frees the name if possible, and returns whether it is free. An entry that the gateway does not have there moves
+ * aside, or is decided later.
+ */
 function makeWay(context: Context, occupant: Entry, node: Node): boolean {
   const { metadata } = context;
   const row = metadata.nodes.ofEntry(occupant.id);
   if (row === undefined) return false;
-  // One that has waited already has woken whom it waits for; each look of the loop tries it again.
+  // A node that waited before has already woken the row that it waits for. Each look of the loop tries it again.
   const isNew = metadata.arrivals.get(node.id)?.revision !== node.revision;
   if (row.nodeId === null) {
-    // Whether it is the same thing is known when its own request is answered or refused; see settle.ts.
+    // Whether the two are the same thing is known when the row's own request is answered or refused (acknowledge.ts).
     if (isNew) enqueue(context, row);
     if (row.kind === node.kind || !isHeldBack(context, row)) return false;
     moveToConflictName(context, occupant);
@@ -68,17 +71,20 @@ function makeWay(context: Context, occupant: Entry, node: Node): boolean {
     return true;
   }
   if (row.base?.parent === node.parentId && row.base.name === node.name) {
-    // Two nodes cannot have one name: what is known of the other is old.
+    // Two nodes cannot have one name, so what is known of the other node is out of date.
     if (isNew) metadata.rereads.add(row.nodeId);
     if (isNew) context.activity.wake();
     return false;
   }
-  // Moved here by a program, while the gateway gave the name to another: the remote place wins.
+  // A program moved the entry here while the gateway gave the name to another node. The remote place wins.
   moveToConflictName(context, occupant);
   return true;
 }
 
-/** It cannot be sent, nobody knows for how long: what is in a folder that waits for its name may be what takes the room. */
+/**
+ * Whether the row cannot be sent, and nobody knows for how long. Then it must not hold the name: the room may be taken
+ * by what is in a folder that waits for this name.
+ */
 function isHeldBack(context: Context, row: NodeRow): boolean {
   const step = plan(viewOf(context, row));
   return step.do === "wait" && (step.for === "quota" || step.for === "scope");

@@ -1,12 +1,15 @@
-/** The name under which a local copy is kept beside what takes its name. Pure. */
+/** The name of a local copy that is kept beside the file that takes its name. Pure. */
 import { NAME_BYTES_MAX } from "../../contract/names.ts";
 
-/** What is longer than this is no extension, but what happens to follow a dot: it may be cut. */
+/** In bytes. A longer ending is not an extension, but text that happens to follow a dot: it may be cut. */
 const EXTENSION_BYTES_MAX = 32;
 
 export type KeptFor = "conflict" | "recovered";
 
-/** "report (conflict, host, 2026-01-31 12.00.05).txt"; with " 2", " 3" … while that is taken. */
+/**
+ * "report (conflict, host, 2026-01-31 12.00.05).txt"; with " 2", " 3" … while that is taken. `milliseconds`: wall
+ * clock.
+ */
 export function conflictName(
   name: string,
   host: string,

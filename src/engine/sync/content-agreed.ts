@@ -1,4 +1,4 @@
-/** What the rows of a file say once its bytes are a version of its node, whoever found out that they are. */
+/** What the rows of a file say once its bytes are known to be a version of its node, whoever found that out. */
 import type { Attempt } from "../../metadata/attempts.ts";
 import { isWhole } from "../../metadata/cache-files.ts";
 import type { Inode } from "../../metadata/inodes.ts";
@@ -9,7 +9,7 @@ import { inodeOfRow } from "../tree/index.ts";
 import { isStandIn } from "./effect.ts";
 import { knowSaves } from "./link-groups.ts";
 
-/** The content that was sent is now a version: clean, unless it has moved on meanwhile. */
+/** The content that was sent is a version now: it becomes clean, unless it has changed meanwhile. */
 export function adoptVersion(
   context: Rows & LocalFiles & Uploads & Host,
   row: NodeRow,
@@ -28,12 +28,16 @@ export function adoptVersion(
       : "copyOf" in request
         ? inode.content !== "dirty" && inode.originVersion === request.version
         : inode.hash === request.hash && inode.content !== "open";
-  // Somebody's newer head hides the version it became: no reference to it can be made, its bytes stay the local ones.
+  // Somebody's newer head hides the version that our content became. No reference to it can be made, so its bytes stay
+  // the local ones.
   if (!isNewest || isStandIn(base.head)) return;
   recordVersion(context, inode, nodeId, base, request.hash);
 }
 
-/** All of the row agrees. Bytes that were written anew and are the same as before are that version: nothing was sent. */
+/**
+ * Everything of the row agrees with base. Bytes that were written again and are the same as before are that version:
+ * nothing needs to be sent.
+ */
 export function agreeOnContent(context: Rows & LocalFiles & Uploads & Host, row: NodeRow): void {
   const { base, nodeId } = row;
   const inode = inodeOfRow(context, row);
@@ -51,7 +55,7 @@ function recordVersion(
   const { metadata } = context;
   context.cancellations.delete(inode.id);
   const hash = known ?? inode.hash ?? base.hash;
-  // A writer that has not written yet keeps the mark under which a crash makes us look.
+  // A writer that has not written yet keeps the content "open". After a crash that mark makes us check the file.
   const content = writersOf(context, inode) > 0 ? "open" : "clean";
   const clean = metadata.inodes.update(inode.id, { content, originNode: nodeId, originVersion: base.head, hash });
   knowSaves(context, clean, base.attributes.link);

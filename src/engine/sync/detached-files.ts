@@ -1,16 +1,17 @@
 /**
- * Files that programs here have open for writing, and whose names have gone on without them: nothing unsent was in them
- * when somebody elsewhere wrote another version, or removed or replaced the name, so the name shows that at once. The
- * program goes on with its bytes as after a rename over its file on any disk: they are an inode without a name
- * (metadata/overtaken.ts). What it writes from then on gets a name again, once: that of a copy beside, or its own, if
- * that was removed and is free. From there on it is a file as any other.
+ * Detached files: programs here have them open for writing, and their names went on without them. Nothing unsent was in
+ * such a file when somebody elsewhere wrote another version, or removed or replaced the name. So the name shows that at
+ * once. The program goes on with its bytes, as after a rename over its file on any disk: they are an inode without a
+ * name (metadata/detached-files.ts). What the program writes from then on gets a name again, once: that of a copy
+ * beside, or its own, if that was removed and is free. From then on it is a file like any other.
  *
- *     overtaken ──written and cut (cut.ts)───────────────────────────► named
- *        ├─ closed, or left by a mount that ended, with changes ──────► named
- *        └─ the same, as it was ──────────────────────────────────────► a file without a name, which goes
+ *     detached ──written, and a snapshot was taken (upload/snapshot.ts)──► named
+ *        ├─ closed, or left by a mount that ended, with changes ─────────► named
+ *        └─ the same, unchanged ─────────────────────────────────────────► an orphan, which goes
  *
- * Each arrow is one transaction. Before a byte changes the rows say so (mark-written.ts), and what the kernel writes by
- * itself is found by its hash after a crash (recover.ts): dirty content of an overtaken file never goes (nameless.ts).
+ * Each arrow is one transaction. The rows say so before a byte changes (files/set-dirty.ts). What the kernel writes by
+ * itself is found by its hash after a crash (start/recover.ts). Dirty content of a detached file never goes
+ * (files/orphans.ts).
  */
 import { nameProblem } from "../../contract/names.ts";
 import type { Overtaken, Place } from "../../metadata/detached-files.ts";
@@ -26,8 +27,8 @@ import { leaveGroup } from "./link-groups.ts";
 import { freeConflictName } from "./name-conflicts.ts";
 
 /**
- * To be called before its last names go, which the caller takes away in the same transaction. Nothing unsent is in it:
- * it is this version.
+ * Call this before the last names of the inode go, which the caller removes in the same transaction. The inode holds
+ * nothing unsent: its content is `version`.
  */
 export function detachFromName(
   context: Rows & LocalFiles & Uploads & Host,
@@ -41,15 +42,15 @@ export function detachFromName(
   leaveGroup(context, inode.id);
   const { hash } = version;
   metadata.detachedFiles.add({ inode: inode.id, way: wayTo(context, entry), isRemoved, hash });
-  // A name fewer, as far as the program that has it can see.
+  // For the program that has the file open, its link count falls.
   metadata.inodes.update(inode.id, { ctime: fileTimeText(context) });
   if (inode.content !== "dirty") return;
-  // Its bytes were found to be that version, which was not said yet.
+  // Its bytes were found to be that version, and the rows did not say so yet.
   metadata.inodes.update(inode.id, { content: "open", ...version });
   for (const snapshot of metadata.snapshots.unusedOf(inode.id)) dropSnapshot(context, snapshot.id);
 }
 
-/** Within a transaction: what was written to it has a name from here on. */
+/** Gives a detached file a name, so that what was written to it is sent. Runs inside the caller's transaction. */
 export function renameDetached(
   context: Rows & LocalFiles & Remote & Uploads & Host,
   { inode: id, way, isRemoved, dirtySince }: Overtaken,
@@ -67,7 +68,7 @@ export function renameDetached(
   log.warn({ name: own, copy: name }, "written here after it was changed elsewhere: both are kept");
 }
 
-/** What becomes of those that nobody has open for writing any more. */
+/** Decides about detached files that have no writer any more. */
 export function resolveDetached(context: Rows & LocalFiles & Remote & Uploads & Host): void {
   const { metadata } = context;
   for (const detached of metadata.detachedFiles.all()) {
@@ -81,7 +82,7 @@ export function resolveDetached(context: Rows & LocalFiles & Remote & Uploads & 
   }
 }
 
-/** Of which nothing has a name yet. */
+/** The detached files. Nothing of them has a name yet. */
 export function detachedFiles({ metadata }: Pick<Rows, "metadata">): DetachedFile[] {
   return metadata.detachedFiles.all().map((detached) => {
     const { inode, isRemoved, dirtySince } = detached;
@@ -89,7 +90,7 @@ export function detachedFiles({ metadata }: Pick<Rows, "metadata">): DetachedFil
   });
 }
 
-/** Where it was when it was overtaken. */
+/** The path that the file had when it was detached. */
 export const pathOf = ({ way }: Overtaken) => `/${way.map(({ name }) => name).join("/")}`;
 
 function wayTo({ metadata }: Pick<Rows, "metadata">, entry: Entry): Place[] {
@@ -101,7 +102,7 @@ function wayTo({ metadata }: Pick<Rows, "metadata">, entry: Entry): Place[] {
   return way;
 }
 
-/** The folder it was in. One that went meanwhile comes back with it: a new one, in the one above. */
+/** The folder that the file was in. If the folder is gone, it comes back as a new folder, in the folder above. */
 function folderOf(context: Rows & LocalFiles & Remote & Uploads & Host, way: readonly Place[]): InodeId {
   const { metadata } = context;
   const isThere = (folder: InodeId) => folder === ROOT_INODE || metadata.entries.links(folder) > 0;

@@ -1,8 +1,8 @@
 /**
- * Gateways that count no changes: what is heard of a node gets a revision made here, so that news
- * and lag are told apart as anywhere else. Only a read by id is believed, unless a write of ours was
- * answered since it was asked for (read-order.ts). A state that a write of ours moved the node away
- * from is an echo until the settle time is over; then the node is read again. Never waits.
+ * For gateways that count no changes. What is heard of a node gets a revision that is made here, so that news and lag
+ * are told apart as with any other gateway. Only a read by id is believed, unless a write of ours was answered since
+ * the read was asked for (core/read-order.ts). A state that a write of ours moved the node away from is an echo until
+ * the settle time is over; then the node is read again. Never waits.
  */
 import { sameValue } from "../../contract/attributes.ts";
 import { SETTLE_MS } from "../../contract/features.ts";
@@ -13,10 +13,10 @@ import { withinLimits } from "../tree/index.ts";
 
 type Needs = Pick<Rows & Remote & Host, "metadata" | "runtime" | "client" | "readOrder">;
 
-/** by id: never old. by others: lists, refusals, which may be. */
+/** id: a read by id, which is never old. others: lists and refusals, which may be old. */
 export type Source = "id" | "others";
 
-/** Below every revision: ignored wherever revisions are compared. */
+/** Below every revision, so it is ignored wherever revisions are compared. */
 const LAG = -1;
 
 /** What changes of a node where nobody counts its changes. */
@@ -29,7 +29,7 @@ const stateOf = (node: Node): State => ({
   attributes: node.attributes,
 });
 
-/** The node as it may be compared with what is known, and kept: with the gateway's revision, or one made here. */
+/** The node as it may be compared and stored: with the gateway's revision, or with one that is made here. */
 export function withRevision(context: Needs, told: Node, source: Source): Node {
   const node = withinLimits(told);
   if (context.client.features.revisions) return node;
@@ -48,7 +48,7 @@ function revisionHere(context: Needs, node: Node, source: Source): number {
   const { base, seen } = row;
   if (seen !== null && "node" in seen && isSame(state, stateOf(seen.node))) return seen.node.revision;
   if (base !== null && isSame(state, base)) {
-    // Seen to be otherwise meanwhile: back again, if it is not an old list that says so.
+    // The node was seen in another state meanwhile. It is back again, unless an old list says so.
     return seen === null || source !== "id" ? base.revision : newest(row) + 1;
   }
   if (isEcho(context, node.id, textOf(state))) return LAG;
@@ -58,8 +58,9 @@ function revisionHere(context: Needs, node: Node, source: Source): number {
 }
 
 /**
- * The node after a write of ours that was answered: newer than all that was heard before it was sent. Of what was heard
- * since nobody says whether that was before or after it, and the answer takes its place: the node is read again.
+ * The node after a write of ours that was answered. It is newer than all that was heard before the write was sent.
+ * Nobody knows whether what was heard since came before or after the write. The answer takes its place, and the node is
+ * read again.
  */
 export function afterWrite(context: Needs, row: NodeRow, told: Node): Node {
   const node = withinLimits(told);
@@ -70,16 +71,16 @@ export function afterWrite(context: Needs, row: NodeRow, told: Node): Node {
 }
 
 /**
- * The answer shows our request and nothing else. `expected`: base after exactly our request. One change since base is
- * not enough where the answer was lost: it may be somebody's who did the same and more. And what is known of the node
- * may be newer than the content base names, which is still to be taken over (planBeside).
+ * Whether the answer shows our request and nothing else. `expected`: base after exactly our request. If the answer was
+ * lost, it is not enough that the node changed once since base: somebody may have done the same and more. Also, what is
+ * known of the node may be newer than the content in base, which is still to be adopted.
  */
 export function isOnlyOurs(context: Needs, before: Base | null, expected: Base, node: Node): boolean {
   if (context.client.features.revisions && node.revision !== (before?.revision ?? 0) + 1) return false;
   return isSame(stateOf(node), expected);
 }
 
-/** A write of ours moved the node away from this state, or (`after` null) removed it. */
+/** Notes that a write of ours moved the node away from the state `before`, or (`after` null) removed the node. */
 export function supersedeState(context: Needs, nodeId: string, before: State | null, after: State | null): void {
   const { client, metadata, runtime } = context;
   if (client.features.revisions) return;
@@ -90,7 +91,7 @@ export function supersedeState(context: Needs, nodeId: string, before: State | n
   }
 }
 
-/** The settle time is over for some: those that were seen in a state they had left are read again. */
+/** Forgets states whose settle time is over. Nodes that were seen in such a state are read again. */
 export function forgetEchoes(context: Needs): void {
   const { client, metadata, runtime } = context;
   if (client.features.revisions) return;

@@ -1,19 +1,19 @@
-/**
- * What a request of ours has made of a node, and nothing else: base after it. Pure.
- */
+/** The effect of exactly one request of ours on a node: base after it. Pure. */
 import { type Attributes, patchAttributes } from "../../contract/attributes.ts";
 import type { Features } from "../../contract/features.ts";
 import type { Attempt } from "../../metadata/attempts.ts";
 import type { Base } from "../../metadata/nodes.ts";
 import type { Request } from "../core/index.ts";
 
-/** Begins what stands for a head whose id is not known. Equals no head of the gateway. */
+/** The start of a text that stands for a head whose id is not known. It equals no head of the gateway. */
 const STAND_IN = "superseded:";
 
-/** Somebody's newer head hides the version that content of ours became. */
+/** Whether the head is such a stand-in: somebody's newer head hides the version that our content became. */
 export const isStandIn = (head: string | null): boolean => head?.startsWith(STAND_IN) === true;
 
-/** Base after exactly our request, when the node (`shown`, as the base it would be) may have been changed since. */
+/**
+ * Base after exactly our request. The node may have been changed since. `shown`: the node as base would describe it.
+ */
 export function effectOf(
   before: Base | null,
   { request, key }: Attempt<Request>,
@@ -35,9 +35,9 @@ export function effectOf(
       const head = isHeadOurs ? shown.head : `${STAND_IN}${key}`;
       const hash = request.hash ?? shown.hash;
       const place = "parent" in request ? { parent: request.parent, name: request.name } : {};
-      // The content's own mtime, or none; of the rest only what was sent is changed.
+      // The mtime is that of the content, or there is none. Of the other attributes only the sent ones change.
       const attributes = patchAttributes(kept, held(request.attributes));
-      // The content is ours, whatever else was changed: when it was written, it says.
+      // The content is ours, whatever else was changed. So `shown` tells when it was written.
       const modifiedAt = isHeadOurs && before !== null ? shown.modifiedAt : common.modifiedAt;
       return { ...common, ...place, head, hash, size: request.size, attributes, modifiedAt };
     }

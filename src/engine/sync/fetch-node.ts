@@ -1,4 +1,4 @@
-/** Reads nodes by id, the one read that is never old, and brings what they tell to the rows. */
+/** Reads nodes by id, which is the one kind of read that is never old, and brings the result to the rows. */
 import { RemoteError } from "../../client/errors.ts";
 import { SETTLE_MS } from "../../contract/features.ts";
 import { OPERATIONS } from "../../contract/operations.ts";
@@ -11,16 +11,19 @@ import { newestRevision, observeDeletion, observeNode } from "./observe.ts";
 import { isContentUnknown } from "./own-writes.ts";
 import { requestRelist } from "./request-relist.ts";
 
-/** Folders of folders nobody knows yet; deeper is taken for a circle in what a gateway tells. */
+/** How many unknown folders above a node are read. A gateway that tells of more is taken to tell of a circle. */
 const DEPTH_MAX = 1000;
-/** A node the gateway does not tell of, or whose folder is not visible, is asked for after this, then ever more seldom. */
+/**
+ * A node that the gateway does not tell of, or whose folder is not visible, is read again after this; then less and
+ * less often.
+ */
 const UNTOLD_MS = 10_000;
-/** The same for a node that may not be read itself. */
+/** The same pause for a node that may not be read itself. */
 const HIDDEN_MS = 60_000;
-/** The shortest time after which an id that answered 404 is asked for again. */
+/** The shortest time after which an id that answered 404 is read again. */
 const ASK_AGAIN_MS = 1_000;
 
-/** The node, or undefined when its id answers 404. Other failures reject. */
+/** The node; undefined if its id answers 404. Rejects with the RemoteError of any other failure. */
 export async function readNode(context: Rows & Remote, nodeId: string, signal: AbortSignal): Promise<Node | undefined> {
   try {
     const asked = context.readOrder.asking();
@@ -39,7 +42,11 @@ export async function readNode(context: Rows & Remote, nodeId: string, signal: A
   }
 }
 
-/** One node without a grant must not keep the journal from being followed; a token without the scope reads none. */
+/**
+ * The node; "hidden" if the account has no grant for it; undefined if its id answers 404. One node without a grant must
+ * not keep the journal from being followed. Rejects if the token lacks the scope (it can read no node), and with any
+ * other failure.
+ */
 export function readOrHidden(
   context: Rows & Remote,
   nodeId: string,
@@ -52,13 +59,16 @@ export function readOrHidden(
   });
 }
 
-/** The gateway fails to tell of this one node, now or for good, and does not fail whatever it is asked. */
+/** Whether the gateway fails to tell of this one node, now or for good, and does not fail for every node. */
 export function isUntellable({ network }: Pick<Remote, "network">, error: unknown): boolean {
   const isFailed = error instanceof RemoteError && (error.code === "server" || error.code === "malformed");
   return isFailed && network.isOnline && network.pauseMs("getNode") === 0;
 }
 
-/** Reads the node, and the folders above it that are not known, and observes them from the top down. */
+/**
+ * Reads the node and the folders above it that are not known, and observes them from the top down. Rejects with the
+ * RemoteError of a read.
+ */
 export async function refreshNode(context: Context, reread: Reread, signal: AbortSignal): Promise<void> {
   const { metadata } = context;
   const told = await readNode(context, reread.nodeId, signal);
@@ -77,7 +87,10 @@ export async function refreshNode(context: Context, reread: Reread, signal: Abor
   });
 }
 
-/** It is kept as it is here until it can be read, and placed. Each time after half as long again as it has been so. */
+/**
+ * Reads the node less and less often: each time after half as long again as it could not be read. Until it can be read
+ * and placed, it stays as it is here.
+ */
 export function askMoreSeldom({ metadata, runtime }: Rows & Host, reread: Reread): void {
   const now = runtime.now();
   metadata.transaction(() => {
@@ -87,16 +100,17 @@ export function askMoreSeldom({ metadata, runtime }: Rows & Host, reread: Reread
 }
 
 /**
- * The id answers 404. The node is gone only if its folder still answers (else it is merely not
- * visible, and everything is kept) and its id has answered so for long: soon after its creation a
- * gateway may not find it, whatever the journal shows. Most deletions are told by the journal first.
+ * The id answers 404. The node counts as gone only if its folder still answers, and if its id has answered 404 for the
+ * settle time. If the folder does not answer, the node is merely not visible, and everything is kept. Soon after the
+ * creation of a node, a gateway may not find it by its id, whatever the journal shows. The journal tells most deletions
+ * first.
  */
 async function confirmGone(context: Context, reread: Reread, signal: AbortSignal): Promise<void> {
   const { metadata } = context;
   const { rereads } = metadata;
   const { nodeId } = reread;
   const row = metadata.nodes.ofNodeId(nodeId);
-  // The root has no folder that could say whether it is gone; it is asked for at each start.
+  // The root has no folder that could tell whether the root is gone. It is read at each start.
   if (row?.base != null && row.base.parent === null) return rereads.done(reread);
   if (row?.base?.parent != null && isSettled(context, reread)) {
     const { parent } = row.base;
@@ -110,7 +124,10 @@ async function confirmGone(context: Context, reread: Reread, signal: AbortSignal
   metadata.transaction(() => waitOrForget(context, reread));
 }
 
-/** It may not be read. What is here of it is kept; one nobody here has a row of is soon no longer asked for. */
+/**
+ * The account may not read the node. What is here of the node is kept. A node without a row here is soon not read any
+ * more.
+ */
 export function notVisible(context: Rows & Remote & Uploads & Host, reread: Reread): void {
   const { metadata, runtime } = context;
   if (metadata.nodes.ofNodeId(reread.nodeId) === undefined) metadata.transaction(() => waitOrForget(context, reread));
@@ -120,7 +137,7 @@ export function notVisible(context: Rows & Remote & Uploads & Host, reread: Rere
 function takeAsGone(context: Context, reread: Reread): void {
   const { metadata } = context;
   const row = metadata.nodes.ofNodeId(reread.nodeId);
-  // Found or written by us while its folder was asked for: it is there.
+  // The node was found, or we wrote to it, while its folder was read: it is there.
   if (row?.base == null || !isSettled(context, reread)) {
     waitOrForget(context, reread);
     return;
@@ -135,8 +152,9 @@ function isSettled({ metadata, runtime }: Rows & Host, { nodeId }: Reread): bool
 }
 
 /**
- * It is asked for again, ever more seldom; one nobody here has a row of until it is settled that it is gone,
- * or nothing for us. Nothing would tell that it is to be seen after all but a list of its folder.
+ * The node is read again, less and less often. A node without a row here is read only until it is settled that the node
+ * is gone, or not for us. After that, only a list of its folder would tell that it can be seen after all, so the folder
+ * is listed.
  */
 function waitOrForget(context: Rows & Remote & Uploads & Host, reread: Reread): void {
   const { metadata, runtime } = context;
@@ -153,7 +171,7 @@ function waitOrForget(context: Rows & Remote & Uploads & Host, reread: Reread): 
   if (folder !== undefined) requestRelist(context, folder);
 }
 
-/** Each time after twice as long, but also when it is settled. */
+/** Each time after twice as long, and also at the settle time. */
 function nextAsk(since: number, now: number): number {
   const next = now + Math.min(SETTLE_MS, Math.max(ASK_AGAIN_MS, now - since));
   const settled = since + SETTLE_MS;

@@ -1,8 +1,8 @@
 /**
- * How many bytes more the workspace will hold when all that waits is sent: added up over the rows, a slice at a
- * time, while uploads end and programs write. Each byte counts once all the same: an upload that ends counts among
- * what the gateway holds from then on, so it is taken off where its row was added before; and files that are open,
- * whose rows are as old as the last flush, are left out of the slices and added in one go at the end.
+ * How many bytes more the workspace will hold when everything that waits is sent. The rows are added up a slice at a
+ * time, while uploads end and programs write; still each byte counts once. An upload that ends counts among what the
+ * gateway holds from then on, so it is subtracted if its row was added before. The rows of open files are as old as the
+ * last flush, so open files are left out of the slices and added in one go at the end.
  */
 import { sleep } from "../../lib/runtime.ts";
 import type { AttemptId, InodeId, NodeRowId } from "../../metadata/ids.ts";
@@ -11,7 +11,7 @@ import { type CacheFile, type Host, type LocalFiles, mayHaveUnpersistedStat, typ
 
 const SLICE = 500;
 
-/** Of an attempt that was answered; its node row, and by how much the gateway holds more. */
+/** The effect of an attempt that was answered: its node row, and how many bytes more the gateway holds. */
 export interface Grown {
   readonly node: NodeRowId;
   readonly growth: number;
@@ -19,16 +19,19 @@ export interface Grown {
 
 export interface Growth {
   measure(): Promise<number>;
-  /** Part of the transaction that closes the attempt; of one that is undone, called again or of no account. */
+  /**
+   * Called in the transaction that closes the attempt. If that transaction is undone, the call is repeated or does not
+   * count.
+   */
   grew(attempt: AttemptId, grown: Grown): void;
-  /** The transaction of which that was a part was undone. */
+  /** Whether the transaction of that call was undone. */
   isUndone(attempt: AttemptId, node: NodeRowId): boolean;
 }
 
 interface Sum {
-  /** Added up so far. */
+  /** The place of the last row that was added up. */
   upTo: Place | undefined;
-  /** Node rows that are left out. */
+  /** Node rows that are left out of the slices. */
   readonly apart: ReadonlySet<NodeRowId>;
   readonly ended: Map<AttemptId, Grown>;
 }
@@ -53,13 +56,13 @@ export function createGrowth(context: Pick<Rows & LocalFiles & Host, "metadata" 
     }
   }
 
-  /** By inode, of those whose rows are behind. */
+  /** Sizes in bytes, by inode, of the files whose rows are behind. */
   async function sizes(): Promise<Map<InodeId, number>> {
     const behind = [...cacheFiles.values()].filter(mayHaveUnpersistedStat);
     const found = await Promise.all(
       behind.map(async (cacheFile) => [cacheFile, (await cacheFile.disk.file.stat()).size] as const),
     );
-    // What was flushed meanwhile its row says better.
+    // If the file was flushed meanwhile, its row is newer than this size.
     return new Map(found.filter(([live]) => mayHaveUnpersistedStat(live)).map(([live, size]) => [live.inode, size]));
   }
 
@@ -101,7 +104,9 @@ export function createGrowth(context: Pick<Rows & LocalFiles & Host, "metadata" 
   };
 }
 
-/** How many bytes more the workspace holds when the row's content is sent. */
+/**
+ * How many bytes more the workspace holds when the row's content is sent. Negative if the content is smaller than base.
+ */
 export function growthOf(context: Pick<Rows, "metadata">, row: NodeRow): number {
   return row.kind === "file" ? (inodeOf(context, row)?.size ?? 0) - (row.base?.size ?? 0) : 0;
 }

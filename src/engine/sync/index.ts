@@ -1,4 +1,4 @@
-/** One node: what was heard of it (observe), the plan that follows, what of it is done here, and what answers mean. */
+/** One node: what was heard of it (observe), the plan that follows, the steps on this disk, and what answers mean. */
 export { acknowledge, refused, type Verdict } from "./acknowledge.ts";
 export { advance, type Pending } from "./advance.ts";
 export { withHash } from "./content-hash.ts";

@@ -1,4 +1,7 @@
-/** Local content goes on beside its name as a new node, under a name that says why. Runs inside the caller's transaction. */
+/**
+ * Local content goes on beside its name as a new node, under a name that says why. Runs inside the caller's
+ * transaction.
+ */
 import type { Entry } from "../../metadata/entries.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import type { Host, Rows, Uploads } from "../core/index.ts";
@@ -7,7 +10,7 @@ import type { KeptFor } from "./conflict-name.ts";
 import { leaveGroup } from "./link-groups.ts";
 import { freeConflictName } from "./name-conflicts.ts";
 
-/** The new name of what the entry showed. The caller gives the entry another inode. */
+/** Returns the new name of what the entry showed. The caller gives the entry another inode. */
 export function keepCopy(context: Rows & Uploads & Host, entry: Entry, row: NodeRow, why: KeptFor): string {
   const name = freeConflictName(context, entry.parent, entry.gatewayName ?? entry.name, why);
   const copy = context.metadata.entries.create(entry.parent, name, entry.inode);

@@ -1,13 +1,14 @@
 /**
- * Hard links (attribute `link` = group, hash, saves): every name is a node of its own at the gateway, and
- * the names of one group share an inode here. While its nodes differ an update is under way: whoever
- * made it brings the others up to it, everybody else shows the newest and sends nothing. Which that is, their saves
- * tell (contract/saves); of two that were written at the same time neither is, and they are two files until somebody
- * who knows both makes them one. A node with other content than its link says was written by somebody who knows of no
- * links: it leaves for good.
+ * Hard links (attribute `link` = group, hash, saves). Every name is a node of its own at the gateway; here the names of
+ * one group share an inode. While the nodes of a group differ, an update is under way: the mount that made it brings
+ * the other nodes up to date, and every other mount shows the newest node and sends nothing. The saves tell which node
+ * is the newest (contract/saves). If two nodes were written at the same time, neither is: they are two files until
+ * somebody who knows both makes them one. A node with other content than its link says was written by somebody who
+ * knows nothing of links: it leaves the group for good.
  *
- * Nodes of a group are told of in any order, so two inodes may turn out to be one file. Then the one that programs know
- * goes on, whichever node was heard of first, and the other's names become names of it: see `unite`.
+ * The nodes of a group are told of in any order, so two inodes may turn out to be one file. Then the inode that
+ * programs know goes on, whichever node was heard of first, and the other inode's names become names of it (see
+ * `unite`).
  */
 import { type Attributes, sameValue } from "../../contract/attributes.ts";
 import type { Node } from "../../contract/resources.ts";
@@ -21,22 +22,25 @@ import { handOver, writersOf } from "../files/index.ts";
 import { contentOfNode, fileTimeText, groupOf, kindOf, makeInodeOf, rowsOfInode, savesOfNode } from "../tree/index.ts";
 import { mergeAttributes, withTimeOf } from "./merge-attributes.ts";
 
-/** Before others bring the nodes of a linked file together: who changed it has his turn first. */
+/**
+ * How long other mounts wait before they bring the nodes of a linked file together: the mount that changed it goes
+ * first.
+ */
 const TURN_MS = 60_000;
-/** Marked in one go when it is over. */
+/** How many names are marked in one go when the link lease is over. */
 const NAMES = 100;
 
 type Needs = Pick<Rows, "metadata">;
 type Joining = Pick<Rows & LocalFiles, "metadata" | "cacheFiles">;
 
-/** A name of a linked file that nobody here changed: what its node lacks is for others to bring. */
+/** Whether the row is a name of a linked file that was not changed here. What its node lacks, other mounts bring. */
 export function isFollower({ metadata }: Needs, row: NodeRow, inode: Inode): boolean {
   const isUntouched = row.dirtySince === null && row.base !== null && inode.content !== "dirty";
   if (!isUntouched || inode.linkGroup === null || row.base?.attributes.link?.group !== inode.linkGroup) return false;
   return metadata.entries.links(inode.id) > 1;
 }
 
-/** What a node has against what its group's other names show. */
+/** How a node's content relates to what the other names of its group show. */
 export type Order = "same" | "behind" | "newer" | "apart";
 
 type Saved = Pick<Inode, "hash" | "saves">;
@@ -46,23 +50,23 @@ const savesOf = ({ hash, saves }: Saved) => saves ?? (hash === null ? [] : saves
 const savedAs = (node: Node): Saved => ({ hash: node.contentHash, saves: savesOfNode(node) });
 
 /**
- * By the saves that led to either. Apart: each was written by somebody who had not seen the other, so neither may be put
- * in the place of the other, nor shown as if it had been.
+ * By the saves that led to each. Apart: each was written by somebody who had not seen the other. So neither may replace
+ * the other, nor be shown as if it had.
  */
 export function orderOf(inode: Saved, other: Saved): Order {
   if (inode.hash !== null && inode.hash === other.hash) return "same";
   const order = orderOfSaves(savesOf(inode), savesOf(other));
-  // What is being written is no save yet: nobody has seen it.
+  // What is being written is not a save yet: nobody has seen it.
   return order === "newer" && inode.hash === null ? "apart" : order;
 }
 
-/** What the node has against what the file shows; null: it is no name of that, or of no group. */
+/** How the node's content relates to what the file shows. Null: the node is in no group, or in another one. */
 export function orderInGroup(inode: Inode, node: Node): Order | null {
   if (inode.linkGroup === null || groupOf(node) !== inode.linkGroup) return null;
   return orderOf(inode, savedAs(node));
 }
 
-/** What an inode is when it shows the node's content in the place of its own. */
+/** The fields of the inode when it shows the node's content in place of its own. */
 export function contentAfter(context: Pick<Host, "runtime">, inode: Inode, node: Node) {
   return { ...contentOfNode(node, fileTimeText(context)), saves: savesInPlace(inode, node) };
 }
@@ -70,13 +74,16 @@ export function contentAfter(context: Pick<Host, "runtime">, inode: Inode, node:
 function savesInPlace(inode: Inode, node: Node): readonly string[] | null {
   const theirs = savesOfNode(node);
   if (inode.linkGroup === null) return theirs;
-  // Written by somebody who knows of no links; shown by all names, it is theirs from here on.
+  // Somebody who knows nothing of links wrote it. All names show it, so from here on it is a save of the group.
   if (theirs === null) return node.contentHash === null ? null : savesOfContent(node.contentHash, savesOf(inode));
   const isNewer = groupOf(node) === inode.linkGroup && orderOf(inode, savedAs(node)) === "newer";
   return isNewer ? savesOfBoth(theirs, savesOf(inode)) : theirs;
 }
 
-/** A node has what is shown, which may have come about in yet another way: what came before in either is behind. */
+/**
+ * The node has the content that the inode shows, but it may have come about in another way. What came before the
+ * content in either way is behind.
+ */
 export function knowSaves({ metadata }: Needs, inode: Inode, link: Link | undefined): Inode {
   if (link === undefined || link.group !== inode.linkGroup || link.hash !== inode.hash) return inode;
   const [own, theirs] = [savesOf(inode), savesOfLink(link)];
@@ -85,16 +92,19 @@ export function knowSaves({ metadata }: Needs, inode: Inode, link: Link | undefi
   return sameValue(saves, own) ? inode : metadata.inodes.update(inode.id, { saves });
 }
 
-/** A node has its content. What is only a former version of one, or was the head of one that is gone, is sent to all names. */
+/**
+ * Whether a node has the inode's content as its head. Content that is only an earlier version of a node, or was the
+ * head of a node that is gone, is sent to all names.
+ */
 export function isAtNode(context: Needs, { id, content, hash, originNode, originVersion }: Inode): boolean {
   if (content !== "clean") return false;
-  // Asked first: this alone tells mostly, without a look at thousands for each.
+  // Looked at first: mostly this is enough, and no inode needs a look at thousands of names.
   const origin = originNode === null ? undefined : context.metadata.nodes.ofNodeId(originNode);
   if (origin?.base != null && origin.base.head === originVersion) return true;
   return hash !== null && rowsOfInode(context, id).some(({ base }) => base?.hash === hash);
 }
 
-/** What the node's content lives on under, should this name of it go. */
+/** Whether the node's content lives on under another name if this name goes. */
 export function hasOtherNames(context: Joining, row: NodeRow, inode: Inode | undefined): boolean {
   if (inode !== undefined) return inode.kind !== "folder" && context.metadata.entries.links(inode.id) > 1;
   if (row.seen === null || !("node" in row.seen)) return false;
@@ -102,12 +112,12 @@ export function hasOtherNames(context: Joining, row: NodeRow, inode: Inode | und
   const group = groupOf(node);
   if (group === null) return false;
   const place = placeOf(context, node);
-  // What is merely open for writing may be changed at any moment, of which the rows may not know yet.
+  // A file that is open for writing may change at any moment, and the rows may not know of it yet.
   if (place !== undefined && (place.order !== "same" || place.inode.content === "clean")) return true;
   return context.metadata.inodes.ofGroup(group).some((other) => hasAtNode(context, other, node));
 }
 
-/** One of its names has at its node what this node has. */
+/** Whether the node of one of the inode's names has the content that this node has. */
 function hasAtNode({ metadata }: Needs, inode: Inode, { contentHash }: Node): boolean {
   return rowsOfInode({ metadata }, inode.id).some(({ base, seen }) => {
     const head = seen !== null && "node" in seen ? seen.node.contentHash : base?.hash;
@@ -115,7 +125,10 @@ function hasAtNode({ metadata }: Needs, inode: Inode, { contentHash }: Node): bo
   });
 }
 
-/** It was removed here, written elsewhere: the names that are left show that, and their nodes get it before it goes. */
+/**
+ * A program removed the name here, and somebody wrote to the node. The names that are left show what was written, and
+ * their nodes get it before this node goes.
+ */
 export function leaveToOthers(context: Rows & LocalFiles & Uploads & Host, node: Node): void {
   const other = joinGroup(context, node);
   if (other?.content === "clean" && other.originNode === node.id) setInodeDirty(context, other.id);
@@ -126,7 +139,10 @@ interface Place {
   readonly order: Exclude<Order, "apart">;
 }
 
-/** What was changed here meanwhile, or may be, is joined only by a node it was made from. */
+/**
+ * The inode of the node's group, with the order between them. An inode that was changed here, or may be, is joined only
+ * by a node that it was made from.
+ */
 function placeOf(context: Joining, node: Node, except?: number): Place | undefined {
   const { metadata } = context;
   const group = groupOf(node);
@@ -141,7 +157,10 @@ function placeOf(context: Joining, node: Node, except?: number): Place | undefin
   return having("same") ?? having("behind") ?? having("newer");
 }
 
-/** The inode the node is a name of, if its group has one here. Shows the node's content afterwards if that is newer. */
+/**
+ * The inode of which the node is a name, if the node's group has one here. If the node's content is newer, the inode
+ * shows it afterwards.
+ */
 export function joinGroup(context: Rows & LocalFiles & Uploads & Host, node: Node, except?: number): Inode | undefined {
   const { inode, order } = placeOf(context, node, except) ?? {};
   if (inode === undefined || order === "behind") return inode;
@@ -154,7 +173,7 @@ export function joinGroup(context: Rows & LocalFiles & Uploads & Host, node: Nod
   return gatherNames(context, shown) ?? shown;
 }
 
-/** It turns out to be a name of this group, as the node is: what it has was made of what the node has. */
+/** The inode turns out to be a name of the node's group: its content was made of what the node has. */
 export function enterGroup({ metadata }: Needs, inode: Inode, node: Node): Inode {
   const linkGroup = groupOf(node);
   const saves = savesOfNode(node);
@@ -164,8 +183,9 @@ export function enterGroup({ metadata }: Needs, inode: Inode, node: Node): Inode
 }
 
 /**
- * The group's names that came in before the inode was known to belong to it, or were apart from what it showed, become
- * names of the same inode as its own: of that one. Undefined if there were none.
+ * Some names of the group came in before the inode was known to belong to it, or were apart from what the inode showed.
+ * They become names of the same inode as the inode's own names. Returns that inode; undefined if there were no such
+ * names.
  */
 export function gatherNames(context: Rows & LocalFiles & Uploads & Host, inode: Inode): Inode | undefined {
   const { metadata } = context;
@@ -176,16 +196,16 @@ export function gatherNames(context: Rows & LocalFiles & Uploads & Host, inode: 
     if (other.id === shown.id || other.kind !== shown.kind || other.content !== "clean") continue;
     const order = orderOf(shown, other);
     if ((order !== "same" && order !== "behind") || writersOf(context, other) > 0) continue;
-    // What programs have open without a name stays as it is.
+    // A file that programs have open without a name stays as it is.
     if (metadata.entries.links(other.id) > 0) one = unite(context, shown, other);
   }
   return one;
 }
 
 /**
- * Two inodes turn out to be one file, which shows what the first does; nobody can write to the other, and nothing of its
- * content is only there. The one that goes on keeps its number, and what is open of it; of the other programs look the
- * names up again.
+ * Two inodes turn out to be one file, which shows what `shown` does. No program can write to `other`, and none of its
+ * content is only there. The inode that goes on keeps its id and its open files. Programs look up the names of the
+ * other one again. Returns the inode that goes on.
  */
 export function unite(context: Rows & LocalFiles & Uploads & Host, shown: Inode, other: Inode): Inode {
   const { metadata } = context;
@@ -201,7 +221,10 @@ export function unite(context: Rows & LocalFiles & Uploads & Host, shown: Inode,
   return metadata.inodes.get(other.id) ?? other;
 }
 
-/** What is only here, or may change, stays where it is; else the one that programs have open goes on, or the older. */
+/**
+ * Whether `other` goes on instead of `shown`. Content that is only in `shown`, or may change, stays there. Else the
+ * inode that programs have open goes on, or else the older one.
+ */
 function goesOnInstead(context: Rows & LocalFiles, shown: Inode, other: Inode): boolean {
   if (shown.content !== "clean" || writersOf(context, shown) > 0) return false;
   const isOpen = ({ id }: Inode) =>
@@ -210,7 +233,10 @@ function goesOnInstead(context: Rows & LocalFiles, shown: Inode, other: Inode): 
   return isOtherOpen === isOpen(shown) ? other.id < shown.id : isOtherOpen;
 }
 
-/** Content that it has already keeps its lineage: nothing changes for who has it open. `rows`: its own. */
+/**
+ * The inode shows what `shown` does. If it has that content already, it keeps its kernel node id, and nothing changes
+ * for programs that have it open. `rows`: the rows of its own names.
+ */
 function showAs({ metadata }: Needs, inode: Inode, shown: Inode, rows: readonly NodeRow[]): void {
   const { kind, size, hash, originNode, originVersion, content, ctime, linkGroup, saves } = shown;
   let { attributes } = shown;
@@ -225,12 +251,12 @@ function showAs({ metadata }: Needs, inode: Inode, shown: Inode, rows: readonly 
   metadata.inodes.replaceKernelNodeId(inode.id, { ...all, changes: inode.changes + 1 });
 }
 
-/** The name is one of another inode's from here on. What a program changed of its attributes, and was not sent, goes with it. */
+/** The name becomes a name of the inode `to`. Attributes that a program changed, and that were not sent, go with it. */
 export function giveName(context: Rows & Uploads & Host, entry: Entry, from: Inode, to: InodeId): void {
   giveNames(context, [entry], from, to);
 }
 
-/** Of thousands of names each is looked at once. */
+/** The same for many names: of thousands, each is looked at once. */
 function giveNames(context: Rows & Uploads & Host, entries: readonly Entry[], from: Inode, to: InodeId): void {
   const { metadata } = context;
   for (const entry of entries) metadata.entries.setInode(entry.id, to);
@@ -246,13 +272,16 @@ function giveNames(context: Rows & Uploads & Host, entries: readonly Entry[], fr
   setInodeDirty(context, to, since);
 }
 
-/** Since when one of them has something to send. */
+/** The earliest time since which one of them has something to send (row time). */
 function earliest(rows: readonly NodeRow[]): number | null {
   const all = rows.flatMap(({ dirtySince }) => dirtySince ?? []);
   return all.length === 0 ? null : all.reduce((first, since) => Math.min(first, since));
 }
 
-/** What was changed here of a name's attributes, and was not sent, stays, unless they were changed elsewhere too. */
+/**
+ * The attributes `theirs`, with those that were changed here under this name and not sent. Attributes that were changed
+ * elsewhere too are those of `theirs`.
+ */
 export function withUnsent(theirs: Attributes, { base, dirtySince }: NodeRow, { attributes }: Inode): Attributes {
   if (base === null || dirtySince === null) return theirs;
   const { link: _, ...before } = base.attributes;
@@ -260,17 +289,17 @@ export function withUnsent(theirs: Attributes, { base, dirtySince }: NodeRow, { 
 }
 
 /**
- * Its content goes on as a new node's. The nodes of the group, wherever their names are, never had it: as one
- * more of them it would be taken for one that is behind, and written over with theirs.
+ * The inode's content goes on as a new node. The nodes of the group, wherever their names are, never had that content.
+ * As one more node of the group, the new one would count as behind, and theirs would be written over it.
  */
 export function leaveGroup({ metadata }: Needs, inode: InodeId): void {
   if (metadata.inodes.get(inode)?.linkGroup != null) metadata.inodes.update(inode, { linkGroup: null });
 }
 
 /**
- * A new inode for a node that is no name of any here. What was changed here of the same group and has no node yet goes on
- * as another file: none of the group's nodes is asked whether it may have that, so nobody would be told of both, and as
- * one more of them it would be taken for one that is behind.
+ * A new inode for a node that is no name of any inode here. An inode of the same group that was changed here and has no
+ * node yet goes on as another file. None of the group's nodes is asked whether it may have that content, so nobody
+ * would be told of both; and as one more node of the group it would count as behind.
  */
 export function inodeApart(context: Rows & Host, node: Node): Inode {
   const { metadata, runtime } = context;
@@ -283,17 +312,23 @@ export function inodeApart(context: Rows & Host, node: Node): Inode {
   return makeInodeOf(context, node);
 }
 
-/** Something came in by one of its names. Nodes that are still behind when this time is over are brought up from here. */
+/**
+ * A change came in by one of the inode's names. When the link lease that begins now is over, nodes that are still
+ * behind are brought up to date from here.
+ */
 export function lookLater(context: Parameters<typeof setInodeDirty>[0], inode: InodeId): void {
   const { metadata, runtime, activity } = context;
   if (metadata.linkLeases.get(inode) !== undefined || metadata.entries.links(inode) < 2) return;
-  // Not all mounts at once: the second finds it done.
+  // Not all mounts at once: the second one finds the work done.
   const endsAt = runtime.now() + Math.round(TURN_MS * (1 + runtime.random()));
   metadata.linkLeases.begin(inode, endsAt);
   activity.wake(endsAt);
 }
 
-/** Of the files whose turn is over, one slice of names is to be looked at. True when there is more to do. */
+/**
+ * One slice of names of the files whose link lease is over is marked to be looked at. Returns whether there is more to
+ * do.
+ */
 export function endLinkLeases({ metadata, runtime }: Pick<Rows & Host, "metadata" | "runtime">): boolean {
   const now = runtime.now();
   return metadata.transaction(() => {
@@ -306,7 +341,7 @@ export function endLinkLeases({ metadata, runtime }: Pick<Rows & Host, "metadata
   });
 }
 
-/** A name that leaves an inode is waited for as it was there. */
+/** The names that leave an inode are waited for as they were there. */
 export function keepLinkLease({ metadata }: Needs, from: InodeId, to: InodeId): void {
   const turn = metadata.linkLeases.get(from);
   if (turn !== undefined) metadata.linkLeases.begin(to, turn.endsAt);

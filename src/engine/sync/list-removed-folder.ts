@@ -1,7 +1,7 @@
 /**
- * A folder that was removed here is not empty at the gateway. The refusal does not say what is in
- * it, nor whether that still is: it is listed, and what the listing shows comes in as everything
- * that is heard. Something new brings the folder back; what was sent or removed here goes first.
+ * A folder that was removed here is not empty at the gateway. The refusal does not say what is in the folder, nor
+ * whether it still is. So the folder is listed, and what the listing shows comes in like any other news. Something new
+ * brings the folder back; what was sent or removed here is deleted first.
  */
 import { RemoteError, type RemoteErrorCode } from "../../client/errors.ts";
 import { SETTLE_MS } from "../../contract/features.ts";
@@ -12,26 +12,26 @@ import { undeleteFolder } from "./adopt.ts";
 import { observeNode } from "./observe.ts";
 import { requestRelist } from "./request-relist.ts";
 
-/** Taken over in one synchronous stretch. */
+/** How many nodes are observed in one synchronous stretch. */
 const PAGE = 200;
-/** Between two deletions of one folder that is not empty; doubles. */
+/** The pause between two deletions of a folder that is not empty. It doubles. */
 const FIRST_MS = 1_000;
-/** Failures that say nothing of the folder that was asked for; forbidden: a scope. */
+/** Failures that say nothing of the folder that was listed. forbidden: a scope is missing. */
 const OF_ALL: readonly RemoteErrorCode[] = ["offline", "silent", "aborted", "unauthorized", "throttled", "forbidden"];
 
-/** The deletion of a folder was refused. */
+/** The deletion of a folder was refused, because the folder is not empty at the gateway. */
 export function removedFolderIsNotEmpty(context: Rows & Remote & Uploads & Host, row: NodeRow): void {
   const { metadata, runtime, notEmpty } = context;
   if (row.nodeId === null) return;
   if (row.entry !== null) {
-    // It has come back meanwhile: what is in it its list tells.
+    // The folder has come back meanwhile. Its list tells what is in it.
     const folder = metadata.entries.get(row.entry)?.inode;
     if (folder !== undefined) requestRelist(context, folder);
     return;
   }
   const now = runtime.now();
   const since = notEmpty.get(row.nodeId)?.since ?? now;
-  // A listing that has shown nothing for so long is no longer late: it does not show what is there.
+  // A listing that has shown nothing for so long is not late any more: it does not show what is there.
   if (now - since >= SETTLE_MS) {
     comeBack(context, row.nodeId);
     return;
@@ -46,7 +46,10 @@ function comeBack(context: Rows & Remote & Uploads & Host, nodeId: string): void
   context.notEmpty.delete(nodeId);
 }
 
-/** Lists each folder whose deletion was refused since it was listed last. */
+/**
+ * Lists each folder whose deletion was refused since it was listed last. Rejects with a failure that says nothing of
+ * the folder that was listed.
+ */
 export async function listRemovedFolder(context: Context, signal: AbortSignal): Promise<void> {
   const { metadata, notEmpty, network, log } = context;
   for (const [nodeId, { since, isAsked }] of [...notEmpty]) {
@@ -70,13 +73,16 @@ export async function listRemovedFolder(context: Context, signal: AbortSignal): 
   }
 }
 
-/** It may not, or cannot, be looked into: should its next deletion be refused too, that may have changed. */
+/** Whether the folder may not, or cannot, be listed. If its next deletion is refused too, that may have changed. */
 function isHidden(error: unknown): boolean {
   if (!(error instanceof RemoteError)) return false;
   return error.code === "tooLarge" || (error.code === "forbidden" && error.scope === undefined);
 }
 
-/** One folder that cannot be listed must not keep the others from it, nor the journal from being followed. */
+/**
+ * Whether the failure is about this folder. A folder that cannot be listed must not keep the other folders from being
+ * listed, nor the journal from being followed.
+ */
 function isOfFolder(error: unknown): boolean {
   return error instanceof RemoteError && !OF_ALL.includes(error.code);
 }

@@ -19,7 +19,7 @@ export function localOf(
   const group = inode.linkGroup;
   const hash = inode.kind === "file" ? inode.hash : EMPTY_HASH;
   const isKept = group === null ? isLeft(context, row, hash) : hash === null;
-  // While the content is not cut, the group's last written content is the one before.
+  // While the content has no snapshot, the content that the group wrote last is the one before.
   const link = isKept ? row.base?.attributes.link : linkOf(row, inode, hash);
   const { link: _, ...attributes } = inode.attributes;
   return {
@@ -30,13 +30,16 @@ export function localOf(
   };
 }
 
-/** Its link says nothing any more, and stays until the node gets other content; without hashes nobody can say. */
+/**
+ * Whether the node has left its group: its link says nothing any more, and stays until the node gets other content.
+ * Without hashes this cannot be told.
+ */
 function isLeft({ client }: Pick<Remote, "client">, { base }: NodeRow, hash: string | null): boolean {
   if (!client.features.hashes) return true;
   return base !== null && base.attributes.link?.hash !== base.hash && hash === base.hash;
 }
 
-/** What its group last wrote. The save that the node has so far is one of those this one comes after. */
+/** The link of what the group wrote last. The save that the node has so far is one of those before this one. */
 function linkOf({ base }: NodeRow, { linkGroup: group, saves }: Inode, hash: string | null): Attributes["link"] {
   if (group === null || hash === null) return undefined;
   const before = base?.attributes.link;

@@ -1,13 +1,16 @@
-/** Attributes that were changed on both sides, as one. Pure. */
+/** Merges attributes that were changed on both sides. Pure. */
 import { type Attributes, sameValue } from "../../contract/attributes.ts";
 
-/** mtime belongs to the version: content taken from there brings its own, or none. */
+/** The mtime belongs to the version. Content that is adopted brings its own mtime, or none. */
 export function withTimeOf(remote: Attributes, merged: Attributes): Attributes {
   const { mtime: _, ...rest } = merged;
   return remote.mtime === undefined ? rest : { ...rest, mtime: remote.mtime };
 }
 
-/** By key: one changed here stays, else the remote's. Extended attributes merge by name; of a folder's mtime the later. */
+/**
+ * Key by key: a value that was changed here stays, else the remote value counts. Extended attributes are merged by
+ * name. If both sides changed the mtime of a folder, the later one counts.
+ */
 export function mergeAttributes(
   base: Attributes,
   local: Attributes,
@@ -28,7 +31,7 @@ const OWNERS = [
   ["gid", "gname"],
 ] as const;
 
-/** Number and name are one owner: both stay what one side made them. */
+/** Number and name are one owner. Both stay as one side made them. */
 function withOneOwner(
   merged: Attributes,
   number: "uid" | "gid",
@@ -67,7 +70,7 @@ function asRecord(value: unknown): Record<string, unknown> {
   return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
 }
 
-/** Of two "seconds.nnnnnnnnn" texts. */
+/** Compares two texts "seconds.nnnnnnnnn". */
 function isLater(a: string, b: string): boolean {
   const [seconds, otherSeconds] = [Number.parseInt(a, 10), Number.parseInt(b, 10)];
   return seconds === otherSeconds ? a.slice(a.indexOf(".")) > b.slice(b.indexOf(".")) : seconds > otherSeconds;

@@ -1,4 +1,4 @@
-/** The names entries have beside remote nodes, and leave to them. Runs inside the caller's transaction. */
+/** Names of entries that have to leave their name to a remote node. Runs inside the caller's transaction. */
 import { nameProblem } from "../../contract/names.ts";
 import type { Entry } from "../../metadata/entries.ts";
 import type { InodeId } from "../../metadata/ids.ts";
@@ -13,8 +13,9 @@ interface Shown {
 }
 
 /**
- * What a node's entry is called. Where no file can have the node's name, it has one that no program can give: it is
- * in no listing, but where the node is is known, so that what is in it, and what becomes of it, is known too.
+ * The name of a node's entry. If no file can have the node's name, the entry gets a name that no program can give. Such
+ * an entry is in no listing. But the place of the node is known, so what is in it, and what becomes of it, is known
+ * too.
  */
 export function shownNameOf({ log }: Pick<Host, "log">, nodeId: string, name: string): Shown {
   const problem = nameProblem(name);
@@ -23,7 +24,7 @@ export function shownNameOf({ log }: Pick<Host, "log">, nodeId: string, name: st
   return { name: `//${nodeId}`, gatewayName: name };
 }
 
-/** A free name in the folder that says whose copy this is and since when. */
+/** A free name in the folder that says on which machine, when and why the copy was made. */
 export function freeConflictName(context: Needs, folder: InodeId, name: string, why: KeptFor = "conflict"): string {
   return conflictName(
     name,
@@ -34,7 +35,7 @@ export function freeConflictName(context: Needs, folder: InodeId, name: string, 
   );
 }
 
-/** The entry, node and all, goes on under a conflict name. */
+/** The entry goes on under a conflict name, together with its node. */
 export function moveToConflictName(context: Needs, entry: Entry): void {
   const { metadata } = context;
   const name = entry.gatewayName ?? entry.name;
@@ -44,8 +45,8 @@ export function moveToConflictName(context: Needs, entry: Entry): void {
 }
 
 /**
- * The gateway has moved or removed it, and what that means is about to be carried out: until then,
- * a name nobody uses ("/" is in no name a program can give).
+ * The gateway has moved or removed the node, and that is about to be carried out here. Until then the entry has a name
+ * that nobody uses (no program can give a name with "/").
  */
 export function moveToTemporaryName(context: Needs, entry: Entry): void {
   const { metadata } = context;
@@ -53,7 +54,7 @@ export function moveToTemporaryName(context: Needs, entry: Entry): void {
   enqueue(context, metadata.nodes.ofEntry(entry.id));
 }
 
-/** It stays after all: under its name, if that is still free. */
+/** The entry stays after all: under its own name, if that is still free, else under a conflict name. */
 export function moveBack(context: Needs, entry: Entry): void {
   if (!entry.name.startsWith("/")) return;
   const { metadata } = context;

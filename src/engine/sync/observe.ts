@@ -1,6 +1,6 @@
 /**
- * What is heard of the gateway's nodes comes in here: by id, from listings, from refusals. Decides
- * what is news and what is lag; what to do about news is the plan's. Never waits.
+ * Everything that is heard of the gateway's nodes comes in here: reads by id, listings, refusals. This file decides
+ * what is news and what is lag. What to do about news is up to the plan. Never waits.
  */
 import type { Node } from "../../contract/resources.ts";
 import { baseOf, isSameBase, type NodeRow, type Seen } from "../../metadata/nodes.ts";
@@ -12,7 +12,10 @@ import { type Source, withRevision } from "./echo.ts";
 import { noteWritten } from "./index-watermark.ts";
 import { keyOfContent, recognizeOwn, recognizeUnkeyed } from "./own-writes.ts";
 
-/** A node as the gateway told it. Older than what is known: lag, ignored. */
+/**
+ * A node as the gateway told it. If it is older than what is known, it is lag and ignored. `source`: whether it was
+ * read by id.
+ */
 export function observeNode(context: Context, told: Node, source: Source = "others"): void {
   const { metadata } = context;
   metadata.transaction(() => {
@@ -28,7 +31,7 @@ export function observeNode(context: Context, told: Node, source: Source = "othe
     if (row.kind !== node.kind) return;
     const isNewer = node.revision > (row.base?.revision ?? -1) && node.revision > revisionOf(row.seen);
     const isNews = isNewer || (source === "id" && isContradicted(context, row, node));
-    // A request given up for a newer cut has arrived all the same: the news is ours.
+    // A request that was given up for a newer snapshot has arrived all the same: the news is ours.
     if (isNews && recognizeOwn(context, node)) return;
     const hidden = node.revision > (row.base?.revision ?? -1) ? keyOfContent(context, row, node) : undefined;
     if (hidden !== undefined && recognizeOwn(context, node, hidden)) return;
@@ -40,8 +43,9 @@ export function observeNode(context: Context, told: Node, source: Source = "othe
 }
 
 /**
- * A revision is one state of a node, and by id it is never old: an answer of before, to a write, was wrong. Nothing else
- * would ever correct it, for each request asks for what it said.
+ * Whether a read by id contradicts what is known of the same revision. A revision is one state of a node, and a read by
+ * id is never old, so the earlier answer, to a write, was wrong. Nothing else would ever correct it, because each
+ * request asks for the state that it told.
  */
 function isContradicted({ client }: Remote, { base, seen }: NodeRow, node: Node): boolean {
   if (!client.features.revisions || base === null || (seen !== null && "deleted" in seen)) return false;
@@ -49,13 +53,16 @@ function isContradicted({ client }: Remote, { base, seen }: NodeRow, node: Node)
   return known.revision === node.revision && !isSameBase(known, baseOf(node, 0));
 }
 
-/** Lag, or what the node was before a deletion that is known here. `node`: as `withRevision` gives it. */
+/**
+ * Whether the node is lag, or shows the state before a deletion that is known here. `node`: as `withRevision` returns
+ * it.
+ */
 export function isStaleRead({ metadata }: Pick<Rows, "metadata">, node: Node): boolean {
   const tombstone = metadata.tombstones.get(node.id);
   return node.revision < 0 || (tombstone !== undefined && node.revision <= tombstone.revision);
 }
 
-/** The gateway no longer has the node: its journal said so at `position`, or asking for its id (null). */
+/** The gateway no longer has the node. `position`: where the journal said so. Null: the node's id answers 404. */
 export function observeDeletion(context: Context, nodeId: string, revision: number, position: number | null): void {
   const { metadata } = context;
   metadata.transaction(() => {
@@ -68,11 +75,12 @@ export function observeDeletion(context: Context, nodeId: string, revision: numb
     const known = revisionOf(row.seen);
     const isUnplaced = row.seen !== null && "deleted" in row.seen && row.seen.position === undefined;
     if (revision <= (row.base?.revision ?? -1) || revision < known) return;
-    // Known already: what waits for a writer goes on waiting since then.
+    // The deletion is known already. What waits for a writer goes on waiting from the time when it was first seen.
     const isKnown = row.seen !== null && "deleted" in row.seen;
     if (isKnown && position === null) return;
     if (revision === known && !(isUnplaced && position !== null)) return;
-    // Removed here too: this may be our own deletion, whose answer was lost, and lists are to show that it is done.
+    // The name was removed here too. So this may be our own deletion, whose answer was lost, and lists have to show
+    // that it is done.
     if (row.entry === null && position !== null) noteWritten(context, position);
     const seen = { deleted: true, revision, ...(position === null ? {} : { position }) } as const;
     metadata.nodes.update(row.id, { seen, seenAt: context.runtime.now() });
@@ -81,36 +89,41 @@ export function observeDeletion(context: Context, nodeId: string, revision: numb
   });
 }
 
-/** What is in a folder that is gone no listing tells any more, and without a journal nothing else does. */
+/** No listing tells any more of what is in a folder that is gone, and without a journal nothing else does. */
 function askBelow({ metadata }: Rows, nodeId: string): void {
   for (const row of metadata.nodes.below(nodeId)) if (row.nodeId !== null) metadata.rereads.add(row.nodeId);
 }
 
-/** The newest revision that is known of a node. */
+/** The newest revision that is known of the node. */
 export function newestRevision(row: NodeRow): number {
   return Math.max(row.base?.revision ?? 0, revisionOf(row.seen));
 }
 
+/** The revision that was seen; -1 if nothing was. */
 export function revisionOf(seen: Seen | null): number {
   if (seen === null) return -1;
   return "deleted" in seen ? seen.revision : seen.node.revision;
 }
 
 /**
- * Born by a request of ours whose answer is not here yet. An open one is repeated until it is
- * answered, and the answer gives the row its id; one that was given up is answered by this.
+ * Whether a request of ours whose answer is not here yet created the node. An open request is repeated until it is
+ * answered, and its answer gives the row the node's id. A request that was given up is answered by this node.
  */
 function isOwnCreation(context: Context, node: Node): boolean {
   const { attempts } = context.metadata;
   if (node.lastKey === null) {
     if (areCreationsKeyed(context.client.features) || node.parentId === null) return false;
-    // Nobody says whose it is: at the place an open request wants, that request's answer will.
+    // The gateway does not say who created the node. If an open request wants this place, the answer of that request
+    // will.
     return attempts.isPlaceWanted(undefined, node.parentId, node.name) || recognizeUnkeyed(context, node);
   }
   return attempts.ofKey(node.lastKey)?.state === "open" || recognizeOwn(context, node);
 }
 
-/** Nodes that waited for their name, or whose row has come into being meanwhile: so many, in turn. The last one's id; "": all had their turn. */
+/**
+ * Tries nodes again that waited for their name, or that have got a row meanwhile: at most `limit` of them, in turn,
+ * after the node id `after`. Returns the id of the last one; "" if all have had their turn.
+ */
 export function retryArrivals(context: Context, after: string, limit: number): string {
   const waiting = context.metadata.arrivals.list(after, limit);
   for (const node of waiting) {

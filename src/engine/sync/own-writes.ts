@@ -1,8 +1,8 @@
 /**
- * A request that was given up (a writer came while its bytes were being sent) may have arrived all
- * the same. Its key, kept for a while, says that what the gateway then shows is ours: no conflict.
- * Where somebody has changed the node since, the journal still tells of the key, and what we sent
- * tells ours from theirs. Where no key is told a birth is known by what it made: all of it.
+ * A request that was given up may have arrived all the same. Example: a program opens the file for writing while its
+ * bytes are being sent, so the upload is given up. The request's key is kept for a while. It says that what the gateway
+ * then shows is ours, and no conflict. If somebody has changed the node since, the journal still tells the key, and
+ * what we sent tells our change from theirs. Where no key is told, a creation is recognised by all that it made.
  */
 import type { Node } from "../../contract/resources.ts";
 import type { Attempt } from "../../metadata/attempts.ts";
@@ -25,32 +25,36 @@ import { effectOf } from "./effect.ts";
 import { positionNow } from "./index-watermark.ts";
 import { requestRelist } from "./request-relist.ts";
 
-/** True if the change with this key is such a request's effect: base moves to it, newer content stays dirty. */
+/**
+ * Returns true if the change with this key is the effect of a request that was given up. Then base moves to that
+ * effect, and newer content stays dirty.
+ */
 export function recognizeOwn(context: Context, node: Node, key: string | null = node.lastKey): boolean {
   const { metadata, client, runtime } = context;
   const attempt = key === null ? undefined : metadata.attempts.ofKey(key);
   const row = attempt?.state === "abandoned" ? metadata.nodes.get(attempt.node) : undefined;
   if (attempt === undefined || row === undefined) return false;
-  // An answer that was long on its way tells of what base is past.
+  // The answer was long under way: base is newer than what it tells.
   if (row.nodeId === node.id && node.revision <= (row.base?.revision ?? -1)) return false;
   const known = metadata.nodes.ofNodeId(node.id);
   if (known !== undefined && known.id !== row.id) return false;
   const position = positionNow(context, 0);
   const effect = effectOf(row.base, attempt, baseOf(node, position), client.features);
-  // Content asks for the head it replaces, nothing else: somebody may have moved the node before ours arrived.
+  // A request with content has a condition on the head that it replaces, and on nothing else. Somebody may have moved
+  // the node before our request arrived.
   const isOnTop = row.nodeId === node.id && !isOnlyOurs(context, row.base, effect, node);
   const isHidden = node.lastKey !== key || isOnTop;
   const base = isHidden ? effect : baseOf(node, position);
   const isElsewhere = isCreatedElsewhere(context, row, node.id, base);
   metadata.attempts.remove(attempt.id);
-  // Changed by somebody since, it is his.
+  // If somebody has changed the node since, it is somebody else's.
   const isChanged = node.lastKey === null ? !isMadeBy(context, attempt, node) : isHidden;
   if (isElsewhere && isChanged) return false;
   // An old answer: what was heard of the node since then is news.
   if ((metadata.arrivals.get(node.id)?.revision ?? 0) <= node.revision) metadata.arrivals.remove(node.id);
   const due = runtime.now();
   if (isElsewhere) {
-    // Two births of one file: the older one, whose place nobody here shows any more, is a deletion to send.
+    // Two creations of one file. No name here shows the place of the older one any more, so its deletion is queued.
     metadata.nodes.create({ ...born(null, node), dirtySince: due, due });
     context.activity.wake();
     return true;
@@ -71,9 +75,10 @@ export function recognizeOwn(context: Context, node: Node, key: string | null = 
 }
 
 /**
- * The same of a birth whose key nobody tells. Its name in the mount may be another by now, or none: taken for somebody's,
- * the node would come back under a name that programs have moved away from, or removed. Where the gateway tells no hash
- * the node is read again, with its content (fetch-node.ts); until then nobody's either.
+ * The same for a creation whose key the gateway does not tell. The name may be another one here by now, or gone. If the
+ * node counted as somebody else's, it would come back under a name that programs have moved away from, or removed.
+ * Where the gateway tells no hash, the node is read again with its content (fetch-node.ts); until then it is nobody's,
+ * and true is returned.
  */
 export function recognizeUnkeyed(context: Context, node: Node): boolean {
   const creations = creationsLike(context, node);
@@ -84,12 +89,12 @@ export function recognizeUnkeyed(context: Context, node: Node): boolean {
   return true;
 }
 
-/** Whether this node is ours only its content says, which the gateway tells no hash of. */
+/** Whether only the node's content can tell that the node is ours, and the gateway does not tell its hash. */
 export function isContentUnknown(context: Rows & Remote & Host, node: Node): boolean {
   return context.metadata.nodes.ofNodeId(node.id) === undefined && isContentWanted(creationsLike(context, node), node);
 }
 
-/** Births that were given up, and whose node the gateway does not say is ours. */
+/** Creations that were given up, and whose node the gateway does not mark as ours. */
 function creationsLike(context: Rows & Remote & Host, node: Node): readonly Attempt<Request>[] {
   const { features } = context.client;
   if (areCreationsKeyed(features) || node.lastKey !== null || node.parentId === null) return [];
@@ -98,11 +103,11 @@ function creationsLike(context: Rows & Remote & Host, node: Node): readonly Atte
   return creations.filter((attempt) => isUnsigned(attempt) && isLike(context, attempt, node));
 }
 
-/** The node is what this birth makes: its place, all of its attributes, its content, changed by nobody since. */
+/** Whether the node is exactly what the creation made: place, all attributes and content, changed by nobody since. */
 const isMadeBy = (context: Rows & Remote & Host, attempt: Attempt<Request>, node: Node) =>
   isLike(context, attempt, node) && isContentOf(attempt.request, node);
 
-/** The same but for the content. */
+/** The same, without the content. */
 function isLike(context: Rows & Remote & Host, attempt: Attempt<Request>, node: Node): boolean {
   const { request } = attempt;
   if ("nodeId" in request || (request.do === "folder") !== (node.kind === "folder")) return false;
@@ -117,7 +122,10 @@ const isContentWanted = (creations: readonly Attempt<Request>[], { contentHash, 
   contentHash === null &&
   creations.some(({ request }) => "size" in request && request.hash !== null && request.size === size);
 
-/** A folder of ours that was there for a while: what others put into it meanwhile the journal told to nobody who knew it. */
+/**
+ * A folder of ours that existed at the gateway for a while before its node was known here. What others put into it
+ * meanwhile, the journal told when nobody here knew the folder, so it is listed again.
+ */
 function wasThere(context: Rows & Remote & Uploads, row: NodeRow): void {
   const inode = inodeOfRow(context, row);
   if (inode === undefined) return;
@@ -126,10 +134,10 @@ function wasThere(context: Rows & Remote & Uploads, row: NodeRow): void {
 }
 
 /**
- * The key of a request that was given up, and whose content the node has: somebody has changed something else of it
- * since, so that it does not bear the key, and the journal has not told of it yet. Where it was changed once only, by
- * a change that bears another key, or none where ours bear one, somebody has written the same bytes. Nor was a request
- * carried out that asked for another head.
+ * The key of a request that was given up, and whose content the node has. Somebody has changed something else of the
+ * node since, so that it does not bear the key, and the journal has not told of the request yet. Undefined, among
+ * others, if the node was changed only once, by a change with another key, or with none where ours have one: then
+ * somebody else wrote the same bytes. A request that asked for another head was not carried out either.
  */
 export function keyOfContent(
   { metadata, client: { features } }: Pick<Rows & Remote, "metadata" | "client">,
@@ -144,7 +152,10 @@ export function keyOfContent(
   return metadata.attempts.abandonedOf(id).find(({ request }) => isIt(request))?.key;
 }
 
-/** By another request, answered or not. One for the same place cannot have been carried out beside this one. */
+/**
+ * Whether another request of the row, answered or not, made its node. A request for the same place cannot have been
+ * carried out beside this one.
+ */
 function isCreatedElsewhere({ metadata }: Rows, row: NodeRow, nodeId: string, made: Base): boolean {
   if (row.nodeId !== null) return row.nodeId !== nodeId;
   const request = metadata.attempts.openOf(row.id)?.request;

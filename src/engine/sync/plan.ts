@@ -1,8 +1,8 @@
 /**
- * The heart: from what the mount shows (local), what was last agreed on (base) and what the gateway
- * last told (seen) of one node, the next step towards agreement. Pure: no rows, no clock, no
- * network; when a step may run (debounce, retries) is the loop's business. Any order of crashes,
- * lag and edits only changes the three states, so it only changes which step comes next.
+ * The plan: from what the mount shows of a node (local), what was last agreed on (base) and what the gateway last told
+ * (seen), it decides the next step towards agreement. Pure: no rows, no clock, no network. When a step may run
+ * (debounce, retries) is up to the write-back loop. Any order of crashes, lag and edits only changes the three states,
+ * so it only changes which step comes next.
  */
 import { type Attributes, attributesDifference, sameAttributes, sameValue } from "../../contract/attributes.ts";
 import type { Features } from "../../contract/features.ts";
@@ -11,21 +11,25 @@ import { type Base, isSameContent, type Seen } from "../../metadata/nodes.ts";
 import type { Request } from "../core/index.ts";
 import { mergeAttributes, withTimeOf } from "./merge-attributes.ts";
 
+/** The content that the mount shows. `size`: in bytes. */
 export interface LocalContent {
-  /** open: a writable handle may have changed it and it was not looked at since; while its hash is known, nothing was written. */
+  /**
+   * open: a writable handle may have changed the content, and it was not looked at since. While its hash is known,
+   * nothing was written.
+   */
   readonly state: "clean" | "open" | "dirty";
-  /** Null while not known: the content must be cut first. */
+  /** Null while not known: a snapshot has to be taken first. */
   readonly hash: string | null;
   readonly size: number;
-  /** The version it is (clean) or grew from. */
+  /** The version that the content is (clean) or grew from. */
   readonly originNode: string | null;
   readonly originVersion: string | null;
-  /** Its bytes can be sent: a cut of the newest content exists, or it is empty. */
+  /** Its bytes can be sent: there is a snapshot of the newest content, or the content is empty. */
   readonly hasSnapshot: boolean;
 }
 
 export interface Local {
-  /** Node id of the folder; null: unborn. Of the root: null too. */
+  /** The node id of the folder. Null: the folder is unborn, or this is the root. */
   readonly parent: string | null;
   readonly name: string;
   readonly attributes: Attributes;
@@ -33,13 +37,15 @@ export interface Local {
   readonly content: LocalContent | null;
 }
 
+/** The node that may exchange places with this one. */
 export interface Partner {
   readonly nodeId: string;
   readonly revision: number;
-  /** A request about it whose answer is not known. */
+  /** A request about the partner is under way, and its answer is not known. */
   readonly hasAttempt: boolean;
 }
 
+/** All that the plan looks at. */
 export interface View {
   readonly kind: "file" | "folder";
   readonly isRoot: boolean;
@@ -49,36 +55,38 @@ export interface View {
   readonly seen: Seen | null;
   /** Null: a program removed the name. */
   readonly local: Local | null;
-  /** A request whose answer is not known. */
+  /** A request is under way, and its answer is not known. */
   readonly hasAttempt: boolean;
-  /** A request was given up a moment ago and may still arrive. */
+  /** A creation was given up a moment ago and may still arrive. */
   readonly hasAbandoned: boolean;
-  /** Open writable handles of the inode. */
+  /** How many writable handles of the inode are open. */
   readonly writers: number;
-  /** Nodes that are, in base, in this folder. */
+  /** How many nodes are in this folder, according to base. */
   readonly below: number;
-  /** Entries in this folder: those that agree with the gateway, and those it does not have like this. */
+  /** How many entries of this folder agree with the gateway, and how many differ from it or are not there. */
   readonly cleanEntries: number;
   readonly dirtyEntries: number;
-  /** One of several names of a file that were not changed here: what its node lacks, others bring. */
+  /** One of several names of a file, not changed here. What its node lacks, others bring. */
   readonly isFollower: boolean;
-  /** Of a linked file, what is seen against what it shows; null: it is of no group, or of another. */
+  /**
+   * Of a linked file: how the seen content relates to what the file shows. Null: it is in no group, or in another one.
+   */
   readonly linkOrder: "same" | "behind" | "newer" | "apart" | null;
-  /** The file has other names: its content does not go with this one. */
+  /** The file has other names, so its content does not go with this one. */
   readonly hasOtherNames: boolean;
-  /** The kernel writes for them, and nobody has looked yet whether it has. */
+  /** There are passthrough writers, and write detection has not looked yet whether they have written. */
   readonly mayHaveWritten: boolean;
-  /** A remote change has waited long enough for what the writers have written, or is to wait for none. */
+  /** A remote change has waited long enough for writers, or is to wait for none. */
   readonly hasWaited: boolean;
-  /** Another node is, in base, at the place this one wants. */
+  /** In base, another node is at the place that this one wants. */
   readonly isPlaceOccupied: boolean;
-  /** That one wants the place this one has in base, and the gateway can exchange the two. */
+  /** The node at that place, if it wants the place that this one has in base, and the gateway can exchange the two. */
   readonly partner: Partner | null;
-  /** What waits for the name this one has in base is, by way of others, what this one waits for itself. */
+  /** This row is to break a rename cycle: what waits for its name is, by way of others, what it waits for itself. */
   readonly isCycle: boolean;
-  /** The wanted folder is, in base, below this node. */
+  /** In base, the wanted folder is below this node. */
   readonly isInsideItself: boolean;
-  /** Some other inode still has this node's version as its only content at the gateway. */
+  /** Another inode still has a version of this node as its only content at the gateway. */
   readonly isReferenced: boolean;
   /** The workspace has room for the content, as far as is known. */
   readonly fits: boolean;
@@ -88,7 +96,7 @@ export interface View {
   readonly may: { readonly create: boolean; readonly update: boolean; readonly delete: boolean };
 }
 
-/** "look": nothing but a look at what a writer, of whom nobody hears, may have done by now. */
+/** What a row waits for. "look": only for write detection, to see what a passthrough writer may have done by now. */
 export type Waiting =
   | "answer"
   | "parent"
@@ -106,22 +114,24 @@ export type Step =
   | { readonly do: "wait"; readonly for: Waiting }
   /** The row is no longer needed. */
   | { readonly do: "forget" }
-  /** Make a generation of the content, so that its hash is known; of a clean one too, so that its bytes can be sent. */
+  /**
+   * Take a snapshot of the content, so that its hash is known. Also of clean content, so that its bytes can be sent.
+   */
   | { readonly do: "cut" }
   | { readonly do: "send"; readonly request: Request }
-  /** Move the node to a name nobody uses, so that a ring of moves opens. */
+  /** Move the node to a name that nobody uses, so that a rename cycle opens. */
   | { readonly do: "breakCycle"; readonly ifRevision: number }
-  /** Take over what was seen; what stays different is sent afterwards. */
+  /** Adopt what was seen. What stays different is sent afterwards. */
   | {
       readonly do: "adopt";
       readonly node: Node;
       readonly attributes: Attributes;
       readonly isPlaceAdopted: boolean;
       readonly isContentAdopted: boolean;
-      /** The content here is the one seen: it becomes the clean version it is. */
+      /** The content here is the seen one: it becomes the clean version that it is. */
       readonly isContentAgreed: boolean;
     }
-  /** Moved there while what else is new of it has to wait: the place alone is taken over. */
+  /** The node was moved there, and what else is new of it has to wait: only the place is adopted. */
   | { readonly do: "adoptPlace"; readonly node: Node }
   /** Removed here, edited there: the name comes back. */
   | { readonly do: "undelete"; readonly node: Node }
@@ -129,11 +139,12 @@ export type Step =
   | { readonly do: "removeLocal" }
   /** Removed there, changed here: it becomes a new node. */
   | { readonly do: "recreate" }
-  /** Both changed the content: the local one moves aside, the remote one takes the name. */
+  /** Both sides changed the content: the local one moves aside, the remote one takes the name. */
   | { readonly do: "conflict"; readonly node: Node };
 
 const wait = (reason: Waiting): Step => ({ do: "wait", for: reason });
 
+/** The next step for the node. Throws only by a bug: a root that wants to be elsewhere. */
 export function plan(view: View): Step {
   if (view.hasAttempt) return wait("answer");
   if (view.seen !== null && view.base !== null) return judge(view, view.seen, view.base);
@@ -145,7 +156,7 @@ export function plan(view: View): Step {
 
 function planRemoval(view: View): Step {
   if (view.base === null || view.nodeId === null) return view.hasAbandoned ? wait("answer") : { do: "forget" };
-  // What is in it, or needs it, may itself wait for this name.
+  // What is in the node, or needs it, may itself wait for this name.
   if ((view.below > 0 || view.isReferenced) && view.isCycle && view.may.update) {
     return { do: "breakCycle", ifRevision: view.base.revision };
   }
@@ -172,29 +183,36 @@ function planCreation(view: View, local: Local): Step {
   return { do: "send", request: { do: "upload", parent, name, hash, size, attributes } };
 }
 
-/** Who writes leaves a cut in the end; not who has written nothing since a version, or since a cut that is not there any more. */
+/**
+ * A writer leaves a snapshot when it has finished, so the plan waits for it. But while the hash is known, the writer
+ * has written nothing since a version, or since a snapshot that is gone: then a snapshot is taken now.
+ */
 function cut(view: View, { hash }: LocalContent): Step {
   return view.writers > 0 && hash === null ? wait("writer") : { do: "cut" };
 }
 
-/** The content is the version it comes from. What nobody holds open any more is looked at first. */
+/** Whether the content is the version that it comes from. Open content without a writer is looked at first. */
 function isVersion(view: View, { state, hash }: LocalContent): boolean {
   return state === "clean" || (state === "open" && hash !== null && view.writers > 0);
 }
 
 /**
- * A version of another node, and the gateway takes no references: with bytes of its own it does not
- * hold back the deletion of that node, which may be what makes room for it.
+ * Whether the content is a version of another node, and the gateway takes no references. Then a snapshot is taken
+ * first: with bytes of its own, the row does not hold back the deletion of that node, which may be what makes room for
+ * it.
  */
 const isBorrowed = (view: View, content: LocalContent) =>
   isVersion(view, content) && !view.features.references && !isReady(content);
 
-/** Its bytes can be sent: they are cut, or there are none, whatever version that is; a symlink has none either. */
+/**
+ * Whether the bytes can be sent: there is a snapshot, or there are no bytes, whatever version that is. A symlink has
+ * none.
+ */
 function isReady({ state, hash, size, hasSnapshot }: LocalContent): boolean {
   return hash !== null && hasSnapshot && (state === "dirty" || size === 0);
 }
 
-/** Whoever changed the other names has his turn first. */
+/** The mount that changed the other names goes first. */
 function planFollower(view: View, local: Local, base: Base): Step {
   const isSame = local.content === null || !differs(local.content, base);
   const isLike = !view.features.attributes || sameAttributes(base.attributes, local.attributes);
@@ -204,7 +222,7 @@ function planFollower(view: View, local: Local, base: Base): Step {
 function planChange(view: View, local: Local, nodeId: string, base: Base): Step {
   const contentDiffers = local.content !== null && differs(local.content, base);
   const place = isSamePlace(view, local, base) ? undefined : planMove(view, local);
-  // Attributes travel with the content when that is sent too: mtime belongs to the version.
+  // Attributes travel with the content if the content is sent too, because mtime belongs to the version.
   const isSilent = contentDiffers || !view.features.attributes;
   const patch = isSilent ? undefined : attributesDifference(base.attributes, local.attributes);
 
@@ -223,7 +241,7 @@ function planChange(view: View, local: Local, nodeId: string, base: Base): Step 
   return content ?? { do: "nothing" };
 }
 
-/** The place alone: whatever else is new of either is sent by itself afterwards. */
+/** Only the place. Whatever else is new of either node is sent by itself afterwards. */
 function planExchange(
   { parent, partner: exchangePartner }: ExchangePlace,
   local: Local,
@@ -240,7 +258,7 @@ function planContent(view: View, local: Local, content: LocalContent, nodeId: st
   if (!view.may.update) return wait("scope");
   if (isBorrowed(view, content)) return cut(view, content);
   if (!view.fits) return wait("quota");
-  // The version others still need could not be read any more.
+  // The version that others still need could not be read any more.
   if (view.isReferenced && !view.features.versions) return wait("reference");
   const { originNode, originVersion, hash, size } = content;
   const attributes = changedAttributes(base.attributes, local.attributes);
@@ -253,8 +271,9 @@ function planContent(view: View, local: Local, content: LocalContent, nodeId: st
 }
 
 /**
- * What goes with new content: only what was changed here, because the request's condition is on the
- * head alone and somebody may have changed other attributes. What was removed is a patch afterwards.
+ * The attributes that go with new content: only those that were changed here. The request has a condition on the head
+ * alone, and somebody may have changed other attributes. Attributes that were removed here are sent as a patch
+ * afterwards.
  */
 function changedAttributes(base: Attributes, local: Attributes): Attributes {
   const changed: Record<string, unknown> = {};
@@ -288,7 +307,7 @@ function planMove(
   return { do: "move", parent: local.parent };
 }
 
-/** What the gateway told is newer than base: merge it. Nothing is sent before that. */
+/** What the gateway told is newer than base, so it is merged. Nothing is sent before that. */
 function judge(view: View, seen: Seen, base: Base): Step {
   if ("deleted" in seen) return judgeDeletion(view, base);
   const { node } = seen;
@@ -297,7 +316,7 @@ function judge(view: View, seen: Seen, base: Base): Step {
   const isContentMoved = view.kind === "file" && !isSameContent({ head, hash }, base);
   const isPlaceAdopted = !view.isRoot && (node.parentId !== base.parent || node.name !== base.name);
   if (local === null) {
-    // Delete against a remote edit: the edit wins. Against a mere move it does not.
+    // Deletion against a remote edit: the edit wins. A mere move does not win against it.
     const isSame = node.contentHash !== null && node.contentHash === base.hash;
     if (isContentMoved && !isSame && !view.hasOtherNames) return { do: "undelete", node };
     return {
@@ -312,13 +331,14 @@ function judge(view: View, seen: Seen, base: Base): Step {
   let isContentAdopted = false;
   let isContentAgreed = false;
   const attributes = judgeAttributes(view, local, node, base);
-  // A file that is a symlink now has no bytes any more, whatever its head is.
+  // A file that has become a symlink has no bytes any more, whatever its head is.
   const isRetyped = attributes.type !== local.attributes.type;
   if ((isContentMoved || isRetyped) && local.content !== null) {
     const { content } = local;
     isContentAgreed = !isRetyped && content.hash !== null && content.hash === node.contentHash;
     const isChangedHere = !view.isFollower && !isInOrder(view, local) && differs(content, base);
-    // What a writer has changed goes its own way in the end. One who has changed nothing keeps the bytes, without the name.
+    // A writer that has changed the content is waited for; it goes its own way in the end. A writer that has changed
+    // nothing keeps the bytes, without the name.
     if (view.writers > 0 && !isContentAgreed) {
       if (isUnknown(view, content) || (isChangedHere && !view.hasWaited)) {
         return isPlaceAdopted ? { do: "adoptPlace", node } : wait("writer");
@@ -326,9 +346,9 @@ function judge(view: View, seen: Seen, base: Base): Step {
       if (!isChangedHere && view.mayHaveWritten) return wait("look");
     }
     if (content.state === "open" && view.writers === 0) return { do: "cut" };
-    // A version needs no hash to be kept beside: a gateway that tells none has it all the same.
+    // A clean version needs no hash to be kept beside: a gateway that tells no hashes has it all the same.
     if (!isContentAgreed && isChangedHere && content.hash === null && content.state !== "clean") return { do: "cut" };
-    // The same bytes by another version: what was changed here was changed of them.
+    // The remote version has the same bytes as base, so the local change is a change of those bytes.
     const isOnTop = isChangedHere && !isRetyped && hash !== null && hash === base.hash;
     if (!isContentAgreed && isChangedHere && !isOnTop) return { do: "conflict", node };
     isContentAdopted = !isContentAgreed && !isOnTop && view.linkOrder !== "behind";
@@ -348,13 +368,17 @@ function judge(view: View, seen: Seen, base: Base): Step {
   };
 }
 
-/** One of the two came after the other, so who wrote it has seen that: neither has to be kept beside. */
+/**
+ * Whether one content came after the other. Then the later writer had seen the earlier content, and neither has to be
+ * kept beside.
+ */
 function isInOrder({ linkOrder }: View, { content }: Local): boolean {
   return content?.state === "clean" && (linkOrder === "newer" || linkOrder === "behind");
 }
 
 function judgeAttributes(view: View, local: Local, node: Node, base: Base): Attributes {
-  // It differs from base by what came in with its other names, not, or not only, by what a program did here.
+  // The local attributes differ from base because of what came in with other names, and not, or not only, because of a
+  // program here. So the remote ones take precedence.
   if (view.isFollower || isInOrder(view, local)) {
     return mergeAttributes(base.attributes, node.attributes, local.attributes, false);
   }
@@ -383,12 +407,15 @@ function judgeDeletion(view: View, base: Base): Step {
   return isChangedHere ? { do: "recreate" } : { do: "removeLocal" };
 }
 
-/** Whether a writer has changed it nobody can say; where the gateway tells no hashes one that has says so. */
+/**
+ * Whether nobody can say if a writer has changed the content. Where the gateway tells no hashes, a null hash does not
+ * mean that: there, a writer that has changed the content has made it dirty.
+ */
 function isUnknown({ features }: View, { state, hash }: LocalContent): boolean {
   return state === "open" && hash === null && features.hashes;
 }
 
-/** The content here is not the one base names. */
+/** Whether the local content is not the content in base. */
 function differs({ state, hash, originVersion }: LocalContent, base: Base): boolean {
   if (hash !== null && hash === base.hash) return false;
   if (state === "dirty") return true;

@@ -1,10 +1,9 @@
 /**
- * The machine went down while the mount was there: rows and files are as old as their last sync, and
- * no two of them equally old. Clean bytes are doubted until they are looked at (live.ts). Content
- * of a file no program ever synced does not replace a head: it goes on beside it under a name of its
- * own. A file that was synced once, and written to since, stays where its program put it, for it may
- * belong with others (a database and its journal); it is sent over a head only when somebody says so
- * or saves it again.
+ * The machine went down while the mount was there. Rows and files are as old as their last sync, and no two of them
+ * equally old. Clean bytes are doubted until they are looked at (files/open-close.ts). Content of a file that no
+ * program ever synced does not replace a head: it goes on beside the head under a name of its own. A file that was
+ * synced once and written to since stays where its program put it, because it may belong with others (a database and
+ * its journal). It is quarantined: it replaces a head only when a person says so, or when it is saved again.
  */
 import { savesOfLink } from "../../contract/saves.ts";
 import { hasCode } from "../../lib/system-error.ts";
@@ -19,25 +18,28 @@ import { keepCopy } from "./keep-beside.ts";
 /** What the rows say after a mount that ended with all of its bytes synced. */
 export const NO_BOOT = "";
 
-/** Whether what was not synced may be lost. */
+/** Whether the machine went down while the mount was there, so that what was not synced may be lost. */
 export function wentDown(context: Rows & Host): boolean {
   const boot = context.metadata.settings.get("boot");
   return boot !== undefined && boot !== NO_BOOT && boot !== context.settings.boot;
 }
 
-/** Before anything else looks at the contents. */
+/** Call this before anything else looks at the contents. Rejects with the error of the disk. */
 export async function distrustContents(context: Rows & LocalFiles & Uploads & Host): Promise<void> {
   const { metadata, log } = context;
   log.info({}, "the machine went down while the mount was there: what was not synced is looked at");
   metadata.cacheFiles.doubtAll();
   for (const inode of metadata.inodes.unclean()) {
-    // A writer had it open, and no change of it was ever told to be safe.
+    // A writer had the file open, and no program was ever told that a change of it is durable.
     if (inode.content === "open") metadata.inodes.update(inode.id, { content: "clean" });
     else if (inode.synced !== 1 && !(await isAsCut(context, inode))) await judge(context, inode);
   }
 }
 
-/** Cut while somebody wrote past us, and on the disk as it was then. */
+/**
+ * Whether the file on the disk is still as its snapshot was. That snapshot was taken while a passthrough writer had the
+ * file open, so the row does not say that the content is durable.
+ */
 async function isAsCut(context: LocalFiles & Host, inode: Inode): Promise<boolean> {
   if (inode.hash === null) return false;
   try {
@@ -48,19 +50,19 @@ async function isAsCut(context: LocalFiles & Host, inode: Inode): Promise<boolea
   }
 }
 
-/** Its content is held: it waits for somebody to save it again, or to say that it is to be sent. */
+/** Parks a row whose content is quarantined: it waits until somebody saves it again, or says that it is to be sent. */
 export function parkQuarantined({ metadata, activity }: Rows & Uploads, row: NodeRowId): void {
   if (metadata.nodes.get(row)?.dirtySince == null) return;
   metadata.nodes.update(row, { parked: QUARANTINE_REASON, due: null });
   activity.progressed();
 }
 
-/** What becomes of dirty content that may be half-written. */
+/** Decides about dirty content that may be half-written. */
 async function judge(context: Rows & LocalFiles & Uploads & Host, inode: Inode): Promise<void> {
   const { metadata, log } = context;
   const size = await sizeOfCopy(context, inode);
   metadata.transaction(() => {
-    // A cut that is the file itself is no longer known to be what was cut.
+    // If a snapshot is the cache file itself, it may differ by now from what was hashed.
     for (const snapshot of metadata.snapshots.ofKernelNodeId(inode.lineage)) {
       for (const { id } of metadata.attempts.ofSnapshot(snapshot.id)) {
         metadata.attempts.abandon(id, context.runtime.now());
@@ -84,7 +86,7 @@ async function judge(context: Rows & LocalFiles & Uploads & Host, inode: Inode):
   });
 }
 
-/** Undefined: there is no file of its bytes. */
+/** In bytes. Undefined: the inode has no cache file. */
 async function sizeOfCopy({ runtime, paths }: LocalFiles & Host, { lineage }: Inode): Promise<number | undefined> {
   try {
     return (await runtime.files.stat(paths.cacheFile(lineage))).size;
@@ -94,7 +96,9 @@ async function sizeOfCopy({ runtime, paths }: LocalFiles & Host, { lineage }: In
   }
 }
 
-/** The name shows the version the gateway has; bytes of its own are kept beside it. */
+/**
+ * The name shows the version that the gateway has. Bytes of the local content, if there are any, are kept beside it.
+ */
 function headAgain(context: Rows & Uploads & Host, entry: Entry, row: NodeRow, size: number | undefined): void {
   const { metadata, log } = context;
   const { base, nodeId } = row;
@@ -123,6 +127,6 @@ function headAgain(context: Rows & Uploads & Host, entry: Entry, row: NodeRow, s
 
 /* Why a change stays here although the gateway did not refuse it. */
 
-/** Its content may be half-written; see power-loss.ts. */
+/** The content may be half-written: see the top of this file. */
 export const QUARANTINE_REASON =
   'held: being written when the machine went down; save it again, or "wsfs queue retry" sends it as it is';

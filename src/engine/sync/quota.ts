@@ -1,10 +1,10 @@
 /**
- * The workspace's quota: what it holds at the gateway, as told and as our own requests have moved it
- * since, and what waits here to be added. Nothing is sent of which the gateway is known to have no
- * room for, and who would add bytes that will not fit hears EDQUOT. It is asked again now and then,
- * since others add and remove too; where more room is found, what was held back is looked at. What is
- * known may be wrong: the gateway's word (settle.ts) is what holds. The account's role comes with it (host/read-only.ts):
- * while that is too low it is asked for as well.
+ * The workspace's quota: what the workspace holds at the gateway, as told and as our own requests have changed it
+ * since, and what waits here to be added. Nothing is sent for which the gateway is known to have no room, and a program
+ * that adds bytes that will not fit gets EDQUOT. The gateway is asked again now and then, because others add and remove
+ * too; when more room is found, rows that were held back are looked at. What is known here may be wrong: what the
+ * gateway says counts (acknowledge.ts). The account's role comes with the same answer (host/read-only.ts). While it is
+ * too low, it is asked for as well.
  */
 import { RemoteError } from "../../client/errors.ts";
 import type { Workspace } from "../../contract/resources.ts";
@@ -27,16 +27,19 @@ import { createGrowth, type Grown, growthOf } from "./growth.ts";
 
 /** How often a gateway that has a quota for us is asked. */
 const LOOK_MS = 15_000;
-/** Before a program is refused, what was told longer ago is asked for anew … */
+/** Before a program is refused, the gateway is asked again if its last answer is older than this … */
 const FRESH_MS = 1_000;
 /** … as long as that takes no longer than this … */
 const PATIENCE_MS = 2_000;
-/** … and asked again after this: what was being sent then may have been counted there and here. So is what waits added up. */
+/**
+ * … and again after this, because requests in flight then may have been counted both there and here. What waits is
+ * added up again after the same pause.
+ */
 const AGAIN_MS = 100;
-/** Room that is found in pieces is handed out in one go. */
+/** Room that is found piece by piece is handed out in one go, after this time. */
 const HASTE_MS = 1_000;
 
-/** `isKnown`: what was told of the workspace is of now. */
+/** `told`: the workspace as the gateway told it. `known`: whether that was told just now. */
 export function createQuota(
   context: Rows & LocalFiles & Remote & Uploads & Host,
   told: Workspace,
@@ -46,16 +49,16 @@ export function createQuota(
   const backlog = createBacklog(context, metadata.nodes.pendingGrowth);
   let { quota: limit, used: held = 0 } = told;
   const sum = createGrowth(context);
-  /** What answers have added, by attempt, until it is known that they were written down. */
+  /** What answers have added, by attempt, until it is known that the answers were stored. */
   const growing = new Map<AttemptId, Grown>();
   let isKnown = known;
   let toldAt = runtime.elapsed();
   let askedAt = Number.NEGATIVE_INFINITY;
-  /** Nothing was being sent when it was told. */
+  /** Nothing was being sent when the gateway told it. */
   let isExact = true;
-  /** Never less than what waits. */
+  /** Bytes. Never less than what waits. */
   let mostWaiting = Number.POSITIVE_INFINITY;
-  /** Bytes that were let in, since the start. */
+  /** Bytes that programs were allowed to add since the start. */
   let letIn = 0;
   let isHolding = false;
   let timer: ReturnType<typeof runtime.setTimer> | undefined;
@@ -78,12 +81,15 @@ export function createQuota(
     lookLater();
   }
 
-  /** Of another workspace, which this may be, there is nothing to learn. */
+  /** If this may be another workspace, its answer says nothing of the role. */
   function learnRole(found: Workspace | undefined): void {
     if (network.doubt === undefined) context.readOnly.shown(found);
   }
 
-  /** A transaction that is undone runs again, or its request is repeated: either way it counts again, and once. */
+  /**
+   * If the transaction of an answer is undone, it runs again, or its request is repeated. Either way the growth is
+   * counted again then, and only once.
+   */
   function countGrown(): void {
     for (const [id, { node, growth }] of growing) {
       if (!sum.isUndone(id, node)) held = Math.max(0, held + growth);
@@ -115,7 +121,7 @@ export function createQuota(
       learn(found.quota, found.used ?? 0);
     } catch (error) {
       network.failed(error);
-      // So is answered who may not see the one that the token is for.
+      // An account that may not see the token's workspace gets the same answer.
       if (error instanceof RemoteError && error.code === "notFound") learnRole(undefined);
       log.debug({ err: error }, "the workspace's quota could not be asked for");
     } finally {
@@ -123,7 +129,7 @@ export function createQuota(
     }
   });
 
-  /** Where there is none, the first refusal tells of a new one. */
+  /** If there is no quota, nothing is asked: the first refusal tells of a new one. */
   function lookLater(): void {
     const isNothingToTell = limit === undefined && isKnown && !context.readOnly.isForRole;
     if (!isStarted || timer !== undefined || isNothingToTell) return;
@@ -142,7 +148,7 @@ export function createQuota(
     letIn += growth;
   }
 
-  /** False: nothing better can be known. */
+  /** Asks the gateway again. Returns false if nothing better can be known. */
   async function askAgain(until: number): Promise<boolean> {
     const isFresh = runtime.elapsed() - toldAt < FRESH_MS;
     const left = until - runtime.elapsed();
@@ -196,7 +202,7 @@ export function createQuota(
       for (;;) {
         const before = letIn;
         const waiting = await sum.measure();
-        // What others were let add meanwhile may be in it, or not yet.
+        // What other programs were allowed to add meanwhile may or may not be in the sum.
         mostWaiting = waiting + letIn - before;
         if (mostWaiting + growth <= room()) break;
         if (waiting + growth <= room() && runtime.elapsed() < until) {
@@ -227,7 +233,7 @@ export function createQuota(
   return quota;
 }
 
-/** Whether the gateway is not known to have no room for what the row would send. */
+/** Whether the gateway may have room for what the row would send, as far as is known. */
 export function fits(context: Pick<Rows & Remote, "metadata" | "quota">, row: NodeRow): boolean {
   return context.quota.limit === undefined || context.quota.takes(growthOf(context, row));
 }

@@ -1,6 +1,6 @@
 /**
- * Who waits for whom: a move, a birth or a removal that cannot be sent before another one is. Where
- * they wait for each other in a circle, one of them gives its name up for a moment. Reads only.
+ * Which rows wait for which: a move, a creation or a deletion that cannot be sent before another one. If rows wait for
+ * each other in a cycle, one of them gives up its name for a moment. Reads only.
  */
 import type { Attempt } from "../../metadata/attempts.ts";
 import type { NodeRowId } from "../../metadata/ids.ts";
@@ -10,7 +10,7 @@ import { folderOfNode, nodeIdOfFolder, rowOfFolder } from "../tree/index.ts";
 
 type Needs = Pick<Rows, "metadata">;
 
-/** Where the mount shows it, in the gateway's terms; null: nowhere, or in a folder not born yet. */
+/** The place where the mount shows the row, in the gateway's terms. Null: nowhere, or in a folder that is unborn. */
 function wantedPlace({ metadata }: Needs, row: NodeRow): { parent: string; name: string } | null {
   const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
   if (entry === undefined || entry.parent === entry.inode) return null;
@@ -18,13 +18,13 @@ function wantedPlace({ metadata }: Needs, row: NodeRow): { parent: string; name:
   return parent === undefined ? null : { parent, name: entry.gatewayName ?? entry.name };
 }
 
-/** The gateway said that it is no longer where it is in base. */
+/** Whether the gateway said that the node is no longer where it is in base. */
 export function isSeenAway({ base, seen }: NodeRow): boolean {
   if (seen === null) return false;
   return "deleted" in seen || seen.node.parentId !== base?.parent || seen.node.name !== base.name;
 }
 
-/** Another node that is, in base, where this one wants to be. */
+/** The other node that is, in base, at the place that this row wants. */
 export function occupantOf(context: Needs, row: NodeRow): NodeRow | undefined {
   const place = wantedPlace(context, row);
   if (place === null) return undefined;
@@ -33,14 +33,20 @@ export function occupantOf(context: Needs, row: NodeRow): NodeRow | undefined {
     .find((other) => other.id !== row.id && !isSeenAway(other) && !isLikelyGone(context, other));
 }
 
-/** Its deletion was sent, and its id answers 404: if it is there after all, whatever takes its place is refused. */
+/**
+ * Whether the node's deletion was sent and its id answers 404. If it is there after all, whatever takes its place is
+ * refused.
+ */
 function isLikelyGone({ metadata }: Needs, { id, entry, nodeId }: NodeRow): boolean {
   if (entry !== null || nodeId === null || metadata.rereads.missingSince(nodeId) === undefined) return false;
   const attempt = metadata.attempts.openOf(id);
   return attempt?.request.do === "delete" && attempt.tries > 0;
 }
 
-/** By another node in base, or by one that a request of ours may have put there, its answer not known yet. */
+/**
+ * Whether the wanted place is occupied: by another node in base, or by a node that a request of ours may have put there
+ * and whose answer is not known yet.
+ */
 export function isPlaceOccupied(context: Needs, row: NodeRow): boolean {
   const place = wantedPlace(context, row);
   if (place === null || (row.base?.parent === place.parent && row.base.name === place.name)) return false;
@@ -48,7 +54,7 @@ export function isPlaceOccupied(context: Needs, row: NodeRow): boolean {
   return context.metadata.attempts.isPlaceWanted(row.id, place.parent, place.name);
 }
 
-/** A request of its own, or one that exchanges it with another node. */
+/** Whether a request of the node is under way, or one that exchanges it with another node. */
 export function hasAttempt(context: Needs, row: NodeRow): boolean {
   return context.metadata.attempts.openOf(row.id) !== undefined || exchangeOf(context, row) !== undefined;
 }
@@ -59,7 +65,7 @@ export function exchangeOf({ metadata }: Needs, { nodeId, base }: NodeRow): Atte
   return metadata.attempts.exchanging(nodeId, base.parent, base.name);
 }
 
-/** The node that is where this one wants to be, and wants to be where this one is; nothing new is known of it. */
+/** The node at the place that this row wants, if it wants the place of this row, and nothing new was seen of it. */
 export function exchangePartnerOf(context: Needs, row: NodeRow): NodeRow | undefined {
   if (row.nodeId === null || row.base?.parent == null) return undefined;
   const other = occupantOf(context, row);
@@ -70,7 +76,10 @@ export function exchangePartnerOf(context: Needs, row: NodeRow): NodeRow | undef
   return isMutual && !isNested ? other : undefined;
 }
 
-/** From the folder it wants to be in up to itself, in base; empty where that is not below it. */
+/**
+ * The rows from the folder that the row wants to be in, up to the row itself (not included), in base. Empty if that
+ * folder is not below the row.
+ */
 export function pathWithin(context: Needs, row: NodeRow): NodeRow[] {
   if (row.kind !== "folder" || row.nodeId === null || row.entry === null) return [];
   const entry = context.metadata.entries.get(row.entry);
@@ -84,15 +93,15 @@ export function pathWithin(context: Needs, row: NodeRow): NodeRow[] {
   return at?.id === row.id ? path : [];
 }
 
-/** Where it is shown is not where it is in base. */
+/** Whether the row is shown at another place than in base. */
 function isAway(context: Needs, row: NodeRow): boolean {
   const place = wantedPlace(context, row);
   return place === null || place.parent !== row.base?.parent || place.name !== row.base.name;
 }
 
 /**
- * Rows whose content is still only a reference to a version of this node, or will be one again if
- * the writer that has it open writes nothing, or is being asked for as one.
+ * Rows whose content is only a reference to a version of this node. This includes rows that are such again if the
+ * writer that has them open writes nothing, and rows for which such a reference is being requested.
  */
 export function referrersOf({ metadata }: Needs, row: NodeRow): NodeRow[] {
   if (row.nodeId === null) return [];
@@ -102,7 +111,7 @@ export function referrersOf({ metadata }: Needs, row: NodeRow): NodeRow[] {
     if (inode.content === "dirty") continue;
     for (const entry of metadata.entries.ofInode(inode.id)) {
       const other = metadata.nodes.ofEntry(entry.id);
-      // Two hashes nobody knows are not the same.
+      // Two unknown hashes are not the same.
       const hasIt = inode.hash !== null && other?.base?.hash === inode.hash;
       if (other !== undefined && other.id !== row.id && !hasIt) referrers.push(other);
     }
@@ -110,7 +119,7 @@ export function referrersOf({ metadata }: Needs, row: NodeRow): NodeRow[] {
   return referrers;
 }
 
-/** What has to happen first, before the row can move, be born or go. */
+/** The rows that must be settled first, before this row can move, be created or go. */
 function blockersOf(context: Needs, row: NodeRow): NodeRow[] {
   const { metadata } = context;
   if (row.entry === null) {
@@ -130,9 +139,12 @@ function blockersOf(context: Needs, row: NodeRow): NodeRow[] {
   ];
 }
 
-/** Whether who waits for its name is waited for by itself; of several in one circle the first opens it. */
+/**
+ * Whether this row has to break a rename cycle: the rows that wait for its name are, directly or by way of others,
+ * waited for by this row itself. Of several rows in one cycle, the first one breaks it.
+ */
 export function breaksCycle(context: Needs, row: NodeRow): boolean {
-  // Most names are wanted by nobody else: no search then.
+  // Most names are wanted by no other row, so there is no search.
   if (row.base?.parent == null || !isNameWanted(context, row, row.base.parent, row.base.name)) return false;
   const visited = new Set<NodeRowId>();
   const search = (at: NodeRow, holders: readonly NodeRow[]): boolean => {

@@ -1,7 +1,8 @@
 /**
- * Writes of ours that are known to be carried out although no answer said so: a refusal or a read by id showed them.
- * Nobody told their position, so "indexed" does not say whether lists show them. The journal may tell it yet; else a
- * list that shows the node says up to where it can lie. After the settle time every list shows them.
+ * Unconfirmed writes of ours: a refusal or a read by id showed that they were carried out, and no answer said so.
+ * Nobody told their position, so the index watermark does not say whether lists show them. The journal may still tell
+ * it. Else a list that shows the node tells up to which position the write can lie. After the settle time every list
+ * shows them.
  */
 import { SETTLE_MS } from "../../contract/features.ts";
 import type { JournalEntry, NodePage } from "../../contract/resources.ts";
@@ -12,19 +13,23 @@ import { withRevision } from "./echo.ts";
 import { noteIndexWatermark, noteWritten } from "./index-watermark.ts";
 
 const PAGE = 1000;
-/** With more than this in one folder, all of it is listed once the first is shown. */
+/** If one folder has more of them than this, the whole folder is listed once the first one is shown. */
 const FEW = 20;
 
-/** Up to `limit` of them, those that have waited longest first. */
+/** At most `limit` of them, those that have waited longest first. */
 function untold({ metadata, runtime }: Pick<Rows & Host, "metadata" | "runtime">, limit: number): NodeRow[] {
   return metadata.nodes.untold(runtime.now() - SETTLE_MS, limit);
 }
 
+/** Whether there is an unconfirmed write that lists may not show yet. */
 export function isAnyUnconfirmed(context: Pick<Rows & Host, "metadata" | "runtime">): boolean {
   return untold(context, 1).length > 0;
 }
 
-/** Asks lists for them, the next one only when one is shown: while lists are late that is one question. True: all are. */
+/**
+ * Asks lists for them, one after the other, the next one only when the last one is shown: while lists are late, that is
+ * one request. Returns whether lists show all of them. Rejects with the RemoteError of a list.
+ */
 export async function areConfirmed(context: Rows & Remote & Host, signal: AbortSignal): Promise<boolean> {
   for (;;) {
     const rows = untold(context, FEW);
@@ -51,7 +56,10 @@ export async function areConfirmed(context: Rows & Remote & Host, signal: AbortS
   }
 }
 
-/** Undefined: no list shows it, now or ever. The root is read by its id, and one that is gone has nothing to be shown. */
+/**
+ * Undefined: no list shows the node, now or ever. The root is read by its id, and a node that is gone is not to be
+ * shown.
+ */
 function placeOf({ base, seen }: NodeRow): { parent: string; name: string } | undefined {
   if (seen !== null && "deleted" in seen) return undefined;
   const parent = seen === null ? base?.parent : seen.node.parentId;
@@ -59,7 +67,10 @@ function placeOf({ base, seen }: NodeRow): { parent: string; name: string } | un
   return parent == null || name === undefined ? undefined : { parent, name };
 }
 
-/** What we did to those on it that are as they were then, or newer, lies no later than it is complete up to. */
+/**
+ * A list shows a node as it was after our write, or newer. Then the write lies no later than the position up to which
+ * the list is complete.
+ */
 function showing(context: Rows & Remote & Host, { items, asOf }: NodePage): void {
   const { metadata, network } = context;
   network.answered();
@@ -70,7 +81,7 @@ function showing(context: Rows & Remote & Host, { items, asOf }: NodePage): void
       if (row?.base == null || row.base.position >= 0) continue;
       if (withRevision(context, node, "others").revision < row.base.revision) continue;
       noteWritten(context, asOf);
-      // Not where it is: that would hide what somebody has done to the node before.
+      // Not the position of the list: that would hide what somebody did to the node before.
       positionIs(context, row, 0);
     }
   });
@@ -80,7 +91,7 @@ function showing(context: Rows & Remote & Host, { items, asOf }: NodePage): void
 export function confirmByJournal(context: Rows & Remote, { nodeId, revision, position }: JournalEntry): void {
   const row = context.metadata.nodes.ofNodeId(nodeId);
   if (row?.base == null || row.base.position >= 0) return;
-  // Which change it is cannot be said where nobody counts them.
+  // Where nobody counts changes, it cannot be told which change this is.
   if (!context.client.features.revisions || revision < row.base.revision) return;
   noteWritten(context, position);
   positionIs(context, row, position);

@@ -1,4 +1,4 @@
-/** Gathers what the plan looks at from the rows of one node. Reads only. */
+/** Gathers from the rows what the plan looks at for one node. Reads only. */
 import type { Scope } from "../../contract/scopes.ts";
 import { UPLOAD_SCOPES } from "../../contract/scopes.ts";
 import type { InodeId } from "../../metadata/ids.ts";
@@ -22,12 +22,15 @@ import {
 } from "./rename-cycles.ts";
 
 /**
- * A remote edit waits this long for who is writing the same file; or until a drain begins, or somebody waits for what was
- * written, the writer himself perhaps. Then both are kept.
+ * A remote edit waits this long for a program that is writing the same file. It stops waiting when a drain begins, or
+ * when somebody waits for what was written, perhaps the writer itself. Then both contents are kept.
  */
 const WRITER_PATIENCE_MS = 15 * 60_000;
 
-/** What is looked for in other rows is looked for when the plan asks, most of it never: a view is of this moment only. */
+/**
+ * What is in other rows is looked for only when the plan asks, and most of it never is. A view is true of this moment
+ * only.
+ */
 export function viewOf(context: Context, row: NodeRow): View {
   return new RowView(context, row);
 }
@@ -147,8 +150,8 @@ function hasWaited(
 }
 
 /**
- * Whose content is a version of this node waits for nothing but room where the quota holds it back: that
- * is what the deletion of this one gives, and versions of deleted nodes can be had.
+ * Whether another row still needs a version of this node. A row that the quota holds back does not count: the room that
+ * it waits for is what the deletion of this node gives, and versions of deleted nodes can still be read.
  */
 function isReferenced(context: Rows & Remote, row: NodeRow): boolean {
   if (row.kind !== "file") return false;
@@ -158,7 +161,7 @@ function isReferenced(context: Rows & Remote, row: NodeRow): boolean {
   return referrersOf(context, row).some((other) => !isHeldBack(other));
 }
 
-/** Of a folder that is gone at the gateway: how many entries agree with it, and how many it would lose. */
+/** Of a folder that is gone at the gateway: how many entries agree with that, and how many would be lost with it. */
 function countEntries(context: Rows, folder: InodeId): { cleanEntries: number; dirtyEntries: number } {
   let cleanEntries = 0;
   let dirtyEntries = 0;
@@ -176,7 +179,7 @@ function countEntries(context: Rows, folder: InodeId): { cleanEntries: number; d
   }
 }
 
-/** In it at the gateway, as agreed or as asked for and not answered. */
+/** How many nodes are in the folder at the gateway: those agreed on, and those of requests that are not answered. */
 function countBelow({ metadata }: Rows, row: NodeRow): number {
   if (row.kind !== "folder" || row.nodeId === null) return 0;
   return metadata.nodes.countBelow(row.nodeId) + metadata.attempts.nodesWanting(row.nodeId).length;

@@ -1,7 +1,8 @@
 /**
- * Births that were given up (a writer came while their bytes were being sent) may still arrive. Who
- * has forgotten them would take what they made for somebody else's: the name would come back with
- * what was in it before. So they outlive their row's birth, its place and its end.
+ * Creations that were given up may still arrive at the gateway. Example: a program opens the file for writing while its
+ * bytes are being sent, and the upload is given up. If the request were forgotten, the node that it makes would look
+ * like somebody else's: the name would come back with its earlier content. So such requests are remembered longer than
+ * the creation, the place and the end of their row.
  */
 import { SETTLE_MS } from "../../contract/features.ts";
 import type { NodeRowId } from "../../metadata/ids.ts";
@@ -10,14 +11,14 @@ import type { Host, Rows } from "../core/index.ts";
 /** Longer than any request that was given up can still be under way. */
 export const OWN_KEY_MS = SETTLE_MS;
 
-/** Whoever heard nothing for so long may have missed what arrived meanwhile. */
+/** If nothing was heard for longer than this, something that arrived meanwhile may have been missed. */
 const GAP_MS = 2 * 60_000;
 const FORGET_MS = 60_000;
 
 /**
- * Answers what is to be called whenever the gateway was heard out: it forgets the keys of requests
- * that would have arrived, and been told of, long since. While nothing is heard none is forgotten:
- * what came of them is told when the gateway answers again, and by a poll not all at once.
+ * Returns a function to be called each time everything that the gateway has to tell was heard. It forgets the keys of
+ * requests that would have arrived, and been told of, long ago. While nothing is heard, no key is forgotten: the
+ * effects are told only when the gateway answers again, and a poll does not tell all of them at once.
  */
 export function createForgetting({ metadata, runtime }: Pick<Rows & Host, "metadata" | "runtime">): () => void {
   let since = runtime.elapsed();
@@ -33,7 +34,10 @@ export function createForgetting({ metadata, runtime }: Pick<Rows & Host, "metad
   };
 }
 
-/** The row is no longer needed. While a birth of it may still arrive, it stays as what then deletes that; nobody waits for it. */
+/**
+ * Removes a row that is no longer needed. While a creation of it may still arrive, the row stays as a queued deletion:
+ * it deletes the node that the creation makes. Nothing waits for that row.
+ */
 export function dropRow({ metadata, runtime }: Pick<Rows & Host, "metadata" | "runtime">, id: NodeRowId): void {
   const { attempts, nodes } = metadata;
   if (!attempts.hasAbandonedCreation(id)) {

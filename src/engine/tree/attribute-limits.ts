@@ -1,18 +1,21 @@
-/** How much of a node's attributes is kept here: what the kernel can hand out, and more than may be set (contract/attributes.ts), for gateways and nodes without that limit. */
+/**
+ * How much of a node's attributes is kept here: what the kernel can hand out. That is more than may be set
+ * (contract/attributes.ts), because some gateways and nodes do not have that limit.
+ */
 import { attributes as schema } from "../../contract/attributes.ts";
 import type { Node } from "../../contract/resources.ts";
 
 export const VALUE_BYTES_MAX = 64 * 1024;
-/** Names, and values as they are stored. */
+/** In bytes: the names, and the values as they are stored. */
 const ALL_BYTES_MAX = 256 * 1024;
 
 const VALUE_TEXT_MAX = Math.ceil(VALUE_BYTES_MAX / 3) * 4;
-/** All of these but the extended ones are small. */
+/** The attributes of the schema. All of them except the extended ones are small. */
 const KNOWN: ReadonlySet<string> = new Set(Object.keys(schema.shape));
 
 /**
- * The node without what is too much of its extended attributes, and of those nobody here knows. At the gateway it stays
- * as it is, for a change sends only what is another here.
+ * The node without extended attributes beyond the limits, and without unknown attributes beyond the limits. The gateway
+ * keeps them: a change sends only what differs here.
  */
 export function withinLimits(node: Node): Node {
   const { xattrs = {}, ...others } = node.attributes;

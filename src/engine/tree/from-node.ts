@@ -1,4 +1,4 @@
-/** What a node of the gateway is here: its folder, its kind, the inode made of it. */
+/** What a node of the gateway is here: its folder, its kind, the inode that is made of it. */
 import type { Node } from "../../contract/resources.ts";
 import { savesOfLink } from "../../contract/saves.ts";
 import type { InodeId } from "../../metadata/ids.ts";
@@ -6,14 +6,14 @@ import type { Inode } from "../../metadata/inodes.ts";
 import type { Host, Rows } from "../core/index.ts";
 import { EMPTY_HASH, fileTimeText, isoToTimeText, kindOf } from "./stat.ts";
 
-/** The inode of the folder with this node id, as long as it has a name. */
+/** The inode of the folder with this node id; undefined if the folder has no name here. */
 export function folderOfNode(context: Pick<Rows, "metadata">, nodeId: string): InodeId | undefined {
   const row = context.metadata.nodes.ofNodeId(nodeId);
   if (row === undefined || row.entry === null || row.kind !== "folder") return undefined;
   return context.metadata.entries.get(row.entry)?.inode;
 }
 
-/** A new inode with the node's content, none of it here yet. */
+/** Creates an inode with the node's content. None of its bytes are here yet. */
 export function makeInodeOf(context: Pick<Rows & Host, "metadata" | "runtime">, node: Node): Inode {
   const kind = kindOf(node);
   const { inodes } = context.metadata;
@@ -23,18 +23,18 @@ export function makeInodeOf(context: Pick<Rows & Host, "metadata" | "runtime">, 
   return linkGroup === null ? inode : inodes.update(inode.id, { linkGroup, saves: savesOfNode(node) });
 }
 
-/** The names it shares an inode with; null: none, or its content is not the one they last wrote. */
+/** The hard link group of the node. Null: it has none, or its content is not what the names of the group wrote last. */
 export function groupOf(node: Node): string | null {
   const { link } = node.attributes;
   return node.kind === "folder" || link === undefined || link.hash !== node.contentHash ? null : link.group;
 }
 
-/** Those that led to its content, as far as its link tells. */
+/** The saves that led to the node's content, as far as its attribute `link` tells. */
 export function savesOfNode({ attributes: { link }, contentHash }: Node): readonly string[] | null {
   return link === undefined || link.hash !== contentHash ? null : savesOfLink(link);
 }
 
-/** What an inode is when it is exactly this node's head, which was taken over at the time `ctime`. */
+/** The fields of an inode that is exactly the node's head, adopted at the time `ctime`. */
 export function contentOfNode(node: Node, ctime: string) {
   const { link: _, ...attributes } = node.attributes;
   return {

@@ -1,4 +1,4 @@
-/** The names of one inode: what the nodes of the others have to hold when one of them goes. */
+/** The names of one inode: what the nodes of the other names must hold when one name goes. */
 import { sameAttributes } from "../../contract/attributes.ts";
 import type { Node } from "../../contract/resources.ts";
 import type { InodeId } from "../../metadata/ids.ts";
@@ -9,21 +9,22 @@ import { comesFrom } from "../files/index.ts";
 
 type Needs = Pick<Rows, "metadata">;
 
-/** The node rows of an inode's names. */
+/** The node rows of all names of the inode. */
 export function rowsOfInode({ metadata }: Needs, inode: InodeId): NodeRow[] {
   return metadata.entries.ofInode(inode).flatMap((entry) => metadata.nodes.ofEntry(entry.id) ?? []);
 }
 
-/** The node holds what its other names here show. */
+/** Whether the node holds the content and the attributes that the inode shows. */
 export function isLike(inode: Inode, { contentHash, attributes }: Pick<Node, "contentHash" | "attributes">): boolean {
   const { link: _, ...own } = attributes;
   return contentHash !== null && contentHash === inode.hash && sameAttributes(own, inode.attributes);
 }
 
 /**
- * One of its names went, `row` with it: the nodes of the others have to hold all there is of it from now on. Nobody's turn
- * is waited for any more: those that are behind are brought up from here. Who waits for what the row was to send waits for
- * the others. Else none is behind, and none looked at.
+ * One name of the inode went, and `row` is its node row. From now on the nodes of the other names must hold the whole
+ * inode. A link lease is not waited for any more: the nodes that are behind are brought up to date from here. Whoever
+ * waits for what `row` was to send waits for the other names' nodes. If `row` had nothing to send and there was no
+ * lease, no node is behind and none is looked at.
  */
 export function keepInOthers(
   context: Parameters<typeof setInodeDirty>[0] & Pick<LocalFiles, "cacheFiles">,
@@ -45,7 +46,7 @@ function markBehind(context: Parameters<typeof setInodeDirty>[0], id: InodeId): 
   for (const row of rowsOfInode(context, id)) if (!hasAll(row, inode)) setNodeDirty(context, row);
 }
 
-/** As far as is known the node holds what the name shows. */
+/** Whether the node holds what the name shows, as far as is known. */
 function hasAll({ base, seen }: NodeRow, inode: Inode): boolean {
   if (base === null || seen !== null) return false;
   const { hash, attributes } = base;
@@ -54,9 +55,10 @@ function hasAll({ base, seen }: NodeRow, inode: Inode): boolean {
 }
 
 /**
- * It is a version of a node that has it still, from which its bytes are had: the one it came from may be deleted
- * before a name that is left gives its own node away. Also while somebody has it open for writing: as long as its
- * hash is known it is that version, and what is missing of it is the same in both.
+ * Makes the origin of the inode a node that still has the version, so that its bytes can be fetched. The node that it
+ * came from may be deleted before a name that is left gives up its own node. This holds also while a program has the
+ * file open for writing: as long as the inode's hash is known, the content is that version, and the missing ranges are
+ * the same in both nodes.
  */
 function haveFromOthers(
   { metadata, cacheFiles }: Pick<Rows & LocalFiles, "metadata" | "cacheFiles">,
@@ -70,7 +72,7 @@ function haveFromOthers(
   const origin = nodes.ofNodeId(inode.originNode);
   const isItsName = origin?.entry != null && entries.get(origin.entry)?.inode === id;
   if (isItsName && hasIt(origin)) return;
-  // The last one: of names that are removed one after the other it is the one to stay longest.
+  // The last one: when names are removed one after the other, it is the one that stays longest.
   const { nodeId, base } = rowsOfInode({ metadata }, id).findLast(hasIt) ?? {};
   if (nodeId == null || base?.head == null) return;
   const [node, version] = [nodeId, base.head];

@@ -1,4 +1,4 @@
-/** Names and inodes: which node a name carries, whose a file is, what its attributes are. */
+/** Names and inodes: which node a name carries, who owns a file, what its attributes are. */
 export { createForgetting, dropRow } from "./abandoned-requests.ts";
 export { VALUE_BYTES_MAX, withinLimits } from "./attribute-limits.ts";
 export { contentOfNode, folderOfNode, groupOf, makeInodeOf, savesOfNode } from "./from-node.ts";

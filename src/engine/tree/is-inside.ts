@@ -1,8 +1,8 @@
-/** The shape of the tree as shown. */
+/** The shape of the tree as the mount shows it. */
 import type { InodeId } from "../../metadata/ids.ts";
 import type { Rows } from "../core/index.ts";
 
-/** Whether `folder` is `ancestor` or somewhere below it, as shown. */
+/** Whether `folder` is `ancestor` or below it, as the mount shows them. */
 export function isInside(context: Pick<Rows, "metadata">, folder: InodeId, ancestor: InodeId): boolean {
   let current = folder;
   while (current !== ancestor) {

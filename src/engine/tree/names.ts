@@ -1,7 +1,7 @@
 /**
- * Identity belongs to the name: which node row an entry carries when programs create, remove and
- * rename. An editor's save, whatever its dance, ends as one more version of the node that had the
- * name. Every function runs inside the caller's transaction.
+ * Which node row an entry carries when programs create, remove and rename. The node belongs to the name: whatever steps
+ * an editor takes to save, the save ends as one more version of the node that had the name. Every function runs inside
+ * the caller's transaction.
  */
 
 import { isWhole } from "../../metadata/cache-files.ts";
@@ -26,30 +26,31 @@ import { folderOfNode } from "./from-node.ts";
 import { keepInOthers } from "./hard-links.ts";
 import { fileTimeText } from "./stat.ts";
 
-/** A name that was moved away keeps its node if it is made again within this time. */
+/** A name that was moved away keeps its node if a program makes the name again within this time. */
 const RETURN_MS = 10_000;
 const NOWHERE = { leftParent: null, leftName: null, leftAt: null } as const;
 
-/** The node row of the folder's own name. */
+/** The node row of the folder's own name; undefined if it has none. */
 export function rowOfFolder(context: Pick<Rows, "metadata">, folder: InodeId): NodeRow | undefined {
   const [entry] = context.metadata.entries.ofInode(folder);
   return entry === undefined ? undefined : context.metadata.nodes.ofEntry(entry.id);
 }
 
-/** What the row's name shows; undefined where it has none. */
+/** The inode that the row's name shows; undefined if the row has no name. */
 export function inodeOfRow({ metadata }: Pick<Rows, "metadata">, { entry }: NodeRow): Inode | undefined {
   const name = entry === null ? undefined : metadata.entries.get(entry);
   return name === undefined ? undefined : metadata.inodes.get(name.inode);
 }
 
-/** The folder's node id; undefined while unborn. */
+/** The folder's node id; undefined while it is unborn. */
 export function nodeIdOfFolder(context: Pick<Rows, "metadata">, folder: InodeId): string | undefined {
   return rowOfFolder(context, folder)?.nodeId ?? undefined;
 }
 
 /**
- * Its deletion was sent, and whether it was carried out is not known; also of one that was refused when it was sent
- * again. That one asked for the node as it was then: what came in since says that it was not, and will not be.
+ * Whether a deletion of the node was sent and may have been carried out. This includes a deletion that was refused when
+ * it was sent again. Such a deletion is for the revision that the node had then: once base has a higher revision, the
+ * deletion was not carried out and never will be.
  */
 export function isBeingDeleted({ metadata: { attempts } }: Pick<Rows, "metadata">, { id, base }: NodeRow): boolean {
   if (attempts.openOf(id)?.request.do === "delete") return true;
@@ -57,16 +58,16 @@ export function isBeingDeleted({ metadata: { attempts } }: Pick<Rows, "metadata"
   return attempts.abandonedOf(id).some(({ request }) => mayArrive(request));
 }
 
-/** A file's node that no name here has, and that is there. */
+/** Whether the row is a file's node that still exists and that no name here has. */
 function isFree(context: Pick<Rows, "metadata">, row: NodeRow): boolean {
   const isToldGone = row.seen !== null && "deleted" in row.seen;
   return row.entry === null && row.kind === "file" && !isToldGone && !isBeingDeleted(context, row);
 }
 
 /**
- * Content that gets another node, or none yet, is sent to it: where the gateway shows only heads its
- * bytes have to be here, and the row has to say so. Once somebody has replaced that head, or it is
- * deleted, nobody could read them.
+ * Whether the inode's content may go to another node, or to one that does not exist yet. The content is then sent to
+ * that node. Where the gateway shows only heads (no versions), all bytes must be here, and the cache file's row must
+ * say so: once somebody has replaced or deleted that head, nobody could read them.
  */
 export function mayLeaveNode(
   { metadata, client, fileState }: Pick<Rows & LocalFiles & Remote, "metadata" | "client" | "fileState">,
@@ -77,7 +78,10 @@ export function mayLeaveNode(
   return isWhole(metadata.cacheFiles.get(inode.lineage)) && !fileState.evicting.has(inode.lineage);
 }
 
-/** `dirtySince`: of the row that had the content so far, so that who waits for that content goes on waiting. */
+/**
+ * `dirtySince`: the time of the row that had the content so far (row time). With it, whoever waits for that content
+ * goes on waiting.
+ */
 export function createUnborn(
   context: Rows & Uploads & Host,
   entry: EntryId,
@@ -91,7 +95,7 @@ export function createUnborn(
   return context.metadata.nodes.create({ ...unborn(entry, kind, now, due), dirtySince: since });
 }
 
-/** A program made a name: a new entry, with the node the name had or a new one. */
+/** A program made a name. Adds an entry with the node that the name had, or with a new one. */
 export function addName(
   context: Rows & LocalFiles & Remote & Uploads & Host,
   parent: InodeId,
@@ -105,7 +109,7 @@ export function addName(
   return entry;
 }
 
-/** A folder that the gateway does not know yet, for what was in one of that name. */
+/** Makes a folder that the gateway does not know yet, for content that was in a folder of that name. */
 export function makeFolder(
   context: Rows & LocalFiles & Remote & Uploads & Host,
   parent: InodeId,
@@ -121,7 +125,10 @@ export function makeFolder(
   });
 }
 
-/** A program removed a name. Its node, if born, is a deletion to send; it stays the name's until that is sent. */
+/**
+ * A program removed a name. If its node exists at the gateway, a deletion is queued. Until the deletion is sent, the
+ * node still belongs to the name.
+ */
 export function removeName(context: Rows & LocalFiles & Remote & Uploads & Host, entry: Entry): void {
   const row = context.metadata.nodes.ofEntry(entry.id);
   context.metadata.entries.remove(entry.id);
@@ -135,12 +142,12 @@ export function removeName(context: Rows & LocalFiles & Remote & Uploads & Host,
 
 type Left = Partial<Pick<NodeRow, "leftParent" | "leftName" | "leftAt">>;
 
-/** The place that a file's node had, should its name be made again there. */
+/** The place that a file's node had, in case the name is made there again. */
 function leftBehind({ runtime }: Host, { kind, nodeId }: NodeRow, { parent, name }: Entry): Left {
   return kind === "file" && nodeId !== null ? { leftParent: parent, leftName: name, leftAt: runtime.now() } : {};
 }
 
-/** The row lost its entry: a deletion to send, or nothing if the gateway never heard of it. */
+/** The row lost its entry. A deletion is queued; if the gateway never heard of the node, the row is dropped. */
 function orphan(context: Rows & LocalFiles & Remote & Uploads & Host, row: NodeRow, left: Left = {}): void {
   const { metadata } = context;
   cancelUpload(context, row.id);
@@ -148,15 +155,15 @@ function orphan(context: Rows & LocalFiles & Remote & Uploads & Host, row: NodeR
     dropRow(context, row.id);
     return;
   }
-  // A node that its birth turns out to have made and that came in later is the one that was removed.
+  // The creation may turn out to have made a node. If that node comes in after this time, it is the removed one.
   const at = row.nodeId === null ? { leftAt: context.runtime.now() } : left;
   setNodeDirty(context, row, null, { entry: null, ...at });
 }
 
 /**
- * Gives the entry the node that its place had: one whose deletion is not sent yet, or one that was
- * moved away a moment ago. The entry's own node, if any, goes. Files and special files only. Each
- * keeps its own where content that loses its node could not be had again.
+ * Gives the entry the node that its place had: one whose deletion is not sent yet, or one that was moved away a moment
+ * ago. The entry's own node, if any, goes (see `orphan`). Only for files and special files. Each name keeps its own
+ * node if the content that would lose its node could not be fetched any more. Returns whether the entry got the node.
  */
 export function claimName(context: Rows & LocalFiles & Remote & Uploads & Host, entry: Entry): boolean {
   const { metadata, runtime } = context;
@@ -167,23 +174,25 @@ export function claimName(context: Rows & LocalFiles & Remote & Uploads & Host, 
   const since = runtime.now() - RETURN_MS;
   const left = metadata.nodes.thatLeft(entry.parent, entry.name);
   const moved = left.find((row) => row.entry !== null && row.nodeId !== null && (row.leftAt ?? 0) >= since);
-  // Or a place that thousands were moved away from, one by one, would be looked at longer each time.
+  // Without this, a place that thousands of nodes were moved away from, one by one, would take longer to look at each
+  // time.
   for (const row of left) if (row.entry !== null && (row.leftAt ?? 0) < since) metadata.nodes.update(row.id, NOWHERE);
   const heir = left.find(isHeir) ?? atHome.find(isHeir) ?? moved;
   return heir !== undefined && heir.id !== own?.id && giveNode(context, entry, own, heir);
 }
 
 /**
- * Of two that wait for each other for good: the entry, whose name another node has, and that node, whose deletion is
- * refused. It was made while the deletion might have been carried out; once that is not so, it is to take that node, as
- * it would if it were made now. Where nothing tells of deletions only its id says that the node is there: it is asked for.
+ * Asks for the node that blocks the row's name. Two sides wait for each other forever: the entry waits for its name,
+ * which another node has, and the deletion of that node is refused. The entry was made while the deletion might have
+ * been carried out. Once it is known that it was not, the entry takes the node, as it would if it were made now. Where
+ * nothing tells of deletions, only a read by id shows that the node is still there; this requests that read.
  */
 export function askForUndeletable(context: Rows & Remote, row: NodeRow): void {
   const nodeId = undeletableAt(context, row)?.nodeId;
   if (nodeId != null) context.metadata.rereads.add(nodeId);
 }
 
-/** The node was found by its id just now: who waits for its name takes it, if it cannot go. */
+/** The node was just found by its id. If it cannot be deleted, the entry that waits for its name takes it. */
 export function giveUndeletable(
   context: Rows & LocalFiles & Remote & Uploads & Host,
   { id, entry, base }: NodeRow,
@@ -194,7 +203,7 @@ export function giveUndeletable(
   const waiting = folder === undefined ? undefined : metadata.entries.find(folder, base.name);
   const own = waiting === undefined ? undefined : metadata.nodes.ofEntry(waiting.id);
   if (waiting === undefined || own === undefined) return;
-  // It waits for nothing, or what its own request did is not known yet.
+  // The entry waits for nothing, or it is not known yet what its own request did.
   const isThere = own.base?.parent === base.parent && own.base.name === base.name;
   if (isThere || metadata.attempts.openOf(own.id) !== undefined) return;
   const heir = undeletableAt(context, own);
@@ -212,7 +221,10 @@ function undeletableAt(context: Rows & Remote, row: NodeRow): NodeRow | undefine
     .find((other) => isFree(context, other) && other.seen === null && isRefused(other));
 }
 
-/** `own`: the node it has so far, which goes. False: content that loses its node could not be had again. */
+/**
+ * Gives the entry the node `heir`. `own` is the node that it has so far; that one goes (see `orphan`). Returns false
+ * if content that loses its node could not be fetched any more; then nothing changes.
+ */
 function giveNode(
   context: Rows & LocalFiles & Remote & Uploads & Host,
   entry: Entry,
@@ -233,7 +245,7 @@ function giveNode(
   return true;
 }
 
-/** Rename of a file over an existing one: the target's entry keeps its node and takes the source's inode. */
+/** Renames a file over an existing one: the target's entry keeps its node and takes the source's inode. */
 export function replaceTarget(
   context: Rows & LocalFiles & Remote & Uploads & Host,
   source: Entry,
@@ -254,7 +266,7 @@ export function replaceTarget(
   afterMove(context, source.parent, target.parent, source.inode, time);
 }
 
-/** Rename to a free place. */
+/** Renames to a free place. */
 export function moveName(
   context: Rows & LocalFiles & Remote & Uploads & Host,
   entry: Entry,
@@ -271,10 +283,10 @@ export function moveName(
   afterMove(context, entry.parent, parent, entry.inode);
 }
 
-/** Two entries take each other's place; nodes go with inodes. */
+/** Two entries exchange their places. Their nodes go with their inodes. */
 export function exchangeNames(context: Rows & Uploads & Host, a: Entry, b: Entry): void {
   const { entries, nodes } = context.metadata;
-  // Names are unique in a folder at every moment: one of them steps aside first ("/" is in no name).
+  // Names are unique in a folder at every moment, so one entry steps aside first. No name contains "/".
   entries.move(a.id, a.parent, `/${a.id}`);
   entries.move(b.id, a.parent, a.name);
   entries.move(a.id, b.parent, b.name);
@@ -299,7 +311,7 @@ function afterMove(
   if (to !== from) touchFolder(context, to, time);
 }
 
-/** A folder's names changed. One change has one time, as on a disk. */
+/** The names of a folder changed. One change has one time, as on a disk. */
 function touchFolder(context: Rows & Uploads & Host, folder: InodeId, time = fileTimeText(context)): void {
   const { inodes } = context.metadata;
   const inode = inodes.get(folder);

@@ -1,6 +1,7 @@
 /**
- * Whom a node belongs to: numbers and names in its attributes, and the numbers programs of this machine are shown.
- * A number means something on one machine only, so the name beside it goes first wherever an account has that name.
+ * Who owns a node: numbers and names in its attributes, and the numbers that programs of this machine are shown. A
+ * number means something on one machine only. So where this machine has an account with the name, the name counts, and
+ * not the number beside it.
  */
 import type { Attributes } from "../../contract/attributes.ts";
 import type { Inode } from "../../metadata/inodes.ts";
@@ -13,7 +14,7 @@ const NOBODY = 65_534;
 
 const KEYS = { user: ["uid", "uname"], group: ["gid", "gname"] } as const;
 
-/** A user or a group as this machine knows it. */
+/** A user or a group as this machine knows it. `number`: uid or gid. `name` undefined: the account is not known. */
 export interface Account {
   readonly number: number;
   readonly name: string | undefined;
@@ -26,7 +27,7 @@ export interface Maker {
 
 type Needs = Pick<Host, "settings" | "accounts">;
 
-/** Whom programs of this machine are shown. */
+/** The numbers that programs of this machine are shown. Never rejects: NOBODY where the accounts cannot be read. */
 export async function realOwner(
   { settings: { owner }, accounts }: Needs,
   { uid, uname, gid, gname }: Attributes,
@@ -47,7 +48,8 @@ async function numberHere(
   try {
     const here = await accounts.numberOf(kind, name);
     if (here !== undefined || number === undefined) return here;
-    // The account of another machine must not become one of this machine that happens to have its number.
+    // The owner is an account of another machine. It must not become an account of this machine that has the same
+    // number.
     return (await accounts.nameOf(kind, number)) === undefined ? number : NOBODY;
   } catch {
     return NOBODY;
@@ -55,17 +57,20 @@ async function numberHere(
 }
 
 export async function accountOf({ accounts }: Needs, kind: AccountKind, number: number): Promise<Account> {
-  // A node without the name is shown by its number.
+  // Never rejects. Without the name, the number counts.
   return { number, name: await accounts.nameOf(kind, number).catch(() => undefined) };
 }
 
-/** Who owns what the caller makes; undefined: nobody in particular. */
+/** The owner of what the caller makes. Undefined: the setting `owners` is "mine", so no owner is stored. */
 export async function makerOf(context: Needs, { uid, gid }: Caller): Promise<Maker | undefined> {
   if (context.settings.owners === "mine") return undefined;
   return { user: await accountOf(context, "user", uid), group: await accountOf(context, "group", gid) };
 }
 
-/** The attributes of what `maker` makes in the folder. */
+/**
+ * The attributes of a new node that `maker` makes in the folder. In a folder with the set-group-ID bit, the group is
+ * that of the folder.
+ */
 export function madeBy(maker: Maker | undefined, folder: Inode, attributes: Attributes): Attributes {
   if (maker === undefined) return attributes;
   const owned = withAccount(attributes, "user", maker.user);
@@ -74,7 +79,7 @@ export function madeBy(maker: Maker | undefined, folder: Inode, attributes: Attr
   return { ...owned, ...(gid === undefined ? {} : { gid }), ...(gname === undefined ? {} : { gname }) };
 }
 
-/** After chown(2): the same object where the account owns it already. */
+/** The attributes after chown(2). Returns the same object if the account owns the node already. */
 export function chowned(
   { settings: { owner, owners } }: Pick<Needs, "settings">,
   attributes: Attributes,

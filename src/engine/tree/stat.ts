@@ -1,4 +1,7 @@
-/** What a program sees of an inode: attributes with their defaults, and the live file's truth laid over them. */
+/**
+ * What a program sees of an inode: its attributes with their defaults, and on top of them the size and the times of the
+ * cache file.
+ */
 import type { Attributes } from "../../contract/attributes.ts";
 import type { Node } from "../../contract/resources.ts";
 import type { Runtime } from "../../lib/runtime.ts";
@@ -25,7 +28,9 @@ interface Stamps {
   readonly runtime: Pick<Runtime, "files">;
 }
 
-/** By the clock of the live files: what the disk stamps and what the rows are stamped with is in order. */
+/**
+ * The time by the clock that stamps the cache files, so that the disk's time stamps and those in the rows are in order.
+ */
 export function now(context: Stamps): Time {
   return context.runtime.files.currentTime();
 }
@@ -38,7 +43,7 @@ export function isoToTimeText(iso: string): string {
   return formatTime(timeFromMilliseconds(Date.parse(iso)));
 }
 
-/** In bytes, of what is shown: a symlink's target, a folder's constant. */
+/** In bytes, of what programs see: the target of a symlink, a constant for a folder. */
 export function shownSize(kind: InodeKind, attributes: Attributes, size: number): number {
   if (kind === "folder") return FOLDER_SIZE;
   if (kind === "symlink") return Buffer.byteLength(attributes.target ?? "");
@@ -88,14 +93,17 @@ export async function statOf(
   };
 }
 
-/** Of a folder its own, its name and the ".." of each folder in it. 1: how many there are is not known. */
+/**
+ * The link count. Of a folder: its own ".", its name, and the ".." of each folder in it. 1: the number of folders in it
+ * is not known.
+ */
 function linksOf(context: Rows, inode: Inode): number {
   if (inode.kind !== "folder") return context.metadata.entries.links(inode.id);
   if (!isNamed(context, inode)) return 0;
   return inode.listed === null ? 1 : 2 + inode.folders;
 }
 
-/** For an answer that is about nothing else: the kernel takes what it says. */
+/** For an answer that holds nothing but attributes: the kernel takes over their values. */
 export async function attributed(
   context: Rows & LocalFiles & Kernel & Host,
   inode: Inode,
@@ -107,19 +115,23 @@ export async function attributed(
   return { stat, validMs: attributesValidMs(context, inode) };
 }
 
-/** What a program writes through a mapping, or where the kernel writes by itself, nobody is told of. */
+/**
+ * In milliseconds. A writer may write through a mapping or in passthrough, and nobody hears of that; so the attributes
+ * are valid for a short time only.
+ */
 function attributesValidMs(context: LocalFiles & Kernel, inode: Inode): number {
   return writersOf(context, inode) > 0 ? SHORT_MS : validMs(context);
 }
 
-/** How long the kernel may keep what it is told now. */
+/** How long the kernel may keep an answer given now, in milliseconds. */
 export function validMs({ fresh }: Pick<Kernel, "fresh">): number {
   return fresh.isLive() ? LIVE_MS : SHORT_MS;
 }
 
 /**
- * For an answer that finds it by a name: the kernel may pass over its attributes, should it have asked long ago, and of
- * a list what does not fit is left out.
+ * For an answer that finds the inode by a name. The kernel may ignore the attributes of such an answer if it asked long
+ * ago, and it leaves out entries of a list that do not fit. So only a larger size counts as told to the kernel, and the
+ * told time counts as unknown.
  */
 export async function found(context: Rows & LocalFiles & Kernel & Host, inode: Inode): Promise<Found> {
   const stat = await statOf(context, inode);
@@ -137,20 +149,21 @@ export async function found(context: Rows & LocalFiles & Kernel & Host, inode: I
   };
 }
 
-/** The inode behind what the kernel calls a node id. */
+/** The inode of a kernel node id. Throws FsError ESTALE if the kernel node id is not known. */
 export function inodeOf(context: Pick<Rows, "metadata">, lineage: KernelNodeId): Inode {
   const inode = context.metadata.inodes.ofKernelNodeId(lineage);
   if (inode === undefined) throw new FsError("ESTALE", `lineage ${lineage} is not known`);
   return inode;
 }
 
+/** The folder of a kernel node id. Throws FsError ESTALE if it is not known, ENOTDIR if it is no folder. */
 export function folderOf(context: Pick<Rows, "metadata">, lineage: KernelNodeId): Inode {
   const inode = inodeOf(context, lineage);
   if (inode.kind !== "folder") throw new FsError("ENOTDIR", `inode ${inode.id} is no folder`);
   return inode;
 }
 
-/** A folder whose own name was removed takes no new names. */
+/** A folder whose own name was removed takes no new names. Throws FsError ENOENT then. */
 export function requireNamed(context: Pick<Rows, "metadata">, folder: Inode): void {
   if (!isNamed(context, folder)) throw new FsError("ENOENT", `folder ${folder.id} was removed`);
 }
@@ -159,6 +172,10 @@ function isNamed({ metadata }: Pick<Rows, "metadata">, folder: Inode): boolean {
   return folder.id === ROOT_INODE || metadata.entries.links(folder.id) > 0;
 }
 
+/**
+ * Throws an FsError if nothing may be changed: EROFS if the mount is read-only or the token lacks the scope, otherwise
+ * the error of the disk (host/disk.ts).
+ */
 export function requireWritable(context: Pick<LocalFiles & Remote, "readOnly" | "network" | "disk">): void {
   context.disk.requireChangeable();
   const { why } = context.readOnly;

@@ -1,4 +1,7 @@
-/** Requests become rows before they are sent: whatever happens then, they are repeated until their answers are known. */
+/**
+ * A request becomes a row, an attempt, before it is sent. Whatever happens then, it is repeated until its answer is
+ * known.
+ */
 import type { Attempt } from "../../metadata/attempts.ts";
 import type { InodeId } from "../../metadata/ids.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
@@ -8,7 +11,10 @@ import { advance, type Pending } from "../sync/index.ts";
 import { rowsOfInode } from "../tree/index.ts";
 import { priorityOf, SMALL } from "./slots.ts";
 
-/** Undefined: there is nothing to send. */
+/**
+ * Stores the request of the step as an attempt. Undefined: the step has nothing to send. Throws if the request needs
+ * bytes and there is no snapshot.
+ */
 export function beginAttempt(context: Rows & Host, pending: Pending): Attempt<Request> | undefined {
   const { metadata, runtime } = context;
   return metadata.transaction(() => {
@@ -37,7 +43,10 @@ export function beginAttempt(context: Rows & Host, pending: Pending): Attempt<Re
   });
 }
 
-/** A name nobody uses, in the same folder, for as long as it takes the others of the ring to move. */
+/**
+ * Renames the node to a name that nobody uses, in the same folder, until the other nodes of the rename cycle have
+ * moved.
+ */
 function breakCycle(context: Host, row: NodeRow, ifRevision: number): Request | undefined {
   if (row.nodeId === null || row.base?.parent == null) return undefined;
   const name = `.wsfs-moving-${context.runtime.uuid()}`;
@@ -45,8 +54,9 @@ function breakCycle(context: Host, row: NodeRow, ifRevision: number): Request | 
 }
 
 /**
- * Within the transaction of a cut, of a file that somebody has open for writing: its requests are rows from that moment
- * on. They would want another cut once he writes the next byte, and be as late. Those of an older cut give way.
+ * Called in the transaction in which a snapshot of a file that is open for writing is stored. Stores the requests of
+ * that snapshot at once. Otherwise the next byte that the program writes would make the content need another snapshot
+ * first, and its requests would be just as late. Requests of an older snapshot give way.
  */
 export function attemptAtOnce(context: Context, inode: InodeId): void {
   yieldToNewer(context, inode);

@@ -1,41 +1,49 @@
 /**
- * How many requests may be in flight: found out, not set. One more while answers take no longer
- * than the fastest ones do (then nobody waits in a line at the gateway), one less when they do,
- * half as many when the gateway says that it is too much, or says nothing. While this thread is
- * busy, answers wait for it, and that much longer is no line there. Pure: knows no request.
+ * How many requests may be in flight: measured, not configured. While answers take no longer than the fastest ones do,
+ * no request waits in a line at the gateway, and the limit rises by one per round of answers. When answers take longer,
+ * it falls by one. It is halved when the gateway says that it is too much, or does not answer. While this thread is
+ * busy, answers wait for it; that extra time does not count as a line at the gateway. Pure: knows no request.
  */
 
 export interface ConcurrencyLimit {
-  /** Whole, from 1 to the most. */
+  /** The limit, a whole number from 1 to the maximum. */
   readonly value: number;
   /**
-   * Answered after `tookMs`. `wasFull`: as many were in flight as may be, so that more would be of use. `worked`: for
-   * how long this thread was busy up to now.
+   * A request was answered after `tookMs` milliseconds, at the time `at` (milliseconds). `wasFull`: as many requests
+   * were in flight as the limit allows, so that a higher limit would be of use. `worked`: for how long this thread was
+   * busy up to now, in milliseconds.
    */
   answered(at: number, tookMs: number, wasFull: boolean, worked: number): void;
-  /** Refused as too much, or not answered in time; it was begun at `since`. */
+  /**
+   * A request that was begun at `since` was refused as too much, or not answered in time. Both times in milliseconds.
+   */
   tooMuch(since: number, at: number): void;
 }
 
-/** Requests that may wait in a line at the gateway: below, there is room for more; above, there are too many. */
+/**
+ * Requests that may wait in a line at the gateway. Below the first number the limit rises, above the second it falls.
+ */
 const LINE_SHORT = 4;
 const LINE_LONG = 8;
-/** What the fastest answers take is found out again after so long. */
+/** The time of the fastest answers is measured anew after this time. */
 const MEMORY_MS = 60_000;
-/** Share of the newest answer in what they take on average. */
+/** The share of the newest answer in the average time of an answer. */
 const NEWEST = 0.1;
-/** How busy this thread is is found out so often. */
+/** How often it is measured how busy this thread is. */
 const BUSY_MS = 100;
 
 export function createConcurrencyLimit(first: number, most: number): ConcurrencyLimit {
   let limit = Math.min(first, most);
-  /** Fastest answer of this stretch of time, and of the one before. */
+  /** The fastest answer of this period, and of the period before. */
   let fastest = Number.POSITIVE_INFINITY;
   let fastestBefore = Number.POSITIVE_INFINITY;
   let stretchBegan = Number.NEGATIVE_INFINITY;
   let average: number | undefined;
   let halvedAt = Number.NEGATIVE_INFINITY;
-  /** Share of its time this thread was at work, of the last stretch that was looked at; and where the next begins. */
+  /**
+   * The share of its time that this thread was busy in the last period that was measured, and where the next period
+   * begins.
+   */
   let busy = 0;
   let looked: { readonly at: number; readonly worked: number } | undefined;
 
@@ -60,14 +68,14 @@ export function createConcurrencyLimit(first: number, most: number): Concurrency
       fastest = Math.min(fastest, tookMs);
       average = average === undefined ? tookMs : average + NEWEST * (tookMs - average);
       if (!wasFull) return;
-      // Of those in flight, the share of their time they waited for others, and not for us.
+      // The share of their time that the requests in flight waited for other requests, and not for this thread.
       const waited = average <= 0 ? 0 : 1 - Math.min(1, Math.min(fastest, fastestBefore) / average);
       const line = limit * waited * (1 - busy);
       if (line < LINE_SHORT) set(limit + 1 / limit);
       else if (line > LINE_LONG) set(limit - 1 / limit);
     },
     tooMuch(since, at) {
-      // Those begun before the last time say nothing of how it is since.
+      // Requests that were begun before the limit was last halved say nothing about the new limit.
       if (since < halvedAt) return;
       halvedAt = at;
       set(limit / 2);

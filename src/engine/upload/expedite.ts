@@ -1,7 +1,7 @@
 /**
- * Dirty rows that need not wait for their time any more: at a start, when a folder is born, when the
- * token may do more. A few at a time, however many there are; what a crash forgets the next start
- * does for all.
+ * Expedites dirty rows, so that they are due at once: at a start, when a folder was created, when the token may do
+ * more. A few rows at a time, however many there are. A crash forgets what was left to expedite; the next start does it
+ * for all rows.
  */
 import type { After, EntryId, InodeId } from "../../metadata/ids.ts";
 import type { Host, Rows } from "../core/index.ts";
@@ -9,15 +9,15 @@ import type { Host, Rows } from "../core/index.ts";
 const SLICE = 100;
 
 export interface Expedite {
-  /** All of them, or those in one folder (an inode). */
+  /** Expedites all rows, or those in one folder (an inode). */
   begin(folder?: InodeId): void;
-  /** One slice. True when there is more to do. */
+  /** Expedites one slice of the rows. Returns whether there is more to do. */
   goOn(): boolean;
 }
 
 export function createExpedite({ metadata, runtime }: Pick<Rows & Host, "metadata" | "runtime">): Expedite {
   let isForAll = false;
-  /** Folders, each with the entry up to which it is done. */
+  /** Folders, each with the last entry that was expedited. */
   const folders = new Map<InodeId, After<EntryId>>();
 
   return {

@@ -1,21 +1,25 @@
 /**
- * Before a row says that a file is cut, its bytes and its name must be safe from power loss. A few
- * are synced each by itself; many at about the same time by one sync of their disk, which costs
- * about what two or three of them do. Knows nothing of rows.
+ * Before a row says that a snapshot exists, the file's bytes and its name must be durable. A few files are synced one
+ * by one. Many files at about the same time are synced by one sync of their disk, which costs about as much as a sync
+ * of two or three of them. Knows nothing of rows.
  */
 import type { CacheFile, Host, LocalFiles } from "../core/index.ts";
 import { syncName } from "../files/index.ts";
 
-/** From so many on they share one sync. */
+/** From this number of files on, they share one sync of the disk. */
 const MANY = 4;
-/** A bigger file is not waited for by others. */
+/** In bytes. Other files do not wait for a bigger file. */
 const SMALL = 1024 * 1024;
-/** Twice in a row: others write so much to this disk that a sync of all of it takes longer than one of each file … */
+/**
+ * A sync of the disk that takes longer is slow. If two in a row are slow, other programs write so much to this disk
+ * that a sync of all of it takes longer than one of each file. If only one is slow, it wrote what nobody had synced
+ * before.
+ */
 const SLOW_MS = 500;
-/** … so for so many times as long as that took. Once: it was what nobody had synced before. */
+/** After two slow syncs in a row, files are synced one by one for this many times as long as the last one took. */
 const WARY_TIMES = 10;
 
-/** Rejects with the error of the disk. */
+/** Makes the file's bytes and name durable. `size`: in bytes. Rejects with the error of the disk. */
 export function syncForSnapshot(context: LocalFiles & Host, cacheFile: CacheFile, size: number): Promise<void> {
   const { groupSync, runtime } = context;
   if (isAlone(context, cacheFile) || size > SMALL || runtime.elapsed() < groupSync.aloneUntil)
@@ -28,7 +32,10 @@ export function syncForSnapshot(context: LocalFiles & Host, cacheFile: CacheFile
   });
 }
 
-/** Whoever has it open besides, or had, may know that bytes of it were lost: only a sync of the file itself tells. */
+/**
+ * Whether the file must be synced by itself. A program that has or had the file open may know already that bytes of it
+ * were lost. Only a sync of the file itself tells us so.
+ */
 function isAlone({ disk }: LocalFiles, { use: { opens, isUsed } }: CacheFile): boolean {
   return opens > 1 || isUsed || disk.trouble !== undefined;
 }
@@ -38,21 +45,24 @@ async function syncAlone(context: LocalFiles & Host, cacheFile: CacheFile): Prom
   if (context.disk.trouble !== "gone") await syncName(context, cacheFile);
 }
 
-/** One round after the other: what comes during one, which may have begun too early for it, goes with the next. Never rejects. */
+/**
+ * One round after the other. A file that comes during a round goes with the next one, because the sync may have begun
+ * too early for it. Never rejects.
+ */
 async function syncWaiting(context: LocalFiles & Host): Promise<void> {
   const { groupSync, runtime, paths } = context;
   while (groupSync.waiting.length > 0) {
     const round = groupSync.waiting.splice(0);
     const isTogether = round.length >= MANY && (await succeeds(syncDisk));
     const results = round.map(({ live: cacheFile, done }) => {
-      // Somebody may have come, or gone, since it began to wait.
+      // While the file waited, a program may have opened or closed it.
       const isSynced = isTogether && !isAlone(context, cacheFile);
       if (isSynced) cacheFile.disk.isNew = false;
       const result = isSynced ? Promise.resolve() : syncAlone(context, cacheFile);
       done(result);
       return result;
     });
-    // Those that come meanwhile are many then.
+    // Waits, so that the files that come meanwhile are many and share the next sync.
     await Promise.allSettled(results);
   }
   groupSync.isRunning = false;
@@ -62,7 +72,7 @@ async function syncWaiting(context: LocalFiles & Host): Promise<void> {
     try {
       await runtime.files.syncDisk(paths.root);
     } catch (error) {
-      // It tells of each failure once, whoever's file that was: from now on each is asked by itself.
+      // The disk tells each failure once, whichever file failed. From now on each file is synced by itself.
       groupSync.aloneUntil = Number.POSITIVE_INFINITY;
       throw error;
     }
@@ -73,7 +83,7 @@ async function syncWaiting(context: LocalFiles & Host): Promise<void> {
   }
 }
 
-/** Which file it failed for is found out by syncing each. */
+/** When the sync of the disk fails, a sync of each file finds out which one failed. */
 async function succeeds(work: () => Promise<void>): Promise<boolean> {
   try {
     await work();

@@ -1,4 +1,4 @@
-/** What was changed here goes out: snapshots, the queue, how many requests at a time. */
+/** Local changes go out: snapshots, the write-back queue, how many requests at a time. */
 export { attemptAtOnce } from "./attempt.ts";
 export { loginNeeded, openEndedPauseReason, pauseReason } from "./pause-reason.ts";
 export { fetchAll, type SnapshotResult, takeSnapshot } from "./snapshot.ts";

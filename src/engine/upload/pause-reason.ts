@@ -1,9 +1,12 @@
-/** Why nothing at all is sent, whatever waits. */
+/** Why nothing at all is sent, whatever is waiting. */
 import type { Host, LocalFiles, Remote } from "../core/index.ts";
 
 type Needs = Pick<LocalFiles & Remote & Host, "readOnly" | "disk" | "network" | "settings" | "runtime">;
 
-/** In words for people; `at`: time of the rows at which it is over by itself. Undefined: what waits has its turn. */
+/**
+ * Why nothing is sent, in words for people. `at`: the row time at which the pause ends by itself. Undefined: rows are
+ * sent.
+ */
 export function pauseReason(context: Needs): { readonly why: string; readonly at?: number } | undefined {
   const { network, runtime } = context;
   const why = openEndedPauseReason(context);
@@ -12,11 +15,11 @@ export function pauseReason(context: Needs): { readonly why: string; readonly at
   return pauseMs === 0 ? undefined : { why: "the gateway takes no more for now", at: runtime.now() + pauseMs };
 }
 
-/** The same but for what is over by itself. */
+/** The same, without a pause that ends by itself. */
 export function openEndedPauseReason(context: Omit<Needs, "runtime">): string | undefined {
   const { readOnly, disk, network } = context;
   if (readOnly.why !== undefined) return `the mount is read-only: ${readOnly.why}`;
-  // An answer that cannot be written down would be asked for again and again.
+  // An answer that cannot be stored would be asked for again and again.
   if (!disk.hasRows || disk.trouble === "readOnly") return disk.reason;
   if (network.doubt !== undefined) return network.doubt;
   const login = loginNeeded(context);
@@ -24,11 +27,14 @@ export function openEndedPauseReason(context: Omit<Needs, "runtime">): string | 
   return network.isOnline ? undefined : "the gateway does not answer";
 }
 
-/** The gateway refuses the token, or there is none: what a person can do about it, and what was said. */
+/**
+ * In words for people: what the gateway said when it refused the token, or that there is none, and what a person can
+ * do. Undefined: no login is needed.
+ */
 export function loginNeeded({ network, settings }: Pick<Needs, "network" | "settings">): string | undefined {
   if (network.loginNeeded === undefined) return undefined;
   const { howToLogIn: advice } = settings;
-  // A saved login that has ended says it itself.
+  // The text of a saved login that has ended contains the advice already.
   const isSaid = advice === undefined || network.loginNeeded.includes(advice);
   return `login needed${isSaid ? "" : ` (${advice})`}: ${network.loginNeeded}`;
 }

@@ -1,4 +1,4 @@
-/** Carries out one attempt: the request as it is stored, and what its answer or silence means. */
+/** Sends one attempt: the request as it is stored, and what its answer means, or that there is none. */
 import type { Client } from "../../client/client.ts";
 import { RemoteError, type RemoteErrorCode } from "../../client/errors.ts";
 import { patchAttributes, sameValue } from "../../contract/attributes.ts";
@@ -22,48 +22,54 @@ import { giveUpUnreadable, snapshotSource } from "../files/index.ts";
 import { acknowledge, isStaleRead, observeNode, refused, type Verdict, withHash, withRevision } from "../sync/index.ts";
 
 const RETRY = { firstMs: 1_000, maxMs: 5 * 60_000 };
-/** So often the bytes of a cut are tried to be read; a disk may fail for a moment. */
+/** How often reading the bytes of a snapshot is tried. A disk may fail for a moment. */
 const UNREADABLE_TRIES = 5;
-/** Whether a node is gone that was to be deleted is looked up at least so often. */
+/** Whether a node that is to be deleted is gone is looked up at least this often. */
 const TOLD_MS = 10_000;
-/** Overtaken so often in a row, something else is wrong. */
+/** If an earlier sending arrived in between this often in a row, something else is wrong. */
 const OVERTAKEN = 3;
 
 const TOO_MUCH: readonly RemoteErrorCode[] = ["throttled", "silent", "server"];
 
 const NOTHING: ContentSource = { size: 0, async *read() {} };
 
-/** tooMuch: the gateway has more to do than it can, or seems to. failed: this says nothing of how fast it is. */
+/**
+ * tooMuch: the gateway has more to do than it can, or seems to. failed: this says nothing of how fast the gateway is.
+ */
 export type Outcome = "answered" | "tooMuch" | "failed";
 
-/** What is told while it is under way. */
+/** What is told while an attempt is being sent. */
 export interface Watcher {
-  /** It is safe in the rows. Resolves to whether it is its turn; false: it is left for later, or for good. */
+  /**
+   * The attempt is durable. Resolves to true when the request may go out; to false if it is left for later, or for
+   * good.
+   */
   turn(): Promise<boolean>;
-  /** Bytes handed to the network so far. */
+  /** Bytes of this attempt that were handed to the network so far. */
   progress(sent: number): void;
-  /** Nothing more is asked of the gateway; what the answer means is not in the rows yet. Only the first one counts. */
+  /** Nothing more is asked of the gateway. What the answer means is not in the rows yet. Only the first call counts. */
   over(outcome: Outcome): void;
 }
 
-/** Never rejects: whatever happens is in the rows afterwards. */
+/** Never rejects: the rows hold the result afterwards. */
 export async function send(
   context: Context,
   attempt: Attempt<Request>,
   signal: AbortSignal,
   watcher: Watcher,
 ): Promise<void> {
-  // Where a scope was refused, this is what it is tried by: whatever ends it without an answer says nothing of that.
+  // Where a scope was refused, this request is the trial of that scope. If it ends without an answer, it says nothing
+  // about the scope.
   const undecided = () => context.network.undecided(scopesOf(attempt.request.do));
   try {
-    // Forgotten by power loss, what it did would be taken for somebody else's.
+    // If power loss took the attempt away, its effect would be taken for somebody else's.
     await context.syncRows();
     context.runtime.step("attempt: safe");
     if (!(await watcher.turn())) {
       undecided();
       return;
     }
-    // Settled, or given up for a writer, meanwhile.
+    // The attempt was settled meanwhile, or given up for a writer.
     if (signal.aborted || context.metadata.attempts.openOf(attempt.node)?.id !== attempt.id) {
       undecided();
       return;
@@ -93,15 +99,19 @@ export async function send(
   }
 }
 
-/** Sent before without an answer, and without a key by which the gateway would know it again. */
+/**
+ * Whether the attempt was sent before without an answer, and the gateway would not recognise a repetition: the request
+ * has no key, or its condition is checked here and not by the gateway.
+ */
 function isUncertain({ client }: Remote, { tries, request }: Attempt<Request>): boolean {
   const { features } = client;
-  // Where conditions are only looked at, the first try would stand in the way of the second.
+  // Where a condition is only checked by a read before the request, the effect of the first try would make the second
+  // fail.
   const isLookedAt = !features.conditions || (!features.revisions && "ifRevision" in request);
   return tries > 0 && (isLookedAt || !isKeyed(request, features));
 }
 
-/** Broken off by the client itself: what was to be sent could not be read. */
+/** The client itself aborted the request, because the bytes to send could not be read. */
 function isUnreadable(error: unknown): boolean {
   return error instanceof RemoteError && error.code === "aborted";
 }
@@ -139,7 +149,7 @@ function failed(context: Context, attempt: Attempt<Request>, error: unknown): vo
     );
     log.info(fields, "will be sent again");
   } else {
-    // The local disk, or a mistake of ours: the rows are as before, it is tried again.
+    // The local disk failed, or this is a mistake of ours. The rows are as before, and the attempt is tried again.
     const message = error instanceof Error ? error.message : String(error);
     metadata.attempts.failed(attempt.id, runtime.now() + retryPause(context, attempt.tries), message);
     log.error(fields, "sending failed here");
@@ -148,15 +158,15 @@ function failed(context: Context, attempt: Attempt<Request>, error: unknown): vo
   context.activity.progressed();
 }
 
-/** The pause after the first try, and after so many more. */
+/** The pause in milliseconds after a try that failed. `tries`: how many tries failed before it. */
 export function retryPause({ runtime }: Pick<Host, "runtime">, tries: number): number {
   return backoff(RETRY, tries + 1, runtime);
 }
 
 /**
- * A request without a key is not repeated blindly: the gateway is read to see whether it took
- * effect. False: not yet, but an earlier sending may still arrive. Sent again just as it was, only
- * one of the two can take effect where conditions are kept, for both ask for the same state.
+ * A request without a key is not repeated blindly: the gateway is read to see whether the request took effect. Returns
+ * false if it has not yet; then an earlier sending may still arrive. The request is sent again unchanged: where the
+ * gateway keeps conditions, only one of the two can take effect, because both ask for the same state.
  */
 async function resolveByReading(context: Context, attempt: Attempt<Request>, signal: AbortSignal): Promise<boolean> {
   const { request } = attempt;
@@ -165,13 +175,13 @@ async function resolveByReading(context: Context, attempt: Attempt<Request>, sig
   context.network.answered();
   const [found] = items;
   if (found === undefined || context.metadata.nodes.ofNodeId(found.id) !== undefined) return false;
-  // Deleted since: an old list, which does not show yet what this request may have made.
+  // The node was deleted since: the list is old, and does not yet show what this request may have made.
   if (isStaleRead(context, withRevision(context, found, "others"))) return false;
   const node = await hashed(context, request, found, signal);
   if (request.do === "folder" ? node.kind !== "folder" : node.contentHash !== request.hash) {
     throw new RemoteError("conflict", `${request.do}: the name is taken`, { node });
   }
-  // Made by this request, or by somebody else with the same content, which comes to the same.
+  // This request made the node, or somebody else did with the same content. Both come to the same.
   acknowledge(context, attempt, node, 0);
   return true;
 }
@@ -194,12 +204,13 @@ async function resolveByNode(
       return true;
     }
     const { revision } = withRevision(context, node, "id");
-    // Where revisions are the gateway's, one from before the request's is of another past: its data were set back.
+    // The revisions are the gateway's own. A revision below that of the request means that the gateway's data were set
+    // back.
     const isOfOther = context.client.features.revisions && "ifRevision" in request && revision < request.ifRevision;
     if ("ifRevision" in request && revision <= request.ifRevision && !isOfOther) return false;
     context.metadata.transaction(() => {
       context.metadata.attempts.remove(attempt.id);
-      // It had no effect and can have none any more: what is seen is judged, and the plan asks again.
+      // The request had no effect and can have none any more. What was read is observed, and the plan decides anew.
       observeNode(context, node, "id");
       const row = context.metadata.nodes.get(attempt.node);
       if (row !== undefined) context.metadata.nodes.update(row.id, { due: context.runtime.now() });
@@ -214,8 +225,9 @@ async function resolveByNode(
 }
 
 /**
- * Carried out, or the node is so new that its id is not found yet: the journal tells which, or time. Until then the
- * request stays open, so that what is made in its place is no version of a node that may be gone.
+ * The node that is to be deleted was not found. Either the deletion was carried out, or the node is so new that its id
+ * is not found yet. The journal tells which of the two, or time does. Until then the request stays open, so that a file
+ * made in its place does not become a version of a node that may be gone.
  */
 function notFoundToDelete(context: Context, attempt: Attempt<Request>, nodeId: string, error: RemoteError): void {
   const { metadata, runtime } = context;
@@ -230,8 +242,8 @@ function notFoundToDelete(context: Context, attempt: Attempt<Request>, nodeId: s
 }
 
 /**
- * Without revisions no request can carry one: the node is looked at just before it is moved or
- * deleted. What happens in between is not noticed.
+ * Without revisions no request can carry one. So the node is read just before it is moved or deleted. A change between
+ * the read and the request is not noticed.
  */
 async function requireUnchanged(context: Context, attempt: Attempt<Request>, signal: AbortSignal): Promise<void> {
   const { request } = attempt;
@@ -245,22 +257,28 @@ async function requireUnchanged(context: Context, attempt: Attempt<Request>, sig
   throw new RemoteError("changed", `${request.do}: the node was changed`);
 }
 
-/** No node changes its kind: an answer of another one is none. Believed of a folder, all that is in it could not be reached. */
+/**
+ * Throws RemoteError "malformed" if the answer is about another kind of node. No node changes its kind. If such an
+ * answer were believed of a folder, nothing in that folder could be reached.
+ */
 function requireKind({ metadata }: Rows, { node: id, request }: Attempt<Request>, { kind }: Node): void {
-  // What was deleted there is nothing left to tell of.
+  // Of a deleted node nothing is left to tell, so its kind does not matter.
   const row = request.do === "delete" ? undefined : metadata.nodes.get(id);
   if (row !== undefined && row.kind !== kind)
     throw new RemoteError("malformed", `${request.do}: answered of a ${kind}`);
 }
 
-/** Where the gateway tells no hash, the one of the node's content, if that can be what was sent. */
+/**
+ * The node with the hash of its content. If the gateway does not tell the hash, it is found out, but only if the
+ * content can be what was sent.
+ */
 async function hashed(context: Remote, request: Request, node: Node, signal: AbortSignal): Promise<Node> {
   if (node.kind === "folder" || node.contentHash !== null || !("size" in request)) return node;
   if (node.size !== request.size || request.hash === null) return node;
   return withHash(context, node, signal);
 }
 
-/** A refusal with the node in the way, its content's hash known if that can be known. */
+/** The refusal, with the hash of the node that is in the way, if that hash can be known. */
 async function withContentHash(
   context: Remote,
   attempt: Attempt<Request>,
@@ -280,13 +298,13 @@ function readAgain({ tries }: Attempt<Request>): Verdict {
   return tries < OVERTAKEN ? { retry: true, afterMs: 0 } : { retry: true };
 }
 
-/** The earlier sending arrived between the reading and the repetition: the node is read again. */
+/** Whether an earlier sending arrived between the read and the repetition. Then the node is read again. */
 function arrivedMeanwhile(context: Remote, attempt: Attempt<Request>, error: RemoteError): boolean {
   if (!isUncertain(context, attempt) || !("nodeId" in attempt.request)) return false;
   return error.code === "changed" || (error.code === "notFound" && attempt.request.do === "delete");
 }
 
-/** The node shows what the request asked for, and was changed since the request was made. */
+/** Whether the node shows what the request asked for, and was changed since the request was made. */
 function isEffectOf(context: Remote, request: Extract<Request, { nodeId: string }>, node: Node): boolean {
   if (request.do === "delete") return false;
   if ("hash" in request) return node.contentHash !== null && node.contentHash === request.hash;

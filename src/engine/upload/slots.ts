@@ -1,47 +1,53 @@
 /**
- * Who goes next: small things and bulk (contents that take long to send) have slots of their own, so
- * that neither waits for the other. Pure: knows no row.
+ * Which request goes next. Small requests and bulk requests (contents that take long to send) have slots of their own,
+ * so that neither waits for the other. Pure: knows no row.
  */
 
-/** As stored with a row: 1 is bulk. */
+/** The priority class as a row stores it: 1 is bulk. */
 export const SMALL = 0;
 export const BULK = 1;
 export type PriorityClass = typeof SMALL | typeof BULK;
 
-/** Contents from this size on are bulk. */
+/** In bytes. Contents of this size and more are bulk. */
 export const BULK_BYTES = 1024 * 1024;
-/** So many of them fill any line: more would share it, and each would take longer. */
+/** This many bulk requests fill any network line. More of them would share it, and each would take longer. */
 const BULK_MOST = 8;
 
 export function priorityOf(bytes: number): PriorityClass {
   return bytes >= BULK_BYTES ? BULK : SMALL;
 }
 
-/** What is on its way to the gateway: made safe in the rows first, and then, when a place is free, sent. */
+/** One request on its way to the gateway. First its attempt is made durable; it is sent when a slot is free. */
 export interface Slot {
-  /** Resolves when the request may go out; to false when that is stopped before. */
+  /** Resolves to true when the request may go out; to false if the slot is stopped before that. */
   turn(): Promise<boolean>;
-  /** It is not to go out any more. One that is out stays so. */
+  /** The request must not go out any more. If it is out already, this changes nothing. */
   stop(): void;
-  /** It is answered, or never goes out. Again: nothing. */
+  /** The request was answered, or never goes out. A second call does nothing. */
   leave(): void;
 }
 
 export interface Slots {
   enter(priority: PriorityClass): Slot;
-  /** Requests that are out. */
+  /** The number of requests that are out. */
   readonly out: number;
-  /** Whether no more may be out. */
+  /** Whether no more requests may be out. */
   readonly isFull: boolean;
-  /** How many more may enter. Of small ones twice as many as may be out are made ready ahead of them: a sync may take long. */
+  /**
+   * How many more requests may enter. Of small requests, twice as many as may be out are made ready ahead: their sync
+   * may take long.
+   */
   room(priority: PriorityClass): number;
 }
 
-/** `limit`: as many may be out in both classes at a time; bulk never takes more than half, or eight. Each priority has at least one. */
+/**
+ * `limit`: how many requests of both classes may be out at a time. Bulk never takes more than half of that, and never
+ * more than eight. Each class may always have one.
+ */
 export function createSlots(limit: () => number): Slots {
   const entered: [number, number] = [0, 0];
   const out: [number, number] = [0, 0];
-  /** In the order in which they came; each takes its place when it is called. */
+  /** The requests that wait, in the order in which they came. To call one takes its slot. */
   const waiting: [Set<() => void>, Set<() => void>] = [new Set(), new Set()];
   const share = (priority: PriorityClass) =>
     Math.max(1, priority === BULK ? Math.min(BULK_MOST, Math.floor(limit() / 2)) : limit());
@@ -62,7 +68,7 @@ export function createSlots(limit: () => number): Slots {
       let isIn = true;
       let isOut = false;
       let isStopped = false;
-      /** Called when it is out, or stopped, while it waits. */
+      /** Set while the request waits. Called when it goes out or is stopped. */
       let end: ((isTurn: boolean) => void) | undefined;
       entered[priority] += 1;
       const go = () => {

@@ -1,8 +1,8 @@
 /**
- * While nothing can be sent (the gateway is gone, there is no login, no room, no scope), content that
- * waits is cut all the same once nobody has touched it for a while: synced and hashed, it is what the
- * program left there also when the machine goes down hours later. It is the cut that will be sent.
- * Files that somebody has open for writing have their own times (cut-times.ts).
+ * While nothing can be sent (the gateway is gone, there is no login, no room, no scope), snapshots of waiting content
+ * are taken all the same, once nobody has changed it for a while. Such a snapshot is synced and hashed: it is what the
+ * program left there, even if the machine goes down hours later. The same snapshot is sent later. Files that are open
+ * for writing have their own times (snapshot-times.ts).
  */
 import { inStep, sleep, type Timer } from "../../lib/runtime.ts";
 import { isProven, isWhole } from "../../metadata/cache-files.ts";
@@ -12,12 +12,12 @@ import type { NodeRow } from "../../metadata/nodes.ts";
 import { type Host, inBackground, type LocalFiles, type Rows, type Uploads } from "../core/index.ts";
 
 const LOOK_MS = 10_000;
-/** Untouched for so long. What can be sent is cut long before. */
+/** The content was not changed for this long. If it can be sent, its snapshot is taken long before. */
 const REST_MS = 30_000;
-/** Looked at in one go, and cut at a time. */
+/** Inodes looked at in one go, and snapshots taken at a time. */
 const SLICE = 100;
 const TOGETHER = 8;
-/** Between two of these: many that wait must not keep the disk busy. */
+/** The pause between two such groups: much waiting content must not keep the disk busy. */
 const PAUSE_MS = 500;
 
 export interface OfflineSnapshots {
@@ -25,7 +25,7 @@ export interface OfflineSnapshots {
   stop(): void;
 }
 
-/** `cut`: as the queue would, unless it is at work on the row. Never rejects. */
+/** `cut`: takes a snapshot as the write-back loop does, unless the loop is at work on the row. Never rejects. */
 export function createOfflineSnapshots(
   context: Rows & LocalFiles & Uploads & Host,
   cut: (row: NodeRow) => Promise<void>,
@@ -47,7 +47,7 @@ export function createOfflineSnapshots(
       const inodes = metadata.inodes.unclean(after, SLICE);
       for (let rows = atRest(context, inodes); rows.length > 0; rows = rows.slice(TOGETHER)) {
         await Promise.all(rows.slice(0, TOGETHER).map(cut));
-        // Before it is in the rows of the disk, power loss takes it for half-written.
+        // Until the rows on the disk name the snapshot, power loss makes the content count as half-written.
         await context.syncRows();
         await sleep(runtime, PAUSE_MS, over.signal);
         if (over.signal.aborted || !maySnapshot(context)) return;
@@ -68,12 +68,12 @@ export function createOfflineSnapshots(
   };
 }
 
-/** What is on its way has the disk for itself. */
+/** While requests are in flight, they have the disk for themselves. */
 function maySnapshot({ sending, disk }: LocalFiles & Uploads): boolean {
   return sending.size === 0 && disk.trouble === undefined && disk.hasRows;
 }
 
-/** Of each a row that is to be sent, where nobody has changed it for a while and all of it is here. */
+/** For each inode a row that is to be sent, if nobody has changed it for a while and all of its bytes are here. */
 function atRest(context: Rows & LocalFiles & Host, inodes: readonly Inode[]): NodeRow[] {
   const { metadata, cacheFiles, runtime, fileState } = context;
   const before = runtime.now() - REST_MS;
@@ -86,7 +86,7 @@ function atRest(context: Rows & LocalFiles & Host, inodes: readonly Inode[]): No
     )
       return [];
     const cacheFile = metadata.cacheFiles.get(lineage);
-    // What failed once is for the queue to try again; to check what is unproven may take the gateway.
+    // What failed once is tried again by the write-back loop. A check of unverified ranges may need the gateway.
     if (!isWhole(cacheFile) || !isProven(cacheFile) || fileState.unreadable.has(lineage)) return [];
     const rows = metadata.entries.ofInode(id).flatMap((entry) => metadata.nodes.ofEntry(entry.id) ?? []);
     const row = rows.find(({ dirtySince, parked }) => dirtySince !== null && parked === null);

@@ -1,6 +1,7 @@
 /**
- * A file that stays open for writing is cut when its writing has paused (cut-times.ts), and soon after an fsync. A cut
- * that meets a write is tried again. Writers that pass us by are looked for often enough that none waits longer.
+ * A snapshot of a file that stays open for writing is taken when the writing pauses (snapshot-times.ts), and soon after
+ * an fsync. If a write comes in between, the snapshot is tried again. Write detection runs often enough that changes of
+ * passthrough writers do not wait longer.
  */
 
 import {
@@ -19,23 +20,28 @@ import { nextSnapshotAt, WRITING_PAUSE_MS } from "./snapshot-times.ts";
 
 const BUSY_MS = 1_000;
 const FAILED_MS = 30_000;
-/** Between two looks for writers that pass us by: no longer than the shortest pause … */
+/** The time between two write detections of passthrough writers: no longer than the shortest pause … */
 const LOOK_MS = WRITING_PAUSE_MS;
-/** … unless so many files are open that looking would take more than a thousandth of the time. */
+/**
+ * … unless so many files are open that write detection would take more than a thousandth of the time. Per open file.
+ */
 const LOOK_EACH_MS = 50;
 
-/** To be called after a change. Cheap: at most one timer a file. */
+/** Call this after a change. It is cheap: at most one timer per file. */
 export function snapshotWhenQuiet(context: Context, cacheFile: CacheFile): void {
   if (cacheFile.pacing.snapshotTimer === undefined && mayBeWritten(cacheFile))
     snapshotIn(context, cacheFile, untilDue(context, cacheFile));
 }
 
-/** It was, or it is to be found out. */
+/** Whether the file was written, or write detection has yet to find that out. */
 function mayBeWritten(cacheFile: CacheFile): boolean {
   return cacheFile.changes.isContentDirty || cacheFile.passthrough.lastStat !== undefined;
 }
 
-/** fsync: what is safe here now should soon be safe there, but not once for each of many in a row. */
+/**
+ * A program called fsync: what is durable here should soon be at the gateway, but not once for each of many fsyncs in a
+ * row.
+ */
 export function snapshotAfterSync(context: Context, cacheFile: CacheFile): void {
   if (!cacheFile.changes.isContentDirty) return;
   const { runtime, settings } = context;
@@ -60,7 +66,7 @@ function snapshotIn(context: Context, cacheFile: CacheFile, milliseconds: number
   const timer = runtime.setTimer(milliseconds, () => {
     inBackground(context, "cutting an open file", async () => {
       const again = await look(context, cacheFile);
-      // Nobody else sets one meanwhile but an fsync, or a writer after the last one.
+      // Meanwhile only an fsync sets another timer, or a writer that came after the last one had closed the file.
       if (cacheFile.pacing.snapshotTimer !== timer) return;
       cacheFile.pacing.snapshotTimer = undefined;
       if (again !== undefined) snapshotIn(context, cacheFile, again);
@@ -69,7 +75,10 @@ function snapshotIn(context: Context, cacheFile: CacheFile, milliseconds: number
   cacheFile.pacing.snapshotTimer = timer;
 }
 
-/** In how many milliseconds it is to be looked at again. */
+/**
+ * Takes a snapshot if it is time. Returns after how many milliseconds to look again; undefined: not before another
+ * change.
+ */
 async function look(context: Context, cacheFile: CacheFile): Promise<number | undefined> {
   if (!mayBeWritten(cacheFile) || cacheFile.use.writers === 0) return undefined;
   try {
@@ -90,7 +99,7 @@ async function look(context: Context, cacheFile: CacheFile): Promise<number | un
   }
 }
 
-/** Milliseconds until it is to be cut, or to be looked at for what was written. At most 0: now. */
+/** Milliseconds until a snapshot is to be taken, or until the next write detection. 0 or less: now. */
 function untilDue({ runtime, cacheFiles }: LocalFiles & Host, cacheFile: CacheFile): number {
   if (!cacheFile.changes.isContentDirty) return Math.max(LOOK_MS, LOOK_EACH_MS * cacheFiles.size);
   const { firstWriteAt: first = cacheFile.changes.lastWriteAt, lastWriteAt: last } = cacheFile.changes;

@@ -1,26 +1,29 @@
 /**
- * The time of the next cut of a file that stays open for writing. What a program saves is sent after a short pause in its
- * writing; where writing goes on soon after a cut, the next pause is longer, so that a file written all day is not sent all
- * day. Pure: milliseconds of one clock come in, one goes out.
+ * The time of the next snapshot of a file that stays open for writing. What a program saves is sent after a short pause
+ * in its writing. Where writing goes on soon after a snapshot, the next pause is longer, so that a file that is written
+ * all day is not sent all day. Pure: times in milliseconds of one clock come in, and one goes out.
  */
 import type { SnapshotPace } from "../core/index.ts";
 
-/** A pause in the writing. */
+/** A pause in the writing: a snapshot is due after it. */
 export const WRITING_PAUSE_MS = 3_000;
 const PAUSE_MAX_MS = 60_000;
-/** From the first write on, where there is no such pause. */
+/** If there is no such pause, a snapshot is due this long after the first write. */
 const AGE_MS = 15_000;
 const AGE_MAX_MS = 5 * 60_000;
-/** Both double where writing goes on so soon after a cut … */
+/** Both times double if writing goes on within this time after a snapshot … */
 const GOES_ON_MS = 30_000;
-/** … and are the first ones again after so long without a write. */
+/** … and are as at first again after this time without a write. */
 const REST_MS = 60_000;
-/** Both have reached their most. */
+/** After so many doublings both times have reached their maximum. */
 const STEP_MAX = 5;
-/** Copying takes no more than a tenth of the time, however large the file. */
+/**
+ * After a copy, the disk rests ten times as long as the copy took. So copying takes no more than a tenth of the time,
+ * however large the file is.
+ */
 const SHARE = 10;
 
-/** Since the last cut. */
+/** The times of the first and the last write since the last snapshot. */
 export interface Writes {
   readonly first: number;
   readonly last: number;
@@ -38,12 +41,12 @@ function stepOf({ step, snapshotAt, writtenAt }: SnapshotPace, { first }: Writes
   return first - snapshotAt < GOES_ON_MS ? Math.min(STEP_MAX, step + 1) : step;
 }
 
-/** A cut of these writes was made, from one time to the other. */
+/** A snapshot of these writes was taken, from the time `from` to the time `to`. */
 export function paceAfterSnapshot(pace: SnapshotPace, writes: Writes, from: number, to: number): SnapshotPace {
   return { ...paceAfterTry(pace, from, to), step: stepOf(pace, writes), snapshotAt: to, writtenAt: writes.last };
 }
 
-/** A write came in between. */
+/** A write came in between, so no snapshot was taken. */
 export function paceAfterTry(pace: SnapshotPace, from: number, to: number): SnapshotPace {
   return { ...pace, notBefore: to + SHARE * (to - from) };
 }

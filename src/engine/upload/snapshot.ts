@@ -1,7 +1,7 @@
 /**
- * Generations: finished cuts of a live file, whole, synced and hashed, which is what is uploaded.
- * A cut counts only if nothing changed from before it was begun until its row is written; that of a file which somebody has
- * open for writing, until its copy is made.
+ * Snapshots: finished states of a cache file, whole, synced and hashed. They are what is uploaded. A snapshot counts
+ * only if nothing changed from before it was begun until its row is written. For a file that is open for writing,
+ * nothing may change until its copy is made.
  */
 import { isSameStat } from "../../lib/files.ts";
 import { formatTime, toMilliseconds } from "../../lib/time.ts";
@@ -36,24 +36,27 @@ import { EMPTY_HASH, isBeingDeleted, rowsOfInode } from "../tree/index.ts";
 import { syncForSnapshot } from "./group-sync.ts";
 import { paceAfterSnapshot, paceAfterTry } from "./snapshot-times.ts";
 
-/** cut: its hash is known and its bytes can be sent. clean: it is a version the gateway has. busy: written meanwhile. held: not to be sent. */
+/**
+ * cut: a snapshot exists; its hash is known and its bytes can be sent. clean: the content is a version that the gateway
+ * has. busy: the file was written meanwhile. held: the content is quarantined and not to be sent.
+ */
 export type SnapshotResult = "cut" | "clean" | "busy" | "held";
 
 interface Making {
-  /** It is a version's content, to be sent as that of another node. */
+  /** The content is a version of the gateway, and is to be sent as the content of another node. */
   readonly isOwn: boolean;
   readonly signal: AbortSignal;
   readonly onSnapshot: () => void;
-  /** What is being done is known to who asks why it takes so long. */
+  /** Notes what is being done, for whoever asks why it takes so long. */
   readonly tell: (what: SnapshotProgress["what"]) => void;
 }
 
-/** Pieces in which missing bytes are fetched. */
+/** In bytes. Missing ranges are fetched in pieces of this size. */
 const PIECE = 8 * 1024 * 1024;
 
 /**
- * Rejects when the bytes cannot be had (FsError), or with the signal's reason. `onSnapshot`: done in the transaction of a new
- * cut, before anybody can write again.
+ * Takes a snapshot of the inode's content, if it needs one. Rejects with an FsError if the bytes cannot be had, or with
+ * the signal's reason. `onSnapshot`: runs in the transaction of a new snapshot, before any program can write again.
  */
 export async function takeSnapshot(
   context: Rows & LocalFiles & Remote & Uploads & Host,
@@ -66,7 +69,7 @@ export async function takeSnapshot(
   if (inode === undefined || inode.kind !== "file") return "clean";
   if (inode.synced === QUARANTINED) return "held";
   if (hasSnapshot(context, inode)) return "cut";
-  // A version is cut where the gateway cannot be told to take the content from there.
+  // A version of the gateway needs a snapshot only if the gateway cannot be told to copy the content from that version.
   const canRefer = mayRefer(context, inode);
   if (inode.content === "clean" && canRefer) return "clean";
   const isOwn = inode.content !== "dirty" && !canRefer;
@@ -94,7 +97,10 @@ function hasSnapshot(context: Rows, inode: Inode): boolean {
   return context.metadata.snapshots.newestOf(inode.id)?.changes === inode.changes;
 }
 
-/** Every byte is in the file, those of a version are known to be right, and the row says so. */
+/**
+ * Fetches every missing byte and verifies those of the origin, until the row says so too. Rejects as `takeSnapshot`
+ * does.
+ */
 export async function fetchAll(
   context: Rows & LocalFiles & Remote & Uploads & Host,
   cacheFile: CacheFile,
@@ -104,7 +110,7 @@ export async function fetchAll(
     await fetchMissing(context, cacheFile, signal);
     await requireChecked(context, cacheFile, signal);
     await verify(context, cacheFile, signal);
-    // Somebody else may have found out that it has to come again.
+    // Meanwhile another flow may have found that bytes must be fetched again.
   } while (cacheFile.ranges.missing.length > 0 || cacheFile.ranges.unverified.length > 0);
 }
 
@@ -121,7 +127,7 @@ async function fetchMissing(
   }
 }
 
-/** Nobody can write to it: the live file itself is the cut. */
+/** No program can write to the file: the cache file itself is the snapshot. */
 async function snapshotInPlace(
   context: Rows & LocalFiles & Remote & Uploads & Host,
   cacheFile: CacheFile,
@@ -141,7 +147,7 @@ async function snapshotInPlace(
   return commitSnapshot(context, before.inode, cut, { live: cacheFile, writes: before.writes }, onSnapshot);
 }
 
-/** What it took, and whether it came about, is what the time of the next one depends on. */
+/** The time of the next snapshot depends on how long this one took, and on whether it succeeded. */
 async function paced(
   { runtime }: Host,
   cacheFile: CacheFile,
@@ -162,7 +168,10 @@ async function paced(
   }
 }
 
-/** A writer has it open: a copy counts only if nothing changed while it was made. What is written after that is another change. */
+/**
+ * A program has the file open for writing. A copy counts only if nothing changed while it was made. What is written
+ * after that is another change.
+ */
 async function snapshotCopy(
   context: Rows & LocalFiles & Remote & Uploads & Host,
   cacheFile: CacheFile,
@@ -177,7 +186,7 @@ async function snapshotCopy(
   await paths.prepareFolderOf(path);
   await runtime.files.remove(path);
   tell("copied");
-  // So that the next sync, during which nothing may be written, is short.
+  // This makes the next sync short: nothing may be written during that one.
   await cacheFile.disk.sync();
   await syncName(context, cacheFile);
   await rowsFromFile(context, cacheFile);
@@ -205,7 +214,7 @@ async function snapshotCopy(
   }
 }
 
-/** Undefined: something is being written, or there is nothing to cut here any more. */
+/** Undefined: something is being written, or the cache file is not the inode's content any more. */
 function begin(context: Rows & LocalFiles, cacheFile: CacheFile): { inode: Inode; writes: number } | undefined {
   revokeWriteLeases(context, cacheFile);
   const inode = context.metadata.inodes.get(cacheFile.inode);
@@ -217,14 +226,14 @@ interface Cut {
   readonly id?: SnapshotId;
   readonly hash: string;
   readonly size: number;
-  /** All of it, where it is small. */
+  /** The whole content, if it is small. */
   readonly bytes?: Uint8Array | undefined;
   readonly lineage: KernelNodeId | null;
-  /** It is a version's content, to be sent as that of another node. */
+  /** The content is a version of the gateway, and is to be sent as the content of another node. */
   readonly isOwn: boolean;
 }
 
-/** One transaction, if what was cut is still the newest content, or a copy of what that was. */
+/** One transaction. The snapshot counts if it is of the newest content, or is a copy of what was the newest content. */
 async function commitSnapshot(
   context: Rows & LocalFiles & Remote & Uploads & Host,
   before: Inode,
@@ -235,7 +244,8 @@ async function commitSnapshot(
   const result = await context.groupCommit(() => {
     const settled = commitSnapshotNow(context, before, cut, open);
     if (settled === "cut") onSnapshot();
-    // The copy was made before: it is what it was, and the file is more.
+    // The program wrote after the copy was made. The snapshot is the state before that, and the file holds a newer
+    // change.
     if (settled !== "busy" && open !== undefined && open.live.changes.writes !== open.writes) {
       setContentDirty(context, open.live, open.live.changes.lastWriteAt);
     }
@@ -258,18 +268,18 @@ function commitSnapshotNow(
   if (cut.isOwn ? isAtAllNodes(context, inode.id, cut.hash) : inode.content === "clean") return "clean";
   if (open === undefined && cacheFiles.has(inode.lineage)) return "busy";
   const isOlder = open !== undefined && open.live.changes.writes !== open.writes;
-  // One who was let in since may write to what would be sent.
+  // The snapshot would be the cache file itself. A writer that was admitted since may write to the bytes to be sent.
   if (open !== undefined && cut.lineage !== null && (isOlder || open.live.use.writers > 0)) return "busy";
   for (const old of metadata.snapshots.unusedOf(inode.id)) removeSnapshot(context, old);
   const { hash, size } = cut;
   const detached = metadata.detachedFiles.get(inode.id);
   const agreed = cut.isOwn ? undefined : agreement(context, inode, hash, detached);
-  // Whom nobody hears writing may be at it again.
+  // Passthrough writers may be writing again already, and nobody hears of that.
   const staysAsItIs = open?.live.passthrough.lastStat === undefined && !isOlder;
-  // Should this be undone, the next change only says again what the row says already.
+  // If the transaction is rolled back, the next change only marks the row dirty once more, which does no harm.
   if (open !== undefined) setContentClean(open.live, staysAsItIs);
   if (agreed !== undefined) {
-    // A writer that has not written since keeps the mark under which a crash makes us look.
+    // A writer that has not written since keeps the content "open". After a crash that mark makes us check the file.
     const content = (open?.live.use.writers ?? 0) > 0 ? "open" : "clean";
     metadata.inodes.update(inode.id, { hash, size, content, ...agreed });
     if (open !== undefined) metadata.cacheFiles.update(inode.lineage, { ...agreed, originHash: hash });
@@ -296,14 +306,18 @@ function commitSnapshotNow(
   return "cut";
 }
 
-/** What was to be sent as another node's content is what that one has by now: somebody else did the same, and the cut is nobody's. */
+/**
+ * Whether every node that was to get this content as its own has it by now. Then somebody else did the same, and nobody
+ * needs the snapshot.
+ */
 function isAtAllNodes(context: Rows, inode: InodeId, hash: string): boolean {
   return rowsOfInode(context, inode).every(({ base }) => base?.hash === hash);
 }
 
 /**
- * The version with exactly these bytes that the inode's node, or the one it grew from, has in base; of a file without
- * its name the one that it was. Not one whose deletion is under way: nothing may come to need it any more.
+ * The version with exactly these bytes that is the base of the inode's node, or of the node that the content grew from.
+ * Of a detached file: the version that it was. A node whose deletion is under way does not count: nothing may begin to
+ * need it.
  */
 function agreement(
   context: Rows,
@@ -325,14 +339,14 @@ function agreement(
 }
 
 /*
- * The bytes of small cuts, from when they were hashed until they are sent: read once, not twice.
- * Whoever does not find them here reads the file.
+ * The bytes of small snapshots, from the hashing until they are sent, so that they are read once and not twice. If the
+ * bytes are not here, the file is read.
  */
 
-/** More than this is not kept: the first ones go. */
+/** How many are kept. The oldest go first. */
 const KEPT = 256;
 
-/** By the id of the generation. The bytes are nobody's to change. */
+/** By the id of the snapshot. Nobody may change the bytes. */
 export function cacheSnapshotBytes(
   { snapshotBytes }: Pick<LocalFiles, "snapshotBytes">,
   snapshot: SnapshotId,

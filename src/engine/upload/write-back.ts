@@ -1,10 +1,10 @@
 /**
- * The write-back loop: takes rows whose time has come, the longest due first, lets them advance, cuts
- * what has to be cut, and sends what is left to send, as many at a time as the gateway takes well.
- * Cutting (the disk) goes some way ahead of sending (the network), so that neither waits for the
- * other. The queue is the table; what is in memory is only what is in flight or next in turn. A crash
- * at any point loses at most the knowledge of an answer, and the attempt row repeats it. No stretch
- * of it is long, however much waits; how much is begun while programs are busy says right-of-way.ts.
+ * The write-back loop. It takes the rows that are due, the longest due first, lets them advance, takes the snapshots
+ * that they need, and sends what is left to send, as many requests at a time as the gateway takes well. Snapshots (the
+ * disk) go some way ahead of requests (the network), so that neither waits for the other. The queue is the table;
+ * memory holds only what is in flight or next. A crash at any point loses at most the knowledge of an answer, and the
+ * attempt row repeats the request. No turn of the loop is long, however much waits. How much is begun while programs
+ * are busy is decided by core/foreground-throttle.ts.
  */
 import { setMaxListeners } from "node:events";
 import { sleep, type Timer } from "../../lib/runtime.ts";
@@ -23,36 +23,40 @@ import { BULK, createSlots, type PriorityClass, priorityOf, type Slot, SMALL } f
 import { takeSnapshot } from "./snapshot.ts";
 import { createOfflineSnapshots } from "./snapshot-offline.ts";
 
-/** A cut that did not come about (a writer came in between) is tried again after this. */
+/** If a snapshot failed because a writer came in between, it is tried again after this. */
 const RECUT_MS = 1_000;
-/** Requests in flight at first. */
+/** The concurrency limit at the start. */
 const LIMIT_FIRST = 8;
 /** Rows looked at in one go. */
 const LOOKED_AT = 32;
-/** The same of nodes that wait for their name. */
+/** Arrivals (nodes that wait for their name) looked at in one go. */
 const ARRIVALS = 20;
-/** What is under way at the end may finish for so long. */
+/** How long requests in flight may take to finish when the mount ends. */
 const GRACE_MS = 2_000;
-/** Being cut at a time, and waiting for a place to be sent, in each class. */
+/** How many snapshots, under way or waiting for a slot, each priority class has at most. */
 const AHEAD: Readonly<Record<PriorityClass, number>> = { [SMALL]: 128, [BULK]: 4 };
 
 export interface InFlight {
   readonly node: NodeRowId;
-  /** Bytes handed to the network. */
+  /** Bytes handed to the network so far. */
   readonly sent: number;
 }
 
 export interface WriteBack {
+  /** Begins the loop. What was waiting when the last mount ended is looked at at once. */
   start(): void;
-  /** Nothing new is sent; what is in flight may finish for a moment, then it is aborted and awaited. */
+  /**
+   * Nothing new is sent. Requests in flight may finish for a moment, then they are aborted. Resolves when all have
+   * ended.
+   */
   stop(): Promise<void>;
-  /** Attempts in flight. */
+  /** The attempts in flight. */
   inFlight(): InFlight[];
   /** Bytes handed to the network since the start. */
   readonly bytesSent: number;
 }
 
-/** What is begun once what led to it is committed. */
+/** Begins something, once the transaction that led to it is committed. */
 type Start = () => void;
 
 type Next = { readonly cut: NodeRow } | { readonly attempt: Attempt<Request> } | "send";
@@ -63,23 +67,23 @@ export function createWriteBack(context: Context): WriteBack {
   const slots = createSlots(() => limit.value);
   const expedite = createExpedite(context);
   const busy = new Map<NodeRowId, Promise<void>>();
-  /** Rows with something to send, in the order in which they get their places. */
+  /** Rows with something to send, in the order in which they get slots. */
   const ready: Readonly<Record<PriorityClass, Set<NodeRowId>>> = { [SMALL]: new Set(), [BULK]: new Set() };
   const cutting: Record<PriorityClass, number> = { [SMALL]: 0, [BULK]: 0 };
   const progress = new Map<NodeRowId, number>();
   const stopped = new AbortController();
-  // As many listen as contents are cut.
+  // Each snapshot under way listens to this signal, so there is no limit to the listeners.
   setMaxListeners(0, stopped.signal);
   let isStopping = false;
   let bytesSent = 0;
   let timer: Timer | undefined;
   let nextLook = Number.POSITIVE_INFINITY;
-  /** When all is to be looked at again; earlier looks are for programs' turns alone. */
+  /** When the next complete look is due. A look before that only gives the foreground throttle its next turn. */
   let wholeLook = Number.POSITIVE_INFINITY;
   let lookedAt = Number.NEGATIVE_INFINITY;
   let sendableSince: number | undefined;
   let arrivalsTurn = "";
-  /** Rows that may be begun. */
+  /** How many rows may be begun now. */
   let room = Number.POSITIVE_INFINITY;
   const unsubscribe: (() => void)[] = [];
   const offlineSnapshots = createOfflineSnapshots(context, async (row) => {
@@ -93,15 +97,16 @@ export function createWriteBack(context: Context): WriteBack {
   });
 
   /**
-   * Looks at the table at this time, or soon when it has passed. Many calls make one look, at the earliest of their
-   * times. Not `isWhole`: for nothing but another turn.
+   * Looks at the table at the row time `time`, or soon if that has passed. Many calls make one look, at the earliest of
+   * their times. `isWhole` false: the look only gives the foreground throttle its next turn.
    */
   function lookAt(time: number, isWhole = true): void {
     if (isWhole) wholeLook = Math.min(wholeLook, time);
     if (time >= nextLook || isStopping) return;
     nextLook = time;
     timer?.cancel();
-    // Of many, those that are done at about the same moment have one look together, and the next ones one commit.
+    // With many requests under way, those that end at about the same moment share one look, and the next ones one
+    // commit.
     const rest = busy.size < MANY ? 0 : Math.ceil(lookedAt + TOGETHER_MS - runtime.elapsed());
     timer = runtime.setTimer(Math.max(0, time - runtime.now(), rest), look);
   }
@@ -138,24 +143,30 @@ export function createWriteBack(context: Context): WriteBack {
   const mightSend = () => openEndedPauseReason(context) === undefined;
   const canSend = () => pauseReason(context) === undefined;
 
-  /** Who makes more would be refused soon. */
+  /**
+   * The disk is in trouble, or unsent content fills more than half of its limit. A program that makes more would
+   * soon be refused, so programs have no right of way.
+   */
   function isUrgent(): boolean {
     const { disk, unsent } = context;
     return disk.trouble !== undefined || (disk.unsentLimit !== undefined && unsent.mostly > disk.unsentLimit / 2);
   }
 
-  /** One transaction, which what waits for one goes with. What it comes to is done once that is committed. */
+  /**
+   * One transaction, which includes the changes that wait for a group commit. What it decided is begun once it is
+   * committed.
+   */
   function feed(): void {
     const isIdle = busy.size + ready[SMALL].size + ready[BULK].size === 0;
     const starts = context.groupCommit.now(() => {
       room = isUrgent() ? Number.POSITIVE_INFINITY : foregroundThrottle.room(isIdle);
-      // Bulk first: it never takes more than its share, and the rest is for small things.
+      // Bulk first: it never takes more than its share, and the rest is for small requests.
       return ([BULK, SMALL] as const).flatMap(fill);
     });
     for (const start of starts) start();
   }
 
-  /** What is due on one priority: requests to be repeated, and rows to be cut or sent. */
+  /** What is due in one priority class: requests to be repeated, and rows that need a snapshot or are to be sent. */
   function fill(priority: PriorityClass): Start[] {
     const now = runtime.now();
     const repeated = repeat(priority, now);
@@ -175,7 +186,7 @@ export function createWriteBack(context: Context): WriteBack {
     return [...repeated.starts, ...next.taken, ...starts];
   }
 
-  /** Those that get the places that are free, and as many as are to be ready next. */
+  /** The rows that get the free slots, and as many more as are to be made ready next. */
   function nextRows(
     priority: PriorityClass,
     now: number,
@@ -184,7 +195,7 @@ export function createWriteBack(context: Context): WriteBack {
   ): { ids: NodeRowId[]; taken: Start[] } {
     const sent = [...ready[priority]].slice(0, places);
     const ahead = cutting[priority] + ready[priority].size - sent.length;
-    // Many at a time: they share a sync, and a look at the table.
+    // Rows are taken many at a time: they share a sync, and a look at the table.
     if (ahead > AHEAD[priority] / 2 || room === 0) return { ids: sent, taken: [] };
     const wanted = LOOKED_AT + busy.size + repeated.size + ready[priority].size;
     const isUnderWay = (id: NodeRowId) => busy.has(id) || repeated.has(id) || ready[priority].has(id);
@@ -192,9 +203,9 @@ export function createWriteBack(context: Context): WriteBack {
     const looked = rows.slice(0, Math.min(LOOKED_AT, AHEAD[priority] - ahead, room));
     const [first] = looked;
     const due = (first === undefined ? undefined : metadata.nodes.get(first)?.due) ?? now;
-    // Nothing is late for having waited for the gateway.
+    // A row that waited for the gateway is not late.
     const taken = took(looked.length, now - Math.max(due, sendableSince ?? now));
-    // The others have their turn after this, and whoever else uses this thread.
+    // The other rows have their turn after this one, so that other users of this thread come in between.
     if (rows.length >= LOOKED_AT && room > 0) lookSoon();
     return { ids: [...sent, ...looked], taken };
   }
@@ -207,7 +218,7 @@ export function createWriteBack(context: Context): WriteBack {
 
   function repeat(priority: PriorityClass, now: number): { starts: Start[]; nodes: Set<NodeRowId> } {
     const places = slots.room(priority);
-    // Half of the places are for what was not tried yet.
+    // Half of the slots are for requests that were not tried yet.
     const left = ready[priority].size === 0 ? 0 : Math.floor(places / 2);
     const free = Math.min(places - left, room);
     if (free <= 0) return { starts: [], nodes: new Set() };
@@ -226,15 +237,15 @@ export function createWriteBack(context: Context): WriteBack {
     return { starts, nodes: new Set(due) };
   }
 
-  /** What is to be done next for the row; undefined: nothing, not now, or on the other priority. */
+  /** What is to be done next for the row. Undefined: nothing, not now, or the row is of the other priority class. */
   function begin(priority: PriorityClass, id: NodeRowId, now: number, hasRoom: boolean): Next | undefined {
     const part = metadata.part(() => {
       const row = metadata.nodes.get(id);
-      // It may have changed while it was ready, and have its time again.
+      // The row may have changed while it was ready, and be due later now.
       if (row?.due == null || row.due > now) return undefined;
       const actual = priorityOf(bytesOf(row));
       if (row.bulk !== actual) {
-        // It goes on its own priority, with its time.
+        // The row goes on in its own priority class, and keeps its time.
         metadata.nodes.update(row.id, { bulk: actual });
         lookSoon();
         if (actual !== priority) return undefined;
@@ -292,7 +303,10 @@ export function createWriteBack(context: Context): WriteBack {
     busy.set(node, done);
   }
 
-  /** What is to be done for the row beyond this moment; a request is a row already, or "send" while there is no room for it. Undefined: nothing, or not now. */
+  /**
+   * What is left to do for the row after this moment. A request is stored as an attempt already; "send" means that
+   * there is no slot for it. Undefined: nothing, or not now.
+   */
   function nextOf(id: NodeRowId, hasRoom: boolean): Next | undefined {
     const pending = advance(context, id);
     if (pending === undefined || pending.step.do === "wait") return undefined;
@@ -302,7 +316,7 @@ export function createWriteBack(context: Context): WriteBack {
     return attempt === undefined ? undefined : { attempt };
   }
 
-  /** False: it did not come about, and is tried again later. */
+  /** Takes a snapshot. Returns false if there is none; then the row is tried again later, or parked. */
   async function cut(row: NodeRow): Promise<boolean> {
     const inode = inodeOf(row);
     if (inode === undefined) return false;
@@ -345,7 +359,7 @@ export function createWriteBack(context: Context): WriteBack {
           const isTurn = await place.turn();
           since = runtime.elapsed();
           wasFull = slots.isFull;
-          // Nobody knows of it yet: its row is looked at again.
+          // If it is not sent now: the request has not gone out, and its row is looked at again.
           return isTurn && !isStopping && canSend();
         },
         progress(sent) {
@@ -355,10 +369,10 @@ export function createWriteBack(context: Context): WriteBack {
         over(outcome) {
           const now = runtime.elapsed();
           if (outcome === "tooMuch") limit.tooMuch(since, now);
-          // How long bulk takes says how much it is.
+          // How long a bulk request takes says how large it is, and nothing about the gateway.
           else if (outcome === "answered" && attempt.bulk === SMALL)
             limit.answered(now, now - since, wasFull, runtime.worked());
-          // Until the answer is in the rows, others can be on their way.
+          // The slot is free already, so that other requests can go out while this answer is stored.
           place.leave();
           lookSoon();
         },
@@ -374,8 +388,9 @@ export function createWriteBack(context: Context): WriteBack {
     const now = runtime.now();
     const pauseMs = network.pauseMs("changes");
     const isLimited = Number.isFinite(room);
-    // Whoever is at work looks again when it is done: nothing else can go before that, or it has its own time.
-    // Not so of what was not looked at.
+    // While rows are in work and no row was left out: what is due now is in work, waits for a slot, or has a time of
+    // its own. Each row in work causes another look when it ends, so only later times count. If the throttle or a pause
+    // left rows out, all times count.
     const isAny = busy.size === 0 || isLimited || pauseMs > 0;
     const times = [
       isAny ? metadata.attempts.nextDue() : metadata.attempts.nextAt(now),
@@ -389,7 +404,7 @@ export function createWriteBack(context: Context): WriteBack {
 
   return {
     start() {
-      // What it waits for at the start may end after the mount has.
+      // The mount may have ended while it was still waiting for something at its start.
       if (isStopping) return;
       unsubscribe.push(
         activity.onWake(lookAt),
@@ -409,7 +424,7 @@ export function createWriteBack(context: Context): WriteBack {
       for (const end of unsubscribe) end();
       timer?.cancel();
       const allDone = async () => void (await Promise.all(busy.values()));
-      // A request without a key that is broken off may arrive later than the next mount asks about it.
+      // A request without a key that is aborted may arrive after the next mount has asked about it.
       await Promise.race([allDone(), sleep(runtime, GRACE_MS)]);
       stopped.abort();
       for (const abort of context.sending.values()) abort();
