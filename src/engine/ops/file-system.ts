@@ -1,4 +1,4 @@
-/** Binds the flows to the interface the kernel side calls. */
+/** Binds the flows to the interface that the kernel side calls. */
 
 import type { FileSystem } from "../api/index.ts";
 import { type Context, expireAllEntries } from "../core/index.ts";
