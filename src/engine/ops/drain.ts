@@ -30,11 +30,18 @@ const LEFT_LINES = 20;
 const QUIET_MS = 3_000;
 
 export interface DrainOptions {
+  /** Also wait until everything is settled. */
   readonly settle: boolean;
+  /** When it aborts, the drain ends with what is left. */
   readonly signal: AbortSignal;
+  /** Called at most every 100 ms, and at the end. */
   readonly onProgress?: (progress: DrainProgress) => void;
 }
 
+/**
+ * Resolves when everything that was changed before now is at the gateway, when nothing more can go, or when the signal
+ * aborts. `left` says what is not there. Failures of the gateway do not make it reject.
+ */
 export async function drain(
   context: Context,
   writeBack: WriteBack,

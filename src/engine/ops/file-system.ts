@@ -14,6 +14,7 @@ import * as remove from "./remove.ts";
 import { rename } from "./rename.ts";
 import * as write from "./write.ts";
 
+/** The file system of a mount. Which errno each call rejects with: see api/filesystem.ts and the flow behind it. */
 export function createFileSystem(context: Context): FileSystem {
   return {
     done: (request) => answeredBefore(context, request),

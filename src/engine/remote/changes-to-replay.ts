@@ -31,6 +31,7 @@ const keyOf = ({ folder, name }: Place) => `${folder}/${name}`;
 /** An entry that waits for its name, or makes way for a moment, has a name that no program can use. */
 const isShown = (name: string) => name !== "" && !name.includes("/");
 
+/** Notes what commits change, and gives out the replays one at a time. */
 export function createReplays(context: Context): Replays {
   const { metadata, log } = context;
   const { cache } = context.kernel;
@@ -226,7 +227,7 @@ export function createReplays(context: Context): Replays {
       // Removed by its own number, a folder could take no name any more, should it come back.
       return [{ what: "gone", ...place, kind: former?.kind === "folder" ? "folder" : "file", lineage: undefined }];
     }
-    // Losing its name gave the inode a new kernel node id, of which the kernel was not told.
+    // Losing its name gave the inode a new kernel node id (files/orphans.ts), of which the kernel was not told.
     const lineage = metadata.inodes.lineages(before).at(-2) ?? former.lineage;
     return [{ what: "gone", ...place, kind: "file", lineage }];
   }

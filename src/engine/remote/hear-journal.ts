@@ -25,6 +25,9 @@ const BATCH = 500;
 /** How often a page is asked for while the stream tells everything: positions without an entry come only by pages. */
 const PAGES_MS = 30_000;
 
+/**
+ * How a follower hears of changes where there is a journal: by `stream`, and by pages where the stream says too little.
+ */
 export function createHearing(context: Context, stream: JournalStream): Hear {
   const { client, metadata, runtime, settings, network, fresh, workspace, log } = context;
   const past = createHistoryCheck(context, stream);

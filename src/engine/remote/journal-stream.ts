@@ -53,6 +53,7 @@ export function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise
   });
 }
 
+/** A stream that begins with `start`. */
 export function createJournalStream(context: Rows & Kernel & Remote & Host): JournalStream {
   const { client, runtime, metadata, network, fresh, workspace, log } = context;
   const stopped = new AbortController();

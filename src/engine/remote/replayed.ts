@@ -28,6 +28,7 @@ const GONE = { file: 2 ** 52, folder: 2 ** 52 + 1 };
 const NOTHING = handleId(Number.MAX_SAFE_INTEGER);
 const AT_ONCE = { validMs: 0, entryValidMs: 0 };
 
+/** `fileSystem`, which answers the replayer as if the current change were still to be made. */
 export function withReplays(
   context: Rows & LocalFiles & Kernel & Host,
   fileSystem: FileSystem,

@@ -142,7 +142,10 @@ export interface StartedEngine extends Engine {
   readonly context: Context;
 }
 
-/** Rejects with a StartError that says in words for a person why the mount cannot start. */
+/**
+ * Rejects with a StartError, in words for a person, when the mount must not start; with the error itself when the disk,
+ * the database or a recovery step fails.
+ */
 export async function startEngine(options: EngineOptions): Promise<StartedEngine> {
   const { client, log, paths, settings, scopes } = options;
   const metadata = createMetadata<Request>(options.database, parseRequest);
