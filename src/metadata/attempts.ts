@@ -15,13 +15,17 @@ export interface Attempt<Request> {
   readonly node: NodeRowId;
   /** "abandoned": given up for a newer snapshot. Its key still marks the answer as ours. */
   readonly state: "open" | "abandoned";
+  /** Idempotency key. */
   readonly key: string;
   readonly request: Request;
+  /** The snapshot that it uploads. */
   readonly generation: SnapshotId | null;
+  /** How often it failed. */
   readonly tries: number;
   /** When it may be sent again, in row time. Of an abandoned attempt: when it was abandoned. */
   readonly nextAt: number;
   readonly lastError: string | null;
+  /** In row time. */
   readonly createdAt: number;
   /** Priority class, as in its node row. */
   readonly bulk: number;
@@ -238,6 +242,7 @@ export interface Snapshot {
   readonly changes: number;
   /** The cache file of this kernel node id is the snapshot itself. Null: the snapshot has a file of its own. */
   readonly lineage: KernelNodeId | null;
+  /** In bytes. */
   readonly size: number;
   readonly hash: string;
   readonly mtime: string;

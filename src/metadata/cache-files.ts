@@ -4,18 +4,22 @@ import type { After, KernelNodeId } from "./ids.ts";
 
 export interface CacheFileRow {
   readonly lineage: KernelNodeId;
+  /** The version to which missing ranges belong. */
   readonly originNode: string | null;
   readonly originVersion: string | null;
   /** The hash of that version, also once the file has changed. Null: not known. */
   readonly originHash: string | null;
   /** The size of that version, in bytes. Set only while there are unverified ranges. */
   readonly originSize: number;
+  /** In bytes, when it was last closed. While it is open, the file's own size counts. */
   readonly size: number;
+  /** Bytes that it holds on the disk, for the cache limit. */
   readonly bytes: number;
   /** Missing ranges of the origin version. JSON of lib/ranges.ts. */
   readonly missing: string;
   /** Unverified ranges of changed content, here or missing. JSON of lib/ranges.ts. */
   readonly unproven: string;
+  /** When it was last used, in row time. */
   readonly usedAt: number;
   /** 1: the machine went down since. Clean bytes must be checked before they are used. */
   readonly doubted: 0 | 1;

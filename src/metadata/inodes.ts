@@ -16,22 +16,30 @@ export type ContentState = "clean" | "open" | "dirty";
 export interface Inode {
   readonly id: InodeId;
   readonly kind: InodeKind;
+  /** The current one. Earlier ones are superseded. */
   readonly lineage: KernelNodeId;
   readonly attributes: Attributes;
+  /** In bytes. */
   readonly size: number;
+  /** Of the content. Null while not known. */
   readonly hash: string | null;
+  /** The version that the content is (clean) or grew from. */
   readonly originNode: string | null;
   readonly originVersion: string | null;
   readonly content: ContentState;
+  /** Goes up whenever the content may have changed. */
   readonly changes: number;
+  /** "seconds.nnnnnnnnn", like `ctime`. */
   readonly atime: string;
   readonly ctime: string;
+  /** Shared by the names of a hard linked inode. */
   readonly linkGroup: string | null;
   /**
    * Of a hard linked file: the saves that led to its content (contract/saves.ts), or, while there is no snapshot, to
    * the content it grew from. Null: only that content itself.
    */
   readonly saves: readonly string[] | null;
+  /** Of a folder: completely known as of this journal position. Null: not completely known. */
   readonly listed: number | null;
   /** Of a folder: how many folders are shown in it. */
   readonly folders: number;

@@ -23,6 +23,7 @@ export interface Base {
   readonly name: string;
   readonly head: string | null;
   readonly hash: string | null;
+  /** In bytes. */
   readonly size: number;
   readonly attributes: Attributes;
   readonly revision: number;
@@ -31,6 +32,7 @@ export interface Base {
    * absolute value is the row time since which it is known to be carried out.
    */
   readonly position: number;
+  /** ISO 8601. */
   readonly modifiedAt: string;
 }
 
@@ -50,15 +52,20 @@ export interface NodeRow {
   /** Null exactly when unborn. */
   readonly base: Base | null;
   readonly seen: Seen | null;
+  /** In row time. */
   readonly seenAt: number | null;
   /** The last local change, in row time. Until there is one: when the node came in. */
   readonly changedAt: number;
+  /** The first unsent local change, in row time. Null: clean. */
   readonly dirtySince: number | null;
+  /** When the plan looks at the row next, in row time. Null: not before something changes. */
   readonly due: number | null;
+  /** The place that a program moved the node away from. */
   readonly leftParent: InodeId | null;
   readonly leftName: string | null;
   /** Of a row without an entry and without a node: when its name was removed. */
   readonly leftAt: number | null;
+  /** Why the gateway refused it. Null: it did not. */
   readonly parked: string | null;
   /**
    * Priority class. 1: bulk, with much to send. Set by the write-back loop, which has slots of their own for such rows.

@@ -190,7 +190,7 @@ export async function release(context: Context, handleId: HandleId): Promise<voi
   const { live: cacheFile, write } = handle;
   const wasPassthrough = write && cacheFile.passthrough.backingId !== undefined;
   detachPassthrough(context, cacheFile, write);
-  // From here on a daemon that takes over learns from the rows that this writer is gone, as after any crash.
+  // From here on a daemon that takes over finds in the rows a writer without a handle, as after any crash.
   context.handleTable.remove(handleId);
   context.runtime.step("release: not written down any more");
   await (wasPassthrough ? closePassthrough(context, cacheFile) : closeCacheFile(context, cacheFile, { write }));
