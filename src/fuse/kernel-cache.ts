@@ -35,7 +35,7 @@ const BATCH = 500;
  */
 const WAITING_MAX = 50_000;
 /**
- * Changes of about the same moment go together, in milliseconds. The wait also lets callers run that were answered just
+ * In milliseconds: changes of about the same moment go together. The wait also lets callers run that were answered just
  * before: an answer that the kernel has but has not yet looked at would undo the invalidation.
  */
 const GATHER_MS = 3;

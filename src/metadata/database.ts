@@ -371,8 +371,8 @@ function prepareDatabase(database: Connection, onMigrated: (database: Connection
 }
 
 /**
- * Copies what the write-ahead log holds into the database file, unless somebody else does so or reads it, and syncs the
- * disk. Throws an SqliteError when the disk does not take it: the log keeps what it has.
+ * Copies what the write-ahead log holds into the database file, as far as nobody else does so or still reads it, and
+ * syncs the disk. Throws an SqliteError when the disk does not take it: the log keeps what it has.
  */
 export function checkpoint(database: Connection): void {
   noticingDamage(database, () => database.pragma("wal_checkpoint(PASSIVE)"));

@@ -219,7 +219,7 @@ export function createReplays(context: Context): Replays {
   function stepsOfGone(place: Place, before: InodeId): Replay[] {
     const former = metadata.inodes.get(before);
     const [elsewhere] = metadata.entries.ofInode(before);
-    // It was moved by two commits. A program that works in the folder must not hear that it is gone.
+    // It was moved by two commits. A program that works in it must not hear that it is gone.
     if (former?.linkGroup === null && elsewhere !== undefined) {
       return stepsOfMove(before, place, { folder: elsewhere.parent, name: elsewhere.name });
     }
