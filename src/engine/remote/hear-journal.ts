@@ -91,8 +91,8 @@ export function createHearing(context: Context, stream: JournalStream): Hear {
     network.answered();
     fresh.lost("the gateway's data were set back: all that is known is looked at again");
     stream.renew();
-    // The end of the journal now. It is remembered first: should the gateway be rolled back once more before all is
-    // asked for, this shows it.
+    // The end of the journal now, read before everything else: should the gateway be rolled back once more before all
+    // is asked for, this end shows it.
     const { asOf } = await client.readJournal(workspace.id, 0, { pageSize: 1, signal });
     const { items } = await client.readJournal(workspace.id, Math.max(0, asOf - 1), { pageSize: 1, signal });
     // A read-only mount sends nothing, so it could not bring the contents back.

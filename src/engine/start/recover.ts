@@ -1,6 +1,6 @@
 /**
- * After a crash, before anything is served: every file that was open for writing is looked at. When the machine went
- * down, every file without a snapshot of its content is. Clean files are not read.
+ * After a crash, before anything is served, this looks at every file that was open for writing; after the machine went
+ * down, at every file without a snapshot of its content. Clean files are not read.
  */
 import { clipRanges, formatRanges, NO_RANGES, parseRanges } from "../../lib/ranges.ts";
 import { hasCode } from "../../lib/system-error.ts";
@@ -22,8 +22,8 @@ export async function recoverContents(context: Context): Promise<void> {
 }
 
 /**
- * Recovers what must be true before anything is served. It takes as long as files were open, unless rows and files are
- * not equally new. The function it returns, if any, does the rest, while the mount is used; see sweep.ts.
+ * Recovers what must be true before anything is served. Its cost depends only on how many files were open, unless rows
+ * and files are not equally new. The function it returns, if any, does the rest, while the mount is used; see sweep.ts.
  */
 export async function recoverOpenFiles(
   context: Context,
