@@ -1,10 +1,10 @@
 /**
- * Which live files programs wrote to, and under what names: a list beside the database, for the day
- * the database is damaged or older than the files. A line is written before the first byte changes,
- * so that whatever no line tells of is a copy of something the gateway has. Knows nothing of rows.
+ * The dirty-file log: which cache files programs wrote to, and under what names. A list beside the database, for the
+ * day the database is damaged or older than the files. A line is written before the first byte changes, so a file
+ * without a line is a copy of something that the gateway has. Does not know rows.
  *
- * Each line is a checksum and JSON. Lines that cannot be read are left out, and then the list is not
- * whole: who reads it must not conclude anything from what is not in it.
+ * Each line is a checksum and JSON. Lines that cannot be read are left out, and then the list is not whole: a reader
+ * must not conclude anything from what is missing in it.
  */
 import { createHash } from "node:crypto";
 import { dirname } from "node:path";
@@ -24,23 +24,23 @@ const folder = z
 
 const written = z.object({
   lineage,
-  /** Of the inode, once it was marked. */
+  /** Of the inode, after it was marked. */
   changes: z.number().int(),
-  /** Names from the root down; empty: it has none. */
+  /** Names from the root down. Empty: the file has no name. */
   path: z.array(z.string()),
   /** Inode of the folder. */
   folder: folder.optional(),
   mode: z.number().int().optional(),
-  /** The node of that name, as it was last agreed on. */
+  /** The node of that name, as last agreed on. */
   node: z.string().optional(),
   head: z.string().optional(),
   hash: z.string().optional(),
   size: z.number().optional(),
   revision: z.number().optional(),
-  /** Parts of the file were missing: the version they belong to. */
+  /** Parts of the file were missing: the version that they belong to. */
   missingFrom: z.object({ node: z.string(), version: z.string() }).optional(),
 });
-/** A program is about to write to the file, or wrote to it and it has another name now. */
+/** A program is about to write to the file, or wrote to it and the file has another name now. */
 export type Written = z.infer<typeof written>;
 
 /** The gateway has what was written, or nobody wants it any more. */
@@ -49,29 +49,30 @@ const line = z.union([done, written]);
 type Line = z.infer<typeof line>;
 
 export interface StagedList {
-  /** The last that was said of each lineage, where that is not that it is done. */
+  /** The last line of each kernel node id, unless that line says that it is done. */
   readonly written: ReadonlyMap<Written["lineage"], Written>;
+  /** Nothing is missing in the list. Otherwise a file without a line may have been written to. */
   readonly isWhole: boolean;
 }
 
 export interface DirtyLog {
-  /** There was no list when it was opened: what programs wrote to before is not in it until it is made anew. */
+  /** There was no list when it was opened: earlier writes are not in it until it is written anew. */
   readonly isNew: boolean;
   add(told: Line): void;
-  /** What was added is there after a crash. Never rejects: a list that cannot be kept is made anew later. */
+  /** Resolves when what was added survives a crash. Never rejects: a list that cannot be kept is written anew later. */
   flush(): Promise<void>;
-  /** … and after power loss. */
+  /** The same for power loss. Rejects when the sync fails; resolves, like `flush`, when the list cannot be kept. */
   sync(): Promise<void>;
-  /** The end of it, at most so many bytes; all of it when absent. */
+  /** Reads the last `bytes` bytes of the list, or all of it. */
   read(bytes?: number): Promise<StagedList>;
-  /** Writes it anew, with what these say and nothing else. */
+  /** Writes the list anew, with these lines and nothing else. Rejects with a system error. */
   replace(lines: () => AsyncIterable<Written>): Promise<void>;
-  /** Much of it is likely to be over: it had better be written anew. */
+  /** Much of the list is probably out of date: it had better be written anew. */
   isLong(): boolean;
   close(): Promise<void>;
 }
 
-/** Of a list that began with everything there was to tell. */
+/** The first line of a list that began with everything there was to tell. */
 const FIRST = '{"staged":1}';
 const TAIL = 64 * 1024;
 const LONG = 4 * 1024 * 1024;
@@ -82,14 +83,17 @@ export async function openDirtyLog(files: Files, path: string, log: Logger): Pro
   let hasBegun = !isNew;
   let waiting: string[] = [];
   let isSynced = true;
-  /** Of what waits: a file that is changed. That one is done need not survive power loss: it is looked at once more. */
+  /**
+   * Whether a waiting line names a changed file. A line that says "done" need not be durable: without it the file is
+   * looked at once more.
+   */
   let isNaming = false;
   let hasFailed = false;
   let last: Promise<unknown> = Promise.resolve();
   let turns = 0;
   let syncing: Promise<unknown> = Promise.resolve();
   let replacing: Promise<void> = Promise.resolve();
-  /** While it is written anew: what was written to the old one since. */
+  /** Set while the list is written anew: the lines that went to the old list since. */
   let since: string[] | undefined;
   let limit = LONG;
 
@@ -103,7 +107,10 @@ export async function openDirtyLog(files: Files, path: string, log: Logger): Pro
     return result;
   }
 
-  /** In place, which takes no room: without its first byte nobody concludes anything from what it lacks. */
+  /**
+   * Overwritten in place, which needs no room. Without its first byte nobody concludes anything from what the list
+   * lacks.
+   */
   async function markWhole(isWhole: boolean): Promise<void> {
     if (hasBegun) await file.write(Buffer.from(isWhole ? encode(FIRST).slice(0, 1) : "?"), 0);
   }
@@ -123,7 +130,7 @@ export async function openDirtyLog(files: Files, path: string, log: Logger): Pro
       if (hasFailed) await markWhole(true);
       hasFailed = false;
     } catch (error) {
-      // What was written already is told once more: the last word of a file counts.
+      // Lines that were written already are written once more: the last line of a file counts.
       waiting = [...lines, ...waiting];
       isNaming ||= isNamed;
       if (!hasFailed) log.warn({ err: error }, "the list of changed files cannot be kept");
@@ -140,7 +147,7 @@ export async function openDirtyLog(files: Files, path: string, log: Logger): Pro
     return parse(buffer.toString("utf8", 0, length), from === 0);
   }
 
-  /** Nobody who adds something waits for it: that goes to the old one until the new one takes its place. */
+  /** Whoever adds lines does not wait for this: they go to the old list until the new one replaces it. */
   async function replaceWith(lines: () => AsyncIterable<Written>): Promise<void> {
     const other = `${path}.new`;
     await files.remove(other);
@@ -169,7 +176,8 @@ export async function openDirtyLog(files: Files, path: string, log: Logger): Pro
         const before = file;
         [file, size] = [next, length];
         [hasBegun, hasFailed, isSynced] = [true, false, true];
-        // What the old one did not take, the new one lacks as long as it says that it is whole.
+        // Lines that the old list did not take are missing in the new one, which says that it is whole: write them
+        // first.
         await write();
         await syncing;
         await before.close();
@@ -184,7 +192,7 @@ export async function openDirtyLog(files: Files, path: string, log: Logger): Pro
     await files.syncFolder(dirname(path));
   }
 
-  // What was added before may still be on its way.
+  // Lines that were added before may still be on their way.
   const flush = () => (waiting.length === 0 && turns === 0 ? Promise.resolve() : inTurn(write));
 
   return {
@@ -198,7 +206,7 @@ export async function openDirtyLog(files: Files, path: string, log: Logger): Pro
       await flush();
       if (isSynced || hasFailed) return;
       isSynced = true;
-      // Not in turn: nobody who writes waits for the disk.
+      // Not in turn: no writer waits for the disk.
       const synced = file.sync();
       syncing = synced.catch(() => {
         isSynced = false;
@@ -229,7 +237,7 @@ export async function openDirtyLog(files: Files, path: string, log: Logger): Pro
   };
 }
 
-/** A line a crash broke off goes: nobody was told that it is there. */
+/** Removes a line that a crash cut off: nobody was told that it is there. */
 async function openList(files: Files, path: string): Promise<{ file: OpenFile; size: number }> {
   const file = await files.open(path, "w+");
   const found = (await file.stat()).size;

@@ -1,10 +1,9 @@
 /**
- * `Files` on a real disk. It must not know what the files are for. The folder is taken to be on a
- * local disk: fstat of an open file is answered from memory there, so it is asked synchronously
- * (2 µs; 10 to 30 µs through the thread pool). So are small writes, which end in the page cache, and
- * opening and closing, unless one of these had to wait a moment ago. Everything else that may wait goes through the pool, by
- * Node's callback functions on plain descriptors, which the native calls need too; they cost up to
- * a sixth less than FileHandle.
+ * `Files` on a real disk. It must not know what the files are for. The folder is assumed to be on a local disk. There
+ * fstat of an open file is answered from memory, so it is called synchronously (2 µs; 10 to 30 µs through the thread
+ * pool). So are small writes, which end in the page cache, and opening and closing, unless one of these had to wait a
+ * moment ago. Everything else that may wait goes through the pool, by Node's callback functions on plain descriptors.
+ * The native calls need plain descriptors too, and they cost up to a sixth less than FileHandle.
  */
 import { createHash } from "node:crypto";
 import fs from "node:fs";
@@ -13,27 +12,30 @@ import { hasCode, systemError, withBytesWritten, withCode } from "../lib/system-
 import { type Time, timeFromNanoseconds } from "../lib/time.ts";
 import type { HashWorkers } from "./hash-workers.ts";
 
-/** What Node lacks; every call throws or rejects with a system error. */
+/** Calls that Node lacks. Each throws or rejects with a system error. */
 export interface SystemCalls {
-  /** futimens(2); null leaves a time as it is. */
+  /** futimens(2). Null leaves a time as it is. */
   setTimes(fd: number, atime: Time | null, mtime: Time | null): void | Promise<void>;
-  /** The time the kernel gives a file that is changed now. */
+  /** The time that the kernel gives a file that is changed now. */
   currentTime(): Time;
   /** fallocate(2) with the kernel's mode bits. */
   fallocate(fd: number, mode: number, offset: number, length: number): Promise<void>;
-  /** SEEK_DATA or SEEK_HOLE; undefined when there is none (ENXIO). */
+  /** SEEK_DATA or SEEK_HOLE. Undefined when there is none (ENXIO). */
   seek(fd: number, whence: "data" | "hole", offset: number): number | undefined;
-  /** Bytes of the file that are in memory; undefined when the disk would have to be waited for. */
+  /** The number of bytes of the file that were in memory. Undefined when the disk would have to be waited for. */
   readNow(fd: number, buffer: Uint8Array, position: number): number | undefined;
-  /** syncfs(2): all of the disk the descriptor is on. */
+  /** syncfs(2): all of the disk that the descriptor is on. */
   syncDisk(fd: number): Promise<void>;
-  /** Makes `fdTo` what `fdFrom` is: a reflink where the disk can, else the bytes; holes stay holes. */
+  /** Makes `fdTo` what `fdFrom` is: by a reflink where the disk can, else by copying the bytes. Holes stay holes. */
   clone(fdFrom: number, fdTo: number): Promise<void>;
-  /** Nobody else has the file open, or mapped, for writing. */
+  /** Whether nobody else has the file open, or mapped, for writing. */
   isOnlyWriter(fd: number): boolean;
-  /** Folders made in this one lie each in a region of its own; throws where the disk knows nothing of it. */
+  /**
+   * From now on each folder made in this one lies in a region of its own. Throws where the file system has no such
+   * regions.
+   */
   spreadFolders(fd: number): void;
-  /** flock(2), exclusive, without waiting: whether the lock is ours now. */
+  /** flock(2), exclusive, without waiting. True: the lock is ours now. */
   lockFile(fd: number): boolean;
 }
 
@@ -46,18 +48,21 @@ const OPEN_FLAGS: Readonly<Record<OpenMode, number>> = {
   "wx+": O_RDWR | O_CREAT | O_EXCL,
 };
 
-/** Up to here a worker would cost more than hashing on the JS thread, which stays below 5 ms. */
+/** For smaller files a worker would cost more than hashing on the JS thread, which stays below 5 ms. */
 const HASH_INLINE = 1 << 20;
 
-/** Up to here a write costs less than its way through the pool; so does a read of what is in memory. */
+/** A smaller write costs less than its way through the pool. So does a read of what is in memory. */
 const WRITE_INLINE = 64 * 1024;
 const READ_INLINE = WRITE_INLINE;
-/** Closing a larger file may begin to write it to the disk, where it was cut short before. */
+/** Closing a larger file may begin to write it to the disk, if it was truncated before. */
 const CLOSE_INLINE = 1 << 20;
-/** The kernel makes callers wait when the disk does not keep up: one wait this long sends the others through the pool for a while. */
+/**
+ * The kernel makes callers wait when the disk does not keep up: after one wait this long, the others go through the
+ * pool for a while.
+ */
 const WAIT_MS = 10;
 const WARY_MS = 1000;
-/** … and one that was longer, for longer. */
+/** After a longer wait, for this many times its length. */
 const WARY_TIMES = 50;
 
 /** `elapsed`: milliseconds that never go back. */
@@ -107,7 +112,7 @@ export function createDiskFiles(needs: {
       try {
         await withFolder(path, async (fd) => systemCalls.spreadFolders(fd));
       } catch {
-        // A disk without regions, or one that cannot be changed: nothing is less right for it.
+        // A disk without regions, or one that cannot be changed: everything works without this.
       }
     },
 
@@ -142,7 +147,7 @@ export function createDiskFiles(needs: {
         try {
           const { size } = await file.stat();
           if (size > HASH_INLINE) return undefined;
-          // One byte more than there should be: a file that grew meanwhile is hashed anew.
+          // One byte more than expected: a file that grew meanwhile is hashed by a worker.
           const buffer = Buffer.allocUnsafe(size + 1);
           const read = await file.read(buffer, 0, size + 1, 0);
           signal?.throwIfAborted();
@@ -162,8 +167,8 @@ export function createDiskFiles(needs: {
 }
 
 /**
- * A raw descriptor is only a number, and the kernel gives it out again after close. So close waits
- * for the calls under way, and a call after it never reaches the kernel.
+ * A raw descriptor is only a number, and the kernel gives it out again after close. So close waits for the calls under
+ * way, and a later call never reaches the kernel.
  */
 class DiskFile implements OpenFile {
   readonly #pace: Pace;
@@ -173,7 +178,7 @@ class DiskFile implements OpenFile {
   #callsUnderWay = 0;
   #closing: Promise<void> | undefined;
   #whenIdle: (() => void) | undefined;
-  /** When it was last looked at, and as far as was written since. */
+  /** The size at the last look, and at least up to the end of what was written since. */
   #size = Number.POSITIVE_INFINITY;
   #lostBytes: unknown;
 
@@ -195,7 +200,7 @@ class DiskFile implements OpenFile {
       while (total < length) {
         const read = await this.#readPart(fd, buffer, offset + total, length - total, position + total);
         total += read;
-        // Asking for the size is cheaper than a read that gives nothing.
+        // Asking for the size is cheaper than a read that returns nothing.
         if (read === 0 || (total < length && fs.fstatSync(fd).size <= position + total)) break;
       }
       return total;
@@ -251,7 +256,10 @@ class DiskFile implements OpenFile {
     return this.#use("futimens", (fd) => this.#system.setTimes(fd, null, mtime));
   }
 
-  /** After an EIO the kernel forgets which bytes it could not write, and would call the next sync a success. */
+  /**
+   * After an EIO the kernel forgets which bytes it could not write, and would report the next sync as a success. So
+   * that fails too.
+   */
   sync(): Promise<void> {
     return this.#use("fdatasync", async (fd) => {
       if (this.#lostBytes !== undefined) throw this.#lostBytes;
@@ -297,7 +305,7 @@ class DiskFile implements OpenFile {
       return await run(this.#fd);
     } catch (error) {
       if (!(error instanceof Error && "code" in error)) throw error;
-      // A call by descriptor does not know the name.
+      // A call by descriptor does not know the file's name.
       throw withCode(Object.assign(error, { path: this.#path }));
     } finally {
       this.#callsUnderWay--;
@@ -346,7 +354,7 @@ function toStat(stat: fs.BigIntStats): FileStat {
   };
 }
 
-/** Not inherited by child processes: Node adds O_CLOEXEC. */
+/** Child processes do not inherit the descriptor: Node adds O_CLOEXEC. */
 function openDescriptor(path: string, flags: number): Promise<number> {
   return call<number>((done) => fs.open(path, flags, OWNER_ONLY, done));
 }

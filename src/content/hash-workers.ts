@@ -1,7 +1,7 @@
 /**
- * Threads that hash big files, so that the JS thread never stands still for one. They start when
- * first needed, are kept, and do not keep the process alive while they have nothing to do. Files
- * are hashed in the order they were asked for, one a thread.
+ * Threads that hash big files, so that the JS thread never stands still for one. They start when first needed and are
+ * kept. While they have nothing to do they do not keep the process alive. Files are hashed in the order of the
+ * requests, one per thread.
  */
 import { Worker } from "node:worker_threads";
 import { HASH_WORKER } from "./hash-worker.ts";
@@ -14,15 +14,15 @@ export interface FileHash {
 }
 
 export interface HashWorkers {
-  /** Rejects with a system error, or at once with the signal's reason. */
+  /** Rejects with a system error, or, when the signal aborts, at once with its reason. */
   hash(path: string, signal?: AbortSignal): Promise<FileHash>;
-  /** Ends the threads; what is not hashed yet rejects, and so does every later call. */
+  /** Ends the threads. What is not hashed yet rejects, and so does every later call. */
   close(): Promise<void>;
 }
 
 interface Job {
   readonly path: string;
-  /** One number; anything but 0 tells the thread to stop. */
+  /** One number. Anything but 0 tells the thread to stop. */
   readonly stop: SharedArrayBuffer;
   readonly resolve: (hash: FileHash) => void;
   readonly reject: (reason: unknown) => void;
@@ -34,7 +34,7 @@ type Answer = FileHash | { readonly error: Error } | { readonly stopped: true };
 export function createHashWorkers(limit = 2): HashWorkers {
   const waiting: Job[] = [];
   const idle: Worker[] = [];
-  /** Every living thread, with the job it has in hand. */
+  /** Every living thread, with its current job. */
   const workers = new Map<Worker, Job | undefined>();
   let closed = false;
 
@@ -55,8 +55,8 @@ export function createHashWorkers(limit = 2): HashWorkers {
           reject(reason);
         },
       };
-      // The caller does not wait for the thread to notice; the thread's answer then meets a settled promise.
-      // One that still waits for a thread keeps its turn, and is answered without a byte being read.
+      // The caller does not wait until the thread notices; its answer then meets a settled promise. A job that still
+      // waits for a thread keeps its turn, and is answered without a byte being read.
       const abort = () => {
         Atomics.store(new Int32Array(job.stop), 0, 1);
         job.reject(signal?.reason);
@@ -97,7 +97,7 @@ export function createHashWorkers(limit = 2): HashWorkers {
     return worker;
   }
 
-  /** The thread is gone. Its file was the cause or not: it rejects, and the next ones get a new thread. */
+  /** The thread is gone, because of its file or not. That job rejects, and the next ones get a new thread. */
   function lose(worker: Worker, error: unknown): void {
     const job = workers.get(worker);
     if (!workers.delete(worker)) return;

@@ -3,14 +3,14 @@
  *
  *     lock                     held by the daemon that uses the folder
  *     reserve                  space to be given up when the disk is full
- *     handles                  what programs have open, by daemon/handle-file.ts
- *     staged                   which live files programs wrote to, see staged.ts
- *     live/12/12345            live files, by lineage
- *     generation/0/17          finished cuts, by generation
- *     quarantine/NAME          what could not be understood; never removed by us
+ *     handles                  the handle table, by daemon/handle-file.ts
+ *     staged                   the dirty-file log, see dirty-log.ts
+ *     live/12/12345            cache files, by kernel node id
+ *     generation/0/17          snapshots with files of their own, by snapshot id
+ *     quarantine/NAME          files that could not be understood; never removed by us
  *
- * Ids count up and never come back, so a shard of a thousand ids is one folder of at most a
- * thousand files. Folders are 0700, files 0600.
+ * Ids count up and are never used again, so a shard of a thousand ids is one folder of at most a thousand files.
+ * Folders are 0700, files 0600.
  */
 import { dirname, join } from "node:path";
 import type { Brand } from "../lib/brand.ts";
@@ -20,7 +20,7 @@ import { hasCode } from "../lib/system-error.ts";
 /** Ids in one folder. */
 export const SHARD = 1000;
 
-/** Ids of files: types of the same names as those of the rows, which are not known here. */
+/** Ids of files. These types have the names of those of the rows, which are not known here. */
 type KernelNodeId = number & Brand<"KernelNodeId">;
 type SnapshotId = number & Brand<"SnapshotId">;
 
@@ -38,21 +38,21 @@ export interface Layout {
   readonly dirtyLog: string;
   cacheFile(lineage: KernelNodeId): string;
   snapshot(id: SnapshotId): string;
-  /** Makes the folders that are always there; they survive power loss once it resolves. */
+  /** Makes the folders that are always there. Once it resolves they are durable. */
   prepare(): Promise<void>;
-  /** To be awaited before a live file or generation is made: its folder is there, and survives power loss. */
+  /** To be awaited before a cache file or snapshot is made: afterwards its folder is there and durable. */
   prepareFolderOf(path: string): Promise<void>;
-  /** To be awaited after a file was made or renamed, where its name must survive power loss. */
+  /** To be awaited after a file was made or renamed, where its name must be durable. */
   syncFolderOf(path: string): Promise<void>;
-  /** Lineages that have a file, ascending by shard. */
+  /** Kernel node ids that have a file, ascending by shard. */
   cacheFiles(): AsyncIterable<KernelNodeId>;
-  /** Generations that have a file. */
+  /** Snapshots that have a file. */
   snapshots(): AsyncIterable<SnapshotId>;
   /** The shards that have a folder, ascending. */
   shards(kind: FileKind): Promise<number[]>;
-  /** What has a file in a shard. */
+  /** The ids that have a file in a shard. */
   inShard<Kind extends FileKind>(kind: Kind, shard: number): Promise<FileIds[Kind][]>;
-  /** Moves a file out of the way under a name that begins with `name`; resolves to its new path. */
+  /** Moves a file out of the way, to a name that begins with `name`. Resolves to its new path. */
   quarantine(path: string, name: string): Promise<string>;
 }
 
@@ -66,7 +66,7 @@ export function createLayout(files: Files, root: string): Layout {
 
   async function prepareFolder(folder: string): Promise<void> {
     await files.makeFolder(folder);
-    // Always, not only when new: a crash may have come between making and syncing it.
+    // Always, not only for a new folder: a crash may have come between making and syncing it.
     await files.syncFolder(dirname(folder));
   }
 
@@ -104,8 +104,8 @@ export function createLayout(files: Files, root: string): Layout {
     async prepare() {
       await files.makeFolder(root);
       for (const folder of [live, generation, quarantineFolder]) await files.makeFolder(folder);
-      // Where many files were removed within the last minutes, ext4 looks at each of them before it makes another
-      // (half a millisecond): ids never come back, so the next shard is best somewhere else.
+      // Where many files were removed within the last minutes, ext4 looks at each of them before it makes another one
+      // (half a millisecond). Ids are never used again, so the next shard had better be elsewhere.
       for (const folder of [live, generation]) await files.spreadFolders?.(folder);
       await files.syncFolder(root);
       await files.syncFolder(dirname(root));
@@ -118,7 +118,7 @@ export function createLayout(files: Files, root: string): Layout {
     shards: (kind) => listShards(files, kind === "live" ? live : generation),
     inShard: (kind, shard) => listShard(files, kind === "live" ? live : generation, shard),
 
-    /** One after the other, so that two do not find the same name free. */
+    /** One after the other, so that no two calls find the same name free. */
     quarantine(path, name) {
       const moved = lastQuarantine.then(() => quarantine(path, name));
       lastQuarantine = moved.catch(() => {});
@@ -132,7 +132,7 @@ function shardPath(folder: string, id: number): string {
   return join(folder, String(Math.floor(id / SHARD)), String(id));
 }
 
-/** What is not where an id of that name belongs is none of ours and left out. */
+/** A file that is not where an id of its name belongs is not ours, and is left out. */
 async function* listIds<Kind extends FileKind>(files: Files, folder: string): AsyncGenerator<FileIds[Kind]> {
   for (const shard of await listShards(files, folder)) yield* await listShard<Kind>(files, folder, shard);
 }

@@ -5,7 +5,7 @@ export class ContentMismatch extends Error {
   readonly expected: number | string;
   readonly actual: number | string;
 
-  /** `actual` of a size may be a lower bound, when reading stopped at the first byte too many. */
+  /** `actual` of a size may be a lower bound: reading may have stopped at the first byte too many. */
   constructor(subject: string, what: "size" | "hash", expected: number | string, actual: number | string) {
     super(
       what === "size"

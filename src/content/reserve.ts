@@ -1,7 +1,6 @@
 /**
- * Space kept back on the disk: a real file, given up when the disk is full so that rows and renames
- * still work, and taken again when space has returned. It must not know who is out of space, nor
- * when to look again.
+ * Space that is kept free on the disk: a real file, given up when the disk is full so that rows and renames still work,
+ * and made again when space has returned. It must not know who is out of space, nor when to look again.
  */
 import { randomBytes } from "node:crypto";
 import { dirname } from "node:path";
@@ -9,23 +8,25 @@ import type { Files, OpenFile } from "../lib/files.ts";
 import { hasCode, isUnsupported } from "../lib/system-error.ts";
 
 export interface Reserve {
-  /** Bytes kept back now: its whole size or 0. */
+  /** Bytes that are reserved now: the whole size or 0. */
   held(): number;
-  /** Its size when it is whole. */
+  /** The size of the whole reserve, in bytes. */
   readonly size: number;
-  /** So many bytes have to be free for it to be taken again: doing that must not be what fills the disk. */
+  /** How many bytes have to be free before it is made again: making it must not fill the disk. */
   readonly room: number;
-  /** Whether the reserve is whole afterwards. Does nothing while less than `room` is free. */
+  /**
+   * True if the reserve is whole afterwards. Does nothing while less than `room` is free. Rejects with a system error.
+   */
   restore(): Promise<boolean>;
-  /** Whether space was set free by this call. */
+  /** True if this call freed space. Rejects with a system error. */
   giveUp(): Promise<boolean>;
-  /** The same at once, for who cannot wait: between two tries of a commit. Overtakes calls under way. */
+  /** The same at once, for a caller that cannot wait: between two tries of a commit. Does not wait for other calls. */
   giveUpNow(): boolean;
 }
 
 /**
- * `size` in bytes; 0 keeps nothing back. Calls may overlap; they are carried out one after the other.
- * `removeNow` removes a file at once; whether there was one.
+ * `size` in bytes; 0 reserves nothing. Calls may overlap: they are carried out one after the other. `removeNow` removes
+ * a file at once, and returns whether there was one.
  */
 export function createReserve(
   files: Files,
@@ -36,7 +37,7 @@ export function createReserve(
   if (!Number.isSafeInteger(size) || size < 0) throw new RangeError(`expected a reserve in bytes, got ${size}`);
   const room = 2 * size;
   let held = false;
-  /** Counts calls of giveUpNow: what was built meanwhile has no name any more. */
+  /** Counts calls of giveUpNow: a file that was built during one has no name any more. */
   let overtaken = 0;
   let last: Promise<unknown> = Promise.resolve();
 
@@ -64,7 +65,7 @@ export function createReserve(
     return held;
   }
 
-  /** Also when not known to be held: a predecessor's file, or part of one, is as good. */
+  /** Also removes a file that this process did not make: one of an earlier process, or part of one, is as good. */
   async function giveUp(): Promise<boolean> {
     const wasHeld = held;
     held = false;
@@ -87,7 +88,7 @@ export function createReserve(
   };
 }
 
-/** A file left by a process that ended while building it has fewer bytes allocated. */
+/** A file left by a process that died while building it has fewer bytes allocated. */
 async function isWhole(files: Files, path: string, size: number): Promise<boolean> {
   return (await allocatedAt(files, path)) >= size;
 }
@@ -117,7 +118,7 @@ async function build(files: Files, path: string, size: number): Promise<void> {
   }
 }
 
-/** Noise, not zeros: a disk that compresses would keep nothing of zeros. */
+/** Random bytes, because a disk that compresses would keep no space for zeros. */
 async function fill(file: OpenFile, size: number): Promise<void> {
   const noise = randomBytes(Math.min(size, 1 << 20));
   for (let position = 0; position < size; position += noise.length) {

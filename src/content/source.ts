@@ -1,22 +1,22 @@
 /**
- * A file as the content of a request: readable from the start as often as a request is repeated,
- * by several readers at once. It must not know where the bytes go. Nobody may change the file
- * meanwhile; that it got shorter is noticed, that its bytes changed only by its hash.
+ * A file as the content of a request: readable from the start as often as the request is repeated, also by several
+ * readers at once. It must not know where the bytes go. Nobody may change the file meanwhile. A shorter file is noticed
+ * (ContentMismatch); changed bytes only by their hash.
  */
 import type { ContentSource } from "../contract/http.ts";
 import type { Files, OpenFile } from "../lib/files.ts";
 import { ContentMismatch } from "./mismatch.ts";
 
-/** One read from a disk costs about as much as copying 64 KiB; beyond 512 KiB nothing is gained. */
+/** One read from a disk costs about as much as copying 64 KiB. Beyond 512 KiB nothing is gained. */
 const CHUNK = 512 << 10;
 
-/** Exactly the first `size` bytes of the file at `path`, which is opened by each `read()` anew. */
+/** The first `size` bytes of the file at `path`. Each `read()` opens the file anew. */
 export function createFileSource(files: Files, path: string, size: number): ContentSource {
   checkSize(size);
   return { size, read: () => readChunks(() => files.open(path, "r"), path, size) };
 }
 
-/** The same of a file that is open, and stays open for as long as it may be read. `path` is for messages. */
+/** The same for an open file, which must stay open as long as it may be read. `path` is for messages. */
 export function createOpenFileSource(file: OpenFile, path: string, size: number): ContentSource {
   checkSize(size);
   const borrowed = { read: file.read.bind(file), close: async () => {} };
@@ -29,7 +29,7 @@ function checkSize(size: number): void {
 
 type Readable = Pick<OpenFile, "read" | "close">;
 
-/** Memory: two chunks, the one handed out and the one read ahead. A chunk belongs to who got it. */
+/** Uses memory for two chunks: the one handed out and the one read ahead. A chunk belongs to its receiver. */
 async function* readChunks(
   open: () => Promise<Readable>,
   path: string,
@@ -41,7 +41,7 @@ async function* readChunks(
     const start = (position: number) => {
       if (position >= size) return undefined;
       const chunk = readChunk(file, path, position, size);
-      // A reader that stops early never asks for it; its failure is then nobody's.
+      // A reader that stops early never asks for this chunk, and then its failure does not matter.
       chunk.catch(() => {});
       return chunk;
     };

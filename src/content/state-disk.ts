@@ -1,7 +1,7 @@
 /**
- * The disk below a state folder, as it is at this moment: what is free, whether the folder can be
- * written and is still the one that was locked. Synchronous, as it is also asked between two tries of
- * a commit: a few calls the kernel answers from memory. It must not know what is done about it.
+ * The disk below a state folder as it is at this moment: how much is free, and whether the folder can be written and is
+ * still the one that was locked. Synchronous, because it is also asked between two tries of a commit: a few calls that
+ * the kernel answers from memory. It must not know what is done about it.
  */
 import fs from "node:fs";
 import { dirname } from "node:path";
@@ -13,18 +13,18 @@ export interface DiskLook {
   /** gone: the folder, or its database, is no longer where it was. */
   readonly problem: "readOnly" | "gone" | undefined;
   readonly total: number;
-  /** Bytes one may still write. */
+  /** Bytes that this user may still write. */
   readonly available: number;
 }
 
 export interface StateDisk {
   readonly reserve: Reserve;
   look(): DiskLook;
-  /** Whether folder and database are where they were. Throws where nobody may look. */
+  /** Whether folder and database are where they were. Throws a system error where the folder may not be looked into. */
   isThere(): boolean;
 }
 
-/** `database`: a file in the folder that must be there by now. */
+/** `database`: a file in the folder. It must exist by now. */
 export function createStateDisk(needs: {
   readonly lock: Pick<StateLock, "isThere">;
   readonly lockPath: string;
@@ -50,7 +50,8 @@ export function createStateDisk(needs: {
         last = spaceAt(folder);
         return { ...last, problem: isReadOnly(lockPath) ? "readOnly" : undefined };
       } catch (error) {
-        // No folder is there. One that may not be looked into is the same one, and may be again.
+        // There is no folder any more. A folder that may not be looked into is still the same one, and may become
+        // readable again.
         if (hasCode(error, "ENOENT", "ENOTDIR", "ESTALE")) return { ...last, problem: "gone" };
         throw error;
       }
@@ -63,20 +64,23 @@ export function spaceAt(folder: string): { total: number; available: number } {
   return { total: blocks * bsize, available: bavail * bsize };
 }
 
-/** Opening for writing changes nothing, and says it. Closing again leaves the lock alone: it is the other descriptor's. */
+/**
+ * Opening for writing changes nothing, and shows whether the disk is read-only. Closing again leaves the lock alone,
+ * because the lock belongs to the other descriptor.
+ */
 function isReadOnly(path: string): boolean {
   try {
     fs.closeSync(fs.openSync(path, "r+"));
     return false;
   } catch (error) {
     if (hasCode(error, "EROFS")) return true;
-    // No descriptor is left to look with: that says nothing of the disk, and who closes a file needs none.
+    // There is no descriptor left to look with. That says nothing about the disk, and closing a file needs none.
     if (hasCode(error, "EMFILE", "ENFILE")) return false;
     throw error;
   }
 }
 
-/** Removes a file at once: whether there was one, and it is gone. */
+/** Removes a file at once. True: there was one, and it is gone. */
 export function removeNow(path: string): boolean {
   try {
     fs.unlinkSync(path);

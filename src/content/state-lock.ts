@@ -1,7 +1,8 @@
 /**
- * One daemon per state folder: an flock on its lock file, which the kernel releases when the holder
- * ends, however it ends. The content of the file, the holder's process id, is for messages only.
- * The file is removed only with its folder, by who has it: whoever meanwhile opened the one without a name does not have the folder.
+ * One daemon per state folder: an flock on its lock file, which the kernel releases when the holder ends, however it
+ * ends. The content of the file, the holder's process id, is only for messages. The file is removed only together with
+ * its folder, by the holder. A process that opened the file just before, and now has one without a name, does not have
+ * the folder.
  */
 import fs from "node:fs";
 import { dirname } from "node:path";
@@ -9,15 +10,15 @@ import { makeFolders } from "../lib/make-folders.ts";
 import type { SystemCalls } from "./disk-files.ts";
 
 export interface StateLock {
-  /** Whether the folder is still where it was, and this lock the one that a next daemon would meet. */
+  /** Whether the folder is still where it was, and this lock the one that the next daemon would meet. */
   isThere(): boolean;
-  /** Gives the folder free. Calling it again does nothing. */
+  /** Releases the folder. Calling it again does nothing. */
   release(): void;
 }
 
 export class StateFolderBusy extends Error {
   override readonly name = "StateFolderBusy";
-  /** Undefined when the holder had not written it down yet. */
+  /** Undefined when the holder had not written its id yet. */
   readonly pid: number | undefined;
 
   constructor(folder: string, pid: number | undefined) {
@@ -27,10 +28,10 @@ export class StateFolderBusy extends Error {
 }
 
 /**
- * Takes the folder of the lock file at `path` for this process; throws `StateFolderBusy`, or the
- * system error of why not. The folder is made owner-only if it is missing or empty; one that holds
- * anything keeps its mode, as all we put there is owner-only by itself. Synchronous, since it happens once
- * and before anything else.
+ * Takes the folder of the lock file at `path` for this process. Throws `StateFolderBusy`, or the system error that says
+ * why it cannot be taken. The folder is made owner-only if it is missing or empty. A folder that holds anything keeps
+ * its mode, because each file that we put there is owner-only by itself. Synchronous, because it happens once and
+ * before anything else.
  */
 export function lockStateFolder(systemCalls: Pick<SystemCalls, "lockFile">, path: string): StateLock {
   const folder = dirname(path);
@@ -46,11 +47,11 @@ export function lockStateFolder(systemCalls: Pick<SystemCalls, "lockFile">, path
     locked = true;
     try {
       const text = `${process.pid}\n`;
-      // In place: a full disk has room for what is there.
+      // Overwritten in place: a full disk has room for that.
       fs.writeSync(fd, text, 0);
       fs.ftruncateSync(fd, text.length);
     } catch {
-      // Nothing depends on it.
+      // Nothing depends on the id.
     }
   } finally {
     if (!locked) fs.closeSync(fd);
@@ -62,10 +63,10 @@ export function lockStateFolder(systemCalls: Pick<SystemCalls, "lockFile">, path
       if (!locked) return;
       locked = false;
       try {
-        // The id is for messages only: a disk that takes no change any more keeps it.
+        // The id is only for messages. It stays if the disk takes no change any more.
         fs.ftruncateSync(fd);
       } catch {
-        // Nothing depends on it.
+        // Nothing depends on the id.
       } finally {
         fs.closeSync(fd);
       }
@@ -73,7 +74,9 @@ export function lockStateFolder(systemCalls: Pick<SystemCalls, "lockFile">, path
   };
 }
 
-/** Whether the path leads to the open file, which is looked at once: while it is open its number is no other's. */
+/**
+ * Whether the path leads to the open file. That is looked at once, because the number of an open file is no other's.
+ */
 function comparison(path: string, fd: number): () => boolean {
   const { dev, ino } = fs.fstatSync(fd);
   return () => {

@@ -1,7 +1,7 @@
 /**
- * The system calls Node lacks, on file descriptors and paths. They throw (or reject with) errors
- * like those of node:fs: `code` ("ENOSPC"), `errno`, `syscall`. Descriptors must stay open until
- * a promise settles. It knows nothing of live files.
+ * The system calls that Node lacks, on file descriptors and paths. They throw (or reject with) errors like those of
+ * node:fs: `code` ("ENOSPC"), `errno`, `syscall`. Descriptors must stay open until a promise settles. Does not know
+ * cache files.
  */
 import { loadAddon } from "../lib/addon.ts";
 import { type Time, timeFromNanoseconds } from "../lib/time.ts";
@@ -46,7 +46,7 @@ const addon = loadAddon([
 
 const LEAVE = -1;
 
-/** Sets access and modification time to the nanosecond; null leaves one as it is. */
+/** Sets access and modification time to the nanosecond. Null leaves a time as it is. */
 export function setTimes(fd: number, atime: Time | null, mtime: Time | null): void {
   addon.setTimes(
     fd,
@@ -57,19 +57,22 @@ export function setTimes(fd: number, atime: Time | null, mtime: Time | null): vo
   );
 }
 
-/** The time the kernel gives a file that is changed now; one call costs less than a microsecond. */
+/** The time that the kernel gives a file that is changed now. A call costs less than a microsecond. */
 export function currentTime(): Time {
   return timeFromNanoseconds(addon.currentTime());
 }
 
-/** First position >= offset that holds data, or is in a hole (the end of the file is one). Undefined: there is none. */
+/**
+ * First position >= offset that holds data, or that is in a hole (the end of the file is one). Undefined: there is
+ * none.
+ */
 export function seek(fd: number, kind: "data" | "hole", offset: number): number | undefined {
   return addon.seek(fd, kind === "data" ? 0 : 1, offset);
 }
 
 /**
- * What of a file is in memory from a position on: bytes read, fewer than fit where it ends there or goes on on the disk.
- * Undefined: the disk would have to be waited for.
+ * Reads what is in memory of a file, from a position on. Returns the number of bytes, which is smaller than the buffer
+ * where the file ends or goes on on the disk. Undefined: the disk would have to be waited for.
  */
 export function readNow(fd: number, buffer: Uint8Array, position: number): number | undefined {
   return addon.readNow(fd, buffer, position);
@@ -80,7 +83,7 @@ export const KEEP_SIZE = 1;
 export const PUNCH_HOLE = 2;
 export const ZERO_RANGE = 16;
 
-/** syncfs(2): everything on the disk the descriptor is on survives power loss. */
+/** syncfs(2): makes everything durable on the disk that the descriptor is on. */
 export function syncDisk(fd: number): Promise<void> {
   return addon.syncDisk(fd);
 }
@@ -91,14 +94,17 @@ export function fallocate(fd: number, mode: number, offset: number, length: numb
 }
 
 /**
- * Makes the second file's content that of the first: a reflink where the disk can, else its bytes;
- * holes stay holes. What the second file held before is gone. The two must be different files (EINVAL).
+ * Makes the second file's content that of the first: by a reflink where the disk can, else by copying the bytes. Holes
+ * stay holes. What the second file held before is gone. The two must be different files (EINVAL).
  */
 export function clone(fdFrom: number, fdTo: number): Promise<void> {
   return addon.clone(fdFrom, fdTo);
 }
 
-/** Copies up to `length` bytes inside the kernel where it can. Resolves to the bytes copied: fewer at the end of the source. */
+/**
+ * Copies up to `length` bytes, inside the kernel where it can. Resolves to the bytes copied: fewer at the end of the
+ * source.
+ */
 export function copyFileRange(
   fdFrom: number,
   fromOffset: number,
@@ -109,12 +115,12 @@ export function copyFileRange(
   return addon.copyFileRange(fdFrom, fromOffset, fdTo, toOffset, length);
 }
 
-/** The value of an extended attribute; of the link itself for a symbolic link. ENODATA: it has none of that name. */
+/** The value of an extended attribute; for a symbolic link, of the link itself. ENODATA: there is none of that name. */
 export function getxattr(path: string, name: string): Buffer {
   return addon.getxattr(path, name);
 }
 
-/** `create`: EEXIST if it is there. `replace`: ENODATA if it is not. */
+/** `create`: EEXIST if the attribute is there. `replace`: ENODATA if it is not. */
 export function setxattr(path: string, name: string, value: Uint8Array, mode?: "create" | "replace"): void {
   addon.setxattr(path, name, value, mode === "create" ? 1 : mode === "replace" ? 2 : 0);
 }
@@ -128,24 +134,24 @@ export function removexattr(path: string, name: string): void {
 }
 
 /**
- * Takes an exclusive flock(2) without waiting; it lasts until every descriptor of this open is
- * closed, so also until the process dies. False: another open of the file holds it.
+ * Takes an exclusive flock(2) without waiting. It lasts until every descriptor of this open is closed, so at most until
+ * the process dies. False: another open of the file holds it.
  */
 export function lockFile(fd: number): boolean {
   return addon.lockFile(fd);
 }
 
 /**
- * Of a descriptor open for writing, whether nobody else has the file open, or mapped, for writing. The user
- * must own the file; throws where the file system knows no leases.
+ * For a descriptor open for writing: whether nobody else has the file open, or mapped, for writing. The user must own
+ * the file. Throws where the file system has no leases.
  */
 export function isOnlyWriter(fd: number): boolean {
   return addon.isOnlyWriter(fd);
 }
 
 /**
- * A connection to the Unix socket that was opened as `place` (O_PATH), and the user whose process listens there. Not waited
- * for: EAGAIN where too many wait already.
+ * A connection to the Unix socket that was opened as `place` (O_PATH), and the user whose process listens there. Never
+ * waits: EAGAIN where too many wait already.
  */
 export function connectSocket(place: number): { readonly fd: number; readonly user: number } {
   const [fd, user] = addon.connectSocket(place);
@@ -153,8 +159,8 @@ export function connectSocket(place: number): { readonly fd: number; readonly us
 }
 
 /**
- * Has the disk put each folder that is made in this one, from now on, in a region of its own. Throws where the file
- * system knows nothing of it, and where the user does not own the folder.
+ * From now on the disk puts each folder made in this one into a region of its own. Throws where the file system has no
+ * such regions, and where the user does not own the folder.
  */
 export function spreadFolders(fd: number): void {
   addon.spreadFolders(fd);

@@ -1,7 +1,6 @@
 /**
- * A Stat as the kernel wants it: fuse_attr, fuse_entry_out, fuse_attr_out, fuse_statx_out. Written
- * field by field and not through the tables' loop, because a listing of a big folder does nothing
- * else; the tables give the offsets.
+ * A Stat as the kernel wants it: fuse_attr, fuse_entry_out, fuse_attr_out, fuse_statx_out. Written field by field and
+ * not through the tables' loop, because listing a big folder does nothing else. The tables give the offsets.
  */
 import type { Attributed, FileKind, Found, NegativeEntry, Stat } from "../engine/api/index.ts";
 import { S_IFMT, STATX_MASK } from "./flags.ts";
@@ -17,10 +16,10 @@ import {
   STATX_OUT_STAT_AT,
 } from "./reply-structs.ts";
 
-/** What programs are told to use as their buffer size. */
+/** The buffer size that programs are told to use. */
 const BLOCK_SIZE = 4096;
 
-/** File type as the upper bits of a mode; those bits >> 12 are the d_type of a directory entry. */
+/** File type as the upper bits of a mode. Those bits >> 12 are the d_type of a directory entry. */
 export const KIND_BITS = {
   fifo: 0o010000,
   character: 0o020000,
@@ -33,15 +32,15 @@ export const KIND_BITS = {
 
 const KINDS = new Map<number, FileKind>(Object.entries(KIND_BITS).map(([kind, bits]) => [bits, kind as FileKind]));
 
-/** The kind a mode says; no type bits mean a file, as in mknod(2). Undefined: no such type. */
+/** The kind that a mode says. Without type bits it is a file, as in mknod(2). Undefined: there is no such type. */
 export function kindOfMode(mode: number): FileKind | undefined {
   return (mode & S_IFMT) === 0 ? "file" : KINDS.get(mode & S_IFMT);
 }
 
-/** Longest time the kernel is told to keep something: what it takes for ever, in milliseconds. */
+/** The longest validity that the kernel is told, in milliseconds. The kernel takes it for ever. */
 const FOREVER_MS = 2 ** 31 * 1000;
 
-/** Milliseconds a reply is valid, as the seconds and nanoseconds of the wire. Not a number, or negative: 0. */
+/** Writes a validity in milliseconds as the seconds and nanoseconds of the wire. Not a number, or negative: 0. */
 function writeValidity(view: DataView, secondsAt: number, nanosecondsAt: number, milliseconds: number): void {
   const kept = milliseconds > 0 ? Math.min(milliseconds, FOREVER_MS) : 0;
   const seconds = Math.floor(kept / 1000);
@@ -77,18 +76,18 @@ const E = Object.fromEntries(Object.entries(ENTRY_OUT.fields).map(([name, [at]])
   number
 >;
 
-/** `isKept`: false where the kernel must not remember it, whatever the answer says. */
+/** `isKept`: false where the kernel must not remember the entry, whatever the answer says. */
 export function writeEntry(view: DataView, at: number, found: Found | NegativeEntry, isKept: boolean): void {
   writeValidity(view, at + E.entry_valid, at + E.entry_valid_nsec, isKept ? found.entryValidMs : 0);
   // Node id 0: there is no such name.
   if (found.lineage === undefined) return;
-  // The generation stays 0: a lineage is never used twice.
+  // The generation stays 0, because a kernel node id is never used twice.
   writeU64(view, at + E.nodeid, found.lineage);
   writeValidity(view, at + E.attr_valid, at + E.attr_valid_nsec, isKept ? found.validMs : 0);
   writeAttr(view, at + ENTRY_OUT_ATTR_AT, found.stat);
 }
 
-/** The kernel must not remember the entry that was written there. */
+/** Makes the entry that was written there one that the kernel must not remember. */
 export function unkeepEntry(view: DataView, at: number): void {
   writeValidity(view, at + E.entry_valid, at + E.entry_valid_nsec, 0);
   writeValidity(view, at + E.attr_valid, at + E.attr_valid_nsec, 0);

@@ -1,27 +1,29 @@
 /**
- * The way requests come and replies go: /dev/fuse by the addon (`native.ts`), a socket or plain
- * calls in tests. It moves whole messages and knows nothing of what is in them.
+ * The way requests come and replies go: /dev/fuse by the addon (`native.ts`), or a socket or plain calls in tests. It
+ * moves whole messages and does not know what is in them.
  */
 
 export interface Device {
   /**
-   * Sends one reply or notification made of these parts, at once: the parts may be reused when
-   * it returns. 0, or the errno the kernel refused it with.
+   * Sends one reply or notification, made of these parts, at once: the parts may be reused when it returns. Returns 0,
+   * or the errno with which the kernel refused it.
    */
   reply(parts: Uint8Array[]): number;
-  /** How many requests it answered by itself, by opcode name. */
+  /** How many requests the device answered by itself, by opcode name. */
   moved?(): Readonly<Record<string, number>>;
   /** No request comes after this. Closing twice is no error. */
   close(): void;
 }
 
 /**
- * Messages as they came, one a buffer, oldest first. They belong to the receiver: the device
- * neither changes nor reuses their memory.
+ * Messages as they came, one per buffer, oldest first. They belong to the receiver: the device neither changes nor
+ * reuses their memory.
  */
 export type OnRequests = (messages: Uint8Array[]) => void;
 
-/** No request will come any more; errno name: ENODEV unmounted, ECONNABORTED aborted, else a failure. */
+/**
+ * No request will come any more. The errno name is ENODEV (unmounted), ECONNABORTED (aborted), or that of a failure.
+ */
 export type OnEnd = (errnoName: string) => void;
 
 /** Starts the flow of requests. Never calls back before it has returned. */

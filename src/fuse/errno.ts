@@ -1,6 +1,6 @@
 /**
- * Errno names to the numbers of Linux (the generic table: x86, arm64, riscv, s390). A new
- * FsErrorCode does not compile until it has its number here.
+ * Errno names to the numbers of Linux (the generic table: x86, arm64, riscv, s390). A new FsErrorCode does not compile
+ * until it has its number here.
  */
 import { FsError, type FsErrorCode } from "../engine/api/index.ts";
 
@@ -39,19 +39,19 @@ export const FS_ERRNO = {
 } as const satisfies Record<FsErrorCode, number>;
 
 /**
- * What only the protocol says, never a file system. ENOSYS is remembered by the kernel for the
- * whole mount: it means "never ask again", not "failed".
+ * Errors of the protocol, never of a file system. ENOSYS means "never ask again", not "failed": the kernel remembers it
+ * for the whole mount.
  */
 export const PROTOCOL_ERRNO = { ENOTTY: 25, ENOSYS: 38, EPROTO: 71 } as const;
 
-/** What a write to the device says of the connection. */
+/** Errors of a write to the device that say something about the connection. */
 export const CONNECTION_ERRNO = { ENODEV: 19, ECONNABORTED: 103, ENOTCONN: 107, ECANCELED: 125 } as const;
 
 export const ERRNO = { ...FS_ERRNO, ...PROTOCOL_ERRNO } as const;
 
 export type ErrorName = keyof typeof ERRNO;
 
-/** What to answer for something a handler threw: its code, or EIO when it is not an FsError. */
+/** The errno for what a handler threw: its code, or EIO when it is not an FsError. */
 export function errorName(error: unknown): FsErrorCode {
   return error instanceof FsError ? error.code : "EIO";
 }

@@ -1,7 +1,6 @@
 /**
- * What may trail CREATE, MKNOD, MKDIR, SYMLINK and TMPFILE: security labels and groups, in records
- * behind the body. None of it is asked for at INIT; it is parsed so that a kernel that sends it is
- * understood.
+ * What may trail CREATE, MKNOD, MKDIR, SYMLINK and TMPFILE: security labels and groups, in records behind the body.
+ * None of it is asked for at INIT. It is parsed so that a kernel that sends it is understood.
  */
 import { EXT_GROUPS, EXT_MAX_SECCTX } from "./flags.ts";
 import { LITTLE_ENDIAN } from "./layout.ts";
@@ -18,7 +17,7 @@ export interface Extensions {
   readonly groups: readonly number[];
 }
 
-/** @throws MalformedError when a record does not fit. Records of unknown type are passed over. */
+/** @throws MalformedError when a record does not fit. Records of an unknown type are skipped. */
 export function parseExtensions(message: Message): Extensions {
   const securityContexts: SecurityContext[] = [];
   const groups: number[] = [];
@@ -36,7 +35,7 @@ export function parseExtensions(message: Message): Extensions {
   return { securityContexts, groups };
 }
 
-/** Each: header with the label's size, name with NUL, label, padded to 8 bytes. */
+/** Each context: a header with the label's size, the name with NUL, the label, padded to 8 bytes. */
 function parseContexts(message: Message, from: number, end: number, count: number): SecurityContext[] {
   const contexts: SecurityContext[] = [];
   let at = from;

@@ -1,7 +1,7 @@
-/** Lets the device move bytes by itself, once there is one that may. It knows numbers, not whose they are. */
+/** Lets the device move bytes by itself, once there is a device that may. It knows numbers, not whose they are. */
 import type { FastPath, HandleId } from "../engine/api/index.ts";
 
-/** The device's own; see native.ts. */
+/** The calls of the device; see native.ts. */
 export interface MovingDevice {
   letRead(handle: HandleId, descriptor: number): void;
   letWrite(handle: HandleId, descriptor: number, milliseconds: number): void;
@@ -11,7 +11,7 @@ export interface MovingDevice {
 }
 
 export interface DeviceFastPath extends FastPath {
-  /** Before, everything comes to us. */
+  /** Sets the device. Until then every request comes to us. */
   use(device: MovingDevice): void;
 }
 

@@ -1,6 +1,6 @@
 /**
- * The bits and small numbers of the protocol that we look at or send, as in linux/fuse.h (7.45)
- * and the Linux headers. Our own copy: the header of a build machine may be older.
+ * The bits and small numbers of the protocol that we look at or send, as in linux/fuse.h (7.45) and the Linux headers.
+ * This is our own copy, because the header of a build machine may be older.
  */
 
 export const ROOT_NODE = 1;
@@ -52,11 +52,11 @@ export const FSYNC_FDATASYNC = 1 << 0;
 /** `open_flags` of OPEN and CREATE replies. */
 export const FOPEN_DIRECT_IO = 1 << 0;
 export const FOPEN_KEEP_CACHE = 1 << 1;
-/** What is listed is kept. At an open without KEEP_CACHE what was kept before goes. */
+/** The kernel keeps the listing. An open without KEEP_CACHE drops what was kept before. */
 export const FOPEN_CACHE_DIR = 1 << 3;
 /** close(2) sends no FLUSH. */
 export const FOPEN_NOFLUSH = 1 << 5;
-/** With the backing id, and without KEEP_CACHE. */
+/** Together with the backing id, and without KEEP_CACHE. */
 export const FOPEN_PASSTHROUGH = 1 << 7;
 
 export const RENAME_NOREPLACE = 1 << 0;
@@ -75,9 +75,9 @@ export const O = { ACCMODE: 3, WRONLY: 1, RDWR: 2, EXCL: 0o200, TRUNC: 0o1000, A
 export const S_IFMT = 0o170000;
 export const S_ISUID_ISGID = 0o6000;
 
-/** STATX_BASIC_STATS | STATX_BTIME: all that a Stat holds. */
+/** STATX_BASIC_STATS | STATX_BTIME: everything that a Stat holds. */
 export const STATX_MASK = 0xfff;
 
-/** Extension record types up to this one are security contexts (the type is their number). */
+/** Extension records up to this type are security contexts (the type is their number). */
 export const EXT_MAX_SECCTX = 31;
 export const EXT_GROUPS = 32;

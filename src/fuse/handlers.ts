@@ -1,7 +1,7 @@
 /**
- * Per opcode: from a decoded request to calls of the FileSystem, and its answer shaped for the
- * reply. Knows bits and errnos of the protocol, no bytes. What a file system cannot mean by its
- * own interface (sizes over 2^53, unknown flags) is refused here.
+ * Per opcode: from a decoded request to calls of the FileSystem, and its answer shaped for the reply. Knows bits and
+ * errnos of the protocol, no bytes. What the interface of a file system cannot express (sizes over 2^53, unknown flags)
+ * is refused here.
  */
 import {
   type Attributed,
@@ -58,7 +58,7 @@ export function forget(fileSystem: FileSystem, forgets: readonly ForgetOne[]): v
   fileSystem.forget(forgets.map(({ nodeid, nlookup }) => ({ lineage: nodeid, count: nlookup })));
 }
 
-/** GETATTR and STATX: both say so in the same flag when they come with a handle. */
+/** GETATTR and STATX: in both the same flag says that there is a handle. */
 export function getattr(
   { fileSystem, caller, nodeid }: Call,
   { getattr_flags, fh }: In<typeof structs.GETATTR_IN>,
@@ -68,10 +68,11 @@ export function getattr(
 
 export function setattr(call: Call, request: In<typeof structs.SETATTR_IN>): Promise<Attributed> {
   const { fileSystem, caller, nodeid } = call;
-  // What says nothing at all is a chown(2) that leaves owner and group as they are: like any it takes set-id bits away.
+  // A SETATTR without any field is a chown(2) that leaves owner and group as they are. Like every chown it removes
+  // set-id bits.
   const change = request.valid === 0 ? { killPrivileges: true } : attributesToSet(request);
   const { handle, ...changes } = change;
-  // The kernel does send SETATTR that sets nothing we hold (a bare handle, or only ctime).
+  // The kernel does send SETATTR without anything that we hold (only a handle, or only ctime).
   if (Object.keys(changes).length === 0) return fileSystem.getattr(caller, nodeid, handle);
   return fileSystem.setattr(caller, nodeid, change);
 }
@@ -186,7 +187,7 @@ async function finishCreate(
 ): Promise<Found & Opened> {
   const { fileSystem } = call;
   const mode = request.mode & 0o7777;
-  // A new file keeps the bits it was made with; others mean that it was there and was truncated.
+  // A new file keeps the bits it was made with. Other bits mean that the file was there before and was truncated.
   const foreignBits = created.stat.mode & ~mode & S_ISUID_ISGID;
   if ((request.open_flags & OPEN_KILL_SUIDGID) === 0 || foreignBits === 0) return created;
   try {
@@ -197,7 +198,7 @@ async function finishCreate(
   }
 }
 
-/** The caller gets no handle when this fails, so the kernel would never release it. */
+/** When this fails the caller gets no handle, so the kernel would never release it: it is released here. */
 async function killPrivileges(
   { fileSystem, caller }: Call,
   lineage: KernelNodeId,
@@ -268,12 +269,12 @@ export function readdirplus(call: Call, request: In<typeof structs.READ_IN>): Pr
   return list(call, request, true);
 }
 
-/** The kernel asks for at most max_pages; a larger number must not make us allocate it. */
+/** The kernel asks for at most max_pages. A larger number must not make us allocate that much. */
 const LONGEST_LISTING = MAX_WRITE;
 
 /**
- * Asks for about as many entries as fit, again until the reply is full or the folder ends. What
- * does not fit any more was counted when it was answered, and is given back.
+ * Asks for about as many entries as fit, until the reply is full or the folder ends. Entries that do not fit were
+ * counted when they were answered, and are given back.
  */
 async function list(call: Call, request: In<typeof structs.READ_IN>, withAttributes: boolean): Promise<Listing> {
   const { fileSystem, caller } = call;
@@ -342,7 +343,7 @@ export function removexattr({ fileSystem, caller, nodeid }: Call, { name }: Name
   return fileSystem.removexattr(caller, nodeid, name);
 }
 
-/** For requests that a daemon carried out and did not live to answer. */
+/** For requests that an earlier daemon carried out and did not live to answer. */
 export const again = {
   nothing: async () => {},
   entry: (_call: Call, _request: unknown, done: Done): Promise<Found> => done.found(),
@@ -353,20 +354,25 @@ export const again = {
     return opened === undefined ? open(call, request) : finishOpen(call, request, opened);
   },
 
-  /** The name is made; whoever has it open already may have written to it. */
+  /**
+   * The name exists already, and somebody who has it open may have written to it: the file must not be truncated again.
+   */
   async create(call: Call, request: In<typeof structs.CREATE_IN>, done: Done): Promise<Found & Opened> {
     const flags = { ...openFlags(request.flags), truncate: false, exclusive: false };
     return finishCreate(call, request, await done.openMade(call.caller, flags));
   },
 };
 
-/** Takes back what a reply would have made the kernel count, because it never got it. */
+/** Takes back the lookup counts of a reply that the kernel never got. */
 export function ungrant(fileSystem: FileSystem, founds: readonly (Found | NegativeEntry)[]): void {
   const counted = founds.flatMap(({ lineage }) => (lineage === undefined ? [] : [{ lineage, count: 1 }]));
   if (counted.length > 0) fileSystem.forget(counted);
 }
 
-/** An offset or size beyond 2^53 was rounded when it was read: it must not be used. */
+/**
+ * Throws an FsError with `code` for an offset or size beyond 2^53: it was rounded when it was read and must not be
+ * used.
+ */
 function representable(value: number, code: FsErrorCode): number {
   if (!Number.isSafeInteger(value)) throw new FsError(code, `${value} is over 2^53`);
   return value;

@@ -1,6 +1,6 @@
 /**
- * The requests that were read and are not answered yet: who asked, since when, and how they are
- * told to stop. One timer serves all deadlines. Knows neither the device nor what a request means.
+ * The requests that were read and are not answered yet: who asked, since when, and how they are told to stop. One timer
+ * serves all deadlines. Knows neither the device nor what a request means.
  */
 
 import type { Caller, FsError, KernelNodeId, Mark } from "../engine/api/index.ts";
@@ -9,21 +9,24 @@ import type { Message } from "./message.ts";
 
 export type Clock = Pick<Runtime, "elapsed" | "setTimer">;
 
-/** What of a request says who asks: of a message of the device all of it, of a library's call what it tells. */
+/**
+ * What a request says about its caller. A message of the device has all of it, a call of the library what the library
+ * tells.
+ */
 export type Origin = Pick<Message, "id" | "nodeid" | "uid" | "gid" | "pid" | "answerable">;
 
-/** A class for its lazy signal: an AbortController a request would cost more than most requests. */
+/** A class, for its lazy signal: an AbortController for each request would cost more than most requests. */
 export class InFlight<From extends Origin = Message> implements Caller {
   readonly name: string;
   readonly message: From;
   readonly request: unknown;
-  /** Clock.elapsed() when it was read. */
+  /** Clock.elapsed() when it was read, in milliseconds. */
   readonly started: number;
   /** False: it may take as long as the local disk does. */
   readonly hasDeadline: boolean;
-  /** Its own among all that wait; set by the table. */
+  /** A number of its own among all requests that wait; set by the table. */
   place = -1;
-  /** Set once, before the reply is sent: what comes later is dropped. */
+  /** Set once, before the reply is sent. A later answer is dropped. */
   answered = false;
   interrupted = false;
   #controller: AbortController | undefined;
@@ -37,7 +40,7 @@ export class InFlight<From extends Origin = Message> implements Caller {
     this.hasDeadline = hasDeadline;
   }
 
-  /** Once it is answered nobody asks again, and its place is another's. */
+  /** Undefined once it is answered: then the kernel does not ask again, and its place may be another request's. */
   get mark(): Mark | undefined {
     return this.answered || this.place < 0 || !this.message.answerable ? undefined : this;
   }
@@ -70,14 +73,14 @@ export class InFlight<From extends Origin = Message> implements Caller {
     return this.#controller.signal;
   }
 
-  /** The first reason stays. */
+  /** Tells the handler to stop. Of several reasons the first stays. */
   cancel(reason: FsError): void {
     if (this.#reason !== undefined) return;
     this.#reason = reason;
     this.#controller?.abort(reason);
   }
 
-  /** Whether this error is the handler's way to say that it stopped because of `cancel`. */
+  /** Whether the handler failed with this error because of `cancel`. */
   isCancellation(error: unknown): boolean {
     if (this.#reason === undefined) return false;
     if (error === this.#reason) return true;
@@ -86,7 +89,7 @@ export class InFlight<From extends Origin = Message> implements Caller {
 }
 
 export interface InFlightTable<From extends Origin = Message> {
-  /** False when a request of this id is at hand already. */
+  /** False when a request with this id is in flight already. */
   add(request: InFlight<From>): boolean;
   find(id: number): InFlight<From> | undefined;
   remove(request: InFlight<From>): void;
@@ -99,8 +102,9 @@ export interface InFlightTable<From extends Origin = Message> {
 }
 
 /**
- * Places count from `firstPlace`: those below are of a daemon before. `onExpired` is called for each request not
- * removed within `deadlineMs` of its start, `onRemoved` for each that is, with how long it was at hand.
+ * Places count from `firstPlace`; lower ones belong to an earlier daemon. `onExpired` is called for each request that
+ * was not removed within `deadlineMs` of its start. `onRemoved` is called for each removed request, with the
+ * milliseconds it was in flight.
  */
 export function createInFlightTable<From extends Origin = Message>(
   clock: Clock,
@@ -109,7 +113,7 @@ export function createInFlightTable<From extends Origin = Message>(
   onRemoved: (request: InFlight<From>, milliseconds: number) => void,
   firstPlace = 0,
 ): InFlightTable<From> {
-  // In the order they came, which is also the order of their deadlines.
+  // In the order in which they came, which is also the order of their deadlines.
   const requests = new Map<number, InFlight<From>>();
   let waiters: (() => void)[] = [];
   let timer: Timer | undefined;
@@ -135,7 +139,7 @@ export function createInFlightTable<From extends Origin = Message>(
     for (const request of due) onExpired(request);
   }
 
-  /** An armed timer stays: one that finds nothing due costs less than one a request. */
+  /** An armed timer stays: one that finds nothing due costs less than a timer per request. */
   function arm(milliseconds: number): void {
     if (timer === undefined && !stopped) timer = clock.setTimer(Math.ceil(milliseconds), sweep);
   }

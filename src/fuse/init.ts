@@ -1,11 +1,10 @@
 /**
- * INIT: which protocol the kernel and we speak, and what we ask of it. A pure function of what the
- * kernel offers.
+ * INIT: which protocol the kernel and we speak, and what we ask of it. A pure function of what the kernel offers.
  *
- * Why these flags: EXPLICIT_INVAL_DATA because pages of two versions can never mix (content taken
- * over from elsewhere gets a new node id), so the kernel must not drop them on its own; CACHE_SYMLINKS
- * for the same reason: what a link points to is its content.
- * Never WRITEBACK_CACHE: with it the kernel ignores our sizes, and does no passthrough. Locks are not asked for: the kernel keeps them.
+ * Why these flags: EXPLICIT_INVAL_DATA, because pages of two versions can never mix (content adopted from elsewhere
+ * gets a new kernel node id), so the kernel must not drop pages on its own. CACHE_SYMLINKS for the same reason: the
+ * target of a link is its content. Never WRITEBACK_CACHE: with it the kernel ignores our sizes, and does no
+ * passthrough. Locks are not asked for: the kernel keeps them itself.
  */
 import { INIT, INIT2 } from "./flags.ts";
 import type { Values } from "./layout.ts";
@@ -15,7 +14,7 @@ import type { WireVersion } from "./requests.ts";
 
 export const MAJOR = 7;
 export const NEWEST_MINOR = 45;
-/** Linux 5.4. Every body we read or send has had its form since. */
+/** Linux 5.4. Every body that we read or send has had its present form since. */
 export const OLDEST_MINOR = 31;
 
 export const MAX_WRITE = 1024 * 1024;
@@ -41,28 +40,28 @@ const WANTED =
   INIT.SETXATTR_EXT |
   INIT.INIT_EXT;
 
-/** What both ends agreed on. A daemon that takes over a mount is given it: INIT comes only once. */
+/** What both ends agreed on. A daemon that takes over a mount is given it, because INIT comes only once. */
 export interface Connection extends WireVersion {
   readonly minor: number;
   readonly kernelMinor: number;
-  /** What was asked for and offered: bits 0-31 and 32-63. */
+  /** What was both asked for and offered: bits 0-31 and 32-63. */
   readonly flags: number;
   readonly flags2: number;
   readonly maxWrite: number;
   /** Opened files may be handed to the kernel, which then reads, writes and maps them without us. */
   readonly passthrough: boolean;
-  /** What is not answered when we die comes again to a successor (Linux 6.9). */
+  /** Requests that are not answered when we die are sent again to the daemon that takes over (Linux 6.9). */
   readonly resend: boolean;
 }
 
-/** What of us decides what is asked for. */
+/** What on our side decides what is asked for. */
 export interface Wishes {
   /**
-   * How many file systems may lie on each other below ours for passthrough: 1, or 2 where local files
-   * are on an overlay. 0: no passthrough.
+   * How many file systems may lie on each other below ours for passthrough: 1, or 2 where cache files are on an
+   * overlay. 0: no passthrough.
    */
   readonly stackDepth: 0 | 1 | 2;
-  /** Behave as with a kernel that sends nothing again. */
+  /** Behave as with a kernel that resends nothing. */
   readonly noResend?: boolean;
 }
 
@@ -102,7 +101,7 @@ export function negotiate(request: InitRequest, { stackDepth, noResend = false }
     reply: {
       major: MAJOR,
       minor: agreedMinor,
-      // It can only be made smaller here.
+      // INIT can only make it smaller.
       max_readahead: request.max_readahead,
       flags,
       max_background: MAX_BACKGROUND,

@@ -1,7 +1,7 @@
 /**
- * Tells the kernel what it must no longer believe: names and inodes on a way each, for a name may wait
- * until a folder's requests are answered. What is told meanwhile gathers here, each thing once. Knows
- * messages and what they cost, not why anything changed.
+ * Sends invalidations to the kernel. Names and inodes each have a queue of their own, because a name may have to wait
+ * until a folder's requests are answered. What comes meanwhile gathers here, each thing once. Knows messages and what
+ * they cost, not why anything changed.
  */
 
 import type { After, ChangedName, EntryId, KernelCache, KernelNodeId, KnownRows } from "../engine/api/index.ts";
@@ -10,16 +10,16 @@ import { type Clock, sleep, type Timer } from "../lib/runtime.ts";
 import { CONNECTION_ERRNO, ERRNO } from "./errno.ts";
 import { notifyExpireInodes, notifyInvalEntry, notifyInvalInode } from "./notifications.ts";
 
-/** Sends messages, one after the other, from a thread of its own. Resolves to 0 or an errno. */
+/** Sends messages one after the other from a thread of its own. Resolves to 0 or an errno. */
 export type Notify = (way: "entry" | "inode", messages: Uint8Array) => Promise<number>;
 
 export interface KernelCacheOfDevice extends KernelCache {
   /**
-   * There is a kernel, which speaks this minor version. What was told before is told to it now: it may be one
-   * that knows of us by a daemon before this one.
+   * There is a kernel, which speaks this minor version. Invalidations from before are sent to it now: it may know
+   * things from an earlier daemon.
    */
   use(notify: Notify, kernelMinor: number): void;
-  /** Until it is used again nothing is told: what is to be told waits, and the kernel is to keep no name for long. */
+  /** Sends nothing until `use` is called again: invalidations wait, and the kernel is to keep no name for long. */
   hush(): void;
   close(): void;
 }
@@ -27,26 +27,27 @@ export interface KernelCacheOfDevice extends KernelCache {
 /** Messages in one go. */
 const BATCH = 500;
 /**
- * Names and inodes that wait, to be told or to be told once more. When there are more (somebody holds a folder, and
- * far away a tree is rewritten), the kernel is told of all there is, by the rows. A name that went is none of that:
- * the kernel asks for it again when its time is over, as after the death of a daemon (LIVE_NAME_MS). Names it holds
- * to be absent are in no row and held for longer: none of them is left out, nor counted (engine/core/invalidate.ts has a bound).
+ * How many names and inodes may wait for an invalidation, or for their second one. With more (somebody holds a folder,
+ * and elsewhere a tree is rewritten), everything in the rows is invalidated instead. A name that went is in no row: the
+ * kernel asks for it again when its validity is over (LIVE_NAME_MS), as after the death of a daemon. Negative entries
+ * are in no row either and are valid for longer, so none of them is left out, nor counted here
+ * (engine/core/invalidate.ts limits their number).
  */
 const WAITING_MAX = 50_000;
 /**
- * What changes at about the same moment goes together. It also lets callers run that were answered just
- * before: an answer the kernel has but not yet looked at would undo what it is told here.
+ * In milliseconds: changes of about the same moment go together. The wait also lets callers run that were answered just
+ * before: an answer that the kernel has but has not yet looked at would undo the invalidation.
  */
 const GATHER_MS = 3;
 /**
- * A caller may not be run for longer than that: who asks whether a name still holds has no lock on its folder,
- * and may trust an old answer after the name was made to be asked for again. So such names are told once more,
- * after this or up to twice as long.
+ * A caller may not run for longer than that. A thread that checks whether a name still holds has no lock on its folder,
+ * and may trust an old answer after the name was invalidated. So such names are invalidated once more, after this time
+ * or up to twice as long.
  */
 const AGAIN_MS = 1_000;
-/** Linux 6.2. Before, all that is below a name is taken down with it, other mounts too. */
+/** Linux 6.2. Earlier kernels take everything below an invalidated name down with it, other mounts included. */
 const MINOR_OF_EXPIRY = 38;
-/** Nothing is wrong: it does not know it, the connection is over, we are. */
+/** Errors that mean no trouble: the kernel does not know the thing, the connection is over, or we are closed. */
 const USUAL: ReadonlySet<number> = new Set([
   ERRNO.ENOENT,
   ERRNO.EBADF,
@@ -56,7 +57,7 @@ const USUAL: ReadonlySet<number> = new Set([
   CONNECTION_ERRNO.ECANCELED,
 ]);
 
-/** What goes one way: asked for more as soon as the thread has done what it was given. */
+/** One queue. It asks for more messages as soon as its thread has sent the last ones. */
 interface Way {
   wake(): void;
 }
@@ -69,15 +70,18 @@ export function createKernelCache(clock: Pick<Clock, "setTimer">, log: Logger): 
   const absent = new Map<string, ChangedName>();
   const inodes = new Set<KernelNodeId>();
   const listings = new Set<KernelNodeId>();
-  /** Told, to be told once more: since the last look, and those whose turn is at the next one. */
+  /**
+   * `lately`: names invalidated since the last look, which get a second invalidation. `ripe`: those whose second one is
+   * due.
+   */
   const lately = new Map<string, ChangedName>();
   let ripe: ChangedName[] = [];
   let againTimer: Timer | undefined;
-  /** Where the ways through everything that is known have come to; undefined: not on one. */
+  /** How far the passes through everything that is known have come. Undefined: there is no pass. */
   let known: KnownRows | undefined;
   let nameAt: After<EntryId> | undefined;
   let kernelNodeIdAt: After<KernelNodeId> | undefined;
-  /** Ways through all names still to go after this one. */
+  /** How many passes through all names follow after this one. */
   let ways = 0;
 
   function takeNames(): Uint8Array | undefined {
@@ -85,7 +89,8 @@ export function createKernelCache(clock: Pick<Clock, "setTimer">, log: Logger): 
     for (const [key, one] of names) {
       if (parts.length >= 2 * BATCH) break;
       names.delete(key);
-      // Gone when it was told, and meanwhile somebody's again: who works in it is not to be disturbed.
+      // The name was gone when the change was told, and may be in use again: a program that works in it must not be
+      // disturbed.
       const isGone = one.isGone();
       parts.push(...entry(one, isGone));
       if (!isGone && expiresNames) lately.set(key, one);
@@ -106,7 +111,7 @@ export function createKernelCache(clock: Pick<Clock, "setTimer">, log: Logger): 
   }
 
   function entry({ parent, name }: Pick<ChangedName, "parent" | "name">, isGone: boolean): readonly Uint8Array[] {
-    // Where names cannot be expired the kernel keeps none for long.
+    // Where names cannot be expired, the kernel is told to keep none for long.
     return isGone || expiresNames ? notifyInvalEntry(parent, name, !isGone) : [];
   }
 
@@ -160,7 +165,7 @@ export function createKernelCache(clock: Pick<Clock, "setTimer">, log: Logger): 
         isGoing = false;
         return;
       }
-      // What came meanwhile gathers too.
+      // Changes that come meanwhile gather too.
       clock.setTimer(GATHER_MS, () => void go());
     }
 
@@ -213,13 +218,14 @@ export function createKernelCache(clock: Pick<Clock, "setTimer">, log: Logger): 
     async unknownToKernel(lineages) {
       const send = notify;
       if (send === undefined) return new Set();
-      // To ask for attributes again harms nobody, and fails for what is not there. One word each: of several that go
-      // together only one answer comes. Closed meanwhile, or with the connection gone, the answer is another one.
+      // A needless invalidation of attributes harms nobody, and it fails for an inode that the kernel does not know.
+      // One message for each, because several messages together get only one answer. If this is closed or the
+      // connection is gone meanwhile, the errno is another one.
       const answers = await Promise.all(lineages.map((lineage) => send("inode", notifyExpireInodes([lineage]))));
       return new Set(lineages.filter((_, index) => answers[index] === ERRNO.ENOENT));
     },
     async expireNow(parent, name) {
-      // As of all that is told: who was answered before has run by then.
+      // The same wait as for every invalidation: callers that were answered before have run by then.
       await sleep(clock, GATHER_MS);
       if (expiresNames) await notify?.("entry", joined(entry({ parent, name }, false)));
     },

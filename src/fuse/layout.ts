@@ -1,17 +1,16 @@
 /**
- * A C struct of the kernel's FUSE header as a table: field -> offset and type. Reading gives a
- * plain object, writing takes one. The only place that knows how integers lie in memory; it knows
- * no opcode.
+ * A C struct of the kernel's FUSE header as a table: field -> offset and type. Reading gives a plain object, writing
+ * takes one. This is the only place that knows how integers lie in memory. It knows no opcode.
  *
- * 64-bit integers become numbers. Above 2^53 they are rounded: whoever uses an offset or a size
- * checks `Number.isSafeInteger` first. Values that must be exact and may be larger (a request's
- * `unique`) are never read as a number but copied as bytes.
+ * 64-bit integers become numbers. Above 2^53 they are rounded: whoever uses an offset or a size checks
+ * `Number.isSafeInteger` first. Values that must be exact and may be larger (a request's `unique`) are never read as a
+ * number but copied as bytes.
  */
 import type { HandleId, KernelNodeId } from "../engine/api/index.ts";
 
 /**
- * "i64" is signed; "id" is a `unique` without its resent bit (63); "node" and "handle" are the ids that we gave the kernel,
- * as "u64".
+ * "i64" is signed. "id" is a `unique` without its resent bit (63). "node" and "handle" are ids that we gave the kernel,
+ * stored like "u64".
  */
 export type FieldType = "u16" | "u32" | "i32" | "u64" | "i64" | "id" | "node" | "handle";
 
@@ -32,13 +31,13 @@ export interface Struct<F extends Fields = Fields> {
   readonly size: number;
   readonly fields: F;
   read(view: DataView, at: number): Values<F>;
-  /** Fields left out keep what is in the memory (zero in a new buffer). */
+  /** Fields that are left out keep what is in the memory (zero in a new buffer). */
   write(view: DataView, at: number, values: Partial<Values<F>>): void;
   /** A new buffer that holds just this struct. */
   encode(values: Partial<Values<F>>): Uint8Array;
 }
 
-/** The kernel speaks the machine's byte order. */
+/** The kernel uses the machine's byte order. */
 export const LITTLE_ENDIAN = new Uint8Array(new Uint16Array([1]).buffer)[0] === 1;
 
 const HIGH = 2 ** 32;

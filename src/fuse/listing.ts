@@ -1,6 +1,6 @@
 /**
- * A READDIR or READDIRPLUS reply: whole records, padded to 8 bytes, in a buffer of the size that
- * was asked for. It never grows past that, and says which lineages it really handed out.
+ * A READDIR or READDIRPLUS reply: whole records, padded to 8 bytes, in a buffer of the requested size. It never grows
+ * past that, and it says which kernel node ids it really handed out.
  */
 import type { FolderEntry, Found } from "../engine/api/index.ts";
 import { KIND_BITS, unkeepEntry, writeEntry } from "./attributes.ts";
@@ -9,17 +9,17 @@ import { DIRENT, DIRENTPLUS_DIRENT_AT } from "./reply-structs.ts";
 
 export interface Listing {
   readonly bytes: Uint8Array;
-  /** Counted by the kernel when it gets the bytes. */
+  /** The kernel counts these when it gets the bytes. */
   readonly granted: readonly Found[];
-  /** What the entries say must not be remembered. */
+  /** Makes the kernel remember nothing of the entries. */
   unkeep(): void;
 }
 
-/** A record with a name of this length is the middle of what folders hold. */
+/** The usual length of a name in a folder, in bytes. */
 const USUAL_NAME = 24;
 
 export interface ListingWriter {
-  /** False: no room left, and nothing was written. */
+  /** False: there was no room, and nothing was written. */
   add(entry: FolderEntry): boolean;
   /** How many usual entries still fit; 0 when hardly one does. */
   room(): number;

@@ -1,6 +1,6 @@
 /**
- * One message from the kernel: its header, and a cursor over what follows it. Everything that
- * comes from outside is checked here and in `requests.ts`, once. Knows no opcode.
+ * One message from the kernel: its header, and a cursor over what follows. Everything that comes from outside is
+ * checked here and in `requests.ts`, once. Knows no opcode.
  */
 import { FsError, type FsErrorCode, type KernelNodeId, kernelNodeId } from "../engine/api/index.ts";
 import { NAME_MAX, SYMLINK_MAX } from "./flags.ts";
@@ -17,7 +17,7 @@ import {
 } from "./layout.ts";
 import { IN_HEADER } from "./request-structs.ts";
 
-/** The kernel (or whoever plays it) sent something that is no message of the protocol. */
+/** The kernel (or a test in its place) sent something that is no message of the protocol. */
 export class MalformedError extends FsError {
   constructor(message: string) {
     super("EINVAL", message);
@@ -25,7 +25,7 @@ export class MalformedError extends FsError {
   }
 }
 
-/** Of a message too short for its header nothing can be trusted but these. */
+/** In a message that is too short for its header, nothing can be trusted but these. */
 export const UNIQUE_AT = 8;
 export const MIN_ANSWERABLE = 16;
 
@@ -41,7 +41,7 @@ export interface Message {
   readonly nodeid: KernelNodeId;
   readonly uid: number;
   readonly gid: number;
-  /** The calling thread; 0 for what the kernel does by itself. */
+  /** The calling thread. 0 for what the kernel does by itself. */
   readonly pid: number;
   /** Where the body ends and the extensions begin. */
   readonly bodyEnd: number;
@@ -71,7 +71,7 @@ export function parseMessage(bytes: Uint8Array): Message {
   };
 }
 
-/** Of those somebody may wait for; more than have an answer. */
+/** The ids for which somebody may wait. Not all of these requests get an answer. */
 export function idsIn(messages: readonly Uint8Array[]): number[] {
   return messages.flatMap((bytes) => {
     if (bytes.length < MIN_ANSWERABLE) return [];
@@ -84,14 +84,14 @@ export function opcodeOf(view: DataView): number {
   return view.getUint32(4, LITTLE_ENDIAN);
 }
 
-/** We hand out node ids below 2^53: another one is not from us. */
+/** We hand out node ids below 2^53: any other one is not from us. @throws MalformedError */
 export function nodeIdAt(view: DataView, at: number): KernelNodeId {
   const value = readU64(view, at);
   if (!Number.isSafeInteger(value)) throw new MalformedError(`node id ${value}: over 2^53, never given out`);
   return kernelNodeId(value);
 }
 
-/** The fixed part at the start of the body, `size` bytes of it if that is given. */
+/** The fixed part at the start of the body; `size` bytes of it if that is given. */
 export function fixedPart<F extends Fields>(message: Message, layout: Struct<F>, size = layout.size): Values<F> {
   need(message, IN_HEADER.size, size, layout.name);
   return layout.read(message.view, IN_HEADER.size);

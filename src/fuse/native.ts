@@ -1,6 +1,6 @@
 /**
- * The typed face of the addon for the kernel side: the device and the supervisor's control socket.
- * It knows messages and descriptors, of the opcodes READ, WRITE and GETXATTR alone, and no line of the control protocol.
+ * The typed face of the addon for the kernel side: the device and the supervisor's control socket. It knows messages
+ * and descriptors, only the opcodes READ, WRITE and GETXATTR, and no line of the control protocol.
  */
 import { closeSync, openSync } from "node:fs";
 import type { HandleId } from "../engine/api/index.ts";
@@ -65,53 +65,56 @@ const addon = loadAddon([
 /** Room for the largest message of a connection with max_write 1 MiB. */
 export const DEVICE_BUFFER_SIZE = 1024 * 1024 + 4096;
 
-/** A span with this offset is not in the slab but the next of the large Buffers. */
+/** A span with this offset is not in the slab: it is the next of the large Buffers. */
 const NOT_IN_SLAB = 0xffff_ffff;
 
-/** Notifications about names may wait for a folder's lock, those about inodes for pages: a thread each. */
+/** Notifications about names may wait for a folder's lock, those about inodes for pages. So each kind has a thread. */
 const QUEUES = { entry: 0, inode: 1 } as const;
 
 export interface Device {
   /** The descriptor, for backingOpen and connectionNumber. */
   readonly fd: number;
-  /** Starts reading: nothing is read before the first call. The messages of one wake come in one call. */
+  /** Starts reading. Nothing is read before the first call. The messages of one wake-up come in one call. */
   resumeReading(): void;
-  /** What comes meanwhile waits in the kernel. */
+  /** Stops reading. What comes meanwhile waits in the kernel. */
   pauseReading(): void;
   /**
-   * Writes one message out of its parts, whole or not at all. 0, or an errno: ENOENT when the
-   * kernel no longer waits for this answer, EBADF after close. EAGAIN only on a socket pair.
+   * Writes one message out of its parts, whole or not at all. Returns 0 or an errno: ENOENT when the kernel no longer
+   * waits for this answer, EBADF after close, EAGAIN only on a socket pair.
    */
   reply(parts: readonly Uint8Array[]): number;
   /**
-   * Writes notifications, one or several after each other, from a thread of its own, in order within
-   * its queue. Resolves to 0 or an errno (ECANCELED: closed first; of several the first that is not
-   * ENOENT); never rejects. It may wait for requests not yet answered.
+   * Writes one or several notifications from a thread of its own, in order within the queue. Resolves to 0 or an errno
+   * (ECANCELED: closed first; of several errors the first that is not ENOENT). Never rejects. It may wait for requests
+   * that are not answered yet.
    */
   notify(queue: keyof typeof QUEUES, messages: Uint8Array): Promise<number>;
   /**
-   * From now on READs of this handle are answered out of the open file, without a callback, wherever that can be
-   * done by one plain call; until endHandle, which must come before the descriptor is closed.
+   * From now on READs of this handle are answered from the open file, without a callback, wherever one plain call can
+   * do that. It lasts until endHandle, which must come before the descriptor is closed.
    */
   letRead(handle: HandleId, descriptor: number): void;
-  /** … and its WRITEs go to it, for so many milliseconds. */
+  /** The same for WRITEs of the handle, for so many milliseconds. */
   letWrite(handle: HandleId, descriptor: number, milliseconds: number): void;
-  /** No READ of any handle is answered out of this file by itself any more … */
+  /** From now on no READ of any handle is answered from this file without us. */
   stopReading(descriptor: number): void;
-  /** … and no WRITE goes to it. */
+  /** From now on no WRITE of any handle goes to this file without us. */
   stopWriting(descriptor: number): void;
   endHandle(handle: HandleId): void;
-  /** How many requests were answered without a callback: so, and GETXATTRs of names that no file has. */
+  /**
+   * How many requests were answered without a callback: READs and WRITEs as above, and GETXATTRs of names that no file
+   * has.
+   */
   answered(): { readonly READ: number; readonly WRITE: number; readonly GETXATTR: number };
-  /** No callback comes after it. The descriptor is closed as soon as no notification is inside the kernel. */
+  /** No callback comes after this. The descriptor is closed as soon as no notification is inside the kernel. */
   close(): void;
 }
 
 /**
- * Takes over the descriptor of /dev/fuse (or of one end of a socket pair, where a test plays the
- * kernel). `bufferSize` bytes is the longest message. `onEnd` gets the errno name that ended
- * reading, once: ENODEV is an unmount (or the pair's other end closed), ECONNABORTED an abort. The
- * callbacks must not throw. A message's bytes are its receiver's for ever.
+ * Takes over the descriptor of /dev/fuse (or of one end of a socket pair, where a test plays the kernel). `bufferSize`
+ * is the length of the longest message in bytes. `onEnd` is called once, with the errno name that ended reading: ENODEV
+ * is an unmount (or the pair's other end closed), ECONNABORTED an abort. The callbacks must not throw. A message's
+ * bytes belong to its receiver for ever.
  */
 export function openDevice(
   fd: number,
@@ -157,14 +160,16 @@ function messagesOf(slab: ArrayBuffer, spans: Uint32Array, count: number, large:
 }
 
 export interface Control {
-  /** Sends one line, with a descriptor if given. 0, or an errno: EPIPE when the other end is gone. Never waits. */
+  /**
+   * Sends one line, with a descriptor if given. Returns 0, or an errno: EPIPE when the other end is gone. Never waits.
+   */
   send(line: string, descriptor?: number): number;
   close(): void;
 }
 
 /**
- * Takes over one end of the SOCK_SEQPACKET pair between supervisor and daemon. A descriptor that
- * comes with a line belongs to the receiver. `onEnd`: the other end is closed.
+ * Takes over one end of the SOCK_SEQPACKET pair between supervisor and daemon. A descriptor that comes with a line
+ * belongs to the receiver. `onEnd`: the other end is closed.
  */
 export function openControl(
   fd: number,
@@ -182,7 +187,7 @@ export function openControl(
   };
 }
 
-/** Waits (blocking the thread) for one line and its descriptor; undefined when the other end is closed. */
+/** Waits for one line and its descriptor, and blocks the thread meanwhile. Undefined when the other end is closed. */
 export function receiveDescriptor(fd: number): { line: string; descriptor: number | undefined } | undefined {
   const received = addon.receiveDescriptor(fd);
   if (received === undefined) return undefined;
@@ -190,18 +195,18 @@ export function receiveDescriptor(fd: number): { line: string; descriptor: numbe
   return { line, descriptor: descriptor < 0 ? undefined : descriptor };
 }
 
-/** Two connected sockets. Messages of 1 MiB fit where the caller is root, else what net.core.wmem_max allows. */
+/** Two connected sockets. Messages of 1 MiB fit if the caller is root, otherwise what net.core.wmem_max allows. */
 export function socketPair(type: "seqpacket" | "stream"): [number, number] {
   return addon.socketPair(type === "seqpacket" ? 0 : 1);
 }
 
-/** Linux's, which Node does not name. */
+/** Linux's value, for which Node has no name. */
 const O_PATH = 0o10000000;
 
 /**
- * Registers an open file for passthrough: its backing id (> 0), or -errno. The kernel opens the file anew for each
- * program, and keeps what it is given, for longer than this process where that dies: so it is given one that
- * can only be opened, and does not count as somebody who writes to the file.
+ * Registers an open file for passthrough. Returns its backing id (> 0), or -errno. The kernel opens the file anew for
+ * each program, and keeps the file it is given, also for longer than this process lives. So it is given a descriptor
+ * that can only be opened (O_PATH), which does not count as a writer of the file.
  */
 export function backingOpen(deviceFd: number, fd: number): number {
   const place = openSync(`/proc/self/fd/${fd}`, O_PATH);
@@ -212,7 +217,7 @@ export function backingOpen(deviceFd: number, fd: number): number {
   }
 }
 
-/** 0 or -errno. Opens that use the id go on. */
+/** Returns 0 or -errno. Opens that use the id go on. */
 export function backingClose(deviceFd: number, id: number): number {
   return addon.backingClose(deviceFd, id);
 }
@@ -222,7 +227,7 @@ export function connectionNumber(deviceFd: number): number | undefined {
   return addon.connectionNumber(deviceFd);
 }
 
-/** Whether the kernel still sends requests to this device. While it does, its connection's number is no other's. */
+/** Whether the kernel still sends requests to this device. As long as it does, no other connection has its number. */
 export function isConnected(deviceFd: number): boolean {
   return addon.isConnected(deviceFd);
 }

@@ -1,7 +1,7 @@
 /**
- * What we tell the kernel unasked: header with the code where a reply has its error and unique 0,
- * then the body. Sending them is done in kernel-cache.ts, and never from the JS thread: the write may
- * wait for requests we have yet to answer.
+ * What we tell the kernel unasked: a header with unique 0 and with the code where a reply has its error, then the body.
+ * kernel-cache.ts sends these, and never from the JS thread: the write may wait for requests that we have yet to
+ * answer.
  */
 import type { KernelNodeId } from "../engine/api/index.ts";
 import { viewOf, writeU64 } from "./layout.ts";
@@ -60,7 +60,7 @@ export function notifyStore(lineage: KernelNodeId, offset: number, data: Uint8Ar
   return notification(NOTIFY.STORE, [NOTIFY_STORE_OUT.encode({ nodeid: lineage, offset, size: data.length }), data]);
 }
 
-/** Asks for bytes of the page cache; they come as NOTIFY_REPLY whose `unique` is `id`. */
+/** Asks for bytes of the page cache. They come as NOTIFY_REPLY whose `unique` is `id`. */
 export function notifyRetrieve(id: number, lineage: KernelNodeId, offset: number, size: number): Parts {
   return notification(NOTIFY.RETRIEVE, [
     NOTIFY_RETRIEVE_OUT.encode({ notify_unique: id, nodeid: lineage, offset, size }),
@@ -72,7 +72,7 @@ export function notifyResend(): Parts {
   return notification(NOTIFY.RESEND, []);
 }
 
-/** The attributes of all of these are asked for again: one message each, one after the other. */
+/** Invalidates the attributes of all these nodes: one message each, one after the other. */
 export function notifyExpireInodes(lineages: readonly KernelNodeId[]): Uint8Array {
   const len = OUT_HEADER.size + NOTIFY_INVAL_INODE_OUT.size;
   const bytes = new Uint8Array(len * lineages.length);
@@ -85,14 +85,14 @@ export function notifyExpireInodes(lineages: readonly KernelNodeId[]): Uint8Arra
 }
 
 /**
- * Every name the kernel knows is thrown away at its next use, as with INVAL_ENTRY without EXPIRE_ONLY: what is
- * mounted inside is taken off, in every mount namespace, which /proc/self/mountinfo does not show.
+ * The kernel drops every name it knows at the next use, as with INVAL_ENTRY without EXPIRE_ONLY. So what is mounted
+ * inside is unmounted in every mount namespace, also where /proc/self/mountinfo does not show it.
  */
 export function notifyIncEpoch(): Parts {
   return notification(NOTIFY.INC_EPOCH, []);
 }
 
-/** Asks to let go of inodes that nothing uses. */
+/** Asks the kernel to forget inodes that nothing uses. */
 export function notifyPrune(lineages: readonly KernelNodeId[]): Parts {
   const list = new Uint8Array(8 * lineages.length);
   const view = viewOf(list);

@@ -1,6 +1,6 @@
 /**
- * Every opcode of the protocol (7.45) in one table: its number, its name, how its body is read,
- * who serves it and how the answer is written. The only place that joins the four.
+ * Every opcode of the protocol (7.45) in one table: its number, its name, how its body is read, who serves it and how
+ * the answer is written. The only place that joins these.
  */
 import type { Done, FileSystem, Found, NegativeEntry, Opened } from "../engine/api/index.ts";
 import type { ErrorName } from "./errno.ts";
@@ -22,13 +22,16 @@ interface Row<Request, Reply> {
   encode(reply: Reply, isKept: boolean): Parts;
 }
 
-/** Answered by the file system. Methods, not properties: so rows of all types fit in one table. */
+/** Answered by the file system. Methods, not properties, so that rows of all types fit in one table. */
 export interface Served<Request = unknown, Reply = unknown> extends Row<Request, Reply> {
   readonly kind: "served";
-  /** Only the local disk is waited for, or bytes must not be given up: no deadline. */
+  /** No deadline: it waits only for the local disk, or its bytes must not be given up. */
   readonly local: boolean;
   handle(call: Call, request: Request): Promise<Reply>;
-  /** Instead, for one that was done by a daemon that died before it could answer. Absent: to do it again does no harm. */
+  /**
+   * Instead of `handle`, for a request that was carried out by a daemon that died before it could answer. Absent:
+   * carrying it out again does no harm.
+   */
   again?(call: Call, request: Request, done: Done): Promise<Reply>;
   /** Takes back what the answer gave, when the kernel did not get it. */
   undo?(fileSystem: FileSystem, reply: Reply): void | Promise<void>;
@@ -40,13 +43,13 @@ export interface Silent<Request = unknown> extends Row<Request, never> {
   handle(fileSystem: FileSystem, request: Request): void;
 }
 
-/** Not served; the kernel gets this error. ENOSYS makes it do without for good. */
+/** Not served; the kernel gets this error. With ENOSYS it does without the operation for good. */
 export interface Refused<Request = unknown, Reply = unknown> extends Row<Request, Reply> {
   readonly kind: "refused";
   readonly error: ErrorName;
 }
 
-/** About the connection or another request: `session.ts` answers. */
+/** About the connection or about another request: `session.ts` answers. */
 export interface OfSession<Request = unknown, Reply = unknown> extends Row<Request, Reply> {
   readonly kind: "session";
 }
@@ -184,7 +187,7 @@ const ROWS: readonly Operation[] = [
 
 export const OPERATIONS: ReadonlyMap<number, Operation> = new Map(ROWS.map((row) => [row.code, row]));
 
-/** The four that take no reply, also when nothing else of the message can be read. */
+/** All but the four that take no reply. It holds even when nothing else of the message can be read. */
 export function takesReply(opcode: number): boolean {
   const operation = OPERATIONS.get(opcode);
   return operation?.kind !== "silent" && operation !== INTERRUPT_ROW;

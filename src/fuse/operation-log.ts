@@ -1,7 +1,7 @@
 /**
- * One line for each operation: name, node, arguments, result, duration, who asked. At debug, where
- * it costs nothing when off; at warn when it was slow or failed for no reason of the caller's; at
- * error when a handler threw what is no FsError. Bytes are shown as their number.
+ * One line for each operation: name, node, arguments, result, duration, caller. At debug, where it costs nothing when
+ * off. At warn when the operation was slow, or failed for no reason of the caller's. At error when a handler threw
+ * something that is no FsError. Bytes are shown as their number.
  */
 
 import { FsError } from "../engine/api/index.ts";
@@ -15,7 +15,7 @@ export interface Outcome {
   readonly error?: unknown;
 }
 
-/** Between two warnings about EIO of one operation: a lost network fails thousands a second. */
+/** Between two warnings about EIO of one operation: with a lost network thousands fail in a second. */
 const QUIET_MS = 1000;
 
 export interface OperationLog {

@@ -1,31 +1,31 @@
 /**
- * The kernel's door to local files: an open file that is registered is read, written and mapped by the
- * kernel itself. It knows descriptors and ids, not whose they are.
+ * Registers local files with the kernel, which then reads, writes and maps them by itself. It knows descriptors and
+ * ids, not whose they are.
  */
 
 import type { Passthrough } from "../engine/api/index.ts";
 import type { Logger } from "../lib/log.ts";
 import { ERRNO } from "./errno.ts";
 
-/** The two ioctls of the addon: an id (> 0), 0, or -errno. */
+/** The two ioctls of the addon. They return an id (> 0), 0, or -errno. */
 export interface BackingCalls {
   backingOpen(device: number, descriptor: number): number;
   backingClose(device: number, id: number): number;
 }
 
 export interface KernelPassthrough extends Passthrough {
-  /** The kernel agreed to it on this device. Before, and after close, nothing is registered. */
+  /** The kernel agreed to passthrough on this device. Before this, and after `close`, nothing is registered. */
   use(device: number): void;
-  /** It cannot be had, and why. */
+  /** There is no passthrough, and why. */
   doWithout(why: string): void;
-  /** Why the kernel takes no file of ours; undefined while it does. */
+  /** Why the kernel takes no file of ours. Undefined while it does. */
   readonly whyOff: string | undefined;
   close(): void;
 }
 
 /**
- * Refused for all files of the state dir: the right to register is missing, or the file systems below
- * them are too many.
+ * Errors that hold for all files of the state dir: the right to register is missing, or too many file systems lie below
+ * them.
  */
 const FOR_GOOD: ReadonlyMap<number, string> = new Map([
   [ERRNO.EPERM, "the kernel allows it to root alone (CAP_SYS_ADMIN)"],

@@ -1,7 +1,4 @@
-/**
- * Replies from plain objects to bytes: the parts that follow the header. One function per body
- * shape. No decisions.
- */
+/** Replies from plain objects to bytes: the parts that follow the header. One function per body shape. No decisions. */
 import {
   type Attributed,
   type Found,
@@ -40,8 +37,8 @@ export type Parts = Uint8Array[];
 const NOTHING: Parts = [];
 
 /**
- * Puts the header before the parts. `error` is 0, or a negative errno (then there must be no
- * parts). `unique` is copied from where it lies in the request.
+ * Puts the header before the parts. `error` is 0, or a negative errno (then there must be no parts). `unique` is copied
+ * from where it lies in the request.
  */
 export function withHeader(request: Uint8Array, error: number, parts: Parts): Parts {
   const header = new Uint8Array(OUT_HEADER.size);
@@ -82,8 +79,8 @@ export function encodeOpen(opened: Opened): Parts {
 }
 
 /**
- * A folder that was listed before, as it is now, goes into the kernel's cache of listings. Not one that
- * is listed for the first time: who seeks in it is shown what was removed meanwhile, from that cache.
+ * An unchanged folder that was listed before goes into the kernel's cache of listings. A folder that is listed for the
+ * first time does not: a program that seeks in it would be shown, from that cache, names that were removed meanwhile.
  */
 export function encodeOpenFolder({ handle, keepCache }: Opened): Parts {
   const open_flags = keepCache ? FOPEN_CACHE_DIR | FOPEN_KEEP_CACHE : 0;
@@ -100,7 +97,7 @@ export function encodeCreate(created: Found & Opened, isKept: boolean): Parts {
 
 function writeOpen(view: DataView, at: number, opened: Opened): void {
   const { handle, keepCache, backing, noFlush = false, direct = false } = opened;
-  // Pages and a backing file do not go together: the kernel refuses both flags.
+  // Cached pages and a backing file exclude each other: the kernel refuses both flags together.
   const cached = keepCache ? FOPEN_KEEP_CACHE : 0;
   const way = backing === undefined ? cached : FOPEN_PASSTHROUGH;
   const flags = way | (noFlush ? FOPEN_NOFLUSH : 0) | (direct ? FOPEN_DIRECT_IO : 0);
@@ -128,7 +125,7 @@ export function encodeOffset(offset: number): Parts {
   return [bytes];
 }
 
-/** The value, or how long it is when that was asked (size 0). */
+/** The value, or its length in bytes when that was asked for (size 0). */
 export type XattrReply = { readonly value: Uint8Array } | { readonly size: number };
 
 export function encodeXattr(reply: XattrReply): Parts {

@@ -1,10 +1,10 @@
 /**
- * The fixed parts of what we send: replies and notifications (protocol 7.45), field names as in
- * linux/fuse.h. Nothing here but offsets.
+ * The fixed parts of what we send: replies and notifications (protocol 7.45), field names as in linux/fuse.h. Nothing
+ * here but offsets.
  */
 import { struct } from "./layout.ts";
 
-/** `unique` follows at offset 8: eight bytes copied from the request. */
+/** `unique` at offset 8 is eight bytes copied from the request. */
 export const OUT_HEADER = struct("fuse_out_header", 16, { len: [0, "u32"], error: [4, "i32"], unique: [8, "id"] });
 export const UNIQUE_AT = 8;
 export const UNIQUE_SIZE = 8;
@@ -162,5 +162,5 @@ export const NOTIFY_RETRIEVE_OUT = struct("fuse_notify_retrieve_out", 32, {
   offset: [16, "u64"],
   size: [24, "u32"],
 });
-/** The lineages follow, eight bytes each. */
+/** The kernel node ids follow, eight bytes each. */
 export const NOTIFY_PRUNE_OUT = struct("fuse_notify_prune_out", 16, { count: [0, "u32"] });

@@ -1,20 +1,20 @@
 /**
- * Which requests a daemon had at hand when it died, and what its successor does about them. Where the kernel
- * sends them again (Linux 6.9), one that was at hand at two deaths is not tried a third time: it may be what they died
- * of. Only where a daemon died of itself: of one that somebody killed no request is to blame, and kill -9 is no reason
- * for an error. Where the kernel does not, somebody has to say so to the programs that wait: they are written down
- * before they are begun.
+ * Which requests a daemon had in hand when it died, and what the daemon that takes over does about them. Where the
+ * kernel resends them (Linux 6.9): a request that was in hand at two deaths is not tried a third time, because it may
+ * be what the daemons died of. This counts only deaths of the daemon's own making. No request is to blame when somebody
+ * killed it, and kill -9 must not cause an error. Where the kernel does not resend: somebody has to tell the programs
+ * that wait, so the requests are written down before they are begun.
  */
 import type { Logger } from "../lib/log.ts";
 import type { InFlight } from "./in-flight.ts";
 
-/** Outlives the daemon; both lists are replaced as a whole. */
+/** Outlives the daemon. Both lists are always replaced as a whole. */
 export interface RequestsInHand {
-  /** Of the daemon before: what it had read, answered or not. */
+  /** What the earlier daemon had read, answered or not. */
   readonly left: readonly number[];
-  /** It died of something it did, so far as is known. */
+  /** The earlier daemon died of something it did itself, as far as is known. */
   readonly wasOwnFault: boolean;
-  /** It had these at hand, as had one before that died of itself. */
+  /** Crash suspects: both the earlier daemon and one before it that died of itself had these requests in hand. */
   readonly suspects: ReadonlySet<number>;
   inFlight(ids: readonly number[]): void;
   suspected(ids: readonly number[]): void;
@@ -29,10 +29,10 @@ export const NOTHING_KEPT: RequestsInHand = {
 };
 
 export interface CrashSuspects {
-  /** False: it was at hand when two daemons died of themselves. Only of a request that was sent again. */
+  /** False: the request was in hand when two daemons died of themselves. Only for a resent request. */
   begin(request: InFlight): boolean;
   end(request: InFlight): void;
-  /** This daemon ends of its own will: that is nobody's fault. */
+  /** This daemon ends on purpose: no request is to blame. */
   forgive(): void;
 }
 

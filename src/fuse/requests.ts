@@ -1,9 +1,9 @@
 /**
- * Requests from bytes to plain objects, one function per body shape. Fields of the fixed part keep
- * the kernel's names; names and data that follow it get their own. No decisions.
+ * Requests from bytes to plain objects, one function per body shape. Fields of the fixed part keep the kernel's names;
+ * names and data that follow it get their own. No decisions.
  *
- * Every function throws MalformedError when the message is too short for its body, and what
- * `message.ts` says about names.
+ * Every function throws MalformedError when the message is too short for its body, and what `message.ts` says about
+ * names.
  */
 import type { KernelNodeId } from "../engine/api/index.ts";
 import { type Extensions, parseExtensions } from "./extensions.ts";
@@ -111,7 +111,7 @@ export const decodeMknod = withNewName(MKNOD_IN);
 export const decodeMkdir = withNewName(MKDIR_IN);
 export const decodeCreate = withNewName(CREATE_IN);
 
-/** As CREATE; its name says nothing ("/"). */
+/** Like CREATE. Its name says nothing ("/"). */
 export function decodeTmpfile(message: Message): Values<typeof CREATE_IN.fields> & { extensions: Extensions } {
   const values = fixedPart(message, CREATE_IN);
   takeString(message, cursorAfter(CREATE_IN.size), 255, "ENAMETOOLONG");
@@ -157,7 +157,7 @@ export type SetxattrRequest = Values<typeof SETXATTR_IN.fields> & { readonly nam
 
 export function decodeSetxattr(message: Message, version: WireVersion): SetxattrRequest {
   const fixedSize = version.setxattrExtended ? SETXATTR_IN.size : SETXATTR_IN_SIZE_SHORT;
-  // A name of one byte and its NUL may end before the long form would.
+  // With a name of one byte and its NUL, the message may be shorter than the long form.
   need(message, IN_HEADER.size, fixedSize, SETXATTR_IN.name);
   const { view } = message;
   const { size, flags, setxattr_flags } = SETXATTR_IN.fields;
@@ -209,7 +209,7 @@ export function decodeRemoveMapping(message: Message) {
   return { mappings };
 }
 
-/** Exactly `size` bytes from `offset` of the body to its end, not copied. */
+/** Exactly `size` bytes, from `offset` of the body to its end, not copied. */
 function takeRest(message: Message, offset: number, size: number, what: string): Uint8Array {
   const start = IN_HEADER.size + offset;
   const left = message.bodyEnd - start;

@@ -1,8 +1,8 @@
 /**
- * The kernel's end of a mount: takes messages from the device, finds their row in the table of
- * opcodes, lets the file system answer, and sends the reply. Every request is answered exactly
- * once: by its handler, or with EIO when its deadline has passed. Nothing a message holds or a
- * handler throws ends the loop. It knows no operation but INIT, INTERRUPT and DESTROY.
+ * The kernel's end of a mount: takes messages from the device, finds their row in the table of opcodes, lets the file
+ * system answer, and sends the reply. Every request is answered exactly once: by its handler, or with EIO when its
+ * deadline has passed. Nothing in a message and nothing that a handler throws ends the loop. It knows no operation but
+ * INIT, INTERRUPT and DESTROY.
  */
 
 import { type Done, type FileSystem, FsError, type KernelNodeId } from "../engine/api/index.ts";
@@ -36,23 +36,23 @@ export interface SessionOptions {
   readonly fileSystem: FileSystem;
   readonly log: Logger;
   readonly clock: Clock;
-  /** Milliseconds an operation that may ask the network has; default 60,000. */
+  /** Milliseconds for an operation that may ask the network. Default: 60,000. */
   readonly deadlineMs?: number;
-  /** Operations longer than this are logged whatever the level; default 1,000. */
+  /** Operations that take more milliseconds than this are logged at any level. Default: 1,000. */
   readonly slowMs?: number;
-  /** How much passthrough to ask for; see init.ts. Default 0: none. */
+  /** How much passthrough to ask for; see init.ts. Default: 0, none. */
   readonly stackDepth?: Wishes["stackDepth"];
   /** Fault points, for tests that die there. */
   readonly step?: (label: string) => void;
-  /** Whether the thread is interrupted by what asks its program to end. Default: always. */
+  /** Whether the signal that interrupted the thread asks its program to end. Default: always. */
   readonly hasFatalSignal?: (thread: number) => boolean;
-  /** Behave as with a kernel that sends nothing again. Default: no. */
+  /** Behave as with a kernel that resends nothing. Default: no. */
   readonly noResend?: boolean;
   /** What an earlier daemon agreed on, when this one takes over its mount: no INIT will come. */
   readonly connection?: Connection;
-  /** What is at hand, for a successor; default: nobody takes over. */
+  /** The requests in hand, for a daemon that takes over. Default: nobody takes over. */
   readonly atHand?: RequestsInHand;
-  /** Places of requests below this are a daemon's before; see FileSystem.done. */
+  /** Lower places of requests belong to an earlier daemon; see FileSystem.done. */
   readonly firstPlace?: number;
 }
 
@@ -66,30 +66,35 @@ export interface RequestInFlight {
 }
 
 export interface Session {
-  /** What kernel and we agreed on. Rejects when the kernel is too old. */
+  /** What the kernel and we agreed on. Rejects when the kernel is too old, or the mount ends before. */
   readonly initialized: Promise<Connection>;
-  /** Errno name with which the requests ended (ENODEV: unmounted), or "closed". Never rejects. */
+  /** The errno name with which the requests ended (ENODEV: unmounted), or "closed". Never rejects. */
   readonly ended: Promise<string>;
   /** How many requests came, by opcode name; "UNKNOWN" for opcodes that are not in the table. */
   operations(): Record<string, number>;
   /** How many of those the device answered by itself; see native.ts. */
   moved(): Readonly<Record<string, number>>;
-  /** What waits for an answer, oldest first. */
+  /** The requests that wait for an answer, oldest first. */
   inFlight(): RequestInFlight[];
   /** Resolves when everything that came is answered. */
   drained(): Promise<void>;
-  /** A successor takes over, and what is not answered comes to it: that is none of its failures. */
+  /**
+   * Another daemon takes over, with the requests that are not answered: they must not count as what this one died of.
+   */
   handOver(): void;
-  /** Gives the device up. Requests in flight are cancelled and get no answer from us. */
+  /** Gives up the device. Requests in flight are cancelled and get no answer from us. */
   close(): void;
 }
 
 export const DEADLINE_MS = 60_000;
-/** A request that takes longer is logged. */
+/** A request that takes longer, in milliseconds, is logged. */
 export const SLOW_CALL_MS = 1000;
-/** After a signal that ends nobody: the kernel does not tell of the next one. */
+/**
+ * Between two looks for a signal that ends the program, after one that did not: the kernel does not tell of the next
+ * signal.
+ */
 const NEXT_SIGNAL_MS = 100;
-/** Before and after an answer. */
+/** Labels before and after an answer. */
 const FAULT_POINTS = new Map(
   [...OPERATIONS.values()].map((operation) => {
     const { name } = operation;
@@ -174,13 +179,14 @@ export function createSession(options: SessionOptions): Session {
   /** Never rejects. */
   async function answer(operation: Served, request: InFlight): Promise<void> {
     if (!requests.add(request)) {
-      // A successor's RESEND brings what it already has at hand. Without that mark it is a bug of the sender.
+      // The RESEND of a daemon that takes over brings again what it already has in hand. Without the resent mark it is
+      // a bug of the sender.
       const level = request.message.resent ? "debug" : "warn";
       log[level]({ op: operation.name, id: request.id }, "request came twice: the first is at hand");
       return;
     }
     const done = doneBefore(operation, request);
-    // What is only to be answered cannot be what they died of.
+    // A request that only needs its answer cannot be what the daemons died of.
     if (request.message.resent && done === undefined && !suspects.begin(request)) {
       return fail(request, new FsError("EIO", "it was at hand when two daemons died"));
     }
@@ -201,7 +207,7 @@ export function createSession(options: SessionOptions): Session {
     }
     if (request.answered) {
       log.warn({ op: request.name, id: request.id, ms: clock.elapsed() - request.started }, "late result dropped");
-      // What only asks has changed nothing.
+      // A request that only asks has changed nothing.
       if (operation.again !== undefined) fileSystem.unheard();
       return takeBack(operation, reply);
     }
@@ -219,7 +225,7 @@ export function createSession(options: SessionOptions): Session {
     return message.resent && operation.again !== undefined ? fileSystem.done(id) : undefined;
   }
 
-  /** What the daemon before did for it is not done again. */
+  /** What an earlier daemon did for the request is not done again. */
   function handle(operation: Served, request: InFlight, done: Done | undefined): Promise<unknown> {
     const call = { fileSystem, caller: request, nodeid: request.nodeid };
     if (done === undefined || operation.again === undefined) return operation.handle(call, request.request);
@@ -227,7 +233,7 @@ export function createSession(options: SessionOptions): Session {
     return operation.again(call, request.request, done);
   }
 
-  /** It is no longer at hand. */
+  /** The request is not in hand any more. */
   function remove(request: InFlight): void {
     requests.remove(request);
     if (request.message.resent) suspects.end(request);
@@ -261,7 +267,7 @@ export function createSession(options: SessionOptions): Session {
     operationLog.done(request, { result: "EIO", error }, clock.elapsed());
   }
 
-  /** The kernel does not have this answer: what it would count or release must not stay. */
+  /** The kernel does not have this answer: what it would have counted or released must not stay. */
   function takeBack(operation: Served, reply: unknown): void {
     const failed = (error: unknown) =>
       log.error({ op: operation.name, error: describeError(error) }, "taking back an unsent answer failed");
@@ -285,8 +291,8 @@ export function createSession(options: SessionOptions): Session {
   }
 
   /**
-   * Programs take it for granted that no call on a file fails since they were stopped for a while, or a child of theirs
-   * ended. Only its handler knows whether it can still stop: it answers, we do not.
+   * Programs rely on it that no call on a file fails because they were stopped for a while, or because a child of
+   * theirs ended. Only the handler knows whether it can still stop, so the handler answers and not this function.
    */
   function endIfTold(request: InFlight): void {
     if (isOver || requests.find(request.id) !== request) return;
@@ -381,13 +387,13 @@ export function createSession(options: SessionOptions): Session {
 
   const device: Device = options.device((messages) => {
     if (isOver) return;
-    // Before anything is done about them: nobody else could tell their programs that we died.
+    // Before anything is done about them: if we die, nobody else could tell the programs that wait.
     if (connection?.resend === false)
       requestsInHand.inFlight([...requests.list().map(({ id }) => id), ...idsIn(messages)]);
     for (const message of messages) take(message);
   }, end);
 
-  // Before the first is read.
+  // Before the first message is read.
   if (options.connection !== undefined) takeOver(options.connection);
 
   function takeOver({ resend }: Connection): void {

@@ -1,4 +1,4 @@
-/** Attempts (requests that are rows before they are sent), generations (what they upload) and tombstones. */
+/** Attempts (requests that are rows before they are sent), snapshots (what they upload) and tombstones. */
 import { type Connection, earliest, PRIORITIES, prepare, prepareColumn, remember } from "./database.ts";
 import {
   type AttemptId,
@@ -13,17 +13,21 @@ import {
 export interface Attempt<Request> {
   readonly id: AttemptId;
   readonly node: NodeRowId;
-  /** abandoned: given up for a newer cut; its key still marks the answer as ours. */
+  /** "abandoned": given up for a newer snapshot. Its key still marks the answer as ours. */
   readonly state: "open" | "abandoned";
+  /** Idempotency key. */
   readonly key: string;
   readonly request: Request;
+  /** The snapshot that it uploads. */
   readonly generation: SnapshotId | null;
+  /** How often it failed. */
   readonly tries: number;
-  /** When it may be sent again; of one given up, when that was. */
+  /** When it may be sent again, in row time. Of an abandoned attempt: when it was abandoned. */
   readonly nextAt: number;
   readonly lastError: string | null;
+  /** In row time. */
   readonly createdAt: number;
-  /** As of its node row; see there. */
+  /** Priority class, as in its node row. */
   readonly bulk: number;
 }
 
@@ -31,7 +35,7 @@ interface Row extends Omit<Attempt<unknown>, "request"> {
   readonly request: string;
 }
 
-/** What is looked for in requests, and stands in columns of its own. */
+/** Parts of requests that are looked for, and have columns of their own. */
 interface Sought {
   readonly parent?: string;
   readonly name?: string;
@@ -42,7 +46,7 @@ interface Sought {
 const COLUMNS = `id, node, state, key, request, generation, tries, next_at AS nextAt, last_error AS lastError,
   created_at AS createdAt, bulk`;
 
-/** `parse` checks a stored request. */
+/** `parse` checks a stored request, and throws when it is none. */
 export function createAttempts<Request>(database: Connection, parse: (value: unknown) => Request) {
   const byId = prepare<Row>(database, `SELECT ${COLUMNS} FROM attempt WHERE id = ?`);
   const openOfNode = prepare<Row>(database, `SELECT ${COLUMNS} FROM attempt WHERE node = ? AND state = 'open'`);
@@ -115,7 +119,9 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
   const removeOld = prepare(database, "DELETE FROM attempt WHERE state = 'abandoned' AND next_at < ?");
   const sending = prepare<Row>(database, `SELECT ${COLUMNS} FROM attempt WHERE generation = ?`);
 
-  /** Up to this one they were made before this start: which of them were sent is not known, so each counts as sent. */
+  /**
+   * Attempts up to this id were made before this start. Nobody knows which of them were sent, so each counts as sent.
+   */
   const made = newest.get()?.seq ?? 0;
   const decodeRow = (row: Row): Attempt<Request> => {
     const tries = row.id <= made && row.state === "open" ? Math.max(1, row.tries) : row.tries;
@@ -137,22 +143,22 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
       const id = idOfKey(key);
       return id === undefined ? undefined : get(id);
     },
-    /** Several, when the names of one inode are sent at the same time. */
+    /** Several attempts send one snapshot when the names of one inode are sent at the same time. */
     ofSnapshot: (generation: SnapshotId): readonly Attempt<Request>[] => ofSnapshot(generation),
     open: (): Attempt<Request>[] => all.all().map(decodeRow),
     /** Node rows with a request under way that puts them into this folder. */
     nodesWanting: (parent: string): NodeRowId[] => nodesWanting.all(parent).map((row) => row.node),
     /** Node rows with a request under way that takes its content from a version of this node. */
     nodesCopying: (nodeId: string): NodeRowId[] => nodesCopying.all(nodeId).map((row) => row.node),
-    /** Node rows whose attempts are due, of one lane, the longest due first. */
+    /** Node rows of one priority class whose attempts are due, the longest due first. */
     due: (bulk: number, now: number, limit: number): NodeRowId[] => due(bulk, now, limit),
     nextDue: (): number | undefined => nextAt(Number.MIN_SAFE_INTEGER),
-    /** When the first one that waits may be sent again. */
+    /** When the first attempt that waits may be sent again. */
     nextAt,
-    /** Whether another node may be at this place already: a request of ours put it there, its answer is not known. */
+    /** Whether another node may be at this place already, because of a request of ours whose answer is not known. */
     isPlaceWanted: (node: NodeRowId | undefined, parent: string, name: string): boolean =>
       filling.get(node ?? null, parent, name) !== undefined,
-    /** A request of another node that exchanges it with the one at this place. */
+    /** A request of another node that exchanges it with the node at this place. */
     exchanging: (nodeId: string, parent: string, name: string): Attempt<Request> | undefined =>
       decode(exchanging.get({ nodeId, parent, name })),
     countOpen: (): number => openCount.get()?.count ?? 0,
@@ -167,7 +173,7 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
     }): Attempt<Request> {
       const { node, key, generation, nextAt, createdAt, bulk = 0 } = attempt;
       const text = JSON.stringify(attempt.request);
-      // As it would be read: what JSON leaves out is not there.
+      // As it would be read: JSON leaves out what is undefined.
       const request = JSON.parse(text) as Request;
       const { parent = null, name = null, copyOf = null, with: exchangePartner = null } = request as Sought;
       const columns = { parent, name, copyOf, partner: exchangePartner };
@@ -184,17 +190,20 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
     failed(id: AttemptId, nextAt: number, error: string): void {
       failed.run(nextAt, error, id);
     },
-    /** So many that wait longer wait until `at`, of each lane the next ones first. False: there are no more. */
+    /**
+     * Makes up to `limit` attempts that wait longer due at `at`, in each priority class the next ones first. False:
+     * there are no more.
+     */
     expedite(at: number, limit: number): boolean {
       let left = limit;
       for (const bulk of PRIORITIES) if (left > 0) left -= expedite.run({ at, bulk, limit: left }).changes;
       return left === 0;
     },
-    /** That of one node row waits no longer than until `at`. */
+    /** The attempt of this node row waits no longer than until `at`. */
     expediteAttemptsOf(node: NodeRowId, at: number): void {
       expediteAttempt.run(at, node);
     },
-    /** Given up now; from here on `nextAt` says when that was. */
+    /** Abandons the attempt. From here on `nextAt` says when that was. */
     abandon(id: AttemptId, now: number): void {
       abandon.run(now, id);
     },
@@ -210,14 +219,14 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
     removeAllOf(node: NodeRowId): void {
       removeOf.run(node);
     },
-    /** Whether a node may still be made for this row by a request that was given up. */
+    /** Whether an abandoned request may still create a node for this row. */
     hasAbandonedCreation: (node: NodeRowId): boolean => abandoned.get(node) !== undefined,
-    /** Those that were given up, the last one first. */
+    /** The abandoned attempts of a node row, the last one first. */
     abandonedOf: (node: NodeRowId): Attempt<Request>[] =>
       abandonedOf.all(node).map((row) => ({ ...row, request: parse(JSON.parse(row.request)) })),
-    /** Those that were to put a node at this place and were given up, the last one first. */
+    /** The abandoned attempts that were to put a node at this place, the last one first. */
     abandonedAt: (parent: string, name: string): Attempt<Request>[] => abandonedAt.all(parent, name).map(decodeRow),
-    /** Given up so long ago that they can no longer arrive. */
+    /** Removes attempts that were abandoned so long ago that they can no longer arrive. */
     removeAbandonedBefore(time: number): void {
       removeOld.run(time);
     },
@@ -227,10 +236,13 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
 export interface Snapshot {
   readonly id: SnapshotId;
   readonly inode: InodeId;
-  /** Of the inode when it was cut: while that has not moved on, this is its newest content. */
+  /**
+   * Of the inode when the snapshot was taken. While the inode still has this value, the snapshot is its newest content.
+   */
   readonly changes: number;
-  /** The live file of this lineage is the cut; null: a file of its own. */
+  /** The cache file of this kernel node id is the snapshot itself. Null: the snapshot has a file of its own. */
   readonly lineage: KernelNodeId | null;
+  /** In bytes. */
   readonly size: number;
   readonly hash: string;
   readonly mtime: string;
@@ -295,30 +307,30 @@ export function createSnapshots(database: Connection) {
   return {
     get: (id: SnapshotId): Snapshot | undefined => get(id),
     newestOf: (inode: InodeId): Snapshot | undefined => newestOf(inode),
-    /** The cuts that are this live file itself. */
+    /** The snapshots that are this cache file itself. */
     ofKernelNodeId: (lineage: KernelNodeId): readonly Snapshot[] => snapshotsOf(lineage),
-    /** The lineage was made just now. */
+    /** The kernel node id was made just now. */
     noneOfKernelNodeId(lineage: KernelNodeId): void {
       snapshotsOf.tell(lineage, []);
     },
-    /** The cuts that are live files themselves, of the lineages from this one on, before that one. */
+    /** The snapshots that are cache files themselves, of kernel node ids from `from` on and below `to`. */
     ofKernelNodeIds: (from: number, to: number): Snapshot[] => itself.all(from, to),
-    /** Of those, the ones whose live file has moved on. */
+    /** The ones among them whose cache file has changed since. */
     staleOfKernelNodeIds: (from: number, to: number): Snapshot[] => stale.all(from, to),
-    /** Those that have files of their own, from this one on, before that one. */
+    /** The snapshots with files of their own, from id `from` on and below `to`. */
     copies: (from: number, to: number): Snapshot[] => copies.all(from, to),
     nextCopy: (from: number): SnapshotId | undefined => nextCopy.get(from)?.id ?? undefined,
-    /** All that have been reserved are below. */
+    /** All reserved ids are below this one. */
     end: (): number => Math.max(reserved, sequence.get()?.seq ?? 0) + 1,
-    /** Of this inode, those no attempt will send. */
+    /** The snapshots of this inode that no attempt will send. */
     unusedOf: (inode: InodeId): Snapshot[] => unused.all(inode),
-    /** … and those an attempt sends, or will. */
+    /** The snapshots of this inode that an attempt sends, or will. */
     sentOf: (inode: InodeId): Snapshot[] => sent.all(inode),
-    /** Up to this one, none is given out any more. */
+    /** From here on no id up to this one is given out. */
     passIds(upTo: number): void {
       reserved = Math.max(reserved, upTo);
     },
-    /** An id for a cut whose file is made before its row. Not handed out again on this connection. */
+    /** An id for a snapshot whose file is made before its row. It is given out only once on this connection. */
     reserveId(): SnapshotId {
       reserved = Math.max(reserved, sequence.get()?.seq ?? 0) + 1;
       return snapshotId(reserved);
@@ -330,12 +342,12 @@ export function createSnapshots(database: Connection) {
       const { id, inode, changes, lineage, size, hash, mtime, synced, boot } = row;
       const created = { id, inode, changes, lineage, size, hash, mtime, synced, boot };
       get.tell(id, created);
-      // One whose id was reserved may come after a later one.
+      // A snapshot with a reserved id may be created after one with a later id.
       newestOf.tell(inode, before !== undefined && before.id > id ? before : created);
       if (lineage !== null) snapshotsOf.drop(lineage);
       return created;
     },
-    /** The cut has become a file of its own. */
+    /** The snapshot has got a file of its own. */
     detach(id: SnapshotId): void {
       detach.run(id);
     },
@@ -351,7 +363,7 @@ export function createSnapshots(database: Connection) {
 export interface Tombstone {
   readonly nodeId: string;
   readonly revision: number;
-  /** Of the deletion; null: not known, the journal has yet to tell of it. */
+  /** Journal position of the deletion. Null: not known, the journal has yet to tell of it. */
   readonly position: number | null;
 }
 
@@ -360,7 +372,7 @@ export function createTombstones(database: Connection) {
     database,
     "SELECT node_id AS nodeId, revision, position FROM tombstone WHERE node_id = ?",
   );
-  // Of two deletions the later counts; of one, who knows its position.
+  // Of two deletions of a node the later counts. Of one deletion, the message that has its position does.
   const insert = prepare(
     database,
     `INSERT INTO tombstone (node_id, revision, position) VALUES (@nodeId, @revision, @position)
@@ -381,7 +393,10 @@ export function createTombstones(database: Connection) {
       remove.run(nodeId);
     },
     isAnyUpTo: (position: number): boolean => one.get(position) !== undefined,
-    /** Listing and journal are complete up to this position: older deletions need no memory. One of an unknown position stays. */
+    /**
+     * Listing and journal are complete up to this position, so older deletions are forgotten. A deletion without a
+     * known position stays.
+     */
     forgetUpTo(position: number): void {
       passed.run(position);
     },

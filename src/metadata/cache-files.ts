@@ -1,45 +1,50 @@
-/** Rows of live files: what is on disk behind a lineage, and what may be evicted. */
+/** Rows of cache files: what is on disk behind a kernel node id, and what may be evicted. */
 import { type Connection, differences, prepare, prepareColumn, prepareUpdates, remember } from "./database.ts";
 import type { After, KernelNodeId } from "./ids.ts";
 
 export interface CacheFileRow {
   readonly lineage: KernelNodeId;
+  /** The version to which missing ranges belong. */
   readonly originNode: string | null;
   readonly originVersion: string | null;
-  /** What that version hashes to, also once the file is no longer all that version's; null: not known. */
+  /** The hash of that version, also once the file has changed. Null: not known. */
   readonly originHash: string | null;
-  /** How long it is; said while something is unproven. */
+  /** The size of that version, in bytes. Set only while there are unverified ranges. */
   readonly originSize: number;
+  /** In bytes, when it was last closed. While it is open, the file's own size counts. */
   readonly size: number;
+  /** Bytes that it holds on the disk, for the cache limit. */
   readonly bytes: number;
-  /** JSON of lib/ranges.ts: belongs to the origin version and is not here yet. */
+  /** Missing ranges of the origin version. JSON of lib/ranges.ts. */
   readonly missing: string;
-  /** The same, of changed content: is the origin version's, here or missing, and not known to be right. */
+  /** Unverified ranges of changed content, here or missing. JSON of lib/ranges.ts. */
   readonly unproven: string;
+  /** When it was last used, in row time. */
   readonly usedAt: number;
-  /** 1: the machine went down since, clean bytes are to be looked at before they are used. */
+  /** 1: the machine went down since. Clean bytes must be checked before they are used. */
   readonly doubted: 0 | 1;
 }
 
-/** Every byte of the file is here. Not of one without a row. */
+/** Every byte of the file is here. False without a row. */
 export const isWhole = (row: CacheFileRow | undefined): boolean => row?.missing === NO_RANGES;
-/** No byte of it is yet to be checked. Not of one without a row. */
+/** No byte of it remains to be verified. False without a row. */
 export const isProven = (row: CacheFileRow | undefined): boolean => row?.unproven === NO_RANGES;
 
-/** As a row says it. */
+/** No ranges, as stored in a row. */
 const NO_RANGES = "[]";
 
 const COLUMNS = `live.lineage, live.origin_node AS originNode, live.origin_version AS originVersion,
   live.origin_hash AS originHash, live.origin_size AS originSize, live.size, live.bytes, live.missing, live.unproven,
   live.used_at AS usedAt, live.doubted`;
 
-/** A row is mostly made without these. */
+/** Most rows are made without these. */
 type OfOrigin = "originHash" | "originSize" | "unproven";
 type Made = Omit<CacheFileRow, "doubted" | OfOrigin> & Partial<Pick<CacheFileRow, OfOrigin>>;
 
 export function createCacheFileRows(database: Connection) {
   const byKernelNodeId = prepare<CacheFileRow>(database, `SELECT ${COLUMNS} FROM live WHERE lineage = ?`);
-  // What no origin has (dirty), what an upload reads and what is open stays; the caller knows the open ones.
+  // What stays: dirty content, which no origin has; what an upload reads; what is open. The caller knows which files
+  // are open.
   const fromEvictable = `FROM live JOIN lineage ON lineage.id = live.lineage JOIN inode ON inode.id = lineage.inode
      WHERE live.bytes > 0 AND live.origin_version IS NOT NULL
        AND (inode.lineage <> live.lineage OR inode.content = 'clean')
@@ -88,21 +93,21 @@ export function createCacheFileRows(database: Connection) {
   const get = remember(database, ["live"], (lineage: KernelNodeId) => byKernelNodeId.get(lineage));
   return {
     get,
-    /** From this lineage on, before that one. */
+    /** Kernel node ids from `from` on and below `to`. */
     among: (from: number, to: number): { lineage: KernelNodeId; bytes: number }[] => among.all(from, to),
-    /** The first that has a row, from this one on. */
+    /** The first kernel node id from this one on that has a row. */
     next: (from: number): KernelNodeId | undefined => next.get(from)?.lineage ?? undefined,
-    /** Lineages after this one of which every byte is here, and a version of the gateway. */
+    /** Kernel node ids after this one whose cache file is complete and is, or was, a version of the gateway. */
     whole: (after: After<KernelNodeId>, limit: number): KernelNodeId[] => whole(after, limit),
     totalBytes: (): number => total.get()?.bytes ?? 0,
-    /** Least recently used first, none used after `before`. */
+    /** Least recently used first. None was used after `before`. */
     evictable: (before: number, limit: number): CacheFileRow[] => evictable.all(before, limit),
-    /** Everything in its file is the gateway's too, and nobody is about to send it. */
+    /** The gateway has everything that is in the file, and nobody is about to send it. */
     isEvictable: (lineage: KernelNodeId): boolean => oneEvictable.get(lineage) !== undefined,
     create(row: Made): void {
       const { lineage, originNode, originVersion, size, bytes, missing, usedAt } = row;
       const { originHash = null, originSize = 0, unproven: unverified = NO_RANGES } = row;
-      // Each by its name: an object made of others takes far longer, and every new file has one.
+      // Each field by its name: an object that is built from others takes far longer, and every new file needs one.
       const made: CacheFileRow = {
         lineage,
         originNode,

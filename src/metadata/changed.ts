@@ -1,28 +1,31 @@
 /**
- * What a transaction changed of what programs are shown: names and inodes, for whoever has told others
- * of them. It is told of once it is committed; what was undone never was. Knows nobody who listens.
+ * What a transaction changed of what programs are shown: names and inodes, for whoever has told others of them. The
+ * change is told once it is committed; a change that was rolled back is never told. Does not know who listens.
  */
 import type { Connection } from "./database.ts";
 import type { EntryId, InodeId } from "./ids.ts";
 
 export interface Changed {
-  /** By their folder; each with the inode it had before, null where there was no such name. */
+  /** By folder: the names that changed, each with the inode that it had before (null: there was no such name). */
   readonly names: ReadonlyMap<InodeId, ReadonlyMap<string, InodeId | null>>;
-  /** Folders in which names changed as all who were told of them know. */
+  /** Folders in which names changed, and everybody who was told of those names knows it. */
   readonly heardIn: ReadonlySet<InodeId>;
-  /** New ones: nobody was told of them. */
+  /** New inodes: nobody was told of them. */
   readonly made: ReadonlySet<InodeId>;
-  /** Attributes, or the number of names. Not of new ones. */
+  /** Inodes with other attributes or another number of names. New inodes are not among them. */
   readonly inodes: ReadonlySet<InodeId>;
-  /** Those of them whose lineage is a new one. */
+  /** The ones among `inodes` that have a new kernel node id. */
   readonly switched: ReadonlySet<InodeId>;
-  /** Those of them that programs on this machine have changed. */
+  /** The ones among `inodes` that programs on this machine changed. */
   readonly ours: ReadonlySet<InodeId>;
-  /** Entries whose node is another, or was changed by the gateway at another time. */
+  /** Entries that have another node, or whose node was changed at the gateway at another time. */
   readonly nodesOf: ReadonlySet<EntryId>;
 }
 
-/** Others: not on this machine. Ours: by programs here. Heard: ours, and all who were told of what was before know of it. */
+/**
+ * Who made a change. "others": not this machine. "ours": programs here. "heard": programs here, and everybody who was
+ * told of the state before knows of the change.
+ */
 type Source = "others" | "ours" | "heard";
 
 export function createChanged(database: Connection) {
@@ -53,7 +56,7 @@ export function createChanged(database: Connection) {
     if (isAny) listener(changed);
   }
 
-  /** Outside of a transaction each change is one. */
+  /** Outside of a transaction each change is told by itself. */
   function noted(): void {
     if (!database.inTransaction) tell();
   }
@@ -95,13 +98,13 @@ export function createChanged(database: Connection) {
       nodesOf.add(entry);
       noted();
     },
-    /** What `work` changes is known to all who were told of what was before. */
+    /** Everybody who was told of the state before knows what `work` changes. */
     heard: <T>(work: () => T): T => as("heard", work),
-    /** What `work` changes was done here, and not all of them know of it. */
+    /** `work` is done here, and not everybody knows what it changes. */
     ours: <T>(work: () => T): T => as("ours", work),
     tell,
     drop,
-    /** Called right after each commit that changed something. Must not fail. */
+    /** Called right after each commit that changed something. Must not throw. */
     onTell(next: (changed: Changed) => void): void {
       listener = next;
     },

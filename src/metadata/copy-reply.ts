@@ -1,4 +1,4 @@
-/** What copy-worker.ts says of the copy it was to make, or of the database it was to look at. */
+/** What copy-worker.ts says of the copy that it made, or of the database that it looked at. */
 import { z } from "zod";
 
 export const copyReply = z.union([

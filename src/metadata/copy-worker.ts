@@ -1,7 +1,7 @@
 /**
- * A thread that makes one copy of the database while others go on with it, looks at the copy, or at
- * the database where no copy is asked for, and ends. Its one message says what is wrong with it, which
- * then is wrong with the database; or why nobody knows.
+ * A thread that makes one copy of the database while others use it, checks the copy, or the database itself if no copy
+ * is asked for, and ends. Its one message says what is damaged in the copy, and so in the database, or why that could
+ * not be found out.
  */
 import { parentPort, workerData } from "node:worker_threads";
 import { z } from "zod";
@@ -9,7 +9,7 @@ import { openSqlite } from "../lib/sqlite/index.ts";
 import type { CopyReply } from "./copy-reply.ts";
 import { damageIn, finishCopy, isDamage } from "./damage.ts";
 
-/** All in one step: a step that is followed by others begins anew after each commit in between. */
+/** All in one step: a copy in several steps begins anew after each commit in between. */
 const ALL_PAGES = 2 ** 30;
 
 const { from, to } = z.object({ from: z.string(), to: z.string().optional() }).parse(workerData);

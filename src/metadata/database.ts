@@ -1,6 +1,6 @@
 /**
- * Opens the database of what we know. Synchronous by design: what happens between two awaits is
- * atomic. Knows nothing of files' bytes and of the network.
+ * Opens the database of what we know. Synchronous by design: what happens between two awaits is atomic. Does not know
+ * the bytes of files, nor the network.
  */
 import {
   type Connection,
@@ -21,12 +21,14 @@ export interface Statement<Row> {
   run(...parameters: unknown[]): { changes: number; lastInsertRowid: number | bigint };
 }
 
-/** Asked when the disk did not take a change. Undefined: it may by now, try again; else what to throw. */
+/**
+ * Asked when the disk did not take a change. Undefined: it may take it now, try again. Otherwise the error to throw.
+ */
 export type OnDiskFailure = (error: unknown) => Error | undefined;
 
 const handlers = new WeakMap<Connection, OnDiskFailure>();
 
-/** Who is asked from now on; until then what SQLite says is thrown as it is. */
+/** Sets who is asked. Until then SQLite's error is thrown as it is. */
 export function onDiskFailure(database: Connection, handler: OnDiskFailure): void {
   handlers.set(database, handler);
 }
@@ -40,7 +42,7 @@ export function onDamage(database: Connection, handler: OnDamage): void {
   damageHandlers.set(database, handler);
 }
 
-/** Tells of damage; throws what `work` throws. */
+/** Tells of damage, and throws what `work` throws. */
 export function noticingDamage<T>(database: Connection, work: () => T): T {
   try {
     return work();
@@ -50,20 +52,22 @@ export function noticingDamage<T>(database: Connection, work: () => T): T {
   }
 }
 
-/** SQLite's words for a disk that is full, broken or read-only; it has undone the whole change by then. */
+/** SQLite's codes for a disk that is full, broken or read-only. It has rolled the whole change back by then. */
 const DISK_FAILURES = /^SQLITE_(FULL|IOERR|READONLY|CANTOPEN)/;
 
 export function isDiskFailure(error: unknown): boolean {
   return error instanceof SqliteError && DISK_FAILURES.test(error.code) && !isDamage(error);
 }
 
-/** Runs `work`, which is undone when it fails, again for as long as the handler has done something about it. */
+/**
+ * Runs `work`, which is rolled back when it fails, again as long as the handler has done something about the failure.
+ */
 export function despiteDisk<T>(database: Connection, work: () => T): T {
   for (;;) {
     try {
       return work();
     } catch (error) {
-      // Within a transaction only the whole can be tried again.
+      // Within a transaction only the whole transaction can be tried again.
       if (database.inTransaction || !isDiskFailure(error)) throw error;
       const handler = handlers.get(database);
       if (handler === undefined) throw error;
@@ -73,7 +77,7 @@ export function despiteDisk<T>(database: Connection, work: () => T): T {
   }
 }
 
-/** How often something that is remembered was changed on a connection, which is the only one that changes it. */
+/** How often a table, or something else that is remembered, changed on a connection. Nobody else changes it. */
 interface Counter {
   count: number;
 }
@@ -88,12 +92,12 @@ function counterOf(database: Connection, what: string): Counter {
   return counter;
 }
 
-/** A transaction was undone: nothing that was read counts any more. */
+/** A transaction was rolled back: what was read is not valid any more. */
 export function forgetRead(database: Connection): void {
   for (const counter of countersOf.get(database)?.values() ?? []) counter.count += 1;
 }
 
-/** A transaction that is wanted begins with its first change: one that changes nothing costs nothing. */
+/** A wanted transaction begins with its first change, so that one without a change costs nothing. */
 export interface Wanted {
   begin: (() => void) | undefined;
 }
@@ -106,7 +110,7 @@ export function wantedTransaction(database: Connection): Wanted {
   return wanted;
 }
 
-/** What a statement gives, its rows as objects. */
+/** The rows of a statement, as objects. */
 function rowsOf<Row>(statement: SqlStatement): Pick<Statement<Row>, "get" | "all"> {
   if (!statement.reader) return statement as Pick<Statement<Row>, "get" | "all">;
   const raw = statement.raw(true) as SqlStatement<unknown[], unknown[]>;
@@ -127,8 +131,9 @@ function rowsOf<Row>(statement: SqlStatement): Pick<Statement<Row>, "get" | "all
 const CHANGE = /^\s*(?:INSERT(?: OR \w+)? INTO|UPDATE|DELETE FROM) (\w+)/;
 
 /**
- * Prepares once; rows come as `Row`, which the STRICT tables of schema.ts hold true. `touches`: of what
- * nothing that is remembered counts once it ran; absent: its table. Who passes none tells what changed.
+ * Prepares once. Rows come as `Row`; the STRICT tables of schema.ts guarantee that. `touches`: the names whose
+ * remembered answers are invalid once the statement has changed something, by default its table. Whoever passes an
+ * empty list tells what changed.
  */
 export function prepare<Row = unknown>(database: Connection, sql: string, touches?: readonly string[]): Statement<Row> {
   const statement = database.prepare(sql);
@@ -162,15 +167,15 @@ export function prepare<Row = unknown>(database: Connection, sql: string, touche
   };
 }
 
-/** One column of all rows, which costs a fourth of what rows do. */
+/** One column of all rows. It costs a fourth of what whole rows do. */
 export function prepareColumn<Value>(database: Connection, sql: string): (...parameters: unknown[]) => Value[] {
   const statement = database.prepare(sql).pluck(true) as SqlStatement<unknown[], Value>;
   return (...parameters) => noticingDamage(database, () => statement.all(...parameters));
 }
 
 /**
- * Changes some columns of the row with an id. An index is written again for each of its columns that is
- * named, so none is named that stays as it is. Whoever uses it tells what is remembered.
+ * Changes some columns of the row with an id. SQLite writes an index anew for each of its columns that is named, so no
+ * column that stays as it is, is named. The caller tells the remembered answers what changed.
  */
 export function prepareUpdates(
   database: Connection,
@@ -193,7 +198,7 @@ export function prepareUpdates(
   };
 }
 
-/** Adds a row. What is null is not named: a row of few values among many columns is one of few words. */
+/** Adds a row. Null columns are not named, so that a row with few values needs few words. */
 export function prepareInserts(
   database: Connection,
   table: string,
@@ -214,7 +219,7 @@ export function prepareInserts(
   };
 }
 
-/** Of rows that wait in lanes: 1, those with much to send. */
+/** Priority classes of rows that wait. 1: bulk, with much to send. */
 export const PRIORITIES = [0, 1] as const;
 
 export function earliest(times: readonly (number | undefined)[]): number | undefined {
@@ -222,7 +227,7 @@ export function earliest(times: readonly (number | undefined)[]): number | undef
   return known.length === 0 ? undefined : Math.min(...known);
 }
 
-/** What of `next` is not as it was. */
+/** The fields of `next` that differ from `current`. */
 export function differences<Row extends object>(current: Row, next: Row): Partial<Row> {
   const found: Partial<Row> = {};
   for (const field of Object.keys(next) as (keyof Row)[]) {
@@ -231,23 +236,23 @@ export function differences<Row extends object>(current: Row, next: Row): Partia
   return found;
 }
 
-/** Answers that are remembered of each question: so many newest ones, and as many from before them. */
+/** How many of the newest answers to each question are remembered, and as many from before them. */
 const REMEMBERED = 256;
 
 export interface Remembered<Key, Answer> {
   (key: Key): Answer;
-  /** By a change that was made just now this is the answer. */
+  /** After a change just now, this is the answer. */
   tell(key: Key, answer: Answer): void;
-  /** By a change that was made just now the answer may be another one. */
+  /** After a change just now, the answer may be another one. */
   drop(key: Key): void;
-  /** The answer, where it is remembered. */
+  /** The answer, if it is remembered. */
   known(key: Key): Answer | undefined;
 }
 
 /**
- * `read`, asked no second time until a change: of one of these (tables, as a rule; `touches` of
- * prepare), or one that is told. One look at a row asks for the same few rows again and again. An answer is
- * shared, and not to be changed.
+ * Like `read`, but a question is not asked a second time before a change: of one of these names (tables, as a rule; see
+ * `touches` of `prepare`), or one that is told. One look at a row asks for the same few rows again and again. An answer
+ * is shared and must not be changed.
  */
 export function remember<Key extends number | string, Answer>(
   database: Connection,
@@ -256,7 +261,10 @@ export function remember<Key extends number | string, Answer>(
 ): Remembered<Key, Answer> {
   const counters = of.map((what) => counterOf(database, what));
   let recent = new Map<Key, Answer>();
-  /** What was recent before; what is in both counts as recent. To take single ones out of a map, oldest first, costs far more. */
+  /**
+   * The answers that were recent before. One that is asked for again counts as recent again. Taking single answers out
+   * of a map, oldest first, would cost far more.
+   */
   let older = new Map<Key, Answer>();
   let asOf = -1;
 
@@ -306,27 +314,28 @@ export function remember<Key extends number | string, Answer>(
   });
 }
 
-/** Whether the table has a row: asked once after each change of it. Most of the time many tables have none. */
+/** Whether the table has a row. Asked once after each change of the table: most of the time many tables are empty. */
 export function rememberAny(database: Connection, table: string): () => boolean {
   const one = prepare<{ one: number }>(database, `SELECT 1 AS one FROM ${table} LIMIT 1`);
   const isAny = remember(database, [table], (_: number) => one.get() !== undefined);
   return () => isAny(0);
 }
 
-/** It belongs to one process (commit-log.ts), which is another one. */
+/** The database belongs to another process (commit-log.ts). */
 export function isInUse(error: unknown): boolean {
   return error instanceof SqliteError && error.code.startsWith("SQLITE_BUSY");
 }
 
-/** A later release has made the database another one: this one cannot read it. */
+/** A later release has changed the database: this release cannot read it. */
 export class LaterDatabase extends Error {}
 
-/** Whoever got in between two daemons, to read, is soon gone. */
+/** In milliseconds: a program that got in between two daemons, to read, is soon gone. */
 const IN_USE_MS = 5_000;
 
 /**
- * A path, or ":memory:". Waits for a moment for another program that has it open. Throws an Error that names the cause when the file is no such database. `onMigrated`: it was
- * one of an earlier release, which cannot read it from now on; called within each transaction that changes it.
+ * Opens a path, or ":memory:". Waits a moment for another program that has the database open. Throws an Error that
+ * names the cause when the file is no such database, and LaterDatabase when a later release wrote it. `onMigrated` is
+ * called within each transaction that changes a database of an earlier release, which cannot read it from then on.
  */
 export function openDatabase(path: string, onMigrated: (database: Connection) => void = () => {}): Connection {
   loadCommitLog();
@@ -334,7 +343,8 @@ export function openDatabase(path: string, onMigrated: (database: Connection) =>
   try {
     prepareDatabase(database, onMigrated);
   } catch (error) {
-    // Left to the collector of garbage, it would be closed some time, and remove the log that another database has by then.
+    // Closed by the garbage collector at some later time, it would remove a log that belongs to another database by
+    // then.
     database.close();
     throw error;
   }
@@ -342,17 +352,18 @@ export function openDatabase(path: string, onMigrated: (database: Connection) =>
 }
 
 function prepareDatabase(database: Connection, onMigrated: (database: Connection) => void): void {
-  // Of a new one. A commit writes each page it touches to the log as a whole, and touches two dozen for a new file.
+  // For a new database. A commit writes whole pages to the log, and a new file touches two dozen of them.
   database.pragma("page_size = 1024");
   database.pragma("journal_mode = WAL");
-  // Commits survive a crash of the process without a sync; fsync(2) of a program syncs the WAL itself.
+  // Commits survive a crash of the process without a sync. For fsync(2) of a program, the write-ahead log itself is
+  // synced.
   database.pragma("synchronous = NORMAL");
   // A checkpoint syncs the disk: checkpoint-worker.ts makes them, not the thread that answers programs.
   database.pragma("wal_autocheckpoint = 0");
   database.pragma(`journal_size_limit = ${64 * 1024 * 1024}`);
   database.pragma("foreign_keys = ON");
   database.pragma("cache_size = -32768");
-  // What a change was before, kept to undo it alone, is a few pages: no file is made for them.
+  // To undo a part of a change, SQLite keeps a few pages as they were. No file is made for them.
   database.pragma("temp_store = MEMORY");
   migrate(database, onMigrated);
   // The thread that answers programs waits for nobody.
@@ -360,8 +371,8 @@ function prepareDatabase(database: Connection, onMigrated: (database: Connection
 }
 
 /**
- * Copies what the write-ahead log holds into the database file, as far as nobody else does or reads it; syncs the disk.
- * Throws an SqliteError where the disk does not take it: the log keeps what it has.
+ * Copies what the write-ahead log holds into the database file, as far as nobody else does so or still reads it, and
+ * syncs the disk. Throws an SqliteError when the disk does not take it: the log keeps what it has.
  */
 export function checkpoint(database: Connection): void {
   noticingDamage(database, () => database.pragma("wal_checkpoint(PASSIVE)"));

@@ -1,11 +1,12 @@
 /**
- * Files that programs have open for writing while their names went on without them: the name was removed elsewhere, or
- * shows what was written there. Each is an inode without a name; its row says where it was, and goes with it.
+ * Detached files: programs have them open for writing while their names went on without them. The name was removed
+ * elsewhere, or shows what was written there. Each is an inode without a name. Its row says where it was, and goes with
+ * it.
  */
 import { type Connection, prepare, remember, rememberAny } from "./database.ts";
 import type { InodeId } from "./ids.ts";
 
-/** A name, and the folder (inode) it was in. */
+/** A name, and the inode of its folder. */
 export interface Place {
   readonly folder: InodeId;
   readonly name: string;
@@ -15,11 +16,11 @@ export interface Overtaken {
   readonly inode: InodeId;
   /** From the root down to its own name. */
   readonly way: readonly Place[];
-  /** The name went; else it is another file's. */
+  /** True: the name is gone. False: it is another file's. */
   readonly isRemoved: boolean;
-  /** Of its content then; null: not known. */
+  /** The hash of its content at that time. Null: not known. */
   readonly hash: string | null;
-  /** When something else was first written to it; null: nothing was. */
+  /** When something else was first written to it, in row time. Null: nothing was. */
   readonly dirtySince: number | null;
 }
 
@@ -46,7 +47,7 @@ export function createOvertaken(database: Connection) {
   const dirty = prepare(database, "UPDATE overtaken SET dirty_since = ? WHERE inode = ?");
   const remove = prepare(database, "DELETE FROM overtaken WHERE inode = ?");
   const isAny = rememberAny(database, "overtaken");
-  // An inode that goes takes its row along, and its number never comes back.
+  // An inode that goes takes its row along, and its number is never used again.
   const get = remember(database, ["overtaken"], (inode: InodeId) => {
     const row = byInode.get(inode);
     return row === undefined ? undefined : decode(row);
@@ -57,7 +58,7 @@ export function createOvertaken(database: Connection) {
     add({ inode, way, isRemoved, hash }: Omit<Overtaken, "dirtySince">): void {
       insert.run({ inode, way: JSON.stringify(way), isRemoved: isRemoved ? 1 : 0, hash });
     },
-    /** Of an inode that may be none of them. Null: it has the bytes again that it had. */
+    /** The inode need not be a detached file. Null: it has the bytes again that it had. */
     setDirtySince(inode: InodeId, since: number | null): void {
       if (isAny()) dirty.run(since, inode);
     },

@@ -10,24 +10,23 @@ export interface Entry {
   /** Inode of the folder. */
   readonly parent: InodeId;
   readonly name: string;
-  /** Where the gateway's name differs from the shown one. */
+  /** Set where the gateway's name differs from the shown one. */
   readonly gatewayName: string | null;
   readonly inode: InodeId;
 }
 
 /**
- * One pass of a reader through a folder. It ends with the newest entry that was there when it
- * began, so it does end while others make files; and no name is in it twice, also when another
- * entry takes a name that was passed.
+ * One pass of a reader through a folder. It ends with the newest entry that was there when it began, so it ends even
+ * while others make files. No name is in it twice, even if another entry takes a name that was passed.
  */
 export interface Pass {
   readonly folder: InodeId;
   readonly until: After<EntryId>;
-  /** Where it went on last. */
+  /** The cookie from which it last went on. */
   reached: number;
-  /** Names their entries have left since they were passed, with the entry's id. */
+  /** Names that their entries left after they were passed, with the entry's id. */
   readonly left: Map<string, EntryId>;
-  /** Names left since it went on last; whether they were passed, where it goes on next says. */
+  /** Names left since it last went on. Where it goes on next decides whether they were passed. */
   readonly leftSince: Map<string, EntryId>;
 }
 
@@ -36,7 +35,7 @@ interface NodesOfEntries {
   ofEntry(entry: EntryId): NodeRow | undefined;
   /** The entry was made just now. */
   noneOfEntry(entry: EntryId): void;
-  /** The row's entry has gone: by the table it points at none any more. */
+  /** The row's entry is gone: in the table the row points at no entry any more. */
   entryGone(row: NodeRow): void;
 }
 
@@ -48,10 +47,13 @@ interface InodesOfEntries {
 
 const COLUMNS = "id, parent, name, gateway_name AS gatewayName, inode";
 
-/** One that steps aside for a moment has no name a program could use: "/" is in none. */
+/** An entry that makes way for a moment has a name that no program can use: one with a "/". */
 const isName = (name: string) => !name.includes("/");
 
-/** Up to so many names of an inode are remembered from one change to the next; of thousands each would copy all. */
+/**
+ * How many names of an inode are remembered from one change to the next. With thousands, each change would copy them
+ * all.
+ */
 const FEW = 16;
 
 const keyOf = (parent: InodeId, name: string) => `${parent}/${name}`;
@@ -102,7 +104,7 @@ export function createEntries(
   const linksOf = remember(database, ["entry"], (inode: InodeId): number => links.get(inode)?.count ?? 0);
   const passes = new Set<Pass>();
 
-  /** The folder that counts the entry among the folders it shows. */
+  /** The folder that counts the entry among its shown folders. */
   function countedIn(entry: Entry | undefined): InodeId | undefined {
     const isFolder = entry !== undefined && isName(entry.name) && inodes.get(entry.inode)?.kind === "folder";
     return isFolder ? entry.parent : undefined;
@@ -113,7 +115,7 @@ export function createEntries(
     if (folder !== undefined) inodes.update(folder.id, { folders: folder.folders + change });
   }
 
-  /** The entry of this id was the first, and is the second. */
+  /** The entry with this id was `current` and is `next`. */
   function tell(id: EntryId, current: Entry | undefined, next: Entry | undefined): void {
     get.tell(id, next);
     const [left, entered] = [countedIn(current), countedIn(next)];
@@ -128,7 +130,7 @@ export function createEntries(
     if (next !== undefined && isOfAnother) tellNames(next.inode, 1);
   }
 
-  /** The inode has so many names more, or others. */
+  /** The inode has so many names more, or other names. */
   function tellNames(inode: InodeId, more: -1 | 0 | 1): void {
     const known = namesOf.known(inode)?.length ?? linksOf.known(inode);
     namesOf.drop(inode);
@@ -145,7 +147,7 @@ export function createEntries(
     nodes.noneOfEntry(entry.id);
   }
 
-  /** Also right when the transaction is taken back: the entry that keeps the name was passed. */
+  /** Also right if the transaction is rolled back: then the entry keeps its name, and it was passed. */
   function leavesName(id: EntryId): void {
     if (passes.size === 0) return;
     const entry = get(id);
@@ -160,7 +162,10 @@ export function createEntries(
     names.set(name, other < id ? other : id);
   }
 
-  /** Only what was passed counts: any other is handed out under the name it has by now. Looks at each name once. */
+  /**
+   * Only names that were passed count: any other entry is listed under the name that it has by then. Looks at each name
+   * once.
+   */
   function goOn(pass: Pass, cookie: number): void {
     const { left, leftSince } = pass;
     if (cookie < pass.reached) for (const [name, id] of left) if (id > cookie) left.delete(name);
@@ -184,7 +189,7 @@ export function createEntries(
       passes.add(pass);
       return pass;
     },
-    /** Where the pass goes on after `cookie`. Fewer than `limit` only at its end. */
+    /** Where the pass goes on after `cookie`. Fewer than `limit` entries only at its end. */
     listOn(pass: Pass, cookie: number, limit: number): Entry[] {
       goOn(pass, cookie);
       const listed: Entry[] = [];
@@ -197,14 +202,14 @@ export function createEntries(
       }
       return listed;
     },
-    /** All names with the lineages of their folders, by the entries' ids. */
+    /** All names with the kernel node ids of their folders, in order of the entries' ids. */
     namesAfter: (id: After<EntryId>, limit: number): { id: EntryId; parent: KernelNodeId; name: string }[] =>
       names.all(id, limit),
     endPass(pass: Pass): void {
       passes.delete(pass);
     },
     ofInode: (inode: InodeId): readonly Entry[] => namesOf(inode),
-    /** The oldest of them, of which there may be thousands. */
+    /** The oldest name. There may be thousands of others. */
     firstOfInode: (inode: InodeId): Entry | undefined => namesOf.known(inode)?.[0] ?? firstOfInode.get(inode),
     links: (inode: InodeId): number => namesOf.known(inode)?.length ?? linksOf(inode),
     isEmpty: (parent: InodeId): boolean => first.get(parent) === undefined,

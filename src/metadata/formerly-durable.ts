@@ -1,25 +1,25 @@
 /**
- * Inodes whose rows said that their dirty content is safe from power loss, and no longer do, because
- * it is clean by now. Until the rows are synced, those on the disk say it still: a byte that changes
- * meanwhile would be taken for a safe one. Kept in memory: a mount begins with synced rows.
+ * Inodes whose rows said that their dirty content is durable, and no longer do because it is clean by now. Until the
+ * rows are synced, the rows on the disk still say so: after power loss, a byte that changed meanwhile would be taken
+ * for a durable one. Kept in memory, because a mount begins with synced rows.
  */
 import type { InodeId } from "./ids.ts";
 
-/** More than this are not told apart. */
+/** More inodes than this are not told apart. */
 const MOST = 10_000;
 
 export interface FormerlyDurable {
   add(inode: InodeId): void;
   has(inode: InodeId): boolean;
-  /** To be called before the rows are synced; and what it returns, when they are. */
+  /** To be called before the rows are synced. The function that it returns is to be called once they are. */
   beforeSync(): () => void;
 }
 
 export function createFormerlyDurable(): FormerlyDurable {
   const inodes = new Set<InodeId>();
-  /** Since the last sync began, which may be too early for them. */
+  /** Added since the last sync began, which may be too early for them. */
   const added = new Set<InodeId>();
-  /** How often one did not fit in any more. */
+  /** How often an inode did not fit in any more. */
   let others = 0;
   return {
     add(inode) {

@@ -1,4 +1,4 @@
-/** Files nobody needs any more, whose rows have gone: still to be removed. */
+/** Files that nobody needs any more and whose rows are gone: they are still to be removed. */
 import { type Connection, prepare } from "./database.ts";
 import type { KernelNodeId, SnapshotId } from "./ids.ts";
 
@@ -19,7 +19,7 @@ export function createGoneFiles(database: Connection) {
       insert.run({ kind, id });
     },
     has: ({ kind, id }: GoneFile): boolean => one.get({ kind, id }) !== undefined,
-    /** The first ones, or those after `last`. */
+    /** The first files, or those after `last`. */
     some: (limit: number, last?: GoneFile): GoneFile[] => some.all({ ...(last ?? { kind: "", id: 0 }), limit }),
     remove({ kind, id }: GoneFile): void {
       remove.run({ kind, id });

@@ -1,4 +1,4 @@
-/** Inodes and their lineages. */
+/** Inodes and their kernel node ids. */
 import { type Attributes, sameValue } from "../contract/attributes.ts";
 import { isSaveOf, savesOfContent } from "../contract/saves.ts";
 import type { ChangedRows } from "./changed.ts";
@@ -8,34 +8,47 @@ import { type After, addedId, type InodeId, type KernelNodeId, kernelNodeId } fr
 
 export type InodeKind = "file" | "folder" | "symlink" | "fifo" | "socket" | "block" | "character";
 
-/** clean: the origin version; open: a writer may have changed it; dirty: local bytes nobody else has. */
+/**
+ * clean: the origin version. open: a writer may have changed it. dirty: it holds bytes that the gateway does not have.
+ */
 export type ContentState = "clean" | "open" | "dirty";
 
 export interface Inode {
   readonly id: InodeId;
   readonly kind: InodeKind;
+  /** The current one. Earlier ones are superseded. */
   readonly lineage: KernelNodeId;
   readonly attributes: Attributes;
+  /** In bytes. */
   readonly size: number;
+  /** Of the content. Null while not known. */
   readonly hash: string | null;
+  /** The version that the content is (clean) or grew from. */
   readonly originNode: string | null;
   readonly originVersion: string | null;
   readonly content: ContentState;
+  /** Goes up whenever the content may have changed. */
   readonly changes: number;
+  /** "seconds.nnnnnnnnn", like `ctime`. */
   readonly atime: string;
   readonly ctime: string;
+  /** Shared by the names of a hard linked inode. */
   readonly linkGroup: string | null;
-  /** Of a linked file, see contract/saves: those of its content; not cut, of what it grew from. Null: only that itself. */
+  /**
+   * Of a hard linked file: the saves that led to its content (contract/saves.ts), or, while there is no snapshot, to
+   * the content it grew from. Null: only that content itself.
+   */
   readonly saves: readonly string[] | null;
+  /** Of a folder: completely known as of this journal position. Null: not completely known. */
   readonly listed: number | null;
-  /** Of a folder, how many folders are shown in it. */
+  /** Of a folder: how many folders are shown in it. */
   readonly folders: number;
   /**
-   * Of dirty content, whether power loss leaves it as it is: 1; 0: it did once, maybe changed since;
-   * null: it never did; HELD: power loss came after a change, and nobody has saved it since.
+   * Whether dirty content is durable. 1: it is. 0: it was, and may have changed since. Null: it never was. QUARANTINED:
+   * power loss came after a change, and nobody has saved it since.
    */
   readonly synced: 0 | 1 | typeof QUARANTINED | null;
-  /** 1: a program has asked for its bytes to be safe, now or some time ago. */
+  /** 1: a program asked for its bytes to be durable (fsync), now or earlier. */
   readonly fsynced: 0 | 1;
 }
 
@@ -83,7 +96,7 @@ const CHANGEABLE = {
   fsynced: "fsynced",
 };
 
-/** What was written here came in the place of what was there, whoever had written that. */
+/** What was written here replaced what was there, whoever had written that. */
 function savesAfter({ saves, hash }: Inode, next: string | null): readonly string[] | null {
   const before = saves ?? (hash === null ? null : savesOfContent(hash));
   // The same bytes once more are no other save: nothing is sent of them.
@@ -96,7 +109,7 @@ function decode(row: Row): Inode {
   return { ...row, attributes, saves: row.saves === null ? null : (JSON.parse(row.saves) as string[]) };
 }
 
-/** `isNew`: told of each inode that is made with a lineage of its own. */
+/** `isNew` is told of each inode that is made with a new kernel node id. */
 export function createInodes(database: Connection, changed: ChangedRows, isNew: (inode: Inode) => void) {
   const byId = prepare<Row>(database, `SELECT ${COLUMNS} FROM inode WHERE id = ?`);
   const byGroup = prepare<Row>(database, `SELECT ${COLUMNS} FROM inode WHERE link_group = ?`);
@@ -196,7 +209,7 @@ export function createInodes(database: Connection, changed: ChangedRows, isNew: 
     return next;
   }
 
-  /** Of this lineage, which no inode has. */
+  /** Adds an inode with this kernel node id, which no inode has. */
   function add(inode: NewInode, lineage: KernelNodeId): Inode {
     const { kind, size, hash, originNode, originVersion, content, changes = 0, atime, ctime, listed = null } = inode;
     const attributes = JSON.stringify(inode.attributes);
@@ -244,23 +257,23 @@ export function createInodes(database: Connection, changed: ChangedRows, isNew: 
     get,
     update,
     formerlyDurable,
-    /** A new inode with a lineage of its own. */
+    /** A new inode with a new kernel node id. */
     create(inode: NewInode): Inode {
       const made = add(inode, kernelNodeId(lastKernelNodeId(0) + 1));
       isNew(made);
       changed.madeInode(made.id);
       return made;
     },
-    /** Gives the inode a new lineage; the one before is superseded but still known. */
+    /** Gives the inode a new kernel node id. The one before is superseded but still known. */
     replaceKernelNodeId(id: InodeId, change: Partial<Omit<Inode, "id" | "lineage">>): Inode {
       supersede.run(get(id)?.lineage);
       return update(id, { ...change, lineage: newKernelNodeId(id) });
     },
-    /** A new inode for the file of a lineage that the rows have forgotten. */
+    /** A new inode for a cache file whose kernel node id the rows have forgotten. */
     adopt: (inode: NewInode, lineage: KernelNodeId): Inode => add(inode, lineage),
-    /** A file of the gateway's has this content. Looks at all of them. */
+    /** Whether a clean file has this content. Looks at all of them. */
     isKnownContent: (hash: string): boolean => ofHash.get(hash) !== undefined,
-    /** The last that was given out here. */
+    /** The last kernel node id that was given out here. */
     newestKernelNodeId: (): After<KernelNodeId> => lastKernelNodeId(0),
     remove(id: InodeId): void {
       const known = lineages(id);
@@ -284,28 +297,31 @@ export function createInodes(database: Connection, changed: ChangedRows, isNew: 
       const others = lineages(inode).filter((other) => other !== lineage);
       lineages.tell(inode, others);
     },
-    /** Of those up to now, as numbers of their own: the newest. */
+    /** The newest number in the list of superseded ids, which has numbers of its own. */
     newestSuperseded: (): number => newestSuperseded.get()?.seq ?? 0,
     newestOrphan: (): number => newestOrphan.get()?.seq ?? 0,
-    /** Lineages their inodes have left, between two of these numbers. */
+    /** Superseded kernel node ids, between two of these numbers. */
     superseded: (after: number, upTo: number, limit: number): { id: number; lineage: KernelNodeId }[] =>
       superseded.all(after, upTo, limit),
-    /** Inodes that have lost their last name; they may have another since. */
+    /** Inodes that lost their last name, between two numbers. They may have a name again. */
     nameless: (after: number, upTo: number, limit: number): { id: number; inode: InodeId }[] =>
       orphans.all(after, upTo, limit),
-    /** It is not nameless any more. */
+    /** The inode is not an orphan any more. */
     hasName(id: InodeId): void {
       hasName.run(id);
     },
-    /** Those whose writer was not closed: after a crash of the daemon, each must be looked at. */
+    /** Inodes whose writer was not closed. After a crash of the daemon each must be looked at. */
     writing: (): Inode[] => decodeAll(writing.all()),
-    /** All that were not cut: after a crash of the machine, what the rows say of them may be more than the disk has. */
+    /**
+     * Files without a snapshot of their content. After a crash of the machine their rows may say more than the disk
+     * has.
+     */
     unfinished: (): Inode[] => decodeAll(unfinished.all()),
-    /** Those whose content is not, or may not be, a version's. */
+    /** Files whose content is not, or may not be, a version of the gateway. */
     unclean: (after: After<InodeId> = 0, limit = -1): Inode[] => decodeAll(unclean.all(after, limit)),
-    /** Whose content is, or grew from, a version of this node. */
+    /** Inodes whose content is, or grew from, a version of this node. */
     withOrigin: (nodeId: string): Inode[] => decodeAll(byOrigin.all(nodeId)),
-    /** The folder next in order that is completely known or in which something is. */
+    /** The next folder in order that is completely known or contains anything. */
     knownFolderAfter: (after: After<InodeId>): InodeId | undefined => knownFolderAfter.get({ after })?.id ?? undefined,
     ofGroup: (group: string): Inode[] => decodeAll(byGroup.all(group)),
   };

@@ -1,18 +1,23 @@
-/** Whether the thread that answers programs is to make the last round of a checkpoint, for which it waits for the disk. Pure. */
+/**
+ * Whether the thread that answers programs makes the last round of a checkpoint, for which it waits for the disk. Pure.
+ */
 
-/** Of a shorter log nothing is to be gained. */
+/** With a shorter log nothing is gained. */
 const LONG_BYTES = 32 * 1024 * 1024;
-/** Programs that are at work make about so much of it in a hundred milliseconds: a round may cost them a hundredth of their time. */
+/**
+ * Busy programs write about this much log in a hundred milliseconds, so a round may cost them a hundredth of their
+ * time.
+ */
 const BYTES_PER_MS = 2 * 1024 * 1024;
-/** Moved within about a millisecond. */
+/** This much is moved within about a millisecond. */
 const SHORT_BYTES = 2 * 1024 * 1024;
 
 export interface Round {
-  /** All of the log that is in use. */
+  /** The part of the log that is in use, in bytes. */
   readonly logBytes: number;
-  /** What came during the round before, and so about what came during this one. */
+  /** What came during the round before, and so about what came during this one, in bytes. */
   readonly leftBytes: number;
-  /** How long this round took, most of it for two syncs of the disk. */
+  /** How long this round took, in milliseconds. Most of it went into two syncs of the disk. */
   readonly tookMs: number;
 }
 

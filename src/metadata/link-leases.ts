@@ -1,6 +1,7 @@
 /**
- * Files with several names of which some may be behind, until who changed them has had his turn. One row for all names
- * of a file: to mark each of thousands whenever one more of them is heard of would take ever longer.
+ * Link leases: files of which some names may be out of date while the mount that changed them brings them up to date.
+ * One row stands for all names of a file: marking each of thousands, whenever one more is heard of, would take ever
+ * longer.
  */
 import { type Connection, prepare, remember, rememberAny } from "./database.ts";
 import type { After, EntryId, InodeId } from "./ids.ts";
@@ -8,7 +9,7 @@ import type { After, EntryId, InodeId } from "./ids.ts";
 export interface LinkLease {
   readonly inode: InodeId;
   readonly endsAt: number;
-  /** The entry up to which its names were marked once it had ended. */
+  /** The entry up to which its names were marked once the lease had ended. */
   readonly reached: After<EntryId>;
 }
 
@@ -23,24 +24,24 @@ export function createLinkLeases(database: Connection) {
   const reach = prepare(database, "UPDATE turn SET reached = @reached WHERE inode = @inode");
   const remove = prepare(database, "DELETE FROM turn WHERE inode = ?");
   const isAny = rememberAny(database, "turn");
-  // An inode that goes takes its turn along, and its number never comes back.
+  // An inode that goes takes its lease along, and its number is never used again.
   const get = remember(database, ["turn"], (inode: InodeId) => byInode.get(inode));
   return {
-    /** Of an inode; undefined: nothing is waited for. */
+    /** The lease of an inode. Undefined: nothing is waited for. */
     get: (inode: InodeId): LinkLease | undefined => (isAny() ? get(inode) : undefined),
-    /** One that has begun goes on as it is. */
+    /** Begins a lease that ends at `endsAt` (row time). A lease that has begun stays as it is. */
     begin(inode: InodeId, endsAt: number): void {
       insert.run({ inode, endsAt });
     },
-    /** The one that has been over for longest. */
+    /** The lease that has been over for longest. */
     ended: (now: number): LinkLease | undefined => (isAny() ? ended.get(now) : undefined),
-    /** When the first of them ends. */
+    /** When the first lease ends. */
     nextEnd: (): number | undefined => (isAny() ? (next.get()?.at ?? undefined) : undefined),
-    /** Its names up to this entry are marked. */
+    /** The names of the inode up to this entry are marked. */
     reached(inode: InodeId, entry: EntryId): void {
       reach.run({ inode, reached: entry });
     },
-    /** All of them are. */
+    /** All names of the inode are marked. */
     done(inode: InodeId): void {
       remove.run(inode);
     },

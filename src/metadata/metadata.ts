@@ -1,6 +1,6 @@
 /**
- * The drawer of what we know: every table behind one object, and transactions over them. Knows
- * nothing of bytes on disk and of the network.
+ * Everything that we know: every table behind one object, and transactions over them. Does not know bytes on disk, nor
+ * the network.
  */
 import { createAttempts, createSnapshots, createTombstones } from "./attempts.ts";
 import { createCacheFileRows } from "./cache-files.ts";
@@ -34,23 +34,26 @@ import { createTimes } from "./times.ts";
 import { createWriters } from "./writers.ts";
 
 export const ROOT_INODE = inodeId(1);
-/** Entry ids up to here are never shown: the root's own, "." and "..". */
+/** Entry ids up to this one are never shown: they are the root's own, "." and "..". */
 export const FIRST_COOKIE = 15;
 const ROOT_ENTRY = entryId(3);
-/** More than are given out between two copies of the database. */
+/** More numbers than are given out between two backups of the database. */
 const NUMBERS_GAP = 10_000_000;
 
-/** A part failed where parts are not kept apart yet: all of it is undone, and done again with parts that are. */
+/**
+ * A part failed in a run where parts cannot be rolled back alone. The whole transaction is rolled back and run again
+ * with parts that can.
+ */
 class NotApart extends Error {}
 
 /** What became of a part of a transaction. */
 export type Part<T> = { readonly value: T } | { readonly error: unknown };
 
-/** `parseRequest` checks a stored request of an attempt. */
+/** `parseRequest` checks the stored request of an attempt, and throws when it is none. */
 export function createMetadata<Request>(database: Connection, parseRequest: (value: unknown) => Request) {
   let depth = 0;
   let isApart = false;
-  /** Whoever catches it on its way here, what was done so far is not committed. */
+  /** Even if somebody catches this error on its way here, what was done so far is not committed. */
   let failed: NotApart | undefined;
   let afterCommit: (() => void)[] = [];
   const changed = createChanged(database);
@@ -101,7 +104,10 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
     }
   }
 
-  /** To undo a part, SQLite keeps each page it changes as it was: only where one has failed. */
+  /**
+   * For a part that can be rolled back alone, SQLite keeps each changed page as it was. So parts are kept apart only
+   * after one failed.
+   */
   function inParts<T>(change: () => T): T {
     try {
       return once(change);
@@ -125,7 +131,7 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
     return result;
   }
 
-  /** Of these no part fails alone: all of it is tried again, or fails. */
+  /** With these errors no part fails alone: the whole transaction is tried again, or fails. */
   const isOfAll = (error: unknown) => isDiskFailure(error) || isDamage(error);
 
   function undivided<T>(change: () => T): Part<T> {
@@ -157,7 +163,7 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
 
   const nodes = createNodes(database, changed);
   const snapshots = createSnapshots(database);
-  // What was made just now has nothing yet: nobody need look.
+  // A new inode has no entries and no snapshots yet: nobody need look.
   const inodes = createInodes(database, changed, ({ id, lineage }) => {
     entries.noneOfInode(id);
     snapshots.noneOfKernelNodeId(lineage);
@@ -187,26 +193,26 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
     done: createDone(database),
 
     /**
-     * All of `change` or nothing. Nested calls belong to the outermost. Must not await. Where the disk
-     * did not take it and may now, it runs again: what it does to memory must bear that.
+     * All of `change` or nothing. Nested calls belong to the outermost. Must not await. It runs again when the disk
+     * failed and may work now, so what it does to memory must bear that.
      */
     transaction<T>(change: () => T): T {
       return depth > 0 ? change() : outermost(change);
     },
 
-    /** Within a transaction: done once, and only if what it belongs to is committed. Must not throw. */
+    /** Within a transaction: `effect` runs once, and only if the transaction is committed. Must not throw. */
     afterCommit(effect: () => void): void {
       afterCommit.push(effect);
     },
 
-    /** From now on part of each transaction that changes anything, at its end. */
+    /** From now on `change` is the last part of each transaction that changes anything. */
     beforeCommit(change: () => void): void {
       committing.push(change);
     },
 
     /**
-     * The rows are older than what was done by them: no number they may have given out meanwhile is
-     * given out again, neither those that files have (`lineage`, `generation`) nor any other.
+     * The rows are older than what was done with them: no number that they may have given out meanwhile is given out
+     * again, neither those that files have (`lineage`, `generation`) nor any other.
      */
     skipNumbers(seen: { readonly lineage: After<KernelNodeId>; readonly generation: After<SnapshotId> }): void {
       for (const [table, least] of [
@@ -222,14 +228,14 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
     },
 
     /**
-     * Within a transaction, which goes on whatever becomes of it: all of `change` or nothing. Not within
-     * another part. Throws what the whole transaction fails with.
+     * Within a transaction, which goes on in either case: all of `change` or nothing. Not within another part. Throws
+     * what the whole transaction fails with.
      */
     part<T>(change: () => T): Part<T> {
       return isApart ? apart(change) : undivided(change);
     },
 
-    /** As `checkpoint` of database.ts. */
+    /** Like `checkpoint` of database.ts. */
     checkpoint(): void {
       checkpoint(database);
     },

@@ -18,49 +18,58 @@ import { type After, type EntryId, type InodeId, type NodeRowId, nodeRowId } fro
 
 /** What we and the gateway last agreed on. */
 export interface Base {
-  /** Node id of the folder; null for the root. */
+  /** Node id of the folder. Null for the root. */
   readonly parent: string | null;
   readonly name: string;
   readonly head: string | null;
   readonly hash: string | null;
+  /** In bytes. */
   readonly size: number;
   readonly attributes: Attributes;
   readonly revision: number;
   /**
-   * Journal position of our last acknowledged write to the node; 0: none. Negative: nobody told it, and since that
-   * time (the rows', its sign turned) it is known that the write was carried out.
+   * Journal position of our last acknowledged write to the node. 0: none. Negative: that write is unconfirmed; the
+   * absolute value is the row time since which it is known to be carried out.
    */
   readonly position: number;
+  /** ISO 8601. */
   readonly modifiedAt: string;
 }
 
-/** What the gateway last told of the node, where that is not the base. */
+/** What the gateway last told of the node, where it differs from base. */
 export type Seen =
   | { readonly node: Node }
-  /** `position`: of the deletion in the journal; absent while that has not told of it. */
+  /** `position`: journal position of the deletion. Absent while the journal has not told of it. */
   | { readonly deleted: true; readonly revision: number; readonly position?: number };
 
 export interface NodeRow {
   readonly id: NodeRowId;
-  /** Null: a program removed the name, the deletion is to be sent. */
+  /** Null: a program removed the name, and the deletion is to be sent. */
   readonly entry: EntryId | null;
   readonly kind: "file" | "folder";
-  /** The gateway's id; null: unborn. */
+  /** The gateway's id. Null: unborn. */
   readonly nodeId: string | null;
   /** Null exactly when unborn. */
   readonly base: Base | null;
   readonly seen: Seen | null;
+  /** In row time. */
   readonly seenAt: number | null;
-  /** The last local change; until there is one, when the node came in. */
+  /** The last local change, in row time. Until there is one: when the node came in. */
   readonly changedAt: number;
+  /** The first unsent local change, in row time. Null: clean. */
   readonly dirtySince: number | null;
+  /** When the plan looks at the row next, in row time. Null: not before something changes. */
   readonly due: number | null;
+  /** The place that a program moved the node away from. */
   readonly leftParent: InodeId | null;
   readonly leftName: string | null;
-  /** Of a row without an entry and a node: when its name was removed. */
+  /** Of a row without an entry and without a node: when its name was removed. */
   readonly leftAt: number | null;
+  /** Why the gateway refused it. Null: it did not. */
   readonly parked: string | null;
-  /** 1: much to send. Set by the write-back loop, which keeps lanes for such rows. */
+  /**
+   * Priority class. 1: bulk, with much to send. Set by the write-back loop, which has slots of their own for such rows.
+   */
   readonly bulk: number;
 }
 
@@ -140,7 +149,7 @@ function encodeBase(base: Base | null) {
   };
 }
 
-/** Assigned: to spread an object into one that lacks its keys costs a microsecond for each of them. */
+/** Assigned: spreading an object into one that lacks its keys costs a microsecond a key. */
 function encode(node: Omit<NodeRow, "id">) {
   const { entry, kind, nodeId, base, seenAt, changedAt, dirtySince, due, leftParent, leftName, leftAt, parked, bulk } =
     node;
@@ -176,12 +185,12 @@ const CHANGEABLE = {
 
 type Itself = Exclude<keyof NodeRow, "base" | "seen">;
 
-/** What the row holds as it is. */
+/** Fields that the row stores as they are. */
 const ITSELF = Object.keys(CHANGEABLE).filter(
   (column): column is Itself => column !== "seen" && !column.startsWith("base"),
 );
 
-/** As columns, what of `next` is not as it was. */
+/** The fields of `next` that differ from `current`, as columns. */
 function changedColumns(current: NodeRow, next: NodeRow): Readonly<Record<string, unknown>> {
   const columns: Partial<Record<keyof Row, Row[keyof Row]>> = {};
   for (const field of ITSELF) if (next[field] !== current[field]) columns[field] = next[field];
@@ -190,7 +199,9 @@ function changedColumns(current: NodeRow, next: NodeRow): Readonly<Record<string
   return columns;
 }
 
-/** A place in the queue: oldest first, and by id those of one moment, of which there may be any number. */
+/**
+ * A place in the queue: oldest first. Rows of the same moment, of which there may be any number, are in order of id.
+ */
 export interface Place {
   readonly since: number;
   readonly id: After<NodeRowId>;
@@ -201,7 +212,7 @@ export interface Pending extends Place {
   readonly bytes: number;
 }
 
-/** A born node as it is known to be in a folder at the gateway. */
+/** A born node that is known to be in a folder at the gateway. */
 export interface Below {
   readonly id: NodeRowId;
   readonly name: string;
@@ -211,7 +222,10 @@ export interface Below {
 
 const placeOf = ({ dirtySince, id }: NodeRow): Place => ({ since: dirtySince ?? FIRST, id });
 
-/** Rows after a place. Two statements: of one that compares pairs the index is used for the first half alone. */
+/**
+ * Rows after a place. Two statements, because SQLite uses the index only for the first half when one statement compares
+ * pairs.
+ */
 function inOrder<Row>(statement: (after: string) => Statement<Row>): (limit: number, after?: Place) => Row[] {
   const same = statement("node.dirty_since = @since AND node.id > @id");
   const later = statement("node.dirty_since > @since");
@@ -221,7 +235,7 @@ function inOrder<Row>(statement: (after: string) => Statement<Row>): (limit: num
   };
 }
 
-/** Of a node with the inode that its entry leads to: what there is to be sent of its content. */
+/** For a node and the inode behind its entry: how many bytes of its content are to be sent. */
 export const PENDING_BYTES = `iif(inode.kind = 'file' AND inode.content <> 'clean'
   AND (inode.hash IS NULL OR node.base_hash IS NULL OR inode.hash <> node.base_hash), inode.size, 0)`;
 
@@ -321,7 +335,7 @@ export function createNodes(database: Connection, changed: ChangedRows) {
   const ofEntry = idOf<EntryId>(byEntry);
   const ofNodeId = idOf<string>(byNodeId);
 
-  /** The row of this id was the first, and is the second. */
+  /** The row with this id was `current` and is `next`. */
   function tell(id: NodeRowId, current: NodeRow | undefined, next: NodeRow | undefined): void {
     get.tell(id, next);
     if (current?.entry !== next?.entry) {
@@ -352,50 +366,64 @@ export function createNodes(database: Connection, changed: ChangedRows) {
       const id = ofNodeId(nodeId);
       return id === undefined ? undefined : get(id);
     },
-    /** Whose base is at this place: at most one is not about to be deleted or moved. */
+    /** Rows whose base is at this place. At most one of them is not about to be deleted or moved. */
     atPlace: (parent: string, name: string): NodeRow[] => byPlace.all(parent, name).map(decode),
     below: (parent: string): NodeRow[] => below.all(parent).map(decode),
-    /** The same in parts, by their names after the given one (undefined: from the first), and only what a list is compared with. */
+    /**
+     * The same in parts, in order of name after the given one (undefined: from the first). Only what a list is compared
+     * with.
+     */
     belowAfter: (parent: string, after: Below | undefined, limit: number): Below[] =>
       belowAfter.all({ parent, name: after?.name ?? "", id: after?.id ?? 0, limit }),
     countBelow: (parent: string): number => belowCount.get(parent)?.count ?? 0,
-    /** Whose last write of ours is known since after that time, and its position is not; the first known first. */
+    /** Rows with an unconfirmed write that is known to be carried out since after `since`; the first known first. */
     untold: (since: number, limit: number): NodeRow[] => unconfirmed.all({ since, limit }).map(decode),
     /** The nodes that programs moved away or removed from this place, the latest first. */
     thatLeft: (parent: InodeId, name: string): NodeRow[] => byLeft.all(parent, name).map(decode),
-    /** Of one lane, the longest due first. */
+    /** Of one priority class, the longest due first. */
     due: (bulk: number, now: number, limit: number): NodeRowId[] => dueNow(bulk, now, limit),
     nextDue: (): number | undefined => nextDueAfter(FIRST),
     nextDueAfter,
-    /** Oldest first, `after` a row that was had before. */
+    /** Oldest first, `after` a row of an earlier call. */
     dirty: (limit: number, after?: NodeRow): NodeRow[] => dirty(limit, after && placeOf(after)).map(decode),
-    /** What the gateway refused, in the same order. */
+    /** Rows that the gateway refused, in the same order. */
     parked: (limit: number, after?: NodeRow): NodeRow[] => parked(limit, after && placeOf(after)).map(decode),
     counts: () => counts.get() ?? { dirty: 0, parked: 0, oldest: null },
     countDirtyBefore: (time: number) => dirtyBefore.get({ time }) ?? { dirty: 0, parked: 0 },
-    /** Of dirty rows, oldest first after the given one, the bytes of their contents that the gateway does not have. */
+    /**
+     * For dirty rows, oldest first after the given place: the bytes of their contents that the gateway does not have.
+     */
     pendingBytes,
-    /** The same of how many bytes more their files have than at the gateway; less than none of those that go. */
+    /** The same for the bytes by which their files are larger than at the gateway. Negative for deletions. */
     pendingGrowth,
-    /** So many dirty rows that would be looked at later are to be looked at now, of each lane the next ones first. False: there are no more. */
+    /**
+     * Makes up to `limit` dirty rows due now that would be due later, in each priority class the next ones first.
+     * False: there are no more.
+     */
     expedite(now: number, limit: number): boolean {
       let left = limit;
       for (const bulk of PRIORITIES) if (left > 0) left -= expedite.run({ now, bulk, limit: left }).changes;
       return left === 0;
     },
-    /** The same for so many entries of a folder (an inode), by their ids after the given one. The last one's; undefined: there are no more. */
+    /**
+     * The same for up to `limit` entries of a folder, in order of id after the given one. Returns the last one's id.
+     * Undefined: there are no more.
+     */
     expediteIn(folder: InodeId, now: number, after: After<EntryId>, limit: number): EntryId | undefined {
       const entries = entriesIn.all(folder, after, limit);
       for (const { id } of entries) expediteEntry.run({ now, entry: id });
       return entries.length < limit ? undefined : entries.at(-1)?.id;
     },
-    /** So many names of an inode, by their entries' ids after the given one, are to be looked at now, but for those that wait for their time anyway. The answer as of `expediteIn`. */
+    /**
+     * Makes up to `limit` names of an inode due now, in order of entry id after the given one, except names that have a
+     * due time anyway. Returns the same as `expediteIn`.
+     */
     lookAtNames(inode: InodeId, now: number, after: After<EntryId>, limit: number): EntryId | undefined {
       const entries = namesOf.all(inode, after, limit);
       for (const { id } of entries) lookAtEntry.run({ now, entry: id });
       return entries.length < limit ? undefined : entries.at(-1)?.id;
     },
-    /** All names of an inode have been dirty since then, or longer. */
+    /** Whether all names of an inode have been dirty since then, or longer. */
     areNamesDirty: (inode: InodeId, since: number): boolean => sentSince.get(inode, since) === undefined,
     create(node: Omit<NodeRow, "id">): NodeRow {
       const id = nodeRowId(insert(encode(node)));
@@ -411,7 +439,7 @@ export function createNodes(database: Connection, changed: ChangedRows) {
       if (current === undefined) throw new Error(`no node row ${id}`);
       const next = { ...current, ...values };
       change(id, changedColumns(current, next));
-      // As they would be read: what JSON leaves out is not there.
+      // As they would be read: JSON leaves out what is undefined.
       if (next.base !== null && next.base !== current.base) next.base = baseAsRead(next.base);
       if (next.seen !== null && next.seen !== current.seen) next.seen = asRead(next.seen);
       tell(id, current, next);
@@ -429,7 +457,7 @@ export function createNodes(database: Connection, changed: ChangedRows) {
   };
 }
 
-/** A node row nobody has seen or sent yet. */
+/** The row of a node that nobody has seen or sent yet. */
 export function unborn(entry: EntryId, kind: "file" | "folder", now: number, due: number): Omit<NodeRow, "id"> {
   return {
     entry,
@@ -483,7 +511,7 @@ export function baseOf(node: Node, position: number): Base {
   };
 }
 
-/** As far as both are known: a gateway may tell no hash, or only what was sent is known of it. */
+/** Compares as far as both are known: a gateway may tell no hash, or only what was sent is known of the node. */
 export function isSameContent(a: Pick<Base, "head" | "hash">, b: Pick<Base, "head" | "hash">): boolean {
   return a.head === b.head && (a.hash === null || b.hash === null || a.hash === b.hash);
 }

@@ -1,10 +1,10 @@
 /**
- * What the gateway counted is forgotten, what it told is kept: for when its past is another one than
- * it was, and revisions and positions of that mean nothing any more. Every node is to be read again.
+ * Forgets what the gateway counted and keeps what it told: for a rolled-back gateway, whose revisions and positions
+ * mean nothing any more. Every node is to be read again.
  */
 import { type Connection, prepare } from "./database.ts";
 
-/** `now`: of the rows; when what had news, or something to send, is to be looked at again. */
+/** `now`, in row time: when rows with news, or with something to send, are due. */
 export function createRecount(database: Connection): (now: number) => void {
   const due = prepare(
     database,
@@ -12,12 +12,12 @@ export function createRecount(database: Connection): (now: number) => void {
        AND (seen IS NOT NULL OR dirty_since IS NOT NULL)`,
   );
   const steps = [
-    // Below every revision there is: whatever is heard next is news.
+    // Below every revision there is: whatever comes next is news.
     "UPDATE node SET base_revision = 0, base_position = 0, seen = NULL, seen_at = NULL WHERE node_id IS NOT NULL",
     "UPDATE inode SET listed = 0 WHERE listed IS NOT NULL",
     "DELETE FROM tombstone",
     "DELETE FROM arrival",
-    // One whose id has answered 404 for a while has done so whatever the past was.
+    // A node whose id has answered 404 for a while has done so in any history.
     `INSERT OR REPLACE INTO reread (node_id, due, missing_since)
      SELECT node.node_id, 0, reread.missing_since FROM node LEFT JOIN reread ON reread.node_id = node.node_id
      WHERE node.node_id IS NOT NULL`,

@@ -1,18 +1,18 @@
 /**
- * Folders that are known and whose list is to be read again all the same, for what came into them may have been told
- * when nobody here listened. Rows, because what asks for it is committed with it: a crash in between must not lose it.
+ * Folders that are known and yet must be listed again, because news of them may have been told when nobody here
+ * listened. They are rows, so that they are committed with what asks for them: a crash in between must not lose them.
  */
 import { type Connection, prepare, rememberAny } from "./database.ts";
 import type { InodeId } from "./ids.ts";
 
 export interface Relist {
   readonly id: number;
-  /** An inode. */
+  /** The inode of the folder. */
   readonly folder: InodeId;
 }
 
 export function createRelists(database: Connection) {
-  // Asked for again, it gets another id: a list that is under way does not answer for it.
+  // A folder that is asked for again gets another id: a list that is under way does not answer for it.
   const insert = prepare(database, "INSERT OR REPLACE INTO relist (folder, due) VALUES (?, 0)");
   const insertAll = prepare(
     database,
@@ -32,9 +32,9 @@ export function createRelists(database: Connection) {
     addAll(): void {
       insertAll.run();
     },
-    /** The one that has waited longest of those that are due. */
+    /** Of the folders that are due, the one that has waited longest. */
     next: (now: number): Relist | undefined => (isAny() ? next.get(now) : undefined),
-    /** Its list is in the rows. Asked for again meanwhile, it stays. */
+    /** Its list is in the rows. If it was asked for again meanwhile, it stays. */
     done({ id }: Relist): void {
       remove.run(id);
     },

@@ -1,18 +1,18 @@
 /**
- * Nodes whose state is to be read again by id, for what was heard of them does not fit together yet.
- * Rows, because what asks for a re-read is committed with it: a crash in between must not lose it.
+ * Nodes whose state is to be read again by id, because what was heard of them does not fit together yet. They are rows,
+ * so that they are committed with what asks for the read: a crash in between must not lose it.
  */
 import { type Connection, prepare, rememberAny } from "./database.ts";
 
 export interface Reread {
   readonly id: number;
   readonly nodeId: string;
-  /** Node id of the folder it was last heard to be in, where that was told. */
+  /** Node id of the folder in which it was last said to be, if that was said. */
   readonly folder: string | null;
 }
 
 export function createRereads(database: Connection) {
-  // Asked for again, it gets another id: a read that is under way does not answer for it.
+  // A node that is asked for again gets another id: a read that is under way does not answer for it.
   const insert = prepare(
     database,
     `INSERT OR REPLACE INTO reread (node_id, due, missing_since, hidden_since, folder)
@@ -44,12 +44,12 @@ export function createRereads(database: Connection) {
   const isAny = rememberAny(database, "reread");
   return {
     count: (): number => count.get()?.count ?? 0,
-    /** To be read at once. `folder`: node id of the one it is heard to be in. */
+    /** To be read at once. `folder`: node id of the folder in which it is said to be. */
     add(nodeId: string, folder: string | null = null): void {
       insert.run({ nodeId, folder });
     },
     due: (now: number, limit: number): Reread[] => (isAny() ? due.all(now, limit) : []),
-    /** What was read is in the rows. Asked for again meanwhile, it stays. */
+    /** What was read is in the rows. If it was asked for again meanwhile, it stays. */
     done({ id }: Reread): void {
       remove.run(id);
     },
@@ -57,7 +57,7 @@ export function createRereads(database: Connection) {
     found(nodeId: string): void {
       if (isAny()) found.run(nodeId);
     },
-    /** Since when its id answers 404; undefined: it answered, or was not asked yet. */
+    /** Since when its id answers 404, in row time. Undefined: it answered, or was not asked yet. */
     missingSince: (nodeId: string): number | undefined =>
       isAny() ? (since.get(nodeId)?.since ?? undefined) : undefined,
     /** Its id answers 404. */
@@ -65,12 +65,12 @@ export function createRereads(database: Connection) {
       missing.run({ nodeId, since });
       postpone.run(nextAt, id);
     },
-    /** A folder above it is not visible; the answer is since when. */
+    /** A folder above it is not visible. Returns since when. */
     hidden: ({ nodeId }: Reread, now: number): number => hidden.get({ nodeId, now })?.since ?? now,
     postpone({ id }: Reread, nextAt: number): void {
       postpone.run(nextAt, id);
     },
-    /** Of nodes that have a row here. */
+    /** How many of the nodes have a row here. */
     countKnown: (): number => countKnown.get()?.count ?? 0,
   };
 }

@@ -1,7 +1,8 @@
 /**
- * The tables of what we know, as numbered migrations. A migration that has shipped never changes;
- * a new one is added below it. Words are those of docs/dev/glossary.md. Times are milliseconds of the
- * rows' own time (engine/host/row-clock.ts), or "seconds.nnnnnnnnn" text where a file system shows them.
+ * The tables of what we know, as numbered migrations. A migration that has shipped never changes; a new one is added
+ * below it. Names of tables and columns, and comments in old migrations, may be older than the words of the glossary
+ * (docs/dev/glossary.md, "Names that stay"). Times are milliseconds of row time (engine/host/row-clock.ts), or
+ * "seconds.nnnnnnnnn" text where a file system shows them.
  */
 
 export const MIGRATIONS: readonly string[] = [

@@ -1,39 +1,39 @@
-/** Single values of the state dir, and the nodes that wait for their name. */
+/** Single values of the state dir, and the arrivals (nodes that wait for their name). */
 import type { Node } from "../contract/resources.ts";
 import { type Connection, prepare, remember, rememberAny } from "./database.ts";
 
 export type SettingKey =
-  /** Its id. */
+  /** Id of the workspace. */
   | "workspace"
   | "workspaceName"
-  /** Node id. */
+  /** Node id of the root. */
   | "root"
-  /** Journal position everything is applied up to. */
+  /** Journal position up to which everything is applied. */
   | "cursor"
-  /** The last entry of the journal that was applied, see engine/core/history.ts. */
+  /** The last journal entry that was applied, see engine/core/history.ts. */
   | "followed"
-  /** The change that the gateway acknowledged last, see there. */
+  /** The change that the gateway acknowledged last, see engine/core/history.ts. */
   | "acknowledged"
-  /** Id of the last boot. */
+  /** Id of the machine's boot in which the mount last started. Empty: it ended with all of its bytes synced. */
   | "boot"
-  /** Position the path index showed. */
+  /** Index watermark: the position that the path index showed. */
   | "indexed"
   /** Position of our newest acknowledged write. */
   | "written"
-  /** Which are shown, see daemon/choose-owners.ts; absent: mine. */
+  /** Which owners are shown, see daemon/choose-owners.ts. Absent: mine. */
   | "owners"
   /** Whose revisions and positions the rows hold. */
   | "counting"
-  /** Id of the mount that the rows of done are of. */
+  /** Id of the mount to which the request log belongs. */
   | "mount"
   /** Id of the `wsfs reload` that last changed a database of an earlier release. */
   | "migrated"
   /** Why the rows are older than the files, until that is made up for. */
   | "restored"
-  /** Of the rows, see engine/host/row-clock.ts. */
+  /** Row time, see engine/host/row-clock.ts. */
   | "time"
   | "latest"
-  /** In which that stood still, see engine/host/clock-gaps.ts. */
+  /** Gaps in which row time stood still, see engine/host/clock-gaps.ts. */
   | "pauses";
 
 export function createSettings(database: Connection) {
@@ -76,11 +76,11 @@ export function createArrivals(database: Connection) {
     remove(nodeId: string): void {
       remove.run(nodeId);
     },
-    /** By their ids, after the given one. */
+    /** In order of id, after the given one. */
     list: (after: string, limit: number): Node[] =>
       isAny() ? all.all(after, limit).map((row) => JSON.parse(row.node) as Node) : [],
     count: (): number => count.get()?.count ?? 0,
-    /** Ids of those that are to come into the folder. */
+    /** Ids of the arrivals that are to come into the folder. */
     idsIn: (parent: string): string[] => inFolder.all(parent).map(({ id }) => id),
     isAnyIn: (parent: string): boolean => one.get(parent) !== undefined,
   };

@@ -1,4 +1,4 @@
-/** States that nodes were moved away from, for gateways that count no changes. */
+/** States that our writes moved nodes away from, for gateways that count no changes. */
 import { type Connection, prepare } from "./database.ts";
 
 export function createSupersededStates(database: Connection) {
@@ -21,9 +21,9 @@ export function createSupersededStates(database: Connection) {
     remove(nodeId: string, state: string): void {
       remove.run(nodeId, state);
     },
-    /** True if the node left this state after `since`; it is then remembered that it was seen in it. */
+    /** True if the node left this state after `since`. Then it is remembered that the node was seen in it. */
     isHeard: (nodeId: string, state: string, since: number): boolean => hear.run(nodeId, state, since).changes > 0,
-    /** Forgets what was left up to this time; answers the nodes that were seen in such a state. */
+    /** Forgets states that were left up to this time. Returns the nodes that were seen in such a state. */
     forgetUpTo(time: number): string[] {
       const nodes = heard.all(time).map((row) => row.nodeId);
       forget.run(time);

@@ -1,17 +1,18 @@
-/** Times of all tables, for when their clock begins anew: machines do not wait while they are off. */
+/** Times of all tables, for when their clock begins anew: row time stands still while the machine is off. */
 import { type Connection, prepare } from "./database.ts";
 
 /**
- * What waits is looked at now; what happened cannot lie ahead (rows of releases that had the wall clock's time). Each finds its rows by an index.
- * A live file without a version has no time of such a release: the schema saw to that.
- * Positions are none of these but where there are none to be told, nor are times of files.
+ * What waits is due now. What happened cannot lie in the future, as it may in rows of releases that used the wall
+ * clock. Each statement finds its rows by an index. A cache file without a version has no time of such a release: the
+ * schema saw to that. Positions are left alone, except times that stand for an unknown position. Times that file
+ * systems show are left alone too.
  */
 const UPDATES: readonly string[] = [
   "UPDATE node SET seen_at = @now WHERE seen_at > @now",
   "UPDATE node SET due = @now WHERE bulk IN (0, 1) AND due > @now",
   "UPDATE node SET dirty_since = @now WHERE dirty_since > @now",
   "UPDATE node SET left_at = @now WHERE left_at > @now",
-  // A time where nobody told the position.
+  // A time stands for a position that nobody told.
   "UPDATE node SET base_position = -@now WHERE base_position < 0 AND base_position < -@now",
   `UPDATE attempt SET next_at = @now, created_at = min(created_at, @now)
      WHERE state = 'open' AND bulk IN (0, 1) AND next_at > @now`,
@@ -33,11 +34,11 @@ export function createTimes(database: Connection) {
   const updates = UPDATES.map((sql) => prepare(database, sql));
   const positions = POSITIONS.map((sql) => prepare(database, sql));
   return {
-    /** None is later than this from here on. */
+    /** From here on no time is later than `now`. */
     notAfter(now: number): void {
       for (const update of updates) update.run({ now });
     },
-    /** The same of positions, where times stand for them. Looks at each row. */
+    /** The same for positions, where times stand for them. Looks at each row. */
     positionsNotAfter(now: number): void {
       for (const update of positions) update.run({ now });
     },

@@ -1,4 +1,7 @@
-/** What the rows of a mount that is not there have yet to send: read without changing anything, beside a daemon that begins. */
+/**
+ * What the rows of a mount that is not running have yet to send. Read without changing anything, even while a daemon
+ * starts.
+ */
 import { type Connection, openSqlite, SqliteError } from "../lib/sqlite/index.ts";
 import { PENDING_BYTES } from "./nodes.ts";
 
@@ -12,7 +15,9 @@ const UNSENT = `SELECT count(*) AS dirty, count(node.parked) AS parked, coalesce
   FROM node LEFT JOIN entry ON entry.id = node.entry LEFT JOIN inode ON inode.id = entry.inode
   WHERE node.dirty_since IS NOT NULL`;
 
-/** Undefined: it cannot be told, as a daemon has the database, or it is of another release, damaged or not there. */
+/**
+ * Undefined: it cannot be told, because a daemon has the database, or it is of another release, damaged or not there.
+ */
 export function readUnsent(path: string): Unsent | undefined {
   let database: Connection | undefined;
   try {

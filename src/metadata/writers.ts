@@ -1,7 +1,7 @@
 /**
- * Inodes that programs have open for writing, so that after a crash of the daemon these alone are looked
- * at. It is noted before a writer is let in, in the transaction of that; its end may be noted any
- * time later (to look at one more costs little), so it goes with the next transaction that changes something.
+ * Inodes that programs have open for writing, so that after a crash of the daemon only these are looked at. A writer is
+ * stored before it is let in, in that transaction. Its end may be stored any time later, because looking at one inode
+ * more costs little; so it goes with the next transaction that changes something.
  */
 import { type Connection, prepare, remember } from "./database.ts";
 import type { InodeId } from "./ids.ts";
@@ -12,13 +12,13 @@ export function createWriters(database: Connection) {
   const remove = prepare(database, "DELETE FROM writing WHERE inode = ?", []);
   const removeAll = prepare(database, "DELETE FROM writing");
   const isNoted = remember(database, ["writing"], (inode: InodeId) => one.get(inode) !== undefined);
-  /** Not noted yet. */
+  /** Ended writers whose end is not stored yet. */
   const ended = new Set<InodeId>();
-  /** … except by a transaction that is not committed yet. */
+  /** The ones among them whose end is in the transaction that is being committed. */
   let told: InodeId[] = [];
 
   return {
-    /** The rows of it may be behind its file until `end`. */
+    /** Until `end`, the rows of the inode may be behind its file. */
     begin(inode: InodeId): void {
       ended.delete(inode);
       if (isNoted(inode)) return;
@@ -41,7 +41,7 @@ export function createWriters(database: Connection) {
         isNoted.tell(inode, false);
       }
     },
-    /** It is committed. */
+    /** The transaction is committed. */
     told(): void {
       for (const inode of told) ended.delete(inode);
     },

@@ -1,4 +1,4 @@
-/** A request that the kernel sends again, and that a daemon before this one has done. */
+/** Answers a resent request that an earlier daemon has carried out. */
 
 import { type Done, FsError, type KeptHandle, type Opened } from "../api/index.ts";
 import type { Context } from "../core/index.ts";
@@ -26,7 +26,7 @@ export function answeredBefore(context: Context, request: number): Done | undefi
   };
 }
 
-/** What was answered of pages the kernel may have kept is not known any more. */
+/** Nobody knows any more what that daemon said of pages that the kernel may keep, so it keeps none. */
 function openedAs({ id, kind, write, backing }: KeptHandle): Opened {
   if (kind === "folder") return { handle: id, keepCache: false };
   return { handle: id, keepCache: false, noFlush: !write, ...(backing === 0 ? {} : { backing }) };

@@ -41,13 +41,13 @@ export async function setattr(
   try {
     return await setRest(context, caller, lineage, change);
   } catch (error) {
-    // The kernel hears that nothing was changed, and was to see by its success that the file is another size.
+    // The kernel hears that nothing changed, so it does not know the new size of the file.
     expireAllEntries(context);
     throw error;
   }
 }
 
-/** All but the size. */
+/** Sets everything but the size. */
 async function setRest(
   context: Context,
   caller: Caller,
@@ -59,7 +59,7 @@ async function setRest(
   const inode = inodeOf(context, lineage);
   const time = now(context);
   const mtime = resolve(change.mtime, time);
-  // While the live file is open for writing its own times are the truth: they change first.
+  // While the cache file is open for writing, its own times count: they change first.
   if (mtime !== undefined && inode.kind === "file") await setCacheFileTimes(context, inode, mtime);
   const set = () => {
     const current = inodeOf(context, lineage);
@@ -74,19 +74,19 @@ async function setRest(
     });
     if (isChanged) setInodeDirty(context, current.id);
   };
-  // It names its values: done again before its program goes on it leaves what it left. With a size it does not: another
-  // file may have come in the place of the one that was cut short.
+  // The request names the values that it sets: carried out again, before its program goes on, it leaves the same. With
+  // a size it does not: another file may have taken the place of the truncated one.
   if (isOfOpen(change)) context.metadata.changed.ours(() => context.metadata.transaction(set));
   else if (change.size === undefined) byKernelRequest(context, set, lineage);
   else commitRequest(context, caller, set, { about: () => lineage, by: lineage });
   const cacheFile = context.cacheFiles.get(lineage);
-  // It may have bits now that the next write takes away.
+  // The file may have set-id bits now, which the next write must remove.
   if (cacheFile !== undefined) revokeWriteLeases(context, cacheFile);
   context.runtime.step("setattr: set");
   return attributed(context, inodeOf(context, lineage), lineage);
 }
 
-/** What an open that cuts the file short takes away: its answer shows no mode, so the kernel is told of it. */
+/** Set-id bits that an open with O_TRUNC removes. The answer to an open shows no mode, so the kernel has to be told. */
 function isOfOpen({ killPrivileges, size, uid, gid }: SetAttributes): boolean {
   return killPrivileges === true && size === undefined && uid === undefined && gid === undefined;
 }
@@ -96,7 +96,7 @@ function resolve(time: Time | "now" | undefined, present: Time): Time | undefine
   return time === "now" ? present : clampTime(time);
 }
 
-/** The same object when nothing the gateway could hold changes. */
+/** Returns the same object when nothing changes that the gateway could hold. */
 function changedAttributes(
   context: Host,
   inode: Inode,
@@ -111,7 +111,7 @@ function changedAttributes(
   if (change.mode !== undefined) patch.mode = change.mode & 0o7777;
   const isChown = user !== undefined || group !== undefined;
   const mayDrop = change.killPrivileges === true || (isChown && change.mode === undefined);
-  // Those of a folder say something else, and stay.
+  // On a folder these bits mean something else, and stay.
   if (mayDrop && inode.kind !== "folder") {
     const mode = withoutPrivileges(inode.attributes.mode);
     if (mode !== undefined) patch.mode = mode;
@@ -121,9 +121,9 @@ function changedAttributes(
 }
 
 const PREFIX = "user.";
-/** What is said of a node here and never sent. */
+/** Attributes that describe a node here. They are never sent. */
 const RESERVED = "user.wsfs.";
-/** As for the kernel. */
+/** The kernel's limit. */
 const NAME_BYTES_MAX = 255;
 
 function isKept(name: string): boolean {
@@ -181,7 +181,7 @@ function changeXattrs(
     const { xattrs: current = {}, ...others } = inode.attributes;
     const xattrs = change(current);
     const attributes = Object.keys(xattrs).length === 0 ? others : { ...others, xattrs };
-    // Sent, it would be refused for good, and all else of the node with it.
+    // The gateway would refuse the node for good, with everything else that changed of it.
     const bytes = outgrow(inode.attributes, attributes);
     if (bytes !== undefined) throw new FsError("ENOSPC", `${bytes} bytes, more than ${ATTRIBUTES_BYTES_MAX}`);
     context.metadata.inodes.update(inode.id, { attributes, ctime: fileTimeText(context) });
@@ -198,7 +198,10 @@ export async function getxattr(context: Rows, lineage: KernelNodeId, name: strin
   return Buffer.from(value, "base64");
 }
 
-/** Those that can be asked for. Others write at the gateway what they like: it stays there, and no program fails over it. */
+/**
+ * The names a program can ask for. Others may write any name at the gateway: it stays there, and no program fails over
+ * it.
+ */
 export async function listxattr(context: Rows, lineage: KernelNodeId): Promise<string[]> {
   return Object.keys(inodeOf(context, lineage).attributes.xattrs ?? {}).filter(canBeAskedFor);
 }

@@ -36,8 +36,8 @@ const TARGET_BYTES_MAX = 4095;
 const LINKS_MAX = 65_000;
 
 /**
- * Know: the folder is completely known, so that the name can be judged here. Do (by the caller, at
- * once): re-reads the folder, for it may have gone while this waited.
+ * Makes the folder completely known, so that the caller can judge the name here, and returns it as it is afterwards: it
+ * may have gone during the wait. The caller must judge at once.
  */
 async function requireFreeName(
   context: Context,
@@ -84,10 +84,10 @@ function makeInode(context: Rows & Host, kind: InodeKind, attributes: Attributes
 
 type NewContent = Pick<NewInode, "content" | "hash" | "changes" | "listed">;
 
-/** Nobody but us can have put something into a folder the gateway does not know yet. */
+/** A folder that the gateway does not know yet holds nothing but what we put there. */
 const EMPTY_FOLDER: NewContent = { content: "clean", hash: null, listed: 0 };
 const EMPTY: NewContent = { content: "dirty", hash: EMPTY_HASH };
-/** A writer is let in that may write at any moment: the rows say that it has. */
+/** A passthrough writer may write at any moment, so the rows say that it has. */
 const WRITTEN: NewContent = { content: "dirty", hash: null, changes: 1 };
 
 async function make(
@@ -128,7 +128,7 @@ export async function create(
   const folder = await requireFreeName(context, caller, parent, name);
   const existing = context.metadata.entries.find(folder.id, name);
   if (existing !== undefined) {
-    // Somebody was faster: another program, or the gateway.
+    // Somebody else made the name first: another program, or the gateway.
     if (flags.exclusive) throw new FsError("EEXIST", `${JSON.stringify(name)} is taken`);
     const inode = context.metadata.inodes.get(existing.inode);
     if (inode === undefined) throw new FsError("EIO", `entry ${existing.id} without inode`);
@@ -155,7 +155,7 @@ export async function create(
   }
 }
 
-/** For a request that comes again: the daemon that made the file died before it had opened it. */
+/** For a resent request: the daemon that made the file died before it had opened it. */
 export async function openMade(
   context: Context,
   caller: Caller,
@@ -166,13 +166,15 @@ export async function openMade(
   try {
     return await shown(context, inode.lineage, await open(context, caller, inode.lineage, flags));
   } catch (error) {
-    // Nobody has renamed it, or done anything else with it.
+    // Since the file was made, nobody has renamed it or done anything else with it.
     if (entry !== undefined && inode.ctime === inode.attributes.btime) unmake(context, caller, { inode, entry });
     throw error;
   }
 }
 
-/** Nobody would ever close a file that its program does not get. */
+/**
+ * The whole answer. If it fails, the handle is released: nobody would ever close a file that its program does not get.
+ */
 async function shown(context: Context, lineage: KernelNodeId, opened: Opened): Promise<Found & Opened> {
   try {
     return { ...(await found(context, inodeOf(context, lineage))), ...opened };
@@ -183,9 +185,9 @@ async function shown(context: Context, lineage: KernelNodeId, opened: Opened): P
 }
 
 /**
- * The disk had no room for its live file: there is no such file then, unless somebody has done something with it.
- * Who asks for it again, of a successor too, makes it. Who was told of it (its request's deadline had passed)
- * has a file that was removed.
+ * The disk had no room for the cache file, so there must be no such file, unless somebody has done something with it.
+ * The same request, resent to a daemon that takes over, makes it again. A program that was shown the file meanwhile
+ * (the request had passed its deadline) has a file that was removed.
  */
 function unmake(context: Context, { mark }: Caller, made: { readonly inode: Inode; readonly entry: Entry }): void {
   const { metadata, fileState } = context;
@@ -196,7 +198,7 @@ function unmake(context: Context, { mark }: Caller, made: { readonly inode: Inod
     if (inode === undefined || entry === undefined || others.length > 0 || inode.size > 0) return;
     if (context.cacheFiles.has(inode.lineage)) return;
     metadata.writers.end(id);
-    // Renamed meanwhile it may be all there is of a file it took the place of.
+    // If the file was renamed meanwhile, it may be all that is left of a file that it replaced.
     if (entry.parent !== made.entry.parent || entry.name !== made.entry.name) return;
     if (!sameAttributes(inode.attributes, made.inode.attributes)) return;
     removeName(context, entry);
@@ -205,7 +207,7 @@ function unmake(context: Context, { mark }: Caller, made: { readonly inode: Inod
   });
 }
 
-/** What a node is besides file or folder is in its attributes. */
+/** Everything that a node is besides file or folder is in its attributes. */
 function requireAttributes({ client }: Remote, what: string): void {
   if (!client.features.attributes) throw new FsError("EPERM", `the gateway holds no ${what}`);
 }
@@ -255,7 +257,10 @@ export async function readlink(context: Rows, lineage: KernelNodeId): Promise<st
   return inode.attributes.target ?? "";
 }
 
-/** Every name of an inode is a full node; the names know each other by the group (DESIGN §5). */
+/**
+ * Makes a second name of a file. Each name is a node of its own at the gateway, and the link group says which belong
+ * together.
+ */
 export async function link(
   context: Context,
   caller: Caller,
@@ -265,9 +270,10 @@ export async function link(
 ): Promise<Found> {
   requireAttributes(context, "links");
   const { metadata, client } = context;
-  // Whether a name still is one of its file is told by the hash of its content.
+  // The hash of its content tells whether a name still belongs to its file.
   if (!client.features.hashes) throw new FsError("EPERM", "the gateway tells no hashes, so holds no links");
-  // What comes in by one name all names show: gone with that name's head, it would be gone from them all.
+  // A content that comes in by one name is shown by all names. Without versions it would be lost to all of them once
+  // that name's head is gone.
   if (!client.features.versions) throw new FsError("EPERM", "the gateway shows only heads, so holds no links");
   await requireFreeName(context, caller, parent, name, lineage);
   const linkIt = () => {
@@ -285,7 +291,8 @@ export async function link(
     pinMtime(context, source.id);
     const linked = metadata.inodes.update(source.id, { linkGroup, ctime: fileTimeText(context) });
     addName(context, folder.id, name, source.id, "file");
-    // The names it had before learn of their group; to mark thousands for one more would take ever longer.
+    // The names from before get their group now. Later links mark only the new name: marking thousands of names for one
+    // more would take ever longer.
     if (source.linkGroup === null) setInodeDirty(context, source.id);
     return linked;
   };

@@ -12,26 +12,36 @@ import { attemptAtOnce, pauseReason, takeSnapshot, type WriteBack } from "../upl
 import { itemOf, pausedKinds } from "./queue-list.ts";
 
 const LOOK_MS = 250;
-/** Between two reports of progress, the last one excepted. */
+/** Between two reports of progress, except the last. */
 const REPORT_MS = 100;
-/** Rows that wait longer than they would have to, made due at each look. */
+/** Rows made due at each look although they could wait longer. */
 const HASTENED = 500;
-/** What is refused again and again would be sent without pause: while no row is done, ever more seldom, up to … */
+/**
+ * A row that is refused again and again would be sent without a pause. So rows are made due ever more seldom while none
+ * is done, at least this often.
+ */
 const HASTEN_MAX_MS = 10_000;
-/** With more than this left, one look does for all that arrives until the next. */
+/** With more rows left than this, one look serves everything that arrives until the next. */
 const FEW = 500;
-/** Nothing has moved for so long, and nothing is under way that could: the rest waits for what was refused. */
+/** Nothing arrived for so long, and nothing is under way that could: the rest waits for what was refused. */
 const STALLED_MS = 10_000;
 const LEFT_LINES = 20;
-/** After so long without progress it is said what the first one waits for. */
+/** After so long without progress the report says what the first row waits for. */
 const QUIET_MS = 3_000;
 
 export interface DrainOptions {
+  /** Also wait until everything is settled. */
   readonly settle: boolean;
+  /** When it aborts, the drain ends with what is left. */
   readonly signal: AbortSignal;
+  /** Called at most every 100 ms, and at the end. */
   readonly onProgress?: (progress: DrainProgress) => void;
 }
 
+/**
+ * Resolves when everything that was changed before now is at the gateway, when nothing more can go, or when the signal
+ * aborts. `left` says what is not there. Failures of the gateway do not make it reject.
+ */
 export async function drain(
   context: Context,
   writeBack: WriteBack,
@@ -67,7 +77,7 @@ async function drainAll(
   let seenBefore = "";
   let seenAt = movedAt;
   for (;;) {
-    // Not at each progress: a refusal is one too.
+    // Not at each progress: a refusal is progress too.
     const pause = Math.min(HASTEN_MAX_MS, Math.max(LOOK_MS, runtime.elapsed() - doneAt));
     if (runtime.elapsed() - expeditedAt >= pause) {
       expeditedAt = runtime.elapsed();
@@ -78,7 +88,7 @@ async function drainAll(
     const { dirty, parked } = metadata.nodes.countDirtyBefore(start);
     const left = dirty - countAfterCut(context, start) + unnamedOf(context, start).length;
     if (left === 0 && options.settle && !settled) settled = await isSettled(context, options.signal);
-    // What the gateway has lost, if so, is not counted yet.
+    // After a rollback, the contents that the gateway lost are not counted yet.
     const isDone = left === 0 && (settled || !options.settle) && !isRolledBack(context);
     if (left !== leftBefore) doneAt = runtime.elapsed();
     if (left !== leftBefore || isUnderWay(context, writeBack)) movedAt = runtime.elapsed();
@@ -123,7 +133,10 @@ async function drainAll(
   }
 }
 
-/** Something is being sent, will be repeated or is being written, or could be sent if the gateway answered: it is waited for. */
+/**
+ * Something is being sent, will be repeated, is being written, or could be sent if the gateway answered. The drain
+ * waits for it.
+ */
 function isUnderWay(context: Rows & LocalFiles & Remote & Host, writeBack: WriteBack): boolean {
   if (writeBack.inFlight().length > 0) return true;
   if (context.readOnly.why !== undefined) return false;
@@ -148,14 +161,17 @@ function whatIsStuck(
   return reasons.length === 0 ? undefined : reasons.join("; ");
 }
 
-/** Where it is, and why it still waits. */
+/** The path of a row, and why it still waits. */
 function line(context: Context, writeBack: WriteBack, row: NodeRow): string {
   const sent = writeBack.inFlight().find(({ node }) => node === row.id)?.sent;
   const { path, why } = itemOf(context, row, sent);
   return `${path}: ${why}`;
 }
 
-/** Rows open for writing of which all but what was written after a cut of this drain has arrived. */
+/**
+ * How many rows wait only because of writes after their snapshot in this drain: the snapshot has arrived, and the file
+ * is still open for writing.
+ */
 function countAfterCut(context: Context, start: number): number {
   const { metadata, cacheFiles } = context;
   const rows = new Set<NodeRowId>();
@@ -173,7 +189,7 @@ function isAfterCut(context: Context, row: NodeRow, inode: InodeId, start: numbe
   const { metadata, lastSnapshots } = context;
   if (row.dirtySince === null || row.dirtySince > start || row.parked !== null || row.nodeId === null) return false;
   if (metadata.attempts.openOf(row.id) !== undefined) return false;
-  // What is new elsewhere is not for this drain to send, but keeps back what is new here.
+  // Without what is new at the gateway: this drain does not send that, but it would hide what is new here.
   const step = plan(viewOf(context, { ...row, seen: null }));
   if (step.do === "nothing") return true;
   const cut = lastSnapshots.get(inode);
@@ -188,7 +204,10 @@ function inodeOf(context: Rows, row: NodeRow) {
   return entry === undefined ? undefined : context.metadata.inodes.get(entry.inode);
 }
 
-/** Each file that is open for writing gives one cut as of now; one that is being written, or cannot be sent yet, is tried again. */
+/**
+ * Takes one snapshot of each file that is open for writing. A file that is being written, or cannot be sent yet, is
+ * tried again.
+ */
 async function snapshotOpenFiles(
   context: Context,
   start: number,
@@ -210,7 +229,7 @@ async function snapshotOpenFiles(
   }
 }
 
-/** What it was when the drain began, or since, is at its nodes or on its way there. */
+/** The content that the file had when the drain began, or later, is at its nodes or on its way there. */
 function isSent({ metadata, lastSnapshots }: Rows & LocalFiles, inode: InodeId, start: number): boolean {
   const cut = lastSnapshots.get(inode);
   if (cut === undefined || cut.at < start) return false;
@@ -220,14 +239,14 @@ function isSent({ metadata, lastSnapshots }: Rows & LocalFiles, inode: InodeId, 
   });
 }
 
-/** Written after its name went elsewhere, and not cut since: it has no row yet. */
+/** Detached files written before the drain began and without a snapshot since. They have no row yet. */
 function unnamedOf({ metadata }: Rows, start: number): Overtaken[] {
   const isUnsent = ({ inode, dirtySince }: Overtaken) =>
     dirtySince !== null && dirtySince <= start && metadata.inodes.get(inode)?.content === "dirty";
   return metadata.detachedFiles.all().filter(isUnsent);
 }
 
-/** Nothing but its content is waited for. */
+/** The file waits for nothing but its content. */
 function wantsCut(context: Context, inode: InodeId): boolean {
   if (context.metadata.detachedFiles.get(inode) !== undefined) return true;
   return rowsOfInode(context, inode).some((row) => {
@@ -236,7 +255,7 @@ function wantsCut(context: Context, inode: InodeId): boolean {
   });
 }
 
-/** The path index and the journal show everything that was acknowledged. */
+/** The path index and the journal show everything that was acknowledged. A failed question counts as no. */
 export async function isSettled(context: Rows & Remote & Host, signal: AbortSignal): Promise<boolean> {
   const { metadata, client, network } = context;
   const { settings } = metadata;
@@ -246,7 +265,7 @@ export async function isSettled(context: Rows & Remote & Host, signal: AbortSign
   const isIndexed = () => settings.getNumber("indexed") >= settings.getNumber("written");
   if (!isTold()) return false;
   if (isIndexed() && !isAnyUnconfirmed(context)) return true;
-  // A gateway that counts what it refuses would never have enough of it.
+  // A gateway that throttles, and counts refused requests too, would throttle for ever if it were asked.
   if (network.pauseMs("listNodes") > 0) return false;
   try {
     if (!(await areConfirmed(context, signal))) return false;
@@ -268,7 +287,7 @@ function describe(context: Context, writeBack: WriteBack, start: number, count: 
   return count > lines.length ? [...lines, `and ${count - lines.length} more`] : lines;
 }
 
-/** The first rows changed before the drain began that the gateway does not have: those it refused, then the oldest. */
+/** The first rows changed before the drain began that the gateway does not have: the parked ones, then the oldest. */
 function unsent(context: Context, start: number): NodeRow[] {
   const { nodes } = context.metadata;
   const isUnsent = (row: NodeRow) => {

@@ -1,4 +1,4 @@
-/** Binds the flows to the interface the kernel side calls. */
+/** Binds the flows to the interface that the kernel side calls. */
 
 import type { FileSystem } from "../api/index.ts";
 import { type Context, expireAllEntries } from "../core/index.ts";
@@ -14,6 +14,7 @@ import * as remove from "./remove.ts";
 import { rename } from "./rename.ts";
 import * as write from "./write.ts";
 
+/** The file system of a mount. Which errno each call rejects with: see api/filesystem.ts and the flow behind it. */
 export function createFileSystem(context: Context): FileSystem {
   return {
     done: (request) => answeredBefore(context, request),

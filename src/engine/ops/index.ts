@@ -1,4 +1,4 @@
-/** What programs ask, one file a call, bound to FileSystem; what commands ask of the queue. */
+/** The calls of programs, one file each, bound to FileSystem; and what commands ask of the queue. */
 export { drain } from "./drain.ts";
 export { createFileSystem } from "./file-system.ts";
 export { listQueue, pausedKinds } from "./queue-list.ts";

@@ -1,4 +1,4 @@
-/** Names and attributes, looked up: lookup, getattr, access, statfs. */
+/** Lookups of names and attributes: lookup, getattr, access, statfs. */
 
 import {
   type Attributed,
@@ -38,7 +38,7 @@ export async function lookup(
   }
   const inode = entry === undefined ? undefined : metadata.inodes.get(entry.inode);
   if (inode === undefined) {
-    // Remembered as absent only where the kernel is told when it is there: the journal may tell any moment.
+    // A negative entry only while the journal is live: then the kernel is told as soon as the name is there.
     if (context.fresh.isLive() && noteNegative(context, folder.id, name)) {
       return { lineage: undefined, entryValidMs: validMs(context) };
     }
@@ -47,7 +47,7 @@ export async function lookup(
   return found(context, inode);
 }
 
-/** A superseded lineage still answers, with the size of its old bytes. */
+/** A superseded kernel node id still answers, with the size of its old bytes. */
 export async function getattr(context: Rows & LocalFiles & Kernel & Host, lineage: KernelNodeId): Promise<Attributed> {
   return attributed(context, inodeOf(context, lineage), lineage);
 }
@@ -63,7 +63,8 @@ export async function statfs(context: LocalFiles & Remote & Host): Promise<Space
   const { runtime, paths, quota } = context;
   const disk = await runtime.files.space(paths.root);
   const { limit, used } = quota;
-  // With a quota what is there counts, sent or not; what fits has to fit on this disk too until it is sent.
+  // With a quota, everything in the workspace counts, sent or not. What is available must also fit on this disk until
+  // it is sent.
   const room = limit === undefined ? undefined : Math.max(0, limit - used - (await quota.measure()));
   return {
     blockSize: BLOCK,

@@ -47,7 +47,10 @@ export async function open(context: Context, caller: Caller, lineage: KernelNode
   return flags.write ? whenFetched(context, lineage, caller.signal, openIt) : openIt();
 }
 
-/** Only who has it open goes on with what no name shows any more: the kernel looks the name up again. */
+/**
+ * A superseded or detached file cannot be opened any more: with ESTALE the kernel looks the name up again. Those who
+ * have it open go on with it.
+ */
 export function requireShown({ metadata }: Pick<Rows, "metadata">, inode: Inode, lineage: KernelNodeId): void {
   if (inode.lineage !== lineage || metadata.detachedFiles.get(inode.id) !== undefined) {
     throw new FsError("ESTALE", `lineage ${lineage} is superseded`);
@@ -55,9 +58,10 @@ export function requireShown({ metadata }: Pick<Rows, "metadata">, inode: Inode,
 }
 
 /**
- * Before a writer comes, by `then`: bytes that are missing belong to a version that nobody can read any more
- * once it is not the head, where the gateway shows no others. What is not checked yet would count as
- * missing after a crash. Until `then` is over nothing of it goes again.
+ * Runs `then`, which lets a writer in. Where the gateway shows no versions but the head, the whole file is fetched
+ * first: missing bytes belong to a version that nobody can read once it is not the head, and unverified ranges would
+ * count as missing after a crash. Nothing of the file is evicted before `then` is over. Rejects with ENOSPC when the
+ * disk has no room for the file.
  */
 export async function whenFetched<T>(
   context: Rows & LocalFiles & Remote & Uploads & Host,
@@ -76,7 +80,7 @@ export async function whenFetched<T>(
   }
 }
 
-/** The same for a change of names, which looks at the row again when its turn comes. */
+/** The same before a change of names, which looks at the row again afterwards. */
 export function fetchWholeFile(
   context: Rows & LocalFiles & Remote & Uploads & Host,
   lineage: KernelNodeId,
@@ -85,12 +89,13 @@ export function fetchWholeFile(
   return whenFetched(context, lineage, signal, async () => {});
 }
 
-/** So often a newer version may come while the one before is fetched. */
+/** How often a newer version may come while the one before is fetched. */
 const TRIES = 10;
 
 /**
- * A change of names that gives content another node: `bring` has what has to be here first, `change` is
- * the change, in one transaction. Undefined of that: there is a newer version since, whose bytes have to come first.
+ * A change of names that gives a content another node. `bring` fetches what has to be here first; `change` makes the
+ * change in one transaction. `change` returns undefined when a newer version came meanwhile, whose bytes have to be
+ * fetched first. Rejects with EBUSY when that happens again and again, with EINTR when the program is interrupted.
  */
 export async function whenWhole<T>(
   caller: Caller,
@@ -104,11 +109,14 @@ export async function whenWhole<T>(
     const changed = change();
     if (changed !== undefined) return changed;
   }
-  // Somebody saves it as fast as it is fetched.
+  // Somebody saves the file as fast as it is fetched.
   throw new FsError("EBUSY", `${JSON.stringify(name)} changes all the time`);
 }
 
-/** The first open of a file that is made now: served by us, it is empty until the first write comes. */
+/**
+ * Whether the first open of a new file is a passthrough writer. If not, the writes come through us, and the file is
+ * empty until the first one.
+ */
 export function isPassthroughAtOnce({ passthrough, fileState }: LocalFiles, flags: OpenFlags): boolean {
   return passthrough.isOn && !fileState.isUnswept && isWriting(flags);
 }
@@ -116,8 +124,8 @@ export function isPassthroughAtOnce({ passthrough, fileState }: LocalFiles, flag
 const isWriting = ({ write, truncate }: OpenFlags) => write || truncate;
 
 /**
- * The first open of a file, within the transaction that makes its inode: what the rows have to say before
- * its local file is made, and before a writer is let in. Whether that file has its row.
+ * For the first open of a new file, within the transaction that makes its inode: stores what the rows have to say
+ * before the cache file is made and a writer is let in. True when the cache file has its row.
  */
 export function prepareOpen(context: Rows & LocalFiles & Host, made: Inode, flags: OpenFlags): boolean {
   const hasRow = rowOfNewFile(context, made.lineage);
@@ -125,7 +133,7 @@ export function prepareOpen(context: Rows & LocalFiles & Host, made: Inode, flag
   return hasRow;
 }
 
-/** … and when that is committed. */
+/** Opens the new file, once that transaction is committed. */
 export function openCreated(
   context: Context,
   caller: Caller,
@@ -151,29 +159,29 @@ async function openInode(
   let isCounted = false;
   let handle: HandleId;
   try {
-    // One that was made for this open is empty; what another one wrote to it since came later than this.
+    // A file made for this open is empty. What somebody else has written to it since came after the truncation.
     if (flags.truncate && !isNew) await truncateBytes(context, caller, cacheFile, 0);
     backing = await attachPassthrough(context, cacheFile, write);
     isCounted = true;
     const opened = { kind: "file", live: cacheFile, write, append: flags.append, reader: createReader() } as const;
     handle = addHandle(context, caller, cacheFile.lineage, opened);
   } catch (error) {
-    // The kernel hears that nothing was opened, not that the file was cut short for it.
+    // The kernel hears that the open failed, not that the file was truncated for it.
     cacheFile.changes.shownSize = "unknown";
     if (isCounted) detachPassthrough(context, cacheFile, write);
     await closeCacheFile(context, cacheFile, { write });
     throw fromDisk(error, `live file ${cacheFile.lineage} cannot be opened`);
   }
-  // What an earlier writer left uncut is not to wait for this one's end.
+  // A change that an earlier writer left without a snapshot must not wait until this writer closes.
   if (write) snapshotWhenQuiet(context, cacheFile);
   else siblings.opened(context, cacheFile);
-  // A lineage has one content only, so pages the kernel has of it are right, unless what they were
-  // made of turned out not to be what the gateway said it was.
+  // A kernel node id has one content only, so the kernel's pages of it are right, unless downloaded bytes turned out
+  // not to be the version's.
   const keepCache = !context.fileState.distrusted.delete(cacheFile.lineage);
   return { handle, keepCache, noFlush: !write, ...(backing === undefined ? {} : { backing }) };
 }
 
-/** Never fails: the program has long gone on. */
+/** Never fails: the program does not wait for the answer. */
 export async function release(context: Context, handleId: HandleId): Promise<void> {
   const handle = context.handles.get(handleId);
   context.handles.delete(handleId);
@@ -182,7 +190,7 @@ export async function release(context: Context, handleId: HandleId): Promise<voi
   const { live: cacheFile, write } = handle;
   const wasPassthrough = write && cacheFile.passthrough.backingId !== undefined;
   detachPassthrough(context, cacheFile, write);
-  // From here on a successor finds a writer that is gone by its rows, as after any crash.
+  // From here on a daemon that takes over finds in the rows a writer without a handle, as after any crash.
   context.handleTable.remove(handleId);
   context.runtime.step("release: not written down any more");
   await (wasPassthrough ? closePassthrough(context, cacheFile) : closeCacheFile(context, cacheFile, { write }));

@@ -1,6 +1,6 @@
 /**
- * Small files of a folder that are opened one after the other: the next ones are fetched before they are opened. It
- * only fetches: what a program opens is never waited for or decided here.
+ * Prefetch of small files: when programs open the files of a folder in order, the next ones are fetched before they are
+ * opened. It only fetches: what a program opens never waits for this and is not decided here.
  */
 import { partsWithin } from "../../lib/ranges.ts";
 import { unlessAborted } from "../../lib/single-flight.ts";
@@ -22,7 +22,7 @@ import { AHEAD_MAX, fetchNext, recordAccess } from "../host/index.ts";
 
 const REACH = { skipped: 8, lookedAt: 32 };
 
-/** A program opened the file to read it. Never fails: what is wrong with others is none of its business. */
+/** A program opened the file to read it. Never fails, because trouble with other files is not the program's. */
 export function opened(context: Rows & LocalFiles & Remote & Uploads & Host, cacheFile: CacheFile): void {
   try {
     follow(context, cacheFile);
@@ -35,7 +35,7 @@ function follow(context: Rows & LocalFiles & Remote & Uploads & Host, cacheFile:
   const { fileSequences } = context.fileState;
   const names = context.metadata.entries.ofInode(cacheFile.inode);
   const [entry] = names;
-  // Of a file with several names nobody knows by which it was opened.
+  // Of a file with several names nobody knows by which one it was opened.
   if (entry === undefined || names.length > 1) return;
   const read = recordAccess(context, fileSequences, entry, cacheFile.ranges.missing.length > 0, REACH);
   if (read === undefined || !mayFetch(context)) return;
@@ -47,14 +47,14 @@ function follow(context: Rows & LocalFiles & Remote & Uploads & Host, cacheFile:
   });
 }
 
-/** Nobody asked for it: not where it would take something from somebody, or somebody would have to wait. */
+/** Nobody asked for a prefetch, so it must take nothing from others and make nobody wait. */
 function mayFetch({ network, disk, metadata, settings, fileState }: Rows & LocalFiles & Remote & Host): boolean {
   if (!network.isOnline || network.pauseMs("getContent") > 0) return false;
   if (disk.trouble !== undefined || !disk.mayKeep || fileState.stopped.signal.aborted) return false;
   return metadata.cacheFiles.totalBytes() + AHEAD_MAX * SMALL <= settings.cacheLimit;
 }
 
-/** Small, the gateway's, and not here. */
+/** A small file whose content is the gateway's and is not here. */
 function isWanted(
   { metadata, cacheFiles }: Rows & LocalFiles,
   { kind, content, size, lineage, originVersion }: Inode,
@@ -63,7 +63,7 @@ function isWanted(
   return !cacheFiles.has(lineage) && !isWhole(metadata.cacheFiles.get(lineage));
 }
 
-/** As if somebody read it. Should that fail, whoever opens it asks again. */
+/** Fetches the file as if a program read it. If that fails, the program that opens it fetches again. */
 async function fetchWhole(context: Rows & LocalFiles & Remote & Uploads & Host, lineage: KernelNodeId): Promise<void> {
   const { signal } = context.fileState.stopped;
   try {

@@ -1,6 +1,7 @@
 /**
- * Subfolders that programs look into one after the other (find, ls -R, du): the next ones are listed before they are
- * asked for. It only lists: what a program looks into is never waited for or decided here.
+ * Prefetch of listings: when programs look into the subfolders of a folder in order (find, ls -R, du), the next ones
+ * are listed before they are asked for. It only lists: what a program looks into never waits for this and is not
+ * decided here.
  */
 import { unlessAborted } from "../../lib/single-flight.ts";
 import type { EntryId, InodeId } from "../../metadata/ids.ts";
@@ -11,12 +12,18 @@ import { AHEAD_MAX, fetchNext, recordAccess } from "../host/index.ts";
 import { completeFolder, prefetchListing } from "../remote/index.ts";
 import { rowOfFolder } from "../tree/index.ts";
 
-/** Files are passed over. */
+/** Files are skipped. */
 const REACH = { skipped: 100, lookedAt: 200 };
-/** One list at the gateway. Folders side by side are alike: after a larger one no list is asked for that nobody may want. */
+/**
+ * One page of a list at the gateway. Neighbouring folders are alike, so after a larger one no list is prefetched that
+ * perhaps nobody wants.
+ */
 const LARGE = 1000;
 
-/** A program looks into the folder. Resolves when every name is known; who gives up waiting does not stop the others. */
+/**
+ * A program looks into the folder. Resolves when every name is known. Rejects like completeFolder: EINTR when the
+ * signal aborts, which does not stop the list for others.
+ */
 export async function prefetchFolders(context: Context, folder: InodeId, signal: AbortSignal): Promise<void> {
   const isKnown = context.metadata.inodes.get(folder)?.listed !== null;
   const done = isKnown ? undefined : completeFolder(context, folder, signal);
@@ -24,7 +31,7 @@ export async function prefetchFolders(context: Context, folder: InodeId, signal:
   await done;
 }
 
-/** What is wrong with others is none of the program's business. */
+/** Never fails, because trouble with other folders is not the program's. */
 function lookAhead(context: Context, folder: InodeId, isMissing: boolean): void {
   try {
     follow(context, folder, isMissing);
@@ -40,7 +47,7 @@ function follow(context: Context, folder: InodeId, isMissing: boolean): void {
   const before = directorySequences.get(entry.parent)?.last;
   const read = recordAccess(context, directorySequences, entry, isMissing, REACH);
   if (read === undefined || before === undefined || !mayList(context) || isLarge(context, before)) return;
-  // However many programs go on somewhere, some connections are left to who waits.
+  // However many programs go through folders, some connections stay free for those who wait.
   if (context.listingPrefetches.size >= AHEAD_MAX) return;
   fetchNext(context, entry.parent, read, REACH, ({ inode }) => {
     const next = metadata.inodes.get(inode);
@@ -50,7 +57,7 @@ function follow(context: Context, folder: InodeId, isMissing: boolean): void {
   });
 }
 
-/** Should that fail, whoever looks into it asks again. */
+/** If this fails, the program that looks into the folder lists it again. */
 async function list(context: Context, folder: InodeId): Promise<void> {
   try {
     const { signal } = context.fileState.stopped;
@@ -60,7 +67,10 @@ async function list(context: Context, folder: InodeId): Promise<void> {
   }
 }
 
-/** Nobody asked for it: not where it would be old when somebody does, its rows could not be kept, or the gateway asked for a pause. */
+/**
+ * Nobody asked for a prefetch. So none where its list would be old by the time somebody wants it, where its rows could
+ * not be stored, or where the gateway asked for a pause.
+ */
 function mayList({ network, disk, client, fileState }: LocalFiles & Remote): boolean {
   if (!network.isOnline || network.pauseMs("listNodes") > 0 || disk.trouble !== undefined) return false;
   return client.features.journal && !fileState.stopped.signal.aborted;

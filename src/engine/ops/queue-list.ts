@@ -1,4 +1,4 @@
-/** What waits to be sent, one thing at a time, and why it still does, in words for people. Reads only. */
+/** What waits to be sent, row by row, and why, in words for people. Only reads. */
 import { sleep } from "../../lib/runtime.ts";
 import type { Attempt } from "../../metadata/attempts.ts";
 import type { InodeId } from "../../metadata/ids.ts";
@@ -19,13 +19,13 @@ import { exchangeOf, growthOf, plan, QUARANTINE_REASON, type Step, viewOf, type 
 import { folderOfNode } from "../tree/index.ts";
 import { type InFlight, pauseReason } from "../upload/index.ts";
 
-/** Rows looked at in one go, and about how long that may take. */
+/** How many rows are looked at in one go, and about how long that may take. */
 const SLICE = 40;
 const SLICE_MS = 3;
-/** Deeper is taken for a circle in what a gateway tells. */
+/** More folders than this above each other are taken for a cycle in what the gateway tells. */
 const DEPTH_MAX = 1000;
 
-/** Path in the mount; of a deletion, where it was, or would be if a request that was given up made it. */
+/** The path in the mount. Of a deletion: where the node was, or where an abandoned request would have created it. */
 export function pathOfEntry(context: Pick<Rows, "metadata">, row: NodeRow): string {
   const { entries } = context.metadata;
   const entry = row.entry === null ? undefined : entries.get(row.entry);
@@ -66,7 +66,10 @@ function join(folder: string, name: string): string {
   return folder.endsWith("/") ? `${folder}${name}` : `${folder}/${name}`;
 }
 
-/** What is being sent, then what was refused, then the rest, oldest first; in slices, each of them short. */
+/**
+ * What is being sent, then what was refused, then the rest, oldest first. Comes in slices, each of them short; other
+ * work runs in between.
+ */
 export async function* listQueue(
   context: Context,
   inFlight: () => InFlight[],
@@ -89,7 +92,7 @@ export async function* listQueue(
   }
 }
 
-/** So many rows at a time as are looked at in a few milliseconds; others run in between. */
+/** Slices of as many rows as are looked at in a few milliseconds. Other work runs in between. */
 export async function* inSlices(
   { runtime }: Pick<Host, "runtime">,
   list: (limit: number, after?: NodeRow) => NodeRow[],
@@ -107,7 +110,7 @@ export async function* inSlices(
   }
 }
 
-/** `sent`: bytes handed to the network, of one that is in flight. */
+/** `sent`: bytes handed to the network, of a row that is in flight. */
 export function itemOf(context: Context, row: NodeRow, sent: number | undefined): QueueItem {
   const { metadata, runtime } = context;
   const now = runtime.now();
@@ -132,7 +135,7 @@ export function itemOf(context: Context, row: NodeRow, sent: number | undefined)
 interface State {
   readonly state: QueueItem["state"];
   readonly why: string;
-  /** When it is tried again. */
+  /** When it is tried again, in row time. */
   readonly at?: number;
 }
 
@@ -209,7 +212,7 @@ function unreadableWhy(context: Rows & LocalFiles, row: NodeRow): string | undef
   return `its content could not be read ${unreadable.tries} times: ${unreadable.why}`;
 }
 
-/** The scopes, by whichever way they are known to be missing, and what the gateway said of them. */
+/** The missing scopes, however that is known, and what the gateway said of them. */
 function whatIsLacking({ network }: Remote, row: NodeRow): string {
   const kind = row.entry === null ? "delete" : row.nodeId === null ? "upload" : "patch";
   const missing = scopesOf(kind).filter((scope) => !network.may(scope));
@@ -240,21 +243,21 @@ function whatOf(context: Rows, row: NodeRow, request: Request | undefined): Queu
   return bytesOf(context, row) > 0 || isAnothers(context, row) ? "version" : "attributes";
 }
 
-/** The content of another node, which the gateway has. */
+/** The content is that of another node, so the gateway has it. */
 function isAnothers(context: Rows, row: NodeRow): boolean {
   const inode = inodeOf(context, row);
   if (inode?.kind !== "file" || inode.content !== "clean" || inode.originVersion === row.base?.head) return false;
   return inode.hash === null || inode.hash !== row.base?.hash;
 }
 
-/** Content that the gateway does not have yet. */
+/** Bytes of content that the gateway does not have yet. */
 function bytesOf(context: Rows, row: NodeRow): number {
   const inode = inodeOf(context, row);
   if (inode === undefined || inode.kind !== "file" || inode.content === "clean") return 0;
   return inode.hash !== null && inode.hash === row.base?.hash ? 0 : inode.size;
 }
 
-/** The state dir was removed under us, and nobody has the file open. */
+/** The state dir was removed while it was in use, and nobody has the file open. */
 function isLost(context: Rows & LocalFiles, row: NodeRow): boolean {
   const inode = inodeOf(context, row);
   if (context.disk.trouble !== "gone" || inode === undefined || bytesOf(context, row) === 0) return false;
@@ -271,7 +274,7 @@ function inodeOf({ metadata }: Rows, row: NodeRow) {
   return entry === undefined ? undefined : metadata.inodes.get(entry.inode);
 }
 
-/** Why kinds of requests are not sent: the token lacks what they need, the workspace the room. One line each. */
+/** Why kinds of requests are not sent: the token lacks a scope, or the workspace lacks room. One line each. */
 export function pausedKinds({ network, readOnly, quota }: Remote): string[] {
   if (readOnly.why !== undefined) return [];
   const excess = quota.excess();

@@ -1,4 +1,6 @@
-/** read(2) and lseek(2): from the live file; what is missing of it is fetched first, or counts as data. */
+/**
+ * read(2) and lseek(2) from the cache file. For a read, missing ranges are fetched first. For lseek they count as data.
+ */
 import { listRanges, partsWithin, touchesRange } from "../../lib/ranges.ts";
 import { type Caller, FsError, fromDisk, type HandleId } from "../api/index.ts";
 import type {
@@ -23,7 +25,10 @@ import {
 } from "../files/index.ts";
 import { fileOf } from "./open.ts";
 
-/** A file that is cut again and again must not keep its reader for ever. */
+/**
+ * How often a read is repeated while the file is truncated. A file that is truncated again and again must not keep its
+ * reader for ever.
+ */
 const CUTS = 4;
 
 export async function read(
@@ -58,7 +63,7 @@ async function readOnce(
   await untilChecked(cacheFile, caller.signal);
   const buffer = Buffer.allocUnsafe(size);
   const length = await readFile(cacheFile, buffer, offset);
-  // Found out just now not to be what the gateway said: never shown.
+  // These bytes just turned out not to be the version's: they are never shown.
   if (touchesRange(cacheFile.ranges.missing, offset, end))
     throw new FsError("EIO", "downloaded bytes are not the version's");
   grantRead(context, handleId, cacheFile);
@@ -85,7 +90,7 @@ async function isKept(
   }
 }
 
-/** What a program writes into a missing part meanwhile is there before the read or after it. */
+/** A write into a missing range during this read may show or not, as if it came before or after the read. */
 async function readUncached(
   context: LocalFiles & Remote & Host,
   cacheFile: CacheFile,
@@ -112,9 +117,9 @@ async function readFile(cacheFile: CacheFile, buffer: Uint8Array, offset: number
 }
 
 /**
- * Undefined: nothing of that kind at or after the offset. What is missing belongs to the origin: data. What a program
- * has mapped for writing, and stored there, is in the kernel's pages alone: with such a writer, which a handle does not
- * tell from another, nothing is known to be a hole. Who is passed on has the file's own pages.
+ * Undefined: there is nothing of that kind at or after the offset. Missing ranges belong to the origin and count as
+ * data. What a program stores in a writable mapping is in the kernel's pages alone. So with a writer, whose handle does
+ * not tell whether it maps, nothing counts as a hole. With passthrough the pages are those of the cache file itself.
  */
 export async function seek(
   context: Kernel,

@@ -47,11 +47,11 @@ export async function readdir(
   visitFolder(context, known.id);
   if (cookie === 0 || known.listed === null) await prefetchFolders(context, known.id, caller.signal);
 
-  // From the start: as the folder is now. A program may also go on where another handle was.
+  // From the start: the folder as it is now. A program may also go on in this handle where another handle was.
   if (handle.pass === undefined || cookie === 0) {
     endPass(context, handle);
     handle.pass = metadata.entries.beginPass(known.id);
-    // A listing that is taken up in the middle is not one the kernel may keep whole.
+    // The kernel may keep a listing only if it was read from its start.
     if (cookie === 0) noteListed(context, known.id);
   }
   const listed: FolderEntry[] = [];

@@ -1,6 +1,6 @@
 /**
- * Names that go: unlink and rmdir, each one commit. What is behind a name goes by another, once the kernel
- * forgets it (nameless.ts): until then programs may have it open.
+ * Names that go: unlink and rmdir, each one commit. The inode behind a name goes later, in another commit, once the
+ * kernel forgets it (files/orphans.ts): until then programs may have it open.
  */
 import type { Entry } from "../../metadata/entries.ts";
 import type { Inode } from "../../metadata/inodes.ts";
@@ -11,7 +11,7 @@ import { completeFolder } from "../remote/index.ts";
 import { folderOf, removeName, requireWritable, rowOfFolder } from "../tree/index.ts";
 import { commitRequest } from "./request-log.ts";
 
-/** Know: is there such a name? A folder not completely known is completed first. */
+/** The entry, or ENOENT. A folder that is not completely known is listed first. */
 export async function requireEntry(
   context: Context,
   caller: Caller,
@@ -25,7 +25,7 @@ export async function requireEntry(
   return entryAt(context, parent, name);
 }
 
-/** The entry as it is now. */
+/** The entry as it is now, or ENOENT. */
 export function entryAt(context: Rows, parent: KernelNodeId, name: string): { entry: Entry; inode: Inode } {
   const entry = context.metadata.entries.find(folderOf(context, parent).id, name);
   const inode = entry === undefined ? undefined : context.metadata.inodes.get(entry.inode);
@@ -33,7 +33,7 @@ export function entryAt(context: Rows, parent: KernelNodeId, name: string): { en
   return { entry, inode };
 }
 
-/** A token that may not delete says so at once, not when the deletion is sent. */
+/** Throws EACCES at once when the token may not delete, not only when the deletion is sent. */
 export function requireDeletable(context: Rows & LocalFiles & Remote, entry: Entry): void {
   requireWritable(context);
   const row = context.metadata.nodes.ofEntry(entry.id);
@@ -69,7 +69,7 @@ export async function rmdir(context: Context, caller: Caller, parent: KernelNode
   context.runtime.step("rmdir: gone");
 }
 
-/** What a folder holds is completely known, so that "empty" can be judged here. */
+/** Lists the folder completely, so that "empty" can be judged here. */
 export async function requireKnown(context: Context, caller: Caller, folder: Inode): Promise<void> {
   if (folder.listed === null) await completeFolder(context, folder.id, caller.signal);
 }
@@ -77,7 +77,7 @@ export async function requireKnown(context: Context, caller: Caller, folder: Ino
 export function requireEmptyFolder(context: Rows, inode: Inode): void {
   if (inode.kind !== "folder") throw new FsError("ENOTDIR", "not a folder");
   if (!context.metadata.entries.isEmpty(inode.id)) throw new FsError("ENOTEMPTY", "the folder is not empty");
-  // A node that wants to come in but has no place yet is content too.
+  // An arrival, which has no name here yet, is content too.
   const nodeId = rowOfFolder(context, inode.id)?.nodeId;
   if (nodeId != null && context.metadata.arrivals.isAnyIn(nodeId)) {
     throw new FsError("ENOTEMPTY", "the folder is not empty");

@@ -1,4 +1,4 @@
-/** rename(2): moving, replacing, exchanging. What happens to the nodes is decided in identity.ts. */
+/** rename(2): moves, replaces, exchanges. What happens to the nodes is decided in tree/names.ts. */
 import type { InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { type Caller, FsError, fromDisk, type KernelNodeId } from "../api/index.ts";
@@ -47,8 +47,8 @@ export async function rename(
 }
 
 /**
- * Nothing waits here: what was known is read again and changed in one transaction. The inodes whose names
- * changed; undefined: there is a newer version since, whose bytes have to come first.
+ * Nothing waits here: everything is read again and changed in one transaction. Returns the inodes whose names changed.
+ * Undefined: a newer version came since, whose bytes have to be fetched first.
  */
 function renameNow(
   context: Rows & LocalFiles & Remote & Uploads & Host,
@@ -77,7 +77,7 @@ function renameNow(
       exchangeNames(context, source.entry, target.entry);
       return [source.inode.id, target.inode.id];
     }
-    // Two names of one inode: POSIX says nothing happens.
+    // Both are names of one inode: by POSIX nothing happens.
     if (source.inode.id === target.inode.id) return [];
     if (source.inode.kind === "folder") {
       requireEmptyFolder(context, target.inode);
@@ -108,9 +108,9 @@ async function requireTargetKnown(context: Context, caller: Caller, to: Place): 
 }
 
 /**
- * Content that gets another node is sent to it: bytes that are not here have to come first where the
- * gateway shows only heads. Once somebody has replaced that head, or the node it has left is deleted,
- * nobody could read them.
+ * A content that gets another node is sent to that node. Where the gateway shows only heads, missing bytes have to be
+ * fetched before: once somebody has replaced that head, or the node that the content left is deleted, nobody can read
+ * them.
  */
 async function bringReplacementWhole(
   context: Rows & LocalFiles & Remote & Uploads & Host,
@@ -133,8 +133,8 @@ function inodeAt(context: Rows, { parent, name }: Place): Inode | undefined {
 }
 
 /**
- * A program was told that the target survives power loss, and the gateway does not have it yet. With
- * the new name on the disk before the new bytes, neither the one nor the other would be there.
+ * A program was told that the target survives power loss (fsync), and the gateway does not have it yet. If the new name
+ * reached the disk before the new bytes, power loss would leave neither the old nor the new content.
  */
 async function makeReplacementSafe(
   context: Rows & LocalFiles & Remote & Uploads & Host,
@@ -155,7 +155,7 @@ async function makeReplacementSafe(
   }
 }
 
-/** A folder cannot move into itself. */
+/** Throws EINVAL: a folder cannot move into itself. */
 function requireNotInside(context: Rows, moved: Inode, folder: Inode): void {
   if (moved.kind !== "folder") return;
   if (isInside(context, folder.id, moved.id)) throw new FsError("EINVAL", "a folder cannot move into itself");

@@ -1,18 +1,21 @@
 /**
- * A change that a program asked for: in one transaction with its effect it is written down that its request
- * is done, so that it is not done again where the kernel asks a successor of this daemon (done.ts). A
- * bare WRITE, and what else changes bytes at places the request names, needs none of that: done again before
- * its program goes on, it leaves what it left before.
+ * A change that a program asked for. The transaction of its effect also stores that its request is done
+ * (metadata/request-log.ts), so that it is not done twice when the kernel resends it to a daemon that takes over. A
+ * bare WRITE, and other changes of bytes at places that the request names, needs none of that: done again before its
+ * program goes on, it leaves the same bytes.
  */
 
 import type { Caller, KernelNodeId } from "../api/index.ts";
 import { byKernelRequest, type Host, type Rows } from "../core/index.ts";
 
-/** Of the change that `commit` writes down. */
+/** Options of `commitRequest`. */
 export interface CommitOptions<T> {
-  /** What the answer shows, by default nothing; undefined: this was no more than a part, and will be tried again. */
+  /**
+   * The kernel node id that the answer shows, by default none ("nothing"). Undefined: this was only a part of the
+   * change, and the request will be tried again.
+   */
   readonly about?: (result: T) => KernelNodeId | "nothing" | undefined;
-  /** The lineage whose attributes it changes. */
+  /** The kernel node id whose attributes the change is about. */
   readonly by?: KernelNodeId;
 }
 

@@ -1,4 +1,4 @@
-/** Somebody wants what was refused, failed or waits tried now. */
+/** A person wants what was refused, failed or waits to be tried now. */
 import { QUARANTINED } from "../../metadata/inodes.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import type { RetryResult } from "../api/index.ts";
@@ -8,7 +8,7 @@ import { exchangeOf } from "../sync/index.ts";
 import { openEndedPauseReason } from "../upload/index.ts";
 import { inSlices, pathOfEntry } from "./queue-list.ts";
 
-/** All, or what is at these paths ("/a/b") and below, even where the gateway has asked for a pause. */
+/** Retries everything, or the rows at these paths ("/a/b") and below, even where the gateway has asked for a pause. */
 export async function retryNow(
   context: Rows & LocalFiles & Remote & Uploads & Host,
   paths?: readonly string[],
@@ -27,7 +27,7 @@ export async function retryNow(
       for (const row of chosen) {
         letGo(context, row);
         metadata.nodes.update(row.id, { parked: null, due: now });
-        // Of two that are exchanged one has the request.
+        // Of two nodes that are exchanged, one has the request.
         for (const node of [row.id, exchangeOf(context, row)?.node]) {
           if (node !== undefined) metadata.attempts.expediteAttemptsOf(node, now);
         }
@@ -45,7 +45,7 @@ export async function retryNow(
   };
 }
 
-/** What was held after power loss is to be sent as it is; what failed counts no more. */
+/** Quarantined content may be sent as it is, and earlier failures count no more. */
 function letGo(context: Rows & LocalFiles & Remote, row: NodeRow): void {
   const { metadata } = context;
   const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);

@@ -1,4 +1,7 @@
-/** `durability remote`: close and fsync wait until the gateway has the content, and hear why it has not. */
+/**
+ * `durability remote`: close and fsync wait until the gateway has the content. If it does not get it, they fail with
+ * the reason.
+ */
 import { sleep } from "../../lib/runtime.ts";
 import type { InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
@@ -10,12 +13,19 @@ import { fits, growthOf } from "../sync/index.ts";
 import { attemptAtOnce, loginNeeded, type SnapshotResult, takeSnapshot } from "../upload/index.ts";
 import { itemOf } from "./queue-list.ts";
 
-/** A cut met a write; or what is waited for tells nobody. */
+/** Between two looks, when a snapshot met a write or when nothing announces what is waited for. */
 const LOOK_MS = 250;
-/** Nothing of it is being sent for so long: what it waits for may never come (its folder is refused, say). It is sent when it does. */
+/**
+ * Nothing of the file is being sent for so long: what it waits for may never come (say, its folder is refused). The
+ * call fails, and the file is sent when it can be.
+ */
 const STANDSTILL_MS = 60_000;
 
-/** Resolves when the gateway has what was written before the call, also while the file stays open. */
+/**
+ * Resolves when the gateway has what was written before the call, also while the file stays open. Rejects with an
+ * FsError: EINTR when interrupted; EACCES, EROFS or EDQUOT as the reason says; EIO when the gateway is silent or the
+ * content fails or stands still.
+ */
 export async function untilGatewayHas(context: Context, inodeId: InodeId, signal: AbortSignal): Promise<void> {
   const { awaited } = context;
   awaited.set(inodeId, (awaited.get(inodeId) ?? 0) + 1);
@@ -38,7 +48,7 @@ async function untilItHas(context: Context, inodeId: InodeId, signal: AbortSigna
     const inode = metadata.inodes.get(inodeId);
     if (inode === undefined) return;
     const rows = metadata.entries.ofInode(inodeId).flatMap((entry) => metadata.nodes.ofEntry(entry.id) ?? []);
-    // What was written after its name went has a row once it is cut.
+    // A detached file gets a row with its next snapshot.
     const isToBeNamed = inode.content === "dirty" && metadata.detachedFiles.get(inodeId) !== undefined;
     if (!isToBeNamed && rows.every((row) => hasContent(inode, row))) return;
     refuse(context, rows);
@@ -49,7 +59,7 @@ async function untilItHas(context: Context, inodeId: InodeId, signal: AbortSigna
     }
     const isBusy = (await cut(context, inode, signal)) === "busy";
     if (!isBusy && hurried !== inode.changes) {
-      // Once: a refusal or a failed try sets its own time for the next one.
+      // Once for each change: a refusal or a failed try sets its own time for the next one.
       hurried = inode.changes;
       enqueueInode(context, inodeId);
     }
@@ -68,7 +78,7 @@ async function untilItHas(context: Context, inodeId: InodeId, signal: AbortSigna
   }
 }
 
-/** The gateway acknowledged the newest content. Names and attributes on their way are another matter. */
+/** The gateway acknowledged the newest content. Names and attributes on their way do not matter here. */
 function hasContent(inode: Inode, row: NodeRow): boolean {
   if (row.base === null) return false;
   return inode.content !== "dirty" || (inode.hash !== null && inode.hash === row.base.hash);
@@ -93,7 +103,7 @@ function reasons(context: Context, rows: NodeRow[]): string {
   return rows.map((row) => itemOf(context, row, undefined).why).join("; ");
 }
 
-/** A refusal is kept as the gateway's words. */
+/** The errno for a refusal, which is kept in the gateway's words. */
 function parkedCode(reason: string): "EDQUOT" | "EACCES" | "EIO" {
   if (/quota|too large|\b413\b|\b507\b/i.test(reason)) return "EDQUOT";
   return /forbidden|\b403\b/i.test(reason) ? "EACCES" : "EIO";

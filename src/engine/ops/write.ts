@@ -1,4 +1,4 @@
-/** What changes bytes, and what makes them safe: write, truncate, fallocate, flush, fsync. */
+/** Calls that change bytes or make them durable: write, truncate, fallocate, flush, fsync. */
 
 import { type Caller, FsError, fromDisk, type HandleId, type KernelNodeId } from "../api/index.ts";
 import type { CacheFile, Context, LocalFiles, Rows } from "../core/index.ts";
@@ -20,7 +20,7 @@ import { snapshotAfterSync, snapshotWhenQuiet } from "../upload/index.ts";
 import { fileOf, requireShown, whenFetched, writableOf } from "./open.ts";
 import { untilGatewayHas } from "./until-remote.ts";
 
-/** Of a file opened to append the kernel gives the offset too. How many bytes fitted. */
+/** Returns how many bytes fitted. `offset` is right for a file opened to append too: the kernel gives it. */
 export async function write(
   context: Context,
   caller: Caller,
@@ -37,7 +37,7 @@ export async function write(
   return written;
 }
 
-/** The answer shows no mode: the kernel is told of it. */
+/** Removes set-id bits. The answer to a write shows no mode, so the kernel has to be told. */
 function dropPrivileges({ metadata }: Rows, cacheFile: CacheFile): void {
   const inode = metadata.inodes.get(cacheFile.inode);
   const mode = withoutPrivileges(inode?.attributes.mode);
@@ -87,12 +87,15 @@ export async function allocate(
 ): Promise<void> {
   const { live: cacheFile } = writableOf(context, handleId);
   await allocateBytes(context, cacheFile, mode, offset, length);
-  // Unlike a write the request does not say whether its program may keep them.
+  // Unlike a write, this request does not say whether its program may keep the bits.
   if (caller.uid !== 0) dropPrivileges(context, cacheFile);
   snapshotWhenQuiet(context, cacheFile);
 }
 
-/** close(2): the bytes and the rows survive a crash of the daemon; with `durability remote` the gateway has them. */
+/**
+ * close(2): afterwards the bytes and the rows survive a crash of the daemon. With `durability remote` the gateway has
+ * them.
+ */
 export async function flush(context: Context, caller: Caller, handleId: HandleId): Promise<void> {
   const { live: cacheFile, write: isWriter } = fileOf(context, handleId);
   if (!isWriter) return;
@@ -103,7 +106,7 @@ export async function flush(context: Context, caller: Caller, handleId: HandleId
   if (context.settings.durability === "remote") await untilGatewayHas(context, cacheFile.inode, caller.signal);
 }
 
-/** fsync(2): the bytes, the rows and the name also survive power loss. */
+/** fsync(2): afterwards the bytes, the rows and the name also survive power loss. */
 export async function fsync(context: Context, caller: Caller, handleId: HandleId, _dataOnly: boolean): Promise<void> {
   const { live: cacheFile, write: isWriter } = fileOf(context, handleId);
   await onDisk(async () => {
@@ -124,7 +127,10 @@ export function syncNames(context: Rows & LocalFiles): Promise<void> {
   return onDisk(() => context.syncRows());
 }
 
-/** Rows and bytes that have lost their names are saved for nobody. What was written is sent as long as it is open. */
+/**
+ * Fails if the state dir has gone: nobody could find rows and bytes there again. Written bytes are still sent as long
+ * as the file is open.
+ */
 function requireFolder({ disk }: LocalFiles): void {
   disk.lookForFolder();
   if (disk.trouble === "gone") disk.requireChangeable();

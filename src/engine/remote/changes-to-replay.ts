@@ -1,6 +1,7 @@
 /**
- * What others changed and is to be done once more through the mount (replay.ts): from what a commit changed without the
- * kernel's having asked; only where somebody watches, and only what still holds when its turn comes.
+ * Which remote changes are replayed through the mount (api/replay.ts). They are found in what a commit changed without
+ * a request of the kernel. A change is replayed only where somebody watches, and only as far as it still holds when its
+ * turn comes.
  */
 import type { Changed } from "../../metadata/changed.ts";
 import type { InodeId } from "../../metadata/ids.ts";
@@ -11,45 +12,49 @@ import { type Context, inBackground } from "../core/index.ts";
 import { writersOf } from "../files/index.ts";
 import { completeFolder } from "./listing.ts";
 
-/** What others changed, told of by one or several replays. */
+/** A change to replay. It becomes one or several replays. */
 type What =
   | (Place & { readonly what: "name"; readonly before: InodeId | null })
   | { readonly what: "move"; readonly inode: InodeId; readonly from: Place; readonly to: Place }
   | { readonly what: "content" | "attributes"; readonly inode: InodeId };
-/** `noted`: how often who watches had been asked for by then. */
+/** `noted`: how often the question "who watches what" had been asked by then. */
 type Change = What & { readonly noted: number };
 
-/** More are not replayed: the kernel keeps no more for a program that does not listen either. */
+/** More changes are not replayed: the kernel keeps no more for a program that does not listen either. */
 const WAITING_MAX = 10_000;
-/** Places of them, also of those that are over. */
+/** Most places that are remembered, those whose change is over included. */
 const PLACES_MAX = 2 * WAITING_MAX;
-/** Of the names and earlier lineages of one file. */
+/** Most names, and most earlier kernel node ids, of one file that are replayed. */
 const EACH_MAX = 8;
 
 const keyOf = ({ folder, name }: Place) => `${folder}/${name}`;
-/** One that steps aside for a moment, or waits for its name, has one that no program could use. */
+/** An entry that waits for its name, or makes way for a moment, has a name that no program can use. */
 const isShown = (name: string) => name !== "" && !name.includes("/");
 
+/** Notes what commits change, and gives out the replays one at a time. */
 export function createReplays(context: Context): Replays {
   const { metadata, log } = context;
   const { cache } = context.kernel;
-  /** By what they are about: what changes again before its turn is told of once. */
+  /** By subject, so that what changes again before its turn is replayed once. */
   const waiting = new Map<string, Change>();
-  /** Places that were empty before a change, and whether the kernel was told since of what is there. */
+  /** Places that were empty before a change, and whether the kernel was since told of the entry that is there. */
   const filled = new Map<string, { isTold: boolean }>();
-  /** Places that are empty since one. */
+  /** Places that are empty since a change. */
   const emptied = new Set<string>();
   let steps: Replay[] = [];
   let current: Replay | undefined;
-  /** The current one makes a name that the kernel knew, and was made to ask for again. */
+  /** The current replay makes a name that the kernel knew, and the kernel was made to ask for it again. */
   let isAskedAgain = false;
-  /** Was done once, and is to be done once more. */
+  /** The replay that failed once and is tried a second time. */
   let repeated: Replay | undefined;
   let watched: Watched = new Set();
-  /** How often who watches was asked for, and of which time the answer is. */
+  /**
+   * `asked`: how often the question "who watches what" was asked. `answered`: which of these questions `watched`
+   * answers.
+   */
   let asked = 0;
   let answered = 0;
-  /** A folder was shown since they were asked for of which it is not known what is in it. */
+  /** Since that question was asked, a program was shown a folder whose names are not known here. */
   let isUnknownShown = false;
   let pauses = 0;
   let begin: (() => void) | undefined;
@@ -77,10 +82,15 @@ export function createReplays(context: Context): Replays {
     add(key, { what: "move", inode, from: before?.what === "move" ? before.from : from, to });
   }
 
-  /** Of what programs here do to it the kernel tells all who watch it; not who knows it by an earlier lineage. */
+  /**
+   * The kernel tells watchers of what programs here do, but not those that know the inode by an earlier kernel node id.
+   */
   const isOne = (inode: InodeId) => metadata.inodes.lineages(inode).length === 1;
 
-  /** Two inodes turned out to be one linked file (links.ts): nobody wrote it, and that it has more names is told by itself. */
+  /**
+   * Two inodes turned out to be one hard link group (link-groups.ts). Nobody wrote the file, and its further name is
+   * replayed anyway.
+   */
   function isSameFile(before: InodeId | null, inode: InodeId | undefined): boolean {
     const [former, now] = [before, inode].map((id) => (id == null ? undefined : metadata.inodes.get(id)));
     if (former === undefined || now === undefined || former.hash === null) return false;
@@ -91,7 +101,7 @@ export function createReplays(context: Context): Replays {
     const left = new Map<InodeId, Place>();
     const came: (Place & { inode: InodeId })[] = [];
     for (const [folder, among] of names) {
-      // A folder that fills for the first time: that is nobody's change.
+      // The folder is listed for the first time: nobody changed it.
       if ((metadata.inodes.get(folder)?.listed ?? null) === null) continue;
       for (const [name, before] of among) {
         const inode = inodeAt({ folder, name });
@@ -114,13 +124,13 @@ export function createReplays(context: Context): Replays {
       const key = `name ${keyOf(place)}`;
       const [move, name] = [waiting.get(`move ${before}`), waiting.get(key)];
       filled.delete(keyOf(place));
-      // It came there by a change that nobody has heard of yet.
+      // The inode came to this place by a change that was not replayed yet: the two cancel out.
       if (name?.what === "name" && name.before === null) waiting.delete(key);
       else if (move?.what !== "move" || keyOf(move.to) !== keyOf(place)) add(key, { what: "name", ...place, before });
     }
     for (const inode of inodes) {
       if (switched.has(inode)) add(`content ${inode}`, { what: "content", inode });
-      // A name more or less is told of already, and by the times of its folder.
+      // That an inode has one name more or less is replayed with the name, and by the times of its folder.
       else if (!named.has(inode) && !made.has(inode) && metadata.inodes.get(inode)?.kind !== "folder") {
         if (!(ours.has(inode) && isOne(inode))) add(`attributes ${inode}`, { what: "attributes", inode });
       }
@@ -182,7 +192,7 @@ export function createReplays(context: Context): Replays {
     return isUnreported(to) ? [{ what: "moved", ...from, inode, to }] : movedAlready(inode, from, to);
   }
 
-  /** The kernel knows it where it is now. */
+  /** The move, for a kernel that already knows the inode at its new place. */
   function movedAlready(inode: InodeId, from: Place, to: Place): Replay[] {
     const { kind, lineage } = metadata.inodes.get(inode) ?? {};
     if (lineage === undefined || inodeAt(from) !== undefined) return [];
@@ -194,13 +204,13 @@ export function createReplays(context: Context): Replays {
     const id = inodeAt(place);
     const inode = id === undefined ? undefined : metadata.inodes.get(id);
     if (inode === undefined) return before === null ? [] : stepsOfGone(place, before);
-    // Another file in its place: to programs it was written, as by a rename over it.
+    // Another file has the place: to programs this looks like a write, as after a rename over the old file.
     if (before !== null) return stepsOfInode(inode.id, inode.kind === "file" ? "content" : "attributes", place);
     if (!isUnreported(place) && !canAskAgain(place)) return stepsOfKnown(inode, place);
     return [{ what: "made", ...place, kind: inode.kind }, ...closed(inode, place, inode.lineage)];
   }
 
-  /** The kernel knows it already. A second name of a file is nothing that was written. */
+  /** The kernel already knows the name. A second name of a file is not a write. */
   function stepsOfKnown({ id, kind }: Inode, place: Place): Replay[] {
     const isWritten = filled.has(keyOf(place)) && kind === "file" && metadata.entries.links(id) === 1;
     return stepsOfInode(id, isWritten ? "content" : "attributes", place);
@@ -209,20 +219,20 @@ export function createReplays(context: Context): Replays {
   function stepsOfGone(place: Place, before: InodeId): Replay[] {
     const former = metadata.inodes.get(before);
     const [elsewhere] = metadata.entries.ofInode(before);
-    // It was moved, by two commits: who works in it is not to be told that it has gone.
+    // It was moved by two commits. A program that works in it must not hear that it is gone.
     if (former?.linkGroup === null && elsewhere !== undefined) {
       return stepsOfMove(before, place, { folder: elsewhere.parent, name: elsewhere.name });
     }
     if (former?.kind !== "file" || elsewhere !== undefined) {
-      // A folder that was removed by its number could take no name any more, should it come back.
+      // Removed by its own number, a folder could take no name any more, should it come back.
       return [{ what: "gone", ...place, kind: former?.kind === "folder" ? "folder" : "file", lineage: undefined }];
     }
-    // That it went has given it another (nameless.ts), which nobody was told of.
+    // Losing its name gave the inode a new kernel node id (files/orphans.ts), of which the kernel was not told.
     const lineage = metadata.inodes.lineages(before).at(-2) ?? former.lineage;
     return [{ what: "gone", ...place, kind: "file", lineage }];
   }
 
-  /** Who watches it may know it by the lineage it had before. */
+  /** A program that watches the inode may know it by an earlier kernel node id: all of them are replayed. */
   function stepsOfInode(id: InodeId, what: "content" | "attributes", place: Place): Replay[] {
     const inode = metadata.inodes.get(id);
     if (inode === undefined) return [];
@@ -232,13 +242,16 @@ export function createReplays(context: Context): Replays {
     return all.flatMap((lineage) => [{ what: "written", ...place, lineage }, ...closed(inode, place, lineage)]);
   }
 
-  /** Not of a program: nobody could start it in the moment in which somebody seems to write to it. */
+  /** Not for an executable: nobody could start it while somebody seems to have it open for writing. */
   function closed({ kind, attributes }: Inode, place: Place, lineage: KernelNodeId): Replay[] {
     const isWritable = kind === "file" && ((attributes.mode ?? 0) & 0o111) === 0;
     return isWritable ? [{ what: "closed", ...place, lineage }] : [];
   }
 
-  /** The kernel takes the size of a file that is made for true, whatever a writer has done since, by another of its names too. */
+  /**
+   * When a file is made, the kernel believes the size in the answer, even if a writer changed the size since, perhaps
+   * by another name of the file. So the place counts as new only without writers and other names.
+   */
   function isNew(place: Place): boolean {
     const inode = inodeAt(place);
     const row = inode === undefined ? undefined : metadata.inodes.get(inode);
@@ -255,7 +268,7 @@ export function createReplays(context: Context): Replays {
       if (first === undefined) return undefined;
       const [key, change] = first;
       const isOne = isHeard(change);
-      // Somebody may have begun to watch after that was asked, and before the change.
+      // Somebody may have begun to watch after the last question and before the change: the next answer decides.
       if (!isOne && change.noted >= answered) return undefined;
       waiting.delete(key);
       const all = isOne ? stepsOf(change) : [];
@@ -341,13 +354,13 @@ export function createReplays(context: Context): Replays {
       const id = inodeAt(current);
       const inode = id === undefined ? undefined : metadata.inodes.get(id);
       if (current.what === "made" && inode !== undefined) {
-        // An answer that was on its way has told the kernel of it again, or somebody writes to it by now.
+        // An answer that was on its way told the kernel of the name again, or somebody writes to the file by now.
         const isOnceMore = repeated !== current && canAskAgain(current);
         repeated = current;
         steps = isOnceMore ? [current, ...steps] : stepsOfKnown(inode, { folder, name });
       }
       if (current.what === "moved") steps = movedAlready(current.inode, { folder, name }, current.to);
-      // Of what nobody remembers the kernel may know that it was a folder.
+      // The entry is not remembered here, but the kernel may know that it was a folder.
       else if (current.what === "gone" && isFolder) steps.unshift({ ...current, kind: "folder", lineage: undefined });
     },
     drop() {

@@ -1,7 +1,7 @@
 /**
- * Remote changes come in: follows the journal from the cursor on, as it is streamed or in pages. An
- * entry only says which node to look at; the node itself is read by id, which is never old. The cursor
- * moves after everything up to it was applied.
+ * Remote changes come in: follows the journal from the cursor on, by its stream or in pages. An entry only says which
+ * node to look at. The node itself is read by id, because a read by id is never old. The cursor moves once everything
+ * up to it was applied.
  */
 import { setMaxListeners } from "node:events";
 import { RemoteError } from "../../client/errors.ts";
@@ -51,22 +51,25 @@ import { observeTogether } from "./observe-batch.ts";
 const PAGE = 500;
 /** Nodes read by id at the same time. */
 export const READERS = 8;
-/** Nodes read again in one go. */
+/** Nodes read again in one round. */
 const REREADS = 1000;
-/** A node that could not be read waits at least so long, so that the others have their turn. */
+/** A node that could not be read waits at least so long, so that the others get their turn. */
 const FAILED_MS = 10_000;
-/** Between two questions how far the index shows, where no listing tells. */
+/** Between two questions for the index watermark, where no listing tells it. */
 const INDEX_MS = 20_000;
-/** Between questions to a gateway that does not answer. The first is soon: it may have been one connection that broke. */
+/** Between requests to a gateway that does not answer. The first comes soon: perhaps only one connection broke. */
 const OFFLINE_PAUSES = { firstMs: 250, maxMs: 5_000 };
-/** Between two looks whether what came by the stream still waits for an answer of our own. */
+/** Least time between two looks whether a streamed entry still waits for the answer to our own request. */
 const HELD_MS = 20;
-/** While many requests are under way, what comes is for the most part what they did: it is heard of at most so often. */
+/**
+ * While many requests are under way, most streamed entries are their effects: the stream is looked at no more often
+ * than this.
+ */
 const ECHO_MS = 20;
-/** Between two rounds at most so long, however long one took. */
+/** The pause after a round is as long as the round took, but no longer than this. */
 const LONG_ROUND_MS = 30_000;
 
-/** Why a pause ends: one that is made each time looks for its place in the program each time. */
+/** The reason that ends a pause. Made once, because each new Error collects a stack trace. */
 const OVER = new Error("the pause is over");
 
 export interface Follower {
@@ -74,10 +77,12 @@ export interface Follower {
   stop(): Promise<void>;
 }
 
-/** Asks for what is new; true when there is more to hear at once. */
+/** Asks for what is new. True when there is more to hear at once. */
 export type Hear = (context: Context, signal: AbortSignal) => Promise<boolean>;
 
-/** `hear`: follows the journal, or whatever does its work where there is no journal. `stream`: what tells of news between two rounds. */
+/**
+ * `hear` follows the journal, or does its work where there is no journal. `stream` tells of news between two rounds.
+ */
 export function createFollower(context: Context, hear: Hear, stream?: JournalStream): Follower {
   const { runtime, settings, network, fresh, log } = context;
   const stopped = new AbortController();
@@ -88,9 +93,12 @@ export function createFollower(context: Context, hear: Hear, stream?: JournalStr
   const isReached = () => network.isOnline && network.loginNeeded === undefined;
 
   async function run(): Promise<void> {
-    /** It did not answer this, and who waits was not told since that it does. Who had no answer otherwise has his own time. */
+    /**
+     * The gateway did not answer this loop, and whoever waits for it was not told yet that it does again. A request
+     * that failed for another reason keeps its own backoff.
+     */
     let wasAway = false;
-    /** So often in a row it was asked in vain. */
+    /** How many rounds in a row the gateway did not answer. */
     let inVain = 0;
     while (!stopped.signal.aborted) {
       const begun = runtime.elapsed();
@@ -116,7 +124,7 @@ export function createFollower(context: Context, hear: Hear, stream?: JournalStr
           comeBack(context);
         }
       }
-      // A gateway that takes long is left alone as long as it was asked.
+      // A slow gateway is left alone for as long as its answers took.
       const took = Math.min(runtime.elapsed() - begun, LONG_ROUND_MS);
       inVain = network.isOnline ? 0 : inVain + 1;
       const rest = network.isOnline ? inStep(runtime, settings.pollMs) : backoff(OFFLINE_PAUSES, inVain);
@@ -125,7 +133,10 @@ export function createFollower(context: Context, hear: Hear, stream?: JournalStr
     }
   }
 
-  /** For as long as the gateway asked for it when nodes were read, without which nothing is news; less, where somebody wants it asked. */
+  /**
+   * Waits for as long as the gateway asked for when nodes were read, because without reading nodes no entry is news.
+   * Ends early when the wait is lifted.
+   */
   async function leaveAlone(): Promise<void> {
     const pauseMs = network.pauseMs("getNode");
     if (pauseMs === 0) return;
@@ -143,17 +154,21 @@ export function createFollower(context: Context, hear: Hear, stream?: JournalStr
   function complain(error: unknown): void {
     const isOfGateway = error instanceof RemoteError || error instanceof FsError;
     if (isOfGateway) fresh.inVain(error.message);
-    // Whatever was heard a moment ago, or by the token before: there may be something to tell that nobody hears now.
+    // This holds even if the gateway was heard a moment ago, or by an earlier token: there may be changes that nobody
+    // hears of now.
     const isRefused = error instanceof RemoteError && error.code === "forbidden";
     if (isOfGateway && (isRefused || !network.isOnline) && fresh.isLive()) fresh.lost(error.message);
-    // Whoever has no role in the workspace any more is told that there is none.
+    // Somebody whose role in the workspace was taken away gets 404: look whether that is so.
     const isUnseen = error instanceof RemoteError && error.code === "notFound" && !context.readOnly.isForRole;
     if (isUnseen) inBackground(context, "asking for the workspace", context.quota.look);
     if (isOfGateway) log.debug({ err: error }, "the journal could not be read");
     else log.error({ err: error }, "what the journal tells could not be taken in");
   }
 
-  /** Until there is news, or soon after somebody else had no answer, but no longer. A gateway that fails is left alone. */
+  /**
+   * Waits for news, or until shortly after somebody else got no answer; `milliseconds` at most. After a failed round it
+   * waits the full time, to leave the gateway alone.
+   */
   async function pause(milliseconds: number, isWell: boolean): Promise<void> {
     if (!isWell) return sleep(runtime, milliseconds, stopped.signal);
     const over = new AbortController();
@@ -167,25 +182,28 @@ export function createFollower(context: Context, hear: Hear, stream?: JournalStr
     over.abort(OVER);
   }
 
-  /** News that nobody waits for any more is left for the next pause. */
+  /** News that comes after the pause has ended is left for the next pause. */
   async function newsOf(journal: JournalStream, signal: AbortSignal): Promise<void> {
     if (context.sending.size >= MANY) await sleep(runtime, ECHO_MS, signal);
     if (!signal.aborted) await journal.news(signal);
   }
 
-  /** What came and waits for an answer of our own goes on with that; programs make progress all the time. */
+  /**
+   * A streamed entry that waits for the answer to our own request goes on once there is progress. The wait comes first
+   * because programs make progress all the time.
+   */
   async function goOn(signal: AbortSignal): Promise<void> {
     await sleep(runtime, HELD_MS, signal);
     await context.activity.nextProgress(signal);
   }
 
-  /** Resolves when the gateway has not answered somebody, and may do so again; or when the signal aborts. */
+  /** Resolves shortly after the gateway left somebody without an answer, or when the signal aborts. */
   async function askAgain(signal: AbortSignal): Promise<void> {
     await woken(() => !network.isOnline, signal);
     await sleep(runtime, OFFLINE_PAUSES.firstMs, signal);
   }
 
-  /** Resolves when somebody wakes the loops and this is so, or when the signal aborts. */
+  /** Resolves when the loops are woken and `isSo` holds, or when the signal aborts. */
   function woken(isSo: () => boolean, signal: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
       const look = () => {
@@ -196,7 +214,10 @@ export function createFollower(context: Context, hear: Hear, stream?: JournalStr
     });
   }
 
-  /** Where every folder is known nobody lists: without this, deletions would be remembered, and what was written not be settled, for ever. */
+  /**
+   * Where every folder is known nothing is listed, so no list tells the index watermark. Without this question
+   * tombstones would stay for ever, and writes would never count as settled.
+   */
   async function passIndex(): Promise<void> {
     const { metadata } = context;
     const { settings: known, tombstones } = metadata;
@@ -220,13 +241,13 @@ export function createFollower(context: Context, hear: Hear, stream?: JournalStr
   };
 }
 
-/** The gateway answers again: nothing waits for its backoff. */
+/** The gateway answers again: requests that wait for their backoff are due now. */
 function comeBack(context: Uploads & Host): void {
   context.log.info({}, "the gateway answers again");
   context.activity.expedite();
 }
 
-/** Asks for one page of the journal and applies it. True when there is more. */
+/** Asks for one page of the journal and applies it. True when there is more. Rejects with a RemoteError. */
 export async function followOnce(context: Context, signal: AbortSignal): Promise<boolean> {
   const { client, metadata, network, workspace, fresh } = context;
   const cursor = metadata.settings.getNumber("cursor");
@@ -247,7 +268,7 @@ export async function followOnce(context: Context, signal: AbortSignal): Promise
   return isMore;
 }
 
-/** Applies what the journal tells after the cursor, which is at `end` then. */
+/** Applies what the journal tells after the cursor, and moves the cursor to `end`. */
 export async function follow(
   context: Context,
   entries: readonly JournalEntry[],
@@ -256,16 +277,17 @@ export async function follow(
 ): Promise<void> {
   const { metadata } = context;
   const nodes: News = new Map();
-  // Who had his turn since the last look (a folder was listed to its end) may have made news of what was none.
+  // Work that ran since the last look (say, a folder was listed to its end) may have turned an entry into news.
   while (unreadNews(context, entries, nodes).length > 0) await readInto(nodes, context, entries, signal);
-  // Applied twice after a crash in between, they say nothing new.
+  // Applied twice, after a crash in between, the entries say nothing new.
   applyEntries(context, entries, nodes);
   noticeFolders(context, entries);
-  // Without a wait: what was passed over here is made up for by whoever finds the cursor past it (a list, the
-  // answer to a birth), and who looks in between would find that nothing was.
+  // No wait from the last look for news up to here. What was passed over is made up for by whoever finds the cursor
+  // past it: a list, or the answer to a creation. If these ran in between, they would find the cursor before it and
+  // leave it to us.
   metadata.transaction(() => {
     readAgain(context, entries, nodes);
-    // What came late is not where the gateway's past ends.
+    // Entries that came late are not where the history ends.
     if (end > metadata.settings.getNumber("cursor")) noteHistoryPoint(context, entries);
     metadata.settings.set("cursor", String(end));
     forgetDeletions(context);
@@ -273,7 +295,7 @@ export async function follow(
   context.activity.progressed();
 }
 
-/** What is new in a folder that nobody has looked into was passed over; somebody may watch it all the same. */
+/** An entry in a folder that nobody has listed is passed over, but somebody may watch that folder all the same. */
 function noticeFolders(context: Rows & Kernel, entries: readonly JournalEntry[]): void {
   for (const parentId of new Set(entries.map((entry) => entry.parentId))) {
     const folder = parentId === null ? undefined : folderOfNode(context, parentId);
@@ -282,10 +304,10 @@ function noticeFolders(context: Rows & Kernel, entries: readonly JournalEntry[])
 }
 
 type Told = Node | "hidden" | "gone";
-/** By their ids all nodes that were asked for. One whose id answers 404 is gone, one that may not or cannot be read is hidden. */
+/** All nodes that were asked for, by id. "gone": the id answers 404. "hidden": the node may not or cannot be read. */
 export type News = Map<string, Told>;
 
-/** Reads the nodes the entries tell news of. */
+/** Reads the nodes of which the entries tell news. */
 export async function readNews(
   context: Rows & Remote,
   entries: readonly JournalEntry[],
@@ -296,7 +318,7 @@ export async function readNews(
   return nodes;
 }
 
-/** While some are read others may come in, of which they are news then. */
+/** While some nodes are read, others may come in, and an entry that was none becomes news of them. */
 async function readInto(
   nodes: News,
   context: Rows & Remote,
@@ -312,7 +334,7 @@ async function readInto(
   }
 }
 
-/** One of which the gateway fails to tell does not keep the others from being heard of: it is read again by itself. */
+/** A node of which the gateway fails to tell must not hold up the others: it is read again by itself. */
 function readTold(context: Rows & Remote, id: string, signal: AbortSignal): Promise<Told | undefined> {
   return readOrHidden(context, id, signal).catch((error: unknown) => {
     if (isUntellable(context, error)) return "hidden";
@@ -320,25 +342,25 @@ function readTold(context: Rows & Remote, id: string, signal: AbortSignal): Prom
   });
 }
 
-/** Their ids. */
+/** The ids of the nodes that are news and were not read yet. */
 function unreadNews(context: Rows & Remote, entries: readonly JournalEntry[], nodes: News): string[] {
   const unread = entries.filter((entry) => !nodes.has(entry.nodeId) && isNews(context, entry));
   return [...new Set(unread.map(({ nodeId }) => nodeId))];
 }
 
-/** Not known: not asked for, or not found. */
+/** The node was not asked for, or was not found. */
 export const isUnread = (node: Told | undefined) => node === undefined || node === "gone";
 
 function isNews(context: Rows & Remote, entry: JournalEntry): boolean {
   const { metadata, client } = context;
-  // Whether that was before or after what is known only its id can say, where revisions do not.
+  // Without revisions, only a read by id says whether the deletion came before or after what is known.
   if (entry.kind === "deleted" && client.features.revisions) return false;
   const own = entry.key == null ? undefined : metadata.attempts.ofKey(entry.key);
   if (own !== undefined) return own.state === "abandoned" || isAwaited(own, entry.nodeId);
   const row = metadata.nodes.ofNodeId(entry.nodeId);
   if (row === undefined) return metadata.arrivals.get(entry.nodeId) !== undefined || isWanted(context, entry);
   if (client.features.revisions) return entry.revision > (row.base?.revision ?? -1);
-  // Up to our last write its answer showed all there was.
+  // The answer to our last write showed everything up to the position of that write.
   return entry.position > (row.base?.position ?? 0);
 }
 
@@ -349,13 +371,16 @@ function isWanted(context: Rows & Remote, entry: JournalEntry): boolean {
     return false;
   if (entry.parentId === null) return false;
   const row = context.metadata.nodes.ofNodeId(entry.parentId);
-  // A folder removed here was completely known: what is new in it keeps it.
+  // A folder that was removed here was completely known: something new in it keeps it.
   if (row?.kind === "folder" && row.entry === null) return true;
   const folder = folderOfNode(context, entry.parentId);
   return folder !== undefined && context.metadata.inodes.get(folder)?.listed != null;
 }
 
-/** News of a node whose id answers 404: deleted since, which the journal has yet to tell, or not to be found yet. */
+/**
+ * Marks news of nodes whose id answers 404 for a later read: the node was deleted since, which the journal has yet to
+ * tell, or its id is not found yet.
+ */
 export function readAgain(context: Rows & Remote, entries: readonly JournalEntry[], nodes: News): void {
   for (const entry of entries) {
     if (entry.kind !== "deleted" && isUnread(nodes.get(entry.nodeId)) && isNews(context, entry))
@@ -363,7 +388,7 @@ export function readAgain(context: Rows & Remote, entries: readonly JournalEntry
   }
 }
 
-/** In the order of the journal, so that a name is left before it is taken. */
+/** Applies the entries in the order of the journal, so that a name is left before another node takes it. */
 export function applyEntries(context: Context, entries: readonly JournalEntry[], nodes: News): void {
   observeTogether(
     context,
@@ -384,7 +409,7 @@ export function applyEntries(context: Context, entries: readonly JournalEntry[],
 
 function applyEntry(context: Context, entry: JournalEntry, node: Told | undefined): void {
   confirmByJournal(context, entry);
-  // Says all there is: whatever came before it could not be read.
+  // With revisions, the deletion says all there is: what came before it can no longer be read.
   if (entry.kind === "deleted" && context.client.features.revisions) {
     observeDeletion(context, entry.nodeId, entry.revision, entry.position);
     return;
@@ -399,9 +424,10 @@ function applyEntry(context: Context, entry: JournalEntry, node: Told | undefine
     const isOwn = entry.key != null && attempts.ofKey(entry.key) !== undefined;
     if (row === undefined ? arrivals.get(entry.nodeId) === undefined : entry.position <= (row.base?.position ?? 0))
       return;
-    // It came in after the others were read, and may have been restored before that.
+    // The row came in after the nodes were read, and the node may have been restored before that.
     if (node === undefined && !isOwn) rereads.add(entry.nodeId, entry.parentId);
-    // Gone, it must not go on waiting for its name. One that is there again the journal tells of next.
+    // An arrival that is gone must not go on waiting for its name. If the node is there again, the journal tells of it
+    // next.
     else if (row === undefined && node === "gone") arrivals.remove(entry.nodeId);
     else if (row === undefined) return;
     else if (node === undefined || node === "gone")
@@ -411,35 +437,39 @@ function applyEntry(context: Context, entry: JournalEntry, node: Told | undefine
   }
   if (node === undefined || node === "gone") return;
   if (!commitOwnSnapshot(context, entry, node)) observeNode(context, node, "id");
-  // Moved below a folder nobody here knows: the folder is looked up first.
+  // The node was moved below a folder that is not known here: that folder is looked up first.
   const { nodes, rereads } = context.metadata;
   if (node.parentId === null || nodes.ofNodeId(node.parentId) !== undefined) return;
   if (nodes.ofNodeId(node.id) !== undefined) rereads.add(node.id);
 }
 
 /**
- * The answer that is on its way says the same as the journal. One that was lost may be long in coming,
- * and until a birth is answered what somebody does to the new node would be news of a stranger's. Of
- * two that were exchanged, the one whose request it is settles both.
+ * Whether the effect of this attempt is taken from the journal although its own answer would say the same. It is after
+ * a lost answer, which may be long in coming. It is for a creation: until that is answered, what somebody else does to
+ * the new node would look like news of an unknown node. An exchange is settled for both nodes by the one whose request
+ * it is.
  */
 function isAwaited({ tries, request }: Attempt<Request>, nodeId: string): boolean {
   if (request.do === "exchange" && request.with === nodeId) return false;
   return tries > 0 || !("nodeId" in request);
 }
 
-/** The change is one of ours that was not answered, or given up. Whatever somebody has done on top of it is news. */
+/**
+ * The entry is the effect of one of our requests that was not answered, or was abandoned. What others did on top of it
+ * is news. True when nothing more is to be observed.
+ */
 function commitOwnSnapshot(context: Context, { key, position }: JournalEntry, node: Node): boolean {
   const own = key == null ? undefined : context.metadata.attempts.ofKey(key);
   if (key == null || own === undefined) return false;
   if (own.state === "abandoned") return recognizeOwn(context, node, key);
   if (!isAwaited(own, node.id)) return false;
-  // Sent again, it may still be reading the bytes that are no longer needed.
+  // The request was sent again, and may still be reading a snapshot that is no longer needed.
   if (own.tries > 0) context.sending.get(own.id)?.();
   acknowledge(context, own, node, position);
   return true;
 }
 
-/** What did not fit together is read again by id, several at a time. The first failure that is not one node's ends it. */
+/** Reads marked nodes again by id, several at a time. Stops at the first failure that is not about one node. */
 async function refreshAll(context: Context, signal: AbortSignal): Promise<void> {
   const { metadata, runtime } = context;
   const due = metadata.rereads.due(runtime.now(), REREADS);

@@ -1,9 +1,8 @@
 /**
- * The journal is followed: by its stream, and in pages where that is not there, or says too little.
- * When the gateway's past is another one than it was (known-past.ts; its data were replaced by older
- * ones), everything that is known is looked at again. What it lost meanwhile is taken for changed or
- * deleted there, but for contents that are here (lost-versions.ts); what is unsent here stays so. Never
- * undoes what a program did.
+ * Follows the journal: by its stream, and in pages where there is no stream or it says too little. When the gateway's
+ * history is another one than before (history-check.ts), its data were replaced by older ones. Then everything that is
+ * known is looked at again. What the gateway lost counts as changed or deleted there, except contents whose bytes are
+ * here (rollback-recovery.ts). Unsent changes stay unsent. Nothing that a program did is ever undone.
  */
 import type { JournalEntry } from "../../contract/resources.ts";
 import {
@@ -23,16 +22,19 @@ import { createRollbackRecovery } from "./rollback-recovery.ts";
 
 /** Entries applied in one go. */
 const BATCH = 500;
-/** With a stream that tells all there is, how often a page is asked for: positions without an entry are told only there. */
+/** How often a page is asked for while the stream tells everything: positions without an entry come only by pages. */
 const PAGES_MS = 30_000;
 
+/**
+ * How a follower hears of changes where there is a journal: by `stream`, and by pages where the stream says too little.
+ */
 export function createHearing(context: Context, stream: JournalStream): Hear {
   const { client, metadata, runtime, settings, network, fresh, workspace, log } = context;
   const past = createHistoryCheck(context, stream);
   const lost = createRollbackRecovery(context);
-  /** When a page was asked for last, and whether the stream was there by then. */
+  /** When a page was asked for last, and whether the stream was open by then. */
   let asked = { at: Number.NEGATIVE_INFINITY, isOpen: false };
-  /** When the oldest entry that came was found to wait for an answer of our own. */
+  /** Since when the oldest streamed entry waits for the answer to our own request. */
   let heldSince: number | undefined;
 
   /** True when there is more to apply. */
@@ -55,13 +57,13 @@ export function createHearing(context: Context, stream: JournalStream): Hear {
   function isPageNeeded(): boolean {
     if (network.pauseMs("readJournal") > 0) return false;
     if (!stream.isOpen || !asked.isOpen || !network.isOnline || !fresh.isLive()) return true;
-    // What is open does not tell whether the token is good again: all that is to be sent waits for that.
+    // An open stream does not tell whether the token is good again, and all sending waits for that.
     if (network.loginNeeded !== undefined) return true;
     if (runtime.elapsed() - asked.at >= PAGES_MS) return true;
     return metadata.settings.getNumber("written") > metadata.settings.getNumber("cursor");
   }
 
-  /** The same; undefined: the gateway's past is another one. */
+  /** True when there is more to apply. Undefined: the gateway was rolled back. */
   async function followPast(signal: AbortSignal): Promise<boolean | undefined> {
     try {
       const isSame = await past.isSame(signal);
@@ -77,7 +79,10 @@ export function createHearing(context: Context, stream: JournalStream): Hear {
     }
   }
 
-  /** The gateway's past is another one: all that is known is looked at again. Broken off, also by a crash, it begins anew. */
+  /**
+   * The gateway was rolled back: everything that is known is looked at again. If it is interrupted, also by a crash, it
+   * begins anew.
+   */
   async function startOver(signal: AbortSignal): Promise<void> {
     if (!isRolledBack(context)) {
       log.warn({}, "the gateway's past is another one; all that is known is looked at again");
@@ -86,10 +91,11 @@ export function createHearing(context: Context, stream: JournalStream): Hear {
     network.answered();
     fresh.lost("the gateway's data were set back: all that is known is looked at again");
     stream.renew();
-    // Where it ends now: should it be another one once more before all is asked for, that is noticed by this.
+    // The end of the journal now, read before everything else: should the gateway be rolled back once more before all
+    // is asked for, this end shows it.
     const { asOf } = await client.readJournal(workspace.id, 0, { pageSize: 1, signal });
     const { items } = await client.readJournal(workspace.id, Math.max(0, asOf - 1), { pageSize: 1, signal });
-    // A mount that sends nothing could never bring it to anybody.
+    // A read-only mount sends nothing, so it could not bring the contents back.
     if (!settings.readOnly) await lost.keepAll(signal);
     metadata.transaction(() => {
       metadata.recount(runtime.now());
@@ -111,7 +117,10 @@ export function createHearing(context: Context, stream: JournalStream): Hear {
   };
 }
 
-/** Of an answer that is on its way the journal tells nothing new, and to read the node for that would be a request for nothing. */
+/**
+ * How many entries come before the first whose request is still in flight. Its answer says the same as the journal, and
+ * reading the node for it would be a wasted request.
+ */
 function countReady({ metadata, sending }: Rows & Uploads, entries: readonly JournalEntry[]): number {
   const held = entries.findIndex(({ key }) => {
     const own = key == null ? undefined : metadata.attempts.ofKey(key);

@@ -1,8 +1,8 @@
 /**
- * Whether the gateway's past is still the one that was followed here, and written to. A gateway whose data were set back
- * says so (400) only while its journal is shorter than what was followed; others make it as long soon. So whenever the
- * connection was lost it is asked for what stood at the end of that past: the entry that was followed last, and the
- * node it acknowledged a change of last. Knows nothing of what is done when it has another one.
+ * Checks whether the gateway's history is still the one that was followed here and written to. A gateway whose data
+ * were set back answers 400 only while its journal is shorter than what was followed, and changes of others soon make
+ * it as long. So after each lost connection the gateway is asked for what stood at the end of that history: the entry
+ * that was followed last, and the node whose change it acknowledged last. Does not know what is done about a rollback.
  */
 import { RemoteError } from "../../client/errors.ts";
 import { SETTLE_MS } from "../../contract/features.ts";
@@ -22,21 +22,25 @@ import {
 import { isUntellable, readOrHidden } from "../sync/index.ts";
 import type { JournalStream } from "./journal-stream.ts";
 
-/** An id may answer 404 for a moment after the node was made. */
+/** An id may answer 404 for so long after its node was made. */
 const NEW_MS = 30_000;
 const PAGE = 500;
-/** After so long the journal has told of a removal. Shorter than after what a node that answers 404 is taken as gone, with what is here of it. */
+/**
+ * After so long the journal has told of a removal. It must be shorter than the time after which a node that answers 404
+ * counts as gone and its local content goes with it.
+ */
 const LATE_MS = SETTLE_MS / 2;
 
 export interface HistoryCheck {
   /**
-   * Whether the journal still has the entry that was followed last, and the gateway what it acknowledged last. Asked for
-   * each connection, before anything is followed by it; undefined: that is not known yet. Rejects when there is no answer.
+   * Whether the journal still has the entry that was followed last, and the gateway the change that it acknowledged
+   * last. Asked for each connection, before anything is followed by it. Undefined: not known yet. Rejects with a
+   * RemoteError when there is no answer.
    */
   isSame(signal: AbortSignal): Promise<boolean | undefined>;
 }
 
-/** The gateway has not come as far as this position. */
+/** The gateway's journal does not reach as far as the position that was asked for. */
 export function isUnknownPosition(error: unknown): error is RemoteError {
   return error instanceof RemoteError && error.code === "invalid" && error.field === "after";
 }
@@ -46,16 +50,16 @@ export function createHistoryCheck(
   stream: Pick<JournalStream, "changes">,
 ): HistoryCheck {
   const { client, metadata, network, runtime, fresh, workspace, acknowledgedWrites } = context;
-  /** Changes whenever others may have had the gateway while nobody here heard it. */
+  /** Changes with each gap in which the gateway was not heard: its data may have been replaced meanwhile. */
   const connection = () => stream.changes + fresh.asking();
   let knownAt: number | undefined;
-  /** By which connection the rest counts: what was so before it nobody knows to have lasted. */
+  /** The connection to which the variables below belong. What held before a gap need not hold after it. */
   let by = connection();
-  /** A position that was acknowledged and that the journal had not come to, and since when. */
+  /** An acknowledged position that the journal has not reached, and since when that is so. */
   let awaited: { readonly position: number; readonly since: number } | undefined;
-  /** Since when an id of what was acknowledged answers 404. */
+  /** Since when the id of an acknowledged change answers 404. */
   let absentSince: number | undefined;
-  /** Since when the gateway fails to tell of what was acknowledged. */
+  /** Since when the gateway fails to tell of an acknowledged change. */
   let unconfirmedSince: number | undefined;
   acknowledgedWrites.connection = connection;
 
@@ -63,7 +67,10 @@ export function createHistoryCheck(
     if (by !== at) [by, awaited, absentSince] = [at, undefined, undefined];
   }
 
-  /** For how long the journal has not come to one and the same position: of who writes without a pause it is always behind. */
+  /**
+   * For how long, in milliseconds, the journal has not reached one and the same position. The position is kept because
+   * the journal is always behind a mount that writes without a pause.
+   */
   function lateMs(): number {
     const { settings } = metadata;
     const [cursor, written] = [settings.getNumber("cursor"), settings.getNumber("written")];
@@ -72,13 +79,13 @@ export function createHistoryCheck(
     return awaited === undefined ? 0 : runtime.elapsed() - awaited.since;
   }
 
-  /** Nobody has removed it since, as far as is known. */
+  /** As far as is known, nobody removed the node since. */
   function isExpected(nodeId: string): boolean {
     const row = metadata.nodes.ofNodeId(nodeId);
     return row !== undefined && row.entry !== null && !(row.seen !== null && "deleted" in row.seen);
   }
 
-  /** A node the gateway does not tell of for good must not keep the journal from being followed. */
+  /** A node of which the gateway fails to tell for good must not keep the journal from being followed. */
   async function readTold(id: string, signal: AbortSignal): Promise<Node | "hidden" | undefined> {
     try {
       const node = await readOrHidden(context, id, signal);
@@ -92,13 +99,13 @@ export function createHistoryCheck(
     }
   }
 
-  /** Undefined: its id answers 404. By id a node is never old. */
+  /** Whether the gateway has the change. Undefined: its id answers 404. A read by id is never old. */
   async function has(change: Acknowledgment, signal: AbortSignal): Promise<boolean | undefined> {
     const { id, revision, head, lastKey, modifiedAt, isDeleted, isContent } = change;
     if (!client.features.revisions || (!isDeleted && !isExpected(id))) return true;
     const node = await readTold(id, signal);
     if (node === "hidden" || (isDeleted && node === undefined)) return true;
-    // Removed here meanwhile.
+    // The node was removed here during the read.
     if (!isDeleted && !isExpected(id)) return true;
     if (node === undefined) return undefined;
     if (node.revision < revision) return false;
@@ -106,7 +113,7 @@ export function createHistoryCheck(
       const isKeySame = !client.features.lastKey || node.lastKey === lastKey;
       return isKeySame && Date.parse(node.modifiedAt) === Date.parse(modifiedAt);
     }
-    // Where somebody else's content came in the place of ours, ours is an earlier version.
+    // Somebody else's content replaced ours: ours must be an earlier version.
     if (!isContent || head === null || node.head === head || !client.features.versions) return true;
     return (await hasVersion(context, id, head, signal)) ?? true;
   }
@@ -126,7 +133,10 @@ export function createHistoryCheck(
     return runtime.elapsed() - absentSince < (isAllTold ? NEW_MS : LATE_MS) ? undefined : false;
   }
 
-  /** Takes out those that the journal tells to be removed. Whether it has come as far as what was acknowledged. */
+  /**
+   * Takes out of `absent` the nodes whose removal the journal tells. True when the journal reaches as far as the last
+   * acknowledged write.
+   */
   async function readAhead(absent: Set<string>, signal: AbortSignal): Promise<boolean> {
     for (let after = metadata.settings.getNumber("cursor"); ; ) {
       const page = await client.readJournal(workspace.id, after, { pageSize: PAGE, signal });
@@ -144,7 +154,7 @@ export function createHistoryCheck(
       const page = await client.readJournal(workspace.id, last.position - 1, { pageSize: 1, signal });
       network.answered();
       const [first] = page.items;
-      // Who is late does not show it yet.
+      // A gateway that lags does not show the entry yet.
       return first === undefined ? page.asOf < last.position : isSameEntry(first, last);
     } catch (error) {
       if (isUnknownPosition(error)) return false;
@@ -163,7 +173,7 @@ export function createHistoryCheck(
       if (last !== undefined && !(await hasEntry(last, signal))) return false;
       const is = await hasAcknowledged(signal);
       if (is !== true) return is;
-      // What came by this connection meanwhile is no older.
+      // A write acknowledged by this connection meanwhile needs no question: the connection has not changed since.
       if (connection() === at) Object.assign(acknowledgedWrites, { doubted: [], by: at });
       knownAt = at;
       return true;
@@ -171,7 +181,7 @@ export function createHistoryCheck(
   };
 }
 
-/** A gateway may word the same time in a page otherwise than in the stream. */
+/** A gateway may format the same time differently in a page and in the stream. */
 function isSameEntry(one: HistoryPoint, other: HistoryPoint): boolean {
   const { position, nodeId, revision, time } = one;
   const isOfNode = nodeId === other.nodeId && revision === other.revision;

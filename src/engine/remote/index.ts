@@ -1,4 +1,4 @@
-/** What others changed comes in: by the journal and by lists. Programs that watch hear of it. */
+/** Remote changes come in, by the journal and by lists. Programs that watch files hear of them. */
 export { createReplays } from "./changes-to-replay.ts";
 export { createFollower } from "./follow.ts";
 export { createHearing } from "./hear-journal.ts";

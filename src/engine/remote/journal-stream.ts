@@ -1,7 +1,7 @@
 /**
- * The journal as it goes on: one connection on which the gateway tells each entry at once, taken up
- * again after a pause where it breaks. It only collects; follow.ts applies what came, and asks for
- * the journal in pages as long as there is no connection here.
+ * The journal as a stream: one connection on which the gateway tells each entry at once. A broken connection is opened
+ * again after a pause. This only collects entries. follow.ts applies them, and asks for the journal in pages while
+ * there is no stream.
  */
 import { hasNoStream } from "../../client/errors.ts";
 import type { JournalEntry } from "../../contract/resources.ts";
@@ -9,36 +9,41 @@ import { backoff } from "../../lib/backoff.ts";
 import { sleep } from "../../lib/runtime.ts";
 import type { Host, Kernel, Remote, Rows } from "../core/index.ts";
 
-/** Entries kept until they are applied; more wait in the connection. */
+/** Entries kept until they are applied. More of them wait in the connection. */
 const WAITING_MAX = 1_000;
 /** Between two looks whether there is room again. */
 const FULL_MS = 100;
 const PAUSES = { firstMs: 1_000, maxMs: 30_000 };
-/** A connection that lasted so long is no failure. */
+/** After a connection that lasted so long, its end does not count as a failure. */
 const LASTING_MS = 30_000;
 
 export interface JournalStream {
-  /** A connection is there: what is new comes by itself. */
+  /** There is a connection: news comes by itself. */
   readonly isOpen: boolean;
-  /** How often one opened or ended. */
+  /** How often a connection opened or ended. */
   readonly changes: number;
-  /** What came and was not applied yet, oldest first. */
+  /** Entries that came and were not applied yet, oldest first. */
   readonly entries: readonly JournalEntry[];
-  /** Everything up to this position was. */
+  /** Everything up to this position was applied. */
   applied(upTo: number): void;
-  /** What came after a later one; that may have been applied before it, and no page tells of it again. */
+  /**
+   * Entries that came after a later one. The later one may be applied already, and then no page tells of these again.
+   */
   readonly late: readonly JournalEntry[];
-  /** So many of them, the first ones, were applied. */
+  /** The first `count` of the late entries were applied. */
   appliedLate(count: number): void;
-  /** Resolves when something came, or the connection opened or ended, since the last time; or when the signal aborts. One at a time. */
+  /**
+   * Resolves when, since the last call, an entry came or the connection opened or ended; or when the signal aborts. One
+   * call at a time.
+   */
   news(signal: AbortSignal): Promise<void>;
-  /** The connection may be dead without a sign: a new one is made at once. */
+  /** Makes a new connection at once: the present one may be dead without a sign. */
   renew(): void;
   start(): void;
   stop(): Promise<void>;
 }
 
-/** Undefined once the signal aborts. Leaves nothing behind at the signal, which lasts as long as the connection. */
+/** Undefined once the signal aborts. Leaves no listener at the signal, which lasts as long as the connection. */
 export function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
   return new Promise((resolve, reject) => {
     const abort = () => resolve(undefined);
@@ -48,6 +53,7 @@ export function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise
   });
 }
 
+/** A stream that begins with `start`. */
 export function createJournalStream(context: Rows & Kernel & Remote & Host): JournalStream {
   const { client, runtime, metadata, network, fresh, workspace, log } = context;
   const stopped = new AbortController();
@@ -56,7 +62,7 @@ export function createJournalStream(context: Rows & Kernel & Remote & Host): Jou
   let late: JournalEntry[] = [];
   let isOpen = false;
   let changes = 0;
-  /** Something happened that nobody has waited for yet. */
+  /** Something happened for which nobody has waited yet. */
   let isNews = false;
   let waiting: () => void = () => {};
   let loop: Promise<void> = Promise.resolve();
@@ -81,7 +87,7 @@ export function createJournalStream(context: Rows & Kernel & Remote & Host): Jou
     });
   }
 
-  /** Until it breaks or ends. Rejects with why. */
+  /** Runs until the connection ends or breaks. Rejects when it breaks. */
   async function connect(signal: AbortSignal): Promise<void> {
     const onHeard = () => {
       fresh.heard();
@@ -97,7 +103,7 @@ export function createJournalStream(context: Rows & Kernel & Remote & Host): Jou
       for (;;) {
         const next = await unlessAborted(told.next(), signal);
         if (next === undefined || next.done === true) return;
-        // A gateway that begins too early.
+        // Skips what a gateway repeats from before the position that was asked for.
         if (next.value.position <= begun || next.value.position === position) continue;
         if (next.value.position < position) {
           log.warn({ entry: next.value, after: position }, "the stream of the journal tells of a change too late");
@@ -111,7 +117,7 @@ export function createJournalStream(context: Rows & Kernel & Remote & Host): Jou
         while (entries.length + late.length >= WAITING_MAX && !signal.aborted) await sleep(runtime, FULL_MS, signal);
       }
     } finally {
-      // What a broken connection says of its end is of no interest, and may be long in coming.
+      // What a broken connection says of its end does not matter, and may be long in coming.
       told.return().catch(() => {});
       isOpen = false;
       changes += 1;
@@ -132,7 +138,7 @@ export function createJournalStream(context: Rows & Kernel & Remote & Host): Jou
           return;
         }
         if (!connection.signal.aborted) log.debug({ err: error }, "the stream of the journal broke");
-        // Whether the gateway can be reached the pages will tell.
+        // The pages will tell whether the gateway can be reached.
       }
       if (connection.signal.aborted && !stopped.signal.aborted) continue;
       const isLasting = runtime.elapsed() - begun >= LASTING_MS;
@@ -166,7 +172,7 @@ export function createJournalStream(context: Rows & Kernel & Remote & Host): Jou
       late = late.slice(count);
     },
     applied(upTo) {
-      // By position: meanwhile another connection may have begun anew.
+      // By position, because another connection may have begun anew meanwhile.
       const left = entries.filter(({ position }) => position > upTo);
       if (left.length < entries.length) fresh.applied(left.length === 0);
       entries = left;
@@ -174,7 +180,7 @@ export function createJournalStream(context: Rows & Kernel & Remote & Host): Jou
     news,
     renew() {
       connection.abort();
-      // A gateway that said that there is none may have meant the workspace.
+      // A gateway that answered "there is no stream" may have meant this workspace only.
       if (isOver && !stopped.signal.aborted) begin();
     },
     start: begin,

@@ -1,8 +1,7 @@
 /**
- * Makes a folder completely known: lists it at the gateway, page by page of one snapshot, and then
- * applies what the journal told between that snapshot and the cursor, because entries of folders
- * nobody had listed were passed over. A listing is late by nature: what it shows is judged by
- * revision, what it does not show is confirmed by id.
+ * Makes a folder completely known. Lists it at the gateway, page by page of one snapshot. Then applies what the journal
+ * told between that snapshot and the cursor, because entries of folders that nobody had listed were passed over. A list
+ * is late by nature: what it shows is judged by revision, and what it does not show is confirmed by id.
  */
 import { RemoteError } from "../../client/errors.ts";
 import type { ChangeKind, JournalEntry, JournalPage } from "../../contract/resources.ts";
@@ -28,26 +27,35 @@ import { applyEntries, isUnread, READERS, readAgain, readNews } from "./follow.t
 import { observeTogether } from "./observe-batch.ts";
 
 const PAGE = 1000;
-/** Nodes taken over in one synchronous stretch. */
+/** Nodes observed in one synchronous stretch. */
 const SLICE = 200;
-/** A list whose pages do not fit together is read again after this, and so often at most. */
+/** A list whose pages do not fit together is read again after SHIFTED_MS, at most LISTS_MAX times. */
 const SHIFTED_MS = 1_000;
 const LISTS_MAX = 5;
-/** Where pages are numbered, what comes in moves others to the next page: that shows a few of them again. More show nothing else for ever. */
+/**
+ * Where pages are numbered, a name that is added moves others to the next page, so that a page shows some of them
+ * again. More pages in a row than this without anything new: the list has no end.
+ */
 const IDLE_MAX = 5;
-/** Changes after which a node is where it was in its folder, or its folder has one more. */
+/** After these changes a node is where it was in its folder, or its folder has one more. */
 const STAYING: ReadonlySet<string> = new Set<ChangeKind>(["created", "updated", "changed", "restored"]);
 /** A gateway, or one of several behind one name, may not find a node for a moment. */
 const GONE_MS = 30_000;
 
-/** A list that nobody waits for any more is gone on with if somebody does within this: of a very large folder it takes several calls. */
+/**
+ * A list that nobody waits for any more stands still, and goes on if somebody asks for it within this time. A program
+ * may have to ask several times for a very large folder.
+ */
 export const LIST_STANDS_MS = 60_000;
 
-/** Resolves when every name of the folder is known. Who gives up waiting does not stop the others. */
+/**
+ * Resolves when every name of the folder is known. Rejects with an FsError: EINTR when the signal aborts (the list goes
+ * on for others that wait), EIO when the mount ends, else as the gateway's failure says.
+ */
 export async function completeFolder(context: Context, folder: InodeId, signal: AbortSignal): Promise<void> {
   const list = () => run(context, folder, (awaited) => listFolder(context, folder, awaited), signal);
-  // Others may have begun it while the gateway was silent, or with one try because nobody waited: that it failed says
-  // nothing of what the gateway answers now.
+  // Others may have begun this list while the gateway was silent, or with a single try because nobody waited. Its
+  // failure then says nothing of what the gateway answers now, so it is begun once more.
   if (context.listings.isRunning(folder)) {
     await list().catch((error: unknown) => {
       if (signal.aborted) throw error;
@@ -60,7 +68,10 @@ function run(context: Remote, folder: InodeId, list: (awaited: StillAwaited) => 
   return context.listings.run(folder, list, signal, () => new FsError("EINTR", "the list of the folder was given up"));
 }
 
-/** The same of a folder nobody has asked for: one try, and of a large one the first page, unless somebody comes to want it. */
+/**
+ * Lists a folder that nobody has asked for: with one try, and only the first page of a large folder, unless somebody
+ * comes to wait for it. Rejects like completeFolder.
+ */
 export async function prefetchListing(context: Context, folder: InodeId): Promise<void> {
   const { listings, listingPrefetches, fileState } = context;
   const nodeId = rowOfFolder(context, folder)?.nodeId;
@@ -78,12 +89,12 @@ export async function prefetchListing(context: Context, folder: InodeId): Promis
 async function listFolder(context: Context, folder: InodeId, awaited: StillAwaited): Promise<void> {
   const { metadata } = context;
   const nodeId = rowOfFolder(context, folder)?.nodeId;
-  // Removed meanwhile, or born here: nobody else can have put anything into it.
+  // The folder was removed meanwhile, or was created here and is unborn: nobody else can have put anything into it.
   if (nodeId == null || metadata.inodes.get(folder)?.listed !== null) return;
   await readList(context, folder, nodeId, { signal: new AbortController().signal, isAwaited: true, awaited });
 }
 
-/** A folder that is known already is listed again, where no journal tells what has changed in it. */
+/** Lists a known folder again, where no journal tells what changed in it. */
 export async function relistFolder(context: Context, folder: InodeId, signal: AbortSignal): Promise<void> {
   const nodeId = rowOfFolder(context, folder)?.nodeId;
   if (nodeId == null) return;
@@ -93,10 +104,10 @@ export async function relistFolder(context: Context, folder: InodeId, signal: Ab
 
 interface Asking {
   readonly signal: AbortSignal;
-  /** A program waits for it; else there is another time. */
+  /** A program waits for it. Otherwise a failure is final: the list is asked for again another time. */
   readonly isAwaited: boolean;
   readonly awaited: StillAwaited;
-  /** The first page is not all of it. */
+  /** Called when the first page is not all of it. */
   readonly onMore?: () => void;
 }
 
@@ -119,9 +130,9 @@ async function readList(context: Context, folder: InodeId, nodeId: string, askin
 }
 
 interface List {
-  /** Ids. */
+  /** The ids of the nodes in the list. */
   readonly shown: ReadonlySet<string>;
-  /** Pages by number are of several moments: the list is as old as the oldest. */
+  /** Numbered pages belong to several moments. The list is as old as its oldest page. */
   readonly asOf: number;
   readonly newest: number;
 }
@@ -171,8 +182,8 @@ async function readPages(context: Context, nodeId: string, asking: Asking): Prom
 }
 
 /**
- * Where pages are numbered, a name that goes moves all after it one place forward: the first of the next page is
- * then in neither, and no journal tells of it. Where there is no journal, the folder is listed again anyway.
+ * Where pages are numbered, a name that goes moves all later ones forward by one: the first of the next page is then in
+ * neither page, and no journal tells of it. Without a journal the folder is listed again anyway.
  */
 async function hasShifted(context: Rows & Remote & Host, nodeId: string, list: List, asking: Asking): Promise<boolean> {
   const { metadata, client, workspace } = context;
@@ -184,7 +195,7 @@ async function hasShifted(context: Rows & Remote & Host, nodeId: string, list: L
       !STAYING.has(kind) && (parentId === nodeId || wasIn(id));
     if (page.items.some((entry) => entry.position <= list.newest && hasLeft(entry))) return true;
     const end = endOf(page);
-    // The journal is later than the list.
+    // The journal is behind the list, so it cannot tell: read the list again.
     if (end <= reached) return true;
     reached = end;
   }
@@ -196,11 +207,15 @@ function endOf({ items, pageSize, asOf }: JournalPage): number {
   return Math.max(items.at(-1)?.position ?? 0, items.length < pageSize ? asOf : 0);
 }
 
-/** What passes by itself is no failure of a list that a program waits for. A gateway that is known to be away is asked once. */
+/**
+ * Runs a call. For a list that a program waits for, failures that pass by themselves are retried. A gateway that is
+ * known to be away is asked once.
+ */
 async function ask<T>(context: Remote & Host, asking: Asking, call: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const { network, runtime } = context;
   const { signal, isAwaited } = asking;
-  // Asked once: the first connection that breaks says that it is away until another call is answered.
+  // Looked at once, before the first call: the first connection that breaks makes the gateway count as away until
+  // another call is answered.
   const mayPass = isAwaited && network.isOnline;
   for (let tries = 1; ; tries += 1) {
     const standing = asking.awaited();
@@ -222,7 +237,10 @@ function breathe(context: Host): Promise<void> {
   return new Promise((resolve) => context.runtime.setTimer(0, resolve));
 }
 
-/** Known here, agreed before the snapshot, and not in it: the id says whether it is moved, or gone and since when. */
+/**
+ * Nodes that are known here, were agreed on before the snapshot and are not in it. A read by id says whether each was
+ * moved, or is gone and since when.
+ */
 async function confirmAbsent(
   context: Context,
   nodeId: string,
@@ -238,12 +256,15 @@ async function confirmAbsent(
     else if (known !== undefined && isLongGone(context, known)) {
       observeDeletion(context, id, newestRevision(known) + 1, null);
     }
-    // Gone, which the journal tells; or so new, or for a moment, that its id is not found.
+    // Gone, which the journal tells; or its id is not found for a moment, or because it is so new.
     else metadata.rereads.add(id);
   });
 }
 
-/** Their ids. Rows are looked at a page at a time: of a folder with a hundred thousand all at once would hold up everybody. */
+/**
+ * The ids of the known nodes that the list does not show. Rows are read a page at a time: all at once, a folder with a
+ * hundred thousand of them would hold up every other request.
+ */
 async function absentFrom(
   context: Rows & Host,
   nodeId: string,
@@ -261,8 +282,8 @@ async function absentFrom(
 }
 
 /**
- * The same of what waits for its name in the folder, where there is no journal to tell of it: what this list does
- * not show was in an older one. Gone meanwhile, it must not wait for ever: to programs the folder would not be empty.
+ * The same for arrivals in the folder, where no journal tells of them: an arrival that this list does not show was in
+ * an older one. If it is gone it must not wait for ever, because to programs the folder would never be empty.
  */
 async function confirmWaiting(
   context: Context,
@@ -280,8 +301,8 @@ async function confirmWaiting(
 }
 
 /**
- * No journal will tell: two lists without it, and an id that was not found in between, do for what
- * nobody here has changed. What was changed here is kept back until the settle time is over.
+ * Without a journal, two lists that lack the node and an id that was not found in between are enough for a node that
+ * nobody changed here. A node that was changed here is kept until the settle time is over.
  */
 function isLongGone({ metadata, client, runtime }: Rows & Remote & Host, { nodeId, dirtySince }: NodeRow): boolean {
   if (client.features.journal || nodeId === null || dirtySince !== null) return false;
@@ -290,8 +311,8 @@ function isLongGone({ metadata, client, runtime }: Rows & Remote & Host, { nodeI
 }
 
 /**
- * The cursor is ahead of the snapshot: what the journal told in between of this folder and of what
- * is in it was passed over then. Complete only when both meet without a wait in between.
+ * The cursor is ahead of the snapshot: what the journal told in between of this folder and its nodes was passed over.
+ * The folder is complete only when both meet without a wait in between.
  */
 async function catchUp(context: Context, folder: InodeId, nodeId: string, asOf: number, asking: Asking): Promise<void> {
   const { metadata, client, workspace } = context;
@@ -312,12 +333,12 @@ async function catchUp(context: Context, folder: InodeId, nodeId: string, asOf: 
   });
 }
 
-/** What an old list has let wait for its name may have gone elsewhere since. */
+/** An arrival from an older list may have gone elsewhere since. */
 function concerns({ metadata }: Rows, { parentId, nodeId: id }: JournalEntry, nodeId: string): boolean {
   return parentId === nodeId || metadata.nodes.ofNodeId(id) !== undefined || metadata.arrivals.get(id) !== undefined;
 }
 
-/** As readNews, but nodes without a row count too: they are in this folder. */
+/** Like readNews, but nodes without a row count too: they are in this folder. */
 async function readMissed(context: Rows & Remote, entries: readonly JournalEntry[], signal: AbortSignal) {
   const nodes = await readNews(context, entries, signal);
   for (const entry of entries) {

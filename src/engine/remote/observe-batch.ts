@@ -1,7 +1,7 @@
 /**
- * Several nodes that were read together. What is new of any is noted before the first is observed,
- * and those that moved elsewhere change their places at once: all leave their names, then each takes
- * its own. So chains and rings of renames show no gap, no circle and no conflict. Never waits.
+ * Observes several nodes that were read together. First, what is new of each is stored. Then the nodes that moved
+ * change places at once: all leave their names, and each takes its new one. So chains and cycles of renames show no
+ * gap, no rename cycle and no conflict. Never waits.
  */
 import type { Node } from "../../contract/resources.ts";
 import type { Entry } from "../../metadata/entries.ts";
@@ -21,12 +21,15 @@ import {
 } from "../sync/index.ts";
 import { folderOfNode, isInside } from "../tree/index.ts";
 
-/** Should the process die before it is observed, the loop comes to it after this. Not sooner: others may have their turn first (links.ts). */
+/**
+ * If the process dies before a noted node is observed, the loop comes to it after this. Not sooner: others may come
+ * first (link-groups.ts).
+ */
 const UNOBSERVED_MS = 90_000;
 
 /**
- * To be followed by observeNode for each: what it does not do, because of an error, is done there one
- * by one. Not within a transaction: what an error interrupts must be undone.
+ * To be followed by observeNode for each node: what an error prevented here is done there, one node at a time. Not to
+ * be called within a transaction, because what an error interrupts must be rolled back.
  */
 export function observeTogether(context: Context, told: Iterable<Node>, source: Source): void {
   const { metadata } = context;
@@ -45,7 +48,10 @@ export function observeTogether(context: Context, told: Iterable<Node>, source: 
   }
 }
 
-/** The row, if there is news. Whether it is an effect of our own requests is judged when it is observed. */
+/**
+ * Stores the news of one node and returns its row, if there is news. Whether it is an effect of our own requests is
+ * decided when it is observed.
+ */
 function note(context: Rows & Remote & Host, told: Node, source: Source): NodeRow | undefined {
   const { metadata } = context;
   const row = metadata.nodes.ofNodeId(told.id);
@@ -57,14 +63,17 @@ function note(context: Rows & Remote & Host, told: Node, source: Source): NodeRo
   return metadata.nodes.update(row.id, { seen: { node }, seenAt: now, due: row.due ?? now + UNOBSERVED_MS });
 }
 
-/** To a folder that is known; other places are found when it is observed. */
+/** The node moved to a folder that is known. Moves to other places are found when the node is observed. */
 function isMoved(context: Rows, { entry, seen, base }: NodeRow): boolean {
   if (entry === null || seen === null || "deleted" in seen || seen.node.parentId === null) return false;
   if (seen.node.parentId === base?.parent && seen.node.name === base.name) return false;
   return folderOfNode(context, seen.node.parentId) !== undefined;
 }
 
-/** What else is new of it does not come first: what is kept of that belongs beside it, where it still is. */
+/**
+ * Its place can be adopted now. If not, other news comes first: what is kept of that belongs beside the file, where it
+ * still is.
+ */
 function isTaken(context: Context, row: NodeRow): boolean {
   const step = plan(viewOf(context, row));
   return step.do === "adopt" || step.do === "adoptPlace";
@@ -73,18 +82,18 @@ function isTaken(context: Context, row: NodeRow): boolean {
 function moveTogether(context: Context, rows: readonly NodeRow[]): void {
   const { entries } = context.metadata;
   const left = rows.flatMap((row) => (row.entry === null ? [] : (entries.get(row.entry) ?? [])));
-  // A name no program can give, in a folder that is in no other.
+  // A name that no program can use, so no path leads to the entry meanwhile.
   for (const { id, name, gatewayName } of left) entries.move(id, ROOT_INODE, `/${id}`, gatewayName ?? name);
   for (const row of rows) advance(context, row.id);
   for (const entry of left) putBack(context, entry);
 }
 
-/** It cannot take its place yet, and waits for that where it was, if it still can. */
+/** An entry that cannot take its new place yet waits where it was, if it still can. */
 function putBack(context: Rows & Uploads & Host, { id, parent, name, gatewayName, inode }: Entry): void {
   const { entries } = context.metadata;
   const now = entries.get(id);
   if (now === undefined || now.parent !== ROOT_INODE || now.name !== `/${id}`) return;
-  // Where it was has gone into it: back there, neither would be in the tree.
+  // The folder where it was has moved into it: put back, neither would be in the tree.
   if (isInside(context, parent, inode)) moveToConflictName(context, now);
   else if (entries.find(parent, name) === undefined) entries.move(id, parent, name, gatewayName);
   else moveToTemporaryName(context, { ...now, parent });

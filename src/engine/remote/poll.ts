@@ -1,14 +1,14 @@
 /**
- * Remote changes of a gateway without a journal: folders of which anything is known are listed
- * again, a few at a time, those programs looked into lately first and all others in turn. What a
- * list shows is judged as ever (observe.ts); this only decides which is read next.
+ * Remote changes of a gateway without a journal: known folders are listed again, a few at a time. Folders that programs
+ * visited lately come first, all others in turn. What a list shows is judged as always (observe.ts); this only decides
+ * which folder is next.
  */
 import type { InodeId } from "../../metadata/ids.ts";
 import type { Context, Host, Remote, Rows } from "../core/index.ts";
 import { forgetDeletions } from "../sync/index.ts";
 import { listMarked, relistKnown } from "./relist.ts";
 
-/** Folders listed in one round: of those visited lately, and of all. */
+/** Folders listed in one round: of those visited lately (VISITED), and of all (IN_TURN). */
 const VISITED = 6;
 const IN_TURN = 2;
 /** A visit counts for so long. */
@@ -26,7 +26,9 @@ export function visitFolder({ client, polled, runtime }: Remote & Host, folder: 
   if (visits.size > VISITS_MAX && oldest !== undefined) visits.delete(oldest);
 }
 
-/** One round. Rejects when the gateway does not answer; false: the next one can wait. */
+/**
+ * One round. Rejects with a RemoteError or FsError when the gateway does not answer. False: the next round can wait.
+ */
 export async function pollFolders(context: Context, signal: AbortSignal): Promise<boolean> {
   const { metadata, polled, runtime } = context;
   await listMarked(context, signal);

@@ -1,6 +1,7 @@
 /**
- * Known folders are listed again: those that are marked (list-again.ts), and, by poll.ts, those of a gateway without
- * a journal. Until then programs are shown what is known: no folder becomes unreadable while nobody answers.
+ * Known folders are listed again: those that are marked (request-relist.ts), and all in turn for a gateway without a
+ * journal (poll.ts). Until then programs see what is known, so no folder becomes unreadable while the gateway does not
+ * answer.
  */
 import { RemoteError } from "../../client/errors.ts";
 import type { InodeId } from "../../metadata/ids.ts";
@@ -9,12 +10,15 @@ import type { Context, Remote } from "../core/index.ts";
 import { rowOfFolder } from "../tree/index.ts";
 import { relistFolder } from "./listing.ts";
 
-/** A folder that could not be listed, or may not be, waits so long. */
+/** A folder that could not or may not be listed waits so long. */
 const FAILED_MS = 60_000;
-/** The same where the gateway did not answer, so that all else that is asked of it has its turn. */
+/** The same when the gateway did not answer, so that everything else that is asked of it gets its turn. */
 const UNANSWERED_MS = 10_000;
 
-/** Lists the marked ones; where it was broken off, also by a crash, it goes on. Rejects when the gateway does not answer. */
+/**
+ * Lists the marked folders. After an interruption, also by a crash, it goes on with the rest. Rejects when the gateway
+ * does not answer.
+ */
 export async function listMarked(context: Context, signal: AbortSignal): Promise<void> {
   const { metadata, runtime, listings, network } = context;
   for (;;) {
@@ -35,7 +39,7 @@ export async function listMarked(context: Context, signal: AbortSignal): Promise
   }
 }
 
-/** False: it could not be listed. Rejects when the gateway does not answer. */
+/** False: the folder could not be listed. Rejects when the gateway does not answer. */
 export async function relistKnown(context: Context, folder: InodeId, signal: AbortSignal): Promise<boolean> {
   try {
     await relistFolder(context, folder, signal);
@@ -49,7 +53,7 @@ export async function relistKnown(context: Context, folder: InodeId, signal: Abo
   }
 }
 
-/** One folder that cannot be listed must not keep the others from it. */
+/** The failure is of this one folder, so the others are listed all the same. */
 function isOfFolder({ network }: Remote, error: unknown): error is FsError {
   if (!(error instanceof FsError) || !network.isOnline || network.loginNeeded !== undefined) return false;
   return !(error.cause instanceof RemoteError) || error.cause.code !== "throttled";

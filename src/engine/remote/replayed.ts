@@ -1,7 +1,7 @@
 /**
- * A file system as the process sees it that replays what others changed (replay.ts): before the change, until it makes
- * it, which changes nothing. To everybody else it is what it is. Whatever else that process should ask to change fails,
- * and all that one asks to change which has done so before: of a call that comes late nobody knows what it was about.
+ * The file system as the replayer sees it (api/replay.ts): as it was before the current change, until the replayer
+ * makes that change, which in truth changes nothing. Everybody else sees what is there. Any other change by the
+ * replayer fails, and so does any change by an earlier replayer: nobody knows what a call that comes late was about.
  */
 import { type InodeId, inodeId, kernelNodeId } from "../../metadata/ids.ts";
 import {
@@ -22,23 +22,27 @@ import {
 import type { Host, Kernel, LocalFiles, Rows } from "../core/index.ts";
 import { attributed, found, inodeOf } from "../tree/index.ts";
 
-/** Stand for what has gone while its going is replayed; no inode has them. */
+/** Numbers that stand for what is gone while its removal is replayed. No inode has them. */
 const GONE = { file: 2 ** 52, folder: 2 ** 52 + 1 };
-/** What is opened to be closed; no open file has this number. */
+/** What is opened only to be closed. No open file has this number. */
 const NOTHING = handleId(Number.MAX_SAFE_INTEGER);
 const AT_ONCE = { validMs: 0, entryValidMs: 0 };
 
+/** `fileSystem`, which answers the replayer as if the current change were still to be made. */
 export function withReplays(
   context: Rows & LocalFiles & Kernel & Host,
   fileSystem: FileSystem,
   replays: Replays,
 ): FileSystem {
   const { metadata } = context;
-  /** What the process has done of the current one. */
+  /** The current replay, once the replayer has done it. */
   let done: Replay | undefined;
-  /** Of the current one it was shown something in the place of what has gone. */
+  /** The current replay, once the replayer was shown a stand-in for what is gone. */
   let stoodFor: Replay | undefined;
-  /** Superseded lineages that it was shown: the kernel gives back one that it has found to be another's, and may know it still. */
+  /**
+   * Superseded kernel node ids that the replayer was shown, and how often. The kernel forgets a number at once when it
+   * finds that the name leads to another inode, and may still know the number by other references.
+   */
   const lent = new Map<KernelNodeId, number>();
 
   const isReplayer = ({ pid }: Caller) => pid === replays.by || replays.formerly.has(pid);
@@ -53,7 +57,7 @@ export function withReplays(
     return name === place.name && metadata.inodes.ofKernelNodeId(parent)?.id === place.folder;
   }
 
-  /** What the process is to do now, of this kind. */
+  /** The current replay, if the caller is to do it and it is of one of these kinds. Otherwise EIO. */
   function currentOf<What extends Replay["what"]>(caller: Caller, ...whats: What[]): Extract<Replay, { what: What }> {
     const { current } = replays;
     const isIt = current !== undefined && (whats as string[]).includes(current.what) && caller.pid === replays.by;
@@ -100,7 +104,7 @@ export function withReplays(
     return { ...then, lineage, ...AT_ONCE };
   }
 
-  /** Who watches it hears of its end, if it is still known. */
+  /** Shows the orphan itself, if there is one, so that a program that watches it hears of its end. */
   function formerly({ kind, lineage }: Extract<Replay, { what: "gone" }>): Promise<Found> {
     const inode = lineage === undefined ? undefined : metadata.inodes.ofKernelNodeId(lineage);
     const isOrphan = inode !== undefined && metadata.entries.links(inode.id) === 0;
@@ -126,8 +130,8 @@ export function withReplays(
   async function removed(caller: Caller, parent: KernelNodeId, name: string): Promise<void> {
     const current = currentOf(caller, "gone");
     if (!isPlace(parent, name, current) || inodeAt(current) !== undefined) refuse();
-    // By its own number what is there elsewhere would count as removed, and a folder take no name any more, should it
-    // come back. Who was not asked for the name holds that number.
+    // Removed by its own number, an inode that is elsewhere now would count as removed, and a folder that comes back
+    // could take no name any more. A replayer that did not look the name up holds that number.
     if (current.lineage === undefined && stoodFor !== current) refuse();
     done = current;
   }
@@ -138,7 +142,7 @@ export function withReplays(
     return inode.id === inodeAt(current) ? attributed(context, inode, lineage) : refuse();
   }
 
-  /** Nothing is read from it, and it is in nobody's way. */
+  /** Nothing is read from it, and it blocks nobody. */
   function opened(
     caller: Caller,
     lineage: KernelNodeId,
@@ -150,14 +154,14 @@ export function withReplays(
 
   const isChange = ({ write, truncate }: OpenFlags) => write || truncate;
 
-  /** Who makes the name once more is about to ask for it. */
+  /** No validity for a name that the replayer is about to make: it asks for the name first. */
   function forNow<T extends Found | NegativeEntry>({ folder, name }: Place, answer: T): T {
     const { current } = replays;
     const isIt = current?.what === "made" && current !== done && current.folder === folder && current.name === name;
     return isIt ? { ...answer, entryValidMs: 0 } : answer;
   }
 
-  /** The kernel knows the name as it is now. */
+  /** The kernel now knows the name as it is. */
   function told<T extends Found | NegativeEntry>(parent: KernelNodeId, name: string, answer: T): T {
     if (!replays.isAnyPlace) return answer;
     const place = placeOf(parent, name);
@@ -166,19 +170,19 @@ export function withReplays(
       replays.told(place);
       return forNow(place, answer);
     }
-    // Remembered as absent it would not be looked up by who removes it once more.
+    // Remembered as a negative entry, the name would not be looked up when its removal is replayed.
     if (replays.isToGo(place)) throw new FsError("ENOENT", "it went a moment ago");
     return answer;
   }
 
-  /** … by a program here, of which those who watch have heard. */
+  /** A program here made the name, so programs that watch have heard of it. */
   function madeHere<T>(parent: KernelNodeId, name: string, answer: T): T {
     const place = replays.isAnyPlace ? placeOf(parent, name) : undefined;
     if (place !== undefined) replays.madeHere(place);
     return answer;
   }
 
-  /** Who was shown a folder may watch it from now on. */
+  /** A program that was shown a folder may watch it from now on. */
   function shown<T extends Attributed | NegativeEntry>(answer: T): T {
     if ("stat" in answer && answer.stat.kind === "folder") replays.mayBeWatched(answer.stat.inode);
     return answer;

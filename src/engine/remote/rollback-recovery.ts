@@ -1,8 +1,8 @@
 /**
- * The gateway's data were replaced by older ones. What it had acknowledged since, or told of, it has no more; where all
- * the bytes of that are here, they may be the only ones there are. They become changed content again, as if a program had
- * written them just now: kept beside what has the name there by then, or made again where nothing has it. Knows nothing
- * of how that is found out, and of no place: names go by what the gateway tells.
+ * The gateway's data were replaced by older ones, so it lost what it had acknowledged or told since. The bytes that are
+ * complete here may be the only ones left. They become dirty again, as if a program had written them just now: they are
+ * kept beside the file that has the name at the gateway by then, or made again where no file has it. Does not know how
+ * a rollback is noticed, and decides about no name: names follow what the gateway tells.
  */
 import { RemoteError, type RemoteErrorCode } from "../../client/errors.ts";
 import { forEachAtOnce } from "../../lib/at-once.ts";
@@ -24,28 +24,31 @@ import { isStandIn, readOrHidden } from "../sync/index.ts";
 import { rowsOfInode } from "../tree/index.ts";
 import { READERS } from "./follow.ts";
 
-/** Live files looked at in one go. */
+/** Cache files looked at in one go. */
 const SLICE = 500;
-/** So often the gateway is asked of a content for which it fails; then it is kept as if it were lost. */
+/**
+ * How often the gateway is asked for a content on which it fails. After that the content is kept as if it were lost.
+ */
 const TRIES = 5;
-/** The others have no answer either. */
+/** With these failures the other contents get no answer either. */
 const OF_ALL: readonly RemoteErrorCode[] = ["offline", "silent", "throttled", "unauthorized", "aborted"];
 
 export interface RollbackRecovery {
   /**
-   * Asks the gateway for the version of every content that is here in full, and keeps each it lacks. Rejects when it
-   * does not answer, or fails for some: asked again, it goes on with those that are left.
+   * Asks the gateway for the version of every content that is complete here, and keeps each that it lacks. Rejects with
+   * a RemoteError when it does not answer, or fails for some contents. Asked again, it goes on with those that are
+   * left.
    */
   keepAll(signal: AbortSignal): Promise<void>;
-  /** All are to be asked for again. */
+  /** All contents are to be asked for again. */
   forget(): void;
 }
 
 export function createRollbackRecovery(context: Rows & LocalFiles & Remote & Uploads & Host): RollbackRecovery {
   const { metadata, log } = context;
-  /** Lineages whose versions are there. */
+  /** Kernel node ids whose versions the gateway has. */
   const there = new Set<KernelNodeId>();
-  /** How often the gateway has failed for it. */
+  /** How often the gateway failed for a kernel node id. */
   const failed = new Map<KernelNodeId, number>();
 
   async function lookAt(lineage: KernelNodeId, signal: AbortSignal): Promise<void> {
@@ -89,13 +92,15 @@ export function createRollbackRecovery(context: Rows & LocalFiles & Remote & Upl
   };
 }
 
-/** What a program is writing anew is sent anyway. */
+/** The inode, unless it was superseded or is dirty: dirty content is sent anyway. */
 function currentOf({ metadata }: Rows, lineage: KernelNodeId): Inode | undefined {
   const inode = metadata.inodes.ofKernelNodeId(lineage);
   return inode?.lineage === lineage && inode.kind === "file" && inode.content !== "dirty" ? inode : undefined;
 }
 
-/** Whether the gateway has this version. False also where that cannot be found out: what is here is kept. */
+/**
+ * Whether the gateway has this version. False also where that cannot be found out, so that the local bytes are kept.
+ */
 async function isThere(context: Rows & Remote, nodeId: string, version: string, signal: AbortSignal): Promise<boolean> {
   const node = await readOrHidden(context, nodeId, signal);
   if (node === undefined || node === "hidden") return false;
@@ -103,7 +108,10 @@ async function isThere(context: Rows & Remote, nodeId: string, version: string, 
   return context.client.features.versions && (await hasVersion(context, nodeId, version, signal)) === true;
 }
 
-/** Power loss or a broken disk may have made something else of it, which must not become anybody's content. */
+/**
+ * Whether the bytes are those of the version. Power loss or a broken disk may have changed them, and then they must not
+ * become anybody's content.
+ */
 async function isTrue(context: Rows & LocalFiles & Host, inode: Inode, signal: AbortSignal): Promise<boolean> {
   const { metadata, runtime, paths, disk, log } = context;
   const path = paths.cacheFile(inode.lineage);
@@ -118,7 +126,10 @@ async function isTrue(context: Rows & LocalFiles & Host, inode: Inode, signal: A
   }
 }
 
-/** One transaction. What has become of it since it was looked at counts: it is another content then, or not here any more. */
+/**
+ * One transaction. What happened to the file since it was looked at counts: it may have another content by now, or be
+ * gone.
+ */
 function keep(
   context: Rows & LocalFiles & Uploads & Host,
   id: InodeId,
@@ -141,11 +152,12 @@ function keep(
     const changed = { content: "dirty", changes: inode.changes + 1, hash: null, synced: null } as const;
     const kept = metadata.inodes.update(id, { ...changed, ...ofNothing });
     metadata.cacheFiles.update(lineage, { ...ofNothing, originHash: null, unproven: formatRanges(NO_RANGES) });
-    // What was written here has waited since then: a drain that is under way is not over without it.
+    // A change made here keeps its age, so that a drain under way does not end without it.
     for (const row of rowsOfInode(context, id)) setNodeDirty(context, row, row.changedAt === 0 ? null : row.changedAt);
     metadata.afterCommit(() => {
       const cacheFile = cacheFiles.get(lineage);
-      // Whoever has it open writes to what is changed already, and no check finds it to be another version.
+      // What programs write to the open file now goes to changed content, and no check may compare that with the lost
+      // version.
       if (cacheFile !== undefined) leaveOriginForGood(cacheFile);
       logDirty(context, kept, cacheFile);
       void dirtyLog.flush();

@@ -1,4 +1,4 @@
-/** Builds the engine, and takes over what a crash, power loss or the daemon before has left. */
+/** Builds the engine, and recovers what a crash, power loss or an earlier daemon has left. */
 export type { EngineSettings } from "../core/index.ts";
 export type { DiskLimits } from "../host/index.ts";
 export { atOnce, ONE_TRY, type RetryBudget, retryAtStart } from "./retry-at-start.ts";

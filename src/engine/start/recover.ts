@@ -1,6 +1,6 @@
 /**
- * After a crash, before anything is served: every file that was open for writing is looked at; when
- * the machine went down, every one whose content was not cut. Clean files are not read.
+ * After a crash, before anything is served, this looks at every file that was open for writing; after the machine went
+ * down, at every file without a snapshot of its content. Clean files are not read.
  */
 import { clipRanges, formatRanges, NO_RANGES, parseRanges } from "../../lib/ranges.ts";
 import { hasCode } from "../../lib/system-error.ts";
@@ -16,14 +16,14 @@ import { bringBack } from "./restore-rows.ts";
 import { type Resumed, resumeAllMapped, resumeHandles, writtenBy } from "./resume.ts";
 import { prepareSweep } from "./sweep.ts";
 
-/** Resolves when everything is as it should be. */
+/** Resolves when everything is recovered, the sweep included. */
 export async function recoverContents(context: Context): Promise<void> {
   await (await recoverOpenFiles(context))?.();
 }
 
 /**
- * What must be true before anything is served. It costs as much as was open, unless rows and files are
- * not equally new. What is left to do, if anything, may be done while the mount is used; see sweep.ts.
+ * Recovers what must be true before anything is served. Its cost depends only on how many files were open, unless rows
+ * and files are not equally new. The function it returns, if any, does the rest, while the mount is used; see sweep.ts.
  */
 export async function recoverOpenFiles(
   context: Context,
@@ -45,7 +45,7 @@ export async function recoverOpenFiles(
   const { metadata } = context;
   metadata.transaction(() => {
     metadata.writers.endAll();
-    // Their writers go on: the rows may be behind the files until those are closed.
+    // Their writers go on: until those close, the rows may be behind the files.
     for (const { id, lineage } of inWriting) {
       if (written.has(lineage) || mapped.includes(lineage)) metadata.writers.begin(id);
     }
@@ -55,12 +55,15 @@ export async function recoverOpenFiles(
   resolveDetached(context);
   const sweep = prepareSweep(context, resumed !== undefined);
   if (!needsCheck && !wasOlder) return sweep;
-  // What the rows say of a file may be about another one.
+  // What the rows say of a file may be about another file.
   await sweep();
   return undefined;
 }
 
-/** Files that no program has open for writing any more, and one may have mapped: the kernel wrote them by itself. */
+/**
+ * Files that no program has open for writing any more but that one may still have mapped: the kernel writes them by
+ * itself.
+ */
 async function mappedOf(
   context: LocalFiles & Host,
   inWriting: readonly Inode[],
@@ -75,9 +78,9 @@ async function mappedOf(
 
 async function recoverInode(context: Rows & LocalFiles & Uploads & Host, inode: Inode): Promise<void> {
   const { metadata, runtime, paths } = context;
-  // Its last writer has gone, or has a version that was replaced: the end of its mark was not noted yet.
+  // The last writer is gone, or holds a superseded version. Only the end of its mark was not stored yet.
   if (inode.content === "clean") return;
-  // Unlinked while it was open: it goes.
+  // It was unlinked while it was open: it goes.
   if (metadata.entries.links(inode.id) === 0 && metadata.detachedFiles.get(inode.id) === undefined) return;
   runtime.step("recover: a file a writer had");
   const row = metadata.cacheFiles.get(inode.lineage);
@@ -98,7 +101,7 @@ async function recoverInode(context: Rows & LocalFiles & Uploads & Host, inode: 
         missing: missing === undefined ? row.missing : clipped(row.missing),
         unproven: clipped(row.unproven),
       });
-      // The file's time is newer only where a writer was not closed; otherwise the row has had the last word.
+      // The file's time is newer only if a writer did not close it. Otherwise the row's time counts.
       const known = mtimeOf(context, inode);
       const times = compareTimes(stat.mtime, known) > 0 && {
         attributes: { ...inode.attributes, mtime: formatTime(stat.mtime) },
@@ -115,9 +118,9 @@ async function recoverInode(context: Rows & LocalFiles & Uploads & Host, inode: 
 }
 
 /**
- * Opened for writing, and no write went through us: that would have said "dirty" first. A whole file
- * may have been written past us (passthrough): it is clean with its old hash only. A big one
- * counts as changed until the loop cuts it.
+ * The file was open for writing, and no write came through us, because that would have set it dirty first. A
+ * passthrough writer may have written to it, if it is whole: then it is clean only with its old hash. A big file counts
+ * as changed until the loop takes a snapshot.
  */
 async function recoverOpen(
   context: Rows & LocalFiles & Uploads & Host,

@@ -1,10 +1,10 @@
 /**
- * The rows are older than the files: the database was damaged and a copy of it was put in its place,
- * or an empty one, or its last changes were lost. What programs wrote since is in the list of changed
- * files: content of an inode that is known becomes its changed content, any other gets its name again,
- * or a recovered one. What the gateway was told since it tells again, as of somebody else's changes.
+ * The rows are older than the files: the database was damaged and replaced by a backup or an empty one, or it lost its
+ * last changes. What programs wrote since is in the dirty-file log. Content of a known inode becomes dirty content of
+ * that inode; any other content gets its name again, or a recovered one. What we told the gateway since it tells us
+ * again, as if others had changed it.
  *
- * Each file is one transaction, and what is done already is not done again: it may end anywhere.
+ * Each file is one transaction, and what is done already is not done again, so this may be interrupted anywhere.
  */
 import { z } from "zod";
 import type { StagedList, Written } from "../../content/dirty-log.ts";
@@ -30,20 +30,23 @@ import { completeFolder } from "../remote/index.ts";
 import { freeConflictName } from "../sync/index.ts";
 import { addName, createUnborn, dropRow, fileTimeText, makeFolder } from "../tree/index.ts";
 
-/** Where nothing says that the rows are old, so much of the list is compared with them: more than a log of rows can have lost. */
+/**
+ * If nothing says that the rows are old, this many bytes at the end of the dirty-file log are compared with them: more
+ * than the log of the database can have lost.
+ */
 const RECENT = 2 * 1024 * 1024;
 
-/** `known`: the newest lineage these rows had given out when they took the place of others. */
+/** `known`: the newest kernel node id that these rows had given out when they replaced the others. */
 const note = z.object({ why: z.string(), known: z.number().int().optional() });
 
 /** True if the rows were older than the files. */
 export async function bringBack(context: Context, needsCheck: boolean): Promise<boolean> {
   const { metadata, paths, log } = context;
   const told = noteIn(metadata);
-  // What power loss takes from rows it takes from files too: see power-loss.ts.
+  // Power loss takes files as well as rows: see sync/power-loss.ts.
   if (told === undefined && (needsCheck || !wasBrokenOff(metadata))) return false;
   const read = await context.dirtyLog.read(told === undefined ? RECENT : undefined);
-  // Its last lines may never have reached the disk.
+  // The last lines of the list may never have reached the disk.
   const list = { ...read, isWhole: read.isWhole && !needsCheck };
   if (told === undefined && !isAhead(context, list)) return false;
   const why = told?.why ?? "the last changes of the database were lost";
@@ -65,11 +68,11 @@ export async function bringBack(context: Context, needsCheck: boolean): Promise<
 interface Needs {
   readonly context: Context;
   readonly list: StagedList;
-  /** Lineages that have a file. */
+  /** Kernel node ids that have a file. */
   readonly files: Set<KernelNodeId>;
   readonly known: number;
   readonly needsCheck: boolean;
-  /** Once it is out of reach, no other folder waits for it. */
+  /** Once the gateway is out of reach, no other folder waits for it. */
   readonly gateway: { answers: boolean };
 }
 
@@ -78,12 +81,12 @@ function noteIn({ settings }: Rows["metadata"]): z.infer<typeof note> | undefine
   return text === "" ? undefined : note.parse(JSON.parse(text));
 }
 
-/** The mount before this one did not end by itself. */
+/** The mount before this one did not end in an orderly way. */
 function wasBrokenOff({ settings }: Rows["metadata"]): boolean {
   return (settings.get("boot") ?? "") !== "";
 }
 
-/** Something in the list happened after all that the rows know of. A line is written after its rows are. */
+/** Something in the list happened after everything that the rows know of. A line is written after its rows. */
 function isAhead({ metadata: { inodes } }: Rows, { written }: StagedList): boolean {
   const newest = inodes.newestKernelNodeId();
   return [...written.values()].some(({ lineage, changes }) => {
@@ -91,7 +94,7 @@ function isAhead({ metadata: { inodes } }: Rows, { written }: StagedList): boole
   });
 }
 
-/** From here on no number comes back that a file, or the kernel of a mount before, knows. */
+/** From here on no number is given out again that a file, or the kernel of an earlier mount, knows. */
 async function begin(
   context: Rows & LocalFiles,
   why: string,
@@ -116,7 +119,7 @@ async function bringFile(needs: Needs, word: Written): Promise<void> {
   const { context, known } = needs;
   const { metadata, runtime, paths } = context;
   const inode = metadata.inodes.ofKernelNodeId(word.lineage);
-  // Before the rows became old somebody removed it, or it never had a name: recovery sets it aside.
+  // The inode was removed before these rows were made, or never had a name: recovery quarantines the file.
   if (inode === undefined && (word.lineage <= known || word.path.length === 0)) return;
   const stat = await runtime.files.stat(paths.cacheFile(word.lineage));
   const missing = word.missingFrom === undefined ? NO_RANGES : await holesIn(context, word.lineage, stat.size);
@@ -124,7 +127,7 @@ async function bringFile(needs: Needs, word: Written): Promise<void> {
   if (inode.lineage !== word.lineage || inode.kind !== "file") return;
   const isNews = word.changes > inode.changes;
   const row = metadata.cacheFiles.get(word.lineage);
-  // Of one change there is one line: where bytes were missing, its program may have written since.
+  // A change has only one line: where bytes were missing, its program may have written more since.
   const isFuller = word.missingFrom !== undefined && inode.content === "dirty" && !isWhole(row);
   if (!isNews && !isFuller) return;
   const recorded = isNews || row === undefined ? undefined : parseRanges(row.missing);
@@ -136,7 +139,7 @@ async function bringFile(needs: Needs, word: Written): Promise<void> {
   context.restored.files += 1;
 }
 
-/** On the disk: what of a file that was not all here was never written or fetched. */
+/** Ranges of an incomplete file that were never written or fetched. On the disk they are holes. */
 async function holesIn({ runtime, paths }: LocalFiles & Host, lineage: KernelNodeId, size: number): Promise<Ranges> {
   const file = await runtime.files.open(paths.cacheFile(lineage), "r");
   try {
@@ -154,7 +157,7 @@ async function holesIn({ runtime, paths }: LocalFiles & Host, lineage: KernelNod
   }
 }
 
-/** What is in the file is the inode's content, which the gateway may not have. */
+/** The file's bytes become the inode's content, which the gateway may not have. */
 function becomesChanged(needs: Needs, inode: Inode, word: Written, stat: FileStat, missing: Ranges): void {
   const { metadata, runtime } = needs.context;
   const isOfHead = word.missingFrom !== undefined && word.missingFrom.version === word.head;
@@ -176,7 +179,7 @@ function becomesChanged(needs: Needs, inode: Inode, word: Written, stat: FileSta
   const names = metadata.entries.ofInode(inode.id);
   const rows = names.flatMap(({ id }) => metadata.nodes.ofEntry(id) ?? []);
   for (const row of rows) grewFrom(needs.context, row, word);
-  // Of bytes that came and went among those of a program nobody can say which are which.
+  // Downloaded bytes and a program's bytes are mixed, and nobody can tell them apart.
   const isHeld = (needs.needsCheck || word.missingFrom !== undefined) && rows.some(({ base }) => base?.head != null);
   metadata.inodes.update(inode.id, {
     content: "dirty",
@@ -188,7 +191,7 @@ function becomesChanged(needs: Needs, inode: Inode, word: Written, stat: FileSta
   });
 }
 
-/** The version it was written over is one of ours that these rows never heard of: no conflict. */
+/** The content was written over a version of ours that these rows never heard of: no conflict. */
 function grewFrom({ metadata }: Rows, row: NodeRow, { node, head, hash, size, revision }: Written): void {
   const { base } = row;
   if (base === null || row.nodeId !== node || head === undefined || revision === undefined) return;
@@ -196,18 +199,20 @@ function grewFrom({ metadata }: Rows, row: NodeRow, { node, head, hash, size, re
   metadata.nodes.update(row.id, { base: { ...base, head, hash: hash ?? null, size: size ?? base.size } });
 }
 
-/** It was written over what the row shows, or over a version of ours that came after that: nothing of anybody else's goes. */
+/**
+ * The content was written over what the row shows, or over a later version of ours: nothing of somebody else is lost.
+ */
 function grewOver(row: NodeRow | undefined, { node, head, revision }: Written): boolean {
   if (row === undefined || row.base === null || row.nodeId !== node) return false;
   return row.base.head === head || (revision !== undefined && revision > row.base.revision);
 }
 
-/** A file of which no row is left: under the name it had, if that is free or shows what it was written over. */
+/** A file without any row gets the name it had, if that is free or shows what the file was written over. */
 async function placeFile(needs: Needs, word: Written, stat: FileStat, missing: Ranges): Promise<void> {
   const { context, needsCheck } = needs;
   const { metadata, runtime, paths } = context;
   const folder = await folderOfFile(needs, word);
-  // One that nothing is told of is seen to be brought back.
+  // A file of which the list tells nothing gets a name that shows that it was brought back.
   const name = word.path.at(-1) ?? freeConflictName(context, folder, `file ${word.lineage}`, "recovered");
   await listIfPossible(needs, folder, name);
   const there = metadata.entries.find(folder, name);
@@ -249,7 +254,7 @@ function newInode(context: Host, { mode }: Written) {
   } as const;
 }
 
-/** The folder it was in, made again where the rows do not have it. */
+/** The folder that the file was in, made again if the rows do not have it. */
 async function folderOfFile(needs: Needs, { folder, path }: Written): Promise<InodeId> {
   const { context } = needs;
   const { metadata } = context;
@@ -269,7 +274,7 @@ function isFolder({ metadata }: Rows, inode: InodeId): boolean {
   return inode === ROOT_INODE || metadata.entries.links(inode) > 0;
 }
 
-/** Where the gateway does not answer, its answer to the upload tells whether the name is free. */
+/** If the gateway does not answer now, its answer to the upload will tell whether the name is free. */
 async function listIfPossible({ context, gateway }: Needs, folder: InodeId, name: string): Promise<void> {
   const { metadata, log, fileState, network } = context;
   if (
@@ -286,7 +291,7 @@ async function listIfPossible({ context, gateway }: Needs, folder: InodeId, name
   }
 }
 
-/** It was sent, and the rows have heard of that from the gateway. */
+/** The content was sent, and the rows have it from the gateway. */
 async function isSameContent(
   { metadata, runtime, paths }: Rows & LocalFiles & Host,
   there: Entry,
@@ -298,8 +303,8 @@ async function isSameContent(
 }
 
 /**
- * A file the list does not tell of holds what the gateway has, if the list is whole: as far as the rows
- * know it, it is looked at when it is opened. If the list is not whole nothing is taken for granted.
+ * A file that is not in the list holds what the gateway has, if the list is whole. As far as the rows know the file, it
+ * is checked when it is opened. If the list is not whole, nothing is taken for granted.
  */
 async function judgeUnconfirmed(needs: Needs, lineage: KernelNodeId): Promise<void> {
   const { context, list, known } = needs;
@@ -311,7 +316,7 @@ async function judgeUnconfirmed(needs: Needs, lineage: KernelNodeId): Promise<vo
     const stat = await runtime.files.stat(paths.cacheFile(lineage));
     if (stat.allocated === 0) return;
     const { hash } = await runtime.files.hash(paths.cacheFile(lineage));
-    // Most likely it came from there. Where it did not, it is another of the same bytes.
+    // Most likely the content came from the gateway. If not, it is a copy of the same bytes.
     if (metadata.inodes.isKnownContent(hash)) {
       const target = await paths.quarantine(paths.cacheFile(lineage), `live-${lineage}`);
       return log.warn({ path: target }, "a file of nobody known was set aside: the gateway has what is in it");
@@ -341,7 +346,10 @@ async function judgeUnconfirmed(needs: Needs, lineage: KernelNodeId): Promise<vo
   log.warn({ path: target }, "a file that is partly here was set aside: nobody knows whether it was changed");
 }
 
-/** Changed content that is no longer here, or no longer to be sent, was sent since or removed: the gateway says which. */
+/**
+ * Dirty content that is not here any more, or not to be sent any more, was sent or removed since: the gateway says
+ * which.
+ */
 function forgetDone({ context, files, list }: Needs): void {
   const { metadata, log } = context;
   for (const inode of metadata.inodes.unclean()) {

@@ -1,7 +1,7 @@
 /**
- * This daemon takes over the mount of one that died: programs, and the kernel, go on with the handles they
- * have. Each file that was open is opened again before anything is served, as it was: what the kernel reads and writes
- * by itself stays with it, under the id it has. Whatever writers did since anybody looked counts as written.
+ * This daemon takes over the mount of one that died: programs, and the kernel, go on with the handles they have. Each
+ * open file is opened again, as it was, before anything is served. Passthrough files stay with the kernel, under the
+ * backing id they have. Whatever writers did since the last look counts as written.
  */
 import { formatTime } from "../../lib/time.ts";
 import type { KernelNodeId } from "../../metadata/ids.ts";
@@ -33,7 +33,7 @@ export interface Resumed {
   readonly handles: readonly KeptHandle[];
 }
 
-/** Lineages that a program has open for writing. */
+/** Kernel node ids that a program has open for writing. */
 export function writtenBy({ handles }: Resumed): Set<KernelNodeId> {
   return new Set(handles.filter(({ write }) => write).map(({ lineage }) => lineage));
 }
@@ -48,7 +48,7 @@ export async function resumeHandles(context: Context, { handles }: Resumed): Pro
     try {
       await resumeFile(context, lineage, ofFile);
     } catch (error) {
-      // Its programs get errors, all others go on.
+      // Its programs get errors; all others go on.
       context.log.error({ err: error, lineage, handles: ofFile.length }, "an open file could not be taken over");
       for (const { id } of ofFile) context.handleTable.remove(id);
     }
@@ -57,7 +57,7 @@ export async function resumeHandles(context: Context, { handles }: Resumed): Pro
 
 function resumeFolder(context: Rows & Kernel, { id, lineage }: KeptHandle): void {
   const folder = context.metadata.inodes.ofKernelNodeId(lineage);
-  // The rows are the listing, and their ids its cookies: it goes on where it was.
+  // The rows are the listing and their ids its cookies, so the listing goes on where it was.
   if (folder !== undefined) context.handles.set(id, { kind: "folder", inode: folder.id, pass: undefined });
   else context.handleTable.remove(id);
 }
@@ -70,12 +70,12 @@ async function resumeFile(context: Context, lineage: KernelNodeId, handles: read
   cacheFile.passthrough.backingId = handles.find(({ backing }) => backing > 0)?.backing;
   if (cacheFile.passthrough.backingId !== undefined) cacheFile.passthrough.passthroughWriters = writers;
   try {
-    // One of a version that was replaced has nothing to write to any more, and keeps what it reads.
+    // A superseded version can no longer be written to. Its handles keep what they read.
     const isCurrent = context.metadata.inodes.ofKernelNodeId(lineage)?.lineage === lineage;
     if (writers > 0 && isCurrent)
       await resumeWriting(context, cacheFile, cacheFile.passthrough.backingId !== undefined);
   } catch (error) {
-    // Nobody would ever close it. That it may have been written to stays in the rows, for the next start.
+    // Nobody would ever close the file. The rows still say that it may have been written to, for the next start.
     await closeUntaken(context, cacheFile);
     throw error;
   }
@@ -85,8 +85,8 @@ async function resumeFile(context: Context, lineage: KernelNodeId, handles: read
 }
 
 /**
- * Programs that were passed on have closed these files, and have them mapped still. They are waited for as the daemon
- * before did.
+ * Files that passthrough writers have closed and still have mapped. This daemon waits for the mappings as the earlier
+ * one did.
  */
 export async function resumeAllMapped(context: Context, lineages: readonly KernelNodeId[]): Promise<void> {
   for (const lineage of lineages) {
@@ -108,7 +108,7 @@ async function resumeMapped(context: Context, lineage: KernelNodeId): Promise<vo
   try {
     await resumeWriting(context, cacheFile, true);
   } catch (error) {
-    // Nobody would ever close it. The rows say still that somebody writes to it: the next start looks at it.
+    // Nobody would ever close the file. The rows still say that it has a writer, so the next start looks at it.
     cacheFile.use.opens -= 1;
     cacheFile.use.writers -= 1;
     if (read === undefined) await closeUntaken(context, cacheFile);
@@ -122,7 +122,7 @@ async function closeUntaken(context: LocalFiles, cacheFile: CacheFile): Promise<
   await cacheFile.disk.file.close().catch(() => {});
 }
 
-/** Counts as opened once. */
+/** The file counts as opened once. */
 function reopen(context: Rows & LocalFiles & Host, lineage: KernelNodeId, writers: number): Promise<CacheFile> {
   return alone(context, lineage, async () => {
     const cacheFile = await reopenFile(context, lineage, writers > 0);
@@ -143,7 +143,7 @@ async function resumeWriting(context: Context, cacheFile: CacheFile, isPassthrou
   const inode = requireCurrent(context, cacheFile.lineage);
   cacheFile.changes.isContentDirty = isUncut(inode);
   cacheFile.use.keepsTimes = true;
-  // It was given to the file when the first writer came; since then the file itself has had the last word.
+  // The file got this time when its first writer came. Since then its own time counts.
   cacheFile.use.preparedTime = formatTime(mtimeOf(context, inode));
   if (cacheFile.changes.isContentDirty) {
     cacheFile.ranges.isOriginal = false;
@@ -152,7 +152,7 @@ async function resumeWriting(context: Context, cacheFile: CacheFile, isPassthrou
     cacheFile.changes.firstWriteAt = cacheFile.changes.lastWriteAt;
   }
   if (isPassthrough) {
-    // Looked at first: what changes while it is compared shows later.
+    // Its `stat` is taken first, so that a change during the comparison shows later.
     await admitWriter(context, cacheFile);
     const now = requireCurrent(context, cacheFile.lineage);
     if (now.content === "open" && (now.hash === null || !(await isStill(context, now, now.hash)))) {

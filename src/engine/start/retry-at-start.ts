@@ -1,30 +1,30 @@
 /**
- * Asking a gateway that fails at a start: again for a while, because a gateway that starts itself,
- * or breaks a connection, is no reason not to start. What it refuses is refused at once.
+ * Asks a gateway that fails during a start again for a while: a gateway that is starting itself, or a broken
+ * connection, must not prevent the start. What the gateway refuses fails at once.
  */
 import { RemoteError } from "../../client/errors.ts";
 import { backoff } from "../../lib/backoff.ts";
 import { type Clock, sleep } from "../../lib/runtime.ts";
 
 export interface RetryBudget {
-  /** How long to ask again; less than a moment counts as one. */
+  /** How long to ask again, in milliseconds. At least a moment (350 ms). */
   readonly limitMs: number;
-  /** Where no connection was taken it is not asked again: that may last for hours. */
+  /** Gives up at once when no connection was accepted: that may last for hours. */
   readonly givesUpUnheard?: true;
-  /** Called before the first wait that somebody would notice. */
+  /** Called before the first wait that a person would notice. */
   readonly onWait?: (error: RemoteError) => void;
 }
 
-/** For a start that can do without the gateway: only one broken connection is bridged. */
+/** For a start that can do without the gateway: bridges only one broken connection. */
 export const ONE_TRY: RetryBudget = { limitMs: 0, givesUpUnheard: true };
 
-/** What it takes to wait; what time it is nobody asks. */
+/** The parts of the clock that waiting needs. The time of day is not one of them. */
 export type Waits = Pick<Clock, "elapsed" | "setTimer">;
 
-/** A start that can do without an answer waits for one no longer than this. */
+/** In milliseconds: a start that can do without an answer waits no longer for one. */
 const ANSWER_MS = 250;
 
-/** The answer, or, where it is long in coming, undefined. Rejects as `asked` does, if that is at once. */
+/** The answer, or undefined when it takes longer than 250 ms. Rejects as `asked` does, if that is sooner. */
 export async function atOnce<T>(clock: Waits, asked: Promise<T>): Promise<{ readonly value: T } | undefined> {
   const over = new AbortController();
   const answer = asked.then((value) => ({ value }));
@@ -49,7 +49,7 @@ export async function retryAtStart<T>(clock: Waits, patience: RetryBudget, ask: 
     } catch (error) {
       if (!(error instanceof RemoteError) || !isPassing(error)) throw error;
       if (patience.givesUpUnheard && error.code === "offline" && error.details.isUnsent) throw error;
-      // To wait in silence was patience too.
+      // Waiting for a gateway that stayed silent has used up time too.
       const spent = error.code === "silent" ? Math.max(waited, clock.elapsed() - start) : waited;
       if (spent >= limit) throw error;
       if (waited === 0 && patience.limitMs > MOMENT_MS) patience.onWait?.(error);

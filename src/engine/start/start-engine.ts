@@ -1,6 +1,6 @@
 /**
- * Starts a workspace: finds out which one it is, brings the rows to a state that can be served, and
- * sets the loops going. A state dir that knows the workspace starts without the gateway.
+ * Starts a workspace: finds out which one it is, brings the rows into a state that can be served, and starts the loops.
+ * A state dir that knows its workspace starts without the gateway.
  */
 import type { Client } from "../../client/client.ts";
 import { openDirtyLog } from "../../content/dirty-log.ts";
@@ -107,41 +107,45 @@ export interface EngineOptions {
   readonly log: Logger;
   readonly paths: Layout;
   readonly database: Connection;
-  /** Makes committed rows survive power loss. */
+  /** Makes committed rows durable. */
   readonly syncRows: () => Promise<void>;
   readonly settings: EngineSettings;
-  /** Absent: this machine has none. */
+  /** Absent: this machine has no accounts. */
   readonly accounts?: Accounts;
-  /** Name or id. */
+  /** Name or id of the workspace. */
   readonly workspace: string;
-  /** What the token says it may do; undefined when it does not say. */
+  /** What the token may do. Undefined: the token does not say. */
   readonly scopes: ReadonlySet<string> | undefined;
-  /** With a gateway that fails, where a workspace that is not known here yet cannot do without. Default: a moment. */
+  /** How long to wait for a gateway that fails, when the workspace is not known here yet. Default: a moment. */
   readonly patience?: RetryBudget;
-  /** The database turned out to be damaged. */
+  /** Called when the database turns out to be damaged. */
   readonly onDamage?: (error: unknown) => void;
   /** Absent: the kernel cannot be told of changes. */
   readonly kernelCache?: KernelCache;
-  /** Absent: the kernel is given no local file. */
+  /** Absent: no passthrough. */
   readonly passthrough?: Passthrough;
-  /** Absent: all bytes go through us. */
+  /** Absent: no fast path. */
   readonly mover?: FastPath;
-  /** Of which mount the requests are, and what this daemon goes on with of one before it. Absent: a mount of its own. */
+  /** The mount that the requests belong to, and what this daemon takes over of it. Absent: a mount of its own. */
   readonly mount?: { readonly id: string; readonly resumed?: Resumed };
-  /** Absent: what is open dies with us. */
+  /** Absent: open handles end with this process. */
   readonly handleTable?: HandleTable;
   /** Absent: nobody looks at the disk. */
   readonly stateDisk?: StateDisk;
   readonly limits?: DiskLimits;
-  /** What nobody waits for begins then. Absent: at once. */
+  /** Work that nobody waits for begins when this resolves. Absent: at once. */
   readonly inUse?: Promise<unknown>;
 }
 
-/** With the state behind it, whose invariants tests check. */
+/** The engine with the state behind it, so that tests can check its invariants. */
 export interface StartedEngine extends Engine {
   readonly context: Context;
 }
 
+/**
+ * Rejects with a StartError, in words for a person, when the mount must not start; with the error itself when the disk,
+ * the database or a recovery step fails.
+ */
 export async function startEngine(options: EngineOptions): Promise<StartedEngine> {
   const { client, log, paths, settings, scopes } = options;
   const metadata = createMetadata<Request>(options.database, parseRequest);
@@ -158,7 +162,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
     folder: paths.root,
     log,
     onChange() {
-      // What is kept back for the rows is set free in this turn: no write is to take it.
+      // The reserve for the rows may be given up in this turn: no write on the fast path must take its room.
       for (const cacheFile of running?.cacheFiles.values() ?? []) revokeWriteLeases({ fastPath }, cacheFile);
       activity.wake();
       activity.progressed();
@@ -195,7 +199,8 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
     onChange: (what) => {
       if (what !== "state") readOnly.tokenChanged(lackOf(network.scopes));
       if (what !== "state") activity.expedite();
-      // What is heard by the token before proves nothing of this one: until there is a stream by it, a page does.
+      // What was heard with the earlier token proves nothing about the new one. Until there is a stream with the new
+      // token, a page does.
       if (what === "token") stream?.renew();
       if (network.loginNeeded !== undefined) running?.fresh.lost(network.loginNeeded);
       activity.wake();
@@ -264,7 +269,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
       invalidateKernel(context, changed);
       replays.note(changed);
     } catch (error) {
-      // It is committed all the same.
+      // The change is committed all the same.
       log.error({ err: error }, "what changed could not be read for the kernel, which asks for everything again");
       expireAllEntries(context);
     }
@@ -292,7 +297,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
   const writeBack = createWriteBack(context);
   const backlog = createBacklog(context, metadata.nodes.pendingBytes);
   stream = client.features.journal ? createJournalStream(context) : undefined;
-  // By a profile without a journal nobody would make up for another past.
+  // A profile without a journal has nobody who would make up for a rollback.
   if (stream === undefined && isRolledBack(context)) forgetHistory(context);
   const follower = createFollower(context, stream === undefined ? pollFolders : createHearing(context, stream), stream);
   fresh.onEnd(() => {
@@ -368,7 +373,8 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
       };
     },
     async leave(quiet) {
-      // Whoever waits for the gateway waits for what is being sent; nobody else is to wait for that.
+      // A close that waits for the gateway waits for what is being sent, so write-back goes on until it is over. No
+      // other close is to wait for uploads.
       const isAwaited = settings.durability === "remote";
       if (isAwaited) await quiet();
       await writeBack.stop();
@@ -389,19 +395,20 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
       for (const handle of [...context.handles.keys()]) await fileSystem.release(handle);
       dropForgottenByKernel(context);
       await stopBytes(context);
-      // Their programs may go on: a mapping outlives the mount, a descriptor one that was only detached.
+      // Their programs may go on: a mapping outlives the mount, and a descriptor outlives a mount that was only
+      // detached.
       for (const inode of inWriting) metadata.writers.begin(inode);
       runtime.step("stop: quiet");
       for (const live of context.fileState.keptOpen) await closeCacheFile(context, live, { write: false });
       try {
         resolveDetached(context);
-        // All bytes, with one call, before the rows say so.
+        // All bytes are synced, by one call, before the rows say so.
         await runtime.files.syncDisk(paths.root);
         if (disk.trouble !== "damaged") metadata.transaction(() => metadata.settings.set("boot", NO_BOOT));
         await options.syncRows();
         metadata.checkpoint();
       } catch (error) {
-        // What was committed is in the log of the database; only a power cut now could lose it.
+        // What was committed is in the log of the database. Only power loss right now could lose it.
         log.error({ err: error }, "the rows could not be synced at the end");
       }
       runtime.step("stop: checkpoint made");
@@ -411,13 +418,16 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
   };
 }
 
-/** Why a mount with such a token is read-only. */
+/** Why a mount with this token is read-only. Undefined: it is not. */
 function lackOf(scopes: ReadonlySet<string> | undefined): string | undefined {
   const missing = missingScopes(scopes, WRITE_SCOPES);
   return missing.length === 0 ? undefined : `the token lacks ${missing.join(", ")}`;
 }
 
-/** What was done for the programs of another mount says nothing of this one's. */
+/**
+ * What was done for the programs of another mount says nothing about the requests of this one. Throws a StartError when
+ * another mount used the state dir meanwhile.
+ */
 function beginMount(
   { settings, done, transaction }: Metadata<Request>,
   mount: EngineOptions["mount"],
@@ -433,7 +443,7 @@ function beginMount(
   return undefined;
 }
 
-/** As the kernel was told: what is not live any more it has been made to ask for again. */
+/** As the kernel was told: it was made to ask again for everything that is not live any more. */
 function freshness(context: Kernel & Remote & Host): Pick<EngineStatus, "live" | "staleMs" | "staleWhy"> {
   const { fresh, network, client, runtime } = context;
   const { stale } = fresh;

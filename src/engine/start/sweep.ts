@@ -1,12 +1,12 @@
 /**
- * What a mount that ended leaves behind and nobody waits for: names and lineages only its kernel knew,
- * cuts whose file is not there, files without rows and rows without files. Done while the mount is
- * already used, a little at a time; nothing is sent before its end, since a cut may turn out to be none.
+ * Removes what an ended mount leaves behind and nobody waits for: orphans and superseded kernel node ids that only its
+ * kernel knew, snapshots without their file, files without rows, and rows without files. It works while the mount is
+ * already used, a little at a time. Nothing is sent before its end, because a snapshot may turn out to have no file.
  *
- * It looks at what was there at the start, and at each thing again in the turn in which it acts: what
- * programs, the kernel and the gateway do meanwhile comes first. Whoever makes the file of a lineage
- * before it was looked at sets aside what is in its way himself (local-file.ts). It may die anywhere:
- * the next start sweeps anew.
+ * It looks at what was there at the start, and again at each thing in the turn in which it acts: what programs, the
+ * kernel and the gateway do meanwhile comes first. Whoever makes the cache file of a kernel node id before the sweep
+ * got there quarantines what is in its way (files/backing-file.ts). The sweep may be interrupted anywhere: the next
+ * start sweeps anew.
  */
 import { SHARD } from "../../content/layout.ts";
 import { hasCode } from "../../lib/system-error.ts";
@@ -34,7 +34,7 @@ import {
 /** Rows looked at in one go. */
 const SLICE = 50;
 
-/** What was there at the start: everything of this mount has higher numbers. */
+/** What was there at the start. Everything of this mount has higher numbers. */
 interface Before {
   readonly orphans: number;
   readonly superseded: number;
@@ -42,12 +42,13 @@ interface Before {
 }
 
 /**
- * To be called before the mount is used; what it returns does the work, which may go on while it is.
+ * To be called before the mount is used. The function that it returns does the work, and may run while the mount is
+ * used.
  */
 export function prepareSweep(context: Context, isResumed = false): () => Promise<void> {
   const { inodes, snapshots } = context.metadata;
   const before: Before = {
-    // The kernel of a mount that goes on knows them: they stay until it forgets them, or until the next mount.
+    // After a takeover the kernel still knows these: they stay until it forgets them, or until the next mount.
     orphans: isResumed ? 0 : inodes.newestOrphan(),
     superseded: isResumed ? 0 : inodes.newestSuperseded(),
     snapshots: snapshots.end(),
@@ -72,7 +73,7 @@ async function sweep(context: Context, before: Before): Promise<void> {
   context.runtime.step("start: swept");
 }
 
-/** Others have their turn. False: the mount ends. */
+/** Lets others run. False: the mount ends. */
 async function goesOn({ runtime, fileState }: LocalFiles & Host): Promise<boolean> {
   await new Promise<void>((resolve) => runtime.soon(resolve));
   return !fileState.stopped.signal.aborted;
@@ -102,7 +103,7 @@ async function removeOrphan(context: Context, upTo: number): Promise<void> {
   }
 }
 
-/** No kernel has ever been told of it by this mount: without a name it cannot be found. */
+/** This mount has never told a kernel of it, and without a name it cannot be looked up. */
 function removeIfOrphan(context: Context, id: InodeId): void {
   const { metadata } = context;
   const inode = metadata.inodes.get(id);
@@ -115,7 +116,7 @@ function removeIfOrphan(context: Context, id: InodeId): void {
   if (metadata.entries.isEmpty(id)) removeInode(context, inode);
 }
 
-/** Those with a folder, and those of which there are rows. */
+/** Shards that have a folder, and shards that have rows. */
 async function shardsOf({ paths, metadata }: Rows & LocalFiles, kind: "live" | "generation"): Promise<Set<number>> {
   const shards = new Set(await paths.shards(kind));
   const next = (from: number) => (kind === "live" ? metadata.cacheFiles.next(from) : metadata.snapshots.nextCopy(from));
@@ -128,9 +129,9 @@ async function shardsOf({ paths, metadata }: Rows & LocalFiles, kind: "live" | "
 }
 
 /**
- * Live files without a row are set aside; rows without a file are forgotten where the gateway has the
- * bytes, and cuts that such a file was are none. The list of files is older than the rows: only
- * what `alone` finds to be still so counts.
+ * Cache files without a row are quarantined. Rows without a file are forgotten where the gateway has the bytes, and
+ * snapshots of such a file are dropped. The list of files is older than the rows, so only what `alone` still finds true
+ * counts.
  */
 async function sweepCacheFile(
   context: Rows & LocalFiles & Uploads & Host,
@@ -167,7 +168,7 @@ async function forgetIfAbsent(context: Rows & LocalFiles & Host, lineage: Kernel
   });
 }
 
-/** It was open, and nobody wrote down what came in: it takes space that nobody would ever take back. */
+/** The file was open at the crash and its bytes were not counted: without a count they would never be evicted. */
 async function countBytes(context: Rows & LocalFiles & Host, lineage: KernelNodeId): Promise<void> {
   const { metadata, runtime, paths, cacheFiles } = context;
   await alone(context, lineage, async () => {
@@ -187,7 +188,7 @@ async function quarantineUnknown(context: Rows & LocalFiles & Host, lineage: Ker
   });
 }
 
-/** The same of cuts that have files of their own, which are seldom. */
+/** The same for snapshots that have files of their own, which are rare. */
 async function sweepCuts(context: Rows & LocalFiles & Uploads & Host, shard: number, before: Before): Promise<void> {
   const { metadata, paths } = context;
   if (!(await goesOn(context))) return;
@@ -204,24 +205,24 @@ async function judgeCutFile(context: Rows & LocalFiles & Host, id: SnapshotId, b
   const isOfThisMount = id >= before.snapshots && id < snapshots.end();
   const cut = snapshots.get(id);
   if (isOfThisMount || cut?.lineage === null || gone.has({ kind: "generation", id })) return;
-  // Made just before a crash, which its number outlived: nobody gets that any more.
+  // The file was made just before a crash that lost its row. No new snapshot may get its number.
   snapshots.passIds(id);
   if (cut === undefined) return quarantineFile(context, paths.snapshot(id), `generation-${id}`);
-  // One whose copy was not finished: the live file has the bytes. A writer may be making it anew.
+  // The copy was not finished, and the cache file has the bytes. A writer may be making the copy anew.
   const { lineage } = cut;
   await alone(context, lineage, async () => {
     if (!cacheFiles.has(lineage) && snapshots.get(id)?.lineage != null) await runtime.files.remove(paths.snapshot(id));
   });
 }
 
-/** A cut without its file cannot be sent. */
+/** Drops a snapshot without its file: it cannot be sent. */
 async function dropIfAbsent(context: Rows & LocalFiles & Uploads & Host, { id }: Snapshot): Promise<void> {
   const { metadata, paths } = context;
   const pathOf = ({ lineage }: Snapshot) => (lineage === null ? paths.snapshot(id) : paths.cacheFile(lineage));
   for (let cut = metadata.snapshots.get(id); cut !== undefined; ) {
     const isThere = await exists(context, pathOf(cut));
     const now = metadata.snapshots.get(id);
-    // It may have got a file of its own meanwhile.
+    // The snapshot may have got a file of its own meanwhile.
     if (isThere || now === undefined) return;
     if (now.lineage === cut.lineage) return dropStaleSnapshot(context, now);
     cut = now;

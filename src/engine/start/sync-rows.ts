@@ -1,4 +1,4 @@
-/** Makes committed rows survive power loss, for all who ask at the same time with one sync. */
+/** Makes committed rows durable, with one sync for all who ask at the same time. */
 import { shareRuns } from "../../lib/shared-run.ts";
 import type { Metadata } from "../../metadata/metadata.ts";
 

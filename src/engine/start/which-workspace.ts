@@ -1,6 +1,6 @@
 /**
- * Which workspace a start is of, and whether it may be: by the rows, which know it after the first start, and by the
- * gateway, if it answers. Knows nothing of what is done with it.
+ * Which workspace a start is for, and whether it may start: by the rows, which know the workspace after the first
+ * start, and by the gateway, if it answers. Does not know what is done with the answer.
  */
 import type { Client } from "../../client/client.ts";
 import { RemoteError } from "../../client/errors.ts";
@@ -24,22 +24,22 @@ export function missingScopes(scopes: ReadonlySet<string> | undefined, needed: r
 
 export interface Start {
   readonly workspace: Workspace;
-  /** Why the gateway could not be asked; the rows know enough. */
+  /** Why the gateway could not be asked. Undefined when it answered. The start goes on because the rows know enough. */
   readonly trouble: unknown;
-  /** It is long in answering what it knows of the workspace. */
+  /** The gateway's answer, when it takes long. */
   readonly asked?: Promise<Workspace | undefined>;
 }
 
 /**
- * For a mount that is in use already: whatever the gateway and the token say by now, programs go on, with
- * what is known here, as they would have with the daemon before.
+ * For a takeover: whatever the gateway and the token say by now, programs go on with what is known here, as they would
+ * have with the earlier daemon.
  */
 export function goOn(metadata: Metadata<Request>, client: Client): Start | undefined {
   const known = knownWorkspace(metadata);
   if (known === undefined) return undefined;
-  // A profile may have come with a reload.
+  // A reload may have brought another profile.
   requireSameCounting(metadata, client, true);
-  // By its id: its name may be another one by now.
+  // By the id, because the workspace may have another name by now.
   const asked = client.findWorkspace(known.id);
   asked.catch(() => {});
   return { workspace: known, trouble: undefined, asked };
@@ -96,7 +96,7 @@ export async function findOut(
 
 const NAMES_SHOWN = 10;
 
-/** None of this name or id is visible to the token: those that are, are named. */
+/** The error for a workspace that is not visible to the token, by name or id. It names the visible ones. */
 export async function noWorkspace(client: Pick<Client, "listWorkspaces">, name: string): Promise<StartError> {
   const names = (await client.listWorkspaces()).map((workspace) => `"${workspace.name}"`);
   const more = names.length > NAMES_SHOWN ? ` and ${names.length - NAMES_SHOWN} more` : "";
@@ -104,12 +104,12 @@ export async function noWorkspace(client: Pick<Client, "listWorkspaces">, name: 
   return new StartError(`no workspace "${name}" is visible to this token; ${visible}`);
 }
 
-/** The gateway gives no token for it, or does not list it: both say no more than that. */
+/** The gateway gives no token for the workspace, or does not list it. Neither says more than that. */
 export function notVisible(name: string): string {
   return `no workspace "${name}" is visible to this token; roles in it are given by its owners`;
 }
 
-/** What would have kept the mount from starting, had it been told at once, now keeps it from sending. */
+/** The answer came after the start. What would have prevented the start now prevents sending. */
 export async function hearLater(
   { network, readOnly, fileState, log, workspace, metadata }: Rows & LocalFiles & Remote & Host,
   asked: Promise<Workspace | undefined>,
@@ -138,10 +138,13 @@ export async function hearLater(
   }
 }
 
-/** Revisions and positions of a gateway and those made here cannot be compared. */
+/**
+ * Throws a StartError if revisions or positions were counted elsewhere before: those of the gateway and those made here
+ * cannot be compared.
+ */
 function requireSameCounting({ settings }: Metadata<Request>, { features }: Client, isKnown: boolean): string {
   const counting = `revisions ${features.revisions ? "there" : "here"}, positions ${features.positions ? "there" : "here"}`;
-  // Where nothing is in the rows yet, nothing was counted.
+  // A new state dir has counted nothing yet.
   const before = isKnown ? (settings.get("counting") ?? "revisions there, positions there") : counting;
   if (before !== counting) {
     throw new StartError(
@@ -173,7 +176,7 @@ function knownWorkspace(metadata: Metadata<Request>): Workspace | undefined {
   return id === undefined || name === undefined || rootId === undefined ? undefined : { id, name, rootId };
 }
 
-/** The root, not listed yet; the journal counts from what a listing shows now. */
+/** The root folder, not listed yet. The journal is followed from what a listing shows now. */
 function firstStart(
   metadata: Metadata<Request>,
   runtime: Pick<RowClockRuntime, "files">,
