@@ -129,7 +129,7 @@ export function createCacheFileRows(database: Connection) {
     },
     update(lineage: KernelNodeId, changed: Partial<Omit<CacheFileRow, "lineage">>): void {
       const current = get(lineage);
-      if (current === undefined) throw new Error(`no live file of lineage ${lineage}`);
+      if (current === undefined) throw new Error(`no cache file of kernel node id ${lineage}`);
       const next = { ...current, ...changed };
       change(lineage, differences(current, next));
       get.tell(lineage, next);

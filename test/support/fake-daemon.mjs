@@ -38,7 +38,7 @@ const fileSystem = new Proxy(
       throw new FsError("ENOENT", "an empty folder");
     },
     forget() {},
-    attended() {},
+    noteProgramTime() {},
     async getattr() {
       return { stat, validMs: 1000 };
     },

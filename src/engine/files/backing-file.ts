@@ -28,7 +28,8 @@ import { mtimeOf } from "./times.ts";
 /** A superseded kernel node id takes no new opens: ESTALE makes the kernel look the name up again. */
 export function requireCurrent(context: Rows, lineage: KernelNodeId): Inode {
   const inode = context.metadata.inodes.ofKernelNodeId(lineage);
-  if (inode === undefined || inode.lineage !== lineage) throw new FsError("ESTALE", `lineage ${lineage} is superseded`);
+  if (inode === undefined || inode.lineage !== lineage)
+    throw new FsError("ESTALE", `kernel node id ${lineage} is superseded`);
   return inode;
 }
 
@@ -101,10 +102,11 @@ export async function reopenFile(
 ): Promise<CacheFile> {
   const inode = context.metadata.inodes.ofKernelNodeId(lineage);
   const row = context.metadata.cacheFiles.get(lineage);
-  if (inode === undefined) throw new FsError("ESTALE", `lineage ${lineage} is not known`);
+  if (inode === undefined) throw new FsError("ESTALE", `kernel node id ${lineage} is not known`);
   let then: Inode = isWritten && inode.content === "clean" ? { ...inode, content: "open" } : inode;
   if (inode.lineage !== lineage) {
-    if (row === undefined) throw new FsError("ESTALE", `lineage ${lineage} is superseded, and its bytes are gone`);
+    if (row === undefined)
+      throw new FsError("ESTALE", `kernel node id ${lineage} is superseded, and its bytes are gone`);
     const { originNode, originVersion, size } = row;
     then = { ...inode, lineage, content: "clean", hash: null, synced: null, originNode, originVersion, size };
   }
@@ -149,7 +151,7 @@ async function findFile(context: Rows & LocalFiles & Host, inode: Inode, mayBeAb
   }
   if (found !== undefined) return found;
   if (inode.content !== "clean" && inode.size > 0) {
-    throw new FsError("EIO", `the only copy of inode ${inode.id}, live file ${lineage}, is not there`);
+    throw new FsError("EIO", `the only copy of inode ${inode.id}, cache file ${lineage}, is not there`);
   }
   const origin = originOf(inode.originNode, inode.originVersion);
   if (origin === undefined && inode.size > 0) throw new FsError("EIO", `inode ${inode.id} has bytes of no version`);
@@ -246,7 +248,7 @@ async function openExisting(
     const { size } = await file.stat();
     if (inode.content === "clean" && (size !== inode.size || recorded === undefined)) return undefined;
     if (recorded === undefined) {
-      throw new FsError("EIO", `what is missing of live file ${inode.lineage} cannot be read`);
+      throw new FsError("EIO", `what is missing of cache file ${inode.lineage} cannot be read`);
     }
     // A crash may come after the file was cut short and before the row was changed.
     const missing = clipRanges(recorded, size);
@@ -363,8 +365,8 @@ function rangesOf(
     originSize,
     missing,
     persistedMissing: recorded,
-    unverified: unverified,
-    truncatedTo: truncatedTo,
+    unverified,
+    truncatedTo,
     isOriginal,
     check: undefined,
     isChecked: missing.length === 0 && unverified.length === 0,

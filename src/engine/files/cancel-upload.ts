@@ -81,7 +81,7 @@ export function giveUpUnreadable(
 ): void {
   const { metadata, runtime, log } = context;
   const snapshot = cut === null ? undefined : metadata.snapshots.get(cut);
-  log.warn({ attempt: id, node, generation: cut }, "a cut cannot be read for sending, its content is cut anew");
+  log.warn({ attempt: id, node, generation: cut }, "a snapshot cannot be read for sending, another is taken");
   metadata.transaction(() => {
     if (snapshot === undefined) metadata.attempts.abandon(id, runtime.now());
     else giveUp(context, snapshot);
@@ -127,7 +127,7 @@ async function detach(
     await runtime.files.clone(paths.cacheFile(lineage), path);
     await syncCopy(context, path);
   } catch (error) {
-    log.warn({ err: error, generation: snapshot.id }, "a cut could not be copied, its upload is given up");
+    log.warn({ err: error, generation: snapshot.id }, "a snapshot could not be copied, its upload is given up");
     await runtime.files.remove(path).catch(() => {});
     return false;
   }

@@ -117,17 +117,17 @@ export function watch(context: Remote, cacheFile: CacheFile, signal: AbortSignal
   let hasRung = false;
   let isOut = false;
   let resolve = () => {};
-  const cycle = () => {
+  const ring = () => {
     hasRung = true;
     resolve();
   };
   const runOut = () => {
     isOut = true;
-    cycle();
+    ring();
   };
   const patience = context.network.patience(runOut);
-  cacheFile.ranges.waiting.add(cycle);
-  signal.addEventListener("abort", cycle, { once: true });
+  cacheFile.ranges.waiting.add(ring);
+  signal.addEventListener("abort", ring, { once: true });
   return {
     isOutOfPatience: () => isOut,
     async next() {
@@ -140,8 +140,8 @@ export function watch(context: Remote, cacheFile: CacheFile, signal: AbortSignal
     },
     end() {
       patience?.cancel();
-      cacheFile.ranges.waiting.delete(cycle);
-      signal.removeEventListener("abort", cycle);
+      cacheFile.ranges.waiting.delete(ring);
+      signal.removeEventListener("abort", ring);
     },
   };
 }
@@ -302,7 +302,7 @@ export async function requestContent(
   const {
     ranges: { origin },
   } = cacheFile;
-  if (origin === undefined) throw new FsError("EIO", `live file ${cacheFile.lineage} misses bytes of no version`);
+  if (origin === undefined) throw new FsError("EIO", `cache file ${cacheFile.lineage} misses bytes of no version`);
   const { signal } = download.controller;
   const { version } = origin;
   const range = end === undefined ? {} : { range: { start, end } };

@@ -63,7 +63,7 @@ export async function openCacheFile(
     return cacheFile;
   } catch (error) {
     await closeCacheFile(context, cacheFile, { write: false });
-    throw fromDisk(error, `live file ${lineage} cannot be opened`);
+    throw fromDisk(error, `cache file ${lineage} cannot be opened`);
   }
 }
 
@@ -119,7 +119,7 @@ async function hold(
     } catch (error) {
       disk.refused(error);
       // What the gateway has can be read without the disk.
-      if (mayBeAbsent || disk.mayKeep) throw fromDisk(error, `live file ${lineage} cannot be opened`);
+      if (mayBeAbsent || disk.mayKeep) throw fromDisk(error, `cache file ${lineage} cannot be opened`);
       mayBeAbsent = true;
     }
   }

@@ -23,7 +23,7 @@ export function setContentDirty(
     metadata.transaction(() => {
       const inode = metadata.inodes.get(cacheFile.inode);
       if (inode === undefined || inode.lineage !== cacheFile.lineage) {
-        throw new FsError("ESTALE", `lineage ${cacheFile.lineage} is superseded`);
+        throw new FsError("ESTALE", `kernel node id ${cacheFile.lineage} is superseded`);
       }
       marked = metadata.inodes.update(inode.id, { content: "dirty", changes: inode.changes + 1, hash: null });
       if (metadata.detachedFiles.get(inode.id)?.dirtySince === null) {

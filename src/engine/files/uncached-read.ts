@@ -118,7 +118,7 @@ async function fetchRange(
   const {
     ranges: { origin, originHash },
   } = cacheFile;
-  if (origin === undefined) throw new FsError("EIO", `live file ${cacheFile.lineage} misses bytes of no version`);
+  if (origin === undefined) throw new FsError("EIO", `cache file ${cacheFile.lineage} misses bytes of no version`);
   const { version } = origin;
   const range = context.fileState.ignoresRanges ? {} : { range: { start, end } };
   const content = await context.client.getContent(origin.node, { version, signal, ...range });

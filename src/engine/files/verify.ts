@@ -156,7 +156,7 @@ async function readHere(cacheFile: CacheFile, proof: Proof, until: number): Prom
     const buffer = Buffer.allocUnsafe(part.end - position);
     const length = await cacheFile.disk.file.read(buffer, 0, buffer.length, position);
     if (length < buffer.length)
-      throw new FsError("EIO", `live file ${cacheFile.lineage} ends at byte ${position + length}`);
+      throw new FsError("EIO", `cache file ${cacheFile.lineage} ends at byte ${position + length}`);
     proof.hash.update(buffer);
     proof.position = part.end;
     return true;

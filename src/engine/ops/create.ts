@@ -180,7 +180,7 @@ async function shown(context: Context, lineage: KernelNodeId, opened: Opened): P
     return { ...(await found(context, inodeOf(context, lineage))), ...opened };
   } catch (error) {
     await release(context, opened.handle);
-    throw fromDisk(error, `lineage ${lineage} cannot be looked at`);
+    throw fromDisk(error, `kernel node id ${lineage} cannot be looked at`);
   }
 }
 

@@ -224,7 +224,7 @@ async function snapshotOpenFiles(
       }
       if (isSent(context, inode, start)) done.add(inode);
     } catch (error) {
-      context.log.warn({ err: error, inode }, "an open file could not be cut");
+      context.log.warn({ err: error, inode }, "of an open file no snapshot could be taken");
     }
   }
 }

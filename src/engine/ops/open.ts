@@ -53,7 +53,7 @@ export async function open(context: Context, caller: Caller, lineage: KernelNode
  */
 export function requireShown({ metadata }: Pick<Rows, "metadata">, inode: Inode, lineage: KernelNodeId): void {
   if (inode.lineage !== lineage || metadata.detachedFiles.get(inode.id) !== undefined) {
-    throw new FsError("ESTALE", `lineage ${lineage} is superseded`);
+    throw new FsError("ESTALE", `kernel node id ${lineage} is superseded`);
   }
 }
 
@@ -170,7 +170,7 @@ async function openInode(
     cacheFile.changes.shownSize = "unknown";
     if (isCounted) detachPassthrough(context, cacheFile, write);
     await closeCacheFile(context, cacheFile, { write });
-    throw fromDisk(error, `live file ${cacheFile.lineage} cannot be opened`);
+    throw fromDisk(error, `cache file ${cacheFile.lineage} cannot be opened`);
   }
   // A change that an earlier writer left without a snapshot must not wait until this writer closes.
   if (write) snapshotWhenQuiet(context, cacheFile);

@@ -228,7 +228,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
     client,
     runtime,
     paths,
-    dirtyLog: dirtyLog,
+    dirtyLog,
     log,
     settings,
     accounts: options.accounts ?? NO_ACCOUNTS,

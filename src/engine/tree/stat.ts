@@ -152,7 +152,7 @@ export async function found(context: Rows & LocalFiles & Kernel & Host, inode: I
 /** The inode of a kernel node id. Throws FsError ESTALE if the kernel node id is not known. */
 export function inodeOf(context: Pick<Rows, "metadata">, lineage: KernelNodeId): Inode {
   const inode = context.metadata.inodes.ofKernelNodeId(lineage);
-  if (inode === undefined) throw new FsError("ESTALE", `lineage ${lineage} is not known`);
+  if (inode === undefined) throw new FsError("ESTALE", `kernel node id ${lineage} is not known`);
   return inode;
 }
 

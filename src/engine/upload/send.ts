@@ -372,6 +372,6 @@ function call(
 function sourceOf(context: Rows & LocalFiles & Host, attempt: Attempt<Request>): ContentSource {
   if (attempt.generation === null) return NOTHING;
   const snapshot = context.metadata.snapshots.get(attempt.generation);
-  if (snapshot === undefined) throw new Error(`attempt ${attempt.id} has lost its generation ${attempt.generation}`);
+  if (snapshot === undefined) throw new Error(`attempt ${attempt.id} has lost its snapshot ${attempt.generation}`);
   return snapshotSource(context, snapshot);
 }
