@@ -171,7 +171,8 @@ export function pathOf(store: Store, row: Pick<NodeRow, "parent" | "name">, asOf
   return `/${names.reverse().join("/")}`;
 }
 
-function placeOf(store: Store, id: string, asOf: number): Pick<NodeRow, "parent" | "name"> | undefined {
+/** Where a node is or was, of a deleted one where it was deleted. */
+export function placeOf(store: Store, id: string, asOf: number): Pick<NodeRow, "parent" | "name"> | undefined {
   const now = store
     .prepare<{ parent: string | null; name: string; position: number }>(
       "SELECT parent, name, position FROM node WHERE id = ?",

@@ -252,18 +252,25 @@ export function restoreNode(context: Context, call: Call<"restoreNode">): Gatewa
   const { store } = context;
   return store.transaction(() => {
     const row = visibleNode(context, call.caller, call.parameters.nodeId);
-    const key = call.json?.idempotencyKey;
-    return once(context, call.caller, { workspace: row.workspace, key, same: ["restoreNode", row.id] }, () => {
+    const { idempotencyKey: key, ...place } = call.json ?? {};
+    const { parentId, name = row.name } = place;
+    const same = ["restoreNode", row.id, ...(parentId === undefined && place.name === undefined ? [] : [place])];
+    return once(context, call.caller, { workspace: row.workspace, key, same }, () => {
       if (row.deleted === 0) throw conflict("The node is not deleted.", showCurrent(store, row));
-      if (row.parent !== null) {
-        const parent = reread(context, row.parent);
-        if (parent.deleted === 1) {
-          throw conflict("The node's folder is deleted: restore that first.", showCurrent(store, parent));
-        }
-        checkFree(context, row.parent, row.name);
+      // A root is never deleted.
+      const parent =
+        parentId === undefined
+          ? reread(context, row.parent ?? "")
+          : relatedNode(context, call.caller, row.workspace, parentId, "parentId");
+      if (parent.kind !== "folder") throw invalid("parentId", "parentId: expected a folder, got a file");
+      if (parent.deleted === 1) {
+        throw conflict("The folder it would be in is deleted: restore that first.", showCurrent(store, parent));
       }
+      checkFree(context, parent.id, name);
       const position = changeNodeRow(context, beginChange(context, changeOf(call.caller, key)), row, "restored", {
         deleted: false,
+        parent: parent.id,
+        name,
       });
       return { status: 200, written: { id: row.id, position } };
     });
