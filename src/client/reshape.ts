@@ -3,6 +3,8 @@
  * not tell gets a value that says nothing. Pure; knows no request.
  */
 import { SETTLE_MS } from "../contract/features.ts";
+import type { HttpRequest } from "../contract/http.ts";
+import type { OperationName } from "../contract/operations.ts";
 import { RemoteError } from "./errors.ts";
 import type { FieldPlace, Profile, ResourceName } from "./profile.ts";
 
@@ -26,7 +28,27 @@ export function refuseLoss(profile: Profile, field: string): void {
   if (MEANINGS.has(field)) throw lacks(profile, field);
 }
 
-export function lacks(profile: Profile, field: string): RemoteError {
+/** What belongs to the feature `history`. */
+const HISTORY: Readonly<Partial<Record<OperationName, readonly string[]>>> = {
+  listNodes: ["deleted"],
+  readJournal: ["nodeId", "since", "by", "mount", "before"],
+  restoreNode: ["parentId", "name"],
+  restoreTree: ["at"],
+};
+
+/** A gateway that does not know them would answer something else. */
+export function refuseHistory(
+  profile: Profile,
+  { operation, request }: { readonly operation: OperationName; readonly request: HttpRequest },
+): void {
+  if (profile.features.history) return;
+  const body = request.body?.kind === "json" && isRecord(request.body.value) ? request.body.value : {};
+  const said = { ...body, ...request.query };
+  const field = HISTORY[operation]?.find((name) => said[name] !== undefined);
+  if (field !== undefined) throw lacks(profile, field);
+}
+
+function lacks(profile: Profile, field: string): RemoteError {
   const message = `the gateway does not have "${field}" (profile ${profile.name})`;
   return new RemoteError("invalid", message, { field, isUnsent: true });
 }
