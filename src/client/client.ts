@@ -173,6 +173,8 @@ export interface RestoreTreeOptions extends KeyOptions {
   readonly plan?: boolean | undefined;
   /** From `next` of the answer before; absent at first. */
   readonly after?: string | undefined;
+  /** How many items an answer has at most, 1..1000. */
+  readonly pageSize?: number | undefined;
 }
 
 export interface ExchangeOptions extends RevisionOptions {

@@ -24,6 +24,8 @@ export const idempotencyKey = z
   .describe(
     "Chosen by the caller, unique in the workspace for at least 24 hours: the same request sent again with it gets the first answer, and nothing is done twice",
   );
+export const PAGE_SIZE_DEFAULT = 50;
+export const PAGE_SIZE_MAX = 1000;
 export const branch = z.string().min(1).max(255);
 export const nodeName = z
   .string()
@@ -206,9 +208,6 @@ export function page<T extends z.ZodType>(item: T) {
   });
 }
 
-export const PAGE_SIZE_DEFAULT = 50;
-export const PAGE_SIZE_MAX = 1000;
-
 export const nodePage = page(listedNode).meta({ id: "NodePage" });
 export type NodePage = z.infer<typeof nodePage>;
 export const workspacePage = page(workspace).meta({ id: "WorkspacePage" });
@@ -308,6 +307,13 @@ export const treeRestoration = z
       .describe("Whether what was not there then is deleted; false when absent: what is newer stays"),
     plan: z.boolean().optional().describe("Whether to say what would be done, and do nothing; false when absent"),
     after: z.string().optional().describe("The `next` of the answer before; absent or empty at first"),
+    pageSize: z
+      .number()
+      .int()
+      .min(1)
+      .max(PAGE_SIZE_MAX)
+      .optional()
+      .describe("How many items an answer has at most, or one more where two belong together"),
     idempotencyKey: idempotencyKey
       .nullish()
       .describe("The changes carry it, as `key` of their journal entries: one for all requests of a restoration"),

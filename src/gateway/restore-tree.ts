@@ -8,7 +8,7 @@
  */
 import { z } from "zod";
 import { joinPath } from "../contract/names.ts";
-import type { RestoredItem, RestoredSlice } from "../contract/resources.ts";
+import { PAGE_SIZE_MAX, type RestoredItem, type RestoredSlice } from "../contract/resources.ts";
 import { changeOf } from "./access.ts";
 import { beginChange, type Change } from "./changes.ts";
 import type { Context } from "./context.ts";
@@ -50,7 +50,7 @@ type Wanted = NonNullable<Call<"restoreTree">["json"]>;
 
 function restoreSlice(context: Context, call: Call<"restoreTree">, wanted: Wanted): RestoredSlice {
   const { store } = context;
-  const { at, exact = false, plan = false, after = "" } = wanted;
+  const { at, exact = false, plan = false, after = "", pageSize = PAGE_SIZE_MAX } = wanted;
   const row = visibleNode(context, call.caller, call.parameters.nodeId);
   const mark = listMark([row.id, at, exact, plan]);
   const begun = after === "" ? undefined : decodeCursor(after, cursor);
@@ -78,7 +78,7 @@ function restoreSlice(context: Context, call: Call<"restoreTree">, wanted: Wante
   };
   const way = begun === undefined ? restoreTopmost(restoring, row) : wayAgain(store, row, plan, begun[2]);
   let phase = begun?.[1] ?? "then";
-  for (; cost < COST_MAX; cost += COSTS.look) {
+  for (; cost < COST_MAX && items.length < pageSize; cost += COSTS.look) {
     const folder = way.at(-1);
     if (folder === undefined) {
       if (phase === "now" || !exact || row.kind === "file") break;

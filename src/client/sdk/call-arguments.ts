@@ -176,6 +176,7 @@ export const CALLS: Table<Calls> = {
         exact: optional(aBoolean),
         plan: optional(aBoolean),
         after: optional(aText),
+        pageSize: optional(wholeNumber(1, 1000)),
       }),
     ),
   }),
