@@ -91,7 +91,7 @@ export const isFiltered = ({ nodeId, by, mount }: EntryFilter) =>
 
 /**
  * SQL of what `columns` says of the entries with :after < position <= :end, in the order of positions: read from the index
- * of the node, else of the mount, else of the account; the others of these are looked at row by row. Its values are those
+ * of the node, of which the others are looked at row by row, else of the mount, the account, or both. Its values are those
  * of the filter.
  */
 export function selectEntries(columns: string, { nodeId, by, mount }: EntryFilter, order: "ASC" | "DESC"): string {
@@ -103,10 +103,11 @@ export function selectEntries(columns: string, { nodeId, by, mount }: EntryFilte
   ].join(" AND ");
   const from = (index: string, also = "") =>
     `SELECT ${columns} FROM change c INDEXED BY ${index} WHERE ${asked}${also}`;
-  // An index for changes, one for what is told of the node.
+  const index = mount === undefined ? "change_account" : by === undefined ? "change_mount" : "change_mount_account";
+  // Of a node one index has the changes, one what is told of it.
   const which =
     nodeId !== undefined
       ? `${from("change_node", " AND c.activity = 0")} UNION ALL ${from("change_activity", " AND c.activity = 1")}`
-      : from(mount !== undefined ? "change_mount" : by !== undefined ? "change_account" : "change_entry");
+      : from(mount === undefined && by === undefined ? "change_entry" : index);
   return `${which} ORDER BY 1 ${order} LIMIT +:limit`;
 }

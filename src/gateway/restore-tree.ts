@@ -23,7 +23,7 @@ import type { Store } from "./store.ts";
 import { visibleNode } from "./workspaces.ts";
 
 /** Of a slice: what looking at a name, comparing a node and changing one count for, and how much is enough. */
-const COSTS = { look: 1, compare: 4, change: 12 };
+const COSTS = { look: 1, compare: 4, change: 6 };
 const COST_MAX = 1500;
 
 /** A folder on the way, and how far it has been gone through: of its places, once `until` is above 0 of its past places. */
@@ -85,7 +85,8 @@ function restoreSlice(context: Context, call: Call<"restoreTree">, wanted: Wante
       phase = "now";
       way.push({ id: row.id, name: "", until: 0, after: "" });
     } else if (phase === "then") {
-      cost += restoreNext(restoring, way, folder);
+      const spent = restoreNext(restoring, way, folder);
+      cost += spent;
     } else removeNext(restoring, way, folder);
   }
   const isDone = way.length === 0 && (phase === "now" || !exact || row.kind === "file");

@@ -279,6 +279,8 @@ const MIGRATIONS: readonly string[] = [
   CREATE INDEX IF NOT EXISTS change_account ON change(workspace, by ->> 'account') WHERE entry IS NOT NULL AND by IS NOT NULL;
   CREATE INDEX IF NOT EXISTS change_mount ON change(workspace, by ->> 'mount')
     WHERE entry IS NOT NULL AND by ->> 'mount' IS NOT NULL;
+  CREATE INDEX IF NOT EXISTS change_mount_account ON change(workspace, by ->> 'mount', by ->> 'account')
+    WHERE entry IS NOT NULL AND by ->> 'mount' IS NOT NULL;
   `,
 ];
 

@@ -54,7 +54,7 @@ test.each(["position", "-position", "time", "-time"])("the journal by %s", async
 
 const PAST = { nodeId: "", by: "ada", mount: "here" } as const;
 
-test.each([["nodeId"], ["by"], ["mount"], ["nodeId", "by", "mount"]] as const)(
+test.each([["nodeId"], ["by"], ["mount"], ["by", "mount"], ["nodeId", "by", "mount"]] as const)(
   "entries by %s %s %s",
   async (...names) => {
     const dear = await dearStatements(async (core) => {
