@@ -201,12 +201,8 @@ export const NODES: Table<Nodes> = {
   }),
   restoreTree: streams({
     nodeId: id,
-    options: fields<RestoreTreeOptions>({
-      ...write,
-      at: aMoment,
-      exact: optional(aBoolean),
-      plan: optional(aBoolean),
-    }),
+    at: aMoment,
+    options: optional(fields<RestoreTreeOptions>({ ...write, exact: optional(aBoolean), plan: optional(aBoolean) })),
   }),
 };
 

@@ -37,10 +37,7 @@ export interface ExchangeOptions extends ChangeOptions, Pick<AskedExchange, "oth
 
 export interface RestoreOptions extends WriteOptions, Pick<AskedRestore, "parentId" | "name"> {}
 
-export interface RestoreTreeOptions extends WriteOptions, Pick<AskedTree, "exact" | "plan"> {
-  /** The moment whose state comes back. */
-  readonly at: Date | string;
-}
+export interface RestoreTreeOptions extends WriteOptions, Pick<AskedTree, "exact" | "plan"> {}
 
 /**
  * Sizes in bytes, `createdAt` and `modifiedAt` ISO 8601 in UTC, `attributes` as file systems have
@@ -81,7 +78,11 @@ export interface Nodes {
    * unless `exact`. With `plan` nothing is done but said. Left before its end, or broken off, it has done what it said;
    * the same call does the rest. Scopes: node.node.update, node.file.read; for `exact` node.file.delete.
    */
-  restoreTree(nodeId: string, options: RestoreTreeOptions): AsyncGenerator<RestoredItem, void, undefined>;
+  restoreTree(
+    nodeId: string,
+    at: Date | string,
+    options?: RestoreTreeOptions,
+  ): AsyncGenerator<RestoredItem, void, undefined>;
 }
 
 export function createNodes(context: Context): Nodes {
@@ -147,8 +148,8 @@ export function createNodes(context: Context): Nodes {
           signal: options.signal,
         }),
       ),
-    async *restoreTree(nodeId, options) {
-      const { at, exact, plan, signal, idempotencyKey = context.uuid() } = options;
+    async *restoreTree(nodeId, at, options = {}) {
+      const { exact, plan, signal, idempotencyKey = context.uuid() } = options;
       for (let after: string | null = ""; after !== null; ) {
         const part = { exact, plan, after, idempotencyKey, signal };
         // A repeated request compares with what the first one left: it takes effect once, key or not.
