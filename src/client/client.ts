@@ -173,7 +173,7 @@ export interface RestoreTreeOptions extends KeyOptions {
   readonly plan?: boolean | undefined;
   /** From `next` of the answer before; absent at first. */
   readonly after?: string | undefined;
-  /** How many items an answer has at most, 1..1000. */
+  /** After how many items an answer ends, 1..1000; those of one node come together. */
   readonly pageSize?: number | undefined;
 }
 

@@ -313,7 +313,7 @@ export const treeRestoration = z
       .min(1)
       .max(PAGE_SIZE_MAX)
       .optional()
-      .describe("How many items an answer has at most, or one more where two belong together"),
+      .describe("After how many items an answer ends; those of one node come together"),
     idempotencyKey: idempotencyKey
       .nullish()
       .describe("The changes carry it, as `key` of their journal entries: one for all requests of a restoration"),

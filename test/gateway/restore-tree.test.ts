@@ -280,3 +280,13 @@ test("deleting what is newer takes a scope of its own", async () => {
   expect([refused.status, refused.json.scope]).toEqual([403, "node.file.delete"]);
   expect((await ask(root, { at }, token)).status).toBe(200);
 });
+
+test("a node that went elsewhere under another name goes back by one change", async () => {
+  const { core, root, ask, move, moment } = await past();
+  const first = await core.folder(root, "a");
+  const file = await core.file("/b/x", "x");
+  const at = await moment();
+  await move(file.id, { parentId: first.id, name: "y" });
+  const { items } = (await ask(root, { at })).json;
+  expect(items).toEqual([{ action: "move", nodeId: file.id, kind: "file", path: "/b/x", from: "/a/y" }]);
+});
