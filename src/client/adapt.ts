@@ -10,7 +10,7 @@ import { OPERATIONS, type OperationName } from "../contract/operations.ts";
 import { discard, readJson } from "./answers.ts";
 import { RemoteError } from "./errors.ts";
 import type { Profile, ProfileOperation, ResourceName } from "./profile.ts";
-import { isRecord, ourNode, ourPage, refuseLoss, toOurs, toTheirs } from "./reshape.ts";
+import { isRecord, ourNode, ourPage, refuseHistory, refuseLoss, toOurs, toTheirs } from "./reshape.ts";
 import { rewordEvents } from "./reword-events.ts";
 
 type Body = NonNullable<HttpRequest["body"]>;
@@ -370,7 +370,8 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
     return json(answer.status, ours, answer.headers);
   }
 
-  function carryOut(asked: Asked): Promise<HttpAnswer> {
+  async function carryOut(asked: Asked): Promise<HttpAnswer> {
+    refuseHistory(profile, asked);
     switch (asked.operation) {
       case "getContent":
         return content(asked);
@@ -389,6 +390,7 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
       case "listGrants":
       case "setGrant":
       case "removeGrant":
+      case "restoreTree":
         return exchange(asked);
       default:
         return change(asked);

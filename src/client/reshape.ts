@@ -3,12 +3,14 @@
  * not tell gets a value that says nothing. Pure; knows no request.
  */
 import { SETTLE_MS } from "../contract/features.ts";
+import type { HttpRequest } from "../contract/http.ts";
+import type { OperationName } from "../contract/operations.ts";
 import { RemoteError } from "./errors.ts";
 import type { FieldPlace, Profile, ResourceName } from "./profile.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
-const TIMES = new Set(["createdAt", "modifiedAt", "time"]);
+const TIMES = new Set(["createdAt", "modifiedAt", "deletedAt", "time"]);
 const EPOCH = "1970-01-01T00:00:00.000Z";
 
 export function isRecord(value: unknown): value is Json {
@@ -16,13 +18,39 @@ export function isRecord(value: unknown): value is Json {
 }
 
 /** What a request would be another one without. */
-const MEANINGS = new Set(["at", "branch", "copyOf", "parentId", "path", "recursive", "version", "with"]);
+const MEANINGS = new Set([
+  ...["at", "branch", "copyOf", "deleted", "parentId", "path", "recursive", "version", "with"],
+  ...["before", "by", "mount", "nodeId", "since"],
+]);
 
 /** Throws when a request says what the gateway has no place for, and would mean something else without it. */
 export function refuseLoss(profile: Profile, field: string): void {
-  if (!MEANINGS.has(field)) return;
+  if (MEANINGS.has(field)) throw lacks(profile, field);
+}
+
+/** What belongs to the feature `history`. */
+const HISTORY: Readonly<Partial<Record<OperationName, readonly string[]>>> = {
+  listNodes: ["deleted"],
+  readJournal: ["nodeId", "since", "by", "mount", "before"],
+  restoreNode: ["parentId", "name"],
+  restoreTree: ["at"],
+};
+
+/** A gateway that does not know them would answer something else. */
+export function refuseHistory(
+  profile: Profile,
+  { operation, request }: { readonly operation: OperationName; readonly request: HttpRequest },
+): void {
+  if (profile.features.history) return;
+  const body = request.body?.kind === "json" && isRecord(request.body.value) ? request.body.value : {};
+  const said = { ...body, ...request.query };
+  const field = HISTORY[operation]?.find((name) => said[name] !== undefined);
+  if (field !== undefined) throw lacks(profile, field);
+}
+
+function lacks(profile: Profile, field: string): RemoteError {
   const message = `the gateway does not have "${field}" (profile ${profile.name})`;
-  throw new RemoteError("invalid", message, { field, isUnsent: true });
+  return new RemoteError("invalid", message, { field, isUnsent: true });
 }
 
 /** Ours to theirs; fields it has no place for are left out, or refused where they mean too much. */

@@ -154,6 +154,42 @@ test.each<[string, (client: Client) => Promise<unknown>, object, string, Record<
   ],
   ["restore", (c) => c.restoreNode("n1"), written, "POST /v1/nodes/n1/restore", {}, undefined],
   [
+    "restore to another place",
+    (c) => c.restoreNode("n1", { parentId: "p", name: "b" }),
+    written,
+    "POST /v1/nodes/n1/restore",
+    {},
+    { parentId: "p", name: "b" },
+  ],
+  [
+    "a part of a tree restored",
+    (c) => c.restoreTree("n1", "2026-01-31T12:00:00Z", { exact: true, plan: false, after: "x", pageSize: 9 }),
+    { items: [], next: null, position: null },
+    "POST /v1/nodes/n1/restore-tree",
+    {},
+    { at: "2026-01-31T12:00:00Z", exact: true, plan: false, after: "x", pageSize: 9 },
+  ],
+  [
+    "deleted nodes",
+    (c) => c.listNodes({ parentId: "p", deleted: true, recursive: true, orderBy: "-deletedAt" }),
+    examplePage([]),
+    "GET /v1/nodes?parentId=p&recursive=true&deleted=true&after=&orderBy=-deletedAt",
+    {},
+    undefined,
+  ],
+  [
+    "the journal of a node, an account, a mount, since a moment, the newest first",
+    (c) =>
+      c.readJournal("w1", 0, {
+        ...{ nodeId: "n1", since: "2026-01-31T12:00:00Z", by: "ada", mount: "here" },
+        ...{ before: true, orderBy: "-position", after: "0.x" },
+      }),
+    examplePage([]),
+    "GET /v1/journal?workspace=w1&nodeId=n1&since=2026-01-31T12%3A00%3A00Z&by=ada&mount=here&before=true&orderBy=-position&after=0.x",
+    {},
+    undefined,
+  ],
+  [
     "content by reference",
     (c) => c.writeContentByReference("n1", { copyOf: "n2" }, { ifHead: "v1" }),
     written,

@@ -34,6 +34,7 @@ const CALLS: Readonly<Record<OperationName, (client: Client) => Promise<unknown>
   exchangeNodes: (client) => client.exchangeNodes("n", "m"),
   deleteNode: (client) => client.deleteNode("n"),
   restoreNode: (client) => client.restoreNode("n"),
+  restoreTree: (client) => client.restoreTree("n", "2026-01-31T12:00:00Z"),
   listVersions: (client) => client.listVersions("n"),
   appendJournal: (client) => client.appendJournal("n", "seen"),
   readJournal: (client) => client.readJournal("w", 5),
@@ -247,6 +248,28 @@ test("a move that wants folder and name gets both, whichever is meant", async ()
   await client.deleteNode(file.id);
   expect((await failure(client.patchNode(file.id, { name: "c" }))).code).toBe("notFound");
 });
+
+test.each<[string, (client: Client) => Promise<unknown>]>([
+  ["deleted", (client) => client.listNodes({ parentId: "p", deleted: true })],
+  ["nodeId", (client) => client.readJournal("w", 0, { nodeId: "n" })],
+  ["since", (client) => client.readJournal("w", 0, { since: "2026-01-31T12:00:00Z" })],
+  ["by", (client) => client.readJournal("w", 0, { by: "ada" })],
+  ["mount", (client) => client.readJournal("w", 0, { mount: "here" })],
+  ["before", (client) => client.readJournal("w", 0, { before: true })],
+  ["name", (client) => client.restoreNode("n", { name: "a" })],
+  ["at", (client) => client.restoreTree("n", "2026-01-31T12:00:00Z")],
+])(
+  "without history, %s is asked of nobody: a gateway that does not know it would answer something else",
+  async (field, ask) => {
+    const { client, requests } = start(withoutFeatures(OWN_PROFILE, ["history"]));
+    const error = await failure(ask(client));
+    expect([error.code, error.field, requests]).toEqual(["invalid", field, []]);
+    await failure(client.listNodes({ parentId: "p" }));
+    await failure(client.readJournal("w", 0));
+    await failure(client.restoreNode("n", { idempotencyKey: "k" }));
+    expect(requests).toHaveLength(3);
+  },
+);
 
 test("content by reference is written where content is, unless the profile says another way", async () => {
   const own = { method: "PUT", path: "/v1/files/{nodeId}/bytes" } as const;

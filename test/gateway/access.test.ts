@@ -65,6 +65,7 @@ beforeEach(async () => {
     exchangeNodes: [`/v1/nodes/${file}/exchange`, { json: { with: made.parentId } }],
     deleteNode: [`/v1/nodes/${file}`],
     restoreNode: [`/v1/nodes/${gone.id}/restore`],
+    restoreTree: [`/v1/nodes/${root}/restore-tree`, { json: { at: new Date(core.clock.wallClock()).toISOString() } }],
     listVersions: [`/v1/nodes/${file}/versions`],
     appendJournal: ["/v1/journal", { json: { nodeId: file, kind: "seen" } }],
     readJournal: ["/v1/journal", { query: { workspace } }],
@@ -160,6 +161,44 @@ test("a workspace one has no role in is not listed, and a node in it is nowhere"
     expect([path, JSON.stringify(json), answer.status]).toEqual([path, JSON.stringify(json), 404]);
     expect(answer.bytes.toString()).not.toContain("plans");
   }
+});
+
+test("the past of a node is seen by whoever may see the node now, deleted or not", async () => {
+  const carl = account("carl", "editor");
+  const gone = await core.file("/d/was", "x", { token: token(carl), query: { workspace: core.workspace.id } });
+  const at = new Date(core.clock.wallClock()).toISOString();
+  await core.clock.advance(1000);
+  await core.call("DELETE", `/v1/nodes/${gone.id}`, { token: token(carl) });
+  const workspace = core.workspace.id;
+  const reads: [path: string, query?: Record<string, string>][] = [
+    ["/v1/nodes", { path: "/d", deleted: "true", workspace }],
+    ["/v1/nodes", { parentId: String(gone.parentId), deleted: "true", recursive: "true" }],
+    ["/v1/nodes", { path: "/d", at, workspace }],
+    ["/v1/files/d/was", { at, workspace }],
+    [`/v1/nodes/${gone.id}/versions`],
+    [`/v1/nodes/${gone.id}/content`, { version: String(gone.head) }],
+    [`/v1/nodes/${gone.id}/content`, { at }],
+    ["/v1/journal", { nodeId: gone.id, before: "true" }],
+    ["/v1/journal", { by: "carl", mount: "here", since: at, workspace }],
+  ];
+  const restore = { json: { at, plan: true } };
+  const statuses = async (one: string) =>
+    [
+      ...(await Promise.all(reads.map(([path, query = {}]) => core.call("GET", path, { query, token: one })))),
+      await core.call("POST", `/v1/nodes/${gone.id}/restore-tree`, { ...restore, token: one }),
+      await core.call("POST", `/v1/nodes/${gone.id}/restore`, { json: { name: "back" }, token: one }),
+    ].map(({ status }) => status);
+  const writes = 2;
+  const every = (status: number, ofWrites = status) => [...reads.map(() => status), ...Array(writes).fill(ofWrites)];
+  core.accounts.accounts.setRole(carl.id, other.id, "owner");
+  expect(await statuses(token(account("vera", "viewer")))).toEqual(every(200, 403));
+  expect(await statuses(token(account("sid")))).toEqual(every(404));
+  expect(await statuses(token(carl, { workspace: other.id }))).toEqual(every(403));
+  core.accounts.accounts.removeRole(carl.id, core.workspace.id);
+  // What one made oneself, too.
+  expect(await statuses(token(carl))).toEqual(every(404));
+  core.accounts.accounts.setRole(carl.id, core.workspace.id, "editor");
+  expect(await statuses(token(carl, { workspace }))).toEqual(every(200));
 });
 
 test("whose a token is, and where it may do something", async () => {

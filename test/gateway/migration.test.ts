@@ -71,8 +71,11 @@ test("a store of schema 2 shows what it showed, and its contents", async () => {
   for (const { path: url, answer } of told.now) {
     const [path, query] = locate(url);
     const { json } = await core.call("GET", path, { query });
+    // Versions did not say their attributes.
+    const items = path.endsWith("/versions") ? json.items.map(({ attributes: _, ...version }) => version) : json.items;
+    const shown = JSON.stringify({ ...json, items });
     // Who it was, was not written down then.
-    expect([url, JSON.parse(JSON.stringify(json).replaceAll(',"by":null', ""))]).toEqual([url, answer]);
+    expect([url, JSON.parse(shown.replaceAll(',"by":null', ""))]).toEqual([url, answer]);
   }
   const bytes = async (id: string) => (await core.call("GET", `/v1/nodes/${id}/content`)).bytes.toString();
   expect(await bytes(told.content.small)).toBe("c".repeat(50));

@@ -52,6 +52,45 @@ test.each(["position", "-position", "time", "-time"])("the journal by %s", async
   expect(dear).toEqual([]);
 });
 
+const PAST = { nodeId: "", by: "ada", mount: "here" } as const;
+
+test.each([["nodeId"], ["by"], ["mount"], ["by", "mount"], ["nodeId", "by", "mount"]] as const)(
+  "entries by %s %s %s",
+  async (...names) => {
+    const dear = await dearStatements(async (core) => {
+      const nodeId = (await core.call("GET", "/v1/files/big")).json.id;
+      const filter = Object.fromEntries(names.map((name) => [name, name === "nodeId" ? nodeId : PAST[name]]));
+      for (const orderBy of ["position", "-time"]) {
+        const query = { ...filter, orderBy, before: "true", since: "2026-01-01T00:00:00Z" };
+        expect((await core.call("GET", "/v1/journal", { query })).status).toBe(200);
+      }
+    });
+    expect(dear).toEqual([]);
+  },
+);
+
+test("what was deleted, a version's attributes, and a tree that goes back", async () => {
+  const dear = await dearStatements(async (core) => {
+    const { items } = (await core.call("GET", "/v1/nodes", { query: { path: "/big", pageSize: "3" } })).json;
+    const at = new Date(core.clock.wallClock()).toISOString();
+    await core.clock.advance(1000);
+    for (const { id } of items) await core.call("DELETE", `/v1/nodes/${id}`);
+    await core.file("/big/newer", "x");
+    for (const query of [{ path: "/big" }, { path: "/", recursive: "true", orderBy: "-deletedAt" }]) {
+      const { json } = await core.call("GET", "/v1/nodes", { query: { deleted: "true", ...query } });
+      expect(json.totalCount).toBe(3);
+    }
+    await core.call("GET", `/v1/nodes/${items[0]?.id}/versions`);
+    const folder = (await core.call("GET", "/v1/files/big")).json.id;
+    for (let after: string | null = ""; after !== null; ) {
+      const json: object = { at, exact: true, after };
+      after = (await core.call("POST", `/v1/nodes/${folder}/restore-tree`, { json })).json.next;
+    }
+    expect((await core.call("GET", "/v1/nodes", { query: { path: "/big" } })).json.totalCount).toBe(3000);
+  });
+  expect(dear).toEqual([]);
+});
+
 test("the journal by position is put in order for nobody: as many as like may ask for pages of it at once", async () => {
   const core = createTestCore();
   const { database, clock, workspace } = core;

@@ -34,7 +34,10 @@ export async function makeExamples(core: TestCore): Promise<Examples> {
   const tag = (await core.call("GET", "/v1/files/d/f")).headers.etag ?? "";
   const gone = await core.file("/d/h", "x");
   const again = await core.file("/d/i", "x");
-  for (const { id } of [gone, again]) await core.call("DELETE", `/v1/nodes/${id}`);
+  const below = await core.file("/d/e/f", "x");
+  const at = new Date(core.clock.wallClock()).toISOString();
+  await core.clock.advance(1000);
+  for (const id of [gone.id, again.id, below.id, below.parentId]) await core.call("DELETE", `/v1/nodes/${id}`);
   const { accounts } = core.accounts;
   const ada = newAccount(core.accounts, "ada");
   const eve = newAccount(core.accounts, "eve");
@@ -55,7 +58,11 @@ export async function makeExamples(core: TestCore): Promise<Examples> {
   const reference = { copyOf: other.id, attributes: { mode: 0o600 }, idempotencyKey: "k" };
   const examples = {
     listWorkspaces: [{}],
-    listNodes: [{ query: { path: "/d" } }, { query: { parentId: root, after: "", orderBy: "name" } }],
+    listNodes: [
+      { query: { path: "/d" } },
+      { query: { parentId: root, after: "", orderBy: "name" } },
+      { query: { path: "/", deleted: "true", recursive: "true", orderBy: "-deletedAt" } },
+    ],
     getNode: [{ id: file.id }, { id: file.id, headers: { "if-none-match": "*" } }],
     getNodeByPath: [{ path: "d/f" }, { path: "d/f", headers: { "if-none-match": tag } }],
     getContent: [
@@ -77,9 +84,13 @@ export async function makeExamples(core: TestCore): Promise<Examples> {
     exchangeNodes: [{ id: file.id, json: { with: other.id } }],
     deleteNode: [{ id: file.id }],
     restoreNode: [{ id: gone.id }, { id: again.id, json: { idempotencyKey: "r" } }],
+    restoreTree: [
+      { id: file.id, json: { at, idempotencyKey: "k" } },
+      { id: root, json: { at, exact: true, plan: true, after: "" } },
+    ],
     listVersions: [{ id: file.id }],
     appendJournal: [{ json: { nodeId: file.id, kind: "seen" } }],
-    readJournal: [{}],
+    readJournal: [{}, { query: { nodeId: file.id, since: at, by: "ada", mount: "here", before: "true" } }],
     streamJournal: [{}],
     getAccount: [{}],
     listGrants: [{}, { query: { after: "", orderBy: "-role" } }],
@@ -113,6 +124,7 @@ export async function makeExamples(core: TestCore): Promise<Examples> {
     patchNode: { id: file.id, json: { name: "g" } },
     deleteNode: { id: String(file.parentId) },
     restoreNode: { id: file.id },
+    restoreTree: { id: below.id, json: { at } },
     // The only owner.
     setGrant: { json: { account: "eve", role: "viewer" } },
     removeGrant: { query: { account: "eve" } },

@@ -69,7 +69,12 @@ const RIGHT: Record<string, unknown> = {
   ...{ nodeId: "n", parentId: "n", otherId: "n", other: "n", name: "n", path: "/p", nameOrId: "w", kind: "read" },
   ...{ content: "x", source: { copyOf: "n" }, reference: { copyOf: "n" }, change: {}, patch: {}, position: 0 },
   ...{ account: "ada", role: "viewer", engine: "e", installationId: "i", executionId: "x", keyId: "k", triggerId: "t" },
-  ...{ after: 0, scopes: ["node.file.read"], description: { name: "t", engine: "e", on: {} } },
+  ...{
+    at: "2026-01-31T12:00:00Z",
+    after: 0,
+    scopes: ["node.file.read"],
+    description: { name: "t", engine: "e", on: {} },
+  },
 };
 const rightOf = (group: string, name: string) => (group === "calls" && name === "content" ? CONTENT : RIGHT[name]);
 

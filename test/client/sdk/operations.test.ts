@@ -92,6 +92,28 @@ test("a program does everything the gateway can, and each operation was asked fo
   expect(await failureOf(nodes.get(copy.id))).toMatchObject({ code: "notFound" });
   expect((await nodes.restore(copy.id)).id).toBe(copy.id);
   expect((await nodes.get(copy.id)).path).toBe("/moved");
+  await nodes.delete(copy.id);
+  expect(await nodes.list({ deleted: true }).all()).toMatchObject([{ id: copy.id, deletedBy: null }]);
+  const back = await nodes.restore(copy.id, { parentId: folder.id, name: "else" });
+  expect(back.path).toBe("/a/b/c/else");
+  const [latest] = await journal.list({ nodeId: copy.id, orderBy: "-position", before: true, pageSize: 1 }).all();
+  expect(latest).toMatchObject({
+    kind: "restored",
+    position: back.position,
+    before: { name: "moved", isDeleted: true },
+  });
+  expect(await journal.list({ nodeId: copy.id, since: latest?.time, by: "ada", mount: "here" }).all()).toEqual([]);
+  await nodes.update(copy.id, { parentId: root.id, name: "moved" });
+  const done: unknown[] = [];
+  for (const plan of [true, false]) {
+    for await (const { action, path } of nodes.restoreTree(folder.id, latest?.time ?? "", { plan }))
+      done.push([action, path]);
+  }
+  expect(done).toEqual([
+    ["move", "/a/b/c/else"],
+    ["move", "/a/b/c/else"],
+  ]);
+  await nodes.update(copy.id, { parentId: root.id, name: "moved" });
   const names = (await nodes.list().all()).map(({ name }) => name);
   expect(names).toEqual(["a", "moved", "reports"]);
   expect(await nodes.list({ path: "/a", name: "b" }).all()).toHaveLength(1);

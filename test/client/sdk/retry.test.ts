@@ -220,3 +220,20 @@ test.each([0, -1, 1.5, Number.NaN])("tries of %d are refused in words", (tries) 
   const connecting = () => scripted([broken()], { retries: { tries } });
   expect(connecting).toThrow(`connect: retries.tries: expected a whole number from 1, got ${tries}`);
 });
+
+test("a tree is gone on with where an answer was lost, all of it under one key", async () => {
+  const slice = (path: string, next: string | null) =>
+    json(200, { items: [{ action: "restore", nodeId: "n", kind: "file", path }], next, position: 7 });
+  const { gateway, requests, run } = scripted([slice("/a", "more"), broken("offline"), slice("/b", null)]);
+  const paths = async () => {
+    const found: string[] = [];
+    for await (const { path } of gateway.nodes.restoreTree("n1", new Date(0))) found.push(path);
+    return found;
+  };
+  expect(await run(paths())).toEqual(["/a", "/b"]);
+  const sent = requests.map(({ body }) => (body?.kind === "json" ? Object(body.value) : undefined));
+  expect(sent.map(({ at, after }) => [at, after])).toEqual(
+    ["", "more", "more"].map((after) => ["1970-01-01T00:00:00.000Z", after]),
+  );
+  expect(new Set(sent.map(({ idempotencyKey }) => idempotencyKey)).size).toBe(1);
+});
