@@ -16,7 +16,7 @@ export const executionFolders = (folder: string) => ({
   work: path.join(folder, "executions", "work"),
   logs: path.join(folder, "executions", "logs"),
 });
-const keyPath = (folder: string) => path.join(folder, "signing-key");
+export const keyPath = (folder: string) => path.join(folder, "signing-key");
 
 export async function makeDataFolder(folder: string): Promise<void> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
