@@ -71,7 +71,7 @@ export async function listVersions(context: Context, call: Call<"listVersions">)
           }),
         ),
   });
-  return jsonAnswer(200, { ...page, thinned });
+  return jsonAnswer(200, thinned === 0 ? page : { ...page, thinned });
 }
 
 function countThinned(store: Store, node: string, branch: string | undefined): number {

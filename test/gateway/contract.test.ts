@@ -6,7 +6,7 @@
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { ATTRIBUTES_BYTES_MAX } from "../../src/contract/attributes.ts";
 import { openApiDocument } from "../../src/contract/openapi.ts";
-import { OVER_QUOTA, problem } from "../../src/contract/resources.ts";
+import { OVER_QUOTA, problem, THINNED } from "../../src/contract/resources.ts";
 import { SCOPES } from "../../src/contract/scopes.ts";
 import type { AnswerJson } from "../support/answer-json.ts";
 import { type Example, elsewhere, filledPath, makeExamples } from "../support/contract-examples.ts";
@@ -473,6 +473,25 @@ test.each([
   core.gateway.setOptions({ quota: { all: 0 } });
   const answer = await call(operation, { ...example, ...(example.file === undefined ? {} : { file: "xx" }) });
   expect([answer.status, answer.json.type, answer.json.quota]).toEqual([507, OVER_QUOTA, 0]);
+});
+
+test.each(withStatus(410))("$id of what the policy of retention has given up says so", async (operation) => {
+  const copy = examples.createNode?.[1]?.json as { parentId: string; copyOf: string; version: string };
+  const { copyOf, version } = copy;
+  await core.file("/d/f", "newer");
+  core.gateway.retention.setPolicy("workspace", { versions: "none", deleted: "0d" });
+  core.clock.jump(1000);
+  await core.gateway.retention.prune();
+  const past: Readonly<Record<string, Example>> = {
+    getContent: { id: copyOf, query: { version } },
+    writeReference: { id: copyOf, json: { copyOf, version } },
+    createNode: { json: copy },
+    restoreNode: { ...examples.restoreNode?.[0] },
+  };
+  const example = past[operation.id];
+  if (example === undefined) throw new Error(`${operation.id} has nothing that was given up here: add it.`);
+  const answer = await call(operation, example);
+  expect([answer.status, answer.json.type]).toEqual([410, THINNED]);
 });
 
 test.each(withStatus(416))("$id of a range outside says how long it is and which version", async (operation) => {
