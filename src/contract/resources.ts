@@ -188,7 +188,9 @@ export const versionPage = page(version)
   .extend({
     thinned: count
       .optional()
-      .describe("How many others the policy of the workspace has thinned, where it has: their numbers are missing, their content is a 410"),
+      .describe(
+        "How many others the policy of the workspace has thinned, where it has: their numbers are missing, their content is a 410",
+      ),
   })
   .meta({ id: "VersionPage" });
 export type VersionPage = z.infer<typeof versionPage>;

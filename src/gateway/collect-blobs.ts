@@ -11,7 +11,10 @@ type Needs = Pick<Context, "store" | "blobs" | "clock" | "staged">;
 const SLICE = 500;
 
 /** Answers whether it was removed; not while a backup holds it, say. */
-export async function freeBlob({ store, blobs, clock }: Pick<Needs, "store" | "blobs" | "clock">, blob: string): Promise<boolean> {
+export async function freeBlob(
+  { store, blobs, clock }: Pick<Needs, "store" | "blobs" | "clock">,
+  blob: string,
+): Promise<boolean> {
   await store.committed();
   if (!(await blobs.remove(blob))) return false;
   clock.step("gateway: blob collected");

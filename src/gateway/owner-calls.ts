@@ -45,7 +45,8 @@ export function ownerCalls(retention: Retention): (request: GatewayRequest) => P
     try {
       return jsonAnswer(200, await answer(asked));
     } catch (error) {
-      const told = error instanceof ProblemError ? error : new ProblemError(500, `${failed().message} ${String(error)}`);
+      const told =
+        error instanceof ProblemError ? error : new ProblemError(500, `${failed().message} ${String(error)}`);
       return jsonAnswer(told.status, told.document);
     }
   };

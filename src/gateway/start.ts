@@ -14,9 +14,9 @@ import type { GatewayOptions } from "./context.ts";
 import { createGateway, type Gateway } from "./core.ts";
 import {
   blobFolder,
+  checkHold,
   databasePath,
   ensureSigningKey,
-  checkHold,
   executionFolders,
   type HoldCheck,
   lockDataFolder,

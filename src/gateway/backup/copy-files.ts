@@ -11,7 +11,10 @@ export interface Taken {
 }
 
 /** `from`: blob folders in the order in which they are asked; the last resort is a copy from the first. */
-export function blobTaker(from: readonly [string, ...string[]], to: string): { take(blob: string): Promise<void>; readonly taken: Taken } {
+export function blobTaker(
+  from: readonly [string, ...string[]],
+  to: string,
+): { take(blob: string): Promise<void>; readonly taken: Taken } {
   const taken: Taken = { blobs: 0, copied: 0 };
   const made = new Set<string>();
 

@@ -20,7 +20,9 @@ export async function verifyCopy(folder: string, isThorough: boolean): Promise<V
     const check = database.pragma(isThorough ? "integrity_check(1)" : "quick_check(1)", { simple: true });
     if (check !== "ok") throw new Error(`the store of ${folder} is damaged: ${String(check)}`);
     const missing = database
-      .prepare<[], string>("SELECT id FROM version WHERE content <> 0 AND content NOT IN (SELECT id FROM content) LIMIT 1")
+      .prepare<[], string>(
+        "SELECT id FROM version WHERE content <> 0 AND content NOT IN (SELECT id FROM content) LIMIT 1",
+      )
       .pluck()
       .get();
     if (missing !== undefined) throw new Error(`the store of ${folder} has no content of version ${missing}`);
@@ -63,7 +65,9 @@ async function fileSize(file: string): Promise<number | undefined> {
 
 function hashOfRow(database: Connection, id: number): string {
   const bytes = database.prepare<[number], Buffer>("SELECT bytes FROM content WHERE id = ?").pluck().get(id);
-  return createHash("sha256").update(bytes ?? "").digest("hex");
+  return createHash("sha256")
+    .update(bytes ?? "")
+    .digest("hex");
 }
 
 async function hashOfFile(file: string): Promise<string> {

@@ -146,5 +146,6 @@ function checked(words: PolicyWords): PolicyWords {
 /** Within a transaction: 410 where the policy has given a deleted node up. */
 export function requireRestorable(store: Store, node: string): void {
   const isPurged = store.prepare("SELECT 1 FROM node WHERE id = ? AND purged = 1").get(node) !== undefined;
-  if (isPurged) throw thinned("The node was deleted too long ago: the workspace's policy of retention has given it up.");
+  if (isPurged)
+    throw thinned("The node was deleted too long ago: the workspace's policy of retention has given it up.");
 }

@@ -85,7 +85,8 @@ function ageOf(text: string, field: keyof PolicyWords = "deleted"): number {
   if (text === EVER) return Number.POSITIVE_INFINITY;
   const [, amount = "", unit = ""] = AGE.exec(text) ?? [];
   const count = Number(amount);
-  if (amount === "" || count > AGE_MAX) throw new Error(`${field}: expected ${AGE_EXPECTED}, got ${JSON.stringify(text)}`);
+  if (amount === "" || count > AGE_MAX)
+    throw new Error(`${field}: expected ${AGE_EXPECTED}, got ${JSON.stringify(text)}`);
   return count * (UNITS[unit] ?? Number.NaN);
 }
 

@@ -168,8 +168,7 @@ function* findIn(context: PruneNeeds, { policy }: Pruning, { id }: PastNode): Ge
   if (node === undefined) return;
   const isOver = (position: number) => [...copying].every((copy) => position <= copy.position);
   const isPurged =
-    node.purged === 1 ||
-    (node.deleted === 1 && isOver(node.position) && isToBePurged(policy, node.time, now));
+    node.purged === 1 || (node.deleted === 1 && isOver(node.position) && isToBePurged(policy, node.time, now));
   let purged = isPurged && node.purged === 0 ? node.id : undefined;
   const versions = store.prepare<VersionRow>(
     `SELECT id, number, branch, position, content, size, created_at AS createdAt FROM version
@@ -181,9 +180,7 @@ function* findIn(context: PruneNeeds, { policy }: Pruning, { id }: PastNode): Ge
     next.set(version.branch, version);
     if (version.content === 0) return false;
     if (isPurged) return true;
-    return (
-      after !== undefined && isOver(after.position) && !isKept(policy, version.createdAt, after.createdAt, now)
-    );
+    return after !== undefined && isOver(after.position) && !isKept(policy, version.createdAt, after.createdAt, now);
   };
   for (let last = Number.MAX_SAFE_INTEGER, length = PAGE; length === PAGE; ) {
     const page = versions.all(node.id, last);

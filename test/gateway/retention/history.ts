@@ -88,7 +88,8 @@ export class History {
       this.core.clock.jump(1 + (this.files.size % 3) * 7 * MINUTE);
       await this.change(step);
     }
-    const tree = (await this.call("GET", "/v1/nodes", { query: { path: "/", recursive: "true", pageSize: "1000" } })).json.items;
+    const tree = (await this.call("GET", "/v1/nodes", { query: { path: "/", recursive: "true", pageSize: "1000" } }))
+      .json.items;
     this.moments.push({ time: this.now, tree });
     this.core.clock.jump(1);
   }

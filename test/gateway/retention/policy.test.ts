@@ -7,7 +7,10 @@ const at = (time: string) => Date.parse(time);
 const NOW = at("2026-05-20T12:00:00Z");
 
 test.each([
-  ["all for 1d, hourly for 7d,daily for 30d , monthly for ever", "all for 1d, hourly for 7d, daily for 30d, monthly for ever"],
+  [
+    "all for 1d, hourly for 7d,daily for 30d , monthly for ever",
+    "all for 1d, hourly for 7d, daily for 30d, monthly for ever",
+  ],
   ["all", "all for ever"],
   ["none", "none"],
   ["weekly for 8w, yearly for 2y, hourly for 36h", "weekly for 56d, yearly for 730d, hourly for 36h"],
@@ -16,12 +19,19 @@ test.each([
   expect(inOneSpelling({ versions: shown, deleted: "30d" }).versions).toBe(shown);
 });
 
-test.each(["", "hourly", "hourly for", "hourly for 7", "hourly for 1d,", "minutely for 1d", "all for -1d", "all for 12345678d", "toString for 1d"])(
-  "%j is no policy of versions",
-  (versions) => {
-    expect(() => inOneSpelling({ versions, deleted: "ever" })).toThrow(/^versions: expected .*, got "/);
-  },
-);
+test.each([
+  "",
+  "hourly",
+  "hourly for",
+  "hourly for 7",
+  "hourly for 1d,",
+  "minutely for 1d",
+  "all for -1d",
+  "all for 12345678d",
+  "toString for 1d",
+])("%j is no policy of versions", (versions) => {
+  expect(() => inOneSpelling({ versions, deleted: "ever" })).toThrow(/^versions: expected .*, got "/);
+});
 test.each(["", "30", "1m", "never", "for ever"])("%j is no age of what was deleted", (deleted) => {
   expect(() => inOneSpelling({ versions: "all", deleted })).toThrow(/^deleted: expected an age such as 12h, .*, got "/);
 });

@@ -7,7 +7,7 @@ import { expect, test } from "vitest";
 import { THINNED } from "../../../src/contract/resources.ts";
 import { createTestCore, type TestCore } from "../../support/gateway-core.ts";
 import { SEED } from "../../support/seed.ts";
-import { type FileHistory, heldAt, History, isThere, steps } from "./history.ts";
+import { type FileHistory, History, heldAt, isThere, steps } from "./history.ts";
 
 const HOUR = 3600_000;
 const DAY = 24 * HOUR;
@@ -22,7 +22,8 @@ function momentsBy(every: (at: Date) => boolean, age: number) {
   return (from: number, to: number) => {
     const found: number[] = [];
     const start = Math.max(from, to - age);
-    for (let time = Math.ceil(start / HOUR) * HOUR; time <= to; time += HOUR) if (every(new Date(time))) found.push(time);
+    for (let time = Math.ceil(start / HOUR) * HOUR; time <= to; time += HOUR)
+      if (every(new Date(time))) found.push(time);
     return found;
   };
 }
@@ -33,7 +34,10 @@ const RULES: readonly Rule[] = [
   { words: "daily for 4w", moments: momentsBy(isMidnight, 28 * DAY) },
   { words: "weekly for 90d", moments: momentsBy((at) => isMidnight(at) && at.getUTCDay() === 1, 90 * DAY) },
   { words: "monthly for ever", moments: momentsBy((at) => isMidnight(at) && at.getUTCDate() === 1, 1e15) },
-  { words: "yearly for 2y", moments: momentsBy((at) => isMidnight(at) && at.getUTCDate() === 1 && at.getUTCMonth() === 0, 730 * DAY) },
+  {
+    words: "yearly for 2y",
+    moments: momentsBy((at) => isMidnight(at) && at.getUTCDate() === 1 && at.getUTCMonth() === 0, 730 * DAY),
+  },
 ];
 const ALL_FOR_A_DAY = "all for 1d";
 
@@ -50,14 +54,16 @@ async function check(
   const now = history.now;
   const isGivenUp = (file: FileHistory) =>
     kept.deletedDays !== null && !isThere(file) && (file.turns.at(-1) ?? 0) < now - kept.deletedDays * DAY;
-  const content = (id: string, query: Record<string, string>) => history.call("GET", `/v1/nodes/${id}/content`, { query });
+  const content = (id: string, query: Record<string, string>) =>
+    history.call("GET", `/v1/nodes/${id}/content`, { query });
   const start = history.moments[0]?.time ?? now;
   const changes = [...history.files.values()].flatMap(({ branches, turns }) => [
     ...[...branches.values()].flat().map(({ time }) => time),
     ...turns,
   ]);
   const moments = new Set(kept.rules.flatMap((rule) => rule.moments(start, now)));
-  if (kept.all) for (const time of changes) for (const near of [time - 1, time]) if (near >= now - DAY) moments.add(near);
+  if (kept.all)
+    for (const time of changes) for (const near of [time - 1, time]) if (near >= now - DAY) moments.add(near);
   for (const file of history.files.values()) {
     for (const branch of file.branches.keys()) {
       if (isThere(file)) {

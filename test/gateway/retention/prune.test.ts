@@ -1,7 +1,7 @@
 /** Prunes that are cut short, fail, or meet others at work; and the daily one. */
 import { expect, test } from "vitest";
-import { pruneDaily } from "../../../src/gateway/retention/daily.ts";
 import type { GatewayOptions } from "../../../src/gateway/context.ts";
+import { pruneDaily } from "../../../src/gateway/retention/daily.ts";
 import { type Logger, SILENT } from "../../../src/lib/log.ts";
 import { openSqlite } from "../../../src/lib/sqlite/index.ts";
 import { createTestCore, type TestCore } from "../../support/gateway-core.ts";
@@ -112,7 +112,9 @@ test("a copy under way keeps what it has read, however its sources change meanwh
   for (const name of names) expect(await read(`copy/${name}`)).toBe(`old ${name}`);
   // Of the sources nothing but what the copy uses is left.
   const [after] = (await core.gateway.retention.prune()).workspaces;
-  expect([(during?.versions ?? 0) + (after?.versions ?? 0), (during?.nodes ?? 0) + (after?.nodes ?? 0)]).toEqual([601, 1]);
+  expect([(during?.versions ?? 0) + (after?.versions ?? 0), (during?.nodes ?? 0) + (after?.nodes ?? 0)]).toEqual([
+    601, 1,
+  ]);
   expect(countContents(core)).toBe(600 + 599);
   for (const name of names.slice(0, -1)) expect(await read(`d/${name}`)).toBe(`new ${name}`);
   for (const name of names) expect(await read(`copy/${name}`)).toBe(`old ${name}`);
