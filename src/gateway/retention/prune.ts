@@ -29,11 +29,11 @@ export interface Pruned {
 }
 
 /** A slice ends after so long, at the end of a page. */
-const SLICE_MS = 10;
+const SLICE_MS = 5;
 /** So many pages in a slice at most. */
 const SLICE_PAGES = 100;
 /** Nodes, or versions of a node, looked at in one go. */
-const PAGE = 100;
+const PAGE = 50;
 
 interface PastVersion {
   readonly id: string;
