@@ -179,6 +179,7 @@ export async function startGateway(options: StartGatewayOptions): Promise<Runnin
       setOptions: (changes) => gateway.setOptions(changes),
       close() {
         gateway.endStreams();
+        pruning?.cancel();
         closed ??= Promise.all([gateway.engines?.close(), gateway.retention.close(), server.close()])
           .then(() => gateway.settle())
           .finally(free);

@@ -9,7 +9,7 @@ import { openApiDocument } from "../../src/contract/openapi.ts";
 import { OVER_QUOTA, problem, THINNED } from "../../src/contract/resources.ts";
 import { SCOPES } from "../../src/contract/scopes.ts";
 import type { AnswerJson } from "../support/answer-json.ts";
-import { type Example, elsewhere, filledPath, makeExamples } from "../support/contract-examples.ts";
+import { type Example, elsewhere, filledPath, giveUp, makeExamples } from "../support/contract-examples.ts";
 import { createTestCore, type TestCore } from "../support/gateway-core.ts";
 import { sendRaw, serveCore } from "../support/gateway-http.ts";
 import {
@@ -476,21 +476,7 @@ test.each([
 });
 
 test.each(withStatus(410))("$id of what the policy of retention has given up says so", async (operation) => {
-  const copy = examples.createNode?.[1]?.json as { parentId: string; copyOf: string; version: string };
-  const { copyOf, version } = copy;
-  await core.file("/d/f", "newer");
-  core.gateway.retention.setPolicy("workspace", { versions: "none", deleted: "0d" });
-  core.clock.jump(1000);
-  await core.gateway.retention.prune();
-  const past: Readonly<Record<string, Example>> = {
-    getContent: { id: copyOf, query: { version } },
-    writeReference: { id: copyOf, json: { copyOf, version } },
-    createNode: { json: copy },
-    restoreNode: { ...examples.restoreNode?.[0] },
-  };
-  const example = past[operation.id];
-  if (example === undefined) throw new Error(`${operation.id} has nothing that was given up here: add it.`);
-  const answer = await call(operation, example);
+  const answer = await call(operation, (await giveUp(core, examples))[operation.id] ?? {});
   expect([answer.status, answer.json.type]).toEqual([410, THINNED]);
 });
 

@@ -10,15 +10,25 @@ export function pruneDaily(
   retention: Pick<Retention, "pruneDue">,
   log: Logger,
 ): Timer {
+  let isOver = false;
+
   async function look(): Promise<void> {
     try {
       tell(await retention.pruneDue(), log);
     } catch (error) {
+      // The gateway ends, and a prune with it.
+      if (isOver) return;
       log.error({ err: error }, "the policies of retention could not be applied; tried again in an hour");
     }
   }
   clock.soon(() => void look());
-  return every(clock, LOOK_MS, () => void look());
+  const timer = every(clock, LOOK_MS, () => void look());
+  return {
+    cancel() {
+      isOver = true;
+      timer.cancel();
+    },
+  };
 }
 
 function tell({ workspaces, orphans }: PruneReport, log: Logger): void {
