@@ -7,6 +7,7 @@ import type { Call, GatewayAnswer } from "./exchange.ts";
 import { positionAt } from "./lag.ts";
 import { attributesOf, type NodeRow, nodeAt, onBranch } from "./node-rows.ts";
 import { invalid, notFound, ProblemError, thinned } from "./problems.ts";
+import { THINNED_CONTENT } from "./retention/index.ts";
 import type { Caller } from "./tokens.ts";
 import { relatedNode, visibleNode } from "./workspaces.ts";
 
@@ -29,7 +30,7 @@ function findVersion(context: Context, node: string, version: string): VersionCo
     )
     .get(version, node);
   if (row === undefined) throw notFound(`The node has no version ${JSON.stringify(version)}.`);
-  if (row.content === 0) {
+  if (row.content === THINNED_CONTENT) {
     throw thinned(`The content of version ${row.number} was thinned by the workspace's policy of retention.`);
   }
   return row;

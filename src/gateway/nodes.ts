@@ -25,7 +25,6 @@ import {
 } from "./node-rows.ts";
 import { decodePath } from "./paths.ts";
 import { changed, conflict, invalid, notFound } from "./problems.ts";
-import { requireRestorable } from "./retention/index.ts";
 import { mayJournal, requireRead } from "./scopes.ts";
 import type { Caller } from "./tokens.ts";
 import { callWorkspace, liveNode, relatedNode, visibleNode } from "./workspaces.ts";
@@ -256,7 +255,6 @@ export function restoreNode(context: Context, call: Call<"restoreNode">): Gatewa
     const key = call.json?.idempotencyKey;
     return once(context, call.caller, { workspace: row.workspace, key, same: ["restoreNode", row.id] }, () => {
       if (row.deleted === 0) throw conflict("The node is not deleted.", showCurrent(store, row));
-      requireRestorable(store, row.id);
       if (row.parent !== null) {
         const parent = reread(context, row.parent);
         if (parent.deleted === 1) {

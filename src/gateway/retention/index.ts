@@ -11,6 +11,9 @@ import { type Pruned, type PruneNeeds, prune } from "./prune.ts";
 export type { PolicyWords } from "./policy.ts";
 export type { Pruned, PruneNeeds } from "./prune.ts";
 
+/** What a version has in place of the row of its content. */
+export const THINNED_CONTENT = 0;
+
 const DAY_MS = 24 * 3600_000;
 
 export interface WorkspacePolicy extends PolicyWords {
