@@ -416,6 +416,20 @@ export const FLAGS = {
   },
   "revoke-all": { type: "switch", help: "End all tokens, logins and API keys of the gateway" },
   role: { type: "value", kind: values.oneOf(...ROLES), help: "What the account may do there" },
+  versions: {
+    type: "value",
+    kind: values.named("STEPS"),
+    defaultHelp: "as before",
+    help: 'Which contents of the past are kept: steps such as "all for 1d, hourly for 7d, monthly for ever" (all, hourly, daily, weekly, monthly, yearly), "all" or "none"',
+  },
+  deleted: {
+    type: "value",
+    kind: values.named("AGE"),
+    defaultHelp: "as before",
+    help: "How long what was deleted can be restored: 12h, 30d, 8w, 2y or ever",
+  },
+  "dry-run": { type: "switch", help: "Change nothing, only say what would go" },
+  verify: { type: "switch", help: "Read all of it again in the end and compare its hashes, too" },
   /** Of the gateway that `start` keeps: see gateway-watch.ts. */
   "until-unmounted": { type: "switch", help: "" },
 } as const satisfies Record<string, Flag>;

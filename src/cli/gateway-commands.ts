@@ -1,4 +1,4 @@
-/** The commands of the local gateway: it, its tokens, accounts and engines. See options.ts. */
+/** The commands of the local gateway: it, its tokens, accounts and engines, what it keeps of the past, its backups. See options.ts. */
 import type { Command } from "./command.ts";
 import { FAULT_FLAGS, LAG_FLAGS, OUTSIDE_FLAGS } from "./flags.ts";
 
@@ -159,5 +159,59 @@ export const GATEWAY_COMMANDS = {
     flags: ["data", "debug"],
     required: ["data"],
     examples: [["wsfs gateway engine remove thumbnails --data ~/gateway", "its folders in workspaces stay"]],
+  },
+  "gateway policy": {
+    dir: "none",
+    summary: "Show which contents of the past the workspaces of a local gateway keep",
+    flags: ["data", "workspace", "json", "debug"],
+    required: ["data"],
+    examples: [["wsfs gateway policy --data ~/gateway", "of each workspace; by default everything is kept for ever"]],
+  },
+  "gateway policy set": {
+    dir: "none",
+    summary: "Set which contents of the past a workspace keeps",
+    notes: [
+      "A step keeps the contents that files had at its moments, in UTC: at every moment (all), at each full hour, midnight, Monday, first of a month or of a year. What any step keeps stays. Heads always stay.",
+      "The gateway applies it once a day, for the first time a day from now; wsfs gateway prune does at once.",
+    ],
+    flags: ["data", "workspace", "versions", "deleted", "json", "debug"],
+    required: ["data", "workspace"],
+    examples: [
+      [
+        'wsfs gateway policy set --data ~/gateway --workspace main --versions "all for 1d, hourly for 7d, daily for 30d, monthly for ever"',
+        "thinned by age",
+      ],
+      ["wsfs gateway policy set --data ~/gateway --workspace main --deleted 30d", "deleted files go after 30 days"],
+    ],
+  },
+  "gateway prune": {
+    dir: "none",
+    summary: "Apply the policies of a local gateway now: contents that none keeps are removed for good",
+    notes: ["The gateway goes on answering. With --json it prints one line: {workspaces, orphans}."],
+    flags: ["data", "workspace", "dry-run", "json", "debug"],
+    required: ["data"],
+    examples: [
+      ["wsfs gateway prune --data ~/gateway --dry-run", "what would go"],
+      ["wsfs gateway prune --data ~/gateway --workspace main", "of one workspace"],
+    ],
+  },
+  "gateway backup": {
+    dir: "none",
+    positionals: ["DIR"],
+    summary: "Back up a local gateway while it runs, into a new folder below DIR",
+    notes: [
+      "It is the store as it was at one moment, verified; each backup is whole by itself. On the same disk contents take no room of their own (hard links). Keep it as secret as the data: whoever has it can sign tokens.",
+    ],
+    flags: ["data", "verify", "json", "debug"],
+    required: ["data"],
+    examples: [["wsfs gateway backup ~/backups --data ~/gateway", "makes ~/backups/2026-11-28T10.22.31.005Z"]],
+  },
+  "gateway restore": {
+    dir: "none",
+    positionals: ["DIR"],
+    summary: "Make a data folder of a backup: of DIR, or of the newest below DIR",
+    flags: ["data", "verify", "json", "debug"],
+    required: ["data"],
+    examples: [["wsfs gateway restore ~/backups --data ~/gateway2", "then: wsfs gateway --data ~/gateway2"]],
   },
 } as const satisfies Record<string, Command>;

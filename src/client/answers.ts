@@ -17,6 +17,7 @@ const CODES: Readonly<Record<number, RemoteErrorCode>> = {
   403: "forbidden",
   404: "notFound",
   409: "conflict",
+  410: "notFound",
   412: "changed",
   413: "tooLarge",
   429: "throttled",

@@ -16,7 +16,7 @@ export const REMOTE_ERROR_CODES = [
   "unauthorized",
   /** 403: the token lacks `scope`, or the account the role of `grant`. */
   "forbidden",
-  /** 404: not there, or not visible. */
+  /** 404: not there, or not visible; 410: a content of the past that the gateway has given up. */
   "notFound",
   /** 409: `node` has the name, or a folder is not empty. */
   "conflict",

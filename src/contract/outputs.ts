@@ -64,6 +64,7 @@ export const PROBLEMS = {
   403: "The token lacks the scope that `scope` names; or its account is not what `grant` says in the workspace, or it is bound to another one",
   404: "There is no such thing, or the account has no role where it is",
   409: "The name is taken, or the tree does not allow it: `node` stands in the way, if the token may read it; or a workspace would have no owner left",
+  410: "A content of the past, or a deleted node, that the workspace's policy of retention has given up for good (type urn:wsfs:problem:thinned)",
   412: "The condition does not hold; `node` is what is there now, if the token may read it",
   413: "The body or one of its parts is larger than this gateway takes",
   416: "Nothing of the range lies within the content",
@@ -103,7 +104,7 @@ export const OUTPUTS = {
       206: { description: "The range", body: "bytes", headers: ["ETag", "Accept-Ranges", "Content-Range"] },
       304: notModified,
     },
-    problems: [404, 416],
+    problems: [404, 410, 416],
     takes: ["Range", "If-Range", "If-None-Match"],
   },
   upload: {
@@ -117,10 +118,10 @@ export const OUTPUTS = {
   writeContent: { answers: { 200: writtenVersion }, problems: [404, 412, 413, 507], takes: ["If-Match"] },
   writeReference: {
     answers: { 200: { ...writtenVersion, body: writtenNode } },
-    problems: [404, 412, 413, 507],
+    problems: [404, 410, 412, 413, 507],
     takes: ["If-Match"],
   },
-  createNode: { answers: { 201: { description: "A new node", body: toldNode } }, problems: [404, 409, 413, 507] },
+  createNode: { answers: { 201: { description: "A new node", body: toldNode } }, problems: [404, 409, 410, 413, 507] },
   patchNode: { answers: { 200: written }, problems: [404, 409, 412, 413, 507], takes: ["If-Match"] },
   exchangeNodes: { answers: { 200: written }, problems: [404, 412, 413, 507], takes: ["If-Match"] },
   deleteNode: {
@@ -128,10 +129,10 @@ export const OUTPUTS = {
     problems: [404, 409, 412, 507],
     takes: ["If-Match"],
   },
-  restoreNode: { answers: { 200: written }, problems: [404, 409, 413, 507], bodyOptional: true },
+  restoreNode: { answers: { 200: written }, problems: [404, 409, 410, 413, 507], bodyOptional: true },
   restoreTree: {
     answers: { 200: { description: "What was done of it, and where to go on", body: restoredSlice } },
-    problems: [404, 409, 413, 507],
+    problems: [404, 409, 410, 413, 507],
   },
   getAccount: { answers: { 200: { description: "Whose the token is", body: accountStatus } }, problems: [] },
   listGrants: { answers: { 200: { description: "A page of grants", body: grantPage } }, problems: [404] },

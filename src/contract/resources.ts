@@ -212,7 +212,15 @@ export const nodePage = page(listedNode).meta({ id: "NodePage" });
 export type NodePage = z.infer<typeof nodePage>;
 export const workspacePage = page(workspace).meta({ id: "WorkspacePage" });
 export type WorkspacePage = z.infer<typeof workspacePage>;
-export const versionPage = page(version).meta({ id: "VersionPage" });
+export const versionPage = page(version)
+  .extend({
+    thinned: count
+      .optional()
+      .describe(
+        "How many others the policy of the workspace has thinned, where it has: their numbers are missing, their content is a 410",
+      ),
+  })
+  .meta({ id: "VersionPage" });
 export type VersionPage = z.infer<typeof versionPage>;
 export const journalPage = page(journalEntry).meta({ id: "JournalPage" });
 export type JournalPage = z.infer<typeof journalPage>;
@@ -404,9 +412,17 @@ export type NewGrant = z.infer<typeof newGrant>;
 /** The type of a problem: the workspace has no room left, though the gateway has. */
 export const OVER_QUOTA = "urn:wsfs:problem:over-quota";
 
+/** The type of a problem: the workspace's policy of retention has given the content up. */
+export const THINNED = "urn:wsfs:problem:thinned";
+
 export const problem = z
   .object({
-    type: z.string().optional().describe(`${OVER_QUOTA} where a workspace is over its quota (507), else about:blank`),
+    type: z
+      .string()
+      .optional()
+      .describe(
+        `${OVER_QUOTA} where a workspace is over its quota (507), ${THINNED} where a content of the past was given up (410), else about:blank`,
+      ),
     status: z.number().int(),
     title: z.string(),
     detail: z.string().optional().describe("What was expected and what came, for people"),

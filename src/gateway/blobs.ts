@@ -10,7 +10,7 @@ export interface Blobs {
   write(blob: string, data: AsyncIterable<Uint8Array>): Promise<void>;
   /** Bytes [start, end) of a blob. A chunk holds until the next one is asked for: its memory is used again. */
   read(blob: string, start: number, end: number): AsyncIterable<Uint8Array>;
-  /** No error when it is not there. */
-  remove(blob: string): Promise<void>;
+  /** Answers false where it has to stay for now: a later collection removes it. No error when it is not there. */
+  remove(blob: string): Promise<boolean>;
   list(): AsyncIterable<string>;
 }

@@ -15,6 +15,7 @@ import { lastChange } from "./lag.ts";
 import { findNode, MAIN, type NodeRow } from "./node-rows.ts";
 import { beginPlace, endPlace, forgetMarks } from "./places.ts";
 import { addUsed, headSize, heldSize, requireQuota } from "./quota.ts";
+import { requireRestorable, THINNED_CONTENT } from "./retention/index.ts";
 import type { Store } from "./store.ts";
 
 export interface Content {
@@ -258,6 +259,9 @@ export function changeNodeRows(
 ): number {
   const { store, newId } = context;
   const done = steps.map(({ row, kind, to }) => {
+    if (to.deleted === false) requireRestorable(store, row.id);
+    if (to.content?.content === THINNED_CONTENT)
+      throw new Error(`Content that was thinned cannot become a version of ${row.id}.`);
     const growth = growthOf(store, row, to);
     requireQuota(context, row.workspace, growth);
     const version = to.content === undefined ? undefined : newId();

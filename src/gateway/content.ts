@@ -6,12 +6,14 @@ import type { Context } from "./context.ts";
 import type { Call, GatewayAnswer } from "./exchange.ts";
 import { positionAt } from "./lag.ts";
 import { attributesOf, type NodeRow, nodeAt, onBranch } from "./node-rows.ts";
-import { invalid, notFound, ProblemError } from "./problems.ts";
+import { invalid, notFound, ProblemError, thinned } from "./problems.ts";
+import { THINNED_CONTENT } from "./retention/index.ts";
 import type { Caller } from "./tokens.ts";
 import { relatedNode, visibleNode } from "./workspaces.ts";
 
 interface VersionContent {
   readonly id: string;
+  readonly number: number;
   readonly content: number;
   readonly size: number;
   readonly hash: string;
@@ -23,11 +25,14 @@ interface VersionContent {
 function findVersion(context: Context, node: string, version: string): VersionContent {
   const row = context.store
     .prepare<VersionContent>(
-      `SELECT v.id, v.content, v.size, v.hash, v.mime_type AS mimeType, k.blob, k.bytes
-       FROM version v JOIN content k ON k.id = v.content WHERE v.id = ? AND v.node = ?`,
+      `SELECT v.id, v.number, v.content, v.size, v.hash, v.mime_type AS mimeType, k.blob, k.bytes
+       FROM version v LEFT JOIN content k ON k.id = v.content WHERE v.id = ? AND v.node = ?`,
     )
     .get(version, node);
   if (row === undefined) throw notFound(`The node has no version ${JSON.stringify(version)}.`);
+  if (row.content === THINNED_CONTENT) {
+    throw thinned(`The content of version ${row.number} was thinned by the workspace's policy of retention.`);
+  }
   return row;
 }
 

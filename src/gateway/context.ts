@@ -43,6 +43,8 @@ export interface Context {
   readonly births: Births;
   /** Blobs that are being written, or are not referred to yet: not to be collected. */
   readonly staged: Set<string>;
+  /** Of each copy under way the position at which it began to read: what was a head there or since is not to be thinned. */
+  readonly copying: Set<{ readonly position: number }>;
   /** Of this store's rows, as long as it is open. */
   readonly lists: SortedLists;
   /** Of journal entries, fired when they are committed; and when options change. */

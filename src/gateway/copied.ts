@@ -95,9 +95,17 @@ export function dropSome({ store }: Needs, root: string): boolean {
   store
     .prepare(`DELETE FROM place WHERE (parent, name) IN (SELECT n.parent, n.name FROM node n WHERE n.id ${those})`)
     .run(refs);
+  const contents = store.prepare<number>(`SELECT content FROM version WHERE node ${those}`).pluck().all(refs);
   for (const rows of ["mark WHERE folder", "version WHERE node", "node WHERE id"]) {
     store.prepare(`DELETE FROM ${rows} ${those}`).run(refs);
   }
+  // Those of the copied nodes may have been thinned meanwhile: these were the last to use them.
+  store
+    .prepare(
+      `DELETE FROM content WHERE id IN (SELECT value FROM json_each(?))
+       AND NOT EXISTS (SELECT 1 FROM version WHERE version.content = content.id)`,
+    )
+    .run(JSON.stringify(contents));
   // Their changes stay: positions that were told are never taken again.
   remove(store, nodes);
   if (nodes.length === SLICE) return true;

@@ -14,6 +14,7 @@ import { type Author, COPY_NODES_MAX } from "../contract/resources.ts";
 import { beginChange, createNodeRow } from "./changes.ts";
 import type { Context } from "./context.ts";
 import { beginCopy, copiesLeft, copyIsPlaced, dropSome, findCopy, tellSome } from "./copied.ts";
+import { lastChange } from "./lag.ts";
 import { attributesOf, type NodeRow, type Written } from "./node-rows.ts";
 import { isDiskFull, tooLarge, unsettled } from "./problems.ts";
 import { addUsed, requireQuota } from "./quota.ts";
@@ -66,6 +67,17 @@ export class CopyNeeded extends Error {
 
 /** Runs an effect, in a transaction, until it has the copy it needs. */
 export async function withCopy<T>(context: Context, effect: (copy: PreparedCopy | undefined) => T): Promise<T> {
+  const reading = { position: lastChange(context.store).position };
+  context.copying.add(reading);
+  try {
+    return await tryWithCopy(context, effect);
+  } finally {
+    // By now rows refer to what was read, or nothing does.
+    context.copying.delete(reading);
+  }
+}
+
+async function tryWithCopy<T>(context: Context, effect: (copy: PreparedCopy | undefined) => T): Promise<T> {
   const { store } = context;
   let needed: CopyNeeded | undefined;
   for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {

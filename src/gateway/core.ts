@@ -16,6 +16,7 @@ import { createApiKey, listApiKeys, revokeApiKey } from "./api-keys.ts";
 import { thinAttributes } from "./attribute-states.ts";
 import { createBirths } from "./births.ts";
 import type { Blobs } from "./blobs.ts";
+import { collectBlobs } from "./collect-blobs.ts";
 import { getContent } from "./content.ts";
 import { type Context, DEFAULT_OPTIONS, type GatewayOptions } from "./context.ts";
 import { answerControl, CONTROL_PATH } from "./control.ts";
@@ -62,6 +63,7 @@ import {
 } from "./problems.ts";
 import { checkQuotaNames } from "./quota.ts";
 import { restoreTree } from "./restore-tree.ts";
+import { createRetention, type Retention } from "./retention/index.ts";
 import { findRoute, type Route } from "./routes.ts";
 import { checkScopes, mayRead } from "./scopes.ts";
 import { createSignal } from "./signal.ts";
@@ -187,6 +189,7 @@ export interface Gateway {
   collectBlobs(): Promise<number>;
   /** Removes keys that have lived long enough, and old states of attributes, a few at a time. */
   forget(): Promise<void>;
+  readonly retention: Retention;
   /** Commits what waits, and resolves when nothing goes on any more for callers that were let go. */
   settle(): Promise<void>;
 }
@@ -232,12 +235,14 @@ export function createGateway(needs: GatewayNeeds): Gateway {
     })),
     births: createBirths(store, clock, options),
     staged: new Set(),
+    copying: new Set(),
     lists,
     news,
     told,
   };
   const issueToken = (claims: TokenClaims) => signToken(signingKey, clock, claims, accountStore.revokedUntil());
   const triggers = createDispatcher(context, log);
+  const retention = createRetention(context);
   if (needs.engines !== undefined) engines = createQueue(context, needs.engines, issueToken, log);
   finishCopies(context);
   triggers.begin();
@@ -386,6 +391,7 @@ export function createGateway(needs: GatewayNeeds): Gateway {
     issueToken,
     readOwnToken: (token) => readOwnToken({ key: signingKey, clock, store: accountStore }, token),
     engines,
+    retention,
     workspacesOf: (account) => workspacesOfAccount(context, account),
     tidyAccounts() {
       accountStore.records.tidy();
@@ -405,19 +411,7 @@ export function createGateway(needs: GatewayNeeds): Gateway {
       await Promise.all(background);
       store.flush();
     },
-    async collectBlobs() {
-      const found: string[] = [];
-      for await (const blob of blobs.list()) found.push(blob);
-      const isUsed = store.prepare("SELECT 1 FROM content WHERE blob = ?");
-      let removed = 0;
-      for (const blob of found) {
-        if (context.staged.has(blob) || isUsed.get(blob) !== undefined) continue;
-        await blobs.remove(blob);
-        clock.step("gateway: blob collected");
-        removed += 1;
-      }
-      return removed;
-    },
+    collectBlobs: () => collectBlobs(context),
   };
 }
 

@@ -16,7 +16,7 @@ export const executionFolders = (folder: string) => ({
   work: path.join(folder, "executions", "work"),
   logs: path.join(folder, "executions", "logs"),
 });
-const keyPath = (folder: string) => path.join(folder, "signing-key");
+export const keyPath = (folder: string) => path.join(folder, "signing-key");
 
 export async function makeDataFolder(folder: string): Promise<void> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
@@ -24,19 +24,67 @@ export async function makeDataFolder(folder: string): Promise<void> {
 }
 
 /** Held until `release`. Throws when another gateway has the folder. */
-export function lockDataFolder(folder: string): { release(): void } {
-  const lock = openSqlite(path.join(folder, "lock.db"), { timeout: 0 });
+export function lockDataFolder(folder: string): Lock {
+  const lock = lockWhole(path.join(folder, "lock.db"));
+  if (lock === undefined) throw new Error(`Another gateway is serving the data folder ${folder}.`);
+  return lock;
+}
+
+/** A lock that ends with its process, however that dies. */
+export interface Lock {
+  release(): void;
+}
+
+/** By an SQLite database that holds nothing. Undefined: somebody has it, or a share of it. */
+export function lockWhole(file: string): Lock | undefined {
+  const lock = openSqlite(file, { timeout: 0 });
   try {
     lock.pragma("locking_mode = EXCLUSIVE");
     lock.exec("BEGIN EXCLUSIVE");
   } catch (error) {
     lock.close();
-    if (error instanceof SqliteError && error.code.startsWith("SQLITE_BUSY")) {
-      throw new Error(`Another gateway is serving the data folder ${folder}.`, { cause: error });
-    }
+    if (isBusy(error)) return undefined;
     throw error;
   }
   return { release: () => void lock.close() };
+}
+
+const isBusy = (error: unknown) => error instanceof SqliteError && error.code.startsWith("SQLITE_BUSY");
+
+const holdPath = (folder: string) => path.join(folder, "hold.db");
+
+/** Until `release` no process removes blobs from the folder, so that a backup finds each that its rows name. Shared by backups. */
+export function holdBlobs(folder: string): Lock {
+  const hold = openSqlite(holdPath(folder));
+  // The lock of a reader, kept by its transaction.
+  hold.exec("BEGIN");
+  hold.prepare("SELECT count(*) FROM sqlite_master").get();
+  return { release: () => void hold.close() };
+}
+
+export interface HoldCheck {
+  isHeld(): boolean;
+  close(): void;
+}
+
+/** Whether anybody holds the folder's blobs. */
+export function checkHold(folder: string): HoldCheck {
+  const hold = openSqlite(holdPath(folder), { timeout: 0 });
+  const begin = hold.prepare("BEGIN EXCLUSIVE");
+  const end = hold.prepare("ROLLBACK");
+  return {
+    isHeld() {
+      try {
+        begin.run();
+        end.run();
+        return false;
+      } catch (error) {
+        if (isBusy(error)) return true;
+        throw error;
+      }
+    },
+    close: () => void hold.close(),
+  };
 }
 
 function checkedKey(folder: string, key: Buffer): Buffer {

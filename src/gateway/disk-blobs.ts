@@ -12,7 +12,10 @@ const WRITE_BYTES = 512 * 1024;
 /** Each reader has two of these for as long as it takes, 256 KiB: as many read at once as like. */
 const READ_BYTES = 128 * 1024;
 
-export async function openDiskBlobs(folder: string): Promise<Blobs> {
+export const blobPath = (folder: string, blob: string) => path.join(folder, blob.slice(0, 2), blob);
+
+/** `isHeld`: nothing is to be removed now. Asked after the commit of what let a blob go, so a snapshot taken later does not name it. */
+export async function openDiskBlobs(folder: string, isHeld: () => boolean = () => false): Promise<Blobs> {
   const unfinished = path.join(folder, "unfinished");
   await mkdir(folder, { recursive: true, mode: 0o700 });
   // What a killed gateway left here was never answered for.
@@ -20,7 +23,7 @@ export async function openDiskBlobs(folder: string): Promise<Blobs> {
   await mkdir(unfinished, { mode: 0o700 });
   const shards = Array.from({ length: 256 }, (_, index) => index.toString(16).padStart(2, "0"));
   for (const shard of shards) await mkdir(path.join(folder, shard), { recursive: true, mode: 0o700 });
-  const place = (blob: string) => path.join(folder, blob.slice(0, 2), blob);
+  const place = (blob: string) => blobPath(folder, blob);
 
   return {
     async write(blob, data) {
@@ -81,7 +84,9 @@ export async function openDiskBlobs(folder: string): Promise<Blobs> {
     },
 
     async remove(blob) {
+      if (isHeld()) return false;
       await rm(place(blob), { force: true });
+      return true;
     },
 
     async *list() {

@@ -5,7 +5,7 @@
 import { STATUS_CODES } from "node:http";
 import { z } from "zod";
 import { withoutApiKeys } from "../contract/api-keys.ts";
-import { type Node, OVER_QUOTA } from "../contract/resources.ts";
+import { type Node, OVER_QUOTA, THINNED } from "../contract/resources.ts";
 import type { Role } from "../contract/roles.ts";
 
 export interface ProblemDetails {
@@ -18,6 +18,8 @@ export interface ProblemDetails {
   /** Whether all it tells of is committed already. */
   readonly isCommitted?: boolean;
   readonly excess?: Excess;
+  /** What was asked for was given up by a retention policy. */
+  readonly isThinned?: boolean;
 }
 
 /** What is too much for a workspace. */
@@ -40,9 +42,9 @@ export class ProblemError extends Error {
   }
 
   get document(): Record<string, unknown> {
-    const { field, scope, grant, node, excess } = this.details;
+    const { field, scope, grant, node, excess, isThinned } = this.details;
     return {
-      type: excess === undefined ? "about:blank" : OVER_QUOTA,
+      type: isThinned === true ? THINNED : excess === undefined ? "about:blank" : OVER_QUOTA,
       status: this.status,
       title: excess === undefined ? (STATUS_CODES[this.status] ?? "Error") : "Over Quota",
       detail: withoutApiKeys(this.message),
@@ -74,6 +76,9 @@ export const lacksGrant = (detail: string, workspace: string, role: Role) =>
   new ProblemError(403, detail, { grant: { workspace, role } });
 
 export const notFound = (detail: string) => new ProblemError(404, detail);
+
+/** 410: it was there, and its content was given up for good. */
+export const thinned = (detail: string) => new ProblemError(410, detail, { isThinned: true });
 
 /** 409: `node` stands in the way. */
 export const conflict = (detail: string, node?: Node) => new ProblemError(409, detail, { node });

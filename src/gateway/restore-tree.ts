@@ -18,6 +18,7 @@ import { findNode, type NodeRow, nodeAt, pathOf, showCurrent } from "./node-rows
 import { badCursor, decodeCursor, encodeCursor, listMark } from "./paging.ts";
 import { conflict, invalid, notFound } from "./problems.ts";
 import { type Restoring, removeNode, restoreContent, restorePlace } from "./restored-nodes.ts";
+import { isPurged } from "./retention/index.ts";
 import { requireScope } from "./scopes.ts";
 import type { Store } from "./store.ts";
 import { visibleNode } from "./workspaces.ts";
@@ -166,6 +167,11 @@ function restoreNext(restoring: Restoring, way: Level[], folder: Level): number 
   const [now, then] = [findNode(store, place.node), nodeAt(store, place.node, position)];
   if (now === undefined || then === undefined) return COSTS.compare;
   const path = way.slice(1).reduce((above, { name }) => joinPath(above, name), way[0]?.name ?? "/");
+  if (now.deleted === 1 && isPurged(store, now.id)) {
+    const about = { nodeId: now.id, kind: now.kind, path: joinPath(path, place.name) };
+    restoring.told({ action: "skip", ...about, reason: "it was deleted too long ago to be restored" });
+    return COSTS.compare;
+  }
   const name = restorePlace(restoring, now, then, folder.id, path);
   restoreContent(restoring, now.id, then, joinPath(path, name));
   if (now.kind === "folder") way.push({ id: now.id, name, until: 0, after: "" });

@@ -282,6 +282,15 @@ const MIGRATIONS: readonly string[] = [
   CREATE INDEX IF NOT EXISTS change_mount_account ON change(workspace, by ->> 'mount', by ->> 'account')
     WHERE entry IS NOT NULL AND by ->> 'mount' IS NOT NULL;
   `,
+  `
+  -- retention/: a version whose content was thinned has content 0; all else that is known of it stays.
+  ALTER TABLE workspace ADD COLUMN policy TEXT;                     -- JSON of a policy; null: everything is kept
+  ALTER TABLE workspace ADD COLUMN pruned_at INTEGER;               -- ms: when the policy was set or applied last
+  ALTER TABLE node ADD COLUMN purged INTEGER NOT NULL DEFAULT 0;    -- 1: deleted, and never to be restored
+  CREATE INDEX node_past ON node(workspace, id) WHERE versions > 1 OR deleted = 1;
+  CREATE INDEX version_content ON version(content);
+  CREATE INDEX version_thinned ON version(node, branch) WHERE content = 0;
+  `,
 ];
 
 /** Brings the tables to this program's version. Throws when they are from a newer one. */

@@ -16,11 +16,12 @@ import { parseJson } from "./json.ts";
 import { answerMalformed } from "./malformed.ts";
 import { multipartBoundary, readParts } from "./multipart.ts";
 import { misdirected, ownNames } from "./own-names.ts";
+import { OWNER_PREFIX } from "./owner-calls.ts";
 import { breakSilentPeers, type PeerWatch } from "./peers.ts";
 import { failed, invalid, ProblemError, tooLarge } from "./problems.ts";
 import { parseQuery } from "./query.ts";
 import { isSignIn, type SignIn } from "./sign-in/index.ts";
-import { openUnixListener } from "./unix-listener.ts";
+import { openUnixListener, type UnixListener } from "./unix-listener.ts";
 
 const KEEP_ALIVE_MS = 65_000;
 /** On close, answers under way may take this long. */
@@ -72,6 +73,8 @@ export interface ServerOptions {
   readonly port: number;
   /** Listens on a Unix socket at this path as well, which only the owner may use. */
   readonly socketPath?: string;
+  /** Answers what is asked by that socket below OWNER_PREFIX; anywhere else nothing is there. */
+  readonly owner?: (request: GatewayRequest) => Promise<GatewayAnswer>;
   readonly log: Logger;
   readonly silence?: Silence;
 }
@@ -79,13 +82,19 @@ export interface ServerOptions {
 export async function startServer(options: ServerOptions): Promise<Server> {
   const { gateway, clock, host, names = [], port, log, silence = SILENCE } = options;
   const isOwn = ownNames([host, ...names]);
+  let listener: UnixListener | undefined;
+  /** What answers requests of a connection. */
+  const handlerFor = (incoming: IncomingMessage, path: string): Handler =>
+    options.owner !== undefined && path.startsWith(OWNER_PREFIX) && listener?.has(incoming.socket) === true
+      ? options.owner
+      : (request) => gateway.handle(request);
   let signIn: SignIn | undefined;
   const active = new Set<Promise<void>>();
   const docs = gateway.openApi === undefined ? undefined : createDocs(gateway.openApi);
   let peers: PeerWatch | undefined;
   const begin = async (request: IncomingMessage, response: ServerResponse) => {
     peers?.begin(request, response);
-    const work = answer({ gateway, docs, signIn, isOwn, clock, log }, request, response);
+    const work = answer({ handlerFor, docs, signIn, isOwn, clock, log }, request, response);
     active.add(work);
     await work;
     active.delete(work);
@@ -141,7 +150,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   if (address === null || typeof address === "string") throw new Error("The server has no port.");
   const { socketPath } = options;
   const opening = socketPath === undefined ? undefined : openUnixListener(socketPath, app.server);
-  const listener = await opening?.catch((error: unknown) => {
+  listener = await opening?.catch((error: unknown) => {
     log.error({ err: error }, "the Unix socket cannot be made: only the port leads here");
     return undefined;
   });
@@ -166,8 +175,10 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   };
 }
 
+type Handler = (request: GatewayRequest) => Promise<GatewayAnswer>;
+
 interface Serving {
-  readonly gateway: Gateway;
+  readonly handlerFor: (incoming: IncomingMessage, path: string) => Handler;
   readonly docs: Docs | undefined;
   readonly signIn: SignIn | undefined;
   readonly isOwn: (incoming: IncomingMessage) => boolean;
@@ -176,7 +187,7 @@ interface Serving {
 }
 
 async function answer(
-  { gateway, docs, signIn, isOwn, clock, log }: Serving,
+  { handlerFor, docs, signIn, isOwn, clock, log }: Serving,
   incoming: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
@@ -199,7 +210,7 @@ async function answer(
       Object.assign(sent, await signIn(incoming, response, path));
     } else {
       const result = isForUs
-        ? await handle(gateway, incoming, method, path, search)
+        ? await handle(handlerFor(incoming, path), incoming, method, path, search)
         : misdirected(incoming.headers.host ?? "");
       sent.status = result.status;
       await send(clock, incoming, response, result, sent);
@@ -230,7 +241,7 @@ function withoutSecrets(search: string): string {
 }
 
 async function handle(
-  gateway: Gateway,
+  handler: Handler,
   incoming: IncomingMessage,
   method: string,
   path: string,
@@ -252,7 +263,7 @@ async function handle(
     if (error instanceof ProblemError) return jsonAnswer(error.status, error.document);
     throw error;
   }
-  const answer = await gateway.handle(request);
+  const answer = await handler(request);
   return method === "HEAD" ? withoutBody(answer) : answer;
 }
 

@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import { SCOPES } from "../contract/scopes.ts";
 import { type Checkpoints, startCheckpoints } from "../lib/checkpoints.ts";
 import { type Logger, SILENT } from "../lib/log.ts";
+import type { Timer } from "../lib/runtime.ts";
 import { type Connection, openSqlite } from "../lib/sqlite/index.ts";
 import { systemClock } from "../lib/system-clock.ts";
 import { type AccountStore, openAccounts } from "./accounts/index.ts";
@@ -13,9 +14,11 @@ import type { GatewayOptions } from "./context.ts";
 import { createGateway, type Gateway } from "./core.ts";
 import {
   blobFolder,
+  checkHold,
   databasePath,
   ensureSigningKey,
   executionFolders,
+  type HoldCheck,
   lockDataFolder,
   makeDataFolder,
   readSigningKey,
@@ -23,6 +26,8 @@ import {
 import { openDiskBlobs } from "./disk-blobs.ts";
 import { createEngineProcesses, type EngineHost, openLogs } from "./engines/index.ts";
 import { ensureFirstOwner } from "./first-owner.ts";
+import { ownerCalls } from "./owner-calls.ts";
+import { pruneDaily } from "./retention/daily.ts";
 import { startServer } from "./server.ts";
 import { createSignIn, type OutsideIssuer } from "./sign-in/index.ts";
 import { openDatabase } from "./store.ts";
@@ -103,12 +108,16 @@ export async function startGateway(options: StartGatewayOptions): Promise<Runnin
   const lock = lockDataFolder(dataDir);
   let database: Connection | undefined;
   let accounts: AccountStore | undefined;
+  let hold: HoldCheck | undefined;
+  let pruning: Timer | undefined;
   let checkpoints: Checkpoints | undefined;
   const timers: NodeJS.Timeout[] = [];
   const every = (milliseconds: number, work: () => void) => void timers.push(setInterval(work, milliseconds).unref());
   const free = async () => {
     for (const timer of timers) clearInterval(timer);
+    pruning?.cancel();
     await checkpoints?.close();
+    hold?.close();
     database?.close();
     accounts?.close();
     lock.release();
@@ -118,7 +127,8 @@ export async function startGateway(options: StartGatewayOptions): Promise<Runnin
     database = openDatabase(databasePath(dataDir));
     const store = openAccounts(dataDir, systemClock);
     accounts = store;
-    const blobs = await openDiskBlobs(blobFolder(dataDir));
+    hold = checkHold(dataDir);
+    const blobs = await openDiskBlobs(blobFolder(dataDir), hold.isHeld);
     let issuer: string | undefined;
     const gateway = createGateway({
       clock: systemClock,
@@ -155,10 +165,11 @@ export async function startGateway(options: StartGatewayOptions): Promise<Runnin
     // Another language than ours has no word for people.
     const server = await startServer({
       ...{ gateway: served, clock: systemClock, host, names, port, log },
-      ...(socketPath === undefined ? {} : { socketPath }),
+      ...(socketPath === undefined ? {} : { socketPath, owner: ownerCalls(gateway.retention) }),
       ...(bare ? {} : { signInAt }),
     });
     gateway.engines?.begin(server.baseUrl);
+    pruning = pruneDaily(systemClock, gateway.retention, log);
     let closed: Promise<void> | undefined;
     return {
       baseUrl: server.baseUrl,
@@ -168,7 +179,8 @@ export async function startGateway(options: StartGatewayOptions): Promise<Runnin
       setOptions: (changes) => gateway.setOptions(changes),
       close() {
         gateway.endStreams();
-        closed ??= Promise.all([gateway.engines?.close(), server.close()])
+        pruning?.cancel();
+        closed ??= Promise.all([gateway.engines?.close(), gateway.retention.close(), server.close()])
           .then(() => gateway.settle())
           .finally(free);
         return closed;

@@ -1,17 +1,23 @@
 /** A Unix socket beside a server's port, which only its owner may use. Its connections are the server's like any others. */
 import { chmodSync, rmSync } from "node:fs";
 import type { Server } from "node:http";
-import { createServer } from "node:net";
+import { createServer, type Socket } from "node:net";
 import { socketAddress } from "../lib/socket-address.ts";
 
 export interface UnixListener {
+  /** Whether a connection came by it: only its owner's can. */
+  has(socket: Socket): boolean;
   /** Takes nobody in any more; resolves when those who came by it are gone. */
   close(): Promise<void>;
 }
 
 /** One left over there by a gateway that was killed is replaced; the path is removed at the end. */
 export async function openUnixListener(path: string, server: Server): Promise<UnixListener> {
-  const listener = createServer({ allowHalfOpen: true }, (socket) => server.emit("connection", socket));
+  const sockets = new WeakSet<Socket>();
+  const listener = createServer({ allowHalfOpen: true }, (socket) => {
+    sockets.add(socket);
+    server.emit("connection", socket);
+  });
   rmSync(path, { force: true });
   const address = socketAddress(path);
   try {
@@ -26,6 +32,7 @@ export async function openUnixListener(path: string, server: Server): Promise<Un
     throw error;
   }
   return {
+    has: (socket) => sockets.has(socket),
     close: () =>
       new Promise((resolve) => {
         listener.close(() => {

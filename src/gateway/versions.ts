@@ -1,4 +1,7 @@
-/** The versions of a file, oldest first; also of a deleted one; with branch= those written on it. */
+/**
+ * The versions of a file, oldest first; also of a deleted one; with branch= those written on it. Those whose content was
+ * thinned are not among them, but counted.
+ */
 import type { Attributes } from "../contract/attributes.ts";
 import type { Version } from "../contract/resources.ts";
 import { shownAuthor } from "./access.ts";
@@ -9,6 +12,7 @@ import { lastChange, lastChangeOf } from "./lag.ts";
 import { attributesOf, MAIN } from "./node-rows.ts";
 import { pageOfList } from "./paging.ts";
 import { inBatches, type Row } from "./sorted-lists.ts";
+import type { Store } from "./store.ts";
 import { visibleNode } from "./workspaces.ts";
 
 interface VersionRow extends Omit<Version, "createdAt" | "by" | "attributes"> {
@@ -43,8 +47,10 @@ export async function listVersions(context: Context, call: Call<"listVersions">)
   const { store } = context;
   const { branch } = call.query;
   const row = visibleNode(context, call.caller, call.parameters.nodeId);
+  const thinned = countThinned(store, row.id, branch);
   const page = await pageOfList(context.lists, call.query, {
-    key: ["versions", row.id, branch ?? null],
+    // Thinning is no change: with each of it the list becomes another.
+    key: ["versions", row.id, branch ?? null, thinned],
     fields: Object.keys(FIELDS) as Field[],
     fallback: "number",
     asOf: lastChange(store).position,
@@ -52,7 +58,7 @@ export async function listVersions(context: Context, call: Call<"listVersions">)
     rows(field, asOf) {
       const next = store.prepare<Row & { readonly number: number }>(
         `SELECT rowid AS row, id, number, ${FIELDS[field]} AS value FROM version
-         WHERE node = :node AND number > :number AND position <= :asOf AND (:branch IS NULL OR branch = :branch)
+         WHERE node = :node AND number > :number AND content <> 0 AND position <= :asOf AND (:branch IS NULL OR branch = :branch)
          ORDER BY number LIMIT ${BATCH}`,
       );
       const after = (number: number) => next.all({ node: row.id, number, asOf, branch: branch ?? null });
@@ -75,7 +81,16 @@ export async function listVersions(context: Context, call: Call<"listVersions">)
           }),
         ),
   });
-  return jsonAnswer(200, page);
+  return jsonAnswer(200, thinned === 0 ? page : { ...page, thinned });
+}
+
+function countThinned(store: Store, node: string, branch: string | undefined): number {
+  const counted = store
+    .prepare<number>(
+      "SELECT count(*) FROM version WHERE node = :node AND content = 0 AND (:branch IS NULL OR branch = :branch)",
+    )
+    .pluck();
+  return counted.get({ node, branch: branch ?? null }) ?? 0;
 }
 
 /** Those of a version: its own mtime, and what belongs to the node alone left out. */

@@ -9,6 +9,7 @@ test.each([
   [401, { title: "No" }, {}, "unauthorized", { status: 401 }],
   [403, { title: "No", scope: "node.node.update" }, {}, "forbidden", { status: 403, scope: "node.node.update" }],
   [404, { title: "Gone" }, {}, "notFound", { status: 404 }],
+  [410, { title: "Thinned" }, {}, "notFound", { status: 410 }],
   [409, { title: "Taken", node: exampleNode() }, {}, "conflict", { status: 409, node: exampleNode() }],
   [412, { title: "Changed", node: exampleNode() }, {}, "changed", { status: 412, node: exampleNode() }],
   [413, { title: "Big" }, {}, "tooLarge", { status: 413 }],

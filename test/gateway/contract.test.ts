@@ -6,10 +6,10 @@
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { ATTRIBUTES_BYTES_MAX } from "../../src/contract/attributes.ts";
 import { openApiDocument } from "../../src/contract/openapi.ts";
-import { OVER_QUOTA, problem } from "../../src/contract/resources.ts";
+import { OVER_QUOTA, problem, THINNED } from "../../src/contract/resources.ts";
 import { SCOPES } from "../../src/contract/scopes.ts";
 import type { AnswerJson } from "../support/answer-json.ts";
-import { type Example, elsewhere, filledPath, makeExamples } from "../support/contract-examples.ts";
+import { type Example, elsewhere, filledPath, giveUp, makeExamples } from "../support/contract-examples.ts";
 import { createTestCore, type TestCore } from "../support/gateway-core.ts";
 import { sendRaw, serveCore } from "../support/gateway-http.ts";
 import {
@@ -473,6 +473,11 @@ test.each([
   core.gateway.setOptions({ quota: { all: 0 } });
   const answer = await call(operation, { ...example, ...(example.file === undefined ? {} : { file: "xx" }) });
   expect([answer.status, answer.json.type, answer.json.quota]).toEqual([507, OVER_QUOTA, 0]);
+});
+
+test.each(withStatus(410))("$id of what the policy of retention has given up says so", async (operation) => {
+  const answer = await call(operation, (await giveUp(core, examples))[operation.id] ?? {});
+  expect([answer.status, answer.json.type]).toEqual([410, THINNED]);
 });
 
 test.each(withStatus(416))("$id of a range outside says how long it is and which version", async (operation) => {

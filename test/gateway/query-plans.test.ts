@@ -159,3 +159,20 @@ test("what triggers and API keys read", async () => {
   });
   expect(dear).toEqual([]);
 });
+
+test("what a prune looks at, and versions that were thinned", async () => {
+  const dear = await dearStatements(async (core) => {
+    const { id } = await core.file("/f", "old");
+    await core.file("/f", "new");
+    const { id: gone } = await core.file("/gone", "old");
+    await core.call("DELETE", `/v1/nodes/${gone}`);
+    core.gateway.retention.setPolicy("workspace", { versions: "none", deleted: "0d" });
+    core.clock.jump(1);
+    for (const isDry of [true, false]) {
+      expect((await core.gateway.retention.prune({ isDry })).workspaces).toMatchObject([{ versions: 2, nodes: 1 }]);
+    }
+    expect((await core.call("GET", `/v1/nodes/${id}/versions`)).json).toMatchObject({ totalCount: 1, thinned: 1 });
+    expect((await core.call("GET", `/v1/nodes/${id}/content`)).status).toBe(200);
+  });
+  expect(dear).toEqual([]);
+});

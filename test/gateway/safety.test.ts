@@ -139,7 +139,7 @@ test("no name of a client is one on the disk", async () => {
     expect(answer.status).toBe(201);
   }
   const known =
-    /^(gateway\.db|lock\.db|accounts\.db)(-wal|-shm|-journal)?$|^signing-key$|^executions(\/(work|logs))?$|^blobs(\/(unfinished|[0-9a-f]{2}))?(\/[0-9a-f-]{36})?$/;
+    /^(gateway\.db|lock\.db|hold\.db|accounts\.db)(-wal|-shm|-journal)?$|^signing-key$|^executions(\/(work|logs))?$|^blobs(\/(unfinished|[0-9a-f]{2}))?(\/[0-9a-f-]{36})?$/;
   const found = await readdir(dataDir, { recursive: true });
   expect(found.filter((name) => !known.test(name))).toEqual([]);
   expect(found.filter((name) => /-\w+-\w+-\w+-/.test(name)).length).toBe(7);

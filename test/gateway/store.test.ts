@@ -211,7 +211,7 @@ function makeGateway(removable: Promise<void> = Promise.resolve(), options: Part
       ...blobs,
       async remove(blob) {
         await removable;
-        await blobs.remove(blob);
+        return blobs.remove(blob);
       },
     },
     signingKey: Buffer.alloc(32, 7),

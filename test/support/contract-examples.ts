@@ -1,4 +1,5 @@
 /** A tree in a gateway's core, with good calls of each operation on it, and calls it does not allow. */
+import { z } from "zod";
 import { newAccount } from "./account-token.ts";
 import type { TestCore } from "./gateway-core.ts";
 
@@ -135,6 +136,23 @@ export async function makeExamples(core: TestCore): Promise<Examples> {
     updateTrigger: { id: idle, json: { input: 1 } },
   };
   return { examples, conflicts };
+}
+
+/** Gives up, by the policy of retention, what it may, and answers calls of operations that would need it. */
+export async function giveUp(core: TestCore, { createNode, restoreNode }: Examples["examples"]) {
+  const copy = z.object({ copyOf: z.string(), version: z.string() }).loose().parse(createNode?.[1]?.json);
+  await core.file("/d/f", "newer");
+  core.gateway.retention.setPolicy("workspace", { versions: "none", deleted: "0d" });
+  core.clock.jump(1000);
+  await core.gateway.retention.prune();
+  const { copyOf: id, version } = copy;
+  const calls: Readonly<Record<string, Example | undefined>> = {
+    getContent: { id, query: { version } },
+    writeReference: { id, json: { copyOf: id, version } },
+    createNode: { json: copy },
+    restoreNode: restoreNode?.[0],
+  };
+  return calls;
 }
 
 /** One of those that the path names, in another workspace; undefined: they are in none. */

@@ -23,6 +23,7 @@ export function createMemoryBlobs(): MemoryBlobs {
     },
     async remove(blob) {
       contents.delete(blob);
+      return true;
     },
     async *list() {
       yield* [...contents.keys()];

@@ -13,7 +13,9 @@ export const engineLabels = () => labelsBelow(`${SOURCE}engine/`, ".ts");
 /** Of the daemon around the engine. */
 export const daemonLabels = () =>
   new Set([...labelsBelow(`${SOURCE}daemon/`, ".ts"), ...labelsBelow(`${SOURCE}lib/`, ".ts")]);
-export const gatewayLabels = () => labelsBelow(`${SOURCE}gateway/`, ".ts");
+/** Of the gateway that serves; backups are made by a process of their own. */
+export const gatewayLabels = () =>
+  new Set([...labelsBelow(`${SOURCE}gateway/`, ".ts")].filter((label) => label.startsWith("gateway: ")));
 export const supervisorLabels = () => labelsBelow(SUPERVISOR, ".c");
 
 function labelsBelow(folder: string, ending: string): Set<string> {

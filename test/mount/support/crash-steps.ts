@@ -36,8 +36,8 @@ const SIMULATED = new Set([
   "evict: row gone",
 ]);
 
-/** Nothing runs engines here: died at in test/gateway/engines and test/gateway/triggers. */
-const OF_ENGINES = /execution|trigger/;
+/** Nothing runs engines or prunes here: died at in test/gateway/engines, test/gateway/triggers and test/cli. */
+const OF_OTHERS = /execution|trigger|thinned/;
 
 /** Passed by whoever comes after one that died there. */
 const AFTER = new Map([
@@ -53,7 +53,7 @@ function inOrder(labels: Iterable<string>): string[] {
 }
 
 export const allDaemonLabels = () => inOrder([...engineLabels(), ...daemonLabels()]);
-export const allGatewayLabels = () => inOrder([...gatewayLabels()].filter((label) => !OF_ENGINES.test(label)));
+export const allGatewayLabels = () => inOrder([...gatewayLabels()].filter((label) => !OF_OTHERS.test(label)));
 
 /** Its write-ahead log must grow. */
 const manyFor = (label: string) => (label.startsWith("checkpoint") ? 700 : 0);

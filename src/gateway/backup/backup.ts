@@ -1,0 +1,115 @@
+/**
+ * A data folder backed up while its gateway serves it, or while none does; by a process of its own, which costs the gateway
+ * nothing. The store is copied by SQLite as it is at one moment. Its blobs never change, and while they are taken none is
+ * removed (`holdBlobs`): the hold comes first, then the snapshot, so every blob that this names is there.
+ */
+import { mkdir, readdir, rename, rm, writeFile } from "node:fs/promises";
+import path from "node:path";
+import { claimFolder } from "../../lib/claim-folder.ts";
+import type { Clock } from "../../lib/runtime.ts";
+import { openSqlite } from "../../lib/sqlite/index.ts";
+import { hasCode } from "../../lib/system-error.ts";
+import { accountsPath, passwordPath } from "../accounts/index.ts";
+import { blobFolder, databasePath, holdBlobs, keyPath, lockWhole } from "../data-folder.ts";
+import { contentsOf } from "./contents.ts";
+import { blobTaker, copyWhole, syncPath, type Taken } from "./copy-files.ts";
+import { BACKUPS, type Manifest, manifestPath, newestBackup, UNFINISHED } from "./layout.ts";
+import { type Verified, verifyCopy } from "./verify.ts";
+
+/** Pages of SQLite copied in one step. */
+const STEP_PAGES = 1000;
+
+export interface BackupReport extends Verified, Taken {
+  readonly backup: string;
+  readonly position: number;
+}
+
+export interface BackupOptions {
+  readonly dataDir: string;
+  /** Of backups; made when missing. */
+  readonly folder: string;
+  /** Whether all bytes are hashed in the end. */
+  readonly isThorough: boolean;
+  readonly clock: Pick<Clock, "wallClock" | "step">;
+}
+
+export async function makeBackup({ dataDir, folder, isThorough, clock }: BackupOptions): Promise<BackupReport> {
+  claimFolder(folder, BACKUPS);
+  const lock = lockWhole(path.join(folder, "lock.db"));
+  if (lock === undefined) throw new Error(`another backup into ${folder} is under way`);
+  try {
+    const leftovers = (await readdir(folder)).filter((name) => name.endsWith(UNFINISHED));
+    for (const name of leftovers) await rm(path.join(folder, name), { recursive: true, force: true });
+    const createdAt = new Date(clock.wallClock()).toISOString();
+    const backup = path.join(folder, createdAt.replaceAll(":", "."));
+    const unfinished = `${backup}${UNFINISHED}`;
+    try {
+      const { position, taken } = await fill(unfinished, { dataDir, folder, clock });
+      const verified = await verifyCopy(unfinished, isThorough);
+      clock.step("backup: verified");
+      const manifest: Manifest = { format: 1, createdAt, position };
+      await writeFile(manifestPath(unfinished), `${JSON.stringify(manifest)}\n`, { mode: 0o600, flush: true });
+      await syncPath(unfinished);
+      await rename(unfinished, backup);
+      await syncPath(folder);
+      return { backup, position, ...taken, ...verified };
+    } catch (error) {
+      await rm(unfinished, { recursive: true, force: true });
+      throw error;
+    }
+  } finally {
+    lock.release();
+  }
+}
+
+async function fill(
+  unfinished: string,
+  { dataDir, folder, clock }: Omit<BackupOptions, "isThorough">,
+): Promise<{ readonly position: number; readonly taken: Taken }> {
+  const previous = await newestBackup(folder);
+  await mkdir(unfinished, { mode: 0o700 });
+  await mkdir(blobFolder(unfinished), { mode: 0o700 });
+  const hold = holdBlobs(dataDir);
+  try {
+    await snapshot(databasePath(dataDir), databasePath(unfinished));
+    // Later than the store: a role in a workspace is there before the workspace.
+    await snapshot(accountsPath(dataDir), accountsPath(unfinished));
+    await copyWhole(keyPath(dataDir), keyPath(unfinished));
+    await copyWhole(passwordPath(dataDir), passwordPath(unfinished)).catch(isAbsent);
+    clock.step("backup: rows copied");
+    const database = openSqlite(databasePath(unfinished), { readonly: true });
+    try {
+      const others = previous === undefined ? [] : [blobFolder(previous)];
+      const { take, taken } = blobTaker([blobFolder(dataDir), ...others], blobFolder(unfinished));
+      for (const { blob } of contentsOf(database)) if (blob !== null) await take(blob);
+      clock.step("backup: blobs taken");
+      const position = database.prepare<[], number>("SELECT ifnull(max(position), 0) FROM change").pluck().get() ?? 0;
+      return { position, taken };
+    } finally {
+      database.close();
+    }
+  } finally {
+    hold.release();
+  }
+}
+
+/** As it is at one moment, in one file. */
+async function snapshot(from: string, to: string): Promise<void> {
+  const source = openSqlite(from, { readonly: true, fileMustExist: true });
+  try {
+    // A reader's transaction: what others commit meanwhile is not seen, and does not begin the copy anew.
+    source.exec("BEGIN");
+    source.prepare("SELECT count(*) FROM sqlite_master").get();
+    await source.backup(to, { progress: () => STEP_PAGES });
+  } finally {
+    source.close();
+  }
+  const copy = openSqlite(to, { fileMustExist: true });
+  copy.pragma("journal_mode = DELETE");
+  copy.close();
+  await syncPath(to);
+}
+
+function isAbsent(error: unknown): void {
+  if (!hasCode(error, "ENOENT")) throw error;
+}

@@ -1,0 +1,37 @@
+/** The policies are applied without anybody's asking: where a day has passed, looked at every hour, and at the start. */
+import type { Logger } from "../../lib/log.ts";
+import { type Clock, every, type Timer } from "../../lib/runtime.ts";
+import type { PruneReport, Retention } from "./index.ts";
+
+const LOOK_MS = 3600_000;
+
+export function pruneDaily(
+  clock: Pick<Clock, "elapsed" | "setTimer" | "soon">,
+  retention: Pick<Retention, "pruneDue">,
+  log: Logger,
+): Timer {
+  let isOver = false;
+
+  async function look(): Promise<void> {
+    try {
+      tell(await retention.pruneDue(), log);
+    } catch (error) {
+      // The gateway ends, and a prune with it.
+      if (isOver) return;
+      log.error({ err: error }, "the policies of retention could not be applied; tried again in an hour");
+    }
+  }
+  clock.soon(() => void look());
+  const timer = every(clock, LOOK_MS, () => void look());
+  return {
+    cancel() {
+      isOver = true;
+      timer.cancel();
+    },
+  };
+}
+
+function tell({ workspaces, orphans }: PruneReport, log: Logger): void {
+  for (const pruned of workspaces) log.info(pruned, "applied the policy of retention");
+  if (orphans > 0) log.info({ orphans }, "removed blobs that nothing refers to");
+}

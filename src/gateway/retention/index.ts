@@ -1,0 +1,158 @@
+/**
+ * What a gateway keeps of the past, by a policy for each workspace: everything, unless it is told otherwise. A policy is
+ * applied once a day, and when its owner asks for it; one prune at a time.
+ */
+import { collectBlobs } from "../collect-blobs.ts";
+import { invalid, notFound, ProblemError, thinned } from "../problems.ts";
+import type { Store } from "../store.ts";
+import { inOneSpelling, KEEP_ALL, type PolicyWords, policyWords, readPolicy } from "./policy.ts";
+import { type Pruned, type PruneNeeds, prune } from "./prune.ts";
+
+export type { PolicyWords } from "./policy.ts";
+export type { Pruned, PruneNeeds } from "./prune.ts";
+
+/** What a version has in place of the row of its content. */
+export const THINNED_CONTENT = 0;
+
+const DAY_MS = 24 * 3600_000;
+
+export interface WorkspacePolicy extends PolicyWords {
+  /** Its name. */
+  readonly workspace: string;
+}
+
+export interface PolicyChange {
+  readonly versions?: string | undefined;
+  readonly deleted?: string | undefined;
+}
+
+export interface PruneReport {
+  readonly workspaces: readonly (Pruned & { readonly workspace: string })[];
+  /** Files of the blob store that no row named any more: what was left by a gateway that died. */
+  readonly orphans: number;
+}
+
+export interface Retention {
+  /** By name; of one workspace, by name or id, or of all. */
+  policies(workspace?: string): readonly WorkspacePolicy[];
+  /** What is not given stays. It is applied a day later, unless it is asked for. */
+  setPolicy(workspace: string, change: PolicyChange): WorkspacePolicy;
+  prune(options?: { readonly workspace?: string | undefined; readonly isDry?: boolean }): Promise<PruneReport>;
+  /** Applies policies that were not for a day. */
+  pruneDue(): Promise<PruneReport>;
+  /** Resolves when no prune is under way any more: one that is ends where it is, and the next one goes on. */
+  close(): Promise<void>;
+}
+
+const NOTHING_DUE: PruneReport = { workspaces: [], orphans: 0 };
+
+interface PolicyRow {
+  readonly id: string;
+  readonly name: string;
+  /** JSON of PolicyWords. */
+  readonly policy: string | null;
+  readonly prunedAt: number | null;
+}
+
+export function createRetention(context: PruneNeeds): Retention {
+  const { store, clock } = context;
+  let isClosed = false;
+  let last: Promise<unknown> = Promise.resolve();
+
+  function rows(workspace: string | undefined): readonly PolicyRow[] {
+    const found = store
+      .prepare<PolicyRow>(
+        `SELECT id, name, policy, pruned_at AS prunedAt FROM workspace
+         WHERE :asked IS NULL OR :asked IN (id, name) ORDER BY name`,
+      )
+      .all({ asked: workspace ?? null });
+    if (workspace === undefined || found.length > 0) return found;
+    throw notFound(`There is no workspace ${JSON.stringify(workspace)}.`);
+  }
+
+  async function pruneAll(wanted: readonly PolicyRow[], isDry: boolean): Promise<PruneReport> {
+    const workspaces: (Pruned & { workspace: string })[] = [];
+    for (const row of wanted) {
+      const policy = readPolicy(wordsOf(row));
+      const pruned = await prune(context, { workspace: row.id, policy, isDry, goOn });
+      if (!isDry) setPrunedAt(row.id);
+      workspaces.push({ workspace: row.name, ...pruned });
+    }
+    return { workspaces, orphans: await collectBlobs(context, isDry) };
+  }
+
+  function goOn(): void {
+    if (isClosed) throw new ProblemError(503, "The gateway ends: what was thinned so far is, the next prune goes on.");
+  }
+
+  function setPrunedAt(id: string): void {
+    store.transaction(() => {
+      store.prepare("UPDATE workspace SET pruned_at = ? WHERE id = ?").run(clock.wallClock(), id);
+    });
+  }
+
+  /** After those that are under way. */
+  function inTurn(work: () => Promise<PruneReport>): Promise<PruneReport> {
+    const done = last.then(() => {
+      goOn();
+      return work();
+    });
+    last = done.catch(() => {});
+    return done;
+  }
+
+  return {
+    policies: (workspace) => rows(workspace).map((row) => ({ workspace: row.name, ...wordsOf(row) })),
+    setPolicy(workspace, { versions, deleted }) {
+      const [row] = rows(workspace);
+      if (row === undefined) throw notFound(`There is no workspace ${JSON.stringify(workspace)}.`);
+      const before = wordsOf(row);
+      const set = checked({ versions: versions ?? before.versions, deleted: deleted ?? before.deleted });
+      store.transaction(() => {
+        store
+          .prepare("UPDATE workspace SET policy = ?, pruned_at = ? WHERE id = ?")
+          .run(JSON.stringify(set), clock.wallClock(), row.id);
+      });
+      return { workspace: row.name, ...set };
+    },
+    prune: ({ workspace, isDry = false } = {}) => inTurn(() => pruneAll(rows(workspace), isDry)),
+    pruneDue() {
+      return inTurn(async () => {
+        const now = clock.wallClock();
+        // A time that is still to come is from before the clock was set back.
+        const isDue = ({ policy, prunedAt }: PolicyRow) =>
+          policy !== null && (prunedAt === null || prunedAt > now || prunedAt <= now - DAY_MS);
+        const due = rows(undefined).filter(isDue);
+        return due.length === 0 ? NOTHING_DUE : pruneAll(due, false);
+      });
+    },
+    async close() {
+      isClosed = true;
+      await last;
+    },
+  };
+}
+
+function wordsOf({ policy }: PolicyRow): PolicyWords {
+  return policy === null ? KEEP_ALL : policyWords.parse(JSON.parse(policy));
+}
+
+function checked(words: PolicyWords): PolicyWords {
+  try {
+    return inOneSpelling(words);
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    throw invalid(message.startsWith("versions") ? "versions" : "deleted", message);
+  }
+}
+
+/** The policy has given the deleted node up: it is never to be restored. */
+export function isPurged(store: Store, node: string): boolean {
+  return store.prepare("SELECT 1 FROM node WHERE id = ? AND purged = 1").get(node) !== undefined;
+}
+
+/** Within a transaction: 410 where the policy has given a deleted node up. */
+export function requireRestorable(store: Store, node: string): void {
+  if (isPurged(store, node))
+    throw thinned("The node was deleted too long ago: the workspace's policy of retention has given it up.");
+}

@@ -1,0 +1,29 @@
+/** Policies and prunes of a data folder that no gateway serves: for a command, which has the folder's lock meanwhile. */
+import { systemClock } from "../../lib/system-clock.ts";
+import { blobFolder, checkHold, databasePath, lockDataFolder } from "../data-folder.ts";
+import { openDiskBlobs } from "../disk-blobs.ts";
+import { createStore, openDatabase } from "../store.ts";
+import { createRetention, type Retention } from "./index.ts";
+
+/** Throws when a gateway has the folder. */
+export async function withOwnStore<T>(dataDir: string, work: (retention: Retention) => Promise<T>): Promise<T> {
+  const lock = lockDataFolder(dataDir);
+  const hold = checkHold(dataDir);
+  const database = openDatabase(databasePath(dataDir));
+  try {
+    return await work(
+      createRetention({
+        clock: systemClock,
+        store: createStore(database),
+        blobs: await openDiskBlobs(blobFolder(dataDir), hold.isHeld),
+        // Nobody uploads or copies.
+        staged: new Set(),
+        copying: new Set(),
+      }),
+    );
+  } finally {
+    database.close();
+    hold.close();
+    lock.release();
+  }
+}
