@@ -10,7 +10,7 @@ import { OPERATIONS, type OperationName } from "../contract/operations.ts";
 import { discard, readJson } from "./answers.ts";
 import { RemoteError } from "./errors.ts";
 import type { Profile, ProfileOperation, ResourceName } from "./profile.ts";
-import { isRecord, ourNode, ourPage, refuseLoss, toOurs, toTheirs } from "./reshape.ts";
+import { isRecord, lacks, ourNode, ourPage, refuseLoss, toOurs, toTheirs } from "./reshape.ts";
 import { rewordEvents } from "./reword-events.ts";
 
 type Body = NonNullable<HttpRequest["body"]>;
@@ -37,6 +37,13 @@ const BODIES: Readonly<Partial<Record<OperationName, ResourceName>>> = {
   exchangeNodes: "exchange",
   restoreNode: "restoration",
   appendJournal: "newJournalEntry",
+};
+
+/** What belongs to the feature `history`. */
+const HISTORY: Readonly<Partial<Record<OperationName, readonly string[]>>> = {
+  listNodes: ["deleted"],
+  readJournal: ["nodeId", "since", "by", "mount", "before"],
+  restoreNode: ["parentId", "name"],
 };
 
 /** What stands for what an item of a list does not tell. */
@@ -370,7 +377,18 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
     return json(answer.status, ours, answer.headers);
   }
 
-  function carryOut(asked: Asked): Promise<HttpAnswer> {
+  /** A gateway that does not know them would answer something else. */
+  function refuseHistory({ operation, request }: Asked): void {
+    if (features.history) return;
+    if (operation === "restoreTree") throw lacks(profile, "restore-tree");
+    const body = operation === "restoreNode" && request.body?.kind === "json" ? request.body.value : {};
+    const said = { ...(isRecord(body) ? body : {}), ...request.query };
+    const field = HISTORY[operation]?.find((name) => said[name] !== undefined);
+    if (field !== undefined) throw lacks(profile, field);
+  }
+
+  async function carryOut(asked: Asked): Promise<HttpAnswer> {
+    refuseHistory(asked);
     switch (asked.operation) {
       case "getContent":
         return content(asked);
@@ -389,6 +407,7 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
       case "listGrants":
       case "setGrant":
       case "removeGrant":
+      case "restoreTree":
         return exchange(asked);
       default:
         return change(asked);

@@ -27,6 +27,7 @@ import type {
   JournalPage,
   Node,
   NodePage,
+  RestoredSlice,
   VersionPage,
   Workspace,
   WorkspacePage,
@@ -71,6 +72,8 @@ export interface NodeListOptions extends ListOptions, WorkspaceOptions {
   /** A moment of the past, ISO 8601: the list as it was then. */
   readonly at?: string | undefined;
   readonly branch?: string | undefined;
+  /** What was deleted from the folder, a deleted one too, instead of what is there; each with `deletedAt` and `deletedBy`. */
+  readonly deleted?: boolean | undefined;
 }
 
 export interface VersionListOptions extends PageOptions {
@@ -78,7 +81,25 @@ export interface VersionListOptions extends PageOptions {
   readonly branch?: string | undefined;
 }
 
-export interface JournalOptions extends WorkspaceOptions {
+/** Which entries; of those that all of it says, if more than one is named. */
+export interface JournalFilter {
+  /** Of this node, also of a deleted one. */
+  readonly nodeId?: string | undefined;
+  /** Of this moment, ISO 8601, and later. */
+  readonly since?: string | undefined;
+  /** Of the account of this name. */
+  readonly by?: string | undefined;
+  /** Of the mount that calls itself so. */
+  readonly mount?: string | undefined;
+}
+
+export interface JournalOptions extends WorkspaceOptions, JournalFilter {
+  /** Whether entries say what their nodes were `before`. */
+  readonly before?: boolean | undefined;
+  /** A field of the entry, `-field` for descending. Default: position. */
+  readonly orderBy?: string | undefined;
+  /** From `next` of the page before, instead of the position. */
+  readonly after?: string | undefined;
   /** 1..1000; the gateway's default is 50. */
   readonly pageSize?: number | undefined;
   /** Page of the entries after the position, from 1. */
@@ -137,6 +158,21 @@ export interface KeyOptions extends CallOptions {
 export interface RevisionOptions extends KeyOptions {
   /** Only if the node's revision is still this; else "changed" (412), with the node as it is in `error.node`. */
   readonly ifRevision?: number | undefined;
+}
+
+export interface RestoreOptions extends KeyOptions {
+  /** Where it comes back to. Default: where it was deleted. */
+  readonly parentId?: string | undefined;
+  readonly name?: string | undefined;
+}
+
+export interface RestoreTreeOptions extends KeyOptions {
+  /** Deletes what was not there then. */
+  readonly exact?: boolean | undefined;
+  /** Does nothing, but says what it would. */
+  readonly plan?: boolean | undefined;
+  /** From `next` of the answer before; absent at first. */
+  readonly after?: string | undefined;
 }
 
 export interface ExchangeOptions extends RevisionOptions {
@@ -269,7 +305,9 @@ export interface Client {
   /** The two take each other's place, if both revisions are still these; else `changed` with the one that is not. */
   exchangeNodes(nodeId: string, other: string, options?: ExchangeOptions): Promise<WrittenNode>;
   deleteNode(nodeId: string, options?: RevisionOptions): Promise<WrittenNode>;
-  restoreNode(nodeId: string, options?: KeyOptions): Promise<WrittenNode>;
+  restoreNode(nodeId: string, options?: RestoreOptions): Promise<WrittenNode>;
+  /** A part of it, and where to go on. `at`: ISO 8601. Asked again, it does what is left to be done. */
+  restoreTree(nodeId: string, at: string, options?: RestoreTreeOptions): Promise<RestoredSlice>;
 
   /** Entries after `position` (0: from the start), oldest first, at most `pageSize`. `asOf`: how far the journal shows. */
   readJournal(workspaceId: string | undefined, position: number, options?: JournalOptions): Promise<JournalPage>;

@@ -33,6 +33,7 @@ import {
   getNodeByPath,
   patchNode,
   restoreNode,
+  restoreTree,
 } from "./nodes.ts";
 import { OWN_PROFILE, type Profile } from "./profile.ts";
 import { createTrigger, getTrigger, listTriggers, removeTrigger, updateTrigger } from "./triggers.ts";
@@ -81,6 +82,7 @@ export function createClient(options: ClientOptions): Client {
     exchangeNodes: (...args) => exchangeNodes(send, ...args),
     deleteNode: (...args) => deleteNode(send, ...args),
     restoreNode: (...args) => restoreNode(send, ...args),
+    restoreTree: (...args) => restoreTree(send, ...args),
     readJournal: (...args) => readJournal(send, ...args),
     streamJournal: (...args) => streamJournal(send, ...args),
     appendJournal: (...args) => appendJournal(send, ...args),

@@ -27,8 +27,11 @@ export type {
   Grant,
   JournalEntry,
   JournalPage,
+  ListedNode,
   Node,
   NodePage,
+  RestoredItem,
+  RestoredSlice,
   Version,
   VersionPage,
   Workspace,
@@ -80,7 +83,15 @@ export type {
 export type { Files, UploadOptions, WriteContentOptions } from "./sdk/files.ts";
 export type { FollowOptions } from "./sdk/follow.ts";
 export type { Journal, JournalListOptions } from "./sdk/journal.ts";
-export type { ChangeOptions, CreateOptions, NodeListOptions, Nodes, PathOptions } from "./sdk/nodes.ts";
+export type {
+  ChangeOptions,
+  CreateOptions,
+  NodeListOptions,
+  Nodes,
+  PathOptions,
+  RestoreOptions,
+  RestoreTreeOptions,
+} from "./sdk/nodes.ts";
 export type { Page, Paged } from "./sdk/paged.ts";
 export type { FileContent, ReadOptions } from "./sdk/read.ts";
 export type { RetryOptions } from "./sdk/retry.ts";

@@ -4,6 +4,7 @@ import { checkedJson } from "./answers.ts";
 import { askJson, type Send } from "./call.ts";
 import type { JournalOptions, JournalStreamOptions, KeyOptions } from "./client.ts";
 import { readEvents } from "./events.ts";
+import { flag } from "./listings.ts";
 
 export function readJournal(
   send: Send,
@@ -11,9 +12,10 @@ export function readJournal(
   position: number,
   options: JournalOptions = {},
 ): Promise<JournalPage> {
-  const { pageSize, pageNo, signal } = options;
+  const { nodeId, since, by, mount, before, orderBy, after = position, pageSize, pageNo, signal } = options;
+  const filter = { nodeId, since, by, mount, before: flag(before) };
   // A token bound to this workspace may name it, an unbound one must.
-  const query = { workspace: workspaceId, after: position, pageSize, pageNo };
+  const query = { workspace: workspaceId, ...filter, orderBy, after, pageSize, pageNo };
   return askJson(send, { operation: "readJournal", query, signal }, journalPage);
 }
 

@@ -9,6 +9,9 @@ export function pageQuery(options: PageOptions) {
   return { after: options.after ?? (pageNo === undefined ? "" : undefined), pageNo, pageSize, orderBy };
 }
 
+/** Absent is false. */
+export const flag = (value: boolean | undefined) => (value === true ? "true" : undefined);
+
 export function listFolder(send: Send, parentId: string, options: ListOptions = {}): Promise<NodePage> {
   // A cache between us that ignores the query would show one folder as another.
   return listNodes(send, { ...options, parentId }, ({ items }) =>
@@ -21,9 +24,10 @@ export function listNodes(
   options: NodeListOptions = {},
   faultOf?: (page: NodePage) => string | undefined,
 ): Promise<NodePage> {
-  const { path, parentId, workspace, name, recursive, at, branch, signal } = options;
-  const which = { path, parentId, workspace, name, at, branch, recursive: recursive === true ? "true" : undefined };
-  const call: Call = { operation: "listNodes", query: { ...which, ...pageQuery(options) }, signal };
+  const { path, parentId, workspace, name, recursive, at, branch, deleted, signal } = options;
+  const flags = { recursive: flag(recursive), deleted: flag(deleted) };
+  const query = { path, parentId, workspace, name, at, branch, ...flags, ...pageQuery(options) };
+  const call: Call = { operation: "listNodes", query, signal };
   return askJson(send, call, nodePage, faultOf);
 }
 

@@ -8,6 +8,9 @@ import {
   type NodePatch,
   node,
   type Restoration,
+  type RestoredSlice,
+  restoredSlice,
+  type TreeRestoration,
   type WrittenNode,
   writtenNode,
 } from "../contract/resources.ts";
@@ -20,6 +23,8 @@ import type {
   KeyOptions,
   NodeChange,
   PathOptions,
+  RestoreOptions,
+  RestoreTreeOptions,
   RevisionOptions,
 } from "./client.ts";
 
@@ -133,9 +138,21 @@ export function deleteNode(send: Send, nodeId: string, options: RevisionOptions 
   );
 }
 
-export function restoreNode(send: Send, nodeId: string, options: KeyOptions = {}): Promise<WrittenNode> {
-  const { idempotencyKey, signal } = options;
-  const value: Restoration = { idempotencyKey };
-  const body = idempotencyKey === undefined ? undefined : ({ kind: "json", value } as const);
+export function restoreNode(send: Send, nodeId: string, options: RestoreOptions = {}): Promise<WrittenNode> {
+  const { signal, ...value } = options;
+  const isPlain = Object.values(value).every((given) => given === undefined);
+  const body = isPlain ? undefined : ({ kind: "json", value: value satisfies Restoration } as const);
   return askNode(send, nodeId, { operation: "restoreNode", body, signal }, writtenNode);
+}
+
+export function restoreTree(
+  send: Send,
+  nodeId: string,
+  at: string,
+  options: RestoreTreeOptions = {},
+): Promise<RestoredSlice> {
+  const { signal, ...rest } = options;
+  const value: TreeRestoration = { at, ...rest };
+  const call: Call = { operation: "restoreTree", parameters: { nodeId }, body: { kind: "json", value }, signal };
+  return askJson(send, call, restoredSlice);
 }

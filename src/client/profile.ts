@@ -49,8 +49,10 @@ export const RESOURCES = {
     "modifiedAt",
     "attributes",
     "position",
+    "deletedAt",
+    "deletedBy",
   ],
-  version: ["id", "nodeId", "number", "branch", "size", "contentHash", "mimeType", "createdAt", "by"],
+  version: ["id", "nodeId", "number", "branch", "size", "contentHash", "mimeType", "createdAt", "by", "attributes"],
   journalEntry: [
     "position",
     "time",
@@ -65,6 +67,7 @@ export const RESOURCES = {
     "branch",
     "branchHead",
     "by",
+    "before",
   ],
   page: ["items", "totalCount", "pageNo", "pageSize", "asOf", "next"],
   problem: ["title", "detail", "field", "scope", "grant", "node"],
@@ -73,7 +76,7 @@ export const RESOURCES = {
   newNode: ["parentId", "name", "kind", "copyOf", "version", "attributes", "idempotencyKey"],
   nodePatch: ["parentId", "name", "attributes", "idempotencyKey"],
   exchange: ["with", "withRevision", "idempotencyKey"],
-  restoration: ["idempotencyKey"],
+  restoration: ["parentId", "name", "idempotencyKey"],
   newJournalEntry: ["nodeId", "kind", "idempotencyKey"],
 } as const satisfies Record<string, readonly string[]>;
 
@@ -221,6 +224,9 @@ function faultsOf(profile: Profile): string[] {
   }
   if (features.exchanges && operations.exchangeNodes === null) {
     faults.push("features.exchanges: expected operations.exchangeNodes beside it");
+  }
+  if (features.history && operations.restoreTree === null) {
+    faults.push("features.history: expected operations.restoreTree beside it");
   }
   for (const name of ["id", "kind", "head"] as const) {
     if (fields.node[name] === null) faults.push(`fields.node.${name}: expected a field, got null`);

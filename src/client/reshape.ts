@@ -8,7 +8,7 @@ import type { FieldPlace, Profile, ResourceName } from "./profile.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
-const TIMES = new Set(["createdAt", "modifiedAt", "time"]);
+const TIMES = new Set(["createdAt", "modifiedAt", "deletedAt", "time"]);
 const EPOCH = "1970-01-01T00:00:00.000Z";
 
 export function isRecord(value: unknown): value is Json {
@@ -16,13 +16,19 @@ export function isRecord(value: unknown): value is Json {
 }
 
 /** What a request would be another one without. */
-const MEANINGS = new Set(["at", "branch", "copyOf", "parentId", "path", "recursive", "version", "with"]);
+const MEANINGS = new Set([
+  ...["at", "branch", "copyOf", "deleted", "parentId", "path", "recursive", "version", "with"],
+  ...["before", "by", "mount", "nodeId", "since"],
+]);
 
 /** Throws when a request says what the gateway has no place for, and would mean something else without it. */
 export function refuseLoss(profile: Profile, field: string): void {
-  if (!MEANINGS.has(field)) return;
+  if (MEANINGS.has(field)) throw lacks(profile, field);
+}
+
+export function lacks(profile: Profile, field: string): RemoteError {
   const message = `the gateway does not have "${field}" (profile ${profile.name})`;
-  throw new RemoteError("invalid", message, { field, isUnsent: true });
+  return new RemoteError("invalid", message, { field, isUnsent: true });
 }
 
 /** Ours to theirs; fields it has no place for are left out, or refused where they mean too much. */

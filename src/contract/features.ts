@@ -28,6 +28,8 @@ export const FEATURES = {
   ranges: "ranges of content",
   /** Earlier versions can be read. */
   versions: "reading earlier versions",
+  /** Deleted nodes are listed, the journal can be filtered, a tree can go back to a moment, a node come back to another place. */
+  history: "lists of deleted nodes, filters of the journal, restoring trees",
   /** New content can name a version the gateway has instead of bringing bytes. */
   references: "content by reference",
   /** Nodes carry attributes of files: modes, times, links, extended ones. */

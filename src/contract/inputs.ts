@@ -21,6 +21,7 @@ import {
   PAGE_SIZE_DEFAULT,
   PAGE_SIZE_MAX,
   restoration,
+  treeRestoration,
   uploadMetadata,
 } from "./resources.ts";
 import { newTrigger, triggerPatch } from "./triggers.ts";
@@ -107,6 +108,9 @@ export const INPUTS = {
       parentId: z.string().min(1).optional().describe("The folder, by its id"),
       name: nodeName.optional().describe("Only the node of this name"),
       recursive: flag.describe("Whether to list all that is below the folder, too; false when absent"),
+      deleted: flag.describe(
+        "Whether to list what was deleted from the folder and can be restored, instead of what is there; not with branch or at. The folder may be a deleted one itself, by its id. false when absent",
+      ),
       branch,
       at,
       ...paging,
@@ -141,6 +145,7 @@ export const INPUTS = {
   exchangeNodes: { query: onlyWorkspace, body: exchange },
   deleteNode: { query: z.strictObject({ workspace, idempotencyKey: idempotencyKey.optional() }) },
   restoreNode: { query: onlyWorkspace, body: restoration },
+  restoreTree: { query: onlyWorkspace, body: treeRestoration },
   getAccount: { query: z.strictObject({}) },
   listGrants: { query: z.strictObject({ workspace, ...paging, after }) },
   setGrant: { query: onlyWorkspace, body: newGrant },
@@ -166,6 +171,14 @@ export const INPUTS = {
             "A position: only what came after it; or the `next` of the page before. All when absent or empty; a position that is not reached yet is refused",
           examples: ["42"],
         }),
+      nodeId: z.string().min(1).optional().describe("Only entries of this node, also of a deleted one"),
+      since: z.iso
+        .datetime({ offset: true })
+        .optional()
+        .meta({ description: "Only entries of this moment and later ones", examples: ["2026-01-31T12:00:00Z"] }),
+      by: z.string().min(1).max(128).optional().describe("Only entries of the account of this name"),
+      mount: z.string().min(1).max(128).optional().describe("Only entries of the mount that calls itself so"),
+      before: flag.describe("Whether entries say what their nodes were before; false when absent"),
     }),
   },
   streamJournal: { query: z.strictObject({ workspace, after: since }) },

@@ -25,3 +25,19 @@ export function splitPath(path: string): string[] {
 export function joinPath(parent: string, name: string): string {
   return parent === "/" ? `/${name}` : `${parent}/${name}`;
 }
+
+/** What is longer than this is no extension, but what happens to follow a dot: it may be cut. */
+const EXTENSION_BYTES_MAX = 32;
+
+/** "report (REMARK).txt"; with " 2", " 3" … while that is taken. */
+export function nameBeside(name: string, remark: string, isTaken: (candidate: string) => boolean): string {
+  const dot = name.lastIndexOf(".");
+  // ".bashrc" has no extension.
+  const end = dot > 0 && Buffer.byteLength(name.slice(dot)) <= EXTENSION_BYTES_MAX ? dot : name.length;
+  for (let number = 1; ; number += 1) {
+    const suffix = ` (${remark}${number === 1 ? "" : ` ${number}`})${name.slice(end)}`;
+    let stem = name.slice(0, end);
+    while (Buffer.byteLength(stem + suffix) > NAME_BYTES_MAX) stem = [...stem].slice(0, -1).join("");
+    if (!isTaken(stem + suffix)) return stem + suffix;
+  }
+}

@@ -45,7 +45,7 @@ export const OPERATIONS = {
     path: "/v1/nodes",
     scopes: ["node.node.read-all"],
     role: "viewer",
-    summary: "The nodes of a folder, given by path= or parentId=",
+    summary: "The nodes of a folder, given by path= or parentId=; or those deleted from it (deleted=true)",
   },
   getNode: {
     method: "GET",
@@ -127,7 +127,16 @@ export const OPERATIONS = {
     path: "/v1/nodes/{nodeId}/restore",
     scopes: ["node.node.update"],
     role: "editor",
-    summary: "Bring a deleted node back to its place",
+    summary: "Bring a deleted node back to its place, or to another one",
+  },
+  restoreTree: {
+    method: "POST",
+    path: "/v1/nodes/{nodeId}/restore-tree",
+    scopes: ["node.node.update", "node.file.read", "node.file.delete"],
+    mayLack: ["node.file.delete"],
+    lacking: "`exact` is refused: it deletes what is newer.",
+    role: "editor",
+    summary: "A node and all below it as they were at a moment, a part at each request",
   },
   listVersions: {
     method: "GET",
@@ -148,7 +157,8 @@ export const OPERATIONS = {
     path: "/v1/journal",
     scopes: ["node.node.read-all"],
     role: "viewer",
-    summary: "The changes after a position (after=), oldest first",
+    summary:
+      "The changes after a position (after=), oldest first; all, or those of a node, an account, a mount, a time",
   },
   streamJournal: {
     method: "GET",

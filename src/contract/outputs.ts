@@ -13,6 +13,7 @@ import {
   journalPage,
   node,
   nodePage,
+  restoredSlice,
   toldEntry,
   toldNode,
   versionPage,
@@ -128,6 +129,10 @@ export const OUTPUTS = {
     takes: ["If-Match"],
   },
   restoreNode: { answers: { 200: written }, problems: [404, 409, 413, 507], bodyOptional: true },
+  restoreTree: {
+    answers: { 200: { description: "What was done of it, and where to go on", body: restoredSlice } },
+    problems: [404, 409, 413, 507],
+  },
   getAccount: { answers: { 200: { description: "Whose the token is", body: accountStatus } }, problems: [] },
   listGrants: { answers: { 200: { description: "A page of grants", body: grantPage } }, problems: [404] },
   setGrant: { answers: { 200: { description: "The grant", body: grant } }, problems: [404, 409, 413] },

@@ -62,6 +62,16 @@ export const newWorkspace = z
   .meta({ id: "NewWorkspace", description: "How a new workspace is called; who makes it is its owner" });
 export type NewWorkspace = z.infer<typeof newWorkspace>;
 
+/** Who made a change. */
+export const author = z
+  .object({
+    account: z.string().nullable().describe("Name of the account; null: the token was of none"),
+    mount: z.string().optional().describe("The mount it was made in, as that calls itself"),
+    execution: id.optional().describe("The execution that made it"),
+  })
+  .meta({ id: "Author", description: "Who made a change" });
+export type Author = z.infer<typeof author>;
+
 export const node = z
   .object({
     id,
@@ -87,21 +97,20 @@ export const node = z
   .meta({ id: "Node", description: "A file or a folder" });
 export type Node = z.infer<typeof node>;
 
+/** An item of a list of deleted nodes. */
+export const listedNode = node
+  .extend({
+    deletedAt: moment.optional().describe("With deleted=true: when it was deleted"),
+    deletedBy: author.nullish().describe("With deleted=true: by whom; null: it is not known"),
+  })
+  .meta({ id: "ListedNode", description: "A node in a list; of a deleted one also when it was deleted, and by whom" });
+export type ListedNode = z.infer<typeof listedNode>;
+
 /** What a write answers: the node after it, and the change's place in the journal. */
 export const writtenNode = node
   .extend({ position })
   .meta({ id: "WrittenNode", description: "The node after a change, and the place of the change in the journal" });
 export type WrittenNode = z.infer<typeof writtenNode>;
-
-/** Who made a change. */
-export const author = z
-  .object({
-    account: z.string().nullable().describe("Name of the account; null: the token was of none"),
-    mount: z.string().optional().describe("The mount it was made in, as that calls itself"),
-    execution: id.optional().describe("The execution that made it"),
-  })
-  .meta({ id: "Author", description: "Who made a change" });
-export type Author = z.infer<typeof author>;
 
 export const version = z
   .object({
@@ -114,11 +123,28 @@ export const version = z
     mimeType: z.string(),
     createdAt: moment,
     by: author.nullish().describe("null: it is not known"),
+    attributes: attributes
+      .nullish()
+      .describe(
+        "Those the file had with it (mode, mtime, ...), without `link`, which is of the file and not of a version",
+      ),
   })
   .meta({ id: "Version", description: "The content of a file as it was written once; it never changes" });
 export type Version = z.infer<typeof version>;
 
 export type { ChangeKind } from "./journal-kinds.ts";
+
+/** What a node was before a change. */
+export const formerState = z
+  .object({
+    parentId: id.nullable(),
+    name: z.string(),
+    head: id.nullable(),
+    attributes,
+    isDeleted: z.boolean(),
+  })
+  .meta({ id: "FormerState", description: "What a node was before a change" });
+export type FormerState = z.infer<typeof formerState>;
 
 export const journalEntry = z
   .object({
@@ -141,6 +167,9 @@ export const journalEntry = z
     branch: branch.nullish(),
     branchHead: id.nullish(),
     by: author.nullish().describe("null: it is not known"),
+    before: formerState
+      .nullish()
+      .describe("With before=true: the node before the change; null where it was new, or the entry is of no change"),
   })
   .meta({ id: "JournalEntry" });
 export type JournalEntry = z.infer<typeof journalEntry>;
@@ -180,7 +209,7 @@ export function page<T extends z.ZodType>(item: T) {
 export const PAGE_SIZE_DEFAULT = 50;
 export const PAGE_SIZE_MAX = 1000;
 
-export const nodePage = page(node).meta({ id: "NodePage" });
+export const nodePage = page(listedNode).meta({ id: "NodePage" });
 export type NodePage = z.infer<typeof nodePage>;
 export const workspacePage = page(workspace).meta({ id: "WorkspacePage" });
 export type WorkspacePage = z.infer<typeof workspacePage>;
@@ -259,9 +288,59 @@ export type Exchange = z.infer<typeof exchange>;
 
 /** POST /v1/nodes/{id}/restore; the body may be left out. */
 export const restoration = z
-  .strictObject({ idempotencyKey: idempotencyKey.nullish() })
+  .strictObject({
+    parentId: id.optional().describe("The folder it comes back to; the one it was deleted from when absent"),
+    name: nodeName.optional().describe("The name it comes back with; the one it had when absent"),
+    idempotencyKey: idempotencyKey.nullish(),
+  })
   .meta({ id: "Restoration", description: "How a node is brought back; may be left out" });
 export type Restoration = z.infer<typeof restoration>;
+
+/** POST /v1/nodes/{id}/restore-tree. */
+export const treeRestoration = z
+  .strictObject({
+    at: z.iso
+      .datetime({ offset: true })
+      .meta({ description: "The moment whose state comes back", examples: ["2026-01-31T12:00:00Z"] }),
+    exact: z
+      .boolean()
+      .optional()
+      .describe("Whether what was not there then is deleted; false when absent: what is newer stays"),
+    plan: z.boolean().optional().describe("Whether to say what would be done, and do nothing; false when absent"),
+    after: z.string().optional().describe("The `next` of the answer before; absent or empty at first"),
+    idempotencyKey: idempotencyKey
+      .nullish()
+      .describe("The changes carry it, as `key` of their journal entries: one for all requests of a restoration"),
+  })
+  .meta({ id: "TreeRestoration", description: "To which moment a node goes back, with all below it" });
+export type TreeRestoration = z.infer<typeof treeRestoration>;
+
+export const RESTORE_ACTIONS = ["restore", "move", "content", "attributes", "delete", "skip"] as const;
+
+export const restoredItem = z
+  .object({
+    action: z
+      .enum(RESTORE_ACTIONS)
+      .describe(
+        "restore: a deleted node comes back; move: it goes back to its place; content: its bytes, with its attributes; attributes: these alone; delete: it is newer; skip: it stays as it is, `reason` says why",
+      ),
+    nodeId: id,
+    kind: z.enum(["file", "folder"]),
+    path: z.string().describe("Where it is after that; of a deleted one where it was"),
+    from: z.string().optional().describe("Of a move: where it was before"),
+    reason: z.string().optional().describe("Why it is skipped"),
+  })
+  .meta({ id: "RestoredItem", description: "What was done to a node, or is to be done" });
+export type RestoredItem = z.infer<typeof restoredItem>;
+
+export const restoredSlice = z
+  .object({
+    items: z.array(restoredItem).describe("What this request did, in order; with plan what would be done"),
+    next: z.string().nullable().describe("What `after` takes for the next request; null: all is done"),
+    position: position.nullish().describe("Of the last change; null where none was made"),
+  })
+  .meta({ id: "RestoredSlice", description: "A part of a restoration: one transaction" });
+export type RestoredSlice = z.infer<typeof restoredSlice>;
 
 /** POST /v1/journal. Naming an unprovisioned folder provisions it (gateway-spec §6). */
 export const newJournalEntry = z

@@ -61,6 +61,7 @@ import {
   withoutNode,
 } from "./problems.ts";
 import { checkQuotaNames } from "./quota.ts";
+import { restoreTree } from "./restore-tree.ts";
 import { findRoute, type Route } from "./routes.ts";
 import { checkScopes, mayRead } from "./scopes.ts";
 import { createSignal } from "./signal.ts";
@@ -96,6 +97,7 @@ const HANDLERS: { readonly [N in OperationName]: Handler<N> } = {
   exchangeNodes,
   deleteNode,
   restoreNode,
+  restoreTree,
   listVersions,
   appendJournal,
   readJournal,

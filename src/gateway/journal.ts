@@ -1,41 +1,28 @@
 /** The journal: what changed, in the order of positions, shown as late as its lag; and entries told by callers. */
 import { z } from "zod";
 import type { JournalEntry } from "../contract/resources.ts";
-import { changeOf, shownAuthor } from "./access.ts";
+import { changeOf } from "./access.ts";
 import { beginChange, recordActivity } from "./changes.ts";
 import type { Context } from "./context.ts";
 import { type Call, type GatewayAnswer, jsonAnswer } from "./exchange.ts";
 import { once } from "./idempotency.ts";
-import { lastChange, lastChangeOf } from "./lag.ts";
+import {
+  ENTRY_COLUMNS,
+  ENTRY_FIELDS,
+  type EntryFilter,
+  type EntryRow,
+  entriesAt,
+  isFiltered,
+  selectEntries,
+  showEntry,
+  withBefore,
+} from "./journal-entries.ts";
+import { lastChange, lastChangeOf, positionAt } from "./lag.ts";
 import { badCursor, decodeCursor, encodeCursor, listMark, type Page, pageOfList, parseOrder } from "./paging.ts";
 import { invalid, notFound } from "./problems.ts";
 import { inBatches, type SortValue } from "./sorted-lists.ts";
 import type { Store } from "./store.ts";
 import { callWorkspace, visibleNode } from "./workspaces.ts";
-
-interface EntryRow {
-  readonly position: number;
-  readonly time: number;
-  readonly kind: string;
-  readonly nodeId: string;
-  readonly revision: number;
-  readonly parentId: string | null;
-  readonly name: string;
-  readonly head: string | null;
-  readonly contentHash: string | null;
-  readonly key: string | null;
-  readonly branch: string | null;
-  readonly branchHead: string | null;
-  /** JSON of an Author. */
-  readonly by: string | null;
-}
-
-const ENTRY_COLUMNS = `c.position, c.time, c.kind, c.node AS nodeId, c.revision, c.parent AS parentId, c.name, c.head,
-  v.hash AS contentHash, c.key, c.branch, c.branch_head AS branchHead, c.by`;
-
-function showEntry(row: EntryRow): JournalEntry {
-  return { ...row, time: new Date(row.time).toISOString(), by: shownAuthor(row.by) };
-}
 
 export function appendJournal(context: Context, call: Call<"appendJournal">): GatewayAnswer {
   const { json } = call;
@@ -75,24 +62,7 @@ export function entriesBetween(
     .map(showEntry);
 }
 
-/** Fields of an entry and where they are. */
-const FIELDS = {
-  position: "c.position",
-  time: "c.time",
-  kind: "c.kind",
-  nodeId: "(c.node)",
-  revision: "c.revision",
-  parentId: "c.parent",
-  name: "c.name",
-  head: "c.head",
-  contentHash: "(SELECT hash FROM version WHERE id = c.head)",
-  key: "c.key",
-  branch: "c.branch",
-  branchHead: "c.branch_head",
-  by: "(c.by ->> 'account')",
-} as const satisfies Record<keyof JournalEntry, string>;
-type Field = keyof typeof FIELDS;
-
+const FIELDS = Object.keys(ENTRY_FIELDS) as (keyof typeof ENTRY_FIELDS)[];
 const BATCH = 2000;
 const LAST = Number.MAX_SAFE_INTEGER;
 
@@ -112,55 +82,54 @@ export function checkReached(store: Store, field: string, position: number): voi
 export async function readJournal(context: Context, call: Call<"readJournal">): Promise<GatewayAnswer> {
   const { store } = context;
   const { query } = call;
-  const workspace = callWorkspace(context, call.caller, query.workspace);
+  const { nodeId, by, mount, before } = query;
+  const workspace =
+    nodeId === undefined
+      ? callWorkspace(context, call.caller, query.workspace).id
+      : visibleNode(context, call.caller, nodeId).workspace;
   const [, base = "", cursor] = AFTER.exec(query.after === "" ? "0" : query.after) ?? [];
-  const after = Number(base);
-  if (base === "" || after > LAST) {
+  const given = Number(base);
+  if (base === "" || given > LAST) {
     throw invalid("after", "after: expected a position, or the next of a page of this list");
   }
-  checkReached(store, "after", after);
-  const fields = Object.keys(FIELDS) as Field[];
-  const { field, descending } = parseOrder(query.orderBy, fields, "position");
+  checkReached(store, "after", given);
+  // Times go up with positions.
+  const after = query.since === undefined ? given : Math.max(given, positionAt(store, Date.parse(query.since) - 1));
+  const filter = { workspace, nodeId, by, mount };
+  const { field, descending } = parseOrder(query.orderBy, FIELDS, "position");
   const asOf = context.journalLag.shown();
-  // Times go up with positions: both orders are one.
+  const range = { workspace, after, asOf };
+  const answer = (page: Page<JournalEntry>) =>
+    jsonAnswer(200, before ? { ...page, items: page.items.map((entry) => withBefore(store, entry)) } : page);
   if (field === "position" || field === "time") {
-    const range = { workspace: workspace.id, after, asOf };
-    if (descending) return jsonAnswer(200, pageFromTheEnd(store, range, { ...query, cursor }));
-    if (cursor === undefined) return jsonAnswer(200, pageByPosition(store, range, query));
-    throw badCursor();
+    if (!descending && cursor !== undefined) throw badCursor();
+    const asked = { ...query, cursor };
+    if (isFiltered(filter)) return answer(filteredPage(store, range, filter, descending, asked));
+    return answer(descending ? pageFromTheEnd(store, range, asked) : pageByPosition(store, range, asked));
   }
   const page = await pageOfList(
     context.lists,
     { ...query, after: cursor },
     {
-      key: ["journal", workspace.id, after],
-      fields,
+      key: ["journal", workspace, after, nodeId ?? null, by ?? null, mount ?? null],
+      fields: FIELDS,
       fallback: "position",
       asOf,
-      changedAt: (position) => lastChangeOf(store, workspace.id, position),
+      changedAt: (position) => lastChangeOf(store, workspace, position),
       *rows(by, end) {
         const next = store.prepare<{ row: number; value: SortValue }>(
-          `SELECT c.position AS row, ${FIELDS[by]} AS value FROM change c
-           WHERE c.workspace = ? AND c.entry IS NOT NULL AND c.position > ? AND c.position <= ?
-           ORDER BY c.position LIMIT ${BATCH}`,
+          selectEntries(`c.position AS row, ${ENTRY_FIELDS[by]} AS value`, filter, "ASC"),
         );
-        const from = (position: number) => next.all(workspace.id, position, end);
+        const from = (position: number) => next.all({ ...filter, after: position, end, limit: BATCH });
         for (const batch of inBatches(BATCH, after, from, ({ row }) => row)) {
           // Ties are in the order of positions.
           yield batch.map(({ row, value }) => ({ row, value, id: String(row).padStart(16, "0") }));
         }
       },
-      show: (rows) =>
-        store
-          .prepare<EntryRow>(
-            `SELECT ${ENTRY_COLUMNS} FROM json_each(?) j CROSS JOIN change c ON c.position = j.value
-             LEFT JOIN version v ON v.id = c.head`,
-          )
-          .all(JSON.stringify(rows))
-          .map(showEntry),
+      show: (rows) => entriesAt(store, rows),
     },
   );
-  return jsonAnswer(200, { ...page, next: page.next === null ? null : `${after}.${page.next}` });
+  return answer({ ...page, next: page.next === null ? null : `${after}.${page.next}` });
 }
 
 /** Entries of a workspace with `after` < position <= `asOf`. */
@@ -168,6 +137,51 @@ interface Range {
   readonly workspace: string;
   readonly after: number;
   readonly asOf: number;
+}
+
+const count = z.number().int().min(0);
+
+/** How many entries of a filter are counted, and reached by number: nothing numbers these. */
+const COUNTED_MAX = 10_000;
+/** [position of the first page, pageNo, position of the last item, totalCount, what list it is of]. */
+const filterCursor = z.tuple([count, z.number().int().min(1), count, count, z.string()]);
+
+/** Entries that a filter leaves, from its index, in either order. */
+function filteredPage(
+  store: Store,
+  { workspace, after, asOf: shown }: Range,
+  filter: EntryFilter,
+  descending: boolean,
+  query: { readonly pageNo: number; readonly pageSize: number; readonly cursor: string | undefined },
+): Page<JournalEntry> {
+  const { pageSize } = query;
+  const list = listMark(["journal", workspace, after, filter.nodeId, filter.by, filter.mount]);
+  const from = query.cursor === undefined ? undefined : decodeCursor(query.cursor, filterCursor);
+  const [asOf, pageNo, last, known, itsList] = from ?? [shown, query.pageNo, shown + 1, undefined, list];
+  if (asOf > shown || itsList !== list) throw badCursor();
+  const skip = from === undefined ? (pageNo - 1) * pageSize : 0;
+  if (skip > COUNTED_MAX) {
+    throw invalid(
+      "pageNo",
+      `pageNo: of a filtered journal the first ${COUNTED_MAX} entries have numbers; go on by next`,
+    );
+  }
+  const positions = (end: number, limit: number) =>
+    store
+      .prepare<number>(selectEntries("c.position", filter, descending ? "DESC" : "ASC"))
+      .pluck()
+      .all({ ...filter, after, end, limit });
+  const end = descending ? last - 1 : asOf;
+  const found = positions(end, skip + pageSize + 1);
+  const items = entriesAt(store, found.slice(skip, skip + pageSize));
+  const totalCount = known ?? Math.max(found.length, positions(end, COUNTED_MAX).length);
+  const lastItem = items.at(-1)?.position;
+  const cursor = descending ? encodeCursor([asOf, pageNo + 1, lastItem, totalCount, list]) : "";
+  const next = descending ? `${after}.${cursor}` : String(lastItem);
+  return {
+    ...{ items, totalCount, pageNo, pageSize, asOf },
+    next: lastItem !== undefined && found.length > skip + pageSize ? next : null,
+  };
 }
 
 /** Oldest first: entries are numbered, so any page is found without those before it. */
@@ -186,7 +200,6 @@ function pageByPosition(
   return { items, totalCount, pageNo, pageSize, asOf, next };
 }
 
-const count = z.number().int().min(0);
 /** [position of the first page, pageNo, items before, what list it is of]. */
 const endCursor = z.tuple([count, z.number().int().min(1), count, z.string()]);
 

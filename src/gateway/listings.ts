@@ -6,7 +6,8 @@
 import { z } from "zod";
 import { shownPosition } from "./as-of.ts";
 import type { Context } from "./context.ts";
-import { type Call, type GatewayAnswer, jsonTextAnswer } from "./exchange.ts";
+import { listDeleted } from "./deleted.ts";
+import { type Call, type GatewayAnswer, jsonAnswer, jsonTextAnswer } from "./exchange.ts";
 import { lastChangeOf } from "./lag.ts";
 import { listingRows, NODE_FIELDS, type NodeField, type Scope } from "./listing-rows.ts";
 import { deltaSince, isMarked, pageAfter, pageAt } from "./marked-pages.ts";
@@ -38,6 +39,7 @@ interface Order {
 
 export async function listNodes(context: Context, call: Call<"listNodes">): Promise<GatewayAnswer> {
   const { query } = call;
+  if (query.deleted) return listDeletedNodes(context, call);
   const order = parseOrder(query.orderBy, FIELDS, "name");
   const from = query.after === undefined || query.after === "" ? undefined : decodeCursor(query.after, cursor);
   const shown = shownPosition(context, query.at);
@@ -67,6 +69,16 @@ export async function listNodes(context: Context, call: Call<"listNodes">): Prom
   const next = size > 0 && end < total ? encodeCursor([asOf, pageNo + 1, total, end, last, list]) : null;
   const rest = JSON.stringify({ totalCount: total, pageNo, pageSize, asOf, next });
   return jsonTextAnswer(200, `{"items":${items},${rest.slice(1)}`);
+}
+
+async function listDeletedNodes(context: Context, call: Call<"listNodes">): Promise<GatewayAnswer> {
+  const { at, branch, recursive, name } = call.query;
+  if (at !== undefined) throw invalid("at", "at: not with deleted: what can be restored can be so now");
+  if (branch !== undefined) throw invalid("branch", "branch: not with deleted: nodes are deleted on all of them");
+  const asOf = shownPosition(context);
+  const folder = folderAsked(context, call, asOf);
+  const path = pathOf(context.store, folder, asOf);
+  return jsonAnswer(200, await listDeleted(context, call.query, { folder, path, recursive, name, asOf }));
 }
 
 interface Page {
@@ -131,7 +143,8 @@ async function readPage(
 
 /**
  * The folder as it was at the position. A folder the index does not know yet but the store has is
- * empty as of that position; an unprovisioned one is not found.
+ * empty as of that position; an unprovisioned one is not found. Of a deleted folder nothing is listed but what was
+ * deleted from it.
  */
 function folderAsked(context: Context, call: Call<"listNodes">, asOf: number): NodeRow {
   const { store } = context;
@@ -147,7 +160,7 @@ function folderAsked(context: Context, call: Call<"listNodes">, asOf: number): N
   const now = visibleNode(context, call.caller, parentId);
   if (now.kind !== "folder") throw invalid("parentId", "parentId: expected a folder, got a file");
   const then = nodeAt(store, parentId, asOf);
-  if (then !== undefined && isPlaced(store, parentId, asOf)) return then;
+  if (then !== undefined && (call.query.deleted || isPlaced(store, parentId, asOf))) return then;
   if (now.deleted === 1 || now.provisioned === 0) throw notFound(`There is no folder ${JSON.stringify(parentId)}.`);
   return now;
 }

@@ -160,6 +160,15 @@ export function nodeByPath(store: Store, root: string, names: readonly string[],
   return row === undefined || row.deleted === 1 ? undefined : row;
 }
 
+/** Whether a node is `ancestor` or below it. */
+export function isWithin(store: Store, node: string, ancestor: string): boolean {
+  const parentOf = store.prepare<{ parent: string | null }>("SELECT parent FROM node WHERE id = ?");
+  for (let id: string | null | undefined = node; typeof id === "string"; id = parentOf.get(id)?.parent) {
+    if (id === ancestor) return true;
+  }
+  return false;
+}
+
 /** The path of a node through its folders as of a position (Infinity: now). */
 export function pathOf(store: Store, row: Pick<NodeRow, "parent" | "name">, asOf: number): string {
   const names: string[] = [];
@@ -171,7 +180,8 @@ export function pathOf(store: Store, row: Pick<NodeRow, "parent" | "name">, asOf
   return `/${names.reverse().join("/")}`;
 }
 
-function placeOf(store: Store, id: string, asOf: number): Pick<NodeRow, "parent" | "name"> | undefined {
+/** Where a node is or was, of a deleted one where it was deleted. */
+export function placeOf(store: Store, id: string, asOf: number): Pick<NodeRow, "parent" | "name"> | undefined {
   const now = store
     .prepare<{ parent: string | null; name: string; position: number }>(
       "SELECT parent, name, position FROM node WHERE id = ?",

@@ -15,6 +15,7 @@ import { lastChange } from "./lag.ts";
 import {
   attributesOf,
   findChild,
+  isWithin,
   type NodeRow,
   nodeByPath,
   onBranch,
@@ -173,20 +174,11 @@ function checkMove(
   if (row.parent === null || parent === undefined) throw invalid(field, `${field}: a root cannot be moved or renamed`);
   if (parent !== row.parent) {
     checkFolder(relatedNode(context, caller, row.workspace, parent, "parentId"), "parentId");
-    if (isWithin(context, parent, row.id)) {
+    if (isWithin(context.store, parent, row.id)) {
       throw invalid("parentId", "parentId: a folder cannot be moved into itself or below itself");
     }
   }
   checkFree(context, parent, name, row.id);
-}
-
-/** Whether a node is `ancestor` or below it. */
-function isWithin(context: Context, node: string, ancestor: string): boolean {
-  const parentOf = context.store.prepare<{ parent: string | null }>("SELECT parent FROM node WHERE id = ?");
-  for (let id: string | null | undefined = node; typeof id === "string"; id = parentOf.get(id)?.parent) {
-    if (id === ancestor) return true;
-  }
-  return false;
 }
 
 function checkRevision(context: Context, headers: Call<"patchNode">["headers"], row: NodeRow): void {
@@ -216,7 +208,7 @@ export function exchangeNodes(context: Context, call: Call<"exchangeNodes">): Ga
         checkRevision(context, call.headers, row);
         if (body.withRevision !== undefined && body.withRevision !== other.revision) throw hasMovedOn(context, other);
         if (row.parent === null || other.parent === null) throw invalid("with", "with: a root cannot be exchanged");
-        if (isWithin(context, row.id, other.id) || isWithin(context, other.id, row.id)) {
+        if (isWithin(context.store, row.id, other.id) || isWithin(context.store, other.id, row.id)) {
           throw invalid("with", "with: a node cannot be exchanged with itself or with a folder it is in");
         }
         const position = changeNodeRows(context, beginChange(context, changeOf(call.caller, key)), [
@@ -252,18 +244,25 @@ export function restoreNode(context: Context, call: Call<"restoreNode">): Gatewa
   const { store } = context;
   return store.transaction(() => {
     const row = visibleNode(context, call.caller, call.parameters.nodeId);
-    const key = call.json?.idempotencyKey;
-    return once(context, call.caller, { workspace: row.workspace, key, same: ["restoreNode", row.id] }, () => {
+    const { idempotencyKey: key, ...place } = call.json ?? {};
+    const { parentId, name = row.name } = place;
+    const same = ["restoreNode", row.id, ...(parentId === undefined && place.name === undefined ? [] : [place])];
+    return once(context, call.caller, { workspace: row.workspace, key, same }, () => {
       if (row.deleted === 0) throw conflict("The node is not deleted.", showCurrent(store, row));
-      if (row.parent !== null) {
-        const parent = reread(context, row.parent);
-        if (parent.deleted === 1) {
-          throw conflict("The node's folder is deleted: restore that first.", showCurrent(store, parent));
-        }
-        checkFree(context, row.parent, row.name);
+      // A root is never deleted.
+      const parent =
+        parentId === undefined
+          ? reread(context, row.parent ?? "")
+          : relatedNode(context, call.caller, row.workspace, parentId, "parentId");
+      if (parent.kind !== "folder") throw invalid("parentId", "parentId: expected a folder, got a file");
+      if (parent.deleted === 1) {
+        throw conflict("The folder it would be in is deleted: restore that first.", showCurrent(store, parent));
       }
+      checkFree(context, parent.id, name);
       const position = changeNodeRow(context, beginChange(context, changeOf(call.caller, key)), row, "restored", {
         deleted: false,
+        parent: parent.id,
+        name,
       });
       return { status: 200, written: { id: row.id, position } };
     });

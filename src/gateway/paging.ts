@@ -82,7 +82,7 @@ export interface SortableList<F extends string, T> {
   changedAt(asOf: number): number;
   /** All rows there were at a position, with their values of the field. */
   rows(field: F, asOf: number): Iterable<readonly Row[]>;
-  show(rows: readonly number[]): readonly T[];
+  show(rows: readonly number[], asOf: number): readonly T[];
 }
 
 const count = z.number().int().min(0);
@@ -104,7 +104,7 @@ export async function pageOfList<F extends string, T>(
   const offset = from?.[3] ?? (pageNo - 1) * query.pageSize;
   const key = JSON.stringify([...list.key, field, list.changedAt(asOf)]);
   const rows = await lists.get(key, () => list.rows(field, asOf));
-  const items = list.show(sliceOf(rows, descending, offset, query.pageSize));
+  const items = list.show(sliceOf(rows, descending, offset, query.pageSize), asOf);
   const end = offset + items.length;
   return {
     items,

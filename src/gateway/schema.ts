@@ -270,6 +270,16 @@ const MIGRATIONS: readonly string[] = [
   );
   CREATE UNIQUE INDEX IF NOT EXISTS trigger_name ON engine_trigger(workspace, name);
   `,
+  `
+  -- The past is asked for by folder, node, account and mount. Each index is in the order of positions.
+  CREATE INDEX IF NOT EXISTS change_deleted_from ON change(parent) WHERE kind = 'deleted' AND activity = 0;
+  CREATE INDEX IF NOT EXISTS change_deleted ON change(workspace) WHERE kind = 'deleted' AND activity = 0;
+  -- Beside change_node.
+  CREATE INDEX IF NOT EXISTS change_activity ON change(node) WHERE activity = 1;
+  CREATE INDEX IF NOT EXISTS change_account ON change(workspace, by ->> 'account') WHERE entry IS NOT NULL AND by IS NOT NULL;
+  CREATE INDEX IF NOT EXISTS change_mount ON change(workspace, by ->> 'mount')
+    WHERE entry IS NOT NULL AND by ->> 'mount' IS NOT NULL;
+  `,
 ];
 
 /** Brings the tables to this program's version. Throws when they are from a newer one. */

@@ -16,9 +16,11 @@ export function mayRead(caller: Caller): boolean {
   return caller.scopes.has(READ_SCOPE);
 }
 
-export function requireRead(caller: Caller): void {
-  if (!mayRead(caller)) throw missingScope(READ_SCOPE);
+export function requireScope(caller: Caller, scope: Scope): void {
+  if (!caller.scopes.has(scope)) throw missingScope(scope);
 }
+
+export const requireRead = (caller: Caller) => requireScope(caller, READ_SCOPE);
 
 const READ_SCOPE = "node.file.read" satisfies Scope;
 

@@ -14,6 +14,8 @@ const ROWS_MAX = 4_000_000;
 const KEY_BYTES_MAX = 512 * 1024 * 1024;
 /** Rows sorted, and merged, without a pause. */
 const SORT_ROWS = 4096;
+/** Batches read without a pause: of a list that leaves most of what it reads out. */
+const TAKEN_BATCHES = 8;
 const MERGE_ROWS = 16_384;
 /** Lists that wait for their turn. */
 export const WAITING_MAX = 16;
@@ -75,9 +77,9 @@ export function createSortedLists(limits: SortLimits = { rows: ROWS_MAX, keyByte
       if (begun !== undefined) return begun;
       const iterator = batches()[Symbol.iterator]();
       const start = takeRows(iterator);
-      if (start.length <= SORT_ROWS) {
+      if (start.isAll) {
         // It is short: no reason to wait for a long one.
-        const rows = rowsOf(start.sort(compareRows));
+        const rows = rowsOf(start.rows.sort(compareRows));
         kept.set(key, rows);
         return Promise.resolve(rows);
       }
@@ -113,29 +115,37 @@ export function createSortedLists(limits: SortLimits = { rows: ROWS_MAX, keyByte
 /** Lets others run; the clock plays no part in it. */
 const pause = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-/** The next rows, a few more than are sorted at once when there are that many. */
-function takeRows(batches: Iterator<readonly Row[]>): Row[] {
+/** The next rows, a few more than are sorted at once when there are that many, from so many batches at most. */
+function takeRows(batches: Iterator<readonly Row[]>): { readonly rows: Row[]; readonly isAll: boolean } {
   const rows: Row[] = [];
-  while (rows.length <= SORT_ROWS) {
+  for (let taken = 0; rows.length <= SORT_ROWS && taken < TAKEN_BATCHES; taken += 1) {
     const { done, value } = batches.next();
-    if (done === true) break;
+    if (done === true) return { rows, isAll: true };
     for (const row of value) rows.push(row);
   }
-  return rows;
+  return { rows, isAll: false };
 }
 
-async function sortRows(start: Row[], batches: Iterator<readonly Row[]>, limits: SortLimits): Promise<Float64Array> {
+async function sortRows(
+  start: ReturnType<typeof takeRows>,
+  batches: Iterator<readonly Row[]>,
+  limits: SortLimits,
+): Promise<Float64Array> {
   const runs: Run[] = [];
   let total = 0;
   let bytes = 0;
-  for (let rows = start; rows.length > 0; rows = takeRows(batches)) {
-    const run = runOf(rows.sort(compareRows));
-    runs.push(run);
-    total += rows.length;
-    bytes += run.keys.length;
+  for (let taken = start; ; taken = takeRows(batches)) {
+    const { rows, isAll } = taken;
+    if (rows.length > 0) {
+      const run = runOf(rows.sort(compareRows));
+      runs.push(run);
+      total += rows.length;
+      bytes += run.keys.length;
+    }
     if (total > limits.rows || bytes > limits.keyBytes) {
       throw invalid("orderBy", `orderBy: more than ${limits.rows} items cannot be put in this order`);
     }
+    if (isAll) break;
     await pause();
   }
   return mergeRuns(runs, total);

@@ -1,15 +1,23 @@
 /** The versions of a file, oldest first; also of a deleted one; with branch= those written on it. */
+import type { Attributes } from "../contract/attributes.ts";
 import type { Version } from "../contract/resources.ts";
 import { shownAuthor } from "./access.ts";
+import { stateAt } from "./attribute-states.ts";
 import type { Context } from "./context.ts";
 import { type Call, type GatewayAnswer, jsonAnswer } from "./exchange.ts";
 import { lastChange, lastChangeOf } from "./lag.ts";
+import { attributesOf, MAIN } from "./node-rows.ts";
 import { pageOfList } from "./paging.ts";
 import { inBatches, type Row } from "./sorted-lists.ts";
 import { visibleNode } from "./workspaces.ts";
 
-interface VersionRow extends Omit<Version, "createdAt" | "by"> {
+interface VersionRow extends Omit<Version, "createdAt" | "by" | "attributes"> {
   readonly createdAt: number;
+  readonly position: number;
+  /** What the change that made it kept of them (attribute-states.ts). */
+  readonly attributes: string;
+  /** Of a version of another branch than main: its own. */
+  readonly mtime: string | null;
   /** JSON of an Author: that of the change which made it. */
   readonly by: string | null;
 }
@@ -25,6 +33,7 @@ const FIELDS = {
   mimeType: "mime_type",
   createdAt: "created_at",
   by: "(SELECT by ->> 'account' FROM change WHERE change.position = version.position)",
+  attributes: "(SELECT attributes FROM change WHERE change.position = version.position)",
 } as const satisfies Record<keyof Version, string>;
 type Field = keyof typeof FIELDS;
 
@@ -53,17 +62,25 @@ export async function listVersions(context: Context, call: Call<"listVersions">)
       store
         .prepare<VersionRow>(
           `SELECT v.id, v.node AS nodeId, v.number, v.branch, v.size, v.hash AS contentHash, v.mime_type AS mimeType,
-                  v.created_at AS createdAt, c.by FROM json_each(?) j CROSS JOIN version v ON v.rowid = j.value
-           LEFT JOIN change c ON c.position = v.position`,
+                  v.created_at AS createdAt, v.position, v.mtime, c.by, c.attributes
+           FROM json_each(?) j CROSS JOIN version v ON v.rowid = j.value JOIN change c ON c.position = v.position`,
         )
         .all(JSON.stringify(rows))
         .map(
-          (version): Version => ({
+          ({ position, mtime, ...version }): Version => ({
             ...version,
             createdAt: new Date(version.createdAt).toISOString(),
             by: shownAuthor(version.by),
+            attributes: attributesWith(stateAt(store, row.id, position, version.attributes), version.branch, mtime),
           }),
         ),
   });
   return jsonAnswer(200, page);
+}
+
+/** Those of a version: its own mtime, and what belongs to the node alone left out. */
+function attributesWith(state: string, branch: string, own: string | null): Attributes {
+  const { link: _, mtime: ofMain, ...common } = attributesOf({ attributes: state });
+  const mtime = branch === MAIN ? ofMain : (own ?? undefined);
+  return mtime === undefined ? common : { ...common, mtime };
 }

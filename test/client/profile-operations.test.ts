@@ -34,6 +34,7 @@ const CALLS: Readonly<Record<OperationName, (client: Client) => Promise<unknown>
   exchangeNodes: (client) => client.exchangeNodes("n", "m"),
   deleteNode: (client) => client.deleteNode("n"),
   restoreNode: (client) => client.restoreNode("n"),
+  restoreTree: (client) => client.restoreTree("n", "2026-01-31T12:00:00Z"),
   listVersions: (client) => client.listVersions("n"),
   appendJournal: (client) => client.appendJournal("n", "seen"),
   readJournal: (client) => client.readJournal("w", 5),

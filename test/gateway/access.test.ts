@@ -65,6 +65,7 @@ beforeEach(async () => {
     exchangeNodes: [`/v1/nodes/${file}/exchange`, { json: { with: made.parentId } }],
     deleteNode: [`/v1/nodes/${file}`],
     restoreNode: [`/v1/nodes/${gone.id}/restore`],
+    restoreTree: [`/v1/nodes/${root}/restore-tree`, { json: { at: new Date(core.clock.wallClock()).toISOString() } }],
     listVersions: [`/v1/nodes/${file}/versions`],
     appendJournal: ["/v1/journal", { json: { nodeId: file, kind: "seen" } }],
     readJournal: ["/v1/journal", { query: { workspace } }],

@@ -32,7 +32,16 @@ import type { ExecutionListOptions, Executions, LogFollowOptions, LogListOptions
 import type { Files, UploadOptions, WriteContentOptions } from "./files.ts";
 import type { FollowOptions } from "./follow.ts";
 import type { Journal, JournalListOptions } from "./journal.ts";
-import type { ChangeOptions, CreateOptions, ExchangeOptions, NodeListOptions, Nodes, PathOptions } from "./nodes.ts";
+import type {
+  ChangeOptions,
+  CreateOptions,
+  ExchangeOptions,
+  NodeListOptions,
+  Nodes,
+  PathOptions,
+  RestoreOptions,
+  RestoreTreeOptions,
+} from "./nodes.ts";
 import { paged } from "./paged.ts";
 import type { ReadOptions } from "./read.ts";
 import { isUploadable } from "./sources.ts";
@@ -161,6 +170,7 @@ export const NODES: Table<Nodes> = {
         parentId: optional(id),
         name: optional(name),
         recursive: optional(aBoolean),
+        deleted: optional(aBoolean),
         workspace,
         branch,
         at: optional(aMoment),
@@ -185,7 +195,19 @@ export const NODES: Table<Nodes> = {
     options: optional(fields<ExchangeOptions>({ ...change, otherRevision: optional(wholeNumber(0)) })),
   }),
   delete: answers({ nodeId: id, options: ofChange }),
-  restore: answers({ nodeId: id, options: ofWrite }),
+  restore: answers({
+    nodeId: id,
+    options: optional(fields<RestoreOptions>({ ...write, parentId: optional(id), name: optional(name) })),
+  }),
+  restoreTree: streams({
+    nodeId: id,
+    options: fields<RestoreTreeOptions>({
+      ...write,
+      at: aMoment,
+      exact: optional(aBoolean),
+      plan: optional(aBoolean),
+    }),
+  }),
 };
 
 export const FILES: Table<Files> = {
@@ -332,6 +354,12 @@ export const JOURNAL: Table<Journal> = {
     options: optional(
       fields<JournalListOptions>({
         ...request,
+        orderBy: optional(filledText),
+        nodeId: optional(id),
+        since: optional(aMoment),
+        by: optional(filledText),
+        mount: optional(filledText),
+        before: optional(aBoolean),
         after: optional(wholeNumber(0)),
         pageSize: optional(PAGE_SIZE),
         workspace,

@@ -32,6 +32,8 @@ import type {
   NodeListOptions,
   PageOptions,
   PathOptions,
+  RestoreOptions,
+  RestoreTreeOptions,
   RevisionOptions,
   StartOptions,
   UploadConditions,
@@ -109,6 +111,7 @@ export const CALLS: Table<Calls> = {
         recursive: optional(aBoolean),
         at,
         branch,
+        deleted: optional(aBoolean),
       }),
     ),
   }),
@@ -160,12 +163,38 @@ export const CALLS: Table<Calls> = {
     options: optional(fields<ExchangeOptions>({ ...revision, otherRevision: optional(wholeNumber(0)) })),
   }),
   deleteNode: answers({ nodeId: id, options: ofRevision }),
-  restoreNode: answers({ nodeId: id, options: ofKey }),
+  restoreNode: answers({
+    nodeId: id,
+    options: optional(fields<RestoreOptions>({ ...key, parentId: optional(id), name: optional(name) })),
+  }),
+  restoreTree: answers({
+    nodeId: id,
+    at: aMoment,
+    options: optional(
+      fields<RestoreTreeOptions>({
+        ...key,
+        exact: optional(aBoolean),
+        plan: optional(aBoolean),
+        after: optional(aText),
+      }),
+    ),
+  }),
   readJournal: answers({
     workspaceId: optional(filledText),
     position: wholeNumber(0),
     options: optional(
-      fields<JournalOptions>({ ...where, pageSize: optional(wholeNumber(1, 1000)), pageNo: optional(wholeNumber(1)) }),
+      fields<JournalOptions>({
+        ...where,
+        nodeId: optional(id),
+        since: at,
+        by: optional(filledText),
+        mount: optional(filledText),
+        before: optional(aBoolean),
+        orderBy: optional(filledText),
+        after: optional(aText),
+        pageSize: optional(wholeNumber(1, 1000)),
+        pageNo: optional(wholeNumber(1)),
+      }),
     ),
   }),
   streamJournal: streams({

@@ -1,10 +1,19 @@
 /** The journal of a workspace: what changed, read, followed, and told of. */
 import type { JournalEntry } from "../../contract/resources.ts";
+import type { JournalFilter } from "../client.ts";
 import { type Context, type RequestOptions, read, type WriteOptions, write } from "./context.ts";
 import { type FollowOptions, follow } from "./follow.ts";
+import { moment } from "./nodes.ts";
 import { type Paged, paged } from "./paged.ts";
 
-export interface JournalListOptions extends RequestOptions {
+/** `nodeId`, `by` (name of an account), `mount`: only entries of these. */
+export interface JournalListOptions extends RequestOptions, Pick<JournalFilter, "nodeId" | "by" | "mount"> {
+  /** Only entries of this moment and later ones. */
+  readonly since?: Date | string | undefined;
+  /** Whether entries say what their nodes were `before`. */
+  readonly before?: boolean | undefined;
+  /** A field of the entry, `-field` for descending: "-position" is the newest first. Default: position. */
+  readonly orderBy?: string | undefined;
   /** Position: only entries after it. Default 0: from the start. */
   readonly after?: number | undefined;
   /** 1..1000; the gateway's default is 50. */
@@ -19,7 +28,10 @@ export interface JournalListOptions extends RequestOptions {
  * answered (gateway-spec §6).
  */
 export interface Journal {
-  /** Entries up to now, oldest first; `asOf` of a page is how far the journal shows. Scope: node.node.read-all. */
+  /**
+   * Entries up to now, oldest first; `asOf` of a page is how far the journal shows. With `nodeId`, `by` or `mount` no more
+   * than 10,000 are counted (`totalCount`). Scope: node.node.read-all.
+   */
   list(options?: JournalListOptions): Paged<JournalEntry>;
   /**
    * Entries as they come, without end: abort it, or leave the loop. Keep the `position` of the last
@@ -36,14 +48,10 @@ export interface Journal {
 export function createJournal(context: Context): Journal {
   return {
     list(options = {}) {
-      const { after = 0, pageSize, workspace = context.workspace, signal } = options;
+      const { retries: _, after = 0, workspace = context.workspace, since, ...rest } = options;
       return paged((which) =>
         read(context, options, (client) =>
-          client.readJournal(workspace, which.after === undefined ? after : Number(which.after), {
-            pageSize,
-            pageNo: which.pageNo,
-            signal,
-          }),
+          client.readJournal(workspace, after, { ...rest, ...which, since: moment(since) }),
         ),
       );
     },

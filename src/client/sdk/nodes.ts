@@ -1,10 +1,12 @@
 /** Nodes: files and folders, by id and by path; made, moved, changed, exchanged, deleted, restored. */
 import type { Attributes } from "../../contract/attributes.ts";
-import type { Node, WrittenNode } from "../../contract/resources.ts";
+import type { ListedNode, Node, RestoredItem, RestoredSlice, WrittenNode } from "../../contract/resources.ts";
 import type {
   ExchangeOptions as AskedExchange,
   NodeListOptions as AskedList,
   PathOptions as AskedPath,
+  RestoreOptions as AskedRestore,
+  RestoreTreeOptions as AskedTree,
   Client,
   CopySource,
   NodeChange,
@@ -33,6 +35,13 @@ export interface CreateOptions extends WriteOptions {
 export interface ChangeOptions extends WriteOptions, Pick<RevisionOptions, "ifRevision"> {}
 export interface ExchangeOptions extends ChangeOptions, Pick<AskedExchange, "otherRevision"> {}
 
+export interface RestoreOptions extends WriteOptions, Pick<AskedRestore, "parentId" | "name"> {}
+
+export interface RestoreTreeOptions extends WriteOptions, Pick<AskedTree, "exact" | "plan"> {
+  /** The moment whose state comes back. */
+  readonly at: Date | string;
+}
+
 /**
  * Sizes in bytes, `createdAt` and `modifiedAt` ISO 8601 in UTC, `attributes` as file systems have
  * them (`mode` permission bits, `mtime` "seconds.nanoseconds"). A write answers the node as it is
@@ -40,8 +49,11 @@ export interface ExchangeOptions extends ChangeOptions, Pick<AskedExchange, "oth
  * "forbidden" (gateway-spec §5, §7).
  */
 export interface Nodes {
-  /** The nodes of a folder. Scope: node.node.read-all. As late as the gateway's path index. */
-  list(options?: NodeListOptions): Paged<Node>;
+  /**
+   * The nodes of a folder, or with `deleted` those that were deleted from it and can be restored, each with `deletedAt`
+   * and `deletedBy`. Scope: node.node.read-all. As late as the gateway's path index.
+   */
+  list(options?: NodeListOptions): Paged<ListedNode>;
   /** By id, never old. "notFound" when there is none or it is deleted. Scope: node.file.read. */
   get(nodeId: string, options?: RequestOptions & { readonly branch?: string | undefined }): Promise<Node>;
   /** By path, "/" being the root; as late as the gateway's path index. Scope: node.file.read. */
@@ -58,8 +70,18 @@ export interface Nodes {
   exchange(nodeId: string, otherId: string, options?: ExchangeOptions): Promise<WrittenNode>;
   /** "conflict" (409) for a folder that is not empty. Versions stay readable. Scope: node.file.delete. */
   delete(nodeId: string, options?: ChangeOptions): Promise<WrittenNode>;
-  /** Back to where it was deleted. "conflict" when the name is taken meanwhile. Scope: node.node.update. */
-  restore(nodeId: string, options?: WriteOptions): Promise<WrittenNode>;
+  /**
+   * Back to where it was deleted, or to `parentId` and `name`. "conflict" when the name is taken, or the folder is
+   * deleted, with that one in `error.node`. Scope: node.node.update.
+   */
+  restore(nodeId: string, options?: RestoreOptions): Promise<WrittenNode>;
+  /**
+   * A node and all below it as they were at a moment, item by item as it is done: what was deleted comes back, what was
+   * moved goes back, contents and attributes are as then; a taken name gets `name (restored …)`. What is newer stays,
+   * unless `exact`. With `plan` nothing is done but said. Left before its end, or broken off, it has done what it said;
+   * the same call does the rest. Scopes: node.node.update, node.file.read; for `exact` node.file.delete.
+   */
+  restoreTree(nodeId: string, options: RestoreTreeOptions): AsyncGenerator<RestoredItem, void, undefined>;
 }
 
 export function createNodes(context: Context): Nodes {
@@ -117,7 +139,26 @@ export function createNodes(context: Context): Nodes {
     delete: (nodeId, options = {}) =>
       change(options, (client, idempotencyKey) => client.deleteNode(nodeId, { ...options, idempotencyKey })),
     restore: (nodeId, options = {}) =>
-      change(options, (client, idempotencyKey) => client.restoreNode(nodeId, { ...options, idempotencyKey })),
+      change(options, (client, idempotencyKey) =>
+        client.restoreNode(nodeId, {
+          parentId: options.parentId,
+          name: options.name,
+          idempotencyKey,
+          signal: options.signal,
+        }),
+      ),
+    async *restoreTree(nodeId, options) {
+      const { at, exact, plan, signal, idempotencyKey = context.uuid() } = options;
+      for (let after: string | null = ""; after !== null; ) {
+        const part = { exact, plan, after, idempotencyKey, signal };
+        // A repeated request compares with what the first one left: it takes effect once, key or not.
+        const slice: RestoredSlice = await read(context, options, (client) =>
+          client.restoreTree(nodeId, moment(at) ?? "", part),
+        );
+        yield* slice.items;
+        after = slice.next;
+      }
+    },
   };
 
   /** Made, or the one that is there: the path index may not show it yet, or another program was first. */

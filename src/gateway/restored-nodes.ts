@@ -1,0 +1,147 @@
+/**
+ * One node put back to what it was at a moment: deleted, it comes back; elsewhere, it goes back to its place; its content and
+ * attributes become those of then. It is compared with what it is now, so what was done already is not done again. With
+ * `plan` nothing is done.
+ */
+import { type Attributes, sameValue } from "../contract/attributes.ts";
+import { nameBeside } from "../contract/names.ts";
+import type { ChangeKind, RestoredItem } from "../contract/resources.ts";
+import { savesOfContent, savesOfLink } from "../contract/saves.ts";
+import { formatTime, timeFromMilliseconds } from "../lib/time.ts";
+import { type Change, type Content, changeNodeRow, type NodeChange } from "./changes.ts";
+import type { Context } from "./context.ts";
+import { attributesOf, findChild, findNode, isWithin, type NodeRow, pathOf } from "./node-rows.ts";
+
+/** A restoration of a tree, as one transaction of it sees it. */
+export interface Restoring {
+  readonly context: Context;
+  /** Of the topmost node. */
+  readonly root: string;
+  /** The moment, as the position of its last change. */
+  readonly position: number;
+  /** What a name that is taken is marked with. */
+  readonly moment: string;
+  readonly exact: boolean;
+  readonly plan: boolean;
+  /** The transaction's change, begun when something is to be changed. */
+  readonly change: () => Change;
+  /** What was done, or would be. */
+  readonly told: (item: RestoredItem) => void;
+  /** Of the last change. */
+  readonly changedAt: (position: number) => void;
+  /** Whether a node was in the tree then. */
+  readonly wasIn: (id: string) => boolean;
+}
+
+const NOW = Number.POSITIVE_INFINITY;
+
+/** Puts a node into the folder where it was then. `pathIn`: of that folder. Answers the name it has there. */
+export function restorePlace(
+  restoring: Restoring,
+  now: NodeRow,
+  then: NodeRow,
+  parent: string,
+  pathIn: string,
+): string {
+  const { context, root, plan, told } = restoring;
+  const { store } = context;
+  const isThere = now.deleted === 0 && now.parent === parent;
+  if (isThere && now.name === then.name) return now.name;
+  const from = pathOf(store, now, NOW);
+  // Of a plan its folder may be anywhere as yet.
+  if (now.deleted === 0 && isWithin(store, plan ? root : parent, now.id)) {
+    const reason = "the folder it was in is below it now";
+    told({ action: "skip", nodeId: now.id, kind: now.kind, path: from, reason });
+    return now.name;
+  }
+  const name = freeName(restoring, parent, then.name, now.id);
+  if (isThere && now.name === name) return name;
+  const place = { nodeId: now.id, kind: now.kind, path: pathIn === "/" ? `/${name}` : `${pathIn}/${name}` };
+  if (now.deleted === 1) {
+    apply(restoring, now, "restored", { deleted: false, parent, name });
+    told({ action: "restore", ...place });
+  } else {
+    apply(restoring, now, "moved", { parent, name });
+    told({ action: "move", ...place, from });
+  }
+  return name;
+}
+
+/** The name itself, where what has it makes way or nothing has it; else one beside it. */
+export function freeName(restoring: Restoring, parent: string, name: string, own: string): string {
+  const { context, moment, plan, wasIn, exact } = restoring;
+  const other = findChild(context.store, parent, name);
+  if (other === undefined || other.id === own) return name;
+  const beside = (except?: string) =>
+    nameBeside(name, `restored ${moment}`, (candidate) => {
+      const taken = findChild(context.store, parent, candidate);
+      return taken !== undefined && taken.id !== except;
+    });
+  const wasThere = wasIn(other.id);
+  if (!wasThere && !exact) return beside(own);
+  // It is to go elsewhere itself, or to be deleted: a file at once, a folder once it is empty.
+  if (!plan && !wasThere && other.kind === "file") removeNode(restoring, other);
+  else if (!plan) apply(restoring, other, "moved", { name: beside() });
+  return name;
+}
+
+/** Deletes what was not there then. A folder that is not empty stays. */
+export function removeNode(restoring: Restoring, now: NodeRow): void {
+  const { context, plan, told } = restoring;
+  const { store } = context;
+  const about = { nodeId: now.id, kind: now.kind, path: pathOf(store, now, NOW) };
+  const child = store.prepare("SELECT 1 FROM node WHERE parent = ? AND deleted = 0 LIMIT 1");
+  if (!plan && child.get(now.id) !== undefined) {
+    told({ action: "skip", ...about, reason: "the folder is not empty" });
+    return;
+  }
+  apply(restoring, now, "deleted", { deleted: true });
+  told({ action: "delete", ...about });
+}
+
+/** Content and attributes of then. */
+export function restoreContent(restoring: Restoring, id: string, then: NodeRow, path: string): void {
+  const { context, told } = restoring;
+  const { store } = context;
+  const now = findNode(store, id);
+  if (now === undefined) return;
+  const about = { nodeId: id, kind: now.kind, path };
+  const isOther = now.head !== then.head && now.hash !== then.hash;
+  const content = isOther && then.head !== null ? contentOf(context, then.head) : undefined;
+  if (isOther && content === undefined) {
+    told({ action: "skip", ...about, reason: "the version of then is no longer kept" });
+    return;
+  }
+  const before = attributesShown(now);
+  const { link, ...own } = before;
+  const { link: _, ...wanted } = attributesShown(then);
+  if (content === undefined) {
+    if (sameValue(own, wanted)) return;
+    apply(restoring, now, "changed", { attributes: link === undefined ? wanted : { ...wanted, link } });
+    told({ action: "attributes", ...about });
+    return;
+  }
+  // The other names of a linked file get the content too: it is what came last.
+  const saves = link === undefined ? [] : savesOfContent(content.hash, savesOfLink(link));
+  const attributes = link === undefined ? wanted : { ...wanted, link: { ...link, hash: content.hash, saves } };
+  apply(restoring, now, "updated", { attributes, content });
+  told({ action: "content", ...about });
+}
+
+function apply(restoring: Restoring, now: NodeRow, kind: ChangeKind, to: NodeChange): void {
+  if (restoring.plan) return;
+  restoring.changedAt(changeNodeRow(restoring.context, restoring.change(), now, kind, to));
+}
+
+function contentOf({ store }: Context, version: string): Content | undefined {
+  return store
+    .prepare<Content>("SELECT content, size, hash, mime_type AS mimeType FROM version WHERE id = ?")
+    .get(version);
+}
+
+/** With the mtime a file shows: without one of its own it is the time of its version. */
+function attributesShown(row: NodeRow): Attributes {
+  const own = attributesOf(row);
+  if (row.headTime === null) return own;
+  return { ...own, mtime: own.mtime ?? formatTime(timeFromMilliseconds(row.headTime)) };
+}
