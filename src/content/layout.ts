@@ -7,6 +7,7 @@
  *     staged                   which live files programs wrote to, see staged.ts
  *     live/12/12345            live files, by lineage
  *     generation/0/17          finished cuts, by generation
+ *     past/<hash>              contents of earlier versions that were read
  *     quarantine/NAME          what could not be understood; never removed by us
  *
  * Ids count up and never come back, so a shard of a thousand ids is one folder of at most a
@@ -38,6 +39,8 @@ export interface Layout {
   readonly dirtyLog: string;
   cacheFile(lineage: KernelNodeId): string;
   snapshot(id: SnapshotId): string;
+  /** Contents of earlier versions, by a name of hex digits. The folder may be missing, and any file may go at any time. */
+  readonly past: string;
   /** Makes the folders that are always there; they survive power loss once it resolves. */
   prepare(): Promise<void>;
   /** To be awaited before a live file or generation is made: its folder is there, and survives power loss. */
@@ -98,6 +101,7 @@ export function createLayout(files: Files, root: string): Layout {
     lock: join(root, "lock"),
     reserve: join(root, "reserve"),
     dirtyLog: join(root, "staged"),
+    past: join(root, "past"),
     cacheFile: (lineage) => shardPath(live, lineage),
     snapshot: (id) => shardPath(generation, id),
 

@@ -80,6 +80,8 @@ export interface EngineStatus {
   readonly bytesPending: number;
   /** The gateway's path index and journal show all that was sent. */
   readonly settled: boolean;
+  /** The name of the history folder where it is not .wsfs, since a node has that name; null: nodes have all its names. */
+  readonly history?: string | null;
   /** Absent where there are none. */
   readonly overtaken?: readonly DetachedFile[];
   /** Copies kept beside a remote change since the mount began. */
