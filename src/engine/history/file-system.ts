@@ -219,11 +219,7 @@ export function withHistory(context: Needs, fileSystem: FileSystem, status: () =
   const names = (parent: KernelNodeId, name: string) =>
     isPast(parent) || (parent === ROOT && historyFolderName(context) === name);
 
-  return {
-    ...fileSystem,
-    get changes() {
-      return fileSystem.changes;
-    },
+  return Object.assign(Object.create(fileSystem) as FileSystem, {
     lookup: (caller, parent, name) => {
       if (isPast(parent)) return lookup(caller, parent, name);
       return parent === ROOT && NAMES.includes(name) ? atRoot(caller, name) : fileSystem.lookup(caller, parent, name);
@@ -294,7 +290,7 @@ export function withHistory(context: Needs, fileSystem: FileSystem, status: () =
     getxattr: (caller, id, name) => (isPast(id) ? noAttribute() : fileSystem.getxattr(caller, id, name)),
     listxattr: async (caller, id) => (isPast(id) ? [] : fileSystem.listxattr(caller, id)),
     removexattr: (caller, id, name) => (isPast(id) ? refuse() : fileSystem.removexattr(caller, id, name)),
-  };
+  } satisfies Partial<FileSystem>);
 }
 
 const EPOCH: Time = { seconds: 0, nanoseconds: 0 };
