@@ -84,6 +84,7 @@ export function describeStatus(state: MountStatus, held: readonly Held[] = []): 
     ],
     ...held.slice(0, HELD_LINES).map((one): [string, string] => ["held open", describeHeld(one)]),
     ["held open", held.length > HELD_LINES ? `and ${held.length - HELD_LINES} more` : undefined],
+    ["history", describeHistory(state)],
     ["conflicts", state.conflicts === 0 ? undefined : formatCount(state.conflicts, "copy", "copies")],
     ["cache", `${formatSize(state.cacheBytes)} of ${formatSize(state.cacheLimit)}`],
     ["restored", describeRestored(state)],
@@ -124,6 +125,12 @@ function describeFreshness({ live, staleMs = 0, staleWhy, transport }: MountStat
   if (live && transport === "fuse-native") return "live: what others change is shown within a second or two";
   if (live) return "live: what others change is shown at once";
   return `not live for ${formatDuration(staleMs)}: ${staleWhy ?? "looked at again each second"}`;
+}
+
+function describeHistory({ history }: MountStatus): string | undefined {
+  if (history === undefined) return undefined;
+  if (history === null) return "no folder of it: the workspace has nodes named .wsfs and .wsfs-history";
+  return `in ${history}, as the workspace has a node named .wsfs`;
 }
 
 function describePending(state: MountStatus): string {

@@ -7,6 +7,7 @@
  *     staged                   the dirty-file log, see dirty-log.ts
  *     live/12/12345            cache files, by kernel node id
  *     generation/0/17          snapshots with files of their own, by snapshot id
+ *     past/<hash>              contents of earlier versions that were read
  *     quarantine/NAME          files that could not be understood; never removed by us
  *
  * Ids count up and are never used again, so a shard of a thousand ids is one folder of at most a thousand files.
@@ -38,6 +39,8 @@ export interface Layout {
   readonly dirtyLog: string;
   cacheFile(lineage: KernelNodeId): string;
   snapshot(id: SnapshotId): string;
+  /** The folder of contents of earlier versions. It may be missing, and any file in it may go at any time. */
+  readonly past: string;
   /** Makes the folders that are always there. Once it resolves they are durable. */
   prepare(): Promise<void>;
   /** To be awaited before a cache file or snapshot is made: afterwards its folder is there and durable. */
@@ -98,6 +101,7 @@ export function createLayout(files: Files, root: string): Layout {
     lock: join(root, "lock"),
     reserve: join(root, "reserve"),
     dirtyLog: join(root, "staged"),
+    past: join(root, "past"),
     cacheFile: (lineage) => shardPath(live, lineage),
     snapshot: (id) => shardPath(generation, id),
 

@@ -47,6 +47,7 @@ const engineStatus = z.object({
   parked: count,
   bytesPending: count,
   settled: z.boolean(),
+  history: z.string().nullable().optional(),
   overtaken: z.array(overtakenFile).readonly().optional(),
   conflicts: count,
   cacheBytes: count,

@@ -24,6 +24,7 @@ import { type After, type EntryId, entryId, inodeId, type KernelNodeId, type Sna
 import { createInodes } from "./inodes.ts";
 import { createLinkLeases } from "./link-leases.ts";
 import { createNodes } from "./nodes.ts";
+import { createPastNodes } from "./past-nodes.ts";
 import { createRecount } from "./recount.ts";
 import { createRelists } from "./relists.ts";
 import { createDone } from "./request-log.ts";
@@ -191,6 +192,7 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
     times: createTimes(database),
     recount: createRecount(database),
     done: createDone(database),
+    past: createPastNodes(database),
 
     /**
      * All of `change` or nothing. Nested calls belong to the outermost. Must not await. It runs again when the disk

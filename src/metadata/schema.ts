@@ -353,4 +353,17 @@ export const MIGRATIONS: readonly string[] = [
     dirty_since INTEGER                 -- since when something else was written; NULL: nothing was
   ) STRICT;
   `,
+  `
+  -- Places of the history folder that the kernel has been told of, and lists of the past; see past-nodes.ts.
+  CREATE TABLE past_node (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    place TEXT NOT NULL UNIQUE          -- JSON
+  ) STRICT;
+  CREATE TABLE past_list (
+    list TEXT PRIMARY KEY,              -- which: a folder and a moment, or a file
+    items TEXT NOT NULL,                -- JSON
+    read_at INTEGER NOT NULL            -- row time
+  ) STRICT;
+  CREATE INDEX past_list_age ON past_list(read_at);
+  `,
 ];

@@ -27,7 +27,7 @@ const MAY_IMPORT: ReadonlyMap<string, readonly string[]> = new Map([
  * The rooms of engine/, from the bottom up. A room imports from those before it, and by their door (index.ts) alone. The rest
  * of src/ sees two doors: what may be asked of the engine, and how it is started.
  */
-const ROOMS = ["api", "host", "core", "files", "tree", "sync", "remote", "upload", "ops", "start"];
+const ROOMS = ["api", "host", "core", "files", "tree", "sync", "remote", "upload", "ops", "history", "start"];
 const SEEN_FROM_OUTSIDE = ["api", "start"];
 
 /** Packages that only some folders may import. */

@@ -91,6 +91,8 @@ export interface EngineStatus {
   readonly bytesPending: number;
   /** Nothing is dirty, and the gateway's path index and journal show all that was sent. */
   readonly settled: boolean;
+  /** The name of the history folder where it is not .wsfs, since a node has that name; null: nodes have all its names. */
+  readonly history?: string | null;
   /** Detached files; absent when there are none. */
   readonly overtaken?: readonly DetachedFile[];
   /** Conflict copies made since the mount began. */

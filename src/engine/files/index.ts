@@ -37,7 +37,7 @@ export { handedDown, isSetGroupId, withoutPrivileges } from "./set-id-bits.ts";
 export { dropSnapshot, hashCacheFile, removeSnapshot, snapshotSource } from "./snapshot-source.ts";
 export { createSpace, isTight, requireRoom } from "./space.ts";
 export { ctimeOf, mtimeOf, pinMtime, withPinnedMtime } from "./times.ts";
-export { fetchUncached, layOver } from "./uncached-read.ts";
+export { fetchUncached, fetchVersionRange, layOver, type VersionContent } from "./uncached-read.ts";
 export { couldNotRead, forgetFailures, noteUnreadable } from "./unreadable.ts";
 export { verify } from "./verify.ts";
 export { keepOpenForUpload } from "./without-folder.ts";

@@ -46,7 +46,10 @@ export async function fetchUncached(
   )
     return uncachedBytes;
   const size = cacheFile.ranges.missing.at(-1) ?? last;
-  const bytes = await insist(context, cacheFile, first, Math.min(size, Math.max(last, first + WINDOW)), signal);
+  const { origin, originHash } = cacheFile.ranges;
+  if (origin === undefined) throw new FsError("EIO", `cache file ${cacheFile.lineage} misses bytes of no version`);
+  const part = { start: first, end: Math.min(size, Math.max(last, first + WINDOW)) };
+  const bytes = await fetchVersionRange(context, { ...origin, hash: originHash }, part, signal);
   const fetched = { start: first, bytes };
   keep(context, cacheFile, fetched);
   return fetched;
@@ -82,16 +85,16 @@ export function layOver(
   }
 }
 
-async function insist(
+/** Bytes of one version, for a program that waits: asked again a few times where that may help. Rejects with an FsError. */
+export async function fetchVersionRange(
   context: LocalFiles & Remote & Host,
-  cacheFile: CacheFile,
-  start: number,
-  end: number,
+  of: VersionContent,
+  part: { readonly start: number; readonly end: number },
   signal: AbortSignal,
-) {
+): Promise<Uint8Array> {
   for (let tries = 1; ; tries += 1) {
     try {
-      return await context.network.ask(signal, (limit) => fetchRange(context, cacheFile, start, end, limit));
+      return await context.network.ask(signal, (limit) => fetchRange(context, of, part, limit));
     } catch (error) {
       if (!(error instanceof FsError)) throw error;
       const { cause, code } = error;
@@ -108,20 +111,21 @@ async function insist(
   }
 }
 
+export interface VersionContent {
+  readonly node: string;
+  readonly version: string;
+  /** Of the whole content; null: not known. */
+  readonly hash: string | null;
+}
+
 async function fetchRange(
   context: LocalFiles & Remote,
-  cacheFile: CacheFile,
-  start: number,
-  end: number,
+  { node, version, hash }: VersionContent,
+  { start, end }: { readonly start: number; readonly end: number },
   signal: AbortSignal,
 ) {
-  const {
-    ranges: { origin, originHash },
-  } = cacheFile;
-  if (origin === undefined) throw new FsError("EIO", `cache file ${cacheFile.lineage} misses bytes of no version`);
-  const { version } = origin;
   const range = context.fileState.ignoresRanges ? {} : { range: { start, end } };
-  const content = await context.client.getContent(origin.node, { version, signal, ...range });
+  const content = await context.client.getContent(node, { version, signal, ...range });
   const result = Buffer.alloc(end - start);
   let position = content.start;
   for await (const chunk of content.bytes) {
@@ -135,8 +139,8 @@ async function fetchRange(
   if (content.version !== version || content.start > start || position < end) {
     throw new RemoteError("malformed", `version ${version}, bytes ${start} to ${end}: something else was answered`);
   }
-  const isWhole = start === 0 && end === content.size && originHash !== null;
-  if (isWhole && createHash("sha256").update(result).digest("hex") !== originHash) {
+  const isWhole = start === 0 && end === content.size && hash !== null;
+  if (isWhole && createHash("sha256").update(result).digest("hex") !== hash) {
     throw new FsError("EIO", "downloaded bytes are not the version's");
   }
   return result;

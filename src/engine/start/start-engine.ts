@@ -63,6 +63,7 @@ import {
   revokeWriteLeases,
   withPassthroughWriters,
 } from "../files/index.ts";
+import { HISTORY_FOLDER, historyFolderName, withHistory } from "../history/index.ts";
 import {
   createActivity,
   createDisk,
@@ -284,6 +285,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
   }
   await disk.restore();
   const resumed = beginMount(metadata, options.mount);
+  if (resumed === undefined) metadata.transaction(() => metadata.past.forgetAll());
   if (resumed !== undefined) negativeUnknown(context);
   const sweep = await recoverOpenFiles(context, resumed);
   runtime.step("start: recovered");
@@ -317,7 +319,9 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
   if (options.stateDisk !== undefined) space.start();
   const askKernel = createLookupProbe(context);
   askKernel.start();
-  const fileSystem = withReplays(context, createFileSystem(context), replays);
+  const fileSystem = withHistory(context, withReplays(context, createFileSystem(context), replays), () =>
+    JSON.stringify(status(), null, 2).concat("\n"),
+  );
 
   function condition(): EngineCondition {
     const held = network.isOnline ? pauseReason(context)?.why : undefined;
@@ -327,6 +331,37 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
       online: network.isOnline,
       ...(readOnly.why === undefined ? {} : { readOnly: readOnly.why }),
       ...(paused.length === 0 ? {} : { paused: paused.join("; ") }),
+    };
+  }
+
+  function status(): EngineStatus {
+    const { dirty, parked, oldest } = metadata.nodes.counts();
+    const written = metadata.settings.getNumber("written");
+    const shown = Math.min(metadata.settings.getNumber("cursor"), metadata.settings.getNumber("indexed"));
+    const { offlineSince } = network;
+    const { restored } = context;
+    const detached = detachedFiles(context);
+    const history = historyFolderName(context);
+    return {
+      ...condition(),
+      ...freshness(context),
+      ...(offlineSince === undefined ? {} : { offlineMs: runtime.ageOf(offlineSince) }),
+      dirty,
+      uploading: writeBack.inFlight().length,
+      parked,
+      bytesPending: backlog.bytes(),
+      settled: dirty === 0 && (!client.features.positions || (shown >= written && !isAnyUnconfirmed(context))),
+      ...(history === HISTORY_FOLDER ? {} : { history: history ?? null }),
+      ...(detached.length === 0 ? {} : { overtaken: detached }),
+      conflicts: activity.conflicts,
+      cacheBytes: metadata.cacheFiles.totalBytes(),
+      cacheLimit: settings.cacheLimit,
+      oldestPendingMs: oldest === null ? 0 : runtime.ageOf(oldest),
+      ...(restored.why === undefined ? {} : { restored: { why: restored.why, files: restored.files } }),
+      ...(quota.limit === undefined
+        ? {}
+        : { quota: { limit: quota.limit, used: quota.used, waiting: quota.waiting() } }),
+      ...(options.stateDisk === undefined ? {} : { disk: diskStatus(disk) }),
     };
   }
 
@@ -344,34 +379,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
     queue: (limit) => listQueue(context, writeBack.inFlight, limit),
     retry: (paths) => retryNow(context, paths),
     drain: (drainOptions) => drain(context, writeBack, backlog, drainOptions),
-    status() {
-      const { dirty, parked, oldest } = metadata.nodes.counts();
-      const written = metadata.settings.getNumber("written");
-      const shown = Math.min(metadata.settings.getNumber("cursor"), metadata.settings.getNumber("indexed"));
-      const { offlineSince } = network;
-      const { restored } = context;
-      const detached = detachedFiles(context);
-      return {
-        ...condition(),
-        ...freshness(context),
-        ...(offlineSince === undefined ? {} : { offlineMs: runtime.ageOf(offlineSince) }),
-        dirty,
-        uploading: writeBack.inFlight().length,
-        parked,
-        bytesPending: backlog.bytes(),
-        settled: dirty === 0 && (!client.features.positions || (shown >= written && !isAnyUnconfirmed(context))),
-        ...(detached.length === 0 ? {} : { overtaken: detached }),
-        conflicts: activity.conflicts,
-        cacheBytes: metadata.cacheFiles.totalBytes(),
-        cacheLimit: settings.cacheLimit,
-        oldestPendingMs: oldest === null ? 0 : runtime.ageOf(oldest),
-        ...(restored.why === undefined ? {} : { restored: { why: restored.why, files: restored.files } }),
-        ...(quota.limit === undefined
-          ? {}
-          : { quota: { limit: quota.limit, used: quota.used, waiting: quota.waiting() } }),
-        ...(options.stateDisk === undefined ? {} : { disk: diskStatus(disk) }),
-      };
-    },
+    status,
     async leave(quiet) {
       // A close that waits for the gateway waits for what is being sent, so write-back goes on until it is over. No
       // other close is to wait for uploads.

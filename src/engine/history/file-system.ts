@@ -1,0 +1,316 @@
+/**
+ * A file system with a history folder at its root: found by name, never listed, read only. The kernel node ids of the
+ * folder are numbers of their own (metadata/past-nodes.ts), and an open file or folder has the number of its place as
+ * its handle, so that a daemon that takes the mount over answers for both. Everything else goes on to the file system
+ * behind.
+ */
+import { parseTime, type Time } from "../../lib/time.ts";
+import { inodeOfPastNode, isPastNode } from "../../metadata/past-nodes.ts";
+import {
+  type Attributed,
+  type Caller,
+  type FileSystem,
+  type FolderEntry,
+  type Found,
+  FsError,
+  type HandleId,
+  handleId,
+  type KernelNodeId,
+  kernelNodeId,
+  type NegativeEntry,
+  type Opened,
+  type OpenFlags,
+  type Stat,
+} from "../api/index.ts";
+import type { Host, LocalFiles, Remote, Rows } from "../core/index.ts";
+import { createPastContents } from "./past-contents.ts";
+import { createPastLists } from "./past-lists.ts";
+import { isFolder, type Place, parsePlace } from "./place.ts";
+import { createPlaces } from "./places.ts";
+
+const ROOT = kernelNodeId(1);
+/** A node of the workspace that has the first name keeps it. */
+export const HISTORY_FOLDER = ".wsfs";
+const NAMES = [HISTORY_FOLDER, ".wsfs-history"];
+/** A list of now stands for a second; a moment stays what it is. */
+const NOW_MS = 1_000;
+const THEN_MS = 60_000;
+
+const README = `Everything that was here before, read only.
+
+versions/PATH/  every version of a file, as files
+at/TIME/        the tree as it was: at/10m, at/yesterday, "at/2026-11-27 10.22"
+deleted/        what was deleted and can come back, by the folder it was in
+nodes/ID        a file or folder by its id
+status.json     what wsfs status --json says
+`;
+const NO_HISTORY =
+  "The gateway of this mount keeps no history that can be read: versions/, at/ and deleted/ say EOPNOTSUPP.\n";
+
+type Needs = Rows & LocalFiles & Remote & Host;
+
+/** The name by which the history folder is found; undefined: the workspace has nodes of all its names. */
+export function historyFolderName({ metadata }: Pick<Rows, "metadata">): string | undefined {
+  const root = metadata.inodes.ofKernelNodeId(ROOT);
+  return NAMES.find((name) => root !== undefined && metadata.entries.find(root.id, name) === undefined);
+}
+
+/** `status`: the text of status.json, made anew for each open. */
+export function withHistory(context: Needs, fileSystem: FileSystem, status: () => string): FileSystem {
+  const { metadata, client, settings } = context;
+  const { past } = metadata;
+  const places = createPlaces(context, createPastLists(context));
+  const contents = createPastContents(context);
+  /** How often the kernel was told of a place by this daemon; of one that it was told of before, nothing is known. */
+  const lookups = new Map<KernelNodeId, number>();
+  /** Texts and lists that are open, and by how many. */
+  const texts = new Map<HandleId, { opens: number; readonly bytes: Uint8Array }>();
+  const listings = new Map<HandleId, { opens: number; readonly entries: Promise<readonly [string, Place][]> }>();
+
+  function idOf(place: Place): KernelNodeId {
+    return metadata.transaction(() => past.idOf(JSON.stringify(place)));
+  }
+
+  function placeOf(id: number): Place {
+    const json = past.placeOf(kernelNodeId(id));
+    const place = json === undefined ? undefined : parsePlace(json);
+    // The kernel looks the name up again.
+    if (place === undefined) throw new FsError("ESTALE", "a place of the past that is known no more");
+    return place;
+  }
+
+  /** What the past holds is shown to the owner of the mount: the modes of then were for the users of then. */
+  function requireOwner({ uid }: Caller): void {
+    if (uid !== 0 && uid !== settings.owner.uid) throw new FsError("EACCES", "the history folder is its owner's");
+  }
+
+  function textOf(text: "readme" | "status"): Uint8Array {
+    if (text === "status") return Buffer.from(status());
+    return Buffer.from(client.features.versions ? README : README + NO_HISTORY);
+  }
+
+  function statOf(id: KernelNodeId, place: Place): Stat {
+    const [kind, mode] = isFolder(place)
+      ? (["folder", place.is === "top" ? 0o500 : 0o555] as const)
+      : place.is === "link"
+        ? (["symlink", 0o777] as const)
+        : (["file", place.is === "content" ? place.mode & 0o555 : 0o444] as const);
+    const mtime = ("mtime" in place ? parseTime(place.mtime) : undefined) ?? EPOCH;
+    const size = sizeOf(place);
+    const times = { atime: mtime, mtime, ctime: mtime, btime: mtime };
+    const { uid, gid } = settings.owner;
+    return {
+      inode: inodeOfPastNode(id),
+      kind,
+      mode,
+      links: 1,
+      uid,
+      gid,
+      rdev: 0,
+      size,
+      blocks: Math.ceil(size / 512),
+      ...times,
+    };
+  }
+
+  function sizeOf(place: Place): number {
+    if (place.is === "content") return place.size;
+    if (place.is === "link") return Buffer.byteLength(place.target);
+    return place.is === "text" ? textOf(place.text).length : 0;
+  }
+
+  function attributed(id: KernelNodeId, place: Place): Attributed {
+    return { stat: statOf(id, place), validMs: place.is === "text" ? 0 : validMs(place) };
+  }
+
+  function found(place: Place): Found {
+    const lineage = idOf(place);
+    lookups.set(lineage, (lookups.get(lineage) ?? 0) + 1);
+    // A relative moment is another one the next time.
+    const entryValidMs = place.is === "link" ? 0 : validMs(place);
+    return { ...attributed(lineage, place), lineage, entryValidMs };
+  }
+
+  async function atRoot(caller: Caller, name: string): Promise<Found | NegativeEntry> {
+    if (historyFolderName(context) !== name) return fileSystem.lookup(caller, ROOT, name);
+    requireOwner(caller);
+    return found({ is: "top" });
+  }
+
+  async function lookup(caller: Caller, parent: KernelNodeId, name: string): Promise<Found> {
+    requireOwner(caller);
+    const place = await places.child(placeOf(parent), name, caller.signal);
+    if (place === undefined) throw new FsError("ENOENT", `no ${JSON.stringify(name)} in the past`);
+    return found(place);
+  }
+
+  function forget(id: KernelNodeId, count: number): void {
+    const known = lookups.get(id);
+    // A place that an earlier daemon told of stays until the mount ends: its count is not known.
+    if (known === undefined) return;
+    if (known > count) return void lookups.set(id, known - count);
+    lookups.delete(id);
+    metadata.transaction(() => past.forget(id));
+  }
+
+  function open(caller: Caller, id: KernelNodeId, flags: OpenFlags): Opened {
+    requireOwner(caller);
+    const place = placeOf(id);
+    if (flags.write || flags.truncate) throw readOnly();
+    if (isFolder(place)) throw new FsError("EISDIR", "a folder of the past");
+    const handle = handleId(id);
+    if (place.is === "text") {
+      const known = texts.get(handle);
+      if (known === undefined) texts.set(handle, { opens: 1, bytes: textOf(place.text) });
+      else known.opens += 1;
+      return { handle, keepCache: false, noFlush: true, direct: true };
+    }
+    return { handle, keepCache: true, noFlush: true };
+  }
+
+  async function read(caller: Caller, handle: HandleId, offset: number, size: number): Promise<Uint8Array> {
+    const place = placeOf(handle);
+    if (place.is === "content") return contents.read(place, offset, size, caller.signal);
+    if (place.is !== "text") throw new FsError("EISDIR", "a folder of the past");
+    const bytes = texts.get(handle)?.bytes ?? textOf(place.text);
+    return bytes.subarray(offset, offset + size);
+  }
+
+  function listing(handle: HandleId, signal: AbortSignal) {
+    const entries = places.list(placeOf(handle), signal).then((all) => [...all]);
+    entries.catch(() => {});
+    return entries;
+  }
+
+  async function opendir(caller: Caller, id: KernelNodeId): Promise<Opened> {
+    requireOwner(caller);
+    const handle = handleId(id);
+    const known = listings.get(handle);
+    const entries = known?.entries ?? listing(handle, caller.signal);
+    await entries;
+    const now = listings.get(handle);
+    if (now === undefined) listings.set(handle, { opens: 1, entries });
+    else now.opens += 1;
+    return { handle, keepCache: false };
+  }
+
+  async function readdir(caller: Caller, handle: HandleId, cookie: number, limit: number): Promise<FolderEntry[]> {
+    const id = kernelNodeId(handle);
+    // After a takeover it is listed anew: the order is that of the names.
+    const all = await (listings.get(handle)?.entries ?? listing(handle, caller.signal));
+    const dots = [".", ".."].map((name) => ({ name, inode: inodeOfPastNode(id), kind: "folder" as const }));
+    const part: FolderEntry[] = [];
+    for (let at = cookie; at < all.length + dots.length && part.length < limit; at += 1) {
+      const dot = dots[at];
+      const [name, place] = all[at - dots.length] ?? [];
+      if (dot !== undefined) part.push({ ...dot, cookie: at + 1 });
+      else if (name !== undefined && place !== undefined) {
+        // A number for every listed name would be a row for each: a listed one is only what is looked up next.
+        const kind = isFolder(place) ? "folder" : place.is === "link" ? "symlink" : "file";
+        part.push({ name, inode: inodeOfPastNode(id), kind, cookie: at + 1 });
+      }
+    }
+    return part;
+  }
+
+  const isPast = (id: number) => isPastNode(id);
+  const refuse = () => Promise.reject(readOnly());
+  /** A change at the root that names the history folder, or anything in it. */
+  const names = (parent: KernelNodeId, name: string) =>
+    isPast(parent) || (parent === ROOT && historyFolderName(context) === name);
+
+  return Object.assign(Object.create(fileSystem) as FileSystem, {
+    lookup: (caller, parent, name) => {
+      if (isPast(parent)) return lookup(caller, parent, name);
+      return parent === ROOT && NAMES.includes(name) ? atRoot(caller, name) : fileSystem.lookup(caller, parent, name);
+    },
+    forget(all) {
+      for (const { lineage, count } of all) if (isPast(lineage)) forget(lineage, count);
+      const others = all.filter(({ lineage }) => !isPast(lineage));
+      if (others.length > 0) fileSystem.forget(others);
+    },
+    getattr: async (caller, id, handle) =>
+      isPast(id) ? attributed(id, placeOf(id)) : fileSystem.getattr(caller, id, handle),
+    setattr: (caller, id, change) => (isPast(id) ? refuse() : fileSystem.setattr(caller, id, change)),
+    async access(caller, id, mask) {
+      if (!isPast(id)) return fileSystem.access(caller, id, mask);
+      requireOwner(caller);
+      if ((mask & 2) !== 0) throw readOnly();
+      const place = placeOf(id);
+      if ((mask & 1) !== 0 && (statOf(id, place).mode & 0o111) === 0) throw new FsError("EACCES", "not executable");
+    },
+    async readlink(caller, id) {
+      if (!isPast(id)) return fileSystem.readlink(caller, id);
+      const place = placeOf(id);
+      if (place.is !== "link") throw new FsError("EINVAL", "no symlink");
+      return place.target;
+    },
+    symlink: (caller, parent, name, target) =>
+      names(parent, name) ? refuse() : fileSystem.symlink(caller, parent, name, target),
+    mknod: (caller, parent, name, kind, mode, rdev) =>
+      names(parent, name) ? refuse() : fileSystem.mknod(caller, parent, name, kind, mode, rdev),
+    mkdir: (caller, parent, name, mode) =>
+      names(parent, name) ? refuse() : fileSystem.mkdir(caller, parent, name, mode),
+    link: (caller, id, parent, name) =>
+      isPast(id) || names(parent, name) ? refuse() : fileSystem.link(caller, id, parent, name),
+    unlink: (caller, parent, name) => (names(parent, name) ? refuse() : fileSystem.unlink(caller, parent, name)),
+    rmdir: (caller, parent, name) => (names(parent, name) ? refuse() : fileSystem.rmdir(caller, parent, name)),
+    rename: (caller, from, to, flags) =>
+      names(from.parent, from.name) || names(to.parent, to.name)
+        ? refuse()
+        : fileSystem.rename(caller, from, to, flags),
+    open: async (caller, id, flags) => (isPast(id) ? open(caller, id, flags) : fileSystem.open(caller, id, flags)),
+    create: (caller, parent, name, mode, flags) =>
+      names(parent, name) ? refuse() : fileSystem.create(caller, parent, name, mode, flags),
+    read: (caller, handle, offset, size) =>
+      isPast(handle) ? read(caller, handle, offset, size) : fileSystem.read(caller, handle, offset, size),
+    write: (caller, handle, offset, data, options) =>
+      isPast(handle) ? refuse() : fileSystem.write(caller, handle, offset, data, options),
+    flush: async (caller, handle) => (isPast(handle) ? undefined : fileSystem.flush(caller, handle)),
+    fsync: async (caller, handle, dataOnly) =>
+      isPast(handle) ? undefined : fileSystem.fsync(caller, handle, dataOnly),
+    release: async (handle) => (isPast(handle) ? close(texts, handle) : fileSystem.release(handle)),
+    allocate: (caller, handle, mode, offset, length) =>
+      isPast(handle) ? refuse() : fileSystem.allocate(caller, handle, mode, offset, length),
+    async seek(caller, handle, kind, offset) {
+      if (!isPast(handle)) return fileSystem.seek(caller, handle, kind, offset);
+      const size = sizeOf(placeOf(handle));
+      if (offset >= size) return undefined;
+      return kind === "data" ? offset : size;
+    },
+    opendir: (caller, id) => (isPast(id) ? opendir(caller, id) : fileSystem.opendir(caller, id)),
+    readdir: (caller, handle, cookie, limit, withAttributes) =>
+      isPast(handle)
+        ? readdir(caller, handle, cookie, limit)
+        : fileSystem.readdir(caller, handle, cookie, limit, withAttributes),
+    fsyncdir: async (caller, handle) => (isPast(handle) ? undefined : fileSystem.fsyncdir(caller, handle)),
+    releasedir: async (handle) => (isPast(handle) ? close(listings, handle) : fileSystem.releasedir(handle)),
+    setxattr: (caller, id, name, value, flags) =>
+      isPast(id) ? refuse() : fileSystem.setxattr(caller, id, name, value, flags),
+    getxattr: (caller, id, name) => (isPast(id) ? noAttribute() : fileSystem.getxattr(caller, id, name)),
+    listxattr: async (caller, id) => (isPast(id) ? [] : fileSystem.listxattr(caller, id)),
+    removexattr: (caller, id, name) => (isPast(id) ? refuse() : fileSystem.removexattr(caller, id, name)),
+  } satisfies Partial<FileSystem>);
+}
+
+const EPOCH: Time = { seconds: 0, nanoseconds: 0 };
+
+function validMs(place: Place): number {
+  const isThen = place.is === "content" || (place.is === "folder" && place.view.show === "at");
+  return isThen ? THEN_MS : NOW_MS;
+}
+
+function readOnly(): FsError {
+  return new FsError("EROFS", "the history folder cannot be changed");
+}
+
+function noAttribute(): Promise<never> {
+  return Promise.reject(new FsError("ENODATA", "no extended attributes in the past"));
+}
+
+function close<Open extends { opens: number }>(all: Map<HandleId, Open>, handle: HandleId): void {
+  const open = all.get(handle);
+  if (open === undefined) return;
+  open.opens -= 1;
+  if (open.opens <= 0) all.delete(handle);
+}

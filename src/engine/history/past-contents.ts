@@ -1,0 +1,138 @@
+/**
+ * Bytes of earlier versions. A small content is fetched whole, checked, and kept as a file in the state dir; of a large
+ * one only the parts that are read are fetched, and kept in memory. A version never changes, so nothing here is ever
+ * old. The kept files give way to everything else: they have a small share of the cache, and go when the disk is tight.
+ */
+import { createHash } from "node:crypto";
+import { join } from "node:path";
+import { LRUCache } from "lru-cache";
+import type { Host, LocalFiles, Remote } from "../core/index.ts";
+import { fetchVersionRange, isTight } from "../files/index.ts";
+import type { Content } from "./place.ts";
+
+const WHOLE_MAX = 8 * 1024 * 1024;
+const WINDOW = 1024 * 1024;
+/** In memory, of all contents together. */
+const WINDOWS_BYTES = 32 * WINDOW;
+/** Of the mount's cache. */
+const SHARE = 1 / 8;
+
+type Needs = LocalFiles & Remote & Host;
+
+export interface PastContents {
+  /** Fewer bytes only at the end. Rejects with EIO when they cannot be had, EINTR when interrupted. */
+  read(content: Content, offset: number, size: number, signal: AbortSignal): Promise<Uint8Array>;
+}
+
+export function createPastContents(context: Needs): PastContents {
+  const { log, paths, runtime, settings } = context;
+  const { files } = runtime;
+  const windows = new LRUCache<string, Uint8Array>({
+    maxSize: WINDOWS_BYTES,
+    sizeCalculation: (bytes) => bytes.length + 1,
+  });
+  /** Sizes of the kept files by name, the one that was not read for longest first; undefined: not looked at yet. */
+  let kept: Promise<Map<string, number>> | undefined;
+
+  const nameOf = ({ node, version }: Content) => createHash("sha256").update(`${node}\n${version}`).digest("hex");
+  const pathOf = (name: string) => join(paths.past, name);
+
+  async function readKept(name: string, size: number): Promise<Uint8Array | undefined> {
+    const known = await keptFiles();
+    if (known.get(name) !== size) return undefined;
+    known.delete(name);
+    known.set(name, size);
+    try {
+      const file = await files.open(pathOf(name), "r");
+      try {
+        const bytes = Buffer.alloc(size);
+        return (await file.read(bytes, 0, size, 0)) === size ? bytes : undefined;
+      } finally {
+        await file.close();
+      }
+    } catch {
+      known.delete(name);
+      return undefined;
+    }
+  }
+
+  /** That it cannot be kept is nothing that a reader need know. */
+  async function keep(name: string, bytes: Uint8Array): Promise<void> {
+    try {
+      const known = await keptFiles();
+      if (isTight(context)) return await thin(known, 0);
+      const part = pathOf(`${name}.part`);
+      await files.remove(part);
+      const file = await files.open(part, "wx+");
+      try {
+        await file.write(bytes, 0);
+      } finally {
+        await file.close();
+      }
+      await files.rename(part, pathOf(name));
+      known.set(name, bytes.length);
+      await thin(known, settings.cacheLimit * SHARE);
+    } catch (error) {
+      log.info({ err: error }, "a content of the past is not kept");
+    }
+  }
+
+  async function thin(known: Map<string, number>, limit: number): Promise<void> {
+    let total = [...known.values()].reduce((sum, size) => sum + size, 0);
+    for (const [name, size] of known) {
+      if (total <= limit) return;
+      known.delete(name);
+      total -= size;
+      await files.remove(pathOf(name));
+    }
+  }
+
+  /** A file that is half written, or was changed, is no file of a version: its size says so, or its bytes are not the hash's. */
+  function keptFiles(): Promise<Map<string, number>> {
+    kept ??= (async () => {
+      await files.makeFolder(paths.past);
+      const known = new Map<string, number>();
+      for (const name of await files.list(paths.past)) {
+        if (/^[0-9a-f]{64}$/.test(name)) known.set(name, (await files.stat(pathOf(name))).size);
+        else await files.remove(pathOf(name));
+      }
+      return known;
+    })();
+    kept.catch(() => {
+      kept = undefined;
+    });
+    return kept;
+  }
+
+  async function window(content: Content, index: number, signal: AbortSignal): Promise<Uint8Array> {
+    const isWhole = content.size <= WHOLE_MAX;
+    const name = nameOf(content);
+    const key = `${name} ${isWhole ? "whole" : index}`;
+    const inMemory = windows.get(key);
+    if (inMemory !== undefined) return inMemory;
+    const onDisk = isWhole ? await readKept(name, content.size) : undefined;
+    const part = isWhole
+      ? { start: 0, end: content.size }
+      : { start: index * WINDOW, end: Math.min(content.size, (index + 1) * WINDOW) };
+    const bytes = onDisk ?? (await fetchVersionRange(context, content, part, signal));
+    windows.set(key, bytes);
+    if (isWhole && onDisk === undefined) await keep(name, bytes);
+    return bytes;
+  }
+
+  return {
+    async read(content, offset, size, signal) {
+      const end = Math.min(content.size, offset + size);
+      if (offset >= end) return new Uint8Array();
+      if (content.size <= WHOLE_MAX) return (await window(content, 0, signal)).subarray(offset, end);
+      const parts: Uint8Array[] = [];
+      for (let at = offset; at < end; ) {
+        const index = Math.floor(at / WINDOW);
+        const start = index * WINDOW;
+        parts.push((await window(content, index, signal)).subarray(at - start, end - start));
+        at = start + WINDOW;
+      }
+      return parts.length === 1 && parts[0] !== undefined ? parts[0] : Buffer.concat(parts);
+    },
+  };
+}

@@ -1,0 +1,158 @@
+/**
+ * Lists of the past, as the gateway tells them. A list of a moment that lies further back than any gateway is late never
+ * changes; every other one is asked for again after a second. What was read is kept: in memory for the next name that is
+ * looked up, and in the rows for when the gateway is away.
+ */
+import { LRUCache } from "lru-cache";
+import { z } from "zod";
+import { RemoteError } from "../../client/errors.ts";
+import { SETTLE_MS } from "../../contract/features.ts";
+import { type ListedNode, listedNode, type Version, version } from "../../contract/resources.ts";
+import { sleep } from "../../lib/runtime.ts";
+import { FsError } from "../api/index.ts";
+import { type Host, isRetryable, type Remote, type Rows, retryDelay } from "../core/index.ts";
+import { limitList, OFFLINE_PATIENCE_MS } from "../host/index.ts";
+
+const PAGE = 1000;
+/** How long a list of the present stands. */
+const FRESH_MS = 1_000;
+/** Items of all lists in memory. */
+const ITEMS_MAX = 300_000;
+/** A larger list is not kept in the rows: it is asked for again where there is a gateway. */
+const KEPT_ITEMS_MAX = 10_000;
+const KEPT_LISTS_MAX = 1_000;
+
+type Needs = Rows & Remote & Host;
+
+interface Read<Item> {
+  readonly items: readonly Item[];
+  /** Row time until which it is as good as a new one. */
+  readonly until: number;
+}
+
+/** Which children of a folder: those of now, of a moment, or those that were deleted from it. */
+export type Which = { readonly at?: string; readonly deleted?: true };
+
+export interface PastLists {
+  /** By name. Rejects with ENOENT when there is no such folder, EIO when the gateway is away and the list not known. */
+  children(folder: string, which: Which, signal: AbortSignal): Promise<readonly ListedNode[]>;
+  /** Oldest first. The same errors. */
+  versions(node: string, signal: AbortSignal): Promise<readonly Version[]>;
+}
+
+export function createPastLists(context: Needs): PastLists {
+  const { client, metadata, network, runtime } = context;
+  const memory = new LRUCache<string, Read<unknown>>({ maxSize: ITEMS_MAX, sizeCalculation: sizeOf });
+  const underWay = new Map<string, Promise<readonly unknown[]>>();
+
+  async function list<Item>(
+    key: string,
+    schema: z.ZodType<Item>,
+    isForever: boolean,
+    signal: AbortSignal,
+    read: (signal: AbortSignal) => Promise<Item[]>,
+  ): Promise<readonly Item[]> {
+    const known = memory.get(key) as Read<Item> | undefined;
+    if (known !== undefined && runtime.now() < known.until) return known.items;
+    // Several programs that ask for one list share the answer; each gives up by itself.
+    let running = underWay.get(key) as Promise<readonly Item[]> | undefined;
+    if (running === undefined) {
+      running = ask(key, schema, isForever, read).finally(() => underWay.delete(key));
+      running.catch(() => {});
+      underWay.set(key, running);
+    }
+    return orInterrupted(running, signal);
+  }
+
+  async function ask<Item>(
+    key: string,
+    schema: z.ZodType<Item>,
+    isForever: boolean,
+    read: (signal: AbortSignal) => Promise<Item[]>,
+  ): Promise<readonly Item[]> {
+    try {
+      const items = await askAgain(read);
+      remember(key, items, isForever ? Number.POSITIVE_INFINITY : runtime.now() + FRESH_MS);
+      if (items.length <= KEPT_ITEMS_MAX) {
+        metadata.transaction(() => metadata.past.keepList(key, JSON.stringify(items), runtime.now(), KEPT_LISTS_MAX));
+      }
+      return items;
+    } catch (error) {
+      const isAway = error instanceof FsError && error.code === "EIO" && !network.isOnline;
+      const text = isAway ? metadata.past.list(key) : undefined;
+      const kept = text === undefined ? undefined : z.array(schema).safeParse(JSON.parse(text)).data;
+      if (kept === undefined) throw error;
+      remember(key, kept, runtime.now() + OFFLINE_PATIENCE_MS);
+      return kept;
+    }
+  }
+
+  /** A failure that passes by itself is asked again a few times. */
+  async function askAgain<Item>(read: (signal: AbortSignal) => Promise<Item[]>): Promise<Item[]> {
+    for (let tries = 1; ; tries += 1) {
+      try {
+        return await network.ask(new AbortController().signal, read);
+      } catch (error) {
+        const cause = error instanceof FsError ? error.cause : undefined;
+        const delay =
+          cause instanceof RemoteError && isRetryable(cause) ? retryDelay(context, cause, tries) : undefined;
+        if (delay === undefined || !network.isOnline) throw error;
+        await sleep(runtime, delay);
+      }
+    }
+  }
+
+  function remember(key: string, items: readonly unknown[], until: number): void {
+    if (items.length < ITEMS_MAX / 2) memory.set(key, { items, until });
+  }
+
+  return {
+    children(folder, which, signal) {
+      const key = JSON.stringify(["children", folder, which.at ?? null, which.deleted ?? false]);
+      const isForever = which.at !== undefined && Date.parse(which.at) < runtime.wallClock() - SETTLE_MS;
+      return list(key, listedNode, isForever, signal, (limit) =>
+        everyPage("a folder of the past", (after) =>
+          client.listNodes({ parentId: folder, ...which, after, pageSize: PAGE, signal: limit }),
+        ),
+      );
+    },
+    versions(node, signal) {
+      return list(JSON.stringify(["versions", node]), version, false, signal, async (limit) => {
+        const all = await everyPage("versions", (after) =>
+          client.listVersions(node, { after, pageSize: PAGE, signal: limit }),
+        );
+        return all.toSorted((a, b) => a.number - b.number);
+      });
+    },
+  };
+}
+
+function sizeOf({ items }: Read<unknown>): number {
+  return items.length + 1;
+}
+
+async function everyPage<Item>(what: string, page: (after: string) => Promise<Paged<Item>>): Promise<Item[]> {
+  const limited = limitList(what);
+  const all: Item[] = [];
+  for (let after = ""; ; ) {
+    const { items, next } = limited(await page(after));
+    for (const item of items) all.push(item);
+    if (next === undefined || next === null) return all;
+    after = next;
+  }
+}
+
+interface Paged<Item> {
+  readonly items: readonly Item[];
+  readonly totalCount: number;
+  readonly next?: string | null | undefined;
+}
+
+async function orInterrupted<T>(answer: Promise<T>, signal: AbortSignal): Promise<T> {
+  if (signal.aborted) throw new FsError("EINTR", "interrupted");
+  return new Promise<T>((resolve, reject) => {
+    const stop = () => reject(new FsError("EINTR", "interrupted"));
+    signal.addEventListener("abort", stop, { once: true });
+    answer.then(resolve, reject).finally(() => signal.removeEventListener("abort", stop));
+  });
+}

@@ -1,0 +1,41 @@
+/** How versions and deleted files are called: names that sort by time, keep the extension, and say when and by whom. */
+import type { Author, Version } from "../../contract/resources.ts";
+
+/** `0003 2026-11-27 10.22.31 ada.txt`, in the zone of this machine. `last`: the largest number of the list, so that all sort. */
+export function versionName({ number, createdAt, by }: Version, name: string, last: number): string {
+  const digits = Math.max(4, String(last).length);
+  return `${String(number).padStart(digits, "0")} ${stampOf(createdAt, by)}${extensionOf(name)}`;
+}
+
+/** `report (2026-11-27 10.22.31 ada).txt` */
+export function deletedName(name: string, at: string | undefined, by: Author | null | undefined): string {
+  const extension = extensionOf(name);
+  const stem = extension === "" ? name : name.slice(0, -extension.length);
+  const stamp = at === undefined ? "deleted" : stampOf(at, by);
+  return `${stem} (${stamp})${extension}`;
+}
+
+/** Of names that are the same, each after the first gets a number. `taken` learns the name. */
+export function unique(name: string, taken: Set<string>): string {
+  let free = name;
+  for (let count = 2; taken.has(free); count += 1) {
+    const extension = extensionOf(name);
+    free = `${extension === "" ? name : name.slice(0, -extension.length)} ${count}${extension}`;
+  }
+  taken.add(free);
+  return free;
+}
+
+function stampOf(moment: string, by: Author | null | undefined): string {
+  const at = new Date(moment);
+  const two = (number: number) => String(number).padStart(2, "0");
+  const date = `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
+  const time = `${two(at.getHours())}.${two(at.getMinutes())}.${two(at.getSeconds())}`;
+  // Names are of one folder: no slash, and no control character that a terminal would take for a command.
+  const account = (by?.account ?? "").replaceAll(/[/\p{Cc}]/gu, "_").slice(0, 40);
+  return account === "" ? `${date} ${time}` : `${date} ${time} ${account}`;
+}
+
+function extensionOf(name: string): string {
+  return /[^.](\.[^./]{1,16})$/.exec(name)?.[1] ?? "";
+}

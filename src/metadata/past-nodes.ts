@@ -1,0 +1,57 @@
+/**
+ * What the kernel knows of the history folder: a number for each place in it, and lists of the past that were read.
+ * Rows, because a daemon that goes on with a mount must know the numbers that the one before gave out, and because
+ * what was read is shown without a gateway too.
+ */
+import { type Connection, prepare } from "./database.ts";
+import { inodeId, type KernelNodeId, kernelNodeId } from "./ids.ts";
+
+/** Far above every number of a row of the mount, and above the stand-ins of a replay (2^52 and the next). */
+const FIRST = 2 ** 52 + 2 ** 20;
+
+/** Whether a kernel node id, or a handle, is one of the history folder. */
+export const isPastNode = (id: number): boolean => id >= FIRST && id < Number.MAX_SAFE_INTEGER;
+/** st_ino of such a place is its kernel node id. */
+export const inodeOfPastNode = (id: KernelNodeId) => inodeId(id);
+
+export function createPastNodes(database: Connection) {
+  const insert = prepare(database, "INSERT OR IGNORE INTO past_node (place) VALUES (?)");
+  const find = prepare<{ id: number }>(database, "SELECT id FROM past_node WHERE place = ?");
+  const get = prepare<{ place: string }>(database, "SELECT place FROM past_node WHERE id = ?");
+  const remove = prepare(database, "DELETE FROM past_node WHERE id = ?");
+  const removeAll = prepare(database, "DELETE FROM past_node");
+  const keep = prepare(
+    database,
+    "INSERT OR REPLACE INTO past_list (list, items, read_at) VALUES (@list, @items, @readAt)",
+  );
+  const kept = prepare<{ items: string }>(database, "SELECT items FROM past_list WHERE list = ?");
+  const thin = prepare(
+    database,
+    "DELETE FROM past_list WHERE list IN (SELECT list FROM past_list ORDER BY read_at DESC LIMIT -1 OFFSET +?)",
+  );
+
+  return {
+    /** The number of a place; the same for as long as the kernel has it. Numbers never come back. */
+    idOf(place: string): KernelNodeId {
+      insert.run(place);
+      const id = find.get(place)?.id;
+      if (id === undefined) throw new Error("a place of the history folder has no row");
+      return kernelNodeId(FIRST + id);
+    },
+    placeOf: (id: KernelNodeId): string | undefined => get.get(id - FIRST)?.place,
+    /** The kernel knows it no more. */
+    forget(id: KernelNodeId): void {
+      remove.run(id - FIRST);
+    },
+    /** A mount begins: its kernel knows none. */
+    forgetAll(): void {
+      removeAll.run();
+    },
+    /** Keeps a list for when the gateway is away; of all kept ones the `most` that were read last stay. */
+    keepList(list: string, items: string, readAt: number, most: number): void {
+      keep.run({ list, items, readAt });
+      thin.run(most);
+    },
+    list: (list: string): string | undefined => kept.get(list)?.items,
+  };
+}
