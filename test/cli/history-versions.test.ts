@@ -63,6 +63,11 @@ describe("in a mount", () => {
       new RegExp(`^Restored: version 1 of /notes.txt \\(${TIME}, 3 B\\) is the newest now\\.\n$`),
     );
     await until("the mount shows it", async () => (await read("notes.txt")) === "one");
+    const [{ attributes = {} } = {}] = await history.other.versions
+      .list((await history.other.nodes.byPath("/notes.txt")).id)
+      .all();
+    expect(attributes?.mtime).toBeDefined();
+    expect((await history.other.nodes.byPath("/notes.txt")).attributes).toEqual(attributes);
     expect(await history.json("versions", `${history.mount.dir}/notes.txt`)).toMatchObject([
       { number: 4, size: 3, by: { mount: expect.stringContaining(history.mount.dir) } },
       { number: 3 },
@@ -188,6 +193,19 @@ describe("of a workspace that is named", () => {
     const [newest] = await history.json("versions", ...W, "/notes.txt");
     expect(newest).toMatchObject({ number: before.length + 1 });
     expect(newest?.by).toEqual({ account: "ada" });
+  });
+
+  test("a mount that goes by a sign-in has it for its paths, also after a reload", async () => {
+    check(await history.place.sh("mkdir signed"));
+    const by = ["--env", "team", "--workspace", "workspace", "--state-dir", history.place.path("signed.state")];
+    check(await history.wsfs("mount", "signed", ...by, "--background"));
+    const listed = await history.json("versions", "signed/notes.txt");
+    expect(listed.length).toBeGreaterThan(1);
+    check(await history.wsfs("reload", "signed"));
+    expect(await history.json("restore", "signed/notes.txt@1")).toMatchObject([{ isChanged: true }]);
+    const [newest] = await history.json("versions", "signed/notes.txt");
+    expect(newest?.by).toEqual({ account: "ada", mount: expect.stringMatching(/:.*\/signed$/) });
+    check(await history.wsfs("umount", "signed"));
   });
 });
 

@@ -23,7 +23,7 @@ export function list(values: Values<"list">): Promise<number> {
     const look = deleted ? DELETED : PRESENT;
     if (node.kind === "file") return print(json, node, `${look.row(node).join("  ")}\n`);
     const pageSize = pageSizeFor(limit);
-    const orderBy = deleted ? "-deletedAt" : undefined;
+    const orderBy = deleted ? "-deletedAt" : recursive ? "path" : undefined;
     const nodes = gateway.nodes.list({ parentId: node.id, at, deleted, recursive, pageSize, orderBy });
     const isBelow = `${node.path === "/" ? "" : node.path}/`.length;
     const nameOf = (one: ListedNode) => (recursive ? one.path.slice(isBelow) : one.name);
