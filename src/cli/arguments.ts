@@ -9,16 +9,18 @@ import { parseSwitch } from "./values.ts";
 /** Switches of the parser itself. */
 const PARSERS_OWN = ["help", "version"];
 
-export function explicitArguments(argv: readonly string[]): string[] {
+/** `taken`: names of flags of the command that would otherwise be the parser's own. */
+export function explicitArguments(argv: readonly string[], taken: readonly string[] = []): string[] {
   const end = argv.includes("--") ? argv.indexOf("--") : argv.length;
   const seen = new Set<string>();
-  return argv.map((argument, index) => (index < end ? explicit(argument, seen) : argument));
+  const own = PARSERS_OWN.filter((name) => !taken.includes(name));
+  return argv.map((argument, index) => (index < end ? explicit(argument, seen, own) : argument));
 }
 
-function explicit(argument: string, seen: Set<string>): string {
+function explicit(argument: string, seen: Set<string>, own: readonly string[]): string {
   const [, name = "", value] = /^--([^=]+)(?:=(.*))?$/s.exec(argument) ?? [];
   const flag: Flag | undefined = Object.hasOwn(FLAGS, name) ? FLAGS[name as FlagName] : undefined;
-  const isSwitch = flag?.type === "switch" || PARSERS_OWN.includes(name);
+  const isSwitch = flag?.type === "switch" || own.includes(name);
   // Of others that are given twice, the parser makes a list.
   if (isSwitch && seen.has(name)) throw new Failure(`--${name} may be given only once`, EXIT.usage);
   seen.add(name);

@@ -37,6 +37,13 @@ const RUN: { readonly [C in CommandName]: () => Promise<Run<C>> } = {
   drain: async () => (await import("./drain.ts")).drain,
   umount: async () => (await import("./umount.ts")).umount,
   reload: async () => (await import("./reload.ts")).reload,
+  list: async () => (await import("./history/list.ts")).list,
+  versions: async () => (await import("./history/versions.ts")).versions,
+  diff: async () => (await import("./history/diff.ts")).diff,
+  restore: async () => (await import("./history/restore.ts")).restore,
+  undelete: async () => (await import("./history/undelete.ts")).undelete,
+  log: async () => (await import("./history/log.ts")).log,
+  undo: async () => (await import("./history/undo.ts")).undo,
   gateway: async () => (await import("./gateway.ts")).gateway,
   "gateway token": async () => (await import("./gateway-token.ts")).gatewayToken,
   "gateway user": async () => (await import("./gateway-user.ts")).userList,
@@ -117,7 +124,7 @@ async function main(words: readonly string[]): Promise<number> {
       return command(values, givenFlags(name, given));
     });
   };
-  const program = yargs(explicitArguments(argv))
+  const program = yargs(explicitArguments(argv, flagNamesOf(nameOf(argv))))
     .scriptName("wsfs")
     .usage("wsfs COMMAND: a workspace of a remote platform, mounted as a drive")
     .parserConfiguration({ "boolean-negation": false, "camel-case-expansion": false, "parse-numbers": false })
@@ -165,6 +172,8 @@ function splitRest(words: readonly string[]): { readonly argv: readonly string[]
   if (at === -1 || !isCommand(name) || (COMMANDS[name] as Command).rest === undefined) return { argv: words, rest: [] };
   return { argv: words.slice(0, at), rest: words.slice(at + 1) };
 }
+
+const flagNamesOf = (name: string) => (isCommand(name) ? (COMMANDS[name] as Command).flags.map(flagName) : []);
 
 /** The words of the command that a line begins with, as far as there is one. */
 const nameOf = (argv: readonly string[]) =>
@@ -227,8 +236,8 @@ function unknownCommand(argv: readonly string[]): string | undefined {
 }
 
 function usageOf(name: CommandName, word: string): string {
-  const { dir, paths, positionals = [] }: Command = COMMANDS[name];
-  const needed = positionals.map((positional) => ` <${positional}>`).join("");
+  const { dir, paths, positionals = [], optional = [] }: Command = COMMANDS[name];
+  const needed = [...positionals.map((word) => ` <${word}>`), ...optional.map((word) => ` [${word}]`)].join("");
   const folder = dir === "none" ? "" : dir === "required" ? " <DIR>" : " [DIR]";
   return `${word}${needed}${folder}${paths === true ? " [PATH..]" : ""}`;
 }
@@ -236,13 +245,16 @@ function usageOf(name: CommandName, word: string): string {
 function declare(parser: Argv, name: CommandName): void {
   const command: Command = COMMANDS[name];
   if (command.paths === true) parser.positional("PATH", { type: "string", describe: "What to try: with all below it" });
-  for (const word of command.positionals ?? []) parser.positional(word, { type: "string" });
+  for (const word of [...(command.positionals ?? []), ...(command.optional ?? [])])
+    parser.positional(word, { type: "string" });
   if (command.rest !== undefined) {
     parser.usage(
       `$0 ${name} ${(command.positionals ?? []).join(" ")} [flags] -- ${command.rest}…\n\n${command.summary}`,
     );
   }
   if (command.dir !== "none") parser.positional("DIR", { type: "string", describe: "The folder of the mount" });
+  // Else the parser's own, which says the release.
+  if (command.flags.includes("file-version")) parser.version(false);
   for (const flag of command.flags) parser.option(flagName(flag), describe(name, flag));
   const examples = command.examples.map(([line, meaning]) => `  ${line}\n      ${meaning}`);
   const notes = (command.notes ?? []).map((note) => `${note}\n`);

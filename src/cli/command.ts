@@ -8,6 +8,8 @@ export interface Command {
   readonly paths?: true;
   /** Words that have to follow, in this order, by what they stand for. */
   readonly positionals?: readonly string[];
+  /** Words that may follow those. */
+  readonly optional?: readonly string[];
   /** Words after "--", at least one, by what they stand for: they are no flags of ours. */
   readonly rest?: string;
   readonly summary: string;

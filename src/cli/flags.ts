@@ -69,6 +69,43 @@ export const FLAGS = {
     setting: "workspace",
     help: "Workspace, by name or id",
   },
+  /** Of the commands of history: no variable, as a path may as well be one in a mount. */
+  "in-workspace": {
+    type: "value",
+    kind: values.named("NAME"),
+    help: "The path is one of this workspace, by name or id, not of a mount",
+  },
+  "file-version": {
+    type: "value",
+    kind: values.named("V"),
+    help: "The version, as behind @; what is given as FILE is all name then",
+  },
+  recursive: { type: "switch", help: "All that is below the folder, too" },
+  "at-time": { type: "value", kind: values.moment, help: "As it was at this moment" },
+  deleted: { type: "switch", help: "What was deleted and can come back, instead of what is there" },
+  exact: { type: "switch", help: "With --at: delete what was not there then" },
+  yes: { type: "switch", help: "Do it, without a question" },
+  last: { type: "value", kind: values.changeCount, help: "So many changes" },
+  "of-mount": {
+    type: "value",
+    kind: values.named("MOUNT"),
+    defaultHelp: "the one PATH is in",
+    help: "With --workspace: whose changes, MACHINE:/FOLDER",
+  },
+  "as-name": { type: "value", kind: values.named("NAME"), help: "The name it comes back with" },
+  since: { type: "value", kind: values.moment, help: "From this moment on" },
+  by: {
+    type: "value",
+    kind: values.named("WHO"),
+    help: "Only what this account did, or this mount (MACHINE:/FOLDER, as FROM shows it)",
+  },
+  "follow-journal": { type: "switch", help: "The last ones, oldest first, then what comes" },
+  "settle-timeout": {
+    type: "value",
+    kind: values.seconds,
+    default: 60,
+    help: "Wait at most so many seconds for what the mount has not uploaded yet",
+  },
   "token-file": {
     type: "value",
     kind: values.named("FILE"),
@@ -422,7 +459,7 @@ export const FLAGS = {
     defaultHelp: "as before",
     help: 'Which contents of the past are kept: steps such as "all for 1d, hourly for 7d, monthly for ever" (all, hourly, daily, weekly, monthly, yearly), "all" or "none"',
   },
-  deleted: {
+  "deleted-age": {
     type: "value",
     kind: values.named("AGE"),
     defaultHelp: "as before",

@@ -174,7 +174,7 @@ export const GATEWAY_COMMANDS = {
       "A step keeps the contents that files had at its moments, in UTC: at every moment (all), at each full hour, midnight, Monday, first of a month or of a year. What any step keeps stays. Heads always stay.",
       "The gateway applies it once a day, for the first time a day from now; wsfs gateway prune does at once.",
     ],
-    flags: ["data", "workspace", "versions", "deleted", "json", "debug"],
+    flags: ["data", "workspace", "versions", "deleted-age", "json", "debug"],
     required: ["data", "workspace"],
     examples: [
       [

@@ -25,7 +25,7 @@ export async function policyShow(values: Values<"gateway policy">): Promise<numb
 }
 
 export async function policySet(values: Values<"gateway policy set">): Promise<number> {
-  const { versions, deleted, workspace } = values;
+  const { versions, "deleted-age": deleted, workspace } = values;
   if (versions === undefined && deleted === undefined) {
     throw new Failure("gateway policy set needs --versions, --deleted or both", EXIT.usage);
   }

@@ -6,6 +6,7 @@
 import type { Command } from "./command.ts";
 import { FLAGS, type Flag, type FlagName } from "./flags.ts";
 import { GATEWAY_COMMANDS } from "./gateway-commands.ts";
+import { HISTORY_COMMANDS } from "./history-commands.ts";
 import { SERVICE_COMMANDS } from "./service-commands.ts";
 import type * as values from "./values.ts";
 
@@ -262,6 +263,7 @@ export const COMMANDS = {
       ["wsfs reload ~/work --env production", "the settings of that environment in the configuration file"],
     ],
   },
+  ...HISTORY_COMMANDS,
   ...GATEWAY_COMMANDS,
   ...SERVICE_COMMANDS,
 } as const satisfies Record<string, Command>;
@@ -308,6 +310,9 @@ export type Values<C extends CommandName> = ((typeof COMMANDS)[C] extends { chan
   ((typeof COMMANDS)[C] extends { rest: string } ? { readonly rest: readonly string[] } : unknown) &
   ((typeof COMMANDS)[C] extends { positionals: readonly (infer P extends string)[] }
     ? { readonly positionals: { readonly [K in P]: string } }
+    : unknown) &
+  ((typeof COMMANDS)[C] extends { optional: readonly (infer P extends string)[] }
+    ? { readonly optional: { readonly [K in P]: string | undefined } }
     : unknown);
 
 /** Flags whose name another one has too, which means something else. */
@@ -319,6 +324,14 @@ const OTHER_NAMES: Readonly<Partial<Record<FlagName, string>>> = {
   "call-scope": "scope",
   "key-scope": "scope",
   "wait-end": "wait",
+  "deleted-age": "deleted",
+  "in-workspace": "workspace",
+  "file-version": "version",
+  "settle-timeout": "timeout",
+  "at-time": "at",
+  "as-name": "as",
+  "of-mount": "mount",
+  "follow-journal": "follow",
 };
 
 /** The flag's name on the command line. */

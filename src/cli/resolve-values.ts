@@ -22,6 +22,7 @@ export function resolveValues<C extends CommandName>(
   if (command.paths === true) result.paths = pathsOf(commandName, given.PATH);
   const missing: FlagName[] = [];
   if (command.positionals !== undefined) result.positionals = positionalsOf(commandName, command.positionals, given);
+  if (command.optional !== undefined) result.optional = optionalOf(commandName, command.optional, given);
   if (command.rest !== undefined) result.rest = restOf(commandName, command.rest, given[REST]);
   for (const name of command.flags) {
     const flag: Flag = FLAGS[name];
@@ -63,6 +64,15 @@ function positionalsOf(name: string, words: readonly string[], given: Given): Re
     const value = given[word];
     if (typeof value === "string" && value !== "") return [word, value];
     throw new Failure(`${name} needs ${word}: wsfs ${name} ${words.join(" ")}`, EXIT.usage);
+  });
+  return Object.fromEntries(entries);
+}
+
+function optionalOf(name: string, words: readonly string[], given: Given): Record<string, string | undefined> {
+  const entries = words.map((word): [string, string | undefined] => {
+    const value = given[word];
+    if (value === "") throw new Failure(`${name}: expected something as ${word}, got ""`, EXIT.usage);
+    return [word, typeof value === "string" ? value : undefined];
   });
   return Object.fromEntries(entries);
 }

@@ -22,7 +22,11 @@ export async function atGateway<T>(
   const workspace = values.workspace ?? at.workspace;
   const scopes = [...new Set([...(await scopesOf(at, operations)), ...more])];
   const credentials = await signedIn(at, { scopes, workspace });
-  const gateway = connect({ baseUrl: at.baseUrl, credentials, workspace });
+  return withGateway(connect({ baseUrl: at.baseUrl, credentials, workspace }), use);
+}
+
+/** Closes it in the end; what it refuses is said in one line. */
+export async function withGateway<T>(gateway: Gateway, use: (gateway: Gateway) => Promise<T>): Promise<T> {
   try {
     return await use(gateway);
   } catch (cause) {

@@ -22,7 +22,10 @@ export async function signedIn(at: ChosenEnvironment, choice: TokenChoice = {}):
 }
 
 /** The scopes that a token needs for these operations. A scope that an operation may lack is asked for only where the login has it. */
-export async function scopesOf(at: ChosenEnvironment, names: readonly OperationName[]): Promise<readonly string[]> {
+export async function scopesOf(
+  at: Pick<ChosenEnvironment, "loginFile">,
+  names: readonly OperationName[],
+): Promise<readonly string[]> {
   const operations = names.map((name): Operation => OPERATIONS[name]);
   const scopes = operations.flatMap((operation) => operation.scopes);
   const optional = new Set<string>(operations.flatMap(({ mayLack = [] }) => mayLack));

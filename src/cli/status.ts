@@ -42,7 +42,7 @@ async function ofNoMount({ dir, json }: Values<"status">): Promise<number> {
 }
 
 /** The gateway of `wsfs start` may have been started again, and have found its port taken. */
-function addressNow({ record, socket }: Served): string | undefined {
+export function addressNow({ record, socket }: Served): string | undefined {
   if (record.gatewaySocket === undefined || socket.owner !== process.getuid?.()) return undefined;
   return readGatewayRecord(dirname(record.gatewaySocket))?.baseUrl;
 }

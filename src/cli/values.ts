@@ -4,6 +4,7 @@
  */
 
 import { isLoopbackName } from "../lib/loopback.ts";
+import { parseMoment } from "../lib/moment.ts";
 
 export interface Kind<T> {
   /** Stands for the value in the help. */
@@ -95,6 +96,11 @@ export const lifetime: Kind<number> = {
   },
 };
 
+export const moment: Kind<Date> = {
+  placeholder: "TIME",
+  parse: (given) => new Date(parseMoment(given, Date.now())),
+};
+
 /** A week at most. */
 export const runSeconds = number("S", "a whole number of seconds from 1 to 604800 (a week)", (value) => {
   return Number.isInteger(value) && value >= 1 && value <= 604_800;
@@ -111,6 +117,10 @@ export const port = number("N", "a port from 0 (any free one) to 65535", (value)
 /** 0 stands for all. */
 export const itemCount = number("N", "a whole number from 0 (all) to 1000000000", (value) => {
   return Number.isInteger(value) && value >= 0 && value <= 1e9;
+});
+
+export const changeCount = number("N", "a whole number from 1 to 1000000", (value) => {
+  return Number.isInteger(value) && value >= 1 && value <= 1e6;
 });
 
 /** Bytes a second. */

@@ -57,6 +57,8 @@ export interface ConnectOptions {
   readonly credentials: Credentials;
   /** Name or id, for calls by path and of the journal. A token bound to a workspace needs none. */
   readonly workspace?: string | undefined;
+  /** What the journal calls the mount that changes are made for: 1 to 128 visible ASCII characters. Default: none. */
+  readonly mount?: string | undefined;
   /** Of a gateway that words things differently or can do less, as in the JSON file of `wsfs mount --profile`. Calls fail with "invalid" (field "profile") when it has faults. */
   readonly profile?: ProfileFile | undefined;
   /** False: every call is sent once. */
@@ -97,6 +99,7 @@ const OPTIONS: Check = fields<ConnectOptions>({
   baseUrl: filledText,
   credentials: hasMethods("savedLogin(…), staticToken(…), tokenFile(…) or tokenCommand(…)", "token", "renew"),
   workspace: optional(filledText),
+  mount: optional(filledText),
   profile: optional(is("an object", (value) => typeof value === "object" && value !== null)),
   retries: optional(either(false, RETRIES)),
   limits: optional(LIMITS),
@@ -109,7 +112,7 @@ const OPTIONS: Check = fields<ConnectOptions>({
 /** Sends nothing yet. Throws a TypeError that names the option when one is wrong or unknown. */
 export function connect(options: ConnectOptions): Gateway {
   checkArguments("connect", { options: OPTIONS }, [options]);
-  const { credentials, workspace, log = SILENT, clock = systemClock, limits, connections } = options;
+  const { credentials, workspace, mount, log = SILENT, clock = systemClock, limits, connections } = options;
   const transport =
     options.transport ??
     createHttpTransport({
@@ -120,7 +123,7 @@ export function connect(options: ConnectOptions): Gateway {
   const retrier = createRetrier(clock, options.retries);
   let loaded: Promise<Client> | undefined;
   const load = () => {
-    loaded ??= loadClient({ transport, credentials, log, now: clock.wallClock }, options.profile);
+    loaded ??= loadClient({ transport, credentials, log, now: clock.wallClock, mount }, options.profile);
     return loaded;
   };
   const context: Context = { load, retrier, uuid: clock.uuid, workspace };

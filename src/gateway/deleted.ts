@@ -11,7 +11,7 @@ import { lastChangeOf } from "./lag.ts";
 import type { NODE_FIELDS } from "./listing-rows.ts";
 import { type NodeRow, placeOf, showNode } from "./node-rows.ts";
 import { type Page, type PageQuery, pageOfList } from "./paging.ts";
-import { THINNED_CONTENT } from "./retention/index.ts";
+import { prunedAt } from "./retention/index.ts";
 import { inBatches, type SortValue } from "./sorted-lists.ts";
 import type { Store } from "./store.ts";
 
@@ -51,7 +51,7 @@ const BATCH = 2000;
 /** Whether the change that deleted the node is its last one as of the position, and what it held is still kept. */
 const IS_DELETED = `(n.position = c.position OR n.position > :asOf AND NOT EXISTS (
     SELECT 1 FROM change l WHERE l.node = c.node AND l.activity = 0 AND l.position > c.position AND l.position <= :asOf))
-  AND n.purged = 0 AND (n.kind = 'folder' OR v.content <> ${THINNED_CONTENT})`;
+  AND n.purged = 0`;
 
 interface DeletedRow {
   /** Position of the change that deleted it. */
@@ -70,7 +70,7 @@ export function listDeleted(
 ): Promise<Page<ListedNode>> {
   const { store } = context;
   return pageOfList(context.lists, query, {
-    key: ["deleted", folder.id, recursive, name ?? null],
+    key: ["deleted", folder.id, recursive, name ?? null, prunedAt(store, folder.workspace)],
     fields: Object.keys(FIELDS) as Field[],
     fallback: "name",
     asOf: shown,

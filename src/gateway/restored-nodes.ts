@@ -11,7 +11,6 @@ import { formatTime, timeFromMilliseconds } from "../lib/time.ts";
 import { type Change, type Content, changeNodeRow, type NodeChange } from "./changes.ts";
 import type { Context } from "./context.ts";
 import { attributesOf, findChild, findNode, isWithin, type NodeRow, pathOf } from "./node-rows.ts";
-import { THINNED_CONTENT } from "./retention/index.ts";
 
 /** A restoration of a tree, as one transaction of it sees it. */
 export interface Restoring {
@@ -136,8 +135,8 @@ function apply(restoring: Restoring, now: NodeRow, kind: ChangeKind, to: NodeCha
 
 function contentOf({ store }: Context, version: string): Content | undefined {
   return store
-    .prepare<Content>("SELECT content, size, hash, mime_type AS mimeType FROM version WHERE id = ? AND content <> ?")
-    .get(version, THINNED_CONTENT);
+    .prepare<Content>("SELECT content, size, hash, mime_type AS mimeType FROM version WHERE id = ? AND content <> 0")
+    .get(version);
 }
 
 /** With the mtime a file shows: without one of its own it is the time of its version. */

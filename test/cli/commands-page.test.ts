@@ -32,7 +32,12 @@ function contents(names: readonly CommandName[]): string {
 function section(name: CommandName): string {
   const command: Command = COMMANDS[name];
   const hidden: readonly FlagName[] = command.hidden ?? [];
-  const words = [...(command.positionals ?? []), { required: "DIR", optional: "[DIR]", none: "" }[command.dir]];
+  const optional = (command.optional ?? []).map((word) => `[${word}]`);
+  const words = [
+    ...(command.positionals ?? []),
+    ...optional,
+    { required: "DIR", optional: "[DIR]", none: "" }[command.dir],
+  ];
   const rest = command.rest === undefined ? [] : ["[flags]", "--", `${command.rest} ...`];
   const paths = command.paths === true ? ["[PATH ...]"] : [];
   const usage = ["wsfs", name, ...words, ...paths, ...rest].filter((word) => word !== "");

@@ -151,6 +151,7 @@ export async function giveUp(core: TestCore, { createNode, restoreNode }: Exampl
     writeReference: { id, json: { copyOf: id, version } },
     createNode: { json: copy },
     restoreNode: restoreNode?.[0],
+    restoreTree: { id: restoreNode?.[0]?.id ?? "", json: { at: new Date(core.clock.wallClock()).toISOString() } },
   };
   return calls;
 }

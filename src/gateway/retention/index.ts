@@ -151,6 +151,11 @@ export function isPurged(store: Store, node: string): boolean {
   return store.prepare("SELECT 1 FROM node WHERE id = ? AND purged = 1").get(node) !== undefined;
 }
 
+/** What lists of what is kept hang on besides changes: when the policy was set or applied last. */
+export function prunedAt(store: Store, workspace: string): number | null {
+  return store.prepare<number | null>("SELECT pruned_at FROM workspace WHERE id = ?").pluck().get(workspace) ?? null;
+}
+
 /** Within a transaction: 410 where the policy has given a deleted node up. */
 export function requireRestorable(store: Store, node: string): void {
   if (isPurged(store, node))

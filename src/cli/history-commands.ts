@@ -1,0 +1,117 @@
+/** The commands of history: what a workspace has and had, and how it comes back. See options.ts. */
+import type { Command } from "./command.ts";
+
+/** A path is one in a mount, or of the workspace that is named. */
+const WHERE = ["env", "in-workspace"] as const;
+const OUTPUT = ["json", "debug"] as const;
+const PATH_NOTE = "A path is one in a mount, or with --workspace one of a workspace without a mount.";
+const FILE_NOTE =
+  "FILE is a path in a mount, or with --workspace one of a workspace. @V behind it is a version: its number (@3), @-1 for the one before the newest, or the one of a moment (@2h, @2026-11-27). Where a file has such a name, that is meant: --version names the version then.";
+const WAIT_NOTE = "What the mount has not uploaded yet goes first.";
+
+export const HISTORY_COMMANDS = {
+  list: {
+    dir: "none",
+    optional: ["PATH"],
+    summary: "List what a workspace has, had at a moment, or what was deleted",
+    notes: [PATH_NOTE, "Without PATH it is the folder that one is in, or with --workspace the whole workspace."],
+    flags: [...WHERE, "recursive", "at-time", "deleted", "limit", ...OUTPUT],
+    examples: [
+      ["wsfs list ~/work/docs", "as the gateway has it; what the mount has not uploaded yet is not among it"],
+      ["wsfs list ~/work --at yesterday --recursive --limit 0", "the tree as it was"],
+      ["wsfs list ~/work/docs --deleted", "what was deleted from it and can come back, the last first"],
+    ],
+  },
+  versions: {
+    dir: "none",
+    positionals: ["FILE"],
+    summary: "List the versions of a file, newest first",
+    notes: [PATH_NOTE],
+    flags: [...WHERE, "limit", ...OUTPUT],
+    examples: [
+      ["wsfs versions ~/work/notes.txt", "number, time, size, and who saved it where"],
+      ["wsfs versions --workspace main /notes.txt --limit 0 --json", "all of them, a line of JSON for each"],
+    ],
+  },
+  diff: {
+    dir: "none",
+    positionals: ["FILE"],
+    optional: ["OTHER"],
+    summary: "Compare two versions, line by line where they are text",
+    notes: [
+      FILE_NOTE,
+      "One FILE is compared with its newest version; without @V, the one before the newest is. On a terminal the pager of $PAGER shows it.",
+    ],
+    flags: [...WHERE, ...OUTPUT],
+    examples: [
+      ["wsfs diff ~/work/notes.txt", "what the last save changed"],
+      ["wsfs diff ~/work/notes.txt@yesterday", "what has changed since then"],
+      ["wsfs diff ~/work/notes.txt@3 ~/work/notes.txt@5", "of any two versions, also of two files"],
+    ],
+  },
+  restore: {
+    dir: "none",
+    positionals: ["FILE"],
+    summary:
+      "Make an earlier version the newest one, or a tree what it was at a moment; no version is lost, no bytes travel",
+    notes: [
+      FILE_NOTE,
+      "With --at FILE may be a folder: it and all below it go back to that moment. What was made since stays, unless --exact is given. What is to be done is shown first, and done with --yes, or when you say so on a terminal.",
+      WAIT_NOTE,
+    ],
+    flags: [...WHERE, "file-version", "at-time", "exact", "yes", "settle-timeout", ...OUTPUT],
+    examples: [
+      ["wsfs restore ~/work/docs --at yesterday", "shows what would be done, and asks"],
+      ["wsfs restore ~/work/docs --at '2026-11-27 10:22' --exact --yes", "and removes what is newer"],
+      ["wsfs restore ~/work/notes.txt@3", "version 3 once more, as the newest version"],
+      ["wsfs restore ~/work/notes.txt@-1", "the version before the newest"],
+    ],
+  },
+  undelete: {
+    dir: "none",
+    positionals: ["PATH"],
+    summary: "Bring back what was deleted: a file with its versions, or a folder with what was deleted with it",
+    notes: [
+      PATH_NOTE,
+      "Of what had the path, that which was deleted last comes back. With a folder comes what the same mount or program deleted from it without a pause before. One that is broken off goes on when it is run again.",
+      WAIT_NOTE,
+    ],
+    flags: [...WHERE, "as-name", "settle-timeout", ...OUTPUT],
+    examples: [
+      ["wsfs undelete ~/work/docs", "after rm -rf ~/work/docs"],
+      ["wsfs undelete ~/work/notes.txt --as notes-old.txt", "where there is a new notes.txt"],
+    ],
+  },
+  log: {
+    dir: "none",
+    optional: ["PATH"],
+    summary: "Show what was done, newest first: when, by whom, from which mount or execution",
+    notes: [
+      PATH_NOTE,
+      "Of a file all that was done to it, wherever it was; of a folder what is in it. Without PATH it is the folder that one is in, or with --workspace the whole workspace.",
+    ],
+    flags: [...WHERE, "since", "by", "follow-journal", "limit", ...OUTPUT],
+    examples: [
+      ["wsfs log ~/work --since 2h", ""],
+      ["wsfs log ~/work/notes.txt", "all that was done to it"],
+      ["wsfs log ~/work --by ada --follow", "as it comes, until Ctrl-C"],
+      ["wsfs log --workspace main --by laptop:/home/ada/work", "what was done in that mount"],
+    ],
+  },
+  undo: {
+    dir: "none",
+    optional: ["PATH"],
+    summary: "Take back what a mount did, as far as nobody else has changed it since",
+    notes: [
+      "PATH is a path in the mount: what was done to it and below it. Without PATH it is the folder that one is in. Without --since and --last it is the last run of changes, those with less than a minute between one and the next; after an undo it is that undo.",
+      "What is deleted comes back as the nodes it was, what is moved goes back, contents and attributes are as before, what is new is deleted. What somebody else has changed since is skipped, and named. What is to be done is shown first, and done with --yes, or when you say so on a terminal. One that is broken off goes on when the same command is run again.",
+      WAIT_NOTE,
+    ],
+    flags: [...WHERE, "of-mount", "since", "last", "yes", "settle-timeout", ...OUTPUT],
+    examples: [
+      ["wsfs undo ~/work", "after rm -rf ~/work/docs: shows what would come back, and asks"],
+      ["wsfs undo ~/work --last 1 --yes", "the last change only"],
+      ["wsfs undo ~/work/docs --since 1h", "what was done in one folder"],
+    ],
+  },
+} as const satisfies Record<string, Command>;

@@ -1,0 +1,54 @@
+/** What was deleted and can come back: found by the path it had, and what was deleted together with it. */
+import type { Gateway, ListedNode } from "../../client/index.ts";
+import { findNode } from "./target.ts";
+
+/** Who removes a tree removes one thing after the other: what follows later than this was another deletion. */
+const PAUSE_MAX_MS = 30_000;
+
+/** The one that was deleted last under this path; the folders above it may be deleted, too. */
+export async function findDeleted(gateway: Gateway, path: string): Promise<ListedNode | undefined> {
+  if (path === "/") return undefined;
+  const at = path.lastIndexOf("/");
+  const above = path.slice(0, at) || "/";
+  const folder = (await findNode(gateway, above)) ?? (await findDeleted(gateway, above));
+  if (folder === undefined) return undefined;
+  const name = path.slice(at + 1);
+  const { items } = await gateway.nodes
+    .list({ parentId: folder.id, deleted: true, name, orderBy: "-deletedAt", pageSize: 1 })
+    .page(1);
+  return items[0];
+}
+
+/** All that was deleted from a deleted folder. */
+export const deletedBelow = (gateway: Gateway, folder: ListedNode) =>
+  gateway.nodes.list({ parentId: folder.id, deleted: true, recursive: true, pageSize: 1000 }).all();
+
+const timeOf = ({ deletedAt }: ListedNode) => Date.parse(deletedAt ?? "");
+const whose = ({ deletedBy }: ListedNode) => JSON.stringify(deletedBy ?? null);
+
+/**
+ * When the deletion of a folder began, milliseconds: with the first of what the same mount or program deleted from it
+ * without a longer pause until the folder itself was.
+ */
+export function beginningOf(folder: ListedNode, below: readonly ListedNode[]): number {
+  const times = below.filter((one) => whose(one) === whose(folder)).map(timeOf);
+  let begin = timeOf(folder);
+  for (const time of times.filter((one) => one <= begin).sort((a, b) => b - a)) {
+    if (begin - time > PAUSE_MAX_MS) break;
+    begin = time;
+  }
+  return begin;
+}
+
+/** Of what was deleted from a folder, what went with it in a deletion that began then; the last one of each name. */
+export function deletedWith(folder: ListedNode, below: readonly ListedNode[], begin: number): ListedNode[] {
+  const latestFirst = below
+    .filter((one) => whose(one) === whose(folder) && timeOf(one) >= begin && timeOf(one) <= timeOf(folder))
+    .sort((a, b) => timeOf(b) - timeOf(a));
+  const places = new Map<string, ListedNode>();
+  for (const one of latestFirst) {
+    const place = `${one.parentId}/${one.name}`;
+    if (!places.has(place)) places.set(place, one);
+  }
+  return [...places.values()];
+}

@@ -1,0 +1,63 @@
+/** Journal entries in words, and where the nodes they are about lie. */
+import { type Gateway, type JournalEntry, RemoteError } from "../../client/index.ts";
+import { showTime } from "../table.ts";
+import { fromOf, whoOf } from "./versions.ts";
+
+export interface Paths {
+  /** Of a node by its name in a folder. */
+  of(parentId: string | null, name: string): Promise<string>;
+}
+
+/** Where folders are now; those that are deleted, where they were. Each is asked for once. */
+export function pathsOf(gateway: Gateway): Paths {
+  const folders = new Map<string, Promise<string>>();
+  const within = async (parentId: string | null, name: string): Promise<string> => {
+    if (parentId === null) return "/";
+    const folder = folders.get(parentId) ?? find(parentId);
+    folders.set(parentId, folder);
+    const path = await folder;
+    return path === "/" ? `/${name}` : `${path}/${name}`;
+  };
+  async function find(folder: string): Promise<string> {
+    try {
+      return (await gateway.nodes.get(folder)).path;
+    } catch (error) {
+      if (!(error instanceof RemoteError) || error.code !== "notFound") throw error;
+    }
+    const { items } = await gateway.journal.list({ nodeId: folder, orderBy: "-position", pageSize: 1 }).page(1);
+    const [last] = items;
+    return last === undefined ? "/…" : within(last.parentId, last.name);
+  }
+  return { of: within };
+}
+
+/** What was done, in words. `path`: of the entry's node after it. */
+export async function describeEntry(entry: JournalEntry, path: string, paths: Paths): Promise<string> {
+  const { kind, head, before, key } = entry;
+  const shown = head === null ? `${path === "/" ? "" : path}/` : path;
+  const mark = key?.startsWith("undo-") === true ? " (undo)" : "";
+  switch (kind) {
+    case "created":
+      return `created ${shown}${mark}`;
+    case "updated":
+      return `saved ${shown}${mark}`;
+    case "moved": {
+      const from = before == null ? "" : ` from ${await paths.of(before.parentId, before.name)}`;
+      return `moved${from} to ${shown}${mark}`;
+    }
+    case "changed":
+      return `changed attributes of ${shown}${mark}`;
+    case "deleted":
+    case "restored":
+      return `${kind} ${shown}${mark}`;
+    default:
+      return `${kind}: ${shown}`;
+  }
+}
+
+/** When, who, from which mount or execution: as the columns of a table. */
+export const describeAuthor = ({ time, by }: Pick<JournalEntry, "time" | "by">): [string, string, string] => [
+  showTime(time),
+  whoOf(by),
+  fromOf(by),
+];

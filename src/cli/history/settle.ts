@@ -1,0 +1,55 @@
+/** What a mount has changed and not uploaded yet: history at the gateway does not have it. */
+import type { MountStatus, QueueItem } from "../../daemon/control-messages.ts";
+import { drainWithProgress } from "../drain.ts";
+import { Failure } from "../failure.ts";
+import { describeLeft, formatCount, printable } from "../wording.ts";
+import type { OfMount } from "./workspace.ts";
+
+const NAMED_MAX = 5;
+const ALL_ITEMS = 1e9;
+
+/** For commands that only show: a line about what they cannot know. */
+export async function noteUnsent(mount: OfMount | undefined): Promise<void> {
+  if (mount === undefined) return;
+  const { dirty } = await statusOf(mount);
+  if (dirty === 0) return;
+  process.stderr.write(`wsfs: not shown: ${formatCount(dirty, "change")} that ${mount.dir} has not uploaded yet\n`);
+}
+
+/**
+ * Before the gateway is changed: what programs did through the mount goes first. What cannot be sent in time is in the way
+ * only where it is about one of the paths.
+ */
+export async function settle(mount: OfMount | undefined, paths: readonly string[], seconds: number): Promise<void> {
+  if (mount === undefined) return;
+  const { dir, served } = mount;
+  const status = await statusOf(mount);
+  if (status.dirty > 0) {
+    process.stderr.write(`wsfs: waiting until ${dir} has uploaded ${describeLeft(status)}\n`);
+  }
+  const { drained } = await drainWithProgress(dir, served, { settle: true, seconds });
+  if (drained) return;
+  const items: QueueItem[] = [];
+  const [{ ask }, { getQueue }] = await Promise.all([import("../ask.ts"), import("../../daemon/control-client.ts")]);
+  await ask(served, (socket) => {
+    items.length = 0;
+    return getQueue(socket, ALL_ITEMS, { sums() {}, item: (item) => items.push(item) });
+  });
+  const inTheWay = items.filter((item) => paths.some((path) => isAbout(item.path, path)));
+  if (inTheWay.length === 0 && items.length > 0) return;
+  const named = inTheWay.slice(0, NAMED_MAX).map(({ path, why }) => `${path} (${why})`);
+  const more = inTheWay.length - named.length;
+  const left = [...named, ...(more > 0 ? [`and ${more} more`] : [])].join(", ") || "the gateway's index is behind";
+  throw new Failure(`nothing was changed, as ${dir} has not uploaded all: ${printable(left)}; see wsfs queue ${dir}`);
+}
+
+/** Of the path, of something in it, or of a folder that it is in. */
+function isAbout(changed: string, path: string): boolean {
+  const within = (inner: string, outer: string) => `${inner}/`.startsWith(outer === "/" ? "/" : `${outer}/`);
+  return within(changed, path) || within(path, changed);
+}
+
+async function statusOf({ served }: OfMount): Promise<MountStatus> {
+  const [{ ask }, { getStatus }] = await Promise.all([import("../ask.ts"), import("../../daemon/control-client.ts")]);
+  return ask(served, getStatus);
+}

@@ -1,0 +1,103 @@
+/** FILE@V: which file is meant, and which of its versions. */
+import { type Gateway, type Node, RemoteError, type Version } from "../../client/index.ts";
+import { MOMENT_EXPECTED, parseMoment } from "../../lib/moment.ts";
+import { EXIT, Failure } from "../failure.ts";
+import { showTime } from "../table.ts";
+
+/** `back`: so many before the newest, 0 being that. `at`: the one of that moment, milliseconds. */
+export type Selector = { readonly number: number } | { readonly back: number } | { readonly at: number };
+
+export interface Target {
+  readonly node: Node;
+  /** Undefined: no version was named. */
+  readonly selector: Selector | undefined;
+}
+
+/** Throws an Error that says what was expected. */
+export function parseSelector(text: string, nowMs: number): Selector {
+  if (/^\d{1,15}$/.test(text)) return { number: Number(text) };
+  if (/^-\d{1,15}$/.test(text)) return { back: -Number(text) };
+  try {
+    return { at: parseMoment(text, nowMs) };
+  } catch {
+    throw new Error(`a version's number, -1 for the one before the newest, or ${MOMENT_EXPECTED}`);
+  }
+}
+
+/** The name before the last "@", and what follows it; undefined where nothing can be a version. */
+export function splitVersion(path: string): { readonly path: string; readonly version: string } | undefined {
+  const [, before, version] = /^(.*[^/])@([^@/]+)$/s.exec(path) ?? [];
+  return before === undefined || version === undefined ? undefined : { path: before, version };
+}
+
+/** What a path may turn out to be the path of. */
+export function meantBy(path: string): string[] {
+  const split = splitVersion(path);
+  return split === undefined ? [path] : [path, split.path];
+}
+
+/** A name may hold "@": the longest one that is there is meant. `version`: what --version says; the whole path is a name then. */
+export async function findTarget(gateway: Gateway, path: string, version: string | undefined): Promise<Target> {
+  const selectorOf = (text: string) => {
+    try {
+      return parseSelector(text, Date.now());
+    } catch (cause) {
+      throw new Failure(`expected as a version ${(cause as Error).message}, got "${text}"`, EXIT.usage, { cause });
+    }
+  };
+  const split = version === undefined ? splitVersion(path) : undefined;
+  const given = version === undefined ? undefined : selectorOf(version);
+  const whole = await findNode(gateway, path);
+  if (whole !== undefined) return { node: whole, selector: given };
+  const selector = split === undefined ? undefined : selectorOf(split.version);
+  const node = split === undefined ? undefined : await findNode(gateway, split.path);
+  if (node !== undefined) return { node, selector };
+  throw notThere(split?.path ?? path);
+}
+
+export function notThere(path: string): Failure {
+  return new Failure(`${path} is not there; if it was deleted: wsfs list --deleted, wsfs undelete`);
+}
+
+/** By its path; undefined: it is not there. */
+export async function findNode(gateway: Gateway, path: string, at?: Date): Promise<Node | undefined> {
+  try {
+    return await gateway.nodes.byPath(path, { at });
+  } catch (error) {
+    if (error instanceof RemoteError && error.code === "notFound") return undefined;
+    throw error;
+  }
+}
+
+export function requireFile(node: Node): void {
+  if (node.kind === "file") return;
+  throw new Failure(`${node.path} is a folder, and only files have versions; wsfs log shows what changed in it`);
+}
+
+const PAGE_SIZE = 1000;
+/** `limit`: how many are wanted, 0 for all. */
+export const pageSizeFor = (limit: number) => (limit === 0 ? PAGE_SIZE : Math.min(limit, PAGE_SIZE));
+
+/** Newest first. */
+export const versionsOf = (gateway: Gateway, node: Node, limit = 0) =>
+  gateway.versions.list(node.id, { branch: "main", orderBy: "-number", pageSize: pageSizeFor(limit) });
+
+export async function findVersion(gateway: Gateway, node: Node, selector: Selector): Promise<Version> {
+  let seen = 0;
+  for await (const version of versionsOf(gateway, node)) {
+    if ("number" in selector ? version.number === selector.number : isFound(selector, version, seen)) return version;
+    seen += 1;
+  }
+  if ("back" in selector) {
+    throw new Failure(`${node.path} has ${seen === 1 ? "1 version only" : `only ${seen} versions`}`);
+  }
+  const which =
+    "number" in selector
+      ? `version ${selector.number}`
+      : `version that old: it was made after ${showTime(new Date(selector.at).toISOString())}`;
+  throw new Failure(`${node.path} has no ${which}; wsfs versions lists those that are kept`);
+}
+
+function isFound(selector: Exclude<Selector, { number: number }>, { createdAt }: Version, before: number): boolean {
+  return "back" in selector ? before === selector.back : Date.parse(createdAt) <= selector.at;
+}

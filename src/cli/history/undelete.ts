@@ -1,0 +1,111 @@
+/** `wsfs undelete PATH`: what was deleted comes back as the node it was, a folder with all that was deleted with it. */
+import { randomUUID } from "node:crypto";
+import { type Gateway, type ListedNode, RemoteError } from "../../client/index.ts";
+import { EXIT, Failure } from "../failure.ts";
+import type { Values } from "../options.ts";
+import { print } from "../service.ts";
+import { showTime } from "../table.ts";
+import { formatCount, printable } from "../wording.ts";
+import { eachOf, showProgress } from "./at-once.ts";
+import { beginningOf, deletedBelow, deletedWith, findDeleted } from "./deleted.ts";
+import { settle } from "./settle.ts";
+import { findNode } from "./target.ts";
+import { atWorkspace, requireFeatures } from "./workspace.ts";
+
+const OPERATIONS = ["getNodeByPath", "listNodes", "restoreNode", "readJournal"] as const;
+
+/** The restoration of a folder says when its deletion had begun, so that one that is broken off can be gone on with. */
+const keyOf = (begin: number) => `undelete-${begin}-${randomUUID()}`;
+const KEY = /^undelete-(\d+)-/;
+
+export function undelete(values: Values<"undelete">): Promise<number> {
+  return atWorkspace(values, [values.positionals.PATH], OPERATIONS, async ({ gateway, mount, paths }) => {
+    const [path = "/"] = paths;
+    await requireFeatures(gateway, "history");
+    await settle(mount, [path], values["settle-timeout"]);
+    const { gone, begin } = (await brokenOff(gateway, path)) ?? (await whatIsGone(gateway, path));
+    const below = gone.kind === "folder" ? await deletedBelow(gateway, gone) : [];
+    const since = begin ?? beginningOf(gone, below);
+    const withIt = deletedWith(gone, below, since);
+    const node = begin === undefined ? await bringBack(gateway, gone, since, values["as-name"]) : gone;
+    const inside = await restoreBelow(gateway, withIt);
+    const left = below.length - inside;
+    const inIt = inside === 0 ? "" : `, with ${formatCount(inside, "thing")} in it`;
+    const stays = `${left} that went another time ${left === 1 ? "stays" : "stay"} deleted, as wsfs list --deleted shows`;
+    const text = `Back: ${printable(node.path)} (deleted ${showTime(gone.deletedAt ?? null)})${inIt}`;
+    const result = { node, restored: inside + (begin === undefined ? 1 : 0), left };
+    return print(values.json, result, left === 0 ? `${text}.\n` : `${text}; ${stays}.\n`);
+  });
+}
+
+interface Gone {
+  readonly gone: ListedNode;
+  /** Of one whose return was broken off: when the deletion had begun. */
+  readonly begin?: number;
+}
+
+async function whatIsGone(gateway: Gateway, path: string): Promise<Gone> {
+  const gone = await findDeleted(gateway, path);
+  if (gone !== undefined) return { gone };
+  const isThere = (await findNode(gateway, path)) !== undefined;
+  throw new Failure(
+    isThere ? `${path} is not deleted` : `nothing was deleted at ${path}; wsfs list --deleted shows what was`,
+  );
+}
+
+/** A folder that is back, while things that went with it are not. */
+async function brokenOff(gateway: Gateway, path: string): Promise<Gone | undefined> {
+  const node = await findNode(gateway, path);
+  if (node?.kind !== "folder") return undefined;
+  const { items } = await gateway.journal.list({ nodeId: node.id, orderBy: "-position", pageSize: 2 }).page(1);
+  const [restored, deleted] = items;
+  const [, begin] = KEY.exec(restored?.key ?? "") ?? [];
+  if (begin === undefined || deleted?.kind !== "deleted") return undefined;
+  const gone = { ...node, deletedAt: deleted.time, deletedBy: deleted.by };
+  const isDone = deletedWith(gone, await deletedBelow(gateway, gone), Number(begin)).length === 0;
+  return isDone ? undefined : { gone, begin: Number(begin) };
+}
+
+async function bringBack(gateway: Gateway, gone: ListedNode, begin: number, name: string | undefined) {
+  try {
+    return await gateway.nodes.restore(gone.id, { name, idempotencyKey: keyOf(begin) });
+  } catch (cause) {
+    if (!(cause instanceof RemoteError) || cause.code !== "conflict") throw cause;
+    const { node } = cause;
+    if (node === undefined || node.id === gone.id) throw cause;
+    const why =
+      node.id === gone.parentId
+        ? `its folder is deleted: undelete ${node.path} first`
+        : `something has the name ${node.path}: --as gives it another`;
+    throw new Failure(`${gone.path} cannot come back: ${why}`, EXIT.failure, { cause });
+  }
+}
+
+/** Folders before what is in them. Answers how many came back: where a name is taken by now, or the folder stays, it is left. */
+async function restoreBelow(gateway: Gateway, nodes: readonly ListedNode[]): Promise<number> {
+  const progress = showProgress(nodes.length, "brought back");
+  let restored = 0;
+  const restore = async ({ id }: ListedNode) => {
+    try {
+      await gateway.nodes.restore(id);
+      restored += 1;
+    } catch (error) {
+      if (!(error instanceof RemoteError) || error.code !== "conflict") throw error;
+    }
+    progress.step();
+  };
+  try {
+    for (const level of levelsOf(nodes)) await eachOf(level, restore);
+  } finally {
+    progress.end();
+  }
+  return restored;
+}
+
+/** Each after that of the folders its nodes are in, as far as these are among them. */
+function* levelsOf(nodes: readonly ListedNode[]): Generator<readonly ListedNode[]> {
+  const inside = new Map<string, ListedNode[]>(nodes.map(({ id }) => [id, []]));
+  let level: ListedNode[] = [];
+  for (const node of nodes) (inside.get(node.parentId ?? "") ?? level).push(node);
+  for (; level.length > 0; level = level.flatMap(({ id }) => inside.get(id) ?? [])) yield level;
+}

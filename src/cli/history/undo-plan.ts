@@ -1,0 +1,205 @@
+/**
+ * What takes back the changes of a mount, node by node: the state before its first one is compared with that after the last
+ * one. A node that somebody else has changed since stays as it is. Pure: knows no gateway.
+ */
+import type { Attributes, Author, JournalEntry } from "../../client/index.ts";
+import { CHANGE_KINDS } from "../../contract/journal-kinds.ts";
+
+/** Which changes: those of a mount and account from one position to another, or of them those of one undo. */
+export interface Range {
+  readonly from: number;
+  readonly to: number;
+  readonly mount: string;
+  readonly account: string | null;
+  /** What keys of that undo begin with. */
+  readonly ofUndo?: string | undefined;
+}
+
+export interface Place {
+  readonly parentId: string | null;
+  readonly name: string;
+}
+
+export type Action = "restore" | "move" | "delete" | "keep";
+
+export interface Step {
+  readonly nodeId: string;
+  readonly isFolder: boolean;
+  /** Of its latest change that is taken back: the later ones go first. */
+  readonly position: number;
+  /** What becomes of its place. */
+  readonly action: Action;
+  /** Where it is, or was deleted from; and where it is to be. */
+  readonly now: Place;
+  readonly target: Place;
+  readonly revision: number;
+  readonly head: string | null | undefined;
+  /** The version whose content it is to have; undefined: as it is. */
+  readonly version: string | undefined;
+  /** Those it is to have; undefined: as they are. */
+  readonly attributes: Attributes | undefined;
+}
+
+export interface Skipped {
+  readonly nodeId: string;
+  readonly place: Place;
+  readonly why: string;
+  /** Who changed it since, and when. */
+  readonly by?: Author | null | undefined;
+  readonly time?: string | undefined;
+}
+
+export interface Plan {
+  /** Latest changes first. */
+  readonly steps: readonly Step[];
+  readonly skipped: readonly Skipped[];
+}
+
+/** A name in between is not where the node is to be. */
+export const PARKING = "p";
+
+const isChange = ({ kind }: JournalEntry) => CHANGE_KINDS.some((own) => own === kind);
+
+export function isInRange(entry: JournalEntry, { from, to, mount, account, ofUndo }: Range): boolean {
+  const { position, by, key } = entry;
+  return (
+    position >= from &&
+    position <= to &&
+    by?.mount === mount &&
+    by.account === account &&
+    (ofUndo === undefined || key?.startsWith(ofUndo) === true)
+  );
+}
+
+/** `entries`: all of the workspace since the range began, in their order. `own`: what keys of this undo begin with. */
+export function planUndo(entries: readonly JournalEntry[], range: Range, own: string): Plan {
+  const byNode = new Map<string, JournalEntry[]>();
+  for (const entry of entries) {
+    if (!isChange(entry)) continue;
+    const known = byNode.get(entry.nodeId);
+    if (known === undefined) byNode.set(entry.nodeId, [entry]);
+    else known.push(entry);
+  }
+  const steps: Step[] = [];
+  const skipped: Skipped[] = [];
+  for (const [nodeId, ofNode] of byNode) {
+    if (!ofNode.some((entry) => isInRange(entry, range))) continue;
+    const found = stepOf(nodeId, ofNode, range, own);
+    if (found === undefined) continue;
+    if ("why" in found) skipped.push(found);
+    else steps.push(found);
+  }
+  return { steps: steps.sort((a, b) => b.position - a.position), skipped };
+}
+
+/** Undefined: it is as it was. */
+function stepOf(
+  nodeId: string,
+  entries: readonly JournalEntry[],
+  range: Range,
+  own: string,
+): Step | Skipped | undefined {
+  const isOwn = ({ key }: JournalEntry) => key?.startsWith(own) === true;
+  const isOurs = (entry: JournalEntry) => isInRange(entry, range) || isOwn(entry);
+  const last = entries.at(-1);
+  if (last === undefined) return undefined;
+  const place = { parentId: last.parentId, name: last.name };
+  const ours = entries.slice(entries.findLastIndex((entry) => !isOurs(entry)) + 1);
+  const taken = ours.filter((entry) => isInRange(entry, range));
+  const [first] = ours;
+  const latest = taken.at(-1);
+  if (first === undefined || latest === undefined) {
+    return { nodeId, place, why: "changed since", by: last.by, time: last.time };
+  }
+  const before = first.kind === "created" ? undefined : first.before;
+  if (before === null) return { nodeId, place, why: "what it was before is not known any more" };
+  const isThere = last.kind !== "deleted";
+  const wasThere = before !== undefined && !before.isDeleted;
+  const step = {
+    nodeId,
+    isFolder: last.head === null,
+    position: latest.position,
+    now: place,
+    revision: last.revision,
+    head: last.head,
+  };
+  if (!wasThere) {
+    return isThere
+      ? { ...step, action: "delete", target: place, version: undefined, attributes: undefined }
+      : undefined;
+  }
+  const target = { parentId: before.parentId, name: before.name };
+  const isPlaced = ours.some((entry) => isOwn(entry) && /^(?:moved|restored)$/.test(entry.kind) && !isParked(entry));
+  const isSamePlace = isPlaced || (target.parentId === place.parentId && target.name === place.name);
+  const action = isThere ? (isSamePlace ? "keep" : "move") : "restore";
+  const isWritten = before.head === last.head || ours.some((entry) => isOwn(entry) && entry.kind === "updated");
+  const version = isWritten ? undefined : (before.head ?? undefined);
+  const changedThem = (entry: JournalEntry) => /^(?:created|updated|changed)$/.test(entry.kind);
+  const attributes = ours.some(changedThem) ? before.attributes : undefined;
+  if (action === "keep" && version === undefined && attributes === undefined) return undefined;
+  return { ...step, action, target, version, attributes };
+}
+
+const isParked = ({ key }: JournalEntry) => key?.endsWith(PARKING) === true;
+
+export interface Round {
+  readonly steps: readonly Step[];
+  /** Has to leave its name and folder first, as several wait for each other. */
+  readonly park?: Step;
+  /** No step can be put off any more. */
+  readonly isLast?: true;
+}
+
+/**
+ * Steps that may be done at once, one such list after the other: a folder before what comes back into it, what has a name
+ * before what is to have it, what is in a new folder before that one. Moves of folders are done one by one; `next` is told
+ * which have to be put off, as their folder is still inside of them.
+ */
+export function* rounds(steps: readonly Step[]): Generator<Round, void, ReadonlySet<Step>> {
+  const waiting = new Map(steps.map((step) => [step.nodeId, step]));
+  const putOff = new Set<Step>();
+  const placeOf = ({ parentId, name }: Place) => `${parentId}/${name}`;
+  const leaving = new Map<string, Step>();
+  const inside = new Map<string, Set<string>>();
+  for (const step of steps) {
+    if (step.action !== "move" && step.action !== "delete") continue;
+    leaving.set(placeOf(step.now), step);
+    const folder = step.now.parentId ?? "";
+    inside.set(folder, (inside.get(folder) ?? new Set()).add(step.nodeId));
+  }
+  const isReady = (step: Step): boolean => {
+    if (step.action === "keep") return true;
+    if (step.action === "delete") return [...(inside.get(step.nodeId) ?? [])].every((id) => !waiting.has(id));
+    const folder = waiting.get(step.target.parentId ?? "");
+    const occupant = leaving.get(placeOf(step.target));
+    const isFree = occupant === undefined || occupant === step || !waiting.has(occupant.nodeId);
+    return folder?.action !== "restore" && isFree && !putOff.has(step);
+  };
+  while (waiting.size > 0) {
+    let hasFolderMove = false;
+    const ready = [...waiting.values()].filter((step) => {
+      const isFolderMove = step.action === "move" && step.isFolder;
+      if (!isReady(step) || (isFolderMove && hasFolderMove)) return false;
+      hasFolderMove ||= isFolderMove;
+      return true;
+    });
+    if (ready.length > 0) {
+      const late = yield { steps: ready };
+      for (const step of ready) {
+        if (late.has(step)) putOff.add(step);
+        else waiting.delete(step.nodeId);
+      }
+      if (hasFolderMove && late.size === 0) putOff.clear();
+      continue;
+    }
+    const park = [...waiting.values()].find(({ action, now }) => action === "move" && leaving.has(placeOf(now)));
+    if (park === undefined) {
+      // What is left waits for something that stays: the gateway says for what.
+      yield { steps: [...waiting.values()], isLast: true };
+      return;
+    }
+    leaving.delete(placeOf(park.now));
+    putOff.clear();
+    yield { steps: [], park };
+  }
+}

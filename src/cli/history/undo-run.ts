@@ -1,0 +1,145 @@
+/** The steps of an undo, done at the gateway: each only if the node still is as it was planned for. */
+import { type Gateway, type Node, RemoteError } from "../../client/index.ts";
+import { type Attributes, attributesDifference } from "../../contract/attributes.ts";
+import { nameBeside } from "../../contract/names.ts";
+import { eachOf } from "./at-once.ts";
+import { PARKING, rounds, type Step } from "./undo-plan.ts";
+import { endKey, UNDONE } from "./undo-range.ts";
+
+export interface Undoing {
+  readonly gateway: Gateway;
+  /** What its keys begin with: the same steps again change nothing twice. */
+  readonly own: string;
+  /** For names beside those that are taken: the same for all of an undo. */
+  readonly moment: string;
+  onDone(step: Step, node: Node): unknown;
+  onSkipped(step: Step, why: string): unknown;
+}
+
+/** Without steps: it was broken off before its end was said. */
+export async function runUndo(undoing: Undoing, steps: readonly Step[]): Promise<void> {
+  const { gateway, own } = undoing;
+  const revisions = new Map(steps.map(({ nodeId, revision }) => [nodeId, revision]));
+  const root = await gateway.nodes.byPath("/");
+  const plan = rounds(steps);
+  for (let late = new Set<Step>(), round = plan.next(late); round.done !== true; round = plan.next(late)) {
+    const { steps: ready, park, isLast = false } = round.value;
+    late = new Set();
+    if (park !== undefined) await parkIn(undoing, root.id, park, revisions);
+    await eachOf(ready, async (step) => {
+      if (!(await isDone(undoing, step, revisions, isLast))) late.add(step);
+    });
+  }
+  await gateway.journal.append(root.id, UNDONE, { idempotencyKey: endKey(own) });
+}
+
+async function parkIn(
+  { gateway, own }: Undoing,
+  parentId: string,
+  step: Step,
+  revisions: Map<string, number>,
+): Promise<void> {
+  const { nodeId, now } = step;
+  const options = { ifRevision: revisions.get(nodeId), idempotencyKey: keyOf(own, step, PARKING) };
+  try {
+    const name = nameBeside(now.name, keyOf(own, step, ""), () => false);
+    const { revision } = await gateway.nodes.update(nodeId, { parentId, name }, options);
+    revisions.set(nodeId, revision);
+  } catch (error) {
+    // Its own step says why, and those that wait for its name are told that it is taken.
+    if (!isRefusal(error)) throw error;
+  }
+}
+
+const keyOf = (own: string, { position }: Step, part: string) => `${own}${position}${part}`;
+
+/** False: it has to be put off. */
+async function isDone(
+  undoing: Undoing,
+  step: Step,
+  revisions: ReadonlyMap<string, number>,
+  isLast: boolean,
+): Promise<boolean> {
+  try {
+    undoing.onDone(step, await takeBack(undoing, step, revisions.get(step.nodeId)));
+  } catch (error) {
+    const isInItself = error instanceof RemoteError && error.code === "invalid" && error.field === "parentId";
+    if (isInItself && !isLast) return false;
+    if (!isInItself && !isRefusal(error)) throw error;
+    undoing.onSkipped(step, whyRefused(error, step));
+  }
+  return true;
+}
+
+/** Of this node: others go on. */
+function isRefusal(error: unknown): error is RemoteError {
+  return error instanceof RemoteError && ["conflict", "changed", "notFound"].includes(error.code);
+}
+
+function whyRefused({ code, node, message }: RemoteError, { nodeId, action, target }: Step): string {
+  if (code === "changed" || code === "notFound") return "somebody else has changed it at this moment";
+  if (action === "delete") return "there are other things in it";
+  if (node?.id === nodeId) return "somebody else was first";
+  return node?.id === target.parentId ? `its folder ${node?.path} is deleted` : message;
+}
+
+async function takeBack(undoing: Undoing, step: Step, ifRevision: number | undefined): Promise<Node> {
+  const { gateway, own } = undoing;
+  const { nodeId, action, version, attributes } = step;
+  if (action === "delete") {
+    return gateway.nodes.delete(nodeId, { ifRevision, idempotencyKey: keyOf(own, step, "d") });
+  }
+  let node = action === "keep" ? undefined : await placed(undoing, step, ifRevision);
+  if (version !== undefined) {
+    node = await gateway.files.writeCopy(
+      nodeId,
+      { copyOf: nodeId, version },
+      { ifHead: step.head ?? undefined, attributes: withoutLink(attributes), idempotencyKey: keyOf(own, step, "c") },
+    );
+  }
+  node ??= await gateway.nodes.get(nodeId);
+  const patch = attributes === undefined ? undefined : differenceTo(node, attributes);
+  if (patch === undefined) return node;
+  const options = { ifRevision: node.revision, idempotencyKey: keyOf(own, step, "a") };
+  return gateway.nodes.update(nodeId, { attributes: patch }, options);
+}
+
+/** Where it is to be; where that name is taken, beside it. */
+async function placed({ gateway, own, moment }: Undoing, step: Step, ifRevision: number | undefined): Promise<Node> {
+  const { nodeId, action, target } = step;
+  const parentId = target.parentId ?? undefined;
+  const put = (name: string, part: string) => {
+    const idempotencyKey = keyOf(own, step, part);
+    return action === "restore"
+      ? gateway.nodes.restore(nodeId, { parentId, name, idempotencyKey })
+      : gateway.nodes.update(nodeId, { parentId, name }, { ifRevision, idempotencyKey });
+  };
+  for (let taken = 0; ; taken += 1) {
+    const name =
+      taken === 0
+        ? target.name
+        : nameBeside(target.name, `restored ${moment}${taken === 1 ? "" : ` ${taken}`}`, () => false);
+    try {
+      return await put(name, `m${taken}`);
+    } catch (error) {
+      const isTaken =
+        error instanceof RemoteError &&
+        error.code === "conflict" &&
+        error.node !== undefined &&
+        error.node.id !== nodeId &&
+        error.node.id !== parentId;
+      if (!isTaken) throw error;
+    }
+  }
+}
+
+/** `link` is of the names of one file as they are now. */
+function withoutLink(attributes: Attributes | undefined): Attributes | undefined {
+  if (attributes === undefined) return undefined;
+  const { link: _, ...rest } = attributes;
+  return rest;
+}
+
+export function differenceTo({ attributes: now }: Pick<Node, "attributes">, then: Attributes) {
+  return attributesDifference(now, { ...withoutLink(then), ...(now.link === undefined ? {} : { link: now.link }) });
+}

@@ -1,0 +1,138 @@
+/**
+ * Where a command of history works: the workspace of the mount that a path lies in, with that mount's sign-in, or the one
+ * that --workspace names, with the user's. A mount is never touched for it.
+ */
+import { readFileSync } from "node:fs";
+import { hostname } from "node:os";
+import { resolve } from "node:path";
+import { connect, type Gateway, savedLogin, tokenFile } from "../../client/index.ts";
+import { FEATURES, type Feature } from "../../contract/features.ts";
+import { mountName } from "../../contract/mount-name.ts";
+import type { OperationName } from "../../contract/operations.ts";
+import { type MountEntry, readMountTable } from "../../daemon/mount-table.ts";
+import { isAlive } from "../../daemon/processes.ts";
+import { type DaemonSettings, readSettings } from "../../daemon/settings.ts";
+import { forbidCore } from "../../lib/core-file.ts";
+import { chooseEnvironment } from "../environments.ts";
+import { EXIT, Failure } from "../failure.ts";
+import { requireServed, type Served } from "../find-mount.ts";
+import { findPlace } from "../mountpoint.ts";
+import { pathInMount } from "../queue-retry.ts";
+import { withGateway } from "../service.ts";
+import { scopesOf, signedIn } from "../signed-in.ts";
+import { addressNow } from "../status.ts";
+
+export interface Given {
+  /** Means nothing of a mount, which has its gateway. */
+  readonly env: string | undefined;
+  readonly "in-workspace": string | undefined;
+}
+
+export interface OfMount {
+  readonly dir: string;
+  readonly served: Served;
+  /** As the journal calls it. */
+  readonly name: string;
+}
+
+export interface AtWorkspace {
+  readonly gateway: Gateway;
+  /** Those that were given, as paths of the workspace. */
+  readonly paths: readonly string[];
+  /** Absent with --workspace. */
+  readonly mount: OfMount | undefined;
+}
+
+/** `words`: paths of one mount, or of the workspace that is named. The token is good for these operations. */
+export async function atWorkspace<T>(
+  given: Given,
+  words: readonly string[],
+  operations: readonly OperationName[],
+  use: (at: AtWorkspace) => Promise<T>,
+): Promise<T> {
+  forbidCore();
+  const named = given["in-workspace"];
+  if (named === undefined) return inMount(words, operations, use);
+  const at = chooseEnvironment(given.env);
+  const credentials = await signedIn(at, { scopes: await scopesOf(at, operations), workspace: named });
+  const gateway = connect({ baseUrl: at.baseUrl, credentials, workspace: named });
+  const paths = words.map((word) => resolve("/", word));
+  return withGateway(gateway, () => use({ gateway, paths, mount: undefined }));
+}
+
+async function inMount<T>(
+  words: readonly string[],
+  operations: readonly OperationName[],
+  use: (at: AtWorkspace) => Promise<T>,
+): Promise<T> {
+  const table = readMountTable();
+  const mounts = words.map((word) => mountOf(word, table));
+  const [mount] = mounts;
+  if (mount === undefined) throw new Failure("expected a path", EXIT.usage);
+  if (mounts.some(({ connection }) => connection !== mount.connection)) {
+    throw new Failure(`${words.join(" and ")} are in different mounts; expected paths of one`, EXIT.usage);
+  }
+  const dir = mount.mountpoint;
+  const { served } = await requireServed(dir);
+  const { record, socket } = served;
+  if (record.mountpoint !== dir) {
+    throw new Failure(`${dir} shows the mount at ${record.mountpoint}: name the path as it is there`);
+  }
+  if (socket.owner !== process.getuid?.()) {
+    throw new Failure(`user ${socket.owner} mounted ${dir}, and only that user's commands may use its sign-in`);
+  }
+  const settings = settingsOf(served, dir);
+  const workspace = record.workspace.id;
+  const name = mountName(hostname(), dir);
+  const gateway = connect({
+    baseUrl: addressNow(served) ?? record.baseUrl,
+    credentials: await credentialsOf(settings, operations, workspace),
+    workspace,
+    mount: name,
+    ...(settings.profile === undefined ? {} : { profile: JSON.parse(settings.profile.text) }),
+  });
+  const paths = words.map((word) => pathInMount(word, mount, table));
+  return withGateway(gateway, () => use({ gateway, paths, mount: { dir, served, name } }));
+}
+
+function mountOf(word: string, table: readonly MountEntry[]): MountEntry {
+  const place = findPlace(word, table);
+  if (place.is === "ourMount" || place.is === "insideOurMount") return place.mount;
+  throw new Failure(`${word} is in no mount of wsfs; --workspace names the workspace of a path`, EXIT.notMounted);
+}
+
+/** What its daemon was started with says where the sign-in of the mount is. No secret stands there. */
+function settingsOf({ record }: Served, dir: string): DaemonSettings {
+  const { daemon } = record;
+  let variables: string;
+  try {
+    variables = readFileSync(`/proc/${daemon.pid}/environ`, "utf8");
+  } catch (cause) {
+    throw new Failure(`the settings of the mount at ${dir} cannot be read`, EXIT.failure, { cause });
+  }
+  // The number may be another process's by now.
+  if (!isAlive(daemon)) throw new Failure(`the daemon of ${dir} has just ended; try again`);
+  const pairs = variables.split("\0").map((pair): [string, string] => {
+    const [name = ""] = pair.split("=", 1);
+    return [name, pair.slice(name.length + 1)];
+  });
+  return readSettings(Object.fromEntries(pairs));
+}
+
+async function credentialsOf(
+  { login, tokenFile: file }: DaemonSettings,
+  operations: readonly OperationName[],
+  workspace: string,
+) {
+  if (login === undefined) return tokenFile(file ?? "");
+  const scopes = await scopesOf({ loginFile: login.file }, operations);
+  return savedLogin(login.file, { scopes, workspace, howToSignIn: login.howToSignIn });
+}
+
+/** Said in one line, before anything is asked that such a gateway cannot answer. */
+export async function requireFeatures(gateway: Gateway, ...features: readonly Feature[]): Promise<void> {
+  const known = (await gateway.calls()).features;
+  const missing = features.find((feature) => !known[feature]);
+  if (missing === undefined) return;
+  throw new Failure(`this gateway keeps no such history: its profile says that it cannot do ${FEATURES[missing]}`);
+}
