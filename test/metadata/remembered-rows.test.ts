@@ -156,7 +156,7 @@ function attempt(work: () => unknown): void {
     work();
   } catch (error) {
     const isRefused =
-      error instanceof Error && /^(SQLITE_CONSTRAINT|no (inode|node row|live file))/.test(codeOf(error));
+      error instanceof Error && /^(SQLITE_CONSTRAINT|no (inode|node row|cache file))/.test(codeOf(error));
     if (error !== UNDONE && !isRefused) throw error;
   }
 }
