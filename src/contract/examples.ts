@@ -4,6 +4,7 @@ import type { Engine, Execution, Installation, LogLine, NewExecution, NewInstall
 import type {
   AccountStatus,
   ContentReference,
+  FormerState,
   Grant,
   JournalEntry,
   NewJournalEntry,
@@ -11,6 +12,7 @@ import type {
   Node,
   NodePatch,
   Problem,
+  RestoredItem,
   UploadMetadata,
   Version,
   Workspace,
@@ -82,6 +84,14 @@ const journalEntry: JournalEntry = {
   contentHash: hash,
   key: null,
 };
+const formerState: FormerState = {
+  parentId: ids.folder,
+  name: "hello.txt",
+  head: ids.version,
+  attributes: node.attributes,
+  isDeleted: true,
+};
+const restoredItem: RestoredItem = { action: "restore", nodeId: ids.file, kind: "file", path: node.path };
 const uploadMetadata: UploadMetadata = { idempotencyKey: "save-1", contentHash: hash };
 const contentReference: ContentReference = { copyOf: ids.file, version: ids.version };
 const newNode: NewNode = { parentId: ids.root, name: "docs", kind: "folder" };
@@ -195,7 +205,12 @@ export const EXAMPLES: Readonly<Record<string, unknown>> = {
   ContentReference: contentReference,
   NewNode: newNode,
   NodePatch: nodePatch,
-  Restoration: { idempotencyKey: "restore-1" },
+  ListedNode: { ...node, deletedAt: moment, deletedBy: author },
+  FormerState: formerState,
+  Restoration: { name: "hello again.txt", idempotencyKey: "restore-1" },
+  TreeRestoration: { at: moment, exact: true, plan: true },
+  RestoredItem: restoredItem,
+  RestoredSlice: { items: [restoredItem], next: null, position: 43 },
   Exchange: { with: ids.file, withRevision: 1 },
   NewJournalEntry: newJournalEntry,
   AccountRef: account,

@@ -4,7 +4,7 @@
  * `plan` nothing is done.
  */
 import { type Attributes, sameValue } from "../contract/attributes.ts";
-import { nameBeside } from "../contract/names.ts";
+import { joinPath, nameBeside } from "../contract/names.ts";
 import type { ChangeKind, RestoredItem } from "../contract/resources.ts";
 import { savesOfContent, savesOfLink } from "../contract/saves.ts";
 import { formatTime, timeFromMilliseconds } from "../lib/time.ts";
@@ -56,7 +56,7 @@ export function restorePlace(
   }
   const name = freeName(restoring, parent, then.name, now.id);
   if (isThere && now.name === name) return name;
-  const place = { nodeId: now.id, kind: now.kind, path: pathIn === "/" ? `/${name}` : `${pathIn}/${name}` };
+  const place = { nodeId: now.id, kind: now.kind, path: joinPath(pathIn, name) };
   if (now.deleted === 1) {
     apply(restoring, now, "restored", { deleted: false, parent, name });
     told({ action: "restore", ...place });
@@ -68,7 +68,7 @@ export function restorePlace(
 }
 
 /** The name itself, where what has it makes way or nothing has it; else one beside it. */
-export function freeName(restoring: Restoring, parent: string, name: string, own: string): string {
+function freeName(restoring: Restoring, parent: string, name: string, own: string): string {
   const { context, moment, plan, wasIn, exact } = restoring;
   const other = findChild(context.store, parent, name);
   if (other === undefined || other.id === own) return name;

@@ -81,6 +81,7 @@ describe("what is used", () => {
     await core.upload("/v1/files/f", bytes(6), { metadata: { branch: "b" } });
     const gone = await core.file("/gone", bytes(9));
     await core.call("DELETE", `/v1/nodes/${gone.id}`);
+    for (const of of ["account", "mount", "mount_account"]) core.database.exec(`DROP INDEX change_${of}`);
     core.database.exec("UPDATE workspace SET used = 29; ALTER TABLE change DROP COLUMN by; PRAGMA user_version = 3");
     core = core.restart();
     expect((await workspace())?.used).toBe(10);
