@@ -103,7 +103,7 @@ export const HISTORY_COMMANDS = {
     optional: ["PATH"],
     summary: "Take back what a mount did, as far as nobody else has changed it since",
     notes: [
-      "PATH is a path in the mount: what was done to it and below it. Without PATH it is the folder that one is in. Without --since and --last it is the last run of changes, those with less than a minute between one and the next; after an undo it is that undo.",
+      "PATH is a path in the mount: of what was done to it and below it, the last is taken back. Without PATH it is the folder that one is in. Without --since and --last that is the last run of changes, those with less than a minute between one and the next; after an undo it is that undo.",
       "What is deleted comes back as the nodes it was, what is moved goes back, contents and attributes are as before, what is new is deleted. What somebody else has changed since is skipped, and named. What is to be done is shown first, and done with --yes, or when you say so on a terminal. One that is broken off goes on when the same command is run again.",
       WAIT_NOTE,
     ],

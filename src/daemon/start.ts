@@ -18,6 +18,7 @@ import { createLayout } from "../content/layout.ts";
 import { createReserve } from "../content/reserve.ts";
 import { createStateDisk, removeNow, spaceAt } from "../content/state-disk.ts";
 import * as systemCalls from "../content/system-calls.ts";
+import { mountName } from "../contract/mount-name.ts";
 import { type Engine, type EngineCondition, OutdatedError, StartError } from "../engine/api/index.ts";
 import type { EngineOptions, EngineSettings, RetryBudget } from "../engine/start/index.ts";
 import { openControl } from "../fuse/native.ts";
@@ -73,7 +74,6 @@ const POLL_MS = 1000;
 const REQUESTS = 48;
 /** What of this mount outlives the daemon. */
 const KEPT = "handles";
-const MOUNT_NAME_MAX = 128;
 const NOTHING_KEPT = "the state dir holds nothing of this mount: it cannot be taken over";
 /** How often the supervisor is given a sign of life. */
 const SIGN_OF_LIFE_MS = 1000;
@@ -378,11 +378,6 @@ async function isBusy(link: SupervisorLink): Promise<boolean> {
   } catch {
     return true;
   }
-}
-
-/** What the journal calls the mount: the machine and the folder, as far as a header takes them. */
-export function mountName(host: string, mountpoint: string): string {
-  return encodeURI(`${host}:${mountpoint}`.toWellFormed()).slice(0, MOUNT_NAME_MAX);
 }
 
 function credentialsOf({ login, tokenFile: file, workspace }: DaemonSettings): Credentials {

@@ -225,7 +225,7 @@ test("what the mount did is taken back, and that again; what others changed sinc
 test("an undo of one folder, of what is not sent yet, and by the name of the mount", async () => {
   await history.work("echo 1 > docs/here; echo 1 > there");
   check(await history.mount.sh("echo 2 > docs/here; echo 2 > there"));
-  const inDocs = await history.wsfs("undo", "mount/docs", "--last", "2", "--yes");
+  const inDocs = await history.wsfs("undo", "mount/docs", "--last", "1", "--yes");
   expect(inDocs.stdout).toMatch(/^content +\/docs\/here, as before\n1 change taken back/);
   expect(inDocs.stderr).toMatch(/^wsfs: waiting until .*mount has uploaded 2 changes/);
   await until(

@@ -206,6 +206,17 @@ describe("of a workspace that is named", () => {
     const [newest] = await history.json("versions", "signed/notes.txt");
     expect(newest?.by).toEqual({ account: "ada", mount: expect.stringMatching(/:.*\/signed$/) });
     check(await history.wsfs("umount", "signed"));
+    const mount = (newest?.by as { mount?: string } | undefined)?.mount ?? "";
+    const undo = ["undo", "--workspace", "workspace", "--mount", mount, "--last", "1", "--yes"];
+    const head = async () => (await history.json("versions", "--workspace", "workspace", "/notes.txt"))[0]?.contentHash;
+    const before = await head();
+    for (const expected of [listed[0]?.contentHash, before]) {
+      expect((await history.json(...undo)).at(-1)).toEqual({ result: { undone: 1, skipped: 0 } });
+      expect(await head()).toBe(expected);
+    }
+    expect((await history.wsfs("undo", "--workspace", "workspace")).stderr).toMatch(
+      /^wsfs: which mount's changes\? --mount /,
+    );
   });
 });
 

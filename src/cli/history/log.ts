@@ -8,7 +8,7 @@ import { printable } from "../wording.ts";
 import { findDeleted } from "./deleted.ts";
 import { describeAuthor, describeEntry, type Paths, pathsOf } from "./entries.ts";
 import { noteUnsent } from "./settle.ts";
-import { findNode, notThere, pageSizeFor } from "./target.ts";
+import { findNode, isWithin, notThere, pageSizeFor } from "./target.ts";
 import { atWorkspace, requireFeatures } from "./workspace.ts";
 
 const OPERATIONS = ["getNodeByPath", "getNode", "listNodes", "readJournal", "streamJournal"] as const;
@@ -80,19 +80,19 @@ async function scopeOf(gateway: Gateway, path: string): Promise<Scope> {
   const node = (await findNode(gateway, path)) ?? (await findDeleted(gateway, path));
   if (node === undefined) throw notThere(path);
   if (node.kind === "file") return { filter: { nodeId: node.id }, holds: undefined, nodeId: node.id };
-  return { filter: {}, holds: (other) => other === path || other.startsWith(`${path}/`), nodeId: node.id };
+  return { filter: {}, holds: (other) => isWithin(other, path), nodeId: node.id };
 }
 
 async function look(entry: JournalEntry, { holds, nodeId }: Scope, paths: Paths): Promise<Shown | undefined> {
   if (nodeId !== undefined && holds === undefined && entry.nodeId !== nodeId) return undefined;
   const path = await paths.of(entry.parentId, entry.name);
   const { before } = entry;
-  const isWithin = async () =>
+  const isMeant = async () =>
     holds === undefined ||
     entry.nodeId === nodeId ||
     holds(path) ||
     (entry.kind === "moved" && before != null && holds(await paths.of(before.parentId, before.name)));
-  return (await isWithin()) ? { entry, path, words: await describeEntry(entry, path, paths) } : undefined;
+  return (await isMeant()) ? { entry, path, words: await describeEntry(entry, path, paths) } : undefined;
 }
 
 function authorFilter(by: string | undefined): { readonly by?: string; readonly mount?: string } {

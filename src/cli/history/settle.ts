@@ -3,6 +3,7 @@ import type { MountStatus, QueueItem } from "../../daemon/control-messages.ts";
 import { drainWithProgress } from "../drain.ts";
 import { Failure } from "../failure.ts";
 import { describeLeft, formatCount, printable } from "../wording.ts";
+import { isWithin } from "./target.ts";
 import type { OfMount } from "./workspace.ts";
 
 const NAMED_MAX = 5;
@@ -44,10 +45,7 @@ export async function settle(mount: OfMount | undefined, paths: readonly string[
 }
 
 /** Of the path, of something in it, or of a folder that it is in. */
-function isAbout(changed: string, path: string): boolean {
-  const within = (inner: string, outer: string) => `${inner}/`.startsWith(outer === "/" ? "/" : `${outer}/`);
-  return within(changed, path) || within(path, changed);
-}
+const isAbout = (changed: string, path: string) => isWithin(changed, path) || isWithin(path, changed);
 
 async function statusOf({ served }: OfMount): Promise<MountStatus> {
   const [{ ask }, { getStatus }] = await Promise.all([import("../ask.ts"), import("../../daemon/control-client.ts")]);

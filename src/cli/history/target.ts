@@ -55,6 +55,10 @@ export async function findTarget(gateway: Gateway, path: string, version: string
   throw notThere(split?.path ?? path);
 }
 
+/** Whether a path is that of the folder, or below it. */
+export const isWithin = (path: string, folder: string) =>
+  folder === "/" || path === folder || path.startsWith(`${folder}/`);
+
 export function notThere(path: string): Failure {
   return new Failure(`${path} is not there; if it was deleted: wsfs list --deleted, wsfs undelete`);
 }

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import type { Gateway, JournalEntry } from "../../client/index.ts";
 import { CHANGE_KINDS } from "../../contract/journal-kinds.ts";
-import type { Range } from "./undo-plan.ts";
+import type { Place, Range } from "./undo-plan.ts";
 
 /** What follows on another change within this was done together with it. */
 const PAUSE_MAX_MS = 60_000;
@@ -44,9 +44,14 @@ const wishOf = ({ path, last, since }: Wish) =>
     .slice(0, 8);
 
 /** Undefined: the mount has changed nothing of the kind. */
-export async function chooseRange(gateway: Gateway, author: Author, wish: Wish): Promise<Choices | undefined> {
+export async function chooseRange(
+  gateway: Gateway,
+  author: Author,
+  wish: Wish,
+  isMeant: (...places: readonly Place[]) => Promise<boolean>,
+): Promise<Choices | undefined> {
   const { last, since } = wish;
-  const { at, countUntil, hasEnded } = newestFirst(gateway, author);
+  const { at, countUntil, hasEnded } = newestFirst(gateway, author, isMeant);
   const newest = await at(0);
   const isBefore = ({ time }: JournalEntry) => since !== undefined && Date.parse(time) < since.getTime();
   if (newest === undefined || isBefore(newest)) return undefined;
@@ -88,9 +93,13 @@ function undoOf({ key }: JournalEntry): Undo | undefined {
 const isLongAfter = (later: JournalEntry, earlier: JournalEntry) =>
   Date.parse(later.time) - Date.parse(earlier.time) > PAUSE_MAX_MS;
 
-/** The author's changes, counted from 0; read as far as they are asked for. */
-function newestFirst(gateway: Gateway, { mount, account }: Author) {
-  const list = gateway.journal.list({ mount, orderBy: "-position", pageSize: 1000 });
+/** The author's changes that are meant, counted from 0; read as far as they are asked for. */
+function newestFirst(
+  gateway: Gateway,
+  { mount, account }: Author,
+  isMeant: (...places: readonly Place[]) => Promise<boolean>,
+) {
+  const list = gateway.journal.list({ mount, before: true, orderBy: "-position", pageSize: 1000 });
   const entries = list[Symbol.asyncIterator]();
   const seen: JournalEntry[] = [];
   const ends = new Set<string>();
@@ -100,7 +109,8 @@ function newestFirst(gateway: Gateway, { mount, account }: Author) {
       if (next.done === true) return undefined;
       const { by, kind, key } = next.value;
       if (kind === UNDONE) ends.add(key ?? "");
-      if (by?.account === account && CHANGE_KINDS.some((own) => own === kind)) seen.push(next.value);
+      if (by?.account !== account || !CHANGE_KINDS.some((own) => own === kind)) continue;
+      if (await isMeant(next.value, next.value.before ?? next.value)) seen.push(next.value);
     }
     return seen[n];
   };

@@ -10,7 +10,8 @@ import { eachOf, showProgress } from "./at-once.ts";
 import { isConfirmed, printSome, unconfirmed } from "./confirm.ts";
 import { type Paths, pathsOf } from "./entries.ts";
 import { settle } from "./settle.ts";
-import { type Plan, planUndo, type Skipped, type Step } from "./undo-plan.ts";
+import { isWithin } from "./target.ts";
+import { type Place, type Plan, planUndo, type Skipped, type Step } from "./undo-plan.ts";
 import { type Author, type Choice, chooseRange, type Wish } from "./undo-range.ts";
 import { differenceTo, runUndo } from "./undo-run.ts";
 import { fromOf, whoOf } from "./versions.ts";
@@ -65,7 +66,7 @@ export async function prepareUndo(
   wish: Wish,
   paths: Paths,
 ): Promise<Made | undefined> {
-  const choices = await chooseRange(gateway, author, wish);
+  const choices = await chooseRange(gateway, author, wish, placesWithin(wish.path, paths));
   if (choices?.begun !== undefined) {
     return { ...(await makePlan(gateway, choices.begun, wish.path, paths)), isBegun: true };
   }
@@ -74,21 +75,26 @@ export async function prepareUndo(
     : { ...(await makePlan(gateway, choices.next, wish.path, paths)), isBegun: false };
 }
 
+/** Whether one of the places is that of the path, or below it. */
+function placesWithin(path: string, paths: Paths) {
+  return async (...places: readonly Place[]): Promise<boolean> => {
+    if (path === "/") return true;
+    const found = await Promise.all(places.map(({ parentId, name }) => paths.of(parentId, name)));
+    return found.some((one) => isWithin(one, path));
+  };
+}
+
 async function makePlan(gateway: Gateway, choice: Choice, path: string, paths: Paths): Promise<Omit<Made, "isBegun">> {
   const { from, to } = choice.range;
   const entries = await gateway.journal.list({ after: from - 1, before: true, pageSize: 1000 }).all();
   const { steps, skipped } = planUndo(entries, choice.range, choice.own);
-  const isWithin = async (...places: readonly Step["now"][]) => {
-    if (path === "/") return true;
-    const found = await Promise.all(places.map(({ parentId, name }) => paths.of(parentId, name)));
-    return found.some((one) => one === path || one.startsWith(`${path}/`));
-  };
+  const isMeant = placesWithin(path, paths);
   const wanted = new Set<string>();
   await eachOf([...steps], async (step) => {
-    if ((await isWithin(step.now, step.target)) && !(await isAsItWas(gateway, step))) wanted.add(step.nodeId);
+    if ((await isMeant(step.now, step.target)) && !(await isAsItWas(gateway, step))) wanted.add(step.nodeId);
   });
   await eachOf(skipped, async ({ nodeId, place }) => {
-    if (await isWithin(place)) wanted.add(nodeId);
+    if (await isMeant(place)) wanted.add(nodeId);
   });
   const latest = entries.findLast(({ position }) => position <= to);
   const plan = {

@@ -7,7 +7,7 @@ import { hostname } from "node:os";
 import { resolve } from "node:path";
 import { connect, type Gateway, savedLogin, tokenFile } from "../../client/index.ts";
 import { FEATURES, type Feature } from "../../contract/features.ts";
-import { mountName } from "../../contract/mount-name.ts";
+import { mountName, parseMountName } from "../../contract/mount-name.ts";
 import type { OperationName } from "../../contract/operations.ts";
 import { type MountEntry, readMountTable } from "../../daemon/mount-table.ts";
 import { isAlive } from "../../daemon/processes.ts";
@@ -26,6 +26,8 @@ export interface Given {
   /** Means nothing of a mount, which has its gateway. */
   readonly env: string | undefined;
   readonly "in-workspace": string | undefined;
+  /** With --workspace: the mount that it is done for, as the journal shows it. */
+  readonly "of-mount"?: string | undefined;
 }
 
 export interface OfMount {
@@ -55,7 +57,8 @@ export async function atWorkspace<T>(
   if (named === undefined) return inMount(words, operations, use);
   const at = chooseEnvironment(given.env);
   const credentials = await signedIn(at, { scopes: await scopesOf(at, operations), workspace: named });
-  const gateway = connect({ baseUrl: at.baseUrl, credentials, workspace: named });
+  const mount = parseMountName(given["of-mount"] ?? "");
+  const gateway = connect({ baseUrl: at.baseUrl, credentials, workspace: named, mount });
   const paths = words.map((word) => resolve("/", word));
   return withGateway(gateway, () => use({ gateway, paths, mount: undefined }));
 }
