@@ -1,7 +1,7 @@
 /** Tells when a file may have changed: written, replaced, removed, there again. Looks at nothing but its folder and itself. */
+import { type FSWatcher, watch } from "node:fs";
 import { lstat } from "node:fs/promises";
-import { dirname } from "node:path";
-import { type FSWatcher, watch } from "chokidar";
+import { basename, dirname } from "node:path";
 import type { Clock, Timer } from "../lib/runtime.ts";
 
 /** Programs write a file in several steps. */
@@ -15,7 +15,7 @@ async function identityOf(folder: string): Promise<string | undefined> {
   return stat === undefined ? undefined : `${stat.dev} ${stat.ino} ${stat.birthtimeNs}`;
 }
 
-/** Calls back once all is quiet again. */
+/** Calls back once all is quiet again, and once when the folder is watched: what came before that is told by it. */
 export function watchFile(
   file: string,
   clock: Pick<Clock, "setTimer">,
@@ -36,42 +36,41 @@ export function watchFile(
     });
   }
 
-  /** chokidar tells of a folder that goes, but not always: of several events at about the same moment it drops some. */
+  /** The kernel tells that the folder went, and not that another one has its place. */
   async function requireFolder(): Promise<void> {
     const there = await identityOf(folder);
     if (!isClosed && there !== watched) startAgain();
   }
 
-  /** `isLate`: what has happened meanwhile nobody has told. */
-  async function start(isLate: boolean): Promise<void> {
+  async function start(): Promise<void> {
     watched = await identityOf(folder);
     if (isClosed) return;
     if (watched === undefined) return startAgain();
-    const started = watch(folder, {
-      depth: 0,
-      ignoreInitial: true,
-      followSymlinks: false,
-      ignored: (path) => path !== folder && path !== file,
-    });
-    watcher = started;
-    started.on("all", settle);
-    started.on("error", startAgain);
-    if (isLate) started.once("ready", settle);
+    try {
+      watcher = watch(folder, (_, name) => {
+        if (name === null || name === basename(file) || name === basename(folder)) settle();
+      });
+    } catch {
+      return startAgain();
+    }
+    watcher.on("error", startAgain);
+    // What happened before the kernel watched is told now.
+    settle();
   }
 
   function startAgain(): void {
-    void watcher?.close();
+    watcher?.close();
     again?.cancel();
-    again = clock.setTimer(AGAIN_MS, () => void start(true));
+    again = clock.setTimer(AGAIN_MS, () => void start());
   }
 
-  void start(false);
+  void start();
   return {
     async close() {
       isClosed = true;
       quiet?.cancel();
       again?.cancel();
-      await watcher?.close();
+      watcher?.close();
     },
   };
 }

@@ -14,7 +14,7 @@ export interface Births {
   settle(): void;
 }
 
-interface Creation {
+interface Birth {
   readonly since: number;
   /** Of the jitter, 0..1; drawn when it is first asked for. */
   share: number | undefined;
@@ -24,10 +24,10 @@ interface Creation {
 const LOOK_COUNT = 4;
 
 export function createBirths(store: Store, clock: Clock, options: Readonly<FaultOptions>): Births {
-  const births = new Map<string, Creation>();
+  const births = new Map<string, Birth>();
   const isLate = () => options.idLagMs > 0 || options.idLagJitterMs > 0;
 
-  function isDue(birth: Creation): boolean {
+  function isDue(birth: Birth): boolean {
     if (birth.share === undefined && options.idLagJitterMs > 0) birth.share = clock.random();
     return clock.elapsed() - birth.since >= options.idLagMs + options.idLagJitterMs * (birth.share ?? 0);
   }

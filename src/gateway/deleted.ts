@@ -11,7 +11,6 @@ import { lastChangeOf } from "./lag.ts";
 import type { NODE_FIELDS } from "./listing-rows.ts";
 import { type NodeRow, placeOf, showNode } from "./node-rows.ts";
 import { type Page, type PageQuery, pageOfList } from "./paging.ts";
-import { prunedAt } from "./retention/index.ts";
 import { inBatches, type SortValue } from "./sorted-lists.ts";
 import type { Store } from "./store.ts";
 
@@ -48,7 +47,7 @@ type Field = keyof typeof FIELDS;
 
 const BATCH = 2000;
 
-/** Whether the change that deleted the node is its last one as of the position, and what it held is still kept. */
+/** Whether the change that deleted the node is its last one as of the position, and the node is not given up (retention/). */
 const IS_DELETED = `(n.position = c.position OR n.position > :asOf AND NOT EXISTS (
     SELECT 1 FROM change l WHERE l.node = c.node AND l.activity = 0 AND l.position > c.position AND l.position <= :asOf))
   AND n.purged = 0`;
@@ -69,12 +68,14 @@ export function listDeleted(
   { folder, path, recursive, name, asOf: shown }: DeletedScope,
 ): Promise<Page<ListedNode>> {
   const { store } = context;
+  const prunedAt = store.prepare<number>("SELECT pruned_at FROM workspace WHERE id = ?").pluck();
   return pageOfList(context.lists, query, {
-    key: ["deleted", folder.id, recursive, name ?? null, prunedAt(store, folder.workspace)],
+    key: ["deleted", folder.id, recursive, name ?? null],
     fields: Object.keys(FIELDS) as Field[],
     fallback: "name",
     asOf: shown,
-    changedAt: (asOf) => lastChangeOf(store, folder.workspace, asOf),
+    // What is given up is no change.
+    changedAt: (asOf) => `${lastChangeOf(store, folder.workspace, asOf)} ${prunedAt.get(folder.workspace)}`,
     *rows(field, asOf) {
       const pathOf = pathsBelow(store, folder.id, path, asOf);
       const next = store.prepare<DeletedRow>(

@@ -129,7 +129,7 @@ export function patchNode(context: Context, call: Call<"patchNode">): GatewayAns
     const row = visibleNode(context, call.caller, call.parameters.nodeId);
     const { idempotencyKey: key, ...change } = patch;
     return once(context, call.caller, { workspace: row.workspace, key, same: ["patchNode", row.id, change] }, () => {
-      checkCacheFile(row);
+      checkLive(row);
       checkRevision(context, call.headers, row);
       const parent = patch.parentId ?? row.parent ?? undefined;
       const name = patch.name ?? row.name;
@@ -159,7 +159,7 @@ export function patchNode(context: Context, call: Call<"patchNode">): GatewayAns
 }
 
 /** Looked at only when the effect is at hand: a repeated request gets its first answer also when the node is deleted by now. */
-function checkCacheFile(row: NodeRow): void {
+function checkLive(row: NodeRow): void {
   if (row.deleted === 1) throw notFound(`The node ${JSON.stringify(row.id)} is deleted.`);
 }
 
@@ -202,7 +202,7 @@ export function exchangeNodes(context: Context, call: Call<"exchangeNodes">): Ga
       call.caller,
       { workspace: row.workspace, key, same: ["exchangeNodes", row.id, body.with] },
       () => {
-        checkCacheFile(row);
+        checkLive(row);
         const other = relatedNode(context, call.caller, row.workspace, body.with, "with");
         if (other.deleted === 1) throw notFound(`with: the node ${JSON.stringify(other.id)} is deleted.`);
         checkRevision(context, call.headers, row);
@@ -227,7 +227,7 @@ export function deleteNode(context: Context, call: Call<"deleteNode">): GatewayA
     const row = visibleNode(context, call.caller, call.parameters.nodeId);
     const key = call.query.idempotencyKey;
     return once(context, call.caller, { workspace: row.workspace, key, same: ["deleteNode", row.id] }, () => {
-      checkCacheFile(row);
+      checkLive(row);
       checkRevision(context, call.headers, row);
       if (row.parent === null) throw invalid("nodeId", "nodeId: a root cannot be deleted");
       const child = store.prepare("SELECT 1 FROM node WHERE parent = ? AND deleted = 0 LIMIT 1").get(row.id);

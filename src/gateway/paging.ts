@@ -79,7 +79,7 @@ export interface SortableList<F extends string, T> {
   /** The position of its first page, if this is one. */
   readonly asOf: number;
   /** The last position up to another one at which the list became another. */
-  changedAt(asOf: number): number;
+  changedAt(asOf: number): number | string;
   /** All rows there were at a position, with their values of the field. */
   rows(field: F, asOf: number): Iterable<readonly Row[]>;
   show(rows: readonly number[], asOf: number): readonly T[];

@@ -18,7 +18,7 @@ import { findNode, type NodeRow, nodeAt, pathOf, showCurrent } from "./node-rows
 import { badCursor, decodeCursor, encodeCursor, listMark } from "./paging.ts";
 import { conflict, invalid, notFound } from "./problems.ts";
 import { type Restoring, removeNode, restoreContent, restorePlace } from "./restored-nodes.ts";
-import { isPurged, requireRestorable } from "./retention/index.ts";
+import { requireRestorable } from "./retention/index.ts";
 import { requireScope } from "./scopes.ts";
 import type { Store } from "./store.ts";
 import { visibleNode } from "./workspaces.ts";
@@ -98,7 +98,6 @@ function restoreSlice(context: Context, call: Call<"restoreTree">, wanted: Wante
 /** Answers the way into it. */
 function restoreTopmost(restoring: Restoring, row: NodeRow): Level[] {
   const { store } = restoring.context;
-  requireRestorable(store, row.id);
   const then = nodeAt(store, row.id, restoring.position);
   if (then === undefined || then.deleted === 1)
     throw notFound(`at: the node ${JSON.stringify(row.id)} was not there then.`);
@@ -109,8 +108,9 @@ function restoreTopmost(restoring: Restoring, row: NodeRow): Level[] {
       const stands = parent === undefined ? undefined : showCurrent(store, parent);
       throw conflict("The folder it was in is deleted: restore that first.", stands);
     }
+    requireRestorable(store, row.id);
     const above = pathOf(store, parent, Number.POSITIVE_INFINITY);
-    path = joinPath(above, restorePlace(restoring, row, then, parent.id, above));
+    path = joinPath(above, restorePlace(restoring, row, then, parent.id, above) ?? row.name);
   }
   restoreContent(restoring, row.id, then, path);
   return row.kind === "folder" ? [{ id: row.id, name: path, until: 0, after: "" }] : [];
@@ -168,12 +168,8 @@ function restoreNext(restoring: Restoring, way: Level[], folder: Level): number 
   const [now, then] = [findNode(store, place.node), nodeAt(store, place.node, position)];
   if (now === undefined || then === undefined) return COSTS.compare;
   const path = way.slice(1).reduce((above, { name }) => joinPath(above, name), way[0]?.name ?? "/");
-  if (isPurged(store, now.id)) {
-    const reason = "it was deleted too long ago, and is no longer kept";
-    restoring.told({ action: "skip", nodeId: now.id, kind: now.kind, path: joinPath(path, then.name), reason });
-    return COSTS.compare;
-  }
   const name = restorePlace(restoring, now, then, folder.id, path);
+  if (name === undefined) return COSTS.compare;
   restoreContent(restoring, now.id, then, joinPath(path, name));
   if (now.kind === "folder") way.push({ id: now.id, name, until: 0, after: "" });
   return COSTS.compare;

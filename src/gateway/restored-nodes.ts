@@ -11,6 +11,7 @@ import { formatTime, timeFromMilliseconds } from "../lib/time.ts";
 import { type Change, type Content, changeNodeRow, type NodeChange } from "./changes.ts";
 import type { Context } from "./context.ts";
 import { attributesOf, findChild, findNode, isWithin, type NodeRow, pathOf } from "./node-rows.ts";
+import { isRestorable } from "./retention/index.ts";
 
 /** A restoration of a tree, as one transaction of it sees it. */
 export interface Restoring {
@@ -35,19 +36,23 @@ export interface Restoring {
 
 const NOW = Number.POSITIVE_INFINITY;
 
-/** Puts a node into the folder where it was then. `pathIn`: of that folder. Answers the name it has there. */
+/** Puts a node into the folder where it was then. `pathIn`: of that folder. Answers the name it has there; undefined: it cannot come back. */
 export function restorePlace(
   restoring: Restoring,
   now: NodeRow,
   then: NodeRow,
   parent: string,
   pathIn: string,
-): string {
+): string | undefined {
   const { context, root, plan, told } = restoring;
   const { store } = context;
   const isThere = now.deleted === 0 && now.parent === parent;
   if (isThere && now.name === then.name) return now.name;
   const from = pathOf(store, now, NOW);
+  if (now.deleted === 1 && !isRestorable(store, now.id)) {
+    told({ action: "skip", nodeId: now.id, kind: now.kind, path: from, reason: "it is no longer kept" });
+    return undefined;
+  }
   // Of a plan its folder may be anywhere as yet.
   if (now.deleted === 0 && isWithin(store, plan ? root : parent, now.id)) {
     const reason = "the folder it was in is below it now";

@@ -35,7 +35,7 @@ export interface StagedUpload {
  * in which the commit may fail: it is waited for first, so that nobody is told of what did not happen.
  * A refusal, too, tells of what is there. A commit that is pending after that is of others.
  */
-export async function commitUploadSnapshot(
+export async function settleUpload(
   { clock, store }: Context,
   staged: StagedUpload,
   effect: () => GatewayAnswer,

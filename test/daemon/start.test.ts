@@ -6,7 +6,7 @@ import { openHandleFile } from "../../src/daemon/handle-file.ts";
 import { identifyProcess } from "../../src/daemon/processes.ts";
 import { writeRecord } from "../../src/daemon/runtime-folder.ts";
 import type { DaemonSettings } from "../../src/daemon/settings.ts";
-import { type DaemonOptions, mountName, runDaemon } from "../../src/daemon/start.ts";
+import { type DaemonOptions, runDaemon } from "../../src/daemon/start.ts";
 import { STATE_CLAIM } from "../../src/daemon/state-folder.ts";
 import type { StartedEngine } from "../../src/engine/start/start-engine.ts";
 import { openControl, socketPair } from "../../src/fuse/native.ts";
@@ -109,10 +109,4 @@ it("a daemon that takes over makes no state dir where that of its mount was", as
   const why = "failed 1 the state dir holds nothing of this mount: it cannot be taken over";
   await vi.waitFor(() => expect(lines).toContain(why));
   expect(existsSync(stateDir)).toBe(false);
-});
-
-it("names the mount for the journal in what a header takes", () => {
-  expect(mountName("desk", "/home/ada/work")).toBe("desk:/home/ada/work");
-  expect(mountName("desk", "/home/ada/Büro 1\n")).toBe("desk:/home/ada/B%C3%BCro%201%0A");
-  expect(mountName("desk", `/\ud800/${"x".repeat(200)}`)).toMatch(/^desk:\/%EF%BF%BD\/x{112}$/);
 });

@@ -2,6 +2,7 @@
 import { beforeEach, expect, test } from "vitest";
 import type { Attributes } from "../../src/contract/attributes.ts";
 import { createTestCore, type TestCore } from "../support/gateway-core.ts";
+import { forgetColumns } from "../support/older-store.ts";
 
 const LIMIT = 64 * 1024;
 const HOUR_MS = 3_600_000;
@@ -190,8 +191,8 @@ test("the states an older program kept whole are thinned out as well", async () 
   const { id } = await core.file("/f", "x", { metadata: { attributes: filled(2000) } });
   await history(id, 70, 1000);
   core.database.prepare("UPDATE change SET attributes = ? WHERE node = ?").run(JSON.stringify(filled(50_000)), id);
-  for (const of of ["account", "mount", "mount_account"]) core.database.exec(`DROP INDEX change_${of}`);
-  core.database.exec("ALTER TABLE change DROP COLUMN by; PRAGMA user_version = 4");
+  forgetColumns(core.database);
+  core.database.exec("PRAGMA user_version = 4");
   core = core.restart();
   await core.clock.advance(49 * HOUR_MS);
   await core.gateway.forget();

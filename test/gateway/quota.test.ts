@@ -4,6 +4,7 @@ import { connect, type RemoteError, staticToken } from "../../src/client/index.t
 import { OVER_QUOTA, problem, workspacePage } from "../../src/contract/resources.ts";
 import { startGateway } from "../../src/gateway/start.ts";
 import { createTestCore, part, type TestCore, uploadBody } from "../support/gateway-core.ts";
+import { forgetColumns } from "../support/older-store.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 let core: TestCore;
@@ -81,8 +82,8 @@ describe("what is used", () => {
     await core.upload("/v1/files/f", bytes(6), { metadata: { branch: "b" } });
     const gone = await core.file("/gone", bytes(9));
     await core.call("DELETE", `/v1/nodes/${gone.id}`);
-    for (const of of ["account", "mount", "mount_account"]) core.database.exec(`DROP INDEX change_${of}`);
-    core.database.exec("UPDATE workspace SET used = 29; ALTER TABLE change DROP COLUMN by; PRAGMA user_version = 3");
+    forgetColumns(core.database);
+    core.database.exec("UPDATE workspace SET used = 29; PRAGMA user_version = 3");
     core = core.restart();
     expect((await workspace())?.used).toBe(10);
   });

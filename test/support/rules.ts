@@ -35,7 +35,6 @@ const OWNERS: readonly { package: RegExp; folders: readonly string[] }[] = [
   { package: /^undici(\/|$)/, folders: ["client"] },
   { package: /^(fastify|@fastify\/.*)$/, folders: ["gateway"] },
   { package: /^yargs$/, folders: ["cli"] },
-  { package: /^chokidar$/, folders: ["daemon"] },
   { package: /^@napi-rs\/keyring$/, folders: ["client"] },
 ];
 

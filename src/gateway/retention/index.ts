@@ -146,18 +146,13 @@ function checked(words: PolicyWords): PolicyWords {
   }
 }
 
-/** The policy has given the deleted node up: it is never to be restored. */
-export function isPurged(store: Store, node: string): boolean {
-  return store.prepare("SELECT 1 FROM node WHERE id = ? AND purged = 1").get(node) !== undefined;
-}
-
-/** What lists of what is kept hang on besides changes: when the policy was set or applied last. */
-export function prunedAt(store: Store, workspace: string): number | null {
-  return store.prepare<number | null>("SELECT pruned_at FROM workspace WHERE id = ?").pluck().get(workspace) ?? null;
+/** Whether the policy has not given a deleted node up. */
+export function isRestorable(store: Store, node: string): boolean {
+  return store.prepare("SELECT 1 FROM node WHERE id = ? AND purged = 1").get(node) === undefined;
 }
 
 /** Within a transaction: 410 where the policy has given a deleted node up. */
 export function requireRestorable(store: Store, node: string): void {
-  if (isPurged(store, node))
+  if (!isRestorable(store, node))
     throw thinned("The node was deleted too long ago: the workspace's policy of retention has given it up.");
 }

@@ -1,36 +1,31 @@
-/** What is listed as deleted, and trees that go back to a moment, where a policy has given some of it up. */
+/** What a policy has given up is not listed as deleted, and stays away where a tree goes back. */
 import { expect, test } from "vitest";
 import { createTestCore } from "../../support/gateway-core.ts";
+import { momentOf, removeAll, restoreTree } from "../../support/tree-histories.ts";
 
-test("what was given up is neither listed as deleted nor restored; the rest of a tree is", async () => {
+test("of a tree what is given up is skipped with all below it, and what is kept comes back", async () => {
   const core = createTestCore();
-  await core.file("/d/changed", "old");
-  const { id: gone } = await core.file("/d/gone", "old");
-  await core.file("/d/moved", "old");
-  core.clock.jump(1000);
-  const at = new Date(core.clock.wallClock()).toISOString();
-  core.clock.jump(1000);
-  await core.file("/d/changed", "new");
-  await core.call("DELETE", `/v1/nodes/${gone}`);
-  const moved = (await core.call("GET", "/v1/files/d/moved")).json.id;
-  await core.call("PATCH", `/v1/nodes/${moved}`, { json: { name: "elsewhere" } });
-  const folder = (await core.call("GET", "/v1/files/d")).json.id;
-  const deleted = async () =>
-    (await core.call("GET", "/v1/nodes", { query: { parentId: folder, deleted: "true" } })).json.items.map(
-      ({ name }) => name,
-    );
-  expect(await deleted()).toEqual(["gone"]);
+  const { root } = core.workspace;
+  const gone = await core.file("/gone/a", "a");
+  const thinned = await core.file("/kept", "then");
+  const moved = await core.file("/gone/b", "b");
+  const at = momentOf(core);
+  await core.clock.advance(1000);
+  await core.upload(`/v1/nodes/${thinned.id}/content`, "now", { method: "PUT" });
+  await core.call("PATCH", `/v1/nodes/${moved.id}`, { json: { parentId: root } });
+  await removeAll(core, String(gone.parentId));
+  const listed = async () =>
+    (await core.call("GET", "/v1/nodes", { query: { path: "/", deleted: "true", recursive: "true", orderBy: "path" } }))
+      .json;
+  expect((await listed()).items.map(({ path }) => path)).toEqual(["/gone", "/gone/a"]);
   core.gateway.retention.setPolicy("workspace", { versions: "none", deleted: "0d" });
-  core.clock.jump(1000);
+  await core.clock.advance(1000);
   await core.gateway.retention.prune();
-  expect(await deleted()).toEqual([]);
-  const { status, json } = await core.call("POST", `/v1/nodes/${folder}/restore-tree`, { json: { at } });
-  const told = json.items as unknown as readonly { action: string; path: string; reason?: string }[];
-  expect([status, told.map(({ action, path }) => `${action} ${path}`).sort()]).toEqual([
-    200,
-    ["move /d/moved", "skip /d/changed", "skip /d/gone"],
+  expect([(await listed()).items, (await listed()).totalCount]).toEqual([[], 0]);
+  const items = await restoreTree(core, root, { at });
+  expect(items.map(({ action, path, reason }) => [action, path, reason])).toEqual([
+    ["skip", "/kept", "the version of then is no longer kept"],
+    ["skip", "/gone", "it is no longer kept"],
   ]);
-  expect(told.flatMap(({ reason }) => reason ?? []).every((reason) => reason.includes("no longer kept"))).toBe(true);
-  const changed = (await core.call("GET", "/v1/files/d/changed")).json.id;
-  expect((await core.call("GET", `/v1/nodes/${changed}/content`)).bytes.toString()).toBe("new");
+  expect(await core.names("/")).toEqual(["b", "kept"]);
 });
