@@ -139,7 +139,7 @@ export async function makeExamples(core: TestCore): Promise<Examples> {
 }
 
 /** Gives up, by the policy of retention, what it may, and answers calls of operations that would need it. */
-export async function giveUp(core: TestCore, { createNode, restoreNode }: Examples["examples"]) {
+export async function giveUp(core: TestCore, { createNode, restoreNode, restoreTree }: Examples["examples"]) {
   const copy = z.object({ copyOf: z.string(), version: z.string() }).loose().parse(createNode?.[1]?.json);
   await core.file("/d/f", "newer");
   core.gateway.retention.setPolicy("workspace", { versions: "none", deleted: "0d" });
@@ -151,7 +151,7 @@ export async function giveUp(core: TestCore, { createNode, restoreNode }: Exampl
     writeReference: { id, json: { copyOf: id, version } },
     createNode: { json: copy },
     restoreNode: restoreNode?.[0],
-    restoreTree: { id: restoreNode?.[0]?.id ?? "", json: { at: new Date(core.clock.wallClock()).toISOString() } },
+    restoreTree: { ...restoreTree?.[0], ...restoreNode?.[0] },
   };
   return calls;
 }
