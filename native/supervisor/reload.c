@@ -26,7 +26,8 @@ struct how {
 };
 
 static struct {
-  char *tag;
+  char *tag;         /* of the reload on trial */
+  char *next_tag;    /* of `next` */
   struct how next;   /* what was asked for; settings NULL: nothing */
   struct how other;  /* of the one that gave way, or, once that was taken back, of the one that came; settings NULL: nobody to turn to */
   bool is_back;      /* it was taken back */
@@ -73,7 +74,7 @@ void keep_reload(const char *values)
   const char *space = strchr(values, ' ');
   if (space == NULL) return;
   forget(&self.next);
-  set(&self.tag, strndup(values, (size_t)(space - values)));
+  set(&self.next_tag, strndup(values, (size_t)(space - values)));
   read_how(space + 1, &self.next);
 }
 
@@ -104,13 +105,15 @@ static void await_somebody(void)
 bool begin_reload(char **named)
 {
   const char *current = getenv(SETTINGS), *crashes = getenv("WSFS_RESTARTS");
-  if (self.tag == NULL || self.next.settings == NULL || current == NULL) return false;
+  if (self.next_tag == NULL || self.next.settings == NULL || current == NULL) return false;
   forget(&self.other);
   self.other = (struct how){strdup(current), program_in_use(named)};
   if (self.next.program != NULL) self.program = self.next.program;
   /* Without memory for it the daemon goes on with what there is. */
   if (crashes == NULL || *crashes == '\0') setenv("WSFS_RESTARTS", "0", 1);
   setenv(SETTINGS, self.next.settings, 1);
+  set(&self.tag, self.next_tag);
+  self.next_tag = NULL;
   setenv(RELOAD, self.tag, 1);
   forget(&self.next);
   self.on_trial = true;

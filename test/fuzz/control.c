@@ -283,6 +283,7 @@ static void forget_all(void)
     *descriptors[i] = -1;
   }
   free(reload.tag);
+  free(reload.next_tag);
   forget(&reload.next);
   forget(&reload.other);
   memset(&reload, 0, sizeof reload);

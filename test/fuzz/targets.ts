@@ -57,12 +57,17 @@ function request(opcode: 0 | 1 | 2, length: number): readonly number[] {
 /** A line that begins with that word of control.c; it comes without a descriptor. */
 const word = (index: number, text = "") => [0, index | (text === "" ? 0 : 0x10), text.length, ...Buffer.from(text), 0];
 
-/** Where the search begins: at conversations that go well. */
+const RELOAD_ON_TRIAL =
+  "AAEAAAACAAgAGCtzH3QgcB9wH3BwH3AfH3AfcB9wH3AfcB9wH3AfcB+oH3AfcB9wH3AfcB9wAAYABwkBBgkHCQEGAQcBNFYAAAAAAAACAAAACQAABgUHCQEAAgAAAAkAAAYBAAEAAAAGCQE=";
+
+/** Where the search begins: at conversations that go well, and at one that once did not. */
 const FIRST = {
   messages: [[0, 0, 1, 0, ...request(0, 80), ...request(1, 96), ...request(2, 90)]],
   control: [
     [...word(1), ...word(2), ...word(9), 6, 0, 7, 9, 1, ...word(2), ...word(9), 6, 1, 7, 9, 1, ...word(7), 7, 9, 2],
     [...word(1), ...word(2), ...word(8, `t s${"\x1fp".repeat(20)}`), 6, 0, 7, 9, 1, 6, 1, 7, 9, 1, 6, 1, 7, 9, 1],
+    // One more reload is asked for while one is on trial, and then that one fails.
+    [...Buffer.from(RELOAD_ON_TRIAL, "base64")],
   ],
 };
 
