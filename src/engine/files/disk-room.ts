@@ -3,6 +3,7 @@
  * first.
  */
 
+import { join } from "node:path";
 import { sleep } from "../../lib/runtime.ts";
 import { hasCode } from "../../lib/system-error.ts";
 import { FsError } from "../api/index.ts";
@@ -30,9 +31,16 @@ export async function requireDisk(context: LocalFiles & Host): Promise<void> {
 /** Freed at once, so that a long copy does not evict with every write. */
 const ROOM = 32 * 1024 * 1024;
 
-/** Evicts cached files. True: some went. */
+/** Contents of earlier versions go first, then cached files. True: some went. */
 async function makeDiskRoom(context: Rows & LocalFiles & Remote & Host, bytes: number): Promise<boolean> {
-  return (await evict(context, Math.max(bytes, ROOM))) > 0;
+  return (await removePast(context)) || (await evict(context, Math.max(bytes, ROOM))) > 0;
+}
+
+/** Any file of theirs may go at any time (history/past-contents.ts). */
+async function removePast({ paths, runtime: { files } }: LocalFiles & Host): Promise<boolean> {
+  const names = await files.list(paths.past).catch(() => []);
+  for (const name of names) await files.remove(join(paths.past, name));
+  return names.length > 0;
 }
 
 /** Runs `work` until the disk does not refuse it as full, as long as room can be made. Rejects as `work` does. */

@@ -64,8 +64,8 @@ export function withHistory(context: Needs, fileSystem: FileSystem, status: () =
   /** How often the kernel was told of a place by this daemon; of one that it was told of before, nothing is known. */
   const lookups = new Map<KernelNodeId, number>();
   /** Texts and lists that are open, and by how many. */
-  const texts = new Map<HandleId, { opens: number; readonly bytes: Uint8Array }>();
-  const listings = new Map<HandleId, { opens: number; readonly entries: Promise<readonly [string, Place][]> }>();
+  const texts = new Map<HandleId, { opens: number; bytes: Uint8Array }>();
+  const listings = new Map<HandleId, { opens: number; entries: Promise<readonly [string, Place][]> }>();
 
   function idOf(place: Place): KernelNodeId {
     return metadata.transaction(() => past.idOf(JSON.stringify(place)));
@@ -172,7 +172,10 @@ export function withHistory(context: Needs, fileSystem: FileSystem, status: () =
     const place = placeOf(handle);
     if (place.is === "content") return contents.read(place, offset, size, caller.signal);
     if (place.is !== "text") throw new FsError("EISDIR", "a folder of the past");
-    const bytes = texts.get(handle)?.bytes ?? textOf(place.text);
+    const open = texts.get(handle);
+    // Programs that have it open share the handle: who begins to read it sees it as it is now.
+    const bytes = (offset === 0 ? undefined : open?.bytes) ?? textOf(place.text);
+    if (open !== undefined) open.bytes = bytes;
     return bytes.subarray(offset, offset + size);
   }
 
@@ -185,19 +188,22 @@ export function withHistory(context: Needs, fileSystem: FileSystem, status: () =
   async function opendir(caller: Caller, id: KernelNodeId): Promise<Opened> {
     requireOwner(caller);
     const handle = handleId(id);
-    const known = listings.get(handle);
-    const entries = known?.entries ?? listing(handle, caller.signal);
+    const entries = listing(handle, caller.signal);
     await entries;
-    const now = listings.get(handle);
-    if (now === undefined) listings.set(handle, { opens: 1, entries });
-    else now.opens += 1;
+    const open = listings.get(handle);
+    if (open === undefined) listings.set(handle, { opens: 1, entries });
+    else open.opens += 1;
     return { handle, keepCache: false };
   }
 
   async function readdir(caller: Caller, handle: HandleId, cookie: number, limit: number): Promise<FolderEntry[]> {
     const id = kernelNodeId(handle);
     // After a takeover it is listed anew: the order is that of the names.
-    const all = await (listings.get(handle)?.entries ?? listing(handle, caller.signal));
+    const open = listings.get(handle);
+    // Programs that have it open share the handle: who begins to list it sees it as it is now.
+    const entries = (cookie === 0 ? undefined : open?.entries) ?? listing(handle, caller.signal);
+    if (open !== undefined) open.entries = entries;
+    const all = await entries;
     const dots = [".", ".."].map((name) => ({ name, inode: inodeOfPastNode(id), kind: "folder" as const }));
     const part: FolderEntry[] = [];
     for (let at = cookie; at < all.length + dots.length && part.length < limit; at += 1) {

@@ -9,6 +9,7 @@ import { LRUCache } from "lru-cache";
 import type { Host, LocalFiles, Remote } from "../core/index.ts";
 import { fetchVersionRange, isTight } from "../files/index.ts";
 import type { Content } from "./place.ts";
+import { createSharedAnswers } from "./shared-answer.ts";
 
 const WHOLE_MAX = 8 * 1024 * 1024;
 const WINDOW = 1024 * 1024;
@@ -31,13 +32,15 @@ export function createPastContents(context: Needs): PastContents {
     maxSize: WINDOWS_BYTES,
     sizeCalculation: (bytes) => bytes.length + 1,
   });
+  const answers = createSharedAnswers();
   /** Sizes of the kept files by name, the one that was not read for longest first; undefined: not looked at yet. */
   let kept: Promise<Map<string, number>> | undefined;
 
   const nameOf = ({ node, version }: Content) => createHash("sha256").update(`${node}\n${version}`).digest("hex");
   const pathOf = (name: string) => join(paths.past, name);
 
-  async function readKept(name: string, size: number): Promise<Uint8Array | undefined> {
+  /** A kept file is checked whenever it is read: it was not synced, and power loss may have left other bytes. */
+  async function readKept(name: string, { size, hash }: Content): Promise<Uint8Array | undefined> {
     const known = await keptFiles();
     if (known.get(name) !== size) return undefined;
     known.delete(name);
@@ -46,14 +49,16 @@ export function createPastContents(context: Needs): PastContents {
       const file = await files.open(pathOf(name), "r");
       try {
         const bytes = Buffer.alloc(size);
-        return (await file.read(bytes, 0, size, 0)) === size ? bytes : undefined;
+        const isWhole = (await file.read(bytes, 0, size, 0)) === size;
+        if (isWhole && createHash("sha256").update(bytes).digest("hex") === hash) return bytes;
       } finally {
         await file.close();
       }
     } catch {
-      known.delete(name);
-      return undefined;
+      // It was removed to make room.
     }
+    known.delete(name);
+    return undefined;
   }
 
   /** That it cannot be kept is nothing that a reader need know. */
@@ -87,7 +92,6 @@ export function createPastContents(context: Needs): PastContents {
     }
   }
 
-  /** A file that is half written, or was changed, is no file of a version: its size says so, or its bytes are not the hash's. */
   function keptFiles(): Promise<Map<string, number>> {
     kept ??= (async () => {
       await files.makeFolder(paths.past);
@@ -104,32 +108,38 @@ export function createPastContents(context: Needs): PastContents {
     return kept;
   }
 
-  async function window(content: Content, index: number, signal: AbortSignal): Promise<Uint8Array> {
+  async function window(content: Content, index: number): Promise<Uint8Array> {
     const isWhole = content.size <= WHOLE_MAX;
     const name = nameOf(content);
     const key = `${name} ${isWhole ? "whole" : index}`;
     const inMemory = windows.get(key);
     if (inMemory !== undefined) return inMemory;
-    const onDisk = isWhole ? await readKept(name, content.size) : undefined;
+    const onDisk = isWhole ? await readKept(name, content) : undefined;
     const part = isWhole
       ? { start: 0, end: content.size }
       : { start: index * WINDOW, end: Math.min(content.size, (index + 1) * WINDOW) };
+    // Not by the signal of one program: others may wait for the same.
+    const { signal } = new AbortController();
     const bytes = onDisk ?? (await fetchVersionRange(context, content, part, signal));
     windows.set(key, bytes);
-    if (isWhole && onDisk === undefined) await keep(name, bytes);
+    if (isWhole && onDisk === undefined && content.hash !== null) await keep(name, bytes);
     return bytes;
+  }
+
+  function shared(content: Content, index: number, signal: AbortSignal): Promise<Uint8Array> {
+    return answers.get(`${nameOf(content)} ${index}`, () => window(content, index), signal);
   }
 
   return {
     async read(content, offset, size, signal) {
       const end = Math.min(content.size, offset + size);
       if (offset >= end) return new Uint8Array();
-      if (content.size <= WHOLE_MAX) return (await window(content, 0, signal)).subarray(offset, end);
+      if (content.size <= WHOLE_MAX) return (await shared(content, 0, signal)).subarray(offset, end);
       const parts: Uint8Array[] = [];
       for (let at = offset; at < end; ) {
         const index = Math.floor(at / WINDOW);
         const start = index * WINDOW;
-        parts.push((await window(content, index, signal)).subarray(at - start, end - start));
+        parts.push((await shared(content, index, signal)).subarray(at - start, end - start));
         at = start + WINDOW;
       }
       return parts.length === 1 && parts[0] !== undefined ? parts[0] : Buffer.concat(parts);

@@ -12,6 +12,7 @@ import { sleep } from "../../lib/runtime.ts";
 import { FsError } from "../api/index.ts";
 import { type Host, isRetryable, type Remote, type Rows, retryDelay } from "../core/index.ts";
 import { limitList, OFFLINE_PATIENCE_MS } from "../host/index.ts";
+import { createSharedAnswers } from "./shared-answer.ts";
 
 const PAGE = 1000;
 /** How long a list of the present stands. */
@@ -43,7 +44,7 @@ export interface PastLists {
 export function createPastLists(context: Needs): PastLists {
   const { client, metadata, network, runtime } = context;
   const memory = new LRUCache<string, Read<unknown>>({ maxSize: ITEMS_MAX, sizeCalculation: sizeOf });
-  const underWay = new Map<string, Promise<readonly unknown[]>>();
+  const answers = createSharedAnswers();
 
   async function list<Item>(
     key: string,
@@ -54,14 +55,7 @@ export function createPastLists(context: Needs): PastLists {
   ): Promise<readonly Item[]> {
     const known = memory.get(key) as Read<Item> | undefined;
     if (known !== undefined && runtime.now() < known.until) return known.items;
-    // Several programs that ask for one list share the answer; each gives up by itself.
-    let running = underWay.get(key) as Promise<readonly Item[]> | undefined;
-    if (running === undefined) {
-      running = ask(key, schema, isForever, read).finally(() => underWay.delete(key));
-      running.catch(() => {});
-      underWay.set(key, running);
-    }
-    return orInterrupted(running, signal);
+    return answers.get(key, () => ask(key, schema, isForever, read), signal);
   }
 
   async function ask<Item>(
@@ -146,13 +140,4 @@ interface Paged<Item> {
   readonly items: readonly Item[];
   readonly totalCount: number;
   readonly next?: string | null | undefined;
-}
-
-async function orInterrupted<T>(answer: Promise<T>, signal: AbortSignal): Promise<T> {
-  if (signal.aborted) throw new FsError("EINTR", "interrupted");
-  return new Promise<T>((resolve, reject) => {
-    const stop = () => reject(new FsError("EINTR", "interrupted"));
-    signal.addEventListener("abort", stop, { once: true });
-    answer.then(resolve, reject).finally(() => signal.removeEventListener("abort", stop));
-  });
 }
