@@ -137,7 +137,7 @@ function buildSqlite(progress) {
     progress(`better-sqlite3 has no build for Node ${process.version}: node:sqlite is used`);
 }
 
-/** Whether this Node's own SQLite has all that lib/sqlite needs. */
+/** The SQLite of this Node has all that lib/sqlite needs. */
 function hasSqlite() {
   const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
   return major > 22 || (major === 22 && minor >= 16);

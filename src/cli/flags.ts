@@ -69,7 +69,7 @@ export const FLAGS = {
     setting: "workspace",
     help: "Workspace, by name or id",
   },
-  /** Of the commands of history: no variable, as a path may as well be one in a mount. */
+  /** The flag of the history commands. It has no variable: without the flag a path is one in a mount. */
   "in-workspace": {
     type: "value",
     kind: values.named("NAME"),

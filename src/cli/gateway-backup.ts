@@ -11,7 +11,7 @@ import { absolute } from "./working-folder.ts";
 export async function gatewayBackup(values: Values<"gateway backup">): Promise<number> {
   const data = await dataFolder(values.data);
   const { DIR } = values.positionals;
-  // It holds what signs tokens.
+  // A backup holds the key that signs tokens.
   process.umask(0o077);
   const { makeBackup } = await import("../gateway/backup/backup.ts");
   const options = { dataDir: data, folder: absolute(DIR), isThorough: values.verify, clock: systemClock };

@@ -1,11 +1,11 @@
-/** What was deleted and can come back: found by the path it had, and what was deleted together with it. */
+/** Deleted nodes that can come back: a node is found by the path it had, with the nodes deleted together with it. */
 import type { Gateway, ListedNode } from "../../client/index.ts";
 import { findNode } from "./target.ts";
 
-/** Who removes a tree removes one thing after the other: what follows later than this was another deletion. */
+/** A program that removes a tree removes node after node. A longer pause than this, in milliseconds, begins another deletion. */
 const PAUSE_MAX_MS = 30_000;
 
-/** The one that was deleted last under this path; the folders above it may be deleted, too. */
+/** The node that was deleted last under this path. The folders above it may be deleted, too. */
 export async function findDeleted(gateway: Gateway, path: string): Promise<ListedNode | undefined> {
   if (path === "/") return undefined;
   const at = path.lastIndexOf("/");
@@ -19,7 +19,7 @@ export async function findDeleted(gateway: Gateway, path: string): Promise<Liste
   return items[0];
 }
 
-/** All that was deleted from a deleted folder. */
+/** All nodes that were deleted from a deleted folder. */
 export const deletedBelow = (gateway: Gateway, folder: ListedNode) =>
   gateway.nodes.list({ parentId: folder.id, deleted: true, recursive: true, pageSize: 1000 }).all();
 
@@ -40,7 +40,7 @@ export function beginningOf(folder: ListedNode, below: readonly ListedNode[]): n
   return begin;
 }
 
-/** Of what was deleted from a folder, what went with it in a deletion that began then; the last one of each name. */
+/** The nodes of a folder that went in the deletion that began then. Of each name the last node. */
 export function deletedWith(folder: ListedNode, below: readonly ListedNode[], begin: number): ListedNode[] {
   const latestFirst = below
     .filter((one) => whose(one) === whose(folder) && timeOf(one) >= begin && timeOf(one) <= timeOf(folder))

@@ -4,7 +4,7 @@ import { showTime } from "../table.ts";
 import { fromOf, whoOf } from "./versions.ts";
 
 export interface Paths {
-  /** Of a node by its name in a folder. */
+  /** The path of a node that has this name in a folder. */
   of(parentId: string | null, name: string): Promise<string>;
 }
 
@@ -31,7 +31,7 @@ export function pathsOf(gateway: Gateway): Paths {
   return { of: within };
 }
 
-/** What was done, in words. `path`: of the entry's node after it. */
+/** The change of an entry, in words. `path`: where its node is after the change. */
 export async function describeEntry(entry: JournalEntry, path: string, paths: Paths): Promise<string> {
   const { kind, head, before, key } = entry;
   const shown = head === null ? `${path === "/" ? "" : path}/` : path;

@@ -74,7 +74,7 @@ function shownName({ kind, attributes }: Node, name: string): string {
   return attributes.type === "symlink" ? `${name} -> ${attributes.target ?? ""}` : name;
 }
 
-/** What programs are shown as its time, where one was set. */
+/** The time that programs see: the node's mtime, where one was set. */
 function modifiedAt({ attributes, modifiedAt }: Node): string {
   const seconds = Number(attributes.mtime ?? Number.NaN);
   const at = new Date(seconds * 1000);

@@ -12,7 +12,7 @@ import { findNode, isWithin, notThere, pageSizeFor } from "./target.ts";
 import { atWorkspace, requireFeatures } from "./workspace.ts";
 
 const OPERATIONS = ["getNodeByPath", "getNode", "listNodes", "readJournal", "streamJournal"] as const;
-/** Of what was before, shown first with --follow. */
+/** Earlier entries that --follow shows first. */
 const LINES_BEFORE = 10;
 
 export function log(values: Values<"log">): Promise<number> {
@@ -69,7 +69,7 @@ const jsonLine = ({ entry, path }: Shown) => `${JSON.stringify({ ...entry, path 
 
 interface Scope {
   readonly filter: { readonly nodeId?: string };
-  /** Whether a path is that of the folder, or below it; undefined: all that the filter lets through. */
+  /** A path is that of the folder, or below it. Undefined: every entry of the filter is meant. */
   readonly holds: ((path: string) => boolean) | undefined;
   readonly nodeId: string | undefined;
 }

@@ -8,11 +8,11 @@ export async function showInPager(text: string): Promise<void> {
   if (!process.stdout.isTTY || !(await isShown(process.env.PAGER || PAGER, text))) process.stdout.write(text);
 }
 
-/** Whether the pager ran. One that is left before the end has shown what was wanted. */
+/** True: the pager ran. A pager that a person leaves before the end has shown enough. */
 function isShown(pager: string, text: string): Promise<boolean> {
   return new Promise((resolve) => {
     const child = spawn("/bin/sh", ["-c", pager], { stdio: ["pipe", "inherit", "inherit"] });
-    // What the shell says when there is no such program.
+    // The shell's exit code for a program that is not there.
     const missing = 127;
     child.once("error", () => resolve(false));
     child.once("close", (code) => resolve(code !== missing));

@@ -36,7 +36,7 @@ export function restoreAt(values: Values<"restore">, at: Date): Promise<number> 
     let done = 0;
     let skipped = 0;
     try {
-      // What is broken off goes on with the next request for the same moment.
+      // A restoration that is broken off goes on with the next request for the same moment.
       const idempotencyKey = `restore-${randomUUID()}`;
       for await (const item of gateway.nodes.restoreTree(node.id, at, { exact, idempotencyKey })) {
         if (item.action === "skip") skipped += 1;

@@ -1,4 +1,4 @@
-/** What a mount has changed and not uploaded yet: history at the gateway does not have it. */
+/** Changes of a mount that are not uploaded yet: the history at the gateway does not have them. */
 import type { MountStatus, QueueItem } from "../../daemon/control-messages.ts";
 import { drainWithProgress } from "../drain.ts";
 import { Failure } from "../failure.ts";
@@ -9,7 +9,7 @@ import type { OfMount } from "./workspace.ts";
 const NAMED_MAX = 5;
 const ALL_ITEMS = 1e9;
 
-/** For commands that only show: a line about what they cannot know. */
+/** Commands that only show print one line about changes that they cannot know. */
 export async function noteUnsent(mount: OfMount | undefined): Promise<void> {
   if (mount === undefined) return;
   const { dirty } = await statusOf(mount);
@@ -44,7 +44,7 @@ export async function settle(mount: OfMount | undefined, paths: readonly string[
   throw new Failure(`nothing was changed, as ${dir} has not uploaded all: ${printable(left)}; see wsfs queue ${dir}`);
 }
 
-/** Of the path, of something in it, or of a folder that it is in. */
+/** A change is in the way when it is of the path, of something in it, or of a folder above it. */
 const isAbout = (changed: string, path: string) => isWithin(changed, path) || isWithin(path, changed);
 
 async function statusOf({ served }: OfMount): Promise<MountStatus> {
