@@ -6,6 +6,7 @@
  * A file that blocks its process cannot be stopped by vitest's own limits. After LIMIT_MS the run ends:
  * the file is named, it counts as one failed test, and so does every test that has not ended.
  */
+import { spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 
 /** The longest file takes about two minutes. WSFS_TEST_LIMIT_MS is for the test of this. */
@@ -37,6 +38,10 @@ export default class TestCounts {
 
   #end({ relativeModuleId }) {
     process.stderr.write(`test: ${relativeModuleId} has not ended after ${LIMIT_MS / 60_000} minutes; the run ends\n`);
+    // What the blocked process waits for, and which programs of its are still there.
+    spawnSync("ps", ["-eo", "pid,ppid,stat,wchan:24,time,args", "--forest", "--cols=200"], {
+      stdio: ["ignore", "inherit", "inherit"],
+    });
     leave(this.#modules, 1);
     // Of a blocked process SIGTERM would wait for ever.
     for (const pid of children()) process.kill(pid, "SIGKILL");
