@@ -7,7 +7,7 @@
  *   POST /queue/retry  RetryRequest                -> RetryReply
  *   POST /drain    DrainRequest                    -> lines of DrainLine, the last one a result
  *   POST /unmount                                  -> UnmountReply
- *   POST /reload   ReloadRequest                   -> {}: the daemon gives way now; the record of its successor tells the end
+ *   POST /reload   ReloadRequest                   -> {}: the daemon gives way; its successor's record tells the result
  */
 import { z } from "zod";
 import type { DrainProgress, DrainResult, EngineStatus, QueueItem, RetryResult } from "../engine/api/index.ts";
