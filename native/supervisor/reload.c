@@ -29,7 +29,7 @@ static struct {
   char *tag;         /* of the reload on trial */
   char *next_tag;    /* of `next` */
   struct how next;   /* what was asked for; settings NULL: nothing */
-  struct how other;  /* of the one that gave way; after that was taken back, of the one that came; settings NULL: none */
+  struct how other;  /* of the one that gave way; after it was taken back, of the one that came; settings NULL: none */
   bool is_back;      /* the reload was taken back */
   char **program;    /* the program in use */
   bool on_trial;     /* since a daemon gave way, none has proved good */
