@@ -1,6 +1,7 @@
 /*
- * Included first where a build is to load with each glibc from 2.28 on, the oldest that Node has: names the versions
- * of functions that all of them have. What is built on a newer system would ask for those that came with it.
+ * Included first in a build that must load with every glibc from 2.28 on, the oldest that Node supports. It names
+ * versions of functions that all of them have. A build on a newer system would otherwise ask for that system's
+ * versions.
  */
 #ifndef WSFS_GLIBC_2_28_H
 #define WSFS_GLIBC_2_28_H
@@ -33,7 +34,7 @@ __asm__(".symver pthread_sigmask, pthread_sigmask@" FIRST);
 #undef FIRST
 #undef NAMED
 
-/* Before 2.33 it is no function of the library. The kernel fills in the same structure. */
+/* Before 2.33 fstat is no function of the library. The kernel fills in the same structure. */
 static inline int fstat_by_kernel(int fd, struct stat *stat)
 {
   return (int)syscall(SYS_fstat, fd, stat);

@@ -1,6 +1,6 @@
 /*
  * A message on a Unix socket, with at most one descriptor (SCM_RIGHTS): between supervisor and daemon, and from
- * fusermount3. It does not know what the messages say.
+ * fusermount3. This file does not know what the messages say.
  */
 #ifndef WSFS_SOCKET_MESSAGE_H
 #define WSFS_SOCKET_MESSAGE_H
@@ -33,14 +33,14 @@ static inline int send_message(int fd, const char *text, int descriptor)
   ssize_t sent;
   do {
     sent = sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-    /* Reset: said once, by whichever call comes first, of an end that was closed with messages of ours unread. */
+    /* ECONNRESET: reported once, by the first call, when the other end was closed with unread messages of ours. */
   } while (sent < 0 && (errno == EINTR || errno == ECONNRESET));
   return sent < 0 ? errno : 0;
 }
 
 /*
- * Bytes of the message, 0 at the end, or -errno. `descriptor` is -1 when none came. The kernel closes further descriptors
- * of the same message: there is room for one, where CMSG_SPACE, which is padded, has it for two.
+ * Length of the message, 0 at the end, or -errno. `descriptor` is -1 when none came. The kernel closes further
+ * descriptors of the same message: the buffer has room for one, although CMSG_SPACE, which is padded, has room for two.
  */
 static inline int receive_message(int fd, int flags, char *text, size_t size, int *descriptor)
 {
@@ -51,7 +51,9 @@ static inline int receive_message(int fd, int flags, char *text, size_t size, in
   ssize_t length;
   do {
     length = recvmsg(fd, &message, flags | MSG_CMSG_CLOEXEC);
-    /* Reset: said once, before the last messages, of an end that was closed with messages of ours unread. */
+    /*
+     * ECONNRESET: reported once, before the last messages, when the other end was closed with unread messages of ours.
+     */
   } while (length < 0 && (errno == EINTR || errno == ECONNRESET));
   *descriptor = -1;
   if (length < 0) return -errno;

@@ -1,4 +1,4 @@
-/* The addon's entry: the names JavaScript sees. */
+/* The addon's entry: the names that JavaScript sees. */
 #include "addon.h"
 
 NAPI_MODULE_INIT()

@@ -1,8 +1,8 @@
 /*
- * What the files of the addon share: reading arguments, making errors, and the functions each file
- * exports to JavaScript. The addon knows descriptors, buffers and system calls, and no opcode of
- * the FUSE protocol but the two of mover.h. src/fuse/native.ts and src/content/system-calls.ts are
- * its only callers; they give the types, so here arguments are checked only as far as a wrong one could harm the process.
+ * Shared by the files of the addon: reading arguments, making errors, and the functions that each file exports to
+ * JavaScript. The addon knows descriptors, buffers and system calls, and of the FUSE protocol only the opcodes in
+ * mover.h and refusals.h. Its only callers are src/fuse/native.ts and src/content/system-calls.ts. They have the types,
+ * so here arguments are checked only as far as a wrong one could harm the process.
  */
 #ifndef WSFS_ADDON_H
 #define WSFS_ADDON_H
@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Leaves the calling function with NULL; a JavaScript exception is pending then. */
+/* Leaves the calling function with NULL. A JavaScript exception is pending then. */
 #define CHECK(env, call)              \
   do {                                \
     if ((call) != napi_ok) {          \
@@ -23,25 +23,25 @@
     }                                 \
   } while (0)
 
-/* values.c: each of these throws and returns false (or NULL) when the value is not what it must be. */
+/* values.c: each of these throws and returns false (or NULL) when the value has the wrong type. */
 void throw_node_api_error(napi_env env);
 bool get_arguments(napi_env env, napi_callback_info info, napi_value *values, size_t count);
 bool get_int(napi_env env, napi_value value, int *result);
 bool get_int64(napi_env env, napi_value value, int64_t *result);
 bool get_bytes(napi_env env, napi_value value, uint8_t **data, size_t *length);
-/* A copy to be freed by the caller. */
+/* A copy that the caller frees. */
 char *get_text(napi_env env, napi_value value);
 
 napi_value make_undefined(napi_env env);
 napi_value make_number(napi_env env, double number);
-/* "ENOSPC" for ENOSPC; "EOPNOTSUPP", never its other name "ENOTSUP". */
+/* "ENOSPC" for ENOSPC. "EOPNOTSUPP", never its other name "ENOTSUP". */
 const char *errno_name(int error);
 /* An Error like those of node:fs: message, code ("ENOSPC"), errno (negative), syscall. */
 napi_value make_system_error(napi_env env, int error, const char *syscall);
-/* Always NULL, so that a function can return it. */
+/* Always returns NULL, so that a function can return it. */
 napi_value throw_system_error(napi_env env, int error, const char *syscall);
 
-/* What JavaScript sees, by file. */
+/* The functions that JavaScript sees, by file. */
 napi_value open_device(napi_env env, napi_callback_info info);
 napi_value device_resume(napi_env env, napi_callback_info info);
 napi_value device_pause(napi_env env, napi_callback_info info);

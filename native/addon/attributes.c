@@ -1,4 +1,4 @@
-/* Extended attributes by path; symbolic links are not followed. */
+/* Extended attributes by path. Symbolic links are not followed. */
 #include "addon.h"
 
 #include <errno.h>
@@ -8,8 +8,8 @@
 #include <sys/xattr.h>
 
 /*
- * The whole value (or list of names) of unknown length, to be freed by the caller; NULL with errno
- * set. `name` NULL asks for the list. It may grow between the two calls, hence the loop.
+ * The whole value (or list of names), whose length is not known; the caller frees it. NULL with errno set on failure.
+ * `name` NULL asks for the list. The loop is needed because it may grow between the two calls.
  */
 static char *read_whole(const char *path, const char *name, size_t *length)
 {
@@ -19,7 +19,7 @@ static char *read_whole(const char *path, const char *name, size_t *length)
     char *data = malloc((size_t)size + 1);
     if (data == NULL) return NULL;
     ssize_t got = name == NULL ? llistxattr(path, data, (size_t)size) : lgetxattr(path, name, data, (size_t)size);
-    /* Asked with size 0 the kernel only tells the length, which is right only if it is still 0. */
+    /* With size 0 the kernel only tells the length, so the answer is complete only if the length is still 0. */
     if (got >= 0 && got <= size) {
       *length = (size_t)got;
       return data;

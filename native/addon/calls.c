@@ -30,7 +30,7 @@ struct backing_map {
 
 #define SOCKET_BUFFER (4 * 1024 * 1024) /* the kernel halves it for its own bookkeeping */
 
-/* socketPair(type): "seqpacket" 0 or "stream" 1 -> [fd, fd]; room for messages of 1 MiB where root runs it. */
+/* socketPair(type): "seqpacket" 0 or "stream" 1 -> [fd, fd]. When root runs it, there is room for messages of 1 MiB. */
 napi_value socket_pair(napi_env env, napi_callback_info info)
 {
   napi_value value, result;
@@ -43,7 +43,7 @@ napi_value socket_pair(napi_env env, napi_callback_info info)
   for (uint32_t i = 0; i < 2; i++) {
     int size = SOCKET_BUFFER;
     if (setsockopt(fds[i], SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof size) < 0) {
-      /* An ordinary user gets what net.core.wmem_max allows. */
+      /* For an ordinary user the limit is net.core.wmem_max. */
       (void)setsockopt(fds[i], SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
     }
     napi_value number;
@@ -53,7 +53,7 @@ napi_value socket_pair(napi_env env, napi_callback_info info)
   return result;
 }
 
-/* forbidCore(): this process and those it starts leave no core file from now on, until somebody raises the limit again. */
+/* forbidCore(): from now on this process and its children leave no core file, until the limit is raised again. */
 napi_value forbid_core(napi_env env, napi_callback_info info)
 {
   (void)info;
@@ -65,8 +65,9 @@ napi_value forbid_core(napi_env env, napi_callback_info info)
 }
 
 /*
- * connectSocket(place): a connection to the Unix socket that `place` (an O_PATH descriptor) is, whatever its name leads to by
- * now -> [fd, uid]: of the user whose process listens there. Waits for nobody: EAGAIN where too many wait already.
+ * connectSocket(place) -> [fd, uid]: a connection to the Unix socket that the O_PATH descriptor `place` stands for,
+ * whatever its path leads to by now, and the user whose process listens there. Does not wait: EAGAIN when too many
+ * connections wait already.
  */
 napi_value connect_socket(napi_env env, napi_callback_info info)
 {
@@ -121,7 +122,7 @@ napi_value backing_close(napi_env env, napi_callback_info info)
   return make_number(env, ioctl(device, BACKING_CLOSE, &number) < 0 ? -errno : 0);
 }
 
-/* connectionNumber(fd): of a mounted /dev/fuse descriptor; undefined when the kernel does not say. */
+/* connectionNumber(fd): the connection of a mounted /dev/fuse descriptor. Undefined when the kernel does not tell. */
 napi_value connection_number(napi_env env, napi_callback_info info)
 {
   napi_value value;
@@ -153,7 +154,7 @@ napi_value is_connected(napi_env env, napi_callback_info info)
   return result;
 }
 
-/* A time argument is seconds and nanoseconds; -1 nanoseconds leave that time as it is. */
+/* A time argument is seconds and nanoseconds. With -1 nanoseconds that time stays as it is. */
 static bool get_time(napi_env env, napi_value seconds, napi_value nanoseconds, struct timespec *result)
 {
   int64_t whole;
@@ -180,9 +181,9 @@ napi_value set_times(napi_env env, napi_callback_info info)
 }
 
 /*
- * currentTime(): nanoseconds since the epoch, by the clock with which the kernel stamps files that are changed. No other
- * call tells it: it is the coarse clock, but never behind a finer stamp that somebody has seen. So a file in memory is
- * stamped, and looked at.
+ * currentTime(): nanoseconds since the epoch, by the clock with which the kernel stamps changed files. No system call
+ * tells it directly: it is the coarse clock, but never behind a finer stamp that was seen. So a file in memory is
+ * stamped and looked at.
  */
 napi_value current_time(napi_env env, napi_callback_info info)
 {
@@ -220,8 +221,8 @@ napi_value seek_file(napi_env env, napi_callback_info info)
 }
 
 /*
- * readNow(fd, bytes, position): bytes read; undefined when the first of them would have to come from the disk, or the
- * file system cannot tell.
+ * readNow(fd, bytes, position): the number of bytes read. Undefined when the first of them would have to come from the
+ * disk, or when the file system cannot tell.
  */
 napi_value read_now(napi_env env, napi_callback_info info)
 {
@@ -258,9 +259,9 @@ napi_value lock_file(napi_env env, napi_callback_info info)
 }
 
 /*
- * isOnlyWriter(fd): of a descriptor open for writing, whether nobody else has the file open or mapped for
- * writing. The kernel says so when it is asked for a write lease, which is given back at once: who opens the
- * file in between waits for that, and the signal that asks us for it is one that is ignored.
+ * isOnlyWriter(fd): for a descriptor open for writing, whether nothing else has the file open or mapped for writing.
+ * The kernel tells when it is asked for a write lease, which is given back at once. A process that opens the file in
+ * between waits for that; the signal that asks us for the lease is one that we ignore.
  */
 napi_value is_only_writer(napi_env env, napi_callback_info info)
 {
@@ -276,15 +277,15 @@ napi_value is_only_writer(napi_env env, napi_callback_info info)
 }
 
 /*
- * spreadFolders(fd): asks the disk to put each folder made in this one in a region of its own, as it does with
- * the folders at its top; lasting, and known to ext4 and its forerunners.
+ * spreadFolders(fd): asks the disk to put each folder made in this one into a region of its own, as it does with the
+ * folders at its top. The setting stays. Only ext4 and its predecessors know it.
  */
 napi_value spread_folders(napi_env env, napi_callback_info info)
 {
   napi_value value;
   int fd;
   if (!get_arguments(env, info, &value, 1) || !get_int(env, value, &fd)) return NULL;
-  /* An int for the kernel, whatever the definition of the ioctl says. */
+  /* The kernel takes an int, whatever the definition of the ioctl says. */
   int flags;
   if (ioctl(fd, FS_IOC_GETFLAGS, &flags) < 0) return throw_system_error(env, errno, "ioctl");
   if ((flags & FS_TOPDIR_FL) != 0) return make_undefined(env);

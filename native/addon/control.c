@@ -1,6 +1,6 @@
 /*
- * The control socket between the supervisor and the daemon: SOCK_SEQPACKET, one message is one
- * line of text, which may carry one descriptor (SCM_RIGHTS). It knows no line.
+ * The control socket between the supervisor and the daemon: SOCK_SEQPACKET. A message is a line of text, and may carry
+ * one descriptor (SCM_RIGHTS). This file does not know what the lines say.
  */
 #include "addon.h"
 
@@ -86,7 +86,7 @@ static void call(struct control *control, napi_ref function_reference, size_t co
   if (napi_get_and_clear_last_exception(env, &exception) == napi_ok) napi_fatal_exception(env, exception);
 }
 
-/* Hands on one line, or the end. False: neither is there, or nobody wants more. */
+/* Passes on one line, or the end. False: there is neither, or the end was reached, or the socket was closed. */
 static bool hand_on(struct control *control)
 {
   napi_env env = control->env;
@@ -114,11 +114,11 @@ static void on_readable(uv_poll_t *poll, int status, int events)
 {
   (void)events;
   struct control *control = poll->data;
-  /* After an error libuv looks no more: what is there is read now. */
+  /* After an error libuv stops polling, so all that is there is read now. */
   while (hand_on(control) && status < 0) continue;
 }
 
-/* openControl(fd, onLine(text, descriptor or -1), onEnd()): takes the descriptor over. */
+/* openControl(fd, onLine(text, descriptor or -1), onEnd()): the descriptor belongs to the control from now on. */
 napi_value open_control(napi_env env, napi_callback_info info)
 {
   napi_value values[3], resource, name, result;
@@ -155,7 +155,7 @@ napi_value open_control(napi_env env, napi_callback_info info)
   return result;
 }
 
-/* controlSend(control, line, descriptor or -1): 0 or an errno, EAGAIN when the other end does not read. */
+/* controlSend(control, line, descriptor or -1): 0 or an errno. EAGAIN when the other end does not read. */
 napi_value control_send(napi_env env, napi_callback_info info)
 {
   napi_value values[3];

@@ -1,6 +1,6 @@
 /*
- * The calls that may wait for a disk: fallocate, reflinks, copies. Each runs in libuv's pool and
- * answers by a promise. The descriptors belong to the caller, who keeps them open until then.
+ * Calls that may wait for a disk: fallocate, reflinks, copies. Each runs in libuv's pool and returns a promise. The
+ * descriptors belong to the caller, who keeps them open until the promise is settled.
  */
 #include "addon.h"
 
@@ -17,8 +17,8 @@
 struct job {
   napi_async_work work;
   napi_deferred deferred;
-  const char *syscall;            /* named in the error */
-  int (*run)(struct job *job);    /* 0 or an errno; in the pool */
+  const char *syscall;            /* its name, for the error */
+  int (*run)(struct job *job);    /* runs in the pool; 0 or an errno */
   int from, to, mode;
   int64_t from_offset, to_offset, length;
   int64_t copied;
@@ -32,7 +32,7 @@ static bool cannot_copy_in_kernel(int error)
          error == EPERM || error == EBADF || error == ETXTBSY;
 }
 
-/* 0 or an errno; fewer bytes than asked at the end of the source. */
+/* 0 or an errno. Copies fewer bytes than asked when the source ends. */
 static int copy_by_hand(int from, int64_t from_offset, int to, int64_t to_offset, int64_t length, int64_t *copied)
 {
   char *buffer = malloc(CHUNK);
@@ -68,7 +68,7 @@ static int copy(int from, int64_t from_offset, int to, int64_t to_offset, int64_
     ssize_t got = copy_file_range(from, &in, to, &out, (size_t)length, 0);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && !cannot_copy_in_kernel(errno)) return errno;
-    /* Some file systems also say 0 where they cannot; reading tells the end of the file for sure. */
+    /* Some file systems also return 0 when they cannot copy. Only reading shows the end of the file for certain. */
     if (got <= 0) return copy_by_hand(from, from_offset, to, to_offset, length, copied);
     from_offset += got;
     to_offset += got;
@@ -78,7 +78,7 @@ static int copy(int from, int64_t from_offset, int to, int64_t to_offset, int64_
   return 0;
 }
 
-/* Only the data is copied: a hole of the source stays one. */
+/* Copies only data: a hole of the source stays a hole. */
 static int copy_data(int from, int to)
 {
   struct stat status;
@@ -88,9 +88,9 @@ static int copy_data(int from, int to)
     off_t data = lseek(from, offset, SEEK_DATA);
     off_t hole = data < 0 ? -1 : lseek(from, data, SEEK_HOLE);
     if (data < 0 || hole < 0) {
-      if (errno == ENXIO) return 0; /* it was made shorter meanwhile */
+      if (errno == ENXIO) return 0; /* the file was truncated meanwhile */
       if (errno != EINVAL && errno != EOPNOTSUPP) return errno;
-      data = offset; /* a file system that knows no holes */
+      data = offset; /* a file system without holes */
       hole = status.st_size;
     }
     if (hole > status.st_size) hole = status.st_size;
@@ -122,7 +122,7 @@ static int run_clone(struct job *job)
   struct stat from, to;
   if (fstat(job->from, &from) < 0 || fstat(job->to, &to) < 0) return errno;
   if (from.st_dev == to.st_dev && from.st_ino == to.st_ino) return EINVAL;
-  /* A reflink leaves what the target has beyond the source's end, and a copy its old data in holes. */
+  /* A reflink leaves the target's bytes beyond the source's end, and a copy leaves its old data in holes. */
   if (ftruncate(job->to, 0) < 0) return errno;
   if (ioctl(job->to, FICLONE, job->from) == 0) return 0;
   if (!cannot_copy_in_kernel(errno)) return errno;

@@ -1,16 +1,15 @@
 /*
- * A message device on the event loop: /dev/fuse, or one end of a SOCK_SEQPACKET pair when a test
- * plays the kernel. One read(2) is one message, one write is one message. Every wake of the loop
- * hands all messages that are there to JavaScript in one call, up to a budget, so that timers and
- * other descriptors get their turn under load.
+ * A message device on the event loop: /dev/fuse, or one end of a SOCK_SEQPACKET pair when a test plays the kernel. One
+ * read(2) is one message, one write is one message. Each wake of the loop passes all waiting messages to JavaScript in
+ * one call, up to a budget, so that timers and other descriptors get their turn under load.
  *
- * A program that gets its answer asks for the next thing some microseconds later: waiting for that
- * here costs less than having the loop woken for it. So after answers the device is looked at again
- * for a moment, as long as that mostly finds something, and never for long.
+ * A program that gets its answer sends its next request some microseconds later. Waiting for it here costs less than a
+ * wake of the loop. So after answers the device is looked at again for a moment, as long as that mostly finds a
+ * message, and never for long.
  *
- * What mover.h and refusals.h answer right here, JavaScript never sees. Of the rest small messages are packed into
- * one slab per wake; JavaScript makes the Buffers on it, from pairs of (offset, length). Large ones
- * (file contents) leave in the memory they were read into.
+ * Requests that mover.h and refusals.h answer never reach JavaScript. Of the others, small messages are packed into one
+ * slab per wake; JavaScript makes Buffers on it from pairs of (offset, length). Large messages (file contents) are
+ * passed on in the memory they were read into.
  */
 #include "addon.h"
 #include "mover.h"
@@ -30,11 +29,11 @@
 #define WAKE_BYTES (4 * 1024 * 1024)
 #define SLAB_SIZE (64 * 1024)
 #define SMALL_LENGTH (8 * 1024)   /* at most this long: copied into the slab */
-#define GIVEN_LENGTH (256 * 1024) /* at least this long: handed out without a copy */
+#define GIVEN_LENGTH (256 * 1024) /* at least this long: passed on without a copy */
 #define NOT_IN_SLAB UINT32_MAX
-#define LINGER_NS 50000           /* about what it takes to be woken */
-#define TURN_NS 200000            /* then everything else of the loop has its turn */
-#define LUCK_MAX 8                /* so many times in vain, and it is rarely tried any more: */
+#define LINGER_NS 50000           /* about the time of a wake */
+#define TURN_NS 200000            /* after this time all other handles of the loop get their turn */
+#define LUCK_MAX 8                /* after so many tries in vain, lingering is tried only rarely: */
 #define UNLUCKY_WAKES 32          /* once in so many wakes */
 
 struct device {
@@ -46,18 +45,18 @@ struct device {
   uint8_t *slab_data;
   size_t slab_used;
   uint32_t *spans_data; /* offset (or NOT_IN_SLAB) and length of each message of a wake */
-  uint8_t *landing;     /* where the next message is read to */
+  uint8_t *landing;     /* memory for the next message */
   size_t capacity;
   struct mover mover;
   int fd;
   uv_poll_t poll;
   struct notifier *notifier;
   bool reading, ended, closed;
-  bool answered; /* since it was last looked at whether to linger */
+  bool answered; /* a request was answered since may_linger last looked */
   unsigned luck, unlucky_wakes;
   uint64_t refusals; /* requests that refusals.h has answered */
   int handles;    /* handles of the event loop that are not closed yet */
-  bool forgotten; /* JavaScript holds it no more */
+  bool forgotten; /* JavaScript has dropped its reference */
 };
 
 struct wake {
@@ -106,7 +105,7 @@ static void close_device(struct device *device, bool settle)
   if (device->closed) return;
   device->closed = true;
   device->reading = false;
-  uv_poll_stop(&device->poll); /* before the descriptor is closed, or the loop polls a number reused */
+  uv_poll_stop(&device->poll); /* before close(), or the loop would poll a reused number */
   uv_close((uv_handle_t *)&device->poll, on_poll_closed);
   notifier_close(device->notifier, settle, on_handle_closed, device);
 }
@@ -149,7 +148,7 @@ static bool renew_slab(struct device *device)
   return true;
 }
 
-/* Takes the message out of `landing`; false: no memory for it. */
+/* Moves the message out of `landing`. False: there is no memory for it. */
 static bool keep_message(struct device *device, struct wake *wake, size_t length)
 {
   uint32_t *span = device->spans_data + 2 * wake->count;
@@ -176,14 +175,16 @@ static bool keep_message(struct device *device, struct wake *wake, size_t length
   return true;
 }
 
-/* Reads what is there, within the budget; when there is nothing, what comes before `until` (uv_hrtime; 0: now). */
+/*
+ * Reads the waiting messages within the budget. When none waits, waits for one until `until` (uv_hrtime; 0: no wait).
+ */
 static void read_messages(struct device *device, struct wake *wake, uint64_t until)
 {
   size_t bytes = 0;
   long waits = mover_waits();
   for (int tries = 0; tries < WAKE_MESSAGES && bytes < WAKE_BYTES; tries++) {
     if (SLAB_SIZE - device->slab_used < SMALL_LENGTH) {
-      if (wake->count > 0) return; /* one slab a wake; the loop wakes us again at once */
+      if (wake->count > 0) return; /* one slab per wake; the loop wakes us again at once */
       if (!renew_slab(device)) {
         wake->end = ENOMEM;
         return;
@@ -215,7 +216,7 @@ static void read_messages(struct device *device, struct wake *wake, uint64_t unt
       if (wake->found || uv_hrtime() >= until) return;
       tries--;
     } else if (errno != EINTR && errno != ENOENT && errno != EIO) {
-      /* ENOENT and EIO are about one request, which the kernel has dealt with. */
+      /* ENOENT and EIO concern a single request, which the kernel has handled. */
       wake->end = errno;
       return;
     }
@@ -246,15 +247,15 @@ static void deliver(struct device *device, struct wake *wake)
   call(device, device->on_wake, 4, values);
 }
 
-/* Reads and hands over once; false: there is nothing more to do in this wake. */
+/* Reads and passes on once. False: nothing more is to be done in this wake. */
 static bool take_messages(struct device *device, int status, uint64_t until)
 {
   napi_env env = device->env;
   napi_handle_scope scope;
   if (napi_open_handle_scope(env, &scope) != napi_ok) return false;
 
-  /* The loop stops a handle whose descriptor is in error, as the device is once it is unmounted;
-   * read(2) then says which error it is. */
+  /* When a descriptor is in error, as the device is after an unmount, the loop stops its handle. read(2) then tells
+   * which error it is. */
   struct wake wake = {0};
   read_messages(device, &wake, until);
   if (wake.end != 0) {
@@ -264,7 +265,7 @@ static bool take_messages(struct device *device, int status, uint64_t until)
   } else if (status < 0) {
     uv_poll_start(&device->poll, UV_READABLE, on_readable);
   }
-  /* JavaScript may pause or close the device from inside these calls. */
+  /* During these calls JavaScript may pause or close the device. */
   if (wake.count > 0) deliver(device, &wake);
   if (wake.end != 0 && !device->closed) {
     napi_value name;
@@ -276,7 +277,7 @@ static bool take_messages(struct device *device, int status, uint64_t until)
   return wake.found && device->reading;
 }
 
-/* Whether the next message is worth waiting for. Not while somebody waits for what the pool of threads has done. */
+/* Whether it is worth waiting for the next message. Not while results of the thread pool are awaited. */
 static bool may_linger(struct device *device)
 {
   bool answered = device->answered;
@@ -299,7 +300,7 @@ static void on_readable(uv_poll_t *poll, int status, int events)
   }
 }
 
-/* Everything of the device that JavaScript's memory holds. */
+/* Makes everything of the device that lives in JavaScript's memory. */
 static bool make_references(struct device *device, napi_value on_wake, napi_value on_end)
 {
   napi_env env = device->env;
@@ -317,7 +318,7 @@ static bool make_references(struct device *device, napi_value on_wake, napi_valu
          napi_create_reference(env, on_end, 1, &device->on_end) == napi_ok && renew_slab(device);
 }
 
-/* openDevice(fd, bufferSize, onWake, onEnd): takes the descriptor over; nothing is read yet. */
+/* openDevice(fd, bufferSize, onWake, onEnd): the descriptor belongs to the device from now on. Nothing is read yet. */
 napi_value open_device(napi_env env, napi_callback_info info)
 {
   napi_value values[4], result;
@@ -377,7 +378,7 @@ static struct device *get_device(napi_env env, napi_value value)
   return data;
 }
 
-/* deviceResume(device): reads from now on. */
+/* deviceResume(device): starts reading. */
 napi_value device_resume(napi_env env, napi_callback_info info)
 {
   napi_value value;
@@ -390,7 +391,7 @@ napi_value device_resume(napi_env env, napi_callback_info info)
   return make_undefined(env);
 }
 
-/* devicePause(device): the kernel keeps what comes until deviceResume. */
+/* devicePause(device): new requests stay in the kernel until deviceResume. */
 napi_value device_pause(napi_env env, napi_callback_info info)
 {
   napi_value value;
@@ -402,7 +403,7 @@ napi_value device_pause(napi_env env, napi_callback_info info)
   return make_undefined(env);
 }
 
-/* deviceReply(device, parts): one message out of its parts; 0 or an errno. Never sleeps. */
+/* deviceReply(device, parts): writes the parts as one message. 0 or an errno. Never sleeps. */
 napi_value device_reply(napi_env env, napi_callback_info info)
 {
   napi_value values[2];
@@ -476,7 +477,7 @@ napi_value device_answered(napi_env env, napi_callback_info info)
   return result;
 }
 
-/* deviceClose(device): no callback comes after it; the descriptor is closed, see notifier.h. */
+/* deviceClose(device): no callback comes after it. The descriptor is closed, see notifier.h. */
 napi_value device_close(napi_env env, napi_callback_info info)
 {
   napi_value value;

@@ -1,10 +1,10 @@
-/* The two headers of the kernel's protocol, as src/fuse/ has them: message.ts, reply-structs.ts. */
+/* The two headers of the kernel's protocol, as in src/fuse/: message.ts, reply-structs.ts. */
 #ifndef WSFS_MESSAGES_H
 #define WSFS_MESSAGES_H
 
 #include <stdint.h>
 
-#define RESENT (UINT64_C(1) << 63) /* in `unique`: it comes again */
+#define RESENT (UINT64_C(1) << 63) /* in `unique`: the request is resent */
 
 struct in_header {
   uint32_t len, opcode;

@@ -1,4 +1,4 @@
-/* What JavaScript says to the mover of a device: which handles' READs and WRITEs it may answer, and until when. */
+/* JavaScript's calls for the fast path of a device: which handles have a lease for READ or WRITE, and until when. */
 #include "addon.h"
 #include "mover.h"
 
@@ -8,7 +8,7 @@ static struct mover *get_mover(napi_env env, const napi_value *values, int64_t *
   return get_int64(env, values[1], number) ? mover_of(env, values[0]) : NULL;
 }
 
-/* All the arguments of one that takes no more. */
+/* The arguments of a call that takes only these two. */
 static struct mover *get_both(napi_env env, napi_callback_info info, int64_t *number)
 {
   napi_value values[2];
@@ -40,7 +40,7 @@ napi_value device_let_write(napi_env env, napi_callback_info info)
   return NULL;
 }
 
-/* deviceStopReading(device, fd): whichever handles read from it. */
+/* deviceStopReading(device, fd): for all handles that read from it. */
 napi_value device_stop_reading(napi_env env, napi_callback_info info)
 {
   int64_t fd;
@@ -49,7 +49,7 @@ napi_value device_stop_reading(napi_env env, napi_callback_info info)
   return NULL;
 }
 
-/* deviceStopWriting(device, fd): whichever handles write to it. */
+/* deviceStopWriting(device, fd): for all handles that write to it. */
 napi_value device_stop_writing(napi_env env, napi_callback_info info)
 {
   int64_t fd;

@@ -1,4 +1,4 @@
-/* READ and WRITE without JavaScript; see mover.h. */
+/* The fast path: READ and WRITE without JavaScript. See mover.h. */
 #include "mover.h"
 #include "messages.h"
 
@@ -11,15 +11,15 @@
 #include <unistd.h>
 #include <uv.h>
 
-/* As src/fuse/ has them: opcodes.ts, request-structs.ts, reply-structs.ts, flags.ts. */
+/* The same values as in src/fuse/: opcodes.ts, request-structs.ts, reply-structs.ts, flags.ts. */
 #define READ 15
 #define WRITE 16
 #define WRITE_CACHE 1u
 #define WRITE_LOCKOWNER 2u
-#define WRITE_KILL_SUIDGID 4u /* of whoever is not root; what is let has no such bits */
-#define END_MAX (INT64_C(1) << 53) /* what JavaScript can count to */
+#define WRITE_KILL_SUIDGID 4u /* for callers other than root; files with a lease have no such bits */
+#define END_MAX (INT64_C(1) << 53) /* the largest number that JavaScript can count to */
 
-/* Of READ and WRITE; what is to be written follows. */
+/* The body of READ and WRITE. In a WRITE the data follow. */
 struct transfer_in {
   uint64_t fh, offset;
   uint32_t size, transfer_flags;
@@ -34,16 +34,17 @@ struct write_out {
 #define DATA_AT (sizeof(struct in_header) + sizeof(struct transfer_in))
 
 /*
- * A call that waited for the disk for so long holds up everybody else: for a hundred times as long
- * JavaScript's pool of threads waits instead. So nobody is held up for more than a hundredth of the time.
+ * A call that waited this long for the disk has held up all other requests. For a hundred times as long the disk is
+ * then left to JavaScript's thread pool, so that requests are held up for at most a hundredth of the time.
  */
 #define SLOW_NS (2 * 1000 * 1000)
 #define REST 100
 
 /*
- * For a few bytes that are not in memory a quick disk is waited for right here: that takes this thread no longer than
- * having JavaScript and its threads do it. After a read that took longer they do, the longer it took the longer by far:
- * for 2.5 times as long after 0.25 ms, for ten times after 1, as above from SLOW_NS on.
+ * For a few bytes that are not in memory, a quick disk is waited for right here: that takes this thread no longer than
+ * letting JavaScript and its threads do it. After a read that took longer, they do it for a while, which grows quickly
+ * with the time that the read took: 2.5 times that time after 0.25 ms, ten times after 1 ms, and as above from SLOW_NS
+ * on.
  */
 #define QUICK_NS (200 * 1000)
 #define QUICK_SIZE (32 * 1024)
@@ -112,14 +113,14 @@ long mover_waits(void)
   return getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_nvcsw : 0;
 }
 
-/* Whoever else had the processor meanwhile is no sign of a slow disk. */
+/* Time in which another thread had the processor is no sign of a slow disk. */
 static void notice_slowness(struct mover *mover, uint64_t begun, long waits)
 {
   uint64_t now = uv_hrtime();
   if (now - begun >= SLOW_NS && mover_waits() != waits) mover->off_until = now + REST * (now - begun);
 }
 
-/* ENOENT: nobody waits for it any more. */
+/* ENOENT: nothing waits for the answer any more. */
 static bool reply(int device, const struct iovec *parts, int count)
 {
   ssize_t written;
@@ -129,7 +130,7 @@ static bool reply(int device, const struct iovec *parts, int count)
   return written >= 0 || errno == ENOENT;
 }
 
-/* Short for another reason (an error further on), zeros would be taken for the rest. */
+/* If the read is short for another reason (an error further on), the kernel would take zeros for the rest. */
 static bool ends_at(int fd, off_t end)
 {
   struct stat stat;
@@ -154,14 +155,14 @@ static ssize_t read_from_disk(struct mover *mover, int fd, uint8_t *bytes, size_
   return length;
 }
 
-/* What the disk would have to bring, and is not to be waited for here, is an error, or short. */
+/* When bytes would have to come from the disk and must not be waited for here, the read fails or is short. */
 static ssize_t read_file(struct mover *mover, int fd, uint8_t *bytes, size_t size, off_t offset)
 {
   const struct iovec place = {.iov_base = bytes, .iov_len = size};
   ssize_t length = preadv2(fd, &place, 1, offset, RWF_NOWAIT);
   if (length < 0 && errno == EAGAIN) return read_from_disk(mover, fd, bytes, size, offset);
   if (length >= 0 || errno != EOPNOTSUPP) return length;
-  return pread(fd, bytes, size, offset); /* a file system that cannot tell, as tmpfs and overlayfs */
+  return pread(fd, bytes, size, offset); /* file systems that cannot tell, such as tmpfs and overlayfs */
 }
 
 static bool answer_read(struct mover *mover, int device, int fd, uint64_t unique, const struct transfer_in *in)

@@ -19,7 +19,7 @@
 
 struct note {
   struct note *next;
-  napi_deferred deferred; /* touched by the JavaScript thread only */
+  napi_deferred deferred; /* used only by the JavaScript thread */
   int error;
   size_t length;
   uint8_t data[];
@@ -35,27 +35,27 @@ struct queue {
 };
 
 struct notifier {
-  /* JavaScript thread only. */
+  /* Used only by the JavaScript thread. */
   napi_env env;
   napi_async_context async_context;
   napi_ref resource;
-  uv_poll_t completed; /* of `wake` */
+  uv_poll_t completed; /* polls `wake` */
   size_t pending;
   notifier_closed closed_callback;
   void *closed_context;
 
-  /* Below: under the lock. */
+  /* Everything below is used only under the lock. */
   pthread_mutex_t lock;
   struct queue queues[NOTIFIER_QUEUES];
   struct note *done;
   int fd;
-  int wake;    /* eventfd that tells the event loop of `done`; uv_async_t would not say which descriptor it needs */
-  int writers; /* inside write(2) on the very descriptors of JavaScript */
+  int wake;    /* eventfd that tells the event loop of `done`; with uv_async_t we would not know the descriptor */
+  int writers; /* threads inside write(2) on descriptors that they share with JavaScript */
   bool closed;
   int references; /* the event loop's handle, and each running thread */
 };
 
-/* Unlocks. The last one out frees. */
+/* Unlocks. The last user frees it. */
 static void release(struct notifier *notifier)
 {
   bool last = --notifier->references == 0;
@@ -77,8 +77,8 @@ static int write_whole(int fd, const uint8_t *data, size_t length)
 }
 
 /*
- * One message or several: each begins with its length, and the device takes one a write. What the
- * kernel does not know (ENOENT) is the usual thing among many, and says least.
+ * Writes one message or several. Each begins with its length, and the device takes one message per write. ENOENT (the
+ * kernel does not know the name or inode) is normal among many, and tells least, so another error replaces it.
  */
 static int write_messages(int fd, const uint8_t *data, size_t length)
 {
@@ -86,7 +86,7 @@ static int write_messages(int fd, const uint8_t *data, size_t length)
   while (length > 0) {
     uint32_t own = 0;
     if (length >= sizeof own) memcpy(&own, data, sizeof own);
-    /* One without a length of its own goes as it is. */
+    /* A message without a valid length is written as it is. */
     size_t size = own < sizeof own || own > length ? length : own;
     int error = write_whole(fd, data, size);
     if (error != 0 && (result == 0 || result == ENOENT)) result = error;
@@ -99,11 +99,11 @@ static int write_messages(int fd, const uint8_t *data, size_t length)
 }
 
 /*
- * This thread's descriptors are its own from now on, and only these two. Inside the kernel it cannot
- * be killed while it waits for a folder's lock or a page's, and who holds that may wait for an answer
- * of this very process: when the process is killed, everything it shares with the thread would stay
- * open, its locks and the socket to its supervisor, and nobody could take its place to answer. False:
- * they are shared as before (a kernel before 5.9).
+ * Gives this thread a descriptor table of its own, with only these two descriptors. A thread inside the kernel cannot
+ * be killed while it waits for the lock of a folder or page, whose holder may in turn wait for an answer of this
+ * process. If the process is killed, everything that it shares with the thread would stay open, its locks and the
+ * socket to its supervisor too, and no successor could take over and answer. False: the table is still shared (a kernel
+ * before 5.9).
  */
 static bool own_descriptors(int one, int other)
 {
@@ -122,7 +122,7 @@ static void *run(void *argument)
   int fd = notifier->fd, wake = notifier->wake;
   bool closed = notifier->closed;
   pthread_mutex_unlock(&notifier->lock);
-  /* Closed meanwhile, their numbers are others' by now: nothing is written then. */
+  /* If the device was closed meanwhile, other files may have these numbers by now, so nothing is written. */
   bool shared = closed || !own_descriptors(fd, wake);
   pthread_mutex_lock(&notifier->lock);
   for (;;) {
@@ -146,7 +146,7 @@ static void *run(void *argument)
       note->next = notifier->done;
       notifier->done = note;
     } else {
-      free(note); /* its promise was settled by the close */
+      free(note); /* notifier_close has settled its promise */
       if (shared && notifier->writers == 0) close(fd);
     }
   }
@@ -154,7 +154,7 @@ static void *run(void *argument)
   return NULL;
 }
 
-/* Takes the list; order does not matter, each note has its own promise. */
+/* Settles and frees the whole list. Order does not matter, because each note has its own promise. */
 static void settle(struct notifier *notifier, struct note *list)
 {
   while (list != NULL) {
@@ -175,14 +175,14 @@ static void on_completed(uv_poll_t *handle, int status, int events)
   struct notifier *notifier = handle->data;
   eventfd_t count;
   pthread_mutex_lock(&notifier->lock);
-  eventfd_read(notifier->wake, &count); /* under the lock: who finds the list empty next writes again */
+  eventfd_read(notifier->wake, &count); /* under the lock: a thread that finds the list empty writes again */
   struct note *done = notifier->done;
   notifier->done = NULL;
   pthread_mutex_unlock(&notifier->lock);
   for (struct note *note = done; note != NULL; note = note->next) {
     if (--notifier->pending == 0) uv_unref((uv_handle_t *)&notifier->completed);
   }
-  /* The callback scope runs the promises' reactions when it is closed. */
+  /* Closing the callback scope runs the reactions of the promises. */
   napi_handle_scope handles;
   napi_callback_scope scope;
   napi_value resource;
@@ -231,7 +231,7 @@ struct notifier *notifier_open(napi_env env, napi_async_context async_context, n
   return notifier;
 }
 
-/* Under the lock. The thread takes no signals: those are for the JavaScript thread. */
+/* Called under the lock. The thread takes no signals, because those are for the JavaScript thread. */
 static int start_thread(struct queue *queue)
 {
   sigset_t all, before;
@@ -350,5 +350,5 @@ void notifier_close(struct notifier *notifier, bool settle_promises, notifier_cl
     }
   }
   uv_close((uv_handle_t *)&notifier->completed, on_handle_closed);
-  close(notifier->wake); /* after the loop has let go of it; nobody writes to it once we are closed */
+  close(notifier->wake); /* after the loop has let go of it; once closed, no thread writes to it */
 }

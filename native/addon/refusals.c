@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* As src/fuse/ has them: opcodes.ts, request-structs.ts. */
+/* The same values as in src/fuse/: opcodes.ts, request-structs.ts. */
 #define GETXATTR 22
 
 struct getxattr_in {
@@ -17,7 +17,7 @@ struct getxattr_in {
 
 static const char KEPT[] = "user.";
 
-/* Ends with the message, and nowhere before. */
+/* Whether the name's only zero byte is the last byte of the message. */
 static bool is_name(const uint8_t *name, size_t length)
 {
   return length > 1 && memchr(name, '\0', length) == name + length - 1;
@@ -38,5 +38,5 @@ bool refuse_at_once(int device, const uint8_t *message, size_t length)
   do {
     written = write(device, &out, sizeof out);
   } while (written < 0 && errno == EINTR);
-  return written >= 0 || errno == ENOENT; /* ENOENT: nobody waits for it any more */
+  return written >= 0 || errno == ENOENT; /* ENOENT: nothing waits for the answer any more */
 }

@@ -1,16 +1,16 @@
 /*
- * Answers right where it was read what has one answer whatever file it is about: GETXATTR of a name that is not in
- * the "user." space, of which no file has any (src/engine/ops/attributes.ts). The kernel asks for security.capability
- * before the first write to a file and at each change of its owner: a fifth of all that an untar asks.
+ * Answers requests that have the same answer for every file, where they were read: GETXATTR of a name outside the
+ * "user." namespace, which no file has (src/engine/ops/attributes.ts). The kernel asks for security.capability before
+ * the first write to a file and at each change of its owner: a fifth of all requests of an untar.
  *
- * Whatever is not in its plainest form is left to JavaScript.
+ * A request that is not in its plainest form is left to JavaScript.
  */
 #ifndef WSFS_REFUSALS_H
 #define WSFS_REFUSALS_H
 
 #include "addon.h"
 
-/* False: it is JavaScript's. */
+/* False: the request is left to JavaScript. */
 bool refuse_at_once(int device, const uint8_t *message, size_t length);
 
 #endif

@@ -1,4 +1,4 @@
-/* READ without a copy in this process; see splicer.h. */
+/* READ without a copy in this process. See splicer.h. */
 #include "splicer.h"
 #include "messages.h"
 
@@ -9,13 +9,13 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* A header file may be older than the kernel. */
+/* The headers may be older than the kernel. */
 #ifndef SYS_cachestat
 #define SYS_cachestat 451
 #endif
 
-#define PIPE_SIZE (1024 * 1024) /* what anybody may have, who has not got many */
-#define LEAST (32 * 1024)       /* below, the calls take longer than the copies */
+#define PIPE_SIZE (1024 * 1024) /* allowed for every user who does not have many pipes */
+#define LEAST (32 * 1024)       /* below this size the calls take longer than the copies */
 
 struct cache_range {
   uint64_t offset, length;
@@ -34,7 +34,7 @@ static void open_pipe(struct splicer *splicer)
   if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0) return;
   *splicer = (struct splicer){.in = ends[1], .out = ends[0], .page = (size_t)sysconf(_SC_PAGESIZE)};
   int size = fcntl(splicer->in, F_SETPIPE_SZ, PIPE_SIZE);
-  /* A page each for the header, and for the one more where the bytes do not begin with a page. */
+  /* One page for the header, and one more because the bytes may not begin at a page boundary. */
   if (size > 0 && (size_t)size > 2 * splicer->page) splicer->room = (size_t)size - 2 * splicer->page;
 }
 
@@ -53,7 +53,7 @@ void splicer_close(struct splicer *splicer)
   *splicer = NONE;
 }
 
-/* What is left in the pipe would become part of the next answer. */
+/* Makes a new pipe: bytes that are left in the old one would become part of the next answer. */
 static bool give_up(struct splicer *splicer)
 {
   splicer_close(splicer);
@@ -61,7 +61,7 @@ static bool give_up(struct splicer *splicer)
   return false;
 }
 
-/* All of it; the last page, which comes last where it is being read ahead, to be read without waiting. */
+/* Whether all bytes are in memory. The last page, which readahead brings last, must also be readable without a wait. */
 static bool is_in_memory(struct splicer *splicer, int fd, size_t size, off_t offset)
 {
   struct cache_range range = {.offset = (uint64_t)offset, .length = size};
@@ -77,12 +77,12 @@ static bool is_in_memory(struct splicer *splicer, int fd, size_t size, off_t off
   return preadv2(fd, &place, 1, (off_t)last, RWF_NOWAIT) == 1;
 }
 
-/* The header is in the pipe: the bytes follow it. 0 or an errno. */
+/* Adds the bytes behind the header in the pipe. 0 or an errno. */
 static int fill_pipe(const struct splicer *splicer, int fd, size_t size, off_t offset)
 {
   for (size_t moved = 0; moved < size;) {
     ssize_t length = splice(fd, &offset, splicer->in, NULL, size - moved, SPLICE_F_NONBLOCK);
-    if (length <= 0) return length == 0 ? ENODATA : errno; /* cut short meanwhile */
+    if (length <= 0) return length == 0 ? ENODATA : errno; /* the file was truncated meanwhile */
     moved += (size_t)length;
   }
   return 0;
@@ -100,7 +100,7 @@ bool splicer_answer(struct splicer *splicer, int device, int fd, uint64_t unique
   int error = fill_pipe(splicer, fd, size, offset);
   if (error != 0) {
     give_up(splicer);
-    if (error == EINVAL) splicer->room = 0; /* the file system cannot */
+    if (error == EINVAL) splicer->room = 0; /* the file system cannot splice */
     return false;
   }
   if (splice(splicer->out, NULL, device, NULL, out.len, 0) == (ssize_t)out.len) return true;

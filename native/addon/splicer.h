@@ -1,9 +1,8 @@
 /*
- * Answers a READ with pages of the kernel's cache as they are: from the file into a pipe, from there into the device. They
- * are copied once, where read(2) and writev(2) copy them twice and look up the pages of the buffer between.
+ * Answers a READ with pages of the kernel's cache: from the file into a pipe, from there into the device. The bytes are
+ * copied once. read(2) and writev(2) copy them twice, and look up the pages of the buffer in between.
  *
- * Of a file whose bytes are not in memory it knows nothing: it tries only what is, and leaves the rest as if
- * nothing had been tried.
+ * It handles only bytes that are in memory, and leaves all other reads as if nothing had been tried.
  */
 #ifndef WSFS_SPLICER_H
 #define WSFS_SPLICER_H
@@ -15,7 +14,7 @@
 
 struct splicer {
   int in, out; /* the ends of the pipe; -1: there is none */
-  size_t room; /* bytes of one answer, at most */
+  size_t room; /* the largest number of bytes in an answer */
   size_t page;
 };
 
@@ -23,7 +22,7 @@ struct splicer {
 void splicer_open(struct splicer *splicer, int device);
 void splicer_close(struct splicer *splicer);
 
-/* Whether it is answered, or nobody waits for the answer any more. */
+/* True: the request is answered, or nothing waits for the answer any more. */
 bool splicer_answer(struct splicer *splicer, int device, int fd, uint64_t unique, size_t size, off_t offset);
 
 #endif

@@ -1,4 +1,4 @@
-/* JavaScript values in and out: arguments, numbers, bytes, system errors. */
+/* Converts JavaScript values: arguments, numbers, bytes, system errors. */
 #include "addon.h"
 
 #include <dlfcn.h>
@@ -100,7 +100,7 @@ napi_value make_number(napi_env env, double number)
   return value;
 }
 
-/* glibc tells from 2.32 on, libuv of fewer of them. */
+/* glibc tells the name from 2.32 on; libuv knows fewer names. */
 const char *errno_name(int error)
 {
   const char *(*told)(int) = (const char *(*)(int))dlsym(RTLD_DEFAULT, "strerrorname_np");

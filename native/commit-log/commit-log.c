@@ -1,18 +1,19 @@
 /*
- * A file system for SQLite (a VFS), over its own "unix-excl": the databases of a process belong to it alone, and a
- * commit is one write. Knows the frames of a write-ahead log, and nothing of what is in them.
+ * A file system for SQLite (a VFS), on top of its own "unix-excl": the databases of a process belong to it alone, and a
+ * commit is one write. It knows the frames of a write-ahead log, and not what is in them.
  *
- * - SQLite writes each page of a commit to the log by two calls, and a commit of ours has two dozen pages: half a
- *   hundred calls into the kernel, while a program waits. Here they are gathered, and the page that makes the
- *   commit takes them along. So what is in the log, is there before SQLite says that it is committed, and a disk
- *   that does not take it is told to SQLite as ever. A process that dies in between leaves frames without a commit,
- *   which a log is read without.
- * - "unix-excl" keeps the index of the log in memory, and needs no locks of the file system; half of the calls that
- *   were left were these. Threads share a database as ever. Another process is told that it is locked: who may open
- *   it is settled before, by the lock of the state folder.
+ * Gathered writes: SQLite writes each page of a commit to the log with two calls, and a commit of ours has two dozen
+ * pages. That would be half a hundred system calls while a program waits. Here the frames are gathered, and written
+ * together with the page that makes the commit. So the frames are in the log before SQLite says that they are
+ * committed, and SQLite hears as ever of a disk that does not take them. A process that dies in between leaves frames
+ * without a commit, which readers of a log skip.
  *
- * Loaded as an extension (metadata/commit-log.ts), and from then on the default of the process, for good.
- * Format of the log: https://www.sqlite.org/fileformat2.html#the_write_ahead_log.
+ * No file locks: "unix-excl" keeps the index of the log in memory and needs no locks of the file system, which were
+ * half of the remaining calls. Threads share a database as ever. Another process hears that the database is locked; the
+ * lock of the state folder decides before that which process may open it.
+ *
+ * It is loaded as an extension (metadata/commit-log.ts), and is from then on the default of the process. Format of the
+ * log: https://www.sqlite.org/fileformat2.html#the_write_ahead_log.
  */
 #include <sqlite3ext.h>
 SQLITE_EXTENSION_INIT1
@@ -22,32 +23,34 @@ SQLITE_EXTENSION_INIT1
 #include <string.h>
 
 #define FRAME_HEADER 24
-/* In a frame's header, big-endian: how many pages the database has after this commit. 0: it is none. */
+/* In a frame's header, big-endian: the number of pages in the database after this commit. 0: the frame is no commit. */
 #define PAGES_AT 4
 #define PAGES_LENGTH 4
 #define LARGEST_PAGE 65536
 #define LARGEST_FRAME (FRAME_HEADER + LARGEST_PAGE)
-/* What is gathered at most: a commit of more goes in parts. SQLite's "unix" takes no more than 17 bits of a length. */
+/*
+ * The largest amount that is gathered. A larger commit goes in parts. SQLite's "unix" takes lengths of at most 17 bits.
+ */
 #define GATHERED 131071
-/* Of the locks of a log's index: whoever writes to the log. */
+/* The lock of a log's index that the writer holds. */
 #define WRITE_LOCK 0
 
-/* What we know of a file; in its memory, behind what "unix-excl" knows. */
+/* Our data of a file, in its memory behind the data of "unix-excl". */
 struct state {
   const sqlite3_io_methods *below;
-  /* Of a database its log, of a log its database. NULL: it is not open. */
+  /* For a database its log, for a log its database. NULL: the other is not open. */
   sqlite3_file *other;
-  /* Of a log. Frames one behind the other that have not been written, and of which none is a commit. */
+  /* For a log: consecutive frames that are not written yet, none of which is a commit. */
   unsigned char *gathered;
   int length;
   sqlite3_int64 start;
-  /* Behind the last frame of the change that is being made; 0: there is none. What comes before it is written as it
-   * comes: a frame's header without its page (checksums, at a commit after pages left the cache early), a page
-   * without its header, or a frame in the place of one that was undone. */
+  /* The position behind the last frame of the present change; 0: there is no change. Writes before this position are
+   * passed on at once: a frame's header without its page (checksums, at a commit after pages left the cache early), a
+   * page without its header, or a frame in the place of one that was undone. */
   sqlite3_int64 end;
-  /* What came last is a frame's header: its page comes next … */
+  /* The last write was a frame's header: its page comes next … */
   bool awaits_page;
-  /* … and makes a commit of what is gathered. */
+  /* … and commits the gathered frames. */
   bool commits;
 };
 
@@ -60,7 +63,7 @@ static struct state *state_of(sqlite3_file *file)
   return (struct state *)((char *)file + below->szOsFile);
 }
 
-/* What cannot be written stays: SQLite counts on what it has handed over, until it undoes it. */
+/* Frames that cannot be written stay gathered: SQLite counts on them until it undoes them. */
 static int write_gathered(sqlite3_file *file)
 {
   struct state *log = state_of(file);
@@ -92,7 +95,7 @@ static int write_page(sqlite3_file *file, const void *bytes, int count, sqlite3_
   bool is_full = log->length > GATHERED - LARGEST_FRAME;
   if (!log->commits && !is_full) return SQLITE_OK;
   int result = write_gathered(file);
-  /* To SQLite this frame is not there. It must not come into the log later, with whatever else is gathered then. */
+  /* For SQLite this frame was not written. It must not get into the log later, together with frames gathered then. */
   if (result != SQLITE_OK) {
     log->length -= FRAME_HEADER + count;
     log->end -= FRAME_HEADER + count;
@@ -119,7 +122,7 @@ static int log_write(sqlite3_file *file, const void *bytes, int count, sqlite3_i
   return log->below->xWrite(file, bytes, count, offset);
 }
 
-/* Frames of a change that is being made are read before it is committed, and when it is undone. */
+/* Frames of an uncommitted change are read before the commit, and when the change is undone. */
 static int log_read(sqlite3_file *file, void *bytes, int count, sqlite3_int64 offset)
 {
   struct state *log = state_of(file);
@@ -156,8 +159,9 @@ static int log_close(sqlite3_file *file)
   return log->below->xClose(file);
 }
 
-/* Whoever lets go of the log has committed, or undone: what is gathered by then is undone, and others may write there.
- * Not for a connection with locking_mode=EXCLUSIVE, which does not say when it lets go. */
+/* A writer that releases the log has committed or undone. Frames that are still gathered were undone, and another
+ * writer may write in their place. This does not work for a connection with locking_mode=EXCLUSIVE, which does not tell
+ * when it releases the log. */
 static int database_lock_log(sqlite3_file *file, int first, int count, int flags)
 {
   struct state *database = state_of(file);
@@ -194,7 +198,7 @@ static const sqlite3_io_methods *with_ours(sqlite3_io_methods *table, const sqli
   return table;
 }
 
-/* Anything but a database and its log is a file of "unix-excl" itself. */
+/* All files but databases and their logs are left to "unix-excl". */
 static int open_file(sqlite3_vfs *vfs, sqlite3_filename name, sqlite3_file *file, int flags, int *opened)
 {
   (void)vfs;

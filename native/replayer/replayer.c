@@ -1,14 +1,15 @@
 /*
- * Does what others did elsewhere once more, through the mount, so that the kernel tells the programs that watch it
- * (inotify, fanotify): of a change that did not come through it the kernel tells nobody. The daemon that serves the
- * mount knows this process, answers it as if it were the change, and changes nothing (src/engine/remote/replayed.ts).
+ * Replays remote changes through the mount, so that the kernel tells the programs that watch it (inotify, fanotify): of
+ * a change that did not come through the mount, the kernel tells no program. The daemon of the mount knows this
+ * process. It answers a call as if it were the change, and changes nothing (src/engine/remote/replayed.ts).
  *
- *   wsfs-replayer MOUNTPOINT CONNECTION DAEMON
+ * Usage: wsfs-replayer MOUNTPOINT CONNECTION DAEMON
  *
- * A command is five fields, each ended by a zero byte, on the standard input: a word and what it is about, the rest empty.
- * Each is answered by a line: 0 or an errno; "watched" by the inode numbers in that mount that somebody watches, 0 among
- * them where somebody watches all of it. Nothing is held open between two commands: the mount can be taken off. It ends
- * with its input, and is killed with its daemon (its number): one that came after would take a call for a program's.
+ * A command is five fields on standard input, each ended by a zero byte: a word and its arguments, the rest empty. Each
+ * is answered by a line with 0 or an errno. "watched" is answered by the inode numbers in this mount that are watched,
+ * with 0 among them when all of it is watched. Nothing is held open between two commands, so that the mount can be
+ * taken off. The process ends with its input, and is killed with its daemon (whose process id it gets): a later daemon
+ * would take its call for one of a program.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -32,7 +33,7 @@
 static const char *mountpoint;
 static unsigned connection;
 
-/* The mount's root, or a folder below it by its path; nothing that lies over either. -1: errno. */
+/* The mount's root, or a folder below it by its path; never a mount that lies over either. -1: errno is set. */
 static int open_folder(const char *path)
 {
   int root = open(mountpoint, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -69,24 +70,24 @@ static int make(int folder, const char *name, const char *kind)
   return strcmp(kind, "file") == 0 ? result(mknodat(folder, name, S_IFREG | 0600, 0)) : EOPNOTSUPP;
 }
 
-/* The times it has: should this ever be taken for a change, it is none. */
+/* Sets the present times: if this call were ever taken for a change, it would change nothing. */
 static int set_times(int folder, const char *name, bool only_written)
 {
   struct stat stat;
   if (fstatat(folder, name, &stat, AT_SYMLINK_NOFOLLOW) < 0) return errno;
   struct timespec times[2] = {stat.st_atim, stat.st_mtim};
-  if (only_written) times[0].tv_nsec = UTIME_OMIT; /* IN_MODIFY; both are IN_ATTRIB */
+  if (only_written) times[0].tv_nsec = UTIME_OMIT; /* causes IN_MODIFY; both times would cause IN_ATTRIB */
   return result(utimensat(folder, name, times, AT_SYMLINK_NOFOLLOW));
 }
 
-/* As who has written to it: IN_CLOSE_WRITE. */
+/* Closes a file open for writing, as its writer would: IN_CLOSE_WRITE. */
 static int close_written(int folder, const char *name)
 {
   int fd = openat(folder, name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
   return fd < 0 ? errno : result(close(fd));
 }
 
-/* One that leads nowhere else. */
+/* Whether it is a single name that leads nowhere else. */
 static bool is_name(const char *name)
 {
   return *name != '\0' && strchr(name, '/') == NULL && strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
@@ -114,7 +115,7 @@ static int in_folder(char fields[FIELDS][FIELD_MAX])
   return error;
 }
 
-/* What one descriptor of a process watches in the mount. */
+/* Prints the inodes in the mount that one descriptor of a process watches. */
 static void print_watched(int process, const char *fd)
 {
   char path[280], line[1024];
@@ -153,7 +154,7 @@ static void print_watched_by(const char *pid)
   if (process >= 0) close(process);
 }
 
-/* Of those whose descriptors this user may see. */
+/* Covers the processes whose descriptors this user may see. */
 static void print_all_watched(void)
 {
   DIR *processes = opendir("/proc");

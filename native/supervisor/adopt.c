@@ -1,4 +1,4 @@
-/* A daemon that is no child of ours: its supervisor died, and it has started us in its place (Linux 5.3). */
+/* A daemon that is not our child: its supervisor died, and it has started us to replace it (Linux 5.3). */
 #include "supervisor.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 int open_parent(pid_t pid)
 {
   int process = (int)syscall(SYS_pidfd_open, pid, 0); /* closed on exec */
-  /* Asked afterwards: as long as it is our parent, its number has been no other's. */
+  /* Checked afterwards: as long as it is our parent, no other process has its number. */
   if (getppid() == pid) return process;
   if (process >= 0) close(process);
   errno = ESRCH;

@@ -1,6 +1,6 @@
 /*
- * fusermount3, the set-user-id program that mounts and unmounts for ordinary users. It opens
- * /dev/fuse itself and sends the descriptor over the socket named by _FUSE_COMMFD.
+ * fusermount3, the set-user-id program that mounts and unmounts for ordinary users. It opens /dev/fuse itself and sends
+ * the descriptor over the socket that _FUSE_COMMFD names.
  */
 #include "supervisor.h"
 
@@ -18,7 +18,7 @@
 #define COMM_FD 3
 #define NOT_FOUND 127
 
-/* In a session of its own: a Ctrl-C at the terminal must not stop it half way. */
+/* Runs in a session of its own, so that a Ctrl-C at the terminal does not stop it half way. */
 static void __attribute__((noreturn)) run(const char *const *arguments, int comm, int errors)
 {
   int nothing = open("/dev/null", O_RDWR);
@@ -34,7 +34,7 @@ static void __attribute__((noreturn)) run(const char *const *arguments, int comm
   _exit(NOT_FOUND);
 }
 
-/* -1: none came. */
+/* -1: no descriptor came. */
 static int receive_device(int comm)
 {
   char byte;
@@ -42,7 +42,7 @@ static int receive_device(int comm)
   return receive_message(comm, 0, &byte, sizeof byte, &device) > 0 ? device : -1;
 }
 
-/* Keeps the first line; reads to the end, so that the writer never waits. */
+/* Keeps the first line. Reads to the end, so that the writer never waits. */
 static void read_message(int errors, char *message, size_t size)
 {
   char rest[256];

@@ -1,6 +1,6 @@
 /*
- * Mounts by their unique id, asked of the kernel by statx(2) and statmount(2). The other numbers of
- * a mount, those in mountinfo, are given to the next mount as soon as it is gone.
+ * Mounts by their unique id, which the kernel tells by statx(2) and statmount(2). The other numbers of a mount, those
+ * in mountinfo, are given to the next mount as soon as it is gone.
  */
 #include "supervisor.h"
 
@@ -26,7 +26,7 @@ struct request {
   uint64_t unique;
   uint64_t mask;
 };
-#define REQUEST_SIZE 24 /* of the first kernel that has the call */
+#define REQUEST_SIZE 24 /* as of the first kernel that has the call */
 #define MASK_SUPER_BLOCK 0x1U
 #define MASK_MOUNT 0x2U
 #define MASK_PATH 0x10U
@@ -51,11 +51,11 @@ _Static_assert(offsetof(struct answer, texts) == 512, "as linux/mount.h has it")
 uint64_t unique_id_at(const char *path)
 {
   struct statx status;
-  /* What is known already is enough: a mount just made must not be asked anything. */
+  /* The kernel answers from what it knows: a mount that was just made must not get a request. */
   int flags = AT_NO_AUTOMOUNT | AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC;
   if (statx(AT_FDCWD, path, flags, STATX_MNT_ID_UNIQUE, &status) < 0) return 0;
   if ((status.stx_mask & STATX_MNT_ID_UNIQUE) == 0) return 0;
-  /* Named by its old name in the structure. */
+  /* The structure has the field under its old name. */
   uint64_t unique;
   memcpy(&unique, &status.stx_mnt_id, sizeof unique);
   return unique;

@@ -1,7 +1,7 @@
 /*
- * Which mounts there are, read from /proc/self/mountinfo: to look at a mounted folder itself would
- * send the daemon a request. The numbers in that table are given to the next mount as soon as one is
- * gone, so they alone do not say that a mount is ours.
+ * The mounts of this machine, read from /proc/self/mountinfo. Looking at a mounted folder itself would send the daemon
+ * a request. The numbers in that table are given to the next mount as soon as one is gone, so they alone do not prove
+ * that a mount is ours.
  */
 #include "supervisor.h"
 
@@ -48,7 +48,7 @@ static bool parse(char *text, struct line *line)
   return true;
 }
 
-/* Calls back for each mount, in the order they were made, until it says false. */
+/* Calls back for each mount, in the order in which they were made, until `visit` returns false. */
 static void each_mount(bool (*visit)(const struct line *line, void *context), void *context)
 {
   FILE *file = fopen("/proc/self/mountinfo", "re");
@@ -73,7 +73,7 @@ struct search {
   bool found;
 };
 
-/* The last one made at a path is the one that shows. */
+/* The last mount made at a path is the visible one. */
 static bool visit_at(const struct line *line, void *context)
 {
   struct search *search = context;
@@ -102,7 +102,7 @@ static bool visit_ours(const struct line *line, void *context)
   return false;
 }
 
-/* The first one made at the path is not us. */
+/* Whether the first mount made at the path is another one. */
 static bool visit_first_at(const struct line *line, void *context)
 {
   struct search *search = context;
@@ -161,7 +161,7 @@ bool find_our_mount(const struct mount *mount, struct table_entry *entry)
   }
   struct search search = {.mount = mount, .entry = entry};
   each_mount(visit_ours, &search);
-  /* Asked after the table was read: what was there then was ours, or the connection was gone before. */
+  /* Checked after the table was read: if the device is still connected, the mount in the table was ours. */
   return search.found && (mount->device < 0 || is_connected(mount->device));
 }
 

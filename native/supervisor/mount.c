@@ -1,4 +1,7 @@
-/* Mounting: by mount(2) as root, by fusermount3 otherwise, or by a daemon that does it itself. One clear line for each thing that can be wrong. */
+/*
+ * Mounting: by mount(2) as root, by fusermount3 otherwise, or by a daemon that mounts itself. Each failure has its own
+ * clear line.
+ */
 #include "supervisor.h"
 
 #include <errno.h>
@@ -47,7 +50,7 @@ static bool mount_as_root(const struct options *options, const char *folder, int
   return refuse(reason, "cannot mount on %s: %s", folder, strerror(error));
 }
 
-/* Commas and backslashes of a name are escaped in fusermount3's list of options. */
+/* fusermount3's list of options needs commas and backslashes of a name escaped. */
 static void append_escaped(char *list, size_t size, const char *name)
 {
   size_t length = strlen(list);
@@ -83,7 +86,7 @@ static bool mount_as_user(const struct options *options, const char *folder, int
   return refuse(reason, "cannot mount on %s: %s", folder, *message == '\0' ? "fusermount3 failed" : message);
 }
 
-/* The kernel's number of the device's connection; false where it does not tell (older kernels). */
+/* The kernel's number of the device's connection. False when it does not tell (older kernels). */
 static bool read_connection(int device, unsigned *number)
 {
   char text[64];
@@ -96,15 +99,18 @@ static bool read_connection(int device, unsigned *number)
   return found;
 }
 
-/* Which mount is ours: the one of our connection, or what shows at the folder where the kernel does not tell its number. */
+/*
+ * Finds our mount: the one of our connection, or the visible one at the folder when the kernel does not tell the
+ * number.
+ */
 static bool find_new_mount(const char *folder, int device, struct mount *mount, struct table_entry *entry)
 {
   unsigned connection;
   bool knows = read_connection(device, &connection);
   bool found = knows ? find_mount_of(connection, entry) : find_mount_at(folder, entry);
-  if (!found || !is_connected(device)) return false; /* unmounted by somebody already; the number may be another's */
+  if (!found || !is_connected(device)) return false; /* unmounted already; another mount may have the number */
   *mount = (struct mount){.device = device, .connection = entry->minor, .id = entry->id};
-  /* Somebody may have mounted over it: the path then says whose id this is not. */
+  /* Another mount may lie over it. The unique id of the path is then not ours. */
   struct table_entry same;
   uint64_t unique = unique_id_at(folder);
   if (unique != 0 && find_mount_by_unique_id(unique, &same) == 0 && same.id == entry->id && same.minor == entry->minor) {
@@ -121,7 +127,7 @@ bool find_mount_of_device(int device, struct mount *mount)
   return find_new_mount(entry.path, device, mount, &entry);
 }
 
-/* A mount that lies under another is left to those who end with the device. */
+/* A mount that lies under another one is left: it ends together with the device. */
 static void undo(const struct mount *mount)
 {
   struct table_entry ours, top;
@@ -149,7 +155,7 @@ bool mount_device(const struct options *options, struct mount *mount, char *text
   char folder[PATH_MAX];
   int device = options->device_fd;
   if (device >= 0) {
-    /* As it was given: to look at it would ask the daemon, which waits for us. */
+    /* Taken as given: looking at the path would ask the daemon, which waits for us. */
     snprintf(folder, sizeof folder, "%s", options->mountpoint);
   } else if (!make_mount(options, folder, &device, reason)) {
     return false;

@@ -30,7 +30,7 @@ void settle_descriptors(int keep)
 {
   int fd;
   do {
-    fd = open("/dev/null", O_RDWR); /* the lowest number that is free */
+    fd = open("/dev/null", O_RDWR); /* the lowest free number */
   } while (fd >= 0 && fd <= STDERR_FILENO);
   if (fd >= 0) close(fd);
   if (keep <= STDERR_FILENO) {
@@ -42,8 +42,8 @@ void settle_descriptors(int keep)
 }
 
 /*
- * A Ctrl-C that came between fork and setsid waits, blocked as all signals of the supervisor are.
- * It was meant for the supervisor alone: ignoring a signal drops the one that waits.
+ * A Ctrl-C that came between fork and setsid is pending, because all signals of the supervisor are blocked. It was
+ * meant only for the supervisor. Ignoring a signal drops the pending one.
  */
 static void drop_signals(void)
 {
@@ -65,19 +65,22 @@ void become_child(int first_closed)
 
 static void __attribute__((noreturn)) run_daemon(char **program, int control)
 {
-  setsid(); /* cannot fail: a process just forked leads no group */
+  setsid(); /* cannot fail: a process that was just forked leads no group */
   if (control == CONTROL_FD) fcntl(control, F_SETFD, 0);
   else if (dup2(control, CONTROL_FD) < 0) _exit(127);
   become_child(CONTROL_FD + 1);
   if (setenv("WSFS_CONTROL_FD", "3", 1) == 0) execvp(program[0], program);
-  /* The supervisor prints it as it prints every reason of the daemon. */
+  /* The supervisor prints it like every failure that the daemon reports. */
   char line[LINE_LENGTH];
   snprintf(line, sizeof line, "failed 1 cannot run %s: %s", program[0], strerror(errno));
   send_line(CONTROL_FD, line, -1);
   _exit(127);
 }
 
-/* Of this process and those it starts: a daemon's memory holds tokens and content. Who looks for a fault may raise the limit. */
+/*
+ * For this process and its children: a daemon's memory contains tokens and content. A developer can raise the limit
+ * again.
+ */
 static void forbid_core(void)
 {
   struct rlimit core;
@@ -97,7 +100,7 @@ int start_daemon(char **program, pid_t *pid, int *control)
   close(ends[1]);
   if (error != 0) {
     close(ends[0]);
-    return error; /* the -1 is kept nowhere: to kill(2) it is every process */
+    return error; /* the -1 is not kept, because kill(2) takes it for every process */
   }
   *pid = child;
   *control = ends[0];
@@ -108,7 +111,7 @@ void send_line(int control, const char *line, int descriptor)
 {
   /* Never waits: a daemon that hangs must not make its supervisor hang. */
   int error = send_message(control, line, descriptor);
-  /* Gone, or so full of unread lines that its reader hangs: its end, or its silence, decides. */
+  /* The daemon is gone, or hangs with so many unread lines. Its end or its silence decides. */
   if (error != 0 && error != EPIPE && error != EAGAIN) say("cannot talk to the daemon: %s", strerror(error));
 }
 
@@ -137,7 +140,7 @@ bool is_dead(pid_t pid, int *status)
   close(file);
   if (length <= 0) return false;
   text[length] = '\0';
-  /* The name in brackets may hold anything. The state follows it; the last field is the wait status. */
+  /* The name in brackets may contain anything. The state follows it; the last field is the wait status. */
   const char *name_end = strrchr(text, ')'), *last = strrchr(text, ' ');
   if (name_end == NULL || (strncmp(name_end, ") Z ", 4) != 0 && strncmp(name_end, ") X ", 4) != 0)) return false;
   *status = atoi(last + 1);
@@ -162,7 +165,7 @@ int64_t now_ms(void)
   return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* SIGCHLD and what asks for the end, as a descriptor: nothing ever runs in a handler. */
+/* SIGCHLD and the signals that ask for the end come through a descriptor, so that no code ever runs in a handler. */
 bool asks_to_end(int signals)
 {
   struct signalfd_siginfo info;
@@ -178,11 +181,11 @@ int take_signals(void)
   sigemptyset(&set);
   for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) sigaddset(&set, wanted[i]);
   signal(SIGPIPE, SIG_IGN); /* a closed stderr must not end us */
-  /* Ctrl-Z, and a line for a terminal that takes none from the background, stop who started us: programs have the mount. */
+  /* Ctrl-Z, and output to a terminal that takes none from the background, must not stop us: programs use the mount. */
   signal(SIGTSTP, SIG_IGN);
   signal(SIGTTIN, SIG_IGN);
   signal(SIGTTOU, SIG_IGN);
-  signal(SIGCHLD, SIG_DFL); /* ignored by some callers: children would vanish unseen */
+  signal(SIGCHLD, SIG_DFL); /* some callers ignore it: children would vanish without notice */
   if (sigprocmask(SIG_BLOCK, &set, NULL) < 0) return -1;
   return signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 }

@@ -1,8 +1,8 @@
 /*
- * A daemon that gives way to a successor of its own will: with which settings, and of which program, that one is
- * started, and with which those after it, if it never comes to serve or does not serve for long. Settings are text
- * for the daemon's environment and not looked into. What is on trial stands in that environment too: a supervisor in
- * our place is started by the daemon, and has it from there.
+ * A daemon that gives way to a successor on purpose: the settings and the program with which the successor is started,
+ * and those for later daemons if the successor never comes to serve or does not serve for long. Settings are text for
+ * the daemon's environment, which is not looked into. The state of the trial stands in that environment too: the daemon
+ * starts a supervisor that replaces us, and that one reads the state there.
  */
 #include "supervisor.h"
 
@@ -12,15 +12,15 @@
 #include <sys/prctl.h>
 
 #define SETTINGS "WSFS_DAEMON_SETTINGS"
-#define RELOAD "WSFS_RELOAD" /* "TAG", or "TAG WHY": it failed; of the last one */
-#define TRIAL "WSFS_TRIAL"   /* while one is on trial: which side is not in use, its settings, and the words of its program */
+#define RELOAD "WSFS_RELOAD" /* "TAG", or "TAG WHY" when it failed; of the last reload */
+#define TRIAL "WSFS_TRIAL"   /* during a trial: the side not in use, its settings, and the words of its program */
 #define BEFORE "before "
 #define AFTER "after "
 #define WORD_END "\x1f"
 #define PROGRAM_WORDS 16
-#define TRIAL_MS 60000 /* one that has served for so long, in a row, can */
+#define TRIAL_MS 60000 /* a daemon that has served this long without a break has proved good */
 
-/* Of a daemon; program NULL: what the command line names. */
+/* How a daemon is started. program NULL: the one on the command line. */
 struct how {
   char *settings, **program;
 };
@@ -29,12 +29,12 @@ static struct {
   char *tag;         /* of the reload on trial */
   char *next_tag;    /* of `next` */
   struct how next;   /* what was asked for; settings NULL: nothing */
-  struct how other;  /* of the one that gave way, or, once that was taken back, of the one that came; settings NULL: nobody to turn to */
-  bool is_back;      /* it was taken back */
-  char **program;    /* in use */
-  bool on_trial;     /* since one gave way nobody has proved good */
-  bool served;       /* since then somebody has been ready */
-  int64_t served_at; /* when the last one was, as now_ms() */
+  struct how other;  /* of the one that gave way; after it was taken back, of the one that came; settings NULL: none */
+  bool is_back;      /* the reload was taken back */
+  char **program;    /* the program in use */
+  bool on_trial;     /* since a daemon gave way, none has proved good */
+  bool served;       /* since then a daemon has been ready */
+  int64_t served_at; /* when the last one became ready, as now_ms() */
 } self;
 
 static void set(char **text, char *value)
@@ -43,14 +43,14 @@ static void set(char **text, char *value)
   *text = value;
 }
 
-/* Programs are few and never freed: one may be in use in two places. */
+/* Programs are few and never freed, because one may be in use in two places. */
 static void forget(struct how *how)
 {
   set(&how->settings, NULL);
   how->program = NULL;
 }
 
-/* The words that follow one another in `text`, which they stay in; NULL: there is none. */
+/* The words in `text`, which stay in that memory. NULL: there is none. */
 static char **read_program(char *text)
 {
   size_t count = 0;
@@ -59,7 +59,7 @@ static char **read_program(char *text)
   return count == 0 ? NULL : program;
 }
 
-/* Settings, and the words of a program after them, if there are any. */
+/* Settings, followed by the words of a program if there are any. */
 static void read_how(const char *text, struct how *how)
 {
   char *settings = strdup(text), *program = settings;
@@ -78,7 +78,10 @@ void keep_reload(const char *values)
   read_how(space + 1, &self.next);
 }
 
-/* For whoever is started next. What a daemon is given leaves room for it (SETTINGS_BYTES_MAX). */
+/*
+ * Tells the trial's state to the next process. The limit of a daemon's settings leaves room for it
+ * (SETTINGS_BYTES_MAX).
+ */
 static void tell_trial(void)
 {
   static char text[RELOAD_LENGTH - sizeof TRIAL - 1];
@@ -109,7 +112,7 @@ bool begin_reload(char **named)
   forget(&self.other);
   self.other = (struct how){strdup(current), program_in_use(named)};
   if (self.next.program != NULL) self.program = self.next.program;
-  /* Without memory for it the daemon goes on with what there is. */
+  /* Without memory for it, the daemon goes on with the present settings. */
   if (crashes == NULL || *crashes == '\0') setenv("WSFS_RESTARTS", "0", 1);
   setenv(SETTINGS, self.next.settings, 1);
   set(&self.tag, self.next_tag);
@@ -138,7 +141,7 @@ bool reload_is_on_trial(void)
   return self.on_trial;
 }
 
-/* The other side is used from now on. */
+/* From now on the other side is used. */
 static void change_sides(char **named)
 {
   struct how used = {strdup(getenv(SETTINGS)), program_in_use(named)};
@@ -161,7 +164,7 @@ bool take_reload_back(char **named, const char *why)
   return true;
 }
 
-/* What a later release has written is not given up: there would be changes in it that nobody else has. */
+/* State that a later release has written is not given up: it may contain changes that are nowhere else. */
 bool stay_with_reload(char **named, const char *why)
 {
   if (self.other.settings == NULL || !self.is_back) return false;

@@ -1,4 +1,4 @@
-/* Lines to those outside: our standard error, and whoever started us and reads the status descriptor. */
+/* Lines to the outside: our standard error, and the status descriptor of the command that started us. */
 #include "supervisor.h"
 
 #include <limits.h>
@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 /*
- * Never waits for who reads there: a line that finds no room is dropped. One that is longer than the room poll(2)
- * promises is cut.
+ * Never waits for a reader: a line that finds no room is dropped. A line longer than the room that poll(2) guarantees
+ * is cut.
  */
 static void write_line(int fd, const char *prefix, const char *text)
 {
@@ -20,7 +20,7 @@ static void write_line(int fd, const char *prefix, const char *text)
   line[length] = '\n';
   struct pollfd reader = {.fd = fd, .events = POLLOUT};
   if (poll(&reader, 1, 0) != 1 || (reader.revents & (POLLOUT | POLLERR)) != POLLOUT) return;
-  if (write(fd, line, length + 1) < 0) return; /* gone just now */
+  if (write(fd, line, length + 1) < 0) return; /* the reader went just now */
 }
 
 void say(const char *format, ...)

@@ -1,4 +1,4 @@
-/* How often a daemon that dies is replaced, how soon, and what its successor is told. */
+/* How often and how soon a daemon that dies is replaced, and what its successor is told. */
 #include "supervisor.h"
 
 #include <stdio.h>
@@ -82,5 +82,5 @@ void tell_successor(int crashes, const char *why)
 {
   char text[LINE_LENGTH];
   snprintf(text, sizeof text, "%d %s", crashes, why);
-  setenv("WSFS_RESTARTS", text, 1); /* without memory for it the successor takes itself for a first daemon, and refuses */
+  setenv("WSFS_RESTARTS", text, 1); /* without memory for it, the successor takes itself for a first one and refuses */
 }

@@ -1,10 +1,16 @@
 /*
- * The supervisor's life: start the daemon, mount when it is prepared, pass the device on, watch it, start a successor on
- * the same device when it dies (successor.c says how often) or gives way (reload.c), detach the mount. Lines from the
- * daemon: prepared (with the device, if it has mounted itself), ready, failed CODE TEXT, outdated CODE TEXT (failed, and
- * so would all of its release: a later one was here), note TEXT, heartbeat, unmount, reload TAG SETTINGS [PROGRAM] (its
- * last word: it ends now, and they are for the next). Lines to it: mounted N (with the device), stop, unmounted
- * [elsewhere: not], busy TEXT. Lines for whoever started us: note TEXT, and at last ready PID or failed CODE TEXT.
+ * The supervisor's life: it starts the daemon, mounts when that is prepared, passes the device to it and watches it. It
+ * starts a successor on the same device when the daemon dies (successor.c says how often) or gives way (reload.c). In
+ * the end it detaches the mount.
+ *
+ * Lines from the daemon: prepared (with the device, if the daemon has mounted itself), ready, failed CODE TEXT,
+ * outdated CODE TEXT (failed, and every daemon of this release would fail: a later release was here), note TEXT,
+ * heartbeat, unmount, reload TAG SETTINGS [PROGRAM] (its last line: it ends now, and these are for the next daemon).
+ *
+ * Lines to the daemon: mounted N (with the device), stop, unmounted [elsewhere: a copy is left in another mount
+ * namespace], busy TEXT.
+ *
+ * Lines to the process that started us: note TEXT, and at last ready PID or failed CODE TEXT.
  */
 #include "supervisor.h"
 
@@ -24,37 +30,37 @@
 #define TICK_MS 1000
 #define SHORT_TICK_MS 10 /* while a successor waits for its turn */
 #define REAP_TICK_MS 100
-#define REAP_PATIENCE_MS 300 /* what is dead is reaped at once, or cannot be for long */
-#define RELOAD_WAIT_MS 2000 /* between daemons none of which can serve what was given up for them */
+#define REAP_PATIENCE_MS 300 /* a dead process is reaped at once, or cannot be for long */
+#define RELOAD_WAIT_MS 2000 /* between daemons, when none can serve and the mount is kept */
 #define KILL_PATIENCE_MS 5000 /* a killed process can only be stuck in the kernel, waiting for its own mount */
 
 enum phase {
   PREPARING, /* the daemon checks what it needs; nothing is mounted */
-  MOUNTED,   /* it has the device and has not said that it works */
-  RESUMING,  /* a successor is to take the mount over, or waits for its turn to be started */
+  MOUNTED,   /* the daemon has the device and has not said that it works */
+  RESUMING,  /* a successor must take over the mount, or waits for its turn to be started */
   SERVING,
-  ENDING /* it has been told to stop, or has said why it cannot go on */
+  ENDING /* the daemon was told to stop, or has said why it cannot go on */
 };
 
 static struct {
   struct options options;
   enum phase phase;
-  pid_t daemon;      /* 0: ended */
-  int process;       /* of a daemon that is no child of ours; -1: it is one */
+  pid_t daemon;      /* 0: it has ended */
+  int process;       /* of a daemon that is not our child; -1: it is our child */
   int control;       /* -1: closed */
   struct mount mount;
-  pid_t unmounts[3]; /* children at work, by enum unmount_how; -1: there was no process for it, it is tried again */
-  pid_t detaching;   /* a child that takes off copies of the mount; 0: none */
+  pid_t unmounts[3]; /* children at work, by enum unmount_how; -1: no process could be started, it is tried again */
+  pid_t detaching;   /* a child that detaches copies of the mount; 0: none */
   bool unmount_asked; /* the daemon waits for the answer */
   bool failed; /* the reason has been printed */
   bool signaled, killed, aborted;
-  bool watched; /* its silence counts */
+  bool watched; /* the daemon's silence counts */
   int64_t silent_ms;
-  int64_t dead_since; /* a daemon that is dead and not reaped, as now_ms(); 0: none */
+  int64_t dead_since; /* since when the daemon is dead and not reaped, as now_ms(); 0: it is not */
   int64_t start_at; /* when a successor is started, as now_ms(); 0: none waits */
   struct crashes crashes;
-  char cause[LINE_LENGTH]; /* what a successor said of why it cannot go on */
-  bool outdated; /* a later release has left what it cannot read */
+  char cause[LINE_LENGTH]; /* why a successor cannot go on, in its words */
+  bool outdated; /* a later release has left state that this one cannot read */
   int exit_code;
 } self = {.control = -1, .process = -1, .mount = {.device = -1}};
 
@@ -99,8 +105,8 @@ static bool unmounting(void)
 }
 
 /*
- * What is left of the connection once our mount is gone: bind mounts, which nobody will serve. Those
- * in other mount namespaces are out of reach; programs there get ENOTCONN.
+ * Detaches what is left of the connection when our mount is gone: bind mounts, which no daemon will serve. Those in
+ * other mount namespaces are out of reach; programs there get ENOTCONN.
  */
 static void detach_copies(void)
 {
@@ -111,12 +117,12 @@ static void detach_copies(void)
   if (pid > 0) self.detaching = pid;
 }
 
-/* The daemon serves until the mount is gone, then finishes what it does. */
+/* The daemon serves until the mount is gone, and then finishes its work. */
 static void end(enum unmount_how how)
 {
   self.phase = ENDING;
   self.watched = true;
-  if (unmounting()) return; /* its result goes on from there */
+  if (unmounting()) return; /* its result decides how to go on */
   if (still_mounted()) {
     unmount(how);
   } else {
@@ -128,11 +134,14 @@ static void end(enum unmount_how how)
 static void on_unmount_end(enum unmount_how how, int status)
 {
   int error = WIFEXITED(status) ? WEXITSTATUS(status) : EINTR;
-  self.unmounts[how] = error == EAGAIN || error == ENOMEM ? -1 : 0; /* it had none for fusermount3 */
+  self.unmounts[how] = error == EAGAIN || error == ENOMEM ? -1 : 0; /* no process could be started for fusermount3 */
   if (self.unmounts[how] < 0) return;
   if (error == 0) {
     step("supervisor: unmounted");
-    /* A copy in another mount namespace keeps the connection: the daemon must not wait for its end. */
+    /*
+     * A copy in another mount namespace keeps the connection alive, so the daemon must not wait for the connection's
+     * end.
+     */
     bool elsewhere = self.mount.device >= 0 && is_connected(self.mount.device);
     if (self.unmount_asked) tell(elsewhere ? "unmounted elsewhere" : "unmounted", -1);
     self.unmount_asked = false;
@@ -141,7 +150,7 @@ static void on_unmount_end(enum unmount_how how, int status)
     tell("stop", -1);
     step("supervisor: told to stop");
     detach_copies();
-    if (self.start_at != 0) { /* nobody is needed any more */
+    if (self.start_at != 0) { /* no successor is needed any more */
       self.start_at = 0;
       close_device();
     }
@@ -206,10 +215,10 @@ static void on_failed(const char *values)
 {
   int code = 0, start = 0;
   if (sscanf(values, "%d %n", &code, &start) < 1 || code < 1 || code > 125) code = 1;
-  if (self.phase == RESUMING) { /* the next one may be able to: its end follows, and counts */
+  if (self.phase == RESUMING) { /* the next daemon may be able to; this one's end follows, and counts */
     snprintf(self.cause, sizeof self.cause, "%s", values + start);
   } else {
-    if (!self.failed) fail(code, "%s", values + start); /* else it comes of what was told already */
+    if (!self.failed) fail(code, "%s", values + start); /* otherwise it follows from a failure that was reported */
     end(UNMOUNT_LAZILY);
   }
 }
@@ -251,7 +260,7 @@ static void read_control(void)
     if (length > 0) {
       on_line(line);
     } else {
-      /* Its end, or its silence, follows. */
+      /* Its end or its silence follows. */
       close(self.control);
       self.control = -1;
     }
@@ -268,7 +277,7 @@ static void await_successor(int wait_ms, bool of_itself)
   *self.cause = '\0';
 }
 
-/* With another release, of which those that died say nothing. */
+/* Begins with another release, about which earlier deaths say nothing. */
 static bool begin_anew(void)
 {
   forget_crashes(&self.crashes);
@@ -277,9 +286,9 @@ static bool begin_anew(void)
 }
 
 /*
- * What programs asked for meanwhile, and what they wait for, is kept by the kernel for as long as we hold
- * the device. Only a mount that was usable is taken over: before that nobody uses it, and the command
- * that wants it hears why there is none. One whose daemon gave way waits until somebody can serve it again.
+ * The kernel keeps the requests of programs for as long as we hold the device. Only a mount that was usable is taken
+ * over: before that no program uses it, and the command that wants it hears why it failed. A mount whose daemon gave
+ * way waits until a daemon can serve it again.
  */
 static bool plan_successor(const char *how, bool of_itself)
 {
@@ -300,7 +309,7 @@ static bool plan_successor(const char *how, bool of_itself)
   return true;
 }
 
-/* Programs may have requests under way. Closing the device fails them, which an unmount may be waiting for. */
+/* Programs may have requests under way. Closing the device makes them fail, which an unmount may be waiting for. */
 static void on_daemon_lost(const char *how)
 {
   char why[LINE_LENGTH + 256];
@@ -313,10 +322,10 @@ static void on_daemon_lost(const char *how)
   }
 }
 
-/* Of one that is no child of ours it is not told how it ended. */
+/* For a daemon that is not our child it is unknown how it ended. */
 static void on_daemon_end(int status)
 {
-  read_control(); /* what it said last */
+  read_control(); /* its last lines */
   step("supervisor: daemon ended");
   bool adopted = self.daemon == self.options.adopted;
   self.daemon = self.options.adopted = 0;
@@ -333,7 +342,7 @@ static void on_daemon_end(int status)
     await_successor(0, false);
     return;
   }
-  /* Unmounted by anybody, the daemon ends by itself. */
+  /* When the mount was taken off by anybody, the daemon ends by itself. */
   bool expected = self.failed || self.phase == ENDING || (self.mount.device >= 0 && self.phase >= RESUMING && !mounted);
   if (!expected || (self.killed && !self.failed)) {
     if (mounted && plan_successor(how, self.killed || !(adopted || was_killed(status)))) return;
@@ -356,7 +365,7 @@ static void reap(void)
     if (pid == self.daemon) {
       on_daemon_end(status);
       continue;
-    } /* one before it may come late, see take_for_ended() */
+    } /* an earlier daemon may be reaped late, see take_for_ended() */
     if (pid == self.detaching) self.detaching = 0;
     for (int how = 0; how < 3; how++) {
       if (pid == self.unmounts[how]) on_unmount_end(how, status);
@@ -365,9 +374,9 @@ static void reap(void)
 }
 
 /*
- * A thread of the daemon may wait in the kernel for the lock of a folder whose holder waits for the daemon:
- * it cannot be killed, the dead daemon not be reaped, and the lock is let go when a successor answers. All
- * that the daemon had is free: such a thread has the device alone, and the control socket is at its end.
+ * A thread of the daemon may wait in the kernel for the lock of a folder whose holder waits for the daemon. Then the
+ * thread cannot be killed and the dead daemon cannot be reaped, and the lock is released only when a successor answers.
+ * Everything else of the daemon is free: such a thread holds only the device, and the control socket is at its end.
  */
 static void take_for_ended(void)
 {
@@ -377,7 +386,7 @@ static void take_for_ended(void)
   else if (now_ms() - self.dead_since >= REAP_PATIENCE_MS) on_daemon_end(status);
 }
 
-/* Nobody serves the mount, and nobody is to. */
+/* No daemon serves the mount, and none will. */
 static void give_up_waiting(void)
 {
   self.start_at = 0;
@@ -390,7 +399,7 @@ static void start_successor(void)
 {
   int error = start_daemon(program_in_use(self.options.program), &self.daemon, &self.control);
   self.watched = error == 0;
-  if (error == 0) pass_device(); /* before it asks: if we die, it has all that it takes to go on */
+  if (error == 0) pass_device(); /* before it asks: if we die, it has all that it needs to go on */
   int wait = judge_start(&self.crashes, error, self.options.silence, now_ms());
   self.start_at = wait > 0 ? now_ms() + wait : 0;
   if (wait >= 0) return;
@@ -400,8 +409,8 @@ static void start_successor(void)
 }
 
 /*
- * Time counts in ticks of our own life: after a pause of the whole machine, or of us, the daemon
- * gets its seconds again.
+ * Time is counted in our own ticks: after a pause of the whole machine, or of this process, the daemon gets its seconds
+ * again.
  */
 static void watch(int64_t passed_ms)
 {
@@ -421,14 +430,14 @@ static void watch(int64_t passed_ms)
 
 static void on_stop_signal(void)
 {
-  if (self.signaled || self.phase == ENDING) return; /* once is enough; it is on its way */
+  if (self.signaled || self.phase == ENDING) return; /* once is enough: it is under way */
   self.signaled = true;
   if (self.phase == PREPARING || self.phase == MOUNTED) fail(1, "stopped before the mount was usable");
   if (self.start_at != 0) give_up_waiting();
   else end(UNMOUNT_IF_FREE);
 }
 
-/* Nobody would ever take off what they never heard of. */
+/* Nobody would ever take off a mount that they never heard of. */
 static void on_starter_gone(void)
 {
   close(self.options.status_fd);
@@ -442,7 +451,7 @@ static int tick_ms(void)
   return self.start_at != 0 ? SHORT_TICK_MS : self.daemon != 0 && self.control < 0 ? REAP_TICK_MS : TICK_MS;
 }
 
-/* When this fails the daemon sees our end of the socket close, and knows what to do then. */
+/* When this fails, the daemon sees our end of the socket close, and handles that. */
 static bool adopt(void)
 {
   if (!find_mount_of_device(self.options.device_fd, &self.mount)) return false;

@@ -1,6 +1,6 @@
 /*
- * Unmounting, in a child process: umount(2) writes back what programs changed through mapped
- * memory, and so waits for the daemon, which the supervisor has to watch meanwhile.
+ * Unmounting, in a child process: umount(2) writes back what programs changed through mapped memory, and so waits for
+ * the daemon, which the supervisor must watch meanwhile.
  */
 #include "supervisor.h"
 
@@ -11,15 +11,15 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
-#define COPIES 64 /* more are left to umount(8) */
+#define COPIES 64 /* more of them are left to umount(8) */
 
-/* A program that is just ending, or replays a change (daemon/replayer), is there for a moment only. */
+/* A program that is just ending, or the replayer (daemon/replayer.ts), uses the mount only for a moment. */
 #define BUSY_MS 500
 #define AGAIN_MS 10
 
 /*
- * What aborts the connection: the only way for an ordinary user; needs the control file system,
- * which most systems mount. Once open, it does nothing to a later connection of the same number.
+ * Opens the file that aborts the connection. For an ordinary user there is no other way. It needs the control file
+ * system, which most systems mount. Once open, it does nothing to a later connection with the same number.
  */
 static int open_abort(unsigned number)
 {
@@ -48,7 +48,7 @@ static int unmount_path(const char *path, enum unmount_how how)
   return geteuid() == 0 ? unmount_as_root(path, how) : unmount_as_user(path, how);
 }
 
-/* The calls take a path: they must not hit what somebody mounted over ours, unless it is a copy of ours. */
+/* These calls take a path. They must not hit a mount that lies over ours, unless it is a copy of ours. */
 static int unmount_entry(const struct table_entry *entry, enum unmount_how how)
 {
   struct table_entry top;
@@ -62,7 +62,7 @@ static int unmount_entry(const struct table_entry *entry, enum unmount_how how)
   return error != 0 ? error : EBUSY;
 }
 
-/* The device helps to tell our mount from another, but would keep the connection when the daemon is gone. */
+/* The device helps to tell our mount from others, but would keep the connection when the daemon is gone. */
 static void close_device(struct mount *mount)
 {
   if (mount->device >= 0) close(mount->device);
@@ -74,7 +74,7 @@ struct copies {
   size_t count;
 };
 
-/* All mounts of the connection; none when the number may be another's already. */
+/* All mounts of the connection; none when another connection may have the number already. */
 static struct copies list_copies(const struct mount *mount)
 {
   struct copies copies;
@@ -87,7 +87,7 @@ static int detach_listed(const struct mount *mount, const struct copies *copies)
 {
   int result = 0;
   for (size_t i = 0; i < copies->count; i++) {
-    /* As long as one of them is mounted, the number of the connection is given to no other. */
+    /* As long as one of them is mounted, no other connection gets the number. */
     struct mount copy = {.device = -1, .connection = mount->connection, .id = copies->ids[i]};
     struct table_entry entry;
     if (!find_our_mount(&copy, &entry)) continue;
@@ -100,7 +100,7 @@ static int detach_listed(const struct mount *mount, const struct copies *copies)
 static int unmount(struct mount mount, enum unmount_how how)
 {
   int abort = how == UNMOUNT_BY_FORCE ? open_abort(mount.connection) : -1;
-  /* Copies of a mount whose daemon is dead go with it; after the abort nothing says whose they are. */
+  /* Copies of a mount whose daemon is dead are detached with it. After the abort nothing tells whose they are. */
   struct copies copies = {.count = 0};
   if (how == UNMOUNT_BY_FORCE) copies = list_copies(&mount);
   struct table_entry ours;
@@ -128,7 +128,10 @@ static int detach_copies(struct mount mount)
   return detach_listed(&mount, &copies);
 }
 
-/* In a session of its own, not for a Ctrl-C at the terminal to stop; it keeps no descriptor but the device. */
+/*
+ * Runs in a session of its own, so that a Ctrl-C at the terminal does not stop it. It keeps only the device's
+ * descriptor.
+ */
 static pid_t start_child(const struct mount *mount)
 {
   pid_t pid = fork();

@@ -1,12 +1,12 @@
 /**
- * Folders that must not lie in each other: what a mount would hide of the folders it lives on, or
- * what would be kept inside of a mount.
+ * Checks that a mount and the folders it lives on do not lie in each other: a mount would hide such a folder, or
+ * contain it.
  */
 import { readMountTable } from "../daemon/mount-table.ts";
 import { Failure } from "./failure.ts";
 import { findPlace } from "./mountpoint.ts";
 
-/** `what` names the folder to the user, such as "--state-dir d". */
+/** `what` names the folder for the user, such as "--state-dir d". */
 export interface OwnFolder {
   readonly what: string;
   readonly path: string;

@@ -1,15 +1,15 @@
 /**
- * The command line before its parser sees it: what the parser would take for something else than
- * was meant is made explicit, or refused.
+ * Prepares the command line for its parser. Words that the parser would take for something else are made explicit, or
+ * refused.
  */
 import { EXIT, Failure } from "./failure.ts";
 import { FLAGS, type Flag, type FlagName } from "./flags.ts";
 import { parseSwitch } from "./values.ts";
 
-/** Switches of the parser itself. */
+/** Switches that the parser itself has. */
 const PARSERS_OWN = ["help", "version"];
 
-/** `taken`: names of flags of the command that would otherwise be the parser's own. */
+/** `taken`: names of the command's flags that would otherwise be the parser's own. Throws a Failure (usage). */
 export function explicitArguments(argv: readonly string[], taken: readonly string[] = []): string[] {
   const end = argv.includes("--") ? argv.indexOf("--") : argv.length;
   const seen = new Set<string>();
@@ -21,16 +21,16 @@ function explicit(argument: string, seen: Set<string>, own: readonly string[]): 
   const [, name = "", value] = /^--([^=]+)(?:=(.*))?$/s.exec(argument) ?? [];
   const flag: Flag | undefined = Object.hasOwn(FLAGS, name) ? FLAGS[name as FlagName] : undefined;
   const isSwitch = flag?.type === "switch" || own.includes(name);
-  // Of others that are given twice, the parser makes a list.
+  // Other flags that are given twice become a list in the parser.
   if (isSwitch && seen.has(name)) throw new Failure(`--${name} may be given only once`, EXIT.usage);
   seen.add(name);
-  // The word after it would be taken as its value.
+  // Without "=", the parser would take the next word for the value.
   if (flag?.type === "optionalValue" && value === undefined) return `${argument}=`;
   if (!isSwitch || value === undefined) return argument;
   return `--${name}=${switchValue(name, value)}`;
 }
 
-/** To the parser, everything but "true" is false. */
+/** Needed because the parser takes every value but "true" for false. */
 function switchValue(name: string, given: string): boolean {
   try {
     return parseSwitch(given);

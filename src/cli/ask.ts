@@ -1,9 +1,9 @@
-/** A question to the daemon of a mount: where it dies before it has answered, the one after it is asked. */
+/** Asks the daemon of a mount. If it dies before it has answered, its successor is asked. */
 import { ControlError, Refusal } from "../daemon/control-client.ts";
 import type { DaemonSocket } from "../daemon/runtime-folder.ts";
 import { findSuccessor, type Served } from "./find-mount.ts";
 
-/** `question` is one that may be asked twice. */
+/** `question` must be one that may be asked twice. Rejects with the ControlError of the last daemon asked. */
 export async function ask<T>(served: Served, question: (socket: DaemonSocket) => Promise<T>): Promise<T> {
   for (let asked = served; ; ) {
     try {

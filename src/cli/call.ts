@@ -1,6 +1,6 @@
 /**
- * `wsfs call METHOD PATH`: any call of the gateway, signed by itself: the token is minted for the scopes that the operation
- * takes and nothing else. The body goes to standard output as it comes.
+ * `wsfs call METHOD PATH`: any call of the gateway, with a token for just the scopes that the operation needs. The body
+ * goes to standard output as it comes.
  */
 import { createWriteStream, openAsBlob, readFileSync } from "node:fs";
 import { Readable, type Writable } from "node:stream";
@@ -42,13 +42,13 @@ export async function call(values: Values<"call">): Promise<number> {
     return exitCodeOf(answer.status);
   } catch (cause) {
     if (cause instanceof Failure) throw cause;
-    // What fetch throws says no more than that it failed.
+    // The error of fetch itself only says that it failed. Its cause says why.
     const inner = cause instanceof TypeError && cause.cause instanceof Error ? cause.cause : cause;
     throw new Failure(`${method} ${url.pathname}: ${lineOf(inner)}`, EXIT.failure, { cause });
   }
 }
 
-/** What a script can tell apart: 4 for what the caller did wrong, 5 for what the gateway did. */
+/** Exit codes that a script can tell apart: 4 for a fault of the caller, 5 for a fault of the gateway. */
 function exitCodeOf(status: number): number {
   return status < 400 ? EXIT.ok : status < 500 ? 4 : 5;
 }
@@ -112,7 +112,7 @@ async function print(answer: Response, { include, output, stream }: Values<"call
   }
   if (answer.body === null) return;
   const body = Readable.fromWeb(answer.body);
-  // A refusal is for the person, not for the file.
+  // A refusal is for the person, so it does not go to the file.
   const target = output === undefined || answer.status >= 400 ? process.stdout : createWriteStream(output);
   if (stream && answer.headers.get("content-type")?.startsWith("text/event-stream") === true) {
     await printEvents(body, target);
@@ -125,7 +125,7 @@ async function print(answer: Response, { include, output, stream }: Values<"call
   if (target !== process.stdout) await new Promise<void>((resolve) => target.end(resolve));
 }
 
-/** The data of each event on a line of its own. */
+/** Prints the data of each event on a line of its own. */
 async function printEvents(body: Readable, target: Writable): Promise<void> {
   const { createParser } = await import("eventsource-parser");
   const lines: string[] = [];

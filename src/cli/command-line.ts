@@ -1,7 +1,6 @@
 /**
- * The command line: builds the command line parser from the table in options.ts, hands the checked
- * values to the command's own file (loaded only then), and turns every failure into one line and
- * an exit code.
+ * The command line: builds its parser from the table in options.ts, passes the checked values to the command's own file
+ * (loaded only then), and turns every failure into one line and an exit code.
  */
 import "./working-folder.ts";
 
@@ -25,7 +24,7 @@ import {
 import { guardOutput } from "./output.ts";
 import { type Given, givenFlags, REST, resolveValues } from "./resolve-values.ts";
 
-/** Resolves with the exit code. `given`: what is not a default. */
+/** Resolves with the exit code. `given`: the flags whose values are not defaults. */
 type Run<C extends CommandName> = (values: Values<C>, given: ReadonlySet<FlagName>) => Promise<number>;
 
 const RUN: { readonly [C in CommandName]: () => Promise<Run<C>> } = {
@@ -106,7 +105,7 @@ const RUN: { readonly [C in CommandName]: () => Promise<Run<C>> } = {
   "triggers remove": async () => (await import("./triggers.ts")).triggersRemove,
 };
 
-/** The line is read. Thrown, as yargs writes the help of a command once it has run, whoever asked for it. */
+/** A command was chosen. It is thrown out of the parser: yargs writes a command's help once the command has run. */
 class Chosen extends Error {
   readonly run: () => Promise<number>;
   constructor(run: () => Promise<number>) {
@@ -165,7 +164,10 @@ async function main(words: readonly string[]): Promise<number> {
   return EXIT.ok;
 }
 
-/** What a command takes after "--" is not the parser's; to other commands "--" says that no flags follow. */
+/**
+ * Words after "--" are not for the parser if the command takes them. For other commands "--" only says that no flags
+ * follow.
+ */
 function splitRest(words: readonly string[]): { readonly argv: readonly string[]; readonly rest: readonly string[] } {
   const name = nameOf(words);
   const at = words.indexOf("--");
@@ -175,11 +177,11 @@ function splitRest(words: readonly string[]): { readonly argv: readonly string[]
 
 const flagNamesOf = (name: string) => (isCommand(name) ? (COMMANDS[name] as Command).flags.map(flagName) : []);
 
-/** The words of the command that a line begins with, as far as there is one. */
+/** The words of the command that the line begins with, as far as there is one. */
 const nameOf = (argv: readonly string[]) =>
   [3, 2, 1].map((count) => argv.slice(0, count).join(" ")).find(isCommand) ?? argv[0] ?? "";
 
-/** The parser's words in ours, with the dashes the user typed. */
+/** Our own text for a message of the parser, with the dashes that the user typed. */
 function usageMessage(message: string, argv: readonly string[]): string {
   const [, unknown] = /^Unknown arguments?: (.*)$/.exec(message) ?? [];
   const word = unknownCommand(argv);
@@ -211,7 +213,7 @@ function folderNeeded(argv: readonly string[]): string {
   return `${name} needs ${describeMissing(missing, ["a folder DIR"])}`;
 }
 
-/** The word after it is one then, and no mistyped command, whatever it is like. */
+/** Whether the next word is a folder. Then it is no mistyped command, whatever it looks like. */
 function takesFolder(name: string): boolean {
   return isCommand(name) && COMMANDS[name].dir !== "none";
 }
@@ -220,7 +222,7 @@ function isCommand(name: string): name is CommandName {
   return Object.hasOwn(COMMANDS, name);
 }
 
-/** The first word that should be a command and is none. */
+/** The first word that should be a command but is not. */
 function unknownCommand(argv: readonly string[]): string | undefined {
   const names: readonly string[] = Object.keys(COMMANDS);
   let known = "";
@@ -253,7 +255,7 @@ function declare(parser: Argv, name: CommandName): void {
     );
   }
   if (command.dir !== "none") parser.positional("DIR", { type: "string", describe: "The folder of the mount" });
-  // Else the parser's own, which says the release.
+  // Otherwise --version would be the parser's own, which prints the release.
   if (command.flags.includes("file-version")) parser.version(false);
   for (const flag of command.flags) parser.option(flagName(flag), describe(name, flag));
   const examples = command.examples.map(([line, meaning]) => `  ${line}\n      ${meaning}`);
@@ -275,18 +277,18 @@ function describe(command: CommandName, name: FlagName) {
   return {
     type: flag.type === "switch" ? ("boolean" as const) : ("string" as const),
     requiresArg: flag.type === "value" || flag.type === "list",
-    // Commands with lists take no folder that a list could swallow.
+    // Commands with lists have no folder that a list could swallow.
     array: flag.type === "list",
-    // Elsewhere a list would swallow the words behind it.
+    // Otherwise a list would swallow the words behind it.
     ...(flag.type === "list" && positionals !== undefined ? { nargs: 1 } : {}),
-    // Not for the commands below this one.
+    // Commands below this one do not inherit the flag.
     global: false,
     describe: `${placeholder}${flag.help}${notes.length === 0 ? "" : ` (${notes.join("; ")})`}`,
     hidden: hidden.includes(name),
   };
 }
 
-/** In place of the operation that failed the command that was asked for. */
+/** The client's messages begin with an operation. In its place stands the command that the user ran. */
 function lineFor(error: unknown, argv: readonly string[]): string {
   const line = lineOf(error);
   const rest = withoutOperation(line);
@@ -295,7 +297,7 @@ function lineFor(error: unknown, argv: readonly string[]): string {
 
 const LAST_WORDS_MS = 1000;
 
-/** Ends the process once all is said. */
+/** Ends the process when all output is written. */
 export async function runCommandLine(argv: readonly string[]): Promise<void> {
   const output = guardOutput();
   let exitCode: number;
@@ -306,7 +308,7 @@ export async function runCommandLine(argv: readonly string[]): Promise<void> {
     if (wantsStack(argv) && error instanceof Error) console.error(error);
     exitCode = exitCodeOf(error);
   }
-  // Whatever a command left open must not keep it; what it printed must arrive, where somebody reads it.
+  // A handle that a command left open must not keep the process alive. Its output must arrive if it is read.
   const end = () => {
     const why = exitCode === EXIT.ok ? output.why() : undefined;
     if (why !== undefined) {
@@ -315,7 +317,7 @@ export async function runCommandLine(argv: readonly string[]): Promise<void> {
     }
     process.stderr.write("", () => process.exit(exitCode));
   };
-  // Of a write that failed one hears a moment later.
+  // The error of a failed write arrives a moment later.
   process.stdout.write("", () => setImmediate(end));
   setTimeout(() => process.exit(exitCode), LAST_WORDS_MS);
 }

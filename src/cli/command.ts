@@ -1,26 +1,26 @@
-/** What the table of commands says of each. */
+/** What the table of commands says about each command. */
 import type { FlagName } from "./flags.ts";
 
 export interface Command {
-  /** What follows the command's words: one folder. */
+  /** Whether one folder follows the command's words. */
   readonly dir: "required" | "optional" | "none";
   /** Any number of paths after the folder. */
   readonly paths?: true;
-  /** Words that have to follow, in this order, by what they stand for. */
+  /** Names of words that must follow, in this order. */
   readonly positionals?: readonly string[];
-  /** Words that may follow those. */
+  /** Names of words that may follow those. */
   readonly optional?: readonly string[];
-  /** Words after "--", at least one, by what they stand for: they are no flags of ours. */
+  /** Name of the words after "--", of which there must be at least one. They are not flags of ours. */
   readonly rest?: string;
   readonly summary: string;
-  /** What a script has to know besides: what is printed with --json, what exit codes mean. */
+  /** What a script must know besides: the output of --json, the meaning of exit codes. */
   readonly notes?: readonly string[];
   readonly flags: readonly FlagName[];
   readonly required?: readonly FlagName[];
-  /** What is required may be of an environment instead: the command asks for it itself. */
+  /** Required values may come from an environment instead; the command checks that itself. */
   readonly orEnvironment?: true;
   readonly hidden?: readonly FlagName[];
-  /** Of what is already there: what is not given stays, whatever defaults and variables say. */
+  /** The command changes a thing that exists: a value that is not given stays, whatever defaults and variables say. */
   readonly changes?: true;
   readonly examples: readonly (readonly [string, string])[];
 }

@@ -1,4 +1,4 @@
-/** `wsfs drain`, and the part of `wsfs umount --drain` that is the same. */
+/** `wsfs drain`, and its part of `wsfs umount --drain`. */
 import type { DrainProgress, DrainResult } from "../daemon/control-messages.ts";
 import { EXIT } from "./failure.ts";
 import { requireServed, type Served } from "./find-mount.ts";
@@ -16,7 +16,7 @@ export async function drain(values: Values<"drain">): Promise<number> {
   return result.drained ? EXIT.ok : EXIT.failure;
 }
 
-/** Says what is left, one line each. */
+/** Prints what is left, one line each. Returns the exit code. */
 export function reportDrain(result: DrainResult): number {
   if (result.drained) return EXIT.ok;
   const [first = "not everything could be uploaded in time", ...rest] = result.left;
@@ -49,7 +49,7 @@ async function runDrain(dir: string, served: Served, options: DrainOptions, show
     process.stderr.write(`wsfs: no longer waiting${left}; ${dir} stays mounted and goes on\n`);
   });
   try {
-    // What was to be uploaded is to be uploaded by a daemon after it.
+    // A successor of the daemon can go on with the drain, so it may be asked again.
     return await ask(served, (socket) => {
       const timeout = end === undefined ? {} : { timeoutMs: Math.max(0, end - performance.now()) };
       return postDrain(socket, { settle: options.settle, ...timeout }, (progress) => {
@@ -64,7 +64,7 @@ async function runDrain(dir: string, served: Served, options: DrainOptions, show
   }
 }
 
-/** Last words; then the signal ends this process as if nobody had listened. */
+/** Prints the last words; then the signal ends this process as if it had not been caught. */
 function onSignal(lastWords: () => void): () => void {
   const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
   const stop = () => {
@@ -95,7 +95,7 @@ async function progressBar(): Promise<Progress> {
   const { default: cliProgress } = await import("cli-progress");
   const bar = new cliProgress.SingleBar({
     stream: process.stderr,
-    // A narrow terminal cuts the end off.
+    // A narrow terminal cuts off the end of the line.
     format: "[{bar}] {percentage}% {what}",
     barsize: 20,
     clearOnComplete: true,
@@ -118,7 +118,9 @@ async function progressBar(): Promise<Progress> {
   };
 }
 
-/** In bytes while there are any, else of the most changes there were. All of it only when nothing is left. */
+/**
+ * By bytes while there are any, otherwise by the largest number of changes seen. It is 100 only when nothing is left.
+ */
 export function percentOf({ dirty, bytesPending, bytesSent }: DrainProgress, most: number): number {
   if (dirty === 0) return 100;
   const total = bytesSent + bytesPending;
@@ -128,7 +130,7 @@ export function percentOf({ dirty, bytesPending, bytesSent }: DrainProgress, mos
 const INDEX_AWAITED = "waiting for the gateway's index";
 const LINE_INTERVAL_MS = 3000;
 
-/** The first line only after a while: most drains are over at once. */
+/** Most drains end at once, so the first line comes only after a while. */
 function progressLines(): Progress {
   let written = performance.now();
   return {
@@ -142,7 +144,9 @@ function progressLines(): Progress {
   };
 }
 
-/** Files, bytes, how fast, how long yet; or what is stuck, which may last for ever. Short: terminals are narrow. */
+/**
+ * Files, bytes, speed, remaining time; or what is stuck, which may last for ever. Short, because terminals are narrow.
+ */
 export function describeProgress(progress: DrainProgress, pace: Pick<Pace, "bytesPerSecond" | "leftMs">): string {
   const { dirty, settled, bytesSent, stuck } = progress;
   const { bytesPerSecond, leftMs } = pace;

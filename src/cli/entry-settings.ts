@@ -1,4 +1,7 @@
-/** What an environment's entry says of a mount, for its daemon: by `wsfs env show --settings` and `wsfs reload --env`. */
+/**
+ * What an environment's entry says about a mount, in the form that its daemon takes: for `wsfs env show --settings` and
+ * `wsfs reload --env`.
+ */
 import type { EntrySettings } from "../daemon/entry-settings.ts";
 import type { DaemonSettings } from "../daemon/settings.ts";
 import { FILE_FLAGS, type FileFlag, keyOf } from "./environment-entry.ts";

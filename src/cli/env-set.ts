@@ -1,4 +1,4 @@
-/** `wsfs env set|unset`: one key of an environment's entry in the configuration file. */
+/** `wsfs env set|unset`: changes one key of an environment's entry in the configuration file. */
 import { checkMove } from "./env.ts";
 import { type Entry, entryValue, flagOfKey, keyOf } from "./environment-entry.ts";
 import { changeConfiguration, checkKnown } from "./environments.ts";

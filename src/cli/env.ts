@@ -64,7 +64,10 @@ export async function envAdd(values: Values<"env add">): Promise<number> {
   return EXIT.ok;
 }
 
-/** Tokens of its login would go to another gateway. */
+/**
+ * Refuses another base URL while a login is saved: the tokens of that login would go to another gateway. Throws a
+ * Failure.
+ */
 export function checkMove(name: string, before: Entry | undefined, baseUrl: string | undefined): void {
   const addressOf = (given: Entry["baseUrl"] | undefined) => given ?? (name === LOCAL ? localBaseUrl() : undefined);
   const address = addressOf(before?.baseUrl);
@@ -86,7 +89,7 @@ export async function envShow(values: Values<"env show">): Promise<number> {
   const all: Partial<Record<string, unknown>> = { "base-url": baseUrl, ...entry };
   const isSignedIn = existsSync(loginFile);
   const given = known.environments[name] ?? {};
-  // As somebody has written them: "20G", not the bytes.
+  // The values as they are written in the file: "20G", not the bytes.
   const rows = FILE_FLAGS.flatMap((flag): [string, unknown][] => {
     const key = keyOf(flag);
     return all[flag] === undefined ? [] : [[key, given[key] ?? all[flag]]];
@@ -111,7 +114,7 @@ export async function envRemove(values: Values<"env remove">): Promise<number> {
   await changeConfiguration((known) => {
     const { environment, environments } = known;
     checkKnown(name, known, false);
-    // Without the entry nobody could sign out, and the next one of this name would get its tokens.
+    // Without the entry, no command could sign out, and the next environment of this name would get the login's tokens.
     checkMove(name, environments[name], undefined);
     const { [name]: _, ...others } = environments;
     return { ...(environment === undefined || environment === name ? {} : { environment }), environments: others };

@@ -1,4 +1,7 @@
-/** What commands take from the environment besides the variables of flags (options.ts), and hand on to their children. */
+/**
+ * What commands take from the process environment besides the flags' variables (options.ts), and what they pass on to
+ * their children.
+ */
 import { statSync } from "node:fs";
 import { homedir } from "node:os";
 import { isAbsolute, join } from "node:path";
@@ -12,19 +15,19 @@ export interface Folders {
   readonly state: string;
   /** Base of the local gateway's data. */
   readonly data: string;
-  /** Of the configuration file. */
+  /** Folder of the configuration file. */
   readonly config: string;
-  /** Sockets and records of running daemons: where those of a new one go. */
+  /** Sockets and records of running daemons: the folder for those of a new daemon. */
   readonly runtime: string;
-  /** All places where they may be: a login session that begins or ends changes which one is the first. */
+  /** All folders where they may be. When a login session begins or ends, another one becomes the first. */
   readonly runtimes: readonly string[];
 }
 
-/** What of the machine decides. */
+/** What depends on the machine. */
 export interface Machine {
-  /** Of this boot. */
+  /** The id of this boot. */
   boot(): string;
-  /** Whose the folder is; undefined: it is not there, or cannot be looked at. */
+  /** The owner of the folder. Undefined: it does not exist or cannot be looked at. */
   ownerOf(path: string): number | undefined;
 }
 
@@ -47,7 +50,7 @@ export function userFolders(
   const home = environment.HOME || homedir();
   const base = (name: string, otherwise: string) => {
     const given = environment[name] ?? "";
-    // A relative path is to be ignored (XDG base directory specification).
+    // The XDG base directory specification says that a relative path is ignored.
     return join(isAbsolute(given) ? given : join(home, otherwise), "wsfs");
   };
   const state = base("XDG_STATE_HOME", ".local/state");
@@ -57,10 +60,11 @@ export function userFolders(
 }
 
 /**
- * The same for root by whatever way one became root, so that every shell finds every mount. A user's
- * is the login session's, also for what runs outside of it (cron). XDG_RUNTIME_DIR may be left over from
- * somebody else (su). Without a session one below the state folder, which may be on a disk that machines share
- * and that outlives a boot: named after this boot of this machine (sockets' paths have to be short).
+ * Root has one folder, by whatever way a user became root, so that every shell finds every mount. Another user has the
+ * folder of the login session, also for programs that run outside of it (cron). XDG_RUNTIME_DIR counts only if this
+ * user owns it: it may be left over from another user (su). Without a session, the folder lies below the state folder.
+ * That may be on a disk that machines share and that outlives a boot, so the folder is named after this boot of this
+ * machine (short, because paths of sockets must be short).
  */
 function runtimeFolders(
   environment: NodeJS.ProcessEnv,
@@ -81,19 +85,22 @@ function runtimeFolders(
 
 const CRASHES_MAX = 2 ** 31 - 1;
 
-/** A mount whose daemon dies so often within a minute ends; 0: at the first time. Set by tests that let it die all the time. */
+/**
+ * A mount whose daemon dies so many times within a minute ends. 0: it ends at the first death. Tests set it that kill
+ * the daemon all the time. Throws a Failure.
+ */
 export function crashesAMinute(environment: NodeJS.ProcessEnv = process.env): number {
   const text = environment.WSFS_CRASHES || "5";
   if (/^\d{1,10}$/.test(text) && Number(text) <= CRASHES_MAX) return Number(text);
   throw new Failure(`WSFS_CRASHES: expected a number from 0 to ${CRASHES_MAX}, got '${text}'`, EXIT.usage);
 }
 
-/** Whether an error's stack is wanted, known before any flag is parsed. */
+/** Whether the user wants an error's stack. Decided before any flag is parsed. */
 export function wantsStack(argv: readonly string[], environment: NodeJS.ProcessEnv = process.env): boolean {
   return argv.includes("--debug") || /^(1|true|yes|on)$/i.test(environment.WSFS_DEBUG ?? "");
 }
 
-/** What a child of ours gets as its environment. */
+/** The process environment of a child. */
 export function childEnvironment(extra: Readonly<Record<string, string>>): NodeJS.ProcessEnv {
   return { ...process.env, ...extra };
 }

@@ -1,6 +1,6 @@
 /**
- * Environments: named gateways in the user's configuration file, $XDG_CONFIG_HOME/wsfs/config.json. Besides those that are
- * written there, `local` is the gateway that `wsfs start` keeps, wherever it listens now.
+ * Environments: named gateways in the user's configuration file, $XDG_CONFIG_HOME/wsfs/config.json. One more, `local`,
+ * is the gateway that `wsfs start` keeps, wherever it listens now.
  */
 import { existsSync, mkdirSync, readFileSync, realpathSync, renameSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -20,9 +20,9 @@ const NAME = /^[a-z0-9][a-z0-9._-]{0,62}$/i;
 const LOCK_LIMIT_MS = 10_000;
 
 const configuration = z.strictObject({
-  /** The one that is used where none is named. */
+  /** The one that is used when none is named. */
   environment: z.string().optional(),
-  /** What an entry says is checked where it is used: a fault in one is no fault of another. */
+  /** An entry is checked when it is used, so that a fault in it does not affect other entries. */
   environments: z
     .record(z.string().regex(NAME), z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])))
     .default({}),
@@ -32,20 +32,20 @@ export type Configuration = z.infer<typeof configuration>;
 export interface ChosenEnvironment {
   readonly name: string;
   readonly baseUrl: string;
-  /** Whatever its entry says. */
+  /** All that its entry says. */
   readonly entry: EntryValues;
-  /** Where the entry stands, or would, and which file that was before it was read. */
+  /** The file in which the entry stands or would stand, and the identity of that file before it was read. */
   readonly file: string;
   readonly seen: string;
-  /** Name or id: what is used where none is named. */
+  /** Name or id of the workspace that is used when none is named. */
   readonly workspace: string | undefined;
-  /** Where its login is kept. */
+  /** The file in which its login is kept. */
   readonly loginFile: string;
 }
 
 export const configurationPath = ({ config }: Pick<Folders, "config"> = userFolders()) => join(config, "config.json");
 
-/** An empty one where there is none. Throws a Failure that names the field that is wrong. */
+/** Empty when there is no file. Throws a Failure that names the wrong field. */
 export function readConfiguration(path = configurationPath()): Configuration {
   let text: string;
   try {
@@ -66,7 +66,10 @@ export function readConfiguration(path = configurationPath()): Configuration {
   throw new Failure(`${path}: ${issue?.path.join(".") || "the whole"}: ${issue?.message}`, EXIT.usage);
 }
 
-/** Changes the configuration file. Programs that do so at once wait for each other, so that no change is lost. */
+/**
+ * Changes the configuration file. Programs that do so at the same time wait for each other, so that no change is lost.
+ * Rejects with a Failure.
+ */
 export async function changeConfiguration(
   changed: (known: Configuration) => Configuration,
   path = configurationPath(),
@@ -83,7 +86,7 @@ export async function changeConfiguration(
   }
 }
 
-/** Whole or as it was, however the process ends. A link stays one. */
+/** Writes the whole file or nothing, however the process ends. A symlink stays a symlink. */
 function writeConfiguration(changed: Configuration, at: string): void {
   const path = existsSync(at) ? realpathSync(at) : at;
   const beside = `${path}.${process.pid}.new`;
@@ -96,7 +99,7 @@ export function checkEnvironmentName(name: string): void {
   throw new Failure(`expected a name of letters, digits, ".", "_" and "-", got "${name}"`, EXIT.usage);
 }
 
-/** Throws a Failure that says which there are. `withLocal`: whether that needs no entry. */
+/** Throws a Failure that lists the known ones. `withLocal`: `local` is accepted without an entry. */
 export function checkKnown(name: string, known: Configuration, withLocal: boolean): void {
   const names = Object.keys(known.environments);
   if (names.includes(name) || (withLocal && name === LOCAL)) return;
@@ -109,7 +112,9 @@ function unknownEnvironment(name: string, names: readonly string[]): Failure {
   return new Failure(`there is no environment "${name}": ${there}`, EXIT.usage);
 }
 
-/** Which one is used where none is named, and why. Undefined: none is configured. */
+/**
+ * The environment that is used when none is named. Undefined: none is configured, or there are several to choose from.
+ */
 export function defaultEnvironment(known: Configuration, isLocalThere: boolean): string | undefined {
   if (known.environment !== undefined) return known.environment;
   const names = Object.keys(known.environments);
@@ -120,13 +125,13 @@ export function defaultEnvironment(known: Configuration, isLocalThere: boolean):
   return isLocalThere ? LOCAL : undefined;
 }
 
-/** The gateway of `wsfs start`, if there ever was one. */
+/** The address of the gateway of `wsfs start`, if there ever was one. */
 export function localBaseUrl(folders: Pick<Folders, "data"> = userFolders()): string | undefined {
   const data = join(folders.data, "gateway");
   return existsSync(data) ? readGatewayRecord(data)?.baseUrl : undefined;
 }
 
-/** Whether there is any to choose from. */
+/** Whether any environment can be used. */
 export function hasEnvironments(folders: Folders = userFolders()): boolean {
   return (
     Object.keys(readConfiguration(configurationPath(folders)).environments).length > 0 ||
@@ -134,7 +139,10 @@ export function hasEnvironments(folders: Folders = userFolders()): boolean {
   );
 }
 
-/** The environment of a command: the one that is named, else the default. Throws a Failure that says which there are. */
+/**
+ * The environment of a command: the one that is named, otherwise the default. Throws a Failure that lists the known
+ * ones.
+ */
 export function chooseEnvironment(named: string | undefined, folders: Folders = userFolders()): ChosenEnvironment {
   const file = configurationPath(folders);
   const seen = existsSync(file) ? fileIdentitySync(realpathSync(file)) : fileIdentitySync(file);

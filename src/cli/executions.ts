@@ -6,7 +6,7 @@ import { atGateway, inputOf, print, printList, showAuthor } from "./service.ts";
 import { fieldLines, showTime } from "./table.ts";
 import { formatSize, formatWait, printable } from "./wording.ts";
 
-/** With --follow or --wait: the exit code says whether it succeeded. */
+/** With --follow or --wait, the exit code says whether the execution succeeded. */
 export async function executionsRun(values: Values<"executions run">): Promise<number> {
   const input = await inputOf(values.input);
   const { follow, "wait-end": wait, json } = values;
@@ -28,7 +28,7 @@ export async function executionsRun(values: Values<"executions run">): Promise<n
   );
 }
 
-/** What was not a success is said on standard error. */
+/** An end that is not a success is printed to standard error. Returns the exit code. */
 function endOf({ state, exitCode, detail }: Execution): number {
   if (state === "succeeded") return EXIT.ok;
   const why = detail ?? (exitCode === null ? "" : `exit code ${exitCode}`);

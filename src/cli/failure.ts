@@ -1,4 +1,4 @@
-/** How a command ends when it does not do what it was asked: one line for the user and an exit code. */
+/** How a command ends when it fails: one line for the user, and an exit code. */
 import { OPERATIONS } from "../contract/operations.ts";
 import { printable } from "./wording.ts";
 
@@ -6,7 +6,7 @@ export const EXIT = { ok: 0, failure: 1, usage: 2, notMounted: 3 } as const;
 
 export class Failure extends Error {
   readonly exitCode: number;
-  /** A process that shares our standard error has said it already. */
+  /** Another process has printed the message to our standard error already. */
   readonly shown: boolean;
 
   constructor(message: string, exitCode: number = EXIT.failure, options: { cause?: unknown; shown?: boolean } = {}) {
@@ -17,19 +17,19 @@ export class Failure extends Error {
   }
 }
 
-/** Errors that carry their own exit code (a daemon's StartError is one too) keep it. */
+/** Errors with an exit code of their own keep it; a daemon's StartError is one too. */
 export function exitCodeOf(error: unknown): number {
   if (error instanceof Error && "exitCode" in error && typeof error.exitCode === "number") return error.exitCode;
   return EXIT.failure;
 }
 
-/** Messages of the client begin with the operation that failed. Nobody asked the command line for one. */
+/** The client's messages begin with the failed operation, which users of the command line have not called. */
 export function withoutOperation(message: string): string {
   const [start, name = ""] = /^(\w+): /.exec(message) ?? [""];
   return Object.hasOwn(OPERATIONS, name) ? message.slice(start.length) : message;
 }
 
-/** The message on one line. */
+/** The error's message on one line. */
 export function lineOf(error: unknown): string {
   const text = error instanceof Error ? error.message || error.name : String(error);
   return printable(text.replace(/\s*\n\s*/g, " "));

@@ -1,4 +1,7 @@
-/** From a folder to the daemon that serves it: the mount table says which connection, the runtime folder who has it. */
+/**
+ * Finds the daemon that serves a folder: the mount table has the number of the connection, the runtime folder has the
+ * record of its daemon.
+ */
 import { type MountEntry, mountedBy, mountsOf, readMountTable } from "../daemon/mount-table.ts";
 import { isAlive, type ProcessIdentity } from "../daemon/processes.ts";
 import { type DaemonSocket, daemonSocket, listServed, type MountRecord } from "../daemon/runtime-folder.ts";
@@ -8,31 +11,31 @@ import { isDead } from "./is-dead.ts";
 import { findPlace } from "./mountpoint.ts";
 import { pollUntil } from "./poll.ts";
 
-/** Who serves a mount, and where it can be asked. */
+/** The daemon of a mount, and where it can be asked. */
 export interface Served {
   readonly record: MountRecord;
   readonly socket: DaemonSocket;
-  /** Where the record lies. */
+  /** The runtime folder with the record. */
   readonly folder: string;
 }
 
 export interface FoundMount {
   readonly mount: MountEntry;
-  /** Absent: nobody who could be asked serves it. */
+  /** Absent: no daemon serves it that this user could ask. */
   readonly served?: Served;
 }
 
-/** Undefined when DIR is no mount of ours. */
+/** Undefined when DIR is not a mount of wsfs. */
 export function findMount(dir: string): FoundMount | undefined {
   const place = findPlace(dir, readMountTable());
   return place.is === "ourMount" ? { mount: place.mount, ...serving(place.mount) } : undefined;
 }
 
-/** A daemon that died is replaced within this, or its mount is taken off. */
+/** Within this time a dead daemon is replaced, or its mount is taken off. */
 const REPLACED_MS = 15_000;
 const ENDING_MS = 1000;
 
-/** As findMount; a daemon that is being replaced at this moment is waited for. */
+/** As findMount, but waits while a daemon is being replaced. */
 export async function findServed(dir: string): Promise<FoundMount | undefined> {
   let found: FoundMount | undefined;
   const isSettled = () => {
@@ -43,7 +46,7 @@ export async function findServed(dir: string): Promise<FoundMount | undefined> {
   return found;
 }
 
-/** Who serves this mount now, after a daemon that ended while it was asked; undefined: nobody else does. */
+/** The daemon that serves this mount after one that ended while it was asked. Undefined: there is none. */
 export async function findSuccessor({ record }: Served, limitMs = REPLACED_MS): Promise<Served | undefined> {
   const { mountId, daemon } = record;
   const [entry] = mountsOf(readMountTable(), record.connection);
@@ -58,12 +61,12 @@ export async function findSuccessor({ record }: Served, limitMs = REPLACED_MS): 
   return served?.record.mountId === mountId && isAlive(served.record.daemon) ? served : undefined;
 }
 
-/** One that has broken off an answer is about to. */
+/** A daemon that breaks off an answer is about to end. */
 export function hasEnded(daemon: ProcessIdentity): Promise<boolean> {
   return pollUntil(() => !isAlive(daemon), ENDING_MS);
 }
 
-/** For commands that need an answer from the daemon. */
+/** For commands that need an answer of the daemon. Rejects with a Failure. */
 export async function requireServed(dir: string): Promise<Required<FoundMount>> {
   const found = await findServed(dir);
   if (found === undefined) throw new Failure(`nothing of wsfs is mounted at ${dir}`, EXIT.notMounted);
@@ -72,13 +75,13 @@ export async function requireServed(dir: string): Promise<Required<FoundMount>> 
   return { mount, served };
 }
 
-/** Of a mount without anybody whom this user could ask. */
+/** Why a mount has no daemon that this user could ask. */
 export async function whyUnserved(dir: string, mount: MountEntry): Promise<string> {
   if (await isDead(mount)) return `it is stale, its daemon is gone; "wsfs umount ${dir}" removes it`;
   return whyUnfound(mount);
 }
 
-/** The same of one that is not dead. */
+/** The same for a mount that is not dead. */
 export function whyUnfound(mount: MountEntry): string {
   const { uid } = mountedBy(mount);
   if (uid !== process.getuid?.()) return `user ${uid} mounted it, and only that user can ask its daemon`;
@@ -90,19 +93,20 @@ export function whyUnfound(mount: MountEntry): string {
 export function serving(mount: MountEntry): Pick<FoundMount, "served"> {
   const [found] = recordsFor(mount)
     .filter(({ record }) => record.connection === mount.connection && record.isOver !== true)
-    // A daemon may not have noticed yet that its connection is over and the number another's: the later one is right.
+    // A daemon may not have noticed that its connection is over and that a new mount has its number. The later daemon
+    // is the right one.
     .sort((a, b) => Number(b.record.daemon.startTime) - Number(a.record.daemon.startTime));
   return found === undefined ? {} : { served: found };
 }
 
-/** Who made a mount at this path, and still runs though it is not there any more. */
+/** The daemon of a mount that was made at this path and is no longer there, while the daemon still runs. */
 export function servedFrom(path: string): Served | undefined {
   return userFolders()
     .runtimes.flatMap((folder) => recordsIn(folder))
     .find(({ record }) => record.mountpoint === path);
 }
 
-/** `owner`: whose daemons they have to be (absent: ours), as what stands in a folder is its user's word. */
+/** `owner`: the user whose daemons they must be (absent: ours), because that user writes what the folder says. */
 function recordsIn(folder: string, owner?: number): Served[] {
   return listServed(folder).map((record) => ({
     record,
@@ -111,7 +115,7 @@ function recordsIn(folder: string, owner?: number): Served[] {
   }));
 }
 
-/** Those of the user; for root also those of the user who mounted, whom the mount's options name. */
+/** Records of this user. For root also those of the user who mounted, as the mount's options say. */
 function recordsFor(mount: MountEntry): Served[] {
   const own = userFolders().runtimes;
   const { uid } = mountedBy(mount);

@@ -1,6 +1,4 @@
-/**
- * Every flag with its variable, kind, default and help, whichever command takes it.
- */
+/** Every flag with its variable, kind, default and help, for all commands. */
 import { EXECUTION_STATES } from "../contract/execution-states.ts";
 import { GATEWAY_KINDS } from "../contract/journal-kinds.ts";
 import { ROLES } from "../contract/roles.ts";
@@ -10,15 +8,15 @@ import * as values from "./values.ts";
 
 interface Common {
   readonly help: string;
-  /** Set by WSFS_ and the flag's name in capitals as well. */
+  /** May also be set by the variable WSFS_ plus the flag's name in capitals. */
   readonly variable?: boolean;
-  /** May stand in an environment's entry of the configuration file as well, by its name in camel case. */
+  /** May also stand in an environment's entry of the configuration file, under its name in camel case. */
   readonly file?: boolean;
-  /** What it sets of a mount. */
+  /** The setting of a mount that the flag changes. */
   readonly setting?: keyof DaemonSettings;
 }
 
-/** One value. Absent and without a default: undefined, or an error where the command requires it. */
+/** One value. Without a value and a default: undefined, or an error where the command requires the flag. */
 interface ValueFlag extends Common {
   readonly type: "value";
   readonly kind: values.Kind<unknown>;
@@ -26,7 +24,7 @@ interface ValueFlag extends Common {
   readonly defaultHelp?: string;
 }
 
-/** May be given several times. */
+/** A flag that may be given several times. */
 interface ListFlag extends Common {
   readonly type: "list";
   readonly kind: values.Kind<unknown>;
@@ -69,7 +67,7 @@ export const FLAGS = {
     setting: "workspace",
     help: "Workspace, by name or id",
   },
-  /** The flag of the history commands. It has no variable: without the flag a path is one in a mount. */
+  /** The flag of the history commands. It has no variable: without the flag, a path lies in a mount. */
   "in-workspace": {
     type: "value",
     kind: values.named("NAME"),
@@ -208,7 +206,7 @@ export const FLAGS = {
     setting: "patienceMs",
     help: "How many seconds to retry a gateway that fails at the start",
   },
-  /** For tests of what happens at the limits: see daemon/waiting.ts. */
+  /** For tests of limits on waiting: see daemon/waiting.ts. */
   "shorten-waits": { type: "value", kind: values.divisor, default: 1, help: "" },
   "log-level": {
     type: "value",
@@ -467,11 +465,11 @@ export const FLAGS = {
   },
   "dry-run": { type: "switch", help: "Change nothing, only say what would go" },
   verify: { type: "switch", help: "Read all of it again in the end and compare its hashes, too" },
-  /** Of the gateway that `start` keeps: see gateway-watch.ts. */
+  /** For the gateway that `start` keeps: see gateway-watch.ts. */
   "until-unmounted": { type: "switch", help: "" },
 } as const satisfies Record<string, Flag>;
 
-/** How a gateway misbehaves. */
+/** Flags that make a gateway misbehave. */
 export const LAG_FLAGS = ["latency", "path-lag", "journal-lag", "id-lag"] as const;
 export const FAULT_FLAGS = ["fail-rate", "fault", "retry-after", "upload-speed", "download-speed"] as const;
 export const OUTSIDE_FLAGS = ["issuer", "client-id", "client-secret-file"] as const;

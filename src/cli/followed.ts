@@ -1,4 +1,7 @@
-/** The environment whose entry a mount follows: where the file is, and which settings its changes are not to touch. */
+/**
+ * The environment whose entry a mount follows: the file it stands in, and the settings that changes of it must not
+ * touch.
+ */
 import { dirname } from "node:path";
 import { readMountTable } from "../daemon/mount-table.ts";
 import type { FollowedEntry } from "../daemon/settings.ts";
@@ -9,7 +12,7 @@ import { findPlace } from "./mountpoint.ts";
 
 export type FollowedFile = Omit<FollowedEntry, "fixed">;
 
-/** Throws a Failure where the daemon of the mount at `dir` must not look for it. */
+/** Throws a Failure when the daemon of the mount at `dir` must not look at the file, because that lies in the mount. */
 export function followedFile(dir: string, { name, file, seen }: ChosenEnvironment): FollowedFile {
   const { path } = findPlace(file, readMountTable());
   const folder = dirname(path);
@@ -22,7 +25,7 @@ const settingOf = (name: FlagName) => {
   return setting;
 };
 
-/** What these flags set of a mount. */
+/** The settings of a mount that these flags change. */
 export function settingsOf(flags: Iterable<FlagName>): string[] {
   const settings = [...flags].map((name) => settingOf(name));
   return [...new Set(settings.filter((setting) => setting !== undefined))];

@@ -1,4 +1,4 @@
-/** `wsfs gateway backup` and `wsfs gateway restore`: of a local gateway, whether it runs or not. */
+/** `wsfs gateway backup` and `wsfs gateway restore`, for a local gateway that runs or does not. */
 import { FolderOfOthers } from "../lib/claim-folder.ts";
 import { systemClock } from "../lib/system-clock.ts";
 import { EXIT, Failure } from "./failure.ts";
@@ -11,7 +11,7 @@ import { absolute } from "./working-folder.ts";
 export async function gatewayBackup(values: Values<"gateway backup">): Promise<number> {
   const data = await dataFolder(values.data);
   const { DIR } = values.positionals;
-  // A backup holds the key that signs tokens.
+  // A backup contains the key that signs tokens.
   process.umask(0o077);
   const { makeBackup } = await import("../gateway/backup/backup.ts");
   const options = { dataDir: data, folder: absolute(DIR), isThorough: values.verify, clock: systemClock };

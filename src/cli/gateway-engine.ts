@@ -1,4 +1,6 @@
-/** `wsfs gateway engine …`: the engines of a local gateway, whether it runs or not. Never over HTTP. */
+/**
+ * `wsfs gateway engine …`: the engines of a local gateway, whether it runs or not. They are never changed over HTTP.
+ */
 import { existsSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { SCOPES } from "../contract/scopes.ts";
@@ -11,7 +13,7 @@ import { absolute } from "./working-folder.ts";
 type Engines = import("../gateway/accounts/index.ts").Engines;
 type EngineEntry = import("../gateway/accounts/index.ts").EngineEntry;
 
-/** The files of the workspace, and nothing else there. */
+/** The files of the workspace and nothing else. */
 const DEFAULT_SCOPES = SCOPES.filter((scope) => scope.startsWith("node."));
 
 export async function engineAdd(values: Values<"gateway engine add">): Promise<number> {
@@ -21,7 +23,7 @@ export async function engineAdd(values: Values<"gateway engine add">): Promise<n
     if (inputSchema !== null) checkSchema(inputSchema);
     const scopes = values["engine-scope"];
     const [program = "", ...rest] = values.rest;
-    // It runs in a folder of its own.
+    // The engine runs in another folder, so that a relative path must be made absolute.
     const command = [program.includes("/") ? absolute(program) : program, ...rest];
     const engine = engines.add({
       name: values.positionals.NAME,
@@ -87,7 +89,7 @@ export async function engineRemove(values: Values<"gateway engine remove">): Pro
 
 const asJson = ({ createdAt, ...rest }: EngineEntry) => ({ ...rest, createdAt: new Date(createdAt).toISOString() });
 
-/** As a shell would take it. */
+/** The command as it would be typed in a shell. */
 const commandLine = ({ command }: EngineEntry) =>
   command
     .map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${printable(word).replaceAll("'", "'\\''")}'`))

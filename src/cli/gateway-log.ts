@@ -1,17 +1,17 @@
 /**
- * What a gateway says while it runs, on standard error: one line a request. In columns for people
- * on a terminal, as JSON lines for programs. Whoever does not read them neither stops nor fills it.
+ * The log of a running gateway on standard error, one line for each request: columns on a terminal, JSON lines
+ * elsewhere. A reader that does not read neither stops the gateway nor fills its memory.
  */
 import { type Logger as Pino, pino, stdTimeFunctions } from "pino";
 import { describeError, type Logger, type LogLevel } from "../lib/log.ts";
 import { formatSize } from "./wording.ts";
 
-/** Lines that wait for a reader take no more than this; later ones are dropped. */
+/** The limit of lines that wait for a reader. Later lines are dropped. */
 const WAITING_BYTES = 256 * 1024;
 
 export interface LogOutput {
   readonly isTTY?: boolean;
-  /** What is written and not yet taken. */
+  /** Bytes that are written and not yet taken. */
   readonly writableLength: number;
   write(text: string): unknown;
   on(event: "error", listener: () => void): unknown;
@@ -27,7 +27,7 @@ export interface GatewayLogOptions {
 export function createGatewayLog(options: GatewayLogOptions): Logger {
   const { level, json, output = process.stderr, environment = process.env } = options;
   let lost = false;
-  // Nobody reads any more: no reason to end.
+  // The reader is gone, which is no reason to end.
   output.on("error", () => {
     lost = true;
   });
@@ -83,7 +83,7 @@ function requestLine(request: RequestFields, colored: boolean): string {
 
 const ESCAPE = "\u001b";
 const PLAIN = `${ESCAPE}[0m`;
-/** By the first digit of the status; 0 is no answer. */
+/** By the first digit of the status; 0 stands for no answer. */
 const COLORS: readonly string[] = [35, 36, 32, 36, 33, 31].map((color) => `${ESCAPE}[${color}m`);
 
 function fieldsText(fields: object): string {
@@ -92,7 +92,7 @@ function fieldsText(fields: object): string {
     .join("");
 }
 
-/** Without what moves a terminal's cursor; our own colors stay. */
+/** Escapes characters that move a terminal's cursor. Our own colors stay. */
 function printable(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: those are what is meant
   return text.replace(/(?!\u001b\[\d+m)[\u0000-\u001f\u007f-\u009f]/g, (character) => {

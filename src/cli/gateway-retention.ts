@@ -1,4 +1,6 @@
-/** `wsfs gateway policy …` and `wsfs gateway prune`: what a local gateway keeps of the past, whether it runs or not. */
+/**
+ * `wsfs gateway policy …` and `wsfs gateway prune`: how much of the past a local gateway keeps, whether it runs or not.
+ */
 import { existsSync } from "node:fs";
 import { gatewaySocket, runningGateway } from "../daemon/gateway-record.ts";
 import { hasCode } from "../lib/system-error.ts";
@@ -64,7 +66,7 @@ function describeReport({ workspaces, orphans }: PruneReport, isDry: boolean): s
 
 const printJson = (value: unknown) => void process.stdout.write(`${JSON.stringify(value)}\n`);
 
-/** By the socket of the gateway that serves the folder; where none does, on the folder itself. */
+/** Works through the socket of the gateway that serves the folder. If none runs, it works on the folder itself. */
 async function withOwner(given: string, work: (owner: OwnerCalls) => Promise<number>): Promise<number> {
   const data = await dataFolder(given);
   const running = runningGateway(data);
@@ -97,7 +99,7 @@ async function withOwner(given: string, work: (owner: OwnerCalls) => Promise<num
   }
 }
 
-/** Throws where there is no gateway's. */
+/** Throws a Failure when the folder is not a gateway's. */
 export async function dataFolder(given: string): Promise<string> {
   const data = absolute(given);
   const { databasePath } = await import("../gateway/data-folder.ts");

@@ -94,7 +94,7 @@ export async function grantRemove(values: Values<"gateway grant remove">): Promi
   });
 }
 
-/** Opens the accounts of a gateway's folder for a command. */
+/** Opens the accounts in a gateway's folder for a command. Rejects with a Failure. */
 export async function withAccounts(
   given: string,
   work: (store: AccountStore, workspaces: ReadonlyMap<string, string>) => Promise<number>,
@@ -140,7 +140,10 @@ function namesAre(names: readonly string[]): string {
 
 const generated = () => randomBytes(15).toString("base64url");
 
-/** From a terminal twice and unseen; else one line of standard input. Never from the command line: others can read that. */
+/**
+ * Asks twice on a terminal, without echo. Otherwise it reads one line of standard input. Never an argument, which other
+ * users can see.
+ */
 async function askNew(name: string): Promise<string> {
   if (!process.stdin.isTTY) return (await text(process.stdin)).split(/\r?\n/, 1).join("");
   const password = await askUnseen(`New password for ${name}: `);

@@ -1,9 +1,9 @@
 /**
- * When the gateway that `start` keeps may end: once no mount uses it any more. Until the first mount
- * is there it is needed by the `start` command, which holds a pipe to it: closed when the mount is
- * usable, when it failed, and when `start` was killed. Each later `start` that mounts from it holds
- * the lock of the data folder until its own mount is there, and a gateway takes that before it ends:
- * nobody is given one that is about to end.
+ * When the gateway that `start` keeps may end: when no mount uses it any more. Until the first mount is there, the
+ * `start` command needs the gateway and holds a pipe to it. The pipe is closed when the mount is usable, when the mount
+ * failed, and when `start` was killed. Each later `start` that mounts from the gateway holds the lock of the data
+ * folder until its own mount is there. The gateway takes that lock before it ends, so that no `start` gets a gateway
+ * that is about to end.
  */
 import { createReadStream } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
@@ -13,7 +13,7 @@ import { WATCH_FD } from "../daemon/start-gateway.ts";
 
 const INTERVAL_MS = 200;
 
-/** Whether a mount uses it: by its socket, whatever its port is by now, or by its address. */
+/** Whether a mount uses the gateway. Its socket tells, whatever port the gateway has by now, or its address. */
 export function isGatewayUsed(runtimeFolders: readonly string[], baseUrl: string, data: string): boolean {
   const socket = gatewaySocket(data);
   return runtimeFolders
@@ -21,7 +21,7 @@ export function isGatewayUsed(runtimeFolders: readonly string[], baseUrl: string
     .some((record) => record.baseUrl === baseUrl || record.gatewaySocket === socket);
 }
 
-/** Resolves when it may end; the lock is held then for as long as this process lives. */
+/** Resolves when the gateway may end. This process then holds the lock until it ends. */
 export async function waitUntilUnused(
   runtimeFolders: readonly string[],
   baseUrl: string,
@@ -33,7 +33,7 @@ export async function waitUntilUnused(
   for (;;) {
     while (isUsed()) await pause(INTERVAL_MS);
     const lock = startLock(data);
-    // Who had it a moment ago has its mount by now.
+    // A `start` that held the lock a moment ago may have its mount by now.
     if (lock.take() && !isUsed()) return;
     lock.close();
     await pause(INTERVAL_MS);
@@ -42,7 +42,7 @@ export async function waitUntilUnused(
 
 function endOfPipe(): Promise<void> {
   return new Promise((resolve) => {
-    // A pipe that breaks says what its end says.
+    // An error of the pipe means the same as its end.
     createReadStream("", { fd: WATCH_FD })
       .on("error", () => resolve())
       .on("close", () => resolve())

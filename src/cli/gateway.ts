@@ -14,7 +14,7 @@ import { absolute } from "./working-folder.ts";
 type OutsideIssuer = import("../gateway/sign-in/index.ts").OutsideIssuer;
 
 const TOKEN_SECONDS = 30 * 86_400;
-/** Requests under way get this long; a command of ours that waits for them ends within 5 s. */
+/** Requests under way get this long. A command that waits for this process to end waits 5 s. */
 const CLOSE_LIMIT_MS = 3000;
 
 export async function gateway(values: Values<"gateway">): Promise<number> {
@@ -24,7 +24,7 @@ export async function gateway(values: Values<"gateway">): Promise<number> {
     throw new Failure("--quota: a bare gateway has no word for it", EXIT.usage);
   }
   const outside = outsideIssuer(values);
-  // Whatever is made in the folder is the owner's alone.
+  // Files that are made in the folder must belong to the owner alone.
   process.umask(0o077);
   makeDataFolder(values.data);
   const other = runningGateway(data);
@@ -61,7 +61,10 @@ const CLAIM: Claim = {
   formerNames: ["gateway.db", "signing-key"],
 };
 
-/** Nothing of a folder that is somebody's is changed. Answers the folders that were made, the highest first. */
+/**
+ * Makes a gateway's folder, and changes nothing in a folder with other content. Returns the folders it made, the
+ * highest first. Throws a Failure.
+ */
 export function makeDataFolder(given: string): string[] {
   const data = absolute(given);
   try {
@@ -74,12 +77,15 @@ export function makeDataFolder(given: string): string[] {
   }
 }
 
-/** No gateway has served it yet; who asks has the lock. */
+/** Whether no gateway has served the folder yet. The caller must hold the lock. */
 export function isUnusedData(data: string): boolean {
   return isUnused(data, CLAIM, ["start.lock"]);
 }
 
-/** Where people sign in. The secret is in a file that its owner alone may read: arguments are everybody's to see. */
+/**
+ * The issuer that people sign in at. The secret is in a file that only its owner may read, because all users can see
+ * arguments.
+ */
 function outsideIssuer(values: Values<"gateway">): OutsideIssuer | undefined {
   const { issuer, "client-id": clientId, "client-secret-file": file } = values;
   if ((issuer === undefined) !== (clientId === undefined) || (issuer === undefined && file !== undefined)) {
@@ -106,7 +112,9 @@ function readSecret(file: string): string {
   return text;
 }
 
-/** On the port of last time where none is asked for, so that addresses written down stay true. */
+/**
+ * Without --port it takes the port of last time, so that addresses that were noted stay valid. Rejects with a Failure.
+ */
 async function listen(
   values: Values<"gateway">,
   data: string,
@@ -143,13 +151,13 @@ async function listen(
       return at(0);
     }
     const { ProblemError } = await import("../gateway/problems.ts");
-    // A workspace that --quota names and that is not there: only the gateway knows what there is.
+    // A workspace of --quota that does not exist. Only the gateway knows its workspaces.
     if (error instanceof ProblemError) throw new Failure(`--${error.message}`, EXIT.usage);
     throw listenFailure(error, values);
   }
 }
 
-/** In the words of gateway/fault-options.ts, and checked by it. */
+/** The flags in the words of gateway/fault-options.ts, which checks them. */
 async function misbehaviour(values: Values<"gateway">) {
   const { excessOfRates, FAULT_TARGETS, FAULTS, faultOptions } = await import("../gateway/fault-options.ts");
   const times = (name: "latency" | "path-lag" | "journal-lag" | "id-lag") => values[name];
@@ -186,7 +194,7 @@ async function misbehaviour(values: Values<"gateway">) {
     clockSkewMs: values["clock-skew"],
     quota: quotas(values),
   });
-  // Each value was checked as it was read.
+  // Each value was checked when it was read.
   const excess = excessOfRates(options);
   if (excess === undefined) return options;
   throw new Failure(`${options.failRate > 0 ? "--fail-rate and " : ""}--fault: ${excess.problem}`, EXIT.usage);
@@ -214,7 +222,7 @@ function listenFailure(error: unknown, values: Values<"gateway">): unknown {
 
 async function announce(values: Values<"gateway">, data: string, baseUrl: string, workspace: string): Promise<void> {
   if (values["until-unmounted"]) {
-    // Whoever started it takes the token from the folder.
+    // The process that started it takes the token from the folder.
     process.stdout.write(`${JSON.stringify({ baseUrl, workspace })}\n`);
     return;
   }
@@ -241,12 +249,12 @@ async function announce(values: Values<"gateway">, data: string, baseUrl: string
   );
 }
 
-/** As one word of a shell. */
+/** The text as one word of a shell. */
 function quoted(word: string): string {
   return `'${word.replaceAll("'", "'\\''")}'`;
 }
 
-/** The gateway that `start` keeps writes to a file nobody rotates: no line a request there. */
+/** The log of the gateway that `start` keeps is a file that is never rotated, so it has no line for each request. */
 function logLevel({ debug, quiet, ...values }: Values<"gateway">): LogLevel {
   if (debug) return "debug";
   return quiet || values["until-unmounted"] ? "warn" : "info";

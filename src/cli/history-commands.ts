@@ -1,7 +1,7 @@
-/** The commands of history: what a workspace has and had, and how it comes back. See options.ts. */
+/** The commands of history: what a workspace has and had, and how it is brought back. See options.ts. */
 import type { Command } from "./command.ts";
 
-/** A path is one in a mount, or of the workspace that is named. */
+/** A path lies in a mount, or in the workspace that is named. */
 const WHERE = ["env", "in-workspace"] as const;
 const OUTPUT = ["json", "debug"] as const;
 const PATH_NOTE = "A path is one in a mount, or with --workspace one of a workspace without a mount.";

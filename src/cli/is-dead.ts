@@ -1,10 +1,10 @@
-/** Whether the daemon of a mount is gone for good, as the kernel says: nobody holds its device. */
+/** Whether the daemon of a mount is gone for good, as the kernel tells: no process has the device open. */
 import { execFile } from "node:child_process";
 import { type MountEntry, mountedBy } from "../daemon/mount-table.ts";
 
 /**
- * Asked by a child that can be killed: a mount whose daemon hangs would keep us waiting. The kernel tells it
- * only to the user who mounted: root asks in that name.
+ * A child asks that can be killed, because a mount whose daemon hangs would block us. The kernel answers only the user
+ * who mounted, so root asks as that user.
  */
 export function isDead({ mountpoint, ...mount }: MountEntry): Promise<boolean> {
   const user = mountedBy(mount);

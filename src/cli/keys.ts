@@ -5,7 +5,7 @@ import type { Values } from "./options.ts";
 import { atGateway, printList, showAuthor } from "./service.ts";
 import { showTime } from "./table.ts";
 
-/** The key goes to standard output alone, the words about it to standard error: KEY=$(wsfs keys create …). */
+/** Only the key goes to standard output; the words about it go to standard error: KEY=$(wsfs keys create …). */
 export function keysCreate(values: Values<"keys create">): Promise<number> {
   const { "key-scope": scopes, json } = values;
   const expiresAt = values.expires === undefined ? undefined : new Date(Date.now() + values.expires * 1000);
@@ -16,7 +16,7 @@ export function keysCreate(values: Values<"keys create">): Promise<number> {
     process.stderr.write(`Keep it now: it is not shown again. ${until}; wsfs keys revoke ${made.id} ends it.\n`);
     return EXIT.ok;
   };
-  // A key may do no more than the token that makes it.
+  // A key may permit no more than the token that makes it.
   return atGateway(values, ["createApiKey"], create, scopes);
 }
 
@@ -30,7 +30,8 @@ export async function keysList(values: Values<"keys list">): Promise<number> {
         showAuthor({ account: key.account?.name ?? null }),
         showTime(key.createdAt),
         key.expiresAt === null ? "never" : showTime(key.expiresAt),
-        // The gateway keeps the minute alone: with seconds it would lie before a key made in that minute.
+        // The gateway stores only the minute. With seconds, the use would seem to lie before a key that was made in
+        // that minute.
         key.lastUsedAt === null ? "never" : showTime(key.lastUsedAt).slice(0, "2026-01-31 12:00".length),
         key.id,
         key.scopes.join(" "),

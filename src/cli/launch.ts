@@ -1,6 +1,6 @@
 /**
- * Starts a supervisor with its daemon and waits until the mount is usable. Knows how the two are
- * called and how they report; nothing of what they serve.
+ * Starts a supervisor with its daemon and waits until the mount is usable. It knows the command lines of the two and
+ * what they report, and nothing of what they serve.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, openSync, rmSync } from "node:fs";
@@ -18,25 +18,27 @@ import { EXIT, Failure } from "./failure.ts";
 
 export interface LaunchOptions {
   readonly settings: DaemonSettings;
-  /** Shown as the device in the mount table. */
+  /** The name shown as the device in the mount table. */
   readonly source: string;
   readonly mountOptions: readonly string[];
-  /** A process session of its own, nothing of ours kept. */
+  /** The supervisor gets a process session of its own and keeps nothing of ours. */
   readonly background: boolean;
-  /** What the user should know while the mount is not usable yet. */
+  /** What the user should know before the mount is usable. */
   readonly onNote: (text: string) => void;
 }
 
 export interface Launched {
   readonly supervisor: ChildProcess;
-  /** The daemon's process id, once the mount is usable. Rejects with a Failure; nothing is left then. */
+  /**
+   * Resolves with the daemon's process id when the mount is usable. Rejects with a Failure, and nothing is left then.
+   */
   readonly ready: Promise<number>;
-  /** The supervisor's exit code, once it has ended. */
+  /** The supervisor's exit code, when it has ended. */
   readonly ended: Promise<number>;
 }
 
 const STATUS_FD = 3;
-/** Threads for file access: the syncs of several uploads must not keep a program's read waiting. */
+/** Threads for file access. With fewer, the syncs of several uploads could block a program's read. */
 const POOL_THREADS = "24";
 /** The command line of a daemon of this release. */
 export const DAEMON = [process.execPath, fileURLToPath(new URL("../daemon/main.js", import.meta.url))] as const;
@@ -46,7 +48,7 @@ export function launch(options: LaunchOptions): Launched {
   const text = settingsText(settings, DAEMON);
   if (text === undefined) throw new Failure("the profile is too long");
   const made = makeRuntimeFolder(settings.runtimeFolder);
-  // What the log of the daemon cannot hold: its words before there is one, and a crash of Node itself.
+  // Gets what the daemon's log cannot hold: output before there is a log, and a crash of Node itself.
   const outputPath = join(settings.runtimeFolder, "background.log");
   const output = background ? openSync(outputPath, "a", 0o600) : undefined;
   const supervisor = spawn(
@@ -59,7 +61,7 @@ export function launch(options: LaunchOptions): Launched {
       ...["--status-fd", String(STATUS_FD), "--", ...DAEMON],
     ],
     {
-      // Not the caller's folder, which could then not be unmounted.
+      // The caller's folder could otherwise not be unmounted.
       cwd: "/",
       env: childEnvironment({
         [SETTINGS_VARIABLE]: text,
@@ -85,10 +87,12 @@ export function launch(options: LaunchOptions): Launched {
   return { supervisor, ready, ended };
 }
 
-/** The daemon has said why: what it wrote besides says no more. */
+/** The daemon has reported the reason, so that its other output says no more. */
 class Told extends Failure {}
 
-/** "note TEXT", then "ready PID", or "failed CODE TEXT", or the end of the pipe when neither could be said any more. */
+/**
+ * Reads "note TEXT" lines, then "ready PID" or "failed CODE TEXT". The pipe just ends when neither could be reported.
+ */
 async function readStatus(
   pipe: Socket,
   ended: Promise<number>,
@@ -102,7 +106,7 @@ async function readStatus(
     const [, word, number, text] = /^(\w+) (\d+) ?(.*)$/.exec(line) ?? [];
     if (word === "ready") return Number(number);
     if (word === "failed") {
-      // In the foreground the supervisor has printed it as well.
+      // In the foreground the supervisor has printed it too.
       const shown = output === undefined;
       failure = new Told(text || "the mount failed", Number(number) || EXIT.failure, { shown });
     }
@@ -113,7 +117,7 @@ async function readStatus(
   throw new Failure(`the daemon ended before the mount was usable (exit code ${code})${where}`, code || EXIT.failure);
 }
 
-/** A runtime folder that nobody else uses yet. */
+/** Removes a runtime folder that this command made, if no other process uses it yet. */
 function takeBack(made: readonly string[], outputPath: string): void {
   if (made.length === 0) return;
   rmSync(outputPath, { force: true });

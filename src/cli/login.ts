@@ -1,4 +1,4 @@
-/** `wsfs login`: signs this user in by a code that is approved in any browser, and keeps the login. */
+/** `wsfs login`: signs this user in with a code that is approved in any browser, and saves the login. */
 import { spawn } from "node:child_process";
 import { forbidCore } from "../lib/core-file.ts";
 import { chooseEnvironment } from "./environments.ts";
@@ -46,7 +46,7 @@ export async function login(values: Values<"login">): Promise<number> {
   }
 }
 
-/** Where there is a desktop; the address is shown in any case. */
+/** Opens the page if there is a desktop. The address is printed in any case. */
 function openPage(address: string): void {
   if (!process.stderr.isTTY || (process.env.DISPLAY ?? process.env.WAYLAND_DISPLAY) === undefined) return;
   const child = spawn("xdg-open", [address], { stdio: "ignore", detached: true });

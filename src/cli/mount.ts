@@ -1,4 +1,6 @@
-/** `wsfs mount`: checks what can be checked without the daemon, starts it, and stays with it in the foreground. */
+/**
+ * `wsfs mount`: checks what can be checked without the daemon, starts the daemon, and stays with it in the foreground.
+ */
 import { randomUUID } from "node:crypto";
 import { accessSync, constants, existsSync, readFileSync, statSync } from "node:fs";
 import { delimiter, join } from "node:path";
@@ -45,7 +47,7 @@ export async function mount(given: Values<"mount">, isGiven: ReadonlySet<FlagNam
   });
 }
 
-/** Flags and variables go before the entry of an environment, that before defaults. */
+/** Flags and variables go before the environment's entry, the entry before defaults. */
 export function withEntry(
   values: Values<"mount">,
   isGiven: ReadonlySet<FlagName>,
@@ -55,7 +57,7 @@ export function withEntry(
   return { ...values, ...Object.fromEntries(counts) };
 }
 
-/** What an environment's entry may say of a mount, besides where it leads. */
+/** The settings that an environment's entry may contain, besides the gateway it leads to. */
 export function chosenSettings(values: Values<"mount">, workspace: string) {
   const crashes = values["no-restart"] ? 0 : crashesAMinute();
   return {
@@ -74,7 +76,7 @@ export function chosenSettings(values: Values<"mount">, workspace: string) {
   } satisfies Partial<DaemonSettings>;
 }
 
-/** Undefined: flags say where the gateway is, and which file has a token. */
+/** Undefined: flags give the gateway and the file with a token. */
 function environmentOf({ env, ...values }: Values<"mount">): ChosenEnvironment | undefined {
   const isByFlags = values["base-url"] !== undefined || values["token-file"] !== undefined;
   if (env === undefined && (isByFlags || !hasEnvironments())) return undefined;
@@ -106,7 +108,7 @@ function byLogin({ workspace }: Values<"mount">, { name, baseUrl, loginFile }: C
   return { baseUrl, workspace, login: { file: loginFile, howToSignIn: howToSignIn(name) } };
 }
 
-/** A daemon must not look into its own mount: of a file that lies there nobody tells it. */
+/** A daemon must not look at a file in its own mount, and gets no notice of its changes. */
 function followed(dir: string, at: ChosenEnvironment, fixed: readonly string[]): Pick<DaemonSettings, "environment"> {
   try {
     return { environment: { ...followedFile(dir, at), fixed: [...fixed] } };
@@ -117,7 +119,7 @@ function followed(dir: string, at: ChosenEnvironment, fixed: readonly string[]):
   }
 }
 
-/** Of one that mounts by libfuse no other daemon can take over. */
+/** No other daemon can take over a mount by libfuse, so that a crash ends it. */
 export function ofTransport(
   transport: "kernel" | "fuse-native",
   crashes: number,
@@ -130,7 +132,7 @@ export function ofTransport(
 const FUSERMOUNT = "fusermount3";
 const PROFILE_BYTES_MAX = 64 * 1024;
 
-/** The file's text, checked, for the daemon. Throws one line for each thing that is wrong with it. */
+/** The file's text, checked. Throws a Failure with one line for each fault. */
 export function readProfile(path: string | undefined): Pick<DaemonSettings, "profile"> {
   if (path === undefined) return {};
   const file = absolute(path);
@@ -154,7 +156,7 @@ export function readProfile(path: string | undefined): Pick<DaemonSettings, "pro
   return { profile: { source: path, text } };
 }
 
-/** What a mount needs beside itself. */
+/** The folders that a mount needs outside itself. */
 export function ownFolders(stateDir: string | undefined): OwnFolder[] {
   const { state, runtime } = userFolders();
   return [
@@ -167,7 +169,10 @@ export function ownFolders(stateDir: string | undefined): OwnFolder[] {
 
 type Chosen = Omit<DaemonSettings, "mountId" | "stateHome" | "runtimeFolder" | "foreground">;
 
-/** Resolves with the exit code: with --background once the mount is usable, else when it is over. */
+/**
+ * Resolves with the exit code: with --background when the mount is usable, otherwise when it has ended. Rejects with a
+ * Failure.
+ */
 export async function mountAndStay(options: {
   readonly dir: string;
   readonly settings: Chosen;
@@ -205,14 +210,14 @@ export async function mountAndStay(options: {
   }
 }
 
-/** Ends up in an option string of mount(2) and in the mount table: one plain word. */
+/** The name goes into an option string of mount(2) and into the mount table, so it must be one plain word. */
 function sourceName(workspace: string): string {
   return workspace.replaceAll(/[^\w.@:-]/g, "_");
 }
 
 /**
- * A terminal sends Ctrl-C to the supervisor as well, others only to us; it takes the second one as
- * the same wish. We stay until it has ended, whatever the signal.
+ * A terminal sends Ctrl-C to the supervisor as well, other senders only to us. The supervisor takes the second signal
+ * for the same wish. We stay until it has ended, whatever the signal.
  */
 function forwardSignals(launched: Launched): () => void {
   const forward = (signal: NodeJS.Signals) => void launched.supervisor.kill(signal);
@@ -227,7 +232,10 @@ function note(text: string): void {
   process.stderr.write(`wsfs: ${text}\n`);
 }
 
-/** Whether this machine and user can mount at all. The device is opened by root, for others by fusermount3. */
+/**
+ * Whether this machine and user can mount at all. Root opens the device itself; for other users fusermount3 does.
+ * Throws a Failure.
+ */
 export function checkKernel(): void {
   const isRoot = process.getuid?.() === 0;
   try {
@@ -249,10 +257,10 @@ export function checkKernel(): void {
   throw new Failure(`${FUSERMOUNT} is not installed (package fuse3); only root mounts without it`);
 }
 
-/** The absolute path to mount on. A mount of ours that nobody serves any more is taken off first. */
+/** The absolute path to mount on. First detaches a mount of ours whose daemon is gone. Rejects with a Failure. */
 export async function prepareMountpoint(dir: string): Promise<string> {
   let place = findPlace(dir, readMountTable());
-  // Dead mounts may lie over each other.
+  // Dead mounts may lie on top of each other.
   while (place.is === "ourMount") {
     const { served } = serving(place.mount);
     if (served !== undefined) {
@@ -270,7 +278,9 @@ export async function prepareMountpoint(dir: string): Promise<string> {
   return place.path;
 }
 
-/** What is in it is the daemon's to judge: a mount that knows its workspace goes on without a token. */
+/**
+ * The token itself is for the daemon to judge: a mount that knows its workspace goes on without one. Throws a Failure.
+ */
 export function checkTokenFile(path: string): void {
   try {
     const stat = statSync(path);

@@ -1,7 +1,6 @@
 /**
- * What a folder named on the command line is, found out without asking anything of a wsfs mount:
- * a mount that hangs would take the command with it. The path is followed name by name, and never
- * through a mount of ours.
+ * Finds out what a folder on the command line is, without asking a wsfs mount: a mount that hangs would block the
+ * command. The path is followed name by name, never through a mount of ours.
  */
 import { lstatSync, readdirSync, readlinkSync } from "node:fs";
 import { dirname, isAbsolute, join, normalize } from "node:path";
@@ -9,7 +8,7 @@ import { isOurs, type MountEntry, mountAt } from "../daemon/mount-table.ts";
 import { EXIT, Failure } from "./failure.ts";
 import { workingFolder } from "./working-folder.ts";
 
-/** `path`: absolute, links resolved, except what lies inside a mount or is not there. */
+/** `path`: absolute with links resolved, except for the part that lies inside a mount or does not exist. */
 export type Place =
   | { readonly is: "ourMount"; readonly path: string; readonly mount: MountEntry }
   | { readonly is: "insideOurMount"; readonly path: string; readonly mount: MountEntry }
@@ -37,7 +36,7 @@ export function findPlace(dir: string, table: readonly MountEntry[], folder?: st
       const whole = normalize(join(path, ...rest)).replace(/(?<=.)\/$/, "");
       if (whole === path) return { is: "ourMount", path, mount };
       if (whole.startsWith(`${path}/`)) return { is: "insideOurMount", path: whole, mount };
-      // Leads out of the mount again.
+      // The path leads out of the mount again.
       pending = partsOf(whole);
       current = "/";
       continue;
@@ -58,7 +57,7 @@ export function findPlace(dir: string, table: readonly MountEntry[], folder?: st
   return { is: folderReached ? "folder" : "otherFile", path: current };
 }
 
-/** Names and ".."; what ".." means is known only once the names before it are followed. */
+/** Names and "..". What ".." means is known only when the names before it are resolved. */
 function partsOf(path: string): string[] {
   return path.split("/").filter((name) => name !== "" && name !== ".");
 }
@@ -73,7 +72,7 @@ function lstat(path: string) {
   }
 }
 
-/** Refuses a folder nothing can be mounted on. Mounts of ours are the caller's to judge before. */
+/** Refuses a folder that nothing can be mounted on. The caller checks for mounts of ours before. Throws a Failure. */
 export function checkMountpoint(dir: string, place: Place, table: readonly MountEntry[]): void {
   if (place.is === "nothing") throw new Failure(`${dir} is not there; make the folder first: mkdir -p ${dir}`);
   if (place.is === "otherFile") throw new Failure(`${dir} is not a folder`);

@@ -1,6 +1,6 @@
 /**
- * The one table of what may be set: every command with its arguments, flags (flags.ts) and examples. Knows no
- * parser of command lines; main.ts builds one from it.
+ * The table of everything that may be set: every command with its arguments, flags (flags.ts) and examples. It knows no
+ * command line parser; command-line.ts builds one from it.
  */
 
 import type { Command } from "./command.ts";
@@ -10,7 +10,7 @@ import { HISTORY_COMMANDS } from "./history-commands.ts";
 import { SERVICE_COMMANDS } from "./service-commands.ts";
 import type * as values from "./values.ts";
 
-/** How the kernel comes by a mount and what it may do there. */
+/** How the kernel makes a mount, and what it may do there. */
 const OF_THE_MOUNT = [
   "read-only",
   "transport",
@@ -21,7 +21,7 @@ const OF_THE_MOUNT = [
   "owners",
 ] as const;
 
-/** Flags of a mount that its reload refuses. */
+/** Flags of a mount that a reload refuses. */
 export const FIXED = ["base-url", "workspace", "state-dir", ...OF_THE_MOUNT] as const;
 
 export const COMMANDS = {
@@ -136,7 +136,7 @@ export const COMMANDS = {
     positionals: ["NAME"],
     summary: "Show an environment of the configuration file",
     flags: ["json", "settings", "debug"],
-    // For a daemon that follows the file: what it says of a mount's settings.
+    // For a daemon that follows the file: the settings of a mount in this entry.
     hidden: ["settings"],
     examples: [["wsfs env show production", "one key a line"]],
   },
@@ -255,7 +255,7 @@ export const COMMANDS = {
       "debug",
       ...FIXED,
     ],
-    // Refused, with the reason.
+    // A reload refuses these flags with the reason.
     hidden: FIXED,
     examples: [
       ["wsfs reload ~/work", "after an upgrade of wsfs: the same settings"],
@@ -292,7 +292,7 @@ type RequiredOf<C> = C extends { orEnvironment: true }
     ? R
     : never;
 
-/** The checked values of a command's flags, by the flag's name; `dir` as it was given. */
+/** The checked values of a command's flags, by the flag's name. `dir` is as it was given. */
 export type Values<C extends CommandName> = ((typeof COMMANDS)[C] extends { changes: true }
   ? { readonly [F in (typeof COMMANDS)[C]["flags"][number]]: GivenOf<(typeof FLAGS)[F]> | undefined }
   : {
@@ -315,7 +315,7 @@ export type Values<C extends CommandName> = ((typeof COMMANDS)[C] extends { chan
     ? { readonly optional: { readonly [K in P]: string | undefined } }
     : unknown);
 
-/** Flags whose name another one has too, which means something else. */
+/** Flags of different meaning that share a name on the command line. */
 const OTHER_NAMES: Readonly<Partial<Record<FlagName, string>>> = {
   "workspace-list": "workspace",
   body: "data",
@@ -339,7 +339,7 @@ export function flagName(name: FlagName): string {
   return OTHER_NAMES[name] ?? name;
 }
 
-/** In words. */
+/** The default in words. */
 export function defaultOf(flag: Flag): string | undefined {
   if (flag.type !== "value" && flag.type !== "list") return undefined;
   const value = flag.defaultHelp ?? (flag.type === "value" ? flag.default : undefined);
@@ -351,7 +351,7 @@ export function variableOf(name: FlagName): string | undefined {
   return flag.variable === true ? `WSFS_${flagName(name).toUpperCase().replaceAll("-", "_")}` : undefined;
 }
 
-/** What the command needs and neither a word of the line nor a variable gives: `typed` says of a flag whether one does. */
+/** Required flags that neither the command line nor a variable gives. `typed` tells whether the line has a flag. */
 export function missingFlags(
   name: CommandName,
   typed: (option: string) => boolean,
@@ -361,7 +361,7 @@ export function missingFlags(
   return required.filter((flag) => !typed(`--${flagName(flag)}`) && !environment[variableOf(flag) ?? ""]);
 }
 
-/** "a, b and c"; of one flag alone, what it is. */
+/** "a, b and c". For a single flag, what it is. */
 export function describeMissing(flags: readonly FlagName[], words: readonly string[] = []): string {
   const [only] = flags;
   const items = [...words, ...flags.map(describeFlag)];

@@ -1,12 +1,12 @@
-/** What becomes of a command whose output cannot be written. */
+/** How a command ends when its output cannot be written. */
 import { hasCode } from "../lib/system-error.ts";
 
-/** That somebody stops reading (`| head`, `2>&1 | head`) is no failure: what was begun goes on, unheard. */
+/** A reader that stops (`| head`, `2>&1 | head`) is no failure: the command goes on without it. */
 export function guardOutput(): { why(): string | undefined } {
   let why: string | undefined;
   process.stderr.on("error", () => {});
   process.stdout.on("error", (error) => {
-    // A file on a full disk: who reads it must not take a part for the whole.
+    // A file on a full disk: its reader must not take a part for the whole.
     if (!hasCode(error, "EPIPE")) why ??= `standard output cannot be written: ${error.message}`;
   });
   return { why: () => why };

@@ -1,4 +1,4 @@
-/** How fast something goes, and how long it will take yet, by what was seen in the last seconds. */
+/** Speed and remaining time, from what was seen in the last seconds. */
 
 interface Seen {
   readonly dirty: number;
@@ -9,21 +9,23 @@ interface Seen {
 export interface Pace {
   note(atMs: number, seen: Seen): void;
   readonly bytesPerSecond: number;
-  /** More than nothing; undefined while nothing can be said. */
+  /** More than zero. Undefined while nothing can be said. */
   readonly leftMs: number | undefined;
 }
 
 const WINDOW_MS = 10_000;
 const MEANINGFUL_MS = 1_000;
-/** What has not moved for so long goes on nobody knows when. */
+/** When nothing has moved for so long, the remaining time is unknown. */
 const QUIET_MS = 3_000;
-/** Longer is said by a pace that tells nothing: a few small ones went while the large one was prepared. */
+/**
+ * A longer estimate comes from a speed that tells nothing: a few small changes went out while a large one was prepared.
+ */
 const LONGEST_MS = 48 * 3_600_000;
 
 export function createPace(): Pace {
   const window: (Seen & { readonly at: number })[] = [];
   let movedAt = 0;
-  /** Per second. */
+  /** Speeds per second. */
   const speeds = () => {
     const [first, last] = [window[0], window.at(-1)];
     if (first === undefined || last === undefined || last.at - first.at < MEANINGFUL_MS) return undefined;
@@ -47,7 +49,7 @@ export function createPace(): Pace {
     get leftMs() {
       const now = speeds();
       if (now === undefined || now.last.at - movedAt >= QUIET_MS) return undefined;
-      // Of many small ones the number tells, of a large one its bytes.
+      // For many small changes their number tells, for a large one its bytes.
       const byItems = now.items > 0 ? now.last.dirty / now.items : 0;
       const byBytes = now.last.bytesPending > 0 ? now.last.bytesPending / now.bytes : 0;
       const leftMs = Math.max(byItems, byBytes) * 1000;

@@ -1,4 +1,4 @@
-/** Waiting for what sends no word, such as the end of a process that is no child of ours. */
+/** Waits for things that send no notice, such as the end of a process that is not our child. */
 import { setTimeout as pause } from "node:timers/promises";
 
 const INTERVAL_MS = 10;

@@ -1,4 +1,4 @@
-/** `wsfs queue retry`: what was refused or waits is tried now. */
+/** `wsfs queue retry`: tries refused and waiting changes now. */
 import { relative, resolve } from "node:path";
 import type { RetryResult } from "../daemon/control-messages.ts";
 import { type MountEntry, readMountTable } from "../daemon/mount-table.ts";
@@ -27,8 +27,8 @@ function describeWhen(held: RetryResult["held"]): string {
 }
 
 /**
- * As the queue shows it: a path on this machine that leads into the mount, by links too, else one from the mount's root.
- * In the mount nothing is looked at.
+ * The path as the queue shows it. A path on this machine that leads into the mount, also by links, is translated; any
+ * other path counts from the mount's root. Nothing in the mount is looked at.
  */
 export function pathInMount(
   path: string,
@@ -42,7 +42,7 @@ export function pathInMount(
   return resolve("/", relative(place.mount.mountpoint, place.path));
 }
 
-/** Undefined: on this machine nobody knows where it leads. */
+/** Undefined: it cannot be found out on this machine where the path leads. */
 function placeOf(path: string, table: readonly MountEntry[], folder: string | undefined): Place | undefined {
   try {
     return findPlace(path, table, folder);

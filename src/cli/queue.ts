@@ -1,4 +1,4 @@
-/** `wsfs queue`: what waits to be uploaded, and why. Lists as it reads, so that no length is too much. */
+/** `wsfs queue`: shows what waits to be uploaded, and why. Prints while it reads, so that no list is too long. */
 import { once } from "node:events";
 import type { QueueItem, QueueSums } from "../daemon/control-messages.ts";
 import { hasCode } from "../lib/system-error.ts";
@@ -7,7 +7,7 @@ import { requireServed } from "./find-mount.ts";
 import type { Values } from "./options.ts";
 import { formatCount, formatDuration, formatSize, printable } from "./wording.ts";
 
-/** What a daemon takes as "all". */
+/** The number that a daemon takes for "all". */
 const ALL = 1_000_000_000;
 const WHAT_WIDTH = Math.max(...["folder", "attributes"].map((word) => word.length));
 
@@ -33,7 +33,7 @@ export async function queue(values: Values<"queue">): Promise<number> {
   };
   await ask(served, (socket) =>
     getQueue(socket, values.limit === 0 ? ALL : values.limit, show).catch((error: unknown) => {
-      // Another daemon's list would begin anew, after the beginning of this one.
+      // The list of another daemon would begin anew, after the beginning of this one.
       throw isBegun && error instanceof ControlError ? new Failure(error.message) : error;
     }),
   );
@@ -42,7 +42,7 @@ export async function queue(values: Values<"queue">): Promise<number> {
   return EXIT.ok;
 }
 
-/** Not faster than who reads it, and no further: that he stops (`| head`) is no failure. */
+/** Waits for the reader. A reader that stops (`| head`) is no failure, and ends the list. */
 async function print(text: string): Promise<void> {
   try {
     if (!process.stdout.write(text)) await once(process.stdout, "drain");

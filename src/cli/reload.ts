@@ -1,4 +1,4 @@
-/** `wsfs reload`: has the daemon of a mount give way to a new one, and waits until that one serves. */
+/** `wsfs reload`: lets the daemon of a mount give way to a new one, and waits until that one serves. */
 import { randomUUID } from "node:crypto";
 import type { ReloadRequest } from "../daemon/control-messages.ts";
 import { mountsOf, readMountTable } from "../daemon/mount-table.ts";
@@ -18,7 +18,7 @@ import { pollUntil } from "./poll.ts";
 import { formatWait } from "./wording.ts";
 import { absolute } from "./working-folder.ts";
 
-/** Of its start: what lies in a state dir is looked through, and the gateway may be slow. */
+/** The limit for the start of a daemon: it looks through its state dir, and the gateway may be slow. */
 const START_LIMIT_MS = 180_000;
 
 export async function reload(values: Values<"reload">): Promise<number> {
@@ -32,7 +32,8 @@ export async function reload(values: Values<"reload">): Promise<number> {
   const { record, version } = await successor(dir, served, mountId);
   const { reload } = record;
   if (reload?.id !== id) {
-    // It gave way to another one's wish, and had no answer left for ours. A record names the last reload for good.
+    // The daemon gave way to another reload and had no answer left for ours. A record keeps the last reload, so that an
+    // older one must not count.
     if (reload !== undefined && reload.id !== served.record.reload?.id)
       throw new Failure("another reload is under way");
     throw new Failure(`the daemon of ${dir} ended before it could give way; another one serves it as before`);
@@ -51,7 +52,7 @@ export async function reload(values: Values<"reload">): Promise<number> {
   return EXIT.ok;
 }
 
-/** Throws a Failure (usage) for what cannot change on a mount. */
+/** Throws a Failure (usage) for a setting that cannot change while mounted. */
 function changesOf(values: Values<"reload">): SettingsChange {
   for (const name of FIXED) {
     if (values[name] === undefined) continue;
@@ -85,12 +86,15 @@ async function ask({ record, socket }: Served, request: ReloadRequest): Promise<
   try {
     await postReload(socket, request);
   } catch (error) {
-    // Who comes after it says how far it got.
+    // The successor's record tells how far it got.
     if (!(error instanceof ControlError) || !(await hasEnded(record.daemon))) throw error;
   }
 }
 
-/** The daemon after the one that was asked, once it has said to its supervisor that it serves: an answer comes after that. */
+/**
+ * The daemon after the one that was asked. It answers only after it has told its supervisor that it serves. Rejects
+ * with a Failure.
+ */
 async function successor(
   dir: string,
   asked: Served,

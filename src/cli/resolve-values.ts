@@ -1,17 +1,17 @@
-/** What was given on the command line and in variables, checked by the table of flags, with the defaults of the rest. */
+/** The values of flags and variables, checked by the table of flags, with defaults for the others. */
 import type { Command } from "./command.ts";
 import { EXIT, Failure } from "./failure.ts";
 import { FLAGS, type Flag, type FlagName } from "./flags.ts";
 import { COMMANDS, type CommandName, describeMissing, flagName, type Values, variableOf } from "./options.ts";
 import * as values from "./values.ts";
 
-/** Under which name `Given` has the words after "--" of a command that takes some. */
+/** The name in `Given` for the words after "--". */
 export const REST = "--";
 
-/** What the command line parser found: by the flag's name on the command line; absent where not given. */
+/** What the parser found, by the flag's name on the command line. Absent: not given. */
 export type Given = Readonly<Record<string, unknown>>;
 
-/** Flags before variables before defaults. Throws a Failure (usage) that names the flag or variable at fault. */
+/** Flags go before variables, variables before defaults. Throws a Failure (usage) that names the flag or variable. */
 export function resolveValues<C extends CommandName>(
   commandName: C,
   given: Given,
@@ -41,7 +41,7 @@ export function resolveValues<C extends CommandName>(
   return result as Values<C>;
 }
 
-/** Which flags are given, by themselves or by a variable. */
+/** The flags that are given on the command line or by a variable. */
 export function givenFlags(
   name: CommandName,
   given: Given,
@@ -116,7 +116,7 @@ function parseAt<T>(source: string, raw: unknown, parse: (text: string) => T): T
     return parse(given);
   } catch (cause) {
     const expected = cause instanceof Error ? cause.message : String(cause);
-    // Not for a log: what somebody has put into an address.
+    // A password that somebody has put into an address must not get into a log.
     const shown = given.replace(/(?<=:\/\/)[^/@]*@/, "…@");
     throw new Failure(`${source}: expected ${expected}, got "${shown}"`, EXIT.usage, { cause });
   }

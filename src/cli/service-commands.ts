@@ -1,4 +1,4 @@
-/** The commands of the service: what one may do at a gateway that one is signed in to. See options.ts. */
+/** The commands of the service: what a user can do at a gateway after signing in. See options.ts. */
 import type { Command } from "./command.ts";
 
 export const SERVICE_COMMANDS = {

@@ -1,4 +1,6 @@
-/** What the commands of engines, executions, keys, triggers and workspaces share: a gateway one is signed in to, and output. */
+/**
+ * Shared by the commands of engines, executions, keys, triggers and workspaces: the gateway of the sign-in, and output.
+ */
 import { connect, type Gateway, type Page, type Paged } from "../client/index.ts";
 import type { OperationName } from "../contract/operations.ts";
 import { chooseEnvironment } from "./environments.ts";
@@ -11,7 +13,7 @@ interface Given {
   readonly workspace?: string | undefined;
 }
 
-/** A gateway whose token is good for these operations, and further scopes (`more`), and nothing else. */
+/** Opens a gateway with a token for just these operations and the scopes in `more`. Rejects with a Failure. */
 export async function atGateway<T>(
   values: Given,
   operations: readonly OperationName[],
@@ -25,7 +27,7 @@ export async function atGateway<T>(
   return withGateway(connect({ baseUrl: at.baseUrl, credentials, workspace }), use);
 }
 
-/** Closes it in the end; what it refuses is said in one line. */
+/** Closes the gateway in the end. A refusal becomes a Failure of one line. */
 export async function withGateway<T>(gateway: Gateway, use: (gateway: Gateway) => Promise<T>): Promise<T> {
   try {
     return await use(gateway);
@@ -50,13 +52,13 @@ export interface ListLook<T> {
   readonly json: boolean;
   readonly heads: readonly string[];
   readonly row: (item: T) => readonly string[];
-  /** Said where there are none. */
+  /** Printed when the list is empty. */
   readonly none: string;
-  /** How many at most; 0 or absent: all. */
+  /** The largest number of items. 0 or absent: all. */
   readonly limit?: number;
 }
 
-/** A line of JSON for each, or a table. */
+/** Prints a line of JSON for each item, or a table. */
 export async function printList<T>(list: Paged<T>, look: ListLook<T>): Promise<void> {
   const { json, heads, row, none, limit = 0 } = look;
   const items: T[] = [];
@@ -73,13 +75,13 @@ export async function printList<T>(list: Paged<T>, look: ListLook<T>): Promise<v
   if (more > 0) process.stderr.write(`${more} more; --limit 0 shows all\n`);
 }
 
-/** One line of JSON, or the text. */
+/** Prints one line of JSON, or the text. Returns the exit code 0. */
 export function print(json: boolean, value: unknown, text: string): number {
   process.stdout.write(json ? `${JSON.stringify(value)}\n` : text);
   return EXIT.ok;
 }
 
-/** The value of --input: JSON, @FILE or - for standard input. */
+/** The value of --input: JSON, @FILE or - for standard input. Rejects with a Failure. */
 export async function inputOf(given: string | undefined): Promise<unknown> {
   if (given === undefined) return undefined;
   const { readFileSync } = await import("node:fs");
@@ -100,7 +102,7 @@ export async function inputOf(given: string | undefined): Promise<unknown> {
   }
 }
 
-/** Who did it, in words. */
+/** The account that did it, in words. */
 export function showAuthor(by: { readonly account: string | null } | null): string {
   return by?.account ?? "";
 }

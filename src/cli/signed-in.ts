@@ -1,4 +1,4 @@
-/** Credentials of a command: the saved login of its environment, and how to sign in where there is none. */
+/** Credentials of a command: the saved login of its environment, or a message how to sign in. */
 import type { Credentials } from "../client/index.ts";
 import { OPERATIONS, type Operation, type OperationName } from "../contract/operations.ts";
 import { forbidCore } from "../lib/core-file.ts";
@@ -6,12 +6,12 @@ import type { ChosenEnvironment } from "./environments.ts";
 import { LOCAL } from "./environments.ts";
 
 export interface TokenChoice {
-  /** All that were approved when absent. */
+  /** Absent: all scopes that were approved. */
   readonly scopes?: readonly string[] | undefined;
   readonly workspace?: string | undefined;
 }
 
-/** As a person would type it. */
+/** The command as a person would type it. */
 export const howToSignIn = (environment: string) =>
   environment === LOCAL ? 'run "wsfs login"' : `run "wsfs login --env ${environment}"`;
 
@@ -21,7 +21,10 @@ export async function signedIn(at: ChosenEnvironment, choice: TokenChoice = {}):
   return savedLogin(at.loginFile, { ...choice, howToSignIn: howToSignIn(at.name) });
 }
 
-/** The scopes that a token needs for these operations. A scope that an operation may lack is asked for only where the login has it. */
+/**
+ * The scopes that a token needs for these operations. A scope that an operation can do without is asked for only if the
+ * login has it.
+ */
 export async function scopesOf(
   at: Pick<ChosenEnvironment, "loginFile">,
   names: readonly OperationName[],

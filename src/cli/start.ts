@@ -1,4 +1,4 @@
-/** `wsfs start`: a local gateway and a mount of its workspace in one. */
+/** `wsfs start`: a local gateway and a mount of its workspace in one command. */
 import { readdirSync } from "node:fs";
 import { userInfo } from "node:os";
 import { join } from "node:path";
@@ -24,7 +24,7 @@ import { absolute } from "./working-folder.ts";
 
 const ASK_AGAIN_MS = 200;
 const ANSWER_LIMIT_MS = 10_000;
-/** Of another `start` from the same gateway: until its mount is usable. */
+/** How long another `start` on the same gateway is waited for, until its mount is usable. */
 const OTHERS_LIMIT_MS = 60_000;
 
 export async function start(values: Values<"start">): Promise<number> {
@@ -41,7 +41,8 @@ export async function start(values: Values<"start">): Promise<number> {
   const profile = readProfile(values.profile);
   const { mountpoint, made } = await makeMountpoint(dir);
   const madeData = makeDataFolder(values.data ?? data);
-  // Until the mount is there: the gateway that is found or started does not end before, and no other one is started.
+  // Held until the mount is there: the gateway that is found or started must not end before, and no second one must be
+  // started.
   const lock = startLock(data);
   let release = () => {
     release = () => {};
@@ -108,14 +109,14 @@ export async function start(values: Values<"start">): Promise<number> {
     await gateway?.ended();
     if (!isMounted) {
       unmakeFolders(made);
-      // Of a gateway that did not start, the folder says why.
+      // After a gateway that did not start, the folder stays, because it says why.
       if (isNewData && gateway !== undefined) takeBackData(data, madeData);
     }
     throw error;
   }
 }
 
-/** Of a gateway that was begun in vain. Not what somebody has begun to use meanwhile. */
+/** Removes the folder of a gateway that was started in vain, unless it is in use or has content by now. */
 function takeBackData(data: string, made: readonly string[]): void {
   const lock = startLock(data);
   try {
@@ -133,14 +134,14 @@ function hasContent(data: string): boolean {
 interface Started {
   readonly baseUrl: string;
   readonly workspace: string;
-  /** Null: the account that start made was removed, or there were others before. */
+  /** Null: the account that `start` made was removed, or there were other accounts before. */
   readonly account: string | null;
   /** Null: the password was changed. */
   readonly passwordFile: string | null;
   readonly tokenFile: string;
   readonly mountpoint: string;
   readonly data: string;
-  /** The data folder is where the environment `local` looks. */
+  /** The data folder is the one that the environment `local` uses. */
   readonly isDefault: boolean;
   readonly background: boolean;
 }
@@ -167,7 +168,7 @@ function accountOf({ account, passwordFile, data }: Started): string {
   return passwordFile === null ? `${account}, with your password` : `${account}, with the password in ${passwordFile}`;
 }
 
-/** What the person is called on this machine; "" where the user has no name. */
+/** The user's name on this machine; "" when the user has none. */
 function userName(): string {
   try {
     return userInfo().username;
@@ -176,7 +177,7 @@ function userName(): string {
   }
 }
 
-/** `made`: the folders that were not there before. */
+/** `made`: the folders that did not exist before. Rejects with a Failure. */
 async function makeMountpoint(dir: string): Promise<{ mountpoint: string; made: readonly string[] }> {
   const place = findPlace(dir, readMountTable());
   let made: readonly string[] = [];
@@ -192,13 +193,16 @@ async function makeMountpoint(dir: string): Promise<{ mountpoint: string; made: 
 
 interface UsedGateway {
   readonly record: GatewayRecord;
-  /** From now on a gateway of ours lives for as long as mounts use it. */
+  /** From now on a gateway that this command started lives for as long as mounts use it. */
   letGo(): void;
-  /** Resolves when a gateway of ours has ended, or other mounts keep it; at once for one that ran before. */
+  /**
+   * Resolves when a gateway that this command started has ended, or when other mounts keep it. Resolves at once for one
+   * that ran before.
+   */
   ended(): Promise<void>;
 }
 
-/** The one that serves the folder already, as soon as it answers; else one of our own. */
+/** The gateway that serves the folder already, when it answers; otherwise a new one. Rejects with a Failure. */
 async function useGateway(data: string, seconds: number, runtimes: readonly string[]): Promise<UsedGateway> {
   const end = performance.now() + seconds * 1000;
   for (let told = false; ; told = true) {
@@ -213,7 +217,7 @@ async function useGateway(data: string, seconds: number, runtimes: readonly stri
   }
 }
 
-/** Undefined when it answers: anything shows that it listens. */
+/** Undefined when it answers: any answer shows that it listens. */
 async function troubleOf({ baseUrl }: GatewayRecord): Promise<string | undefined> {
   try {
     await fetch(baseUrl, { signal: AbortSignal.timeout(ANSWER_LIMIT_MS) });
@@ -231,7 +235,7 @@ async function startOwnGateway(data: string, runtimes: readonly string[]): Promi
     hasExited = true;
   });
   const announced = await gateway.announced;
-  // Written before the first line.
+  // The gateway writes its record before its first line of output.
   const record = announced === undefined ? undefined : runningGateway(data);
   if (record === undefined) {
     gateway.letGo();
@@ -242,7 +246,7 @@ async function startOwnGateway(data: string, runtimes: readonly string[]): Promi
     record,
     letGo: gateway.letGo,
     async ended() {
-      // One that died was followed by another.
+      // A gateway that died was followed by another one.
       const isOver = () => hasExited && runningGateway(data) === undefined;
       await pollUntil(() => isOver() || isGatewayUsed(runtimes, record.baseUrl, data));
     },

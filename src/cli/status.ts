@@ -1,4 +1,4 @@
-/** `wsfs status`: asks the daemon how it is doing. */
+/** `wsfs status`: shows what the daemon says about itself. */
 import { dirname } from "node:path";
 import type { MountStatus } from "../daemon/control-messages.ts";
 import { readGatewayRecord } from "../daemon/gateway-record.ts";
@@ -28,7 +28,7 @@ export async function status(values: Values<"status">): Promise<number> {
   return EXIT.ok;
 }
 
-/** What was changed there may not be uploaded yet. */
+/** Nothing is mounted, but the last mount may have left unsent changes. */
 async function ofNoMount({ dir, json }: Values<"status">): Promise<number> {
   const { leftBehindAt } = await import("../daemon/left-behind.ts");
   const left = leftBehindAt(userFolders().state, findPlace(dir, readMountTable()).path);
@@ -41,7 +41,7 @@ async function ofNoMount({ dir, json }: Values<"status">): Promise<number> {
   return EXIT.notMounted;
 }
 
-/** The gateway of `wsfs start` may have been started again, and have found its port taken. */
+/** The gateway of `wsfs start` may have been started again, and may have found its port taken. */
 export function addressNow({ record, socket }: Served): string | undefined {
   if (record.gatewaySocket === undefined || socket.owner !== process.getuid?.()) return undefined;
   return readGatewayRecord(dirname(record.gatewaySocket))?.baseUrl;
@@ -53,7 +53,7 @@ interface Held extends Overtaken {
   readonly programs: readonly Pick<FileWriter, "pid" | "command">[];
 }
 
-/** Who has them open is known to the kernel: found in /proc, as far as one may look there. */
+/** Programs that have the files open, from /proc, as far as this user may look there. */
 function withPrograms({ overtaken = [] }: MountStatus, { connection }: MountEntry): Held[] {
   const inodes = new Set(overtaken.map(({ inode }) => inode));
   const writers = writersOf(mountsOf(readMountTable(), connection), inodes);
@@ -63,10 +63,10 @@ function withPrograms({ overtaken = [] }: MountStatus, { connection }: MountEntr
   }));
 }
 
-/** Files told of one by one. */
+/** The largest number of files that get a line each. */
 const HELD_LINES = 10;
 
-/** A few aligned lines. The name of a workspace is the gateway's word. */
+/** A few aligned lines. Text of the gateway, such as the workspace's name, is made printable. */
 export function describeStatus(state: MountStatus, held: readonly Held[] = []): string {
   const requests = Object.values(state.operations).reduce((sum, count) => sum + count, 0);
   const lines: [string, string | undefined][] = [
@@ -120,7 +120,7 @@ function describeGateway({ online, offlineMs }: MountStatus): string {
   return `offline${since}: reads and writes go on from this machine`;
 }
 
-/** Of what others change. */
+/** Whether remote changes are shown at once. */
 function describeFreshness({ live, staleMs = 0, staleWhy, transport }: MountStatus): string {
   if (live && transport === "fuse-native") return "live: what others change is shown within a second or two";
   if (live) return "live: what others change is shown at once";

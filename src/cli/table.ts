@@ -1,13 +1,13 @@
-/** What commands show people: aligned columns that fit a terminal, fields one a line, times of this machine's zone. */
+/** Output for people: aligned columns that fit a terminal, fields one a line, times in this machine's zone. */
 import { printable } from "./wording.ts";
 
 const GAP = "  ";
-/** No column is cut to less. */
+/** No column is made narrower than this. */
 const LEAST = 12;
 
 /**
- * Columns under their heads. On a terminal of `width` columns the last one, and then the widest, are cut to fit, but never
- * ids, which are copied from there; elsewhere nothing is. Empty where there are no rows.
+ * Columns under their heads. On a terminal of `width` columns the last column, and then the widest, are cut to fit. Ids
+ * are never cut, because people copy them. Without `width` nothing is cut. Empty without rows.
  */
 export function table(heads: readonly string[], rows: readonly (readonly string[])[], width?: number): string {
   if (rows.length === 0) return "";
@@ -33,18 +33,18 @@ function narrow(widths: number[], heads: readonly string[], width: number): void
 }
 
 const CHARACTERS = new Intl.Segmenter();
-/** What terminals show in two columns: East Asian wide characters, and emoji. */
+/** Characters that terminals show in two columns: East Asian wide characters, and emoji. */
 const WIDE =
   /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{20000}-\u{3fffd}]|\p{Emoji_Presentation}|\ufe0f/u;
 const NO_WIDTH = /^[\p{M}\p{Cf}]+$/u;
 
-/** Of one character, with all that is combined with it. */
+/** Columns of one character, with all that is combined with it. */
 function columnsOf(character: string): number {
   if (NO_WIDTH.test(character)) return 0;
   return WIDE.test(character) ? 2 : 1;
 }
 
-/** In columns of a terminal. */
+/** Width of a text in columns of a terminal. */
 function widthOf(text: string): number {
   if (/^[\x20-\x7e]*$/.test(text)) return text.length;
   let width = 0;
@@ -66,14 +66,14 @@ function cut(cell: string, width: number): string {
   return `${kept}…`;
 }
 
-/** One field a line: name, then value. Those without a value are left out. */
+/** One field a line: name, then value. Fields without a value are left out. */
 export function fieldLines(fields: readonly (readonly [name: string, value: string | null | undefined])[]): string {
   const given = fields.filter(([, value]) => value !== null && value !== undefined && value !== "");
   const width = Math.max(...given.map(([name]) => name.length));
   return given.map(([name, value]) => `${name.padEnd(width)}${GAP}${printable(value ?? "")}\n`).join("");
 }
 
-/** "2026-11-27 10:22:31" in this machine's zone; "" for none. */
+/** "2026-11-27 10:22:31" in this machine's zone; "" for null. */
 export function showTime(moment: string | null): string {
   if (moment === null) return "";
   const at = new Date(moment);
@@ -82,7 +82,7 @@ export function showTime(moment: string | null): string {
   return `${day} ${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
 }
 
-/** Undefined where standard output is no terminal. */
+/** Undefined when standard output is no terminal. */
 export function terminalWidth(): number | undefined {
   return process.stdout.isTTY ? process.stdout.columns : undefined;
 }

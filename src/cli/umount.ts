@@ -1,4 +1,4 @@
-/** `wsfs umount`: ends when mount, daemon and supervisor are gone. */
+/** `wsfs umount`: ends when the mount, its daemon and its supervisor are gone. */
 import type { UnmountReply } from "../daemon/control-messages.ts";
 import { type MountEntry, mountedBy, mountsOf, readMountTable } from "../daemon/mount-table.ts";
 import { isAlive, type MountUser, type ProcessIdentity, usersOf } from "../daemon/processes.ts";
@@ -13,10 +13,10 @@ import type { Values } from "./options.ts";
 import { pollUntil } from "./poll.ts";
 import { describeAllLeft } from "./wording.ts";
 
-/** What programs wrote last is taken in before the answer: no disk is slower than that. */
+/** The daemon answers after it has taken in what programs wrote last. No disk is slower than this. */
 const UNMOUNT_LIMIT_MS = 60_000;
 const END_LIMIT_MS = 60_000;
-/** Of a daemon that died: what lies in a state dir is looked through. */
+/** The limit for the successor of a daemon that died: it looks through its state dir. */
 const SUCCESSOR_LIMIT_MS = 60_000;
 /** A daemon that breaks off an answer ends at once. */
 const GOING_LIMIT_MS = 10_000;
@@ -46,7 +46,7 @@ export async function umount(values: Values<"umount">): Promise<number> {
   return EXIT.ok;
 }
 
-/** A daemon that dies before it answers, or gives way to another one, has a successor, which has not been asked. */
+/** When a daemon dies before it answers, or gives way to another one, its successor has not been asked yet. */
 async function askWhoeverServes(
   first: Served,
   dir: string,
@@ -68,7 +68,7 @@ async function askToUnmount({ record, socket }: Served): Promise<UnmountReply | 
     return await postUnmount(socket, UNMOUNT_LIMIT_MS);
   } catch (error) {
     if (!(error instanceof ControlError)) throw error;
-    // Another command was faster, or the daemon was killed: then its supervisor takes the mount off.
+    // Another command was faster, or the daemon was killed and its supervisor takes the mount off.
     const isGoing = () => !isAlive(record.daemon) || mountsOf(readMountTable(), record.connection).length === 0;
     if (!(await pollUntil(isGoing, GOING_LIMIT_MS))) throw error;
     return undefined;
@@ -76,14 +76,14 @@ async function askToUnmount({ record, socket }: Served): Promise<UnmountReply | 
 }
 
 /**
- * Of a daemon that has none after some seconds. Undefined: the mount is gone, or its supervisor, which keeps it until a
- * release is installed that can serve, takes it off.
+ * For a daemon without a successor after some seconds. Undefined: the mount is gone, or its supervisor takes it off,
+ * which would otherwise keep it until a release is installed that can serve. Rejects with a Failure.
  */
 async function waitForSuccessor(asked: Served, dir: string, mount: MountEntry): Promise<Served | undefined> {
   const { connection, supervisor } = asked.record;
   const isMounted = () => mountsOf(readMountTable(), connection).length > 0;
   if (!isMounted()) return undefined;
-  // Who looks after it would detach it under them.
+  // The supervisor would detach the mount while these programs use it.
   if (usersOf(mount.mountpoint).length > 0) throw new Failure(describeBusy(dir, mount.mountpoint));
   if (endWhoWaits(supervisor, mountedBy(mount).uid)) return undefined;
   const next = await findSuccessor(asked, SUCCESSOR_LIMIT_MS);
@@ -102,7 +102,10 @@ function describeUnmounted(reply: UnmountReply | undefined): string {
   return `${where}: ${describeAllLeft(unmounted)}${elsewhere}`;
 }
 
-/** With a copy left, the mount would go on or the copy be dead; which one is meant, only the user knows. */
+/**
+ * With a copy left, either the mount would go on or the copy would be dead. Only the user knows which one is meant.
+ * Throws a Failure.
+ */
 function refuseCopy(dir: string, mount: MountEntry, record: MountRecord): void {
   const others = mountsOf(readMountTable(), mount.connection).filter(({ id }) => id !== mount.id);
   const [other] = others;
@@ -118,7 +121,7 @@ function refuseCopy(dir: string, mount: MountEntry, record: MountRecord): void {
   );
 }
 
-/** Unmounted by umount(8) or another command a moment ago: it is over when its daemon has ended. */
+/** Unmounted by umount(8) or another command a moment ago. The unmount is complete when the daemon has ended. */
 async function finishUnmounted({ dir, drain }: Values<"umount">): Promise<number> {
   const { path } = findPlace(dir, readMountTable());
   const served = servedFrom(path);
@@ -129,7 +132,7 @@ async function finishUnmounted({ dir, drain }: Values<"umount">): Promise<number
     throw new Failure(`nothing of wsfs is mounted at ${dir}: its mount is now at ${moved.mountpoint}`, EXIT.notMounted);
   }
   process.stderr.write(`wsfs: ${dir} was unmounted already; waiting for its daemon (process ${record.daemon.pid})\n`);
-  // A copy in another mount namespace keeps it alive until it is told to end.
+  // A copy in another mount namespace keeps the daemon alive until it is told to end.
   const reply = await askToUnmount(served);
   await ended([record.daemon, record.supervisor]);
   process.stdout.write(`${dir} unmounted; ${describeUnmounted(reply)}\n`);
@@ -137,7 +140,7 @@ async function finishUnmounted({ dir, drain }: Values<"umount">): Promise<number
   throw new Failure(`${dir} could not be drained: it was unmounted already`);
 }
 
-/** Nobody serves it, so nothing can be asked of it; its state dir has all that was saved. */
+/** No daemon serves the mount, so none can be asked. Its state dir has all that was saved. */
 async function removeStale(dir: string, mount: MountEntry): Promise<number> {
   if (!(await detachDead(mount))) throw new Failure(`${dir} is still mounted: ${whyUnfound(mount)}`);
   process.stdout.write(`${dir} unmounted; its daemon was gone, what it had not uploaded is in its state dir\n`);

@@ -1,6 +1,6 @@
 /**
- * What the text of a flag or variable may be: one parser for each kind of value. Each throws an
- * Error that says what was expected; the caller adds which flag it was, and what came.
+ * What the text of a flag or variable may be: a parser for each kind of value. Each throws an Error that says what was
+ * expected; the caller adds the name of the flag and what came.
  */
 
 import { isLoopbackName } from "../lib/loopback.ts";
@@ -24,7 +24,7 @@ export function named(placeholder: string): Kind<string> {
   return { ...text, placeholder };
 }
 
-/** Of http or https, without credentials, without the "/" at its end. */
+/** A URL of http or https, without credentials and without the "/" at its end. */
 export const baseUrl: Kind<string> = {
   placeholder: "URL",
   parse(given) {
@@ -42,12 +42,12 @@ export const baseUrl: Kind<string> = {
   },
 };
 
-/** As the issuer writes itself: a "/" at its end counts. */
+/** A URL exactly as the issuer writes it: a "/" at its end counts. */
 export const issuer: Kind<string> = {
   placeholder: "URL",
   parse(given) {
     const { protocol, hostname } = new URL(baseUrl.parse(given));
-    // Over plain http anybody on the way could be anybody.
+    // Over plain http, anybody on the way could pose as the issuer.
     if (protocol === "http:" && !isLoopbackName(hostname)) throw new Error("an https URL, or one of this machine");
     return given;
   },
@@ -101,7 +101,7 @@ export const moment: Kind<Date> = {
   parse: (given) => new Date(parseMoment(given, Date.now())),
 };
 
-/** A week at most. */
+/** At most a week. */
 export const runSeconds = number("S", "a whole number of seconds from 1 to 604800 (a week)", (value) => {
   return Number.isInteger(value) && value >= 1 && value <= 604_800;
 });
@@ -123,7 +123,7 @@ export const changeCount = number("N", "a whole number from 1 to 1000000", (valu
   return Number.isInteger(value) && value >= 1 && value <= 1e6;
 });
 
-/** Bytes a second. */
+/** Bytes per second. */
 export const speed: Kind<number> = {
   placeholder: "SIZE",
   parse(given) {
@@ -146,12 +146,12 @@ export const jittered: Kind<{ readonly ms: number; readonly jitterMs: number }> 
   },
 };
 
-/** How far one clock is ahead of another; behind it when negative. */
+/** How far one clock is ahead of another. Negative: behind. */
 export const skew = number("MS", "a number of milliseconds, at most 12 hours ahead or (with -) behind", (value) => {
   return Number.isInteger(value) && Math.abs(value) <= 12 * 3600 * 1000;
 });
 
-/** "reset-after=0.1", or of one operation "upload:reset-after=0.1". What there is is the gateway's to say. */
+/** "reset-after=0.1", or for one operation "upload:reset-after=0.1". The gateway knows which faults there are. */
 export const fault: Kind<{ readonly target: string; readonly fault: string; readonly rate: number }> = {
   placeholder: "[OPERATION:]FAULT=0..1",
   parse(given) {
@@ -175,7 +175,7 @@ export function oneOf<const T extends readonly string[]>(...choices: T): Kind<T[
   };
 }
 
-/** "2G" of each workspace, or of one "main=2G". */
+/** "2G" for each workspace, or "main=2G" for one. */
 export const quota: Kind<{ readonly workspace: string; readonly bytes: number }> = {
   placeholder: "[WORKSPACE=]SIZE",
   parse(given) {
@@ -185,7 +185,7 @@ export const quota: Kind<{ readonly workspace: string; readonly bytes: number }>
   },
 };
 
-/** Of a switch that is set by a variable, or by `--flag=VALUE`. */
+/** The value of a switch that is set by a variable or by `--flag=VALUE`. */
 export function parseSwitch(given: string): boolean {
   if (/^(1|true|yes|on)$/i.test(given)) return true;
   if (/^(0|false|no|off)$/i.test(given)) return false;

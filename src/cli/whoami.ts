@@ -1,4 +1,4 @@
-/** `wsfs whoami`: whose the saved login is, what it may do and where. */
+/** `wsfs whoami`: shows the account of the saved login, and what it may do where. */
 import { chooseEnvironment } from "./environments.ts";
 import { EXIT, Failure, lineOf } from "./failure.ts";
 import type { Values } from "./options.ts";

@@ -18,7 +18,7 @@ export function formatWait(milliseconds: number): string {
   return milliseconds < 60_000 ? `${(milliseconds / 1000).toFixed(1)} s` : formatDuration(milliseconds);
 }
 
-/** What a name may hold must not end a line, or steer a terminal. */
+/** A control character in a name must not end a line or steer a terminal. */
 export function printable(text: string): string {
   return text.replace(/\p{Cc}/gu, (character) => `\\x${character.charCodeAt(0).toString(16).padStart(2, "0")}`);
 }

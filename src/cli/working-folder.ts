@@ -1,6 +1,6 @@
 /**
- * The folder that relative names begin at. It may be gone, or lie in a mount that has ended: commands work all the same,
- * for who names things by absolute paths. Loaded before everything else, which asks for the folder as it is loaded.
+ * The folder that relative paths begin at. It may be gone, or lie in a mount that has ended; commands with absolute
+ * paths work all the same. This file is loaded before all others, which ask for the folder when they are loaded.
  */
 import { isAbsolute, resolve } from "node:path";
 import { EXIT, Failure } from "./failure.ts";

@@ -1,4 +1,4 @@
-/** Whose a token is, and who may do what in a workspace. */
+/** The account of a token, and the roles of accounts in a workspace. */
 import {
   type AccountStatus,
   accountStatus,

@@ -1,7 +1,7 @@
 /**
- * The client's requests as another gateway wants them, and its answers as the contract has them: a
- * transport around a transport, moved by a profile. What a gateway lacks and several of its calls
- * can make up for is made up for here; what they cannot is the engine's to live without.
+ * Translates between the contract and another gateway: a transport around a transport, controlled by a profile. It
+ * rewrites the client's requests for that gateway, and its answers for the client. If the gateway lacks something that
+ * several of its calls can replace, that is done here. What they cannot replace, the engine must do without.
  */
 
 import { z } from "zod";
@@ -22,7 +22,7 @@ interface Asked {
   readonly request: HttpRequest;
 }
 
-/** What the pages of an operation are made of. */
+/** The resource that the pages of a list consist of. */
 const PAGES: Readonly<Partial<Record<OperationName, ResourceName>>> = {
   listWorkspaces: "workspace",
   listNodes: "node",
@@ -39,18 +39,18 @@ const BODIES: Readonly<Partial<Record<OperationName, ResourceName>>> = {
   appendJournal: "newJournalEntry",
 };
 
-/** What stands for what an item of a list does not tell. */
+/** Values for fields that items of another gateway's list may lack. */
 const UNTOLD: Readonly<Partial<Record<ResourceName, Readonly<Record<string, unknown>>>>> = {
   journalEntry: { revision: 0, parentId: null, name: "" },
   version: { branch: "main", contentHash: null, mimeType: "application/octet-stream" },
 };
 
-/** Asked for again a few times, it has been found by then. */
+/** A node that is not found yet is asked for again a few times after this wait. */
 const NOT_FOUND_YET_MS = 4_000;
 const PAGE = 200;
 const PAGES_MAX = 10_000;
 
-/** `now`: wall clock, milliseconds; it stands for positions where there are none. */
+/** `now`: wall clock, milliseconds. It replaces positions where the gateway has none. */
 export function adaptTransport(transport: Transport, profile: Profile, now: () => number): Transport {
   const { features } = profile;
 
@@ -118,7 +118,7 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
     return { kind: "json", value: resource === undefined ? value : toTheirs(profile, resource, value) };
   }
 
-  /** A call of ours on the way to answering another, with its token. */
+  /** A call of our own that is needed to answer another call. It has that call's token. */
   function ask(asked: Asked, operation: OperationName, parameters: Parameters, query: Parameters = {}): Asked {
     const { authorization } = asked.request.headers;
     const headers: Record<string, string> = { accept: "application/json", "user-agent": "wsfs" };
@@ -128,7 +128,7 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
     return { operation, parameters, request };
   }
 
-  /** Undefined: 404. Any other refusal is the answer of the whole. */
+  /** Undefined: 404. Any other refusal becomes the answer of the whole call. */
   async function askNode(asked: Asked, nodeId: string): Promise<Record<string, unknown> | undefined> {
     const question = ask(asked, "getNode", { nodeId });
     const answer = await exchange(question);
@@ -150,7 +150,9 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
     return path === "" ? own : `${path}/${own}`;
   }
 
-  /** The node of this name in the folder, as far as the gateway shows it, and up to when it does. */
+  /**
+   * The node of this name in the folder, as far as the gateway shows it, and the position the answer is complete up to.
+   */
   async function findChild(asked: Asked, parentId: string, name: string): Promise<{ node: unknown; asOf: number }> {
     if (features.names) {
       const page = await listPage(ask(asked, "listNodes", {}, { parentId, name }));
@@ -188,14 +190,17 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
     return ourPage(profile, value, begun, comesWhole ? undefined : Number(pageNo), item);
   }
 
-  /** A gateway that shows the same page under every number would be walked for ever. */
+  /** Throws when a gateway shows the same page under every number: walking it would never end. */
   function checkMoved(first: unknown, items: readonly Record<string, unknown>[]): void {
     if (first === undefined || items[0]?.id !== first) return;
     const what = "two pages are the same: a profile says of lists that come whole";
     throw new RemoteError("malformed", `${what} "query": {"pageNo": null} (profile ${profile.name})`);
   }
 
-  /** A list by `after`, from numbered pages: `after` is then the number of the page, and how the one before began. */
+  /**
+   * A list by `after`, from numbered pages. `after` then contains the page's number and the first id of the page
+   * before.
+   */
   async function listByNumber(asked: Asked): Promise<HttpAnswer> {
     const { after = "", ...query } = asked.request.query;
     const [, number = "1", before] = /^(\d+) (.*)$/.exec(after) ?? [];
@@ -215,8 +220,8 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
   }
 
   /**
-   * Where the gateway keeps no conditions they are looked at just before the request: what happens
-   * in between is not noticed. Undefined: they hold.
+   * Checks a condition just before the request, for a gateway that has no conditions. A change in between is not
+   * noticed. Undefined: the condition holds.
    */
   async function brokenCondition(asked: Asked): Promise<HttpAnswer | undefined> {
     const { operation, request, parameters } = asked;
@@ -232,7 +237,7 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
     return ifMatch === `"${String(mark)}"` ? undefined : problem(412, { detail: "the node was changed", node });
   }
 
-  /** Headers of conditions that mean nothing there. */
+  /** Removes the headers of conditions that mean nothing to that gateway. */
   function withoutConditions(asked: Asked): Asked {
     const { "if-match": ifMatch, "if-none-match": _, ...headers } = asked.request.headers;
     const isMeant = features.revisions || isVersion(asked.operation) || ifMatch === undefined;
@@ -247,7 +252,8 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
     }
     const asked = await withAlways(withoutConditions(given));
     const answer = await exchange(asked);
-    // Where answers say nothing of the node, only the status tells whether it was done: a redirection does not.
+    // When answers say nothing of the node, only the status tells whether it was done. A redirection does not mean that
+    // it was.
     if (answer.status < 200 || answer.status >= 300) return refusal(asked, answer);
     if (operationOf(asked.operation).answer === "full") {
       const value = await jsonOf(answer, asked.operation);
@@ -260,12 +266,15 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
       const node = await askNode(asked, nodeId);
       return node === undefined ? problem(404, { detail: "the node is not there" }) : json(200, withPosition(node));
     }
-    // Nothing is left to tell of.
+    // Nothing is left of the node that could be reported.
     const gone = { id: nodeId, kind: "file", name: "", path: "" };
     return json(200, withPosition({ ...ourNode(profile, {}, now()), ...gone }));
   }
 
-  /** With what the gateway wants said in any case; a move meanwhile by somebody else is undone by it. */
+  /**
+   * Adds the fields that the gateway always requires, with their present values. If another mount moves the node
+   * meanwhile, this undoes that move.
+   */
   async function withAlways(asked: Asked): Promise<Asked> {
     const { always } = operationOf(asked.operation);
     const { body } = asked.request;
@@ -282,7 +291,7 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
     return { position: features.positions ? 0 : now(), ...node };
   }
 
-  /** 409 and 412 with the node that stands in the way, also where the gateway does not tell it. */
+  /** A 409 or 412 with the node that stands in the way, also when the gateway does not send it. */
   async function refusal(asked: Asked, answer: HttpAnswer): Promise<HttpAnswer> {
     const value = await looseJson(answer, asked.operation);
     const { node: told, ...words } = toOurs(profile, "problem", value);
@@ -295,7 +304,7 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
     return problem(answer.status, { ...words, ...(node === undefined ? {} : { node }) }, answer.headers);
   }
 
-  /** The place a request wants its node to have. */
+  /** The place that a request asks for its node. */
   function placeOf({ request, parameters, operation }: Asked): { parentId: string; name: string } | undefined {
     if (operation === "upload") {
       const { parentId } = request.query;
@@ -326,8 +335,8 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
   }
 
   /**
-   * The head's bytes, if the head is still the version that was asked for once they have begun to
-   * come: it was then when they began, for no head comes back.
+   * The bytes of the head, if the head is still the requested version after the bytes have begun to come. It was the
+   * head when they began too, because no old head comes back.
    */
   async function ofVersion(asked: Asked, answer: HttpAnswer, version: string | undefined): Promise<HttpAnswer> {
     const node = await askNode(asked, asked.parameters.nodeId ?? "");
@@ -336,8 +345,8 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
       return { ...answer, headers: { ...answer.headers, etag: `"${head}"` } };
     }
     if (node === undefined) {
-      // Its bytes came, so it is there, and so new that its id is not found for a moment. No answer of the gateway's
-      // says so, and nothing but this one node has to wait for it.
+      // The node's bytes came, so the node exists, and is so new that its id is not found for a moment. That says
+      // nothing of the gateway's state: only this node must wait.
       const details = { status: 503, retryAfterMs: NOT_FOUND_YET_MS, isOfNode: true } as const;
       throw new RemoteError("server", "the node's head is not known yet", details);
     }
@@ -410,10 +419,10 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
   };
 }
 
-/** Whether it makes a version of a node: its condition is on the head. */
+/** Whether the operation makes a version of a node. Its condition is then on the head. */
 const isVersion = (operation: OperationName) => operation === "writeContent" || operation === "writeReference";
 
-/** A call on the way was refused: that is the answer of the whole. */
+/** A call on the way was refused, and its answer is the answer of the whole call. */
 class Refusal extends Error {
   readonly answer: HttpAnswer;
   constructor(answer: HttpAnswer) {
@@ -428,7 +437,7 @@ const TABLE = (Object.keys(OPERATIONS) as OperationName[]).map((operation) => ({
   segments: OPERATIONS[operation].path.split("/"),
 }));
 
-/** Which operation a request of our client is. */
+/** The operation that a request of our client stands for. */
 function routeOf(request: HttpRequest): Asked {
   const given = request.path.split("/");
   for (const { operation, method, segments } of TABLE) {
@@ -451,7 +460,7 @@ function isLast(page: Record<string, unknown>, pageNo: number): boolean {
   return itemsOf(page).length === 0 || pageNo * Number(page.pageSize) >= Number(page.totalCount);
 }
 
-/** What is no JSON is left for the schema to refuse. */
+/** Data that is not JSON is left for the schema to refuse. */
 function parseEvent(data: string): unknown {
   try {
     return JSON.parse(data);
@@ -468,7 +477,7 @@ function jsonOf(answer: HttpAnswer, operation: string): Promise<unknown> {
   return readJson(answer, z.unknown(), operation);
 }
 
-/** Of a refusal whatever can be read. */
+/** Whatever can be read of a refusal. */
 async function looseJson(answer: HttpAnswer, operation: string): Promise<unknown> {
   return jsonOf(answer, operation).catch((error: unknown) => {
     if (error instanceof RemoteError && error.code === "malformed") return undefined;

@@ -1,4 +1,4 @@
-/** What an answer means: its JSON against a schema, or its problem document as a RemoteError. */
+/** What an answer means: its JSON, checked against a schema, or its problem document as a RemoteError. */
 import { STATUS_CODES } from "node:http";
 import { z } from "zod";
 import type { HttpAnswer } from "../contract/http.ts";
@@ -23,24 +23,30 @@ const CODES: Readonly<Record<number, RemoteErrorCode>> = {
   429: "throttled",
 };
 
-/** Problem documents of other gateways may lack or bend anything: what fits is used. */
+/** Problem documents of other gateways may lack fields or have wrong ones. The fields that fit are used. */
 const text = z.string().optional().catch(undefined);
 const tolerantProblem = z
   .object({ title: text, detail: text, field: text, scope: text })
   .extend({ grant: problem.shape.grant.catch(undefined), node: node.optional().catch(undefined) })
   .catch({});
 
-/** With less than that it is a 507 like any other: a gateway that has no room for now. */
+/** A 507 without these fields is an ordinary one: a gateway that has no room for now. */
 const size = z.number().int().min(0);
 const quotaProblem = z.object({ type: z.literal(OVER_QUOTA), quota: size, used: size, growth: size });
 
-/** All that a gateway tells of a write to whom it may not tell more. Asked again with a better token it tells all. */
+/**
+ * The answer to a write when the token may not read the node. Sent again with a better token, the request gets the full
+ * answer.
+ */
 const bareReceipt = z.union([receipt.strict(), journalReceipt.strict()]);
 
-/** The part of an answer that comes first. */
+/** The status and headers of an answer, which come first. */
 export type Head = Pick<HttpAnswer, "status" | "headers">;
 
-/** The answer's JSON, checked. Rejects with "malformed" when it does not fit. */
+/**
+ * The answer's JSON, checked. Rejects with "malformed" when it does not fit, and with the transport's error when it
+ * breaks off.
+ */
 export async function readJson<T extends z.ZodType>(
   answer: HttpAnswer,
   schema: T,
@@ -49,7 +55,7 @@ export async function readJson<T extends z.ZodType>(
   return checkedJson(await readAll(answer, JSON_BYTES_MAX, operation), schema, operation, answer);
 }
 
-/** The JSON, checked; of an answer, or of a piece of one that is JSON by itself. */
+/** The JSON of an answer, or of a part that is JSON by itself, checked. Throws "malformed". */
 export function checkedJson<T extends z.ZodType>(
   told: Uint8Array | string,
   schema: T,
@@ -69,8 +75,8 @@ export function checkedJson<T extends z.ZodType>(
 }
 
 /**
- * The error an answer stands for that is not a success. Rejects when the connection breaks while it is read.
- * `conceal` takes out of a text what nobody is to read, as long as all of it is there.
+ * The error for an answer that is not a success. Rejects when the connection breaks while it is read. `conceal` removes
+ * secrets from a whole text.
  */
 export async function readProblem(
   answer: HttpAnswer,
@@ -109,7 +115,7 @@ export async function readProblem(
   return new RemoteError(excess === undefined ? codeOf(status) : "overQuota", `${operation}: ${message}`, details);
 }
 
-/** Gives a body up unread. */
+/** Gives up an unread body. */
 export async function discard(answer: HttpAnswer): Promise<void> {
   await answer.body[Symbol.asyncIterator]().return?.();
 }
@@ -118,7 +124,7 @@ export function malformed(operation: string, answer: Head, message: string): Rem
   return new RemoteError("malformed", `${operation}: ${message}`, detailsOf(answer));
 }
 
-/** What a transport rejected with, with the words before it that say what it was doing; `answer`: the one that broke. */
+/** The error of a transport, with `doing` before its message. `answer`: the answer that broke off. */
 export function transportFailure(error: unknown, doing: string, answer?: Head): RemoteError {
   const { requestId } = answer === undefined ? {} : detailsOf(answer);
   const told = requestId === undefined ? undefined : { requestId };
@@ -129,7 +135,7 @@ export function transportFailure(error: unknown, doing: string, answer?: Head): 
   return new RemoteError("offline", `${doing}: ${reason}`, { cause: error, ...told });
 }
 
-/** Of an answer, for its errors. */
+/** What errors say of their answer. */
 function detailsOf({ status, headers }: Head): Pick<RemoteErrorDetails, "status" | "requestId"> {
   const requestId = headers["x-request-id"] ?? headers["request-id"];
   return requestId === undefined ? { status } : { status, requestId: oneLine(requestId) };
@@ -140,8 +146,8 @@ function codeOf(status: number): RemoteErrorCode {
 }
 
 /**
- * Seconds or an HTTP date (RFC 9110 §10.2.3), in milliseconds from now, at most a day. A date is one of the gateway's
- * clock, which the answer tells too: by ours, set otherwise, everything would wait for the difference.
+ * Seconds or an HTTP date (RFC 9110 §10.2.3), in milliseconds from now, at most a day. A date is on the gateway's
+ * clock, which the answer tells too. By our clock, if it is set differently, everything would wait for the difference.
  */
 function parseRetryAfter(headers: HttpAnswer["headers"], now: () => number): number | undefined {
   const { "retry-after": value, date = "" } = headers;
@@ -154,7 +160,7 @@ function parseRetryAfter(headers: HttpAnswer["headers"], now: () => number): num
   return Math.min(Math.max(milliseconds, 0), RETRY_AFTER_MAX_MS);
 }
 
-/** Made once: that costs more than to decode an answer. It keeps nothing from one to the next. */
+/** Made once, because making it costs more than decoding an answer. It keeps no state between answers. */
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
 function parseJson(told: Uint8Array | string): unknown {

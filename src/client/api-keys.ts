@@ -1,4 +1,4 @@
-/** API keys: made, listed, ended. */
+/** Calls that create, list and revoke API keys. */
 import { type ApiKeyPage, apiKeyPage, type CreatedApiKey, createdApiKey } from "../contract/api-keys.ts";
 import { discard } from "./answers.ts";
 import { askJson, type Send } from "./call.ts";

@@ -1,17 +1,17 @@
 /**
- * The body of an answer between the connection that pushes it and the reader who pulls it: a short
- * queue of chunks that asks the connection to pause when it is full. Knows no HTTP.
+ * The body of an answer between the connection that pushes it and the reader that pulls it: a short queue of chunks,
+ * which pauses the connection when it is full. It knows no HTTP.
  */
 const FULL_BYTES = 1024 * 1024;
 const LOW_BYTES = 256 * 1024;
 
 export interface BodyQueue {
-  /** False when full: push nothing more until `onLow`. */
+  /** False when full: push no more until `onLow`. */
   push(chunk: Uint8Array): boolean;
   end(): void;
-  /** What is queued can still be read; then the reader gets the error. */
+  /** The reader gets what is queued, then the error. */
   fail(error: Error): void;
-  /** For one reader. */
+  /** There may be one reader only. */
   readonly bytes: AsyncIterable<Uint8Array>;
 }
 

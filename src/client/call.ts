@@ -1,7 +1,7 @@
 /**
- * One call of an operation: builds the request from the contract's table, adds the token, asks for
- * a fresh one once after 401, and turns every other end than success into a RemoteError. Knows no
- * sockets and the meaning of no operation.
+ * One call of an operation. It builds the request from the contract's table, adds the token, asks for a fresh token
+ * once after a 401, and turns every end but success into a RemoteError. It knows no sockets, and not what operations
+ * mean.
  */
 import type { z } from "zod";
 import type { HttpAnswer, HttpRequest, Transport } from "../contract/http.ts";
@@ -14,18 +14,18 @@ import { RemoteError } from "./errors.ts";
 
 export interface Call {
   readonly operation: OperationName;
-  /** Values of the path's `{name}`s. */
+  /** Values for the `{name}`s of the path. */
   readonly parameters?: Readonly<Record<string, string>>;
   /** Undefined values are left out. */
   readonly query?: Readonly<Record<string, string | number | undefined>>;
   readonly headers?: Readonly<Record<string, string | undefined>>;
   readonly body?: HttpRequest["body"];
   readonly signal?: AbortSignal | undefined;
-  /** Statuses besides 2xx that are answers, not errors. */
+  /** Statuses besides 2xx that are answers and not errors. */
   readonly accept?: readonly number[];
 }
 
-/** Resolves with a successful answer, its body unread. */
+/** Resolves with a successful answer, its body unread. Rejects with a RemoteError. */
 export type Send = (call: Call) => Promise<HttpAnswer>;
 
 export interface CallEnvironment {
@@ -70,7 +70,7 @@ export function createSend(environment: CallEnvironment): Send {
     try {
       let answer = await attempt(call, token);
       if (answer.status === 401) {
-        // Refused for its token, the call has had no effect: the one case that is repeated here.
+        // A call that was refused for its token has had no effect. Only such a call is repeated here.
         const refusal = await readProblem(answer, call.operation, now, conceal);
         onRefusal?.();
         const fresh = await askCredentials(() => credentials.renew(token), call);
@@ -87,7 +87,10 @@ export function createSend(environment: CallEnvironment): Send {
   };
 }
 
-/** Sends the call and reads its answer's JSON against the schema. `faultOf`: what else is wrong with it, in words. */
+/**
+ * Sends the call and checks its answer's JSON. `faultOf` returns any further fault of the answer, in words; it becomes
+ * a "malformed".
+ */
 export async function askJson<T extends z.ZodType>(
   send: Send,
   call: Call,
@@ -104,8 +107,8 @@ export async function askJson<T extends z.ZodType>(
 function buildRequest(call: Call, token: string, mount: string | undefined): HttpRequest {
   const { operation, parameters = {}, body, signal } = call;
   for (const [field, value] of Object.entries(parameters)) {
-    // These would change which path is meant, on the way or at the gateway.
-    const isPath = field === "path"; // its names were checked, and "" is the root's
+    // These values would change the path on the way or at the gateway.
+    const isPath = field === "path"; // its names were checked; "" is the root
     if ((value === "" && !isPath) || value === "." || value === ".." || !value.isWellFormed()) {
       throw new RemoteError(
         "invalid",
@@ -130,12 +133,12 @@ function buildRequest(call: Call, token: string, mount: string | undefined): Htt
   };
 }
 
-/** Asks the credentials; what they throw is "unauthorized". */
+/** Asks the credentials. An error of theirs becomes "unauthorized". */
 async function askCredentials<T>(ask: () => Promise<T>, call: Call): Promise<T> {
   throwIfAborted(call);
   const { signal } = call;
   try {
-    // It may be a program that is waited for.
+    // The token may come from a program that takes long.
     return await (signal === undefined ? ask() : unlessAborted(ask(), signal, () => aborted(call)));
   } catch (cause) {
     if (cause instanceof RemoteError) throw cause;
@@ -146,7 +149,7 @@ async function askCredentials<T>(ask: () => Promise<T>, call: Call): Promise<T> 
   }
 }
 
-/** Its content was read and cannot be read again. */
+/** The content was read and cannot be read again. */
 function isSpent({ body }: Call): boolean {
   return body?.kind === "upload" && body.content.isSpent?.() === true;
 }
@@ -159,7 +162,7 @@ function aborted({ operation, signal }: Call): RemoteError {
   return new RemoteError("aborted", `${operation}: the call was aborted`, { isUnsent: true, cause: signal?.reason });
 }
 
-/** A gateway may echo what it was sent. */
+/** A gateway may echo a token in its answer, so tokens are removed from texts. */
 function withoutTokens(text: string, tokens: readonly string[]): string {
   return tokens.reduce((rest, token) => rest.replaceAll(token, "[token]"), text);
 }

@@ -1,4 +1,4 @@
-/** Names and paths that become part of a URL, checked before anything is sent. */
+/** Checks names and paths that become part of a URL, before anything is sent. Throws "invalid". */
 import { nameProblem, splitPath } from "../contract/names.ts";
 import { RemoteError } from "./errors.ts";
 
@@ -11,7 +11,7 @@ export function checkName(operation: string, field: string, name: string): void 
   });
 }
 
-/** The path as it goes into a URL: without its leading "/"; the root's is "". */
+/** The path in the form of a URL: without its leading "/". The root is "". */
 export function checkPath(operation: string, path: string): string {
   const names = splitPath(path);
   for (const name of names) checkName(operation, "path", name);

@@ -1,6 +1,6 @@
 /**
- * What a program may hand over, in words: it may have no types, and an option that is not known must not be passed over
- * in silence. Needs nothing to be loaded. No text is shown in a message: it may be a token.
+ * Checks the arguments of programs, which may have no types, and says in words what is wrong. An unknown option must
+ * not be ignored silently. It loads nothing. Messages never show a text, which may be a token.
  */
 
 export interface Wrong {

@@ -1,7 +1,7 @@
 /**
- * What one can ask of a gateway: typed calls over the contract, each of them one request. Each
- * rejects with a `RemoteError`. Only a call refused for its token (401) is sent once more, with a
- * new one; every other retry is the caller's: the engine's, or that of `sdk/`, which programs use.
+ * What can be asked of a gateway: typed calls over the contract, each of them one request. Each call rejects with a
+ * `RemoteError`. Only a call that was refused for its token (401) is sent again, with a new token. All other retries
+ * are up to the caller: the engine, or `sdk/`, which programs use.
  */
 import type { ApiKeyPage, CreatedApiKey } from "../contract/api-keys.ts";
 import type { Attributes, AttributesPatch } from "../contract/attributes.ts";
@@ -40,74 +40,77 @@ export interface CallOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Which page of a list. Without `pageNo`: pages of one snapshot, by `after`. */
+/** Which page of a list. Without `pageNo`, pages belong to one snapshot and follow each other by `after`. */
 export interface PageOptions extends CallOptions {
-  /** From `next` of the page before; absent for the first page. All pages show one snapshot. */
+  /** The `next` of the page before; absent for the first page. All these pages show one snapshot. */
   readonly after?: string | undefined;
   /** 1..1000; the gateway's default is 50. */
   readonly pageSize?: number | undefined;
-  /** From 1. Pages by number show the list as it is when each is asked for. */
+  /** From 1. A page by number shows the list as it is when the page is asked for. */
   readonly pageNo?: number | undefined;
-  /** A field of the item, `-field` for descending. */
+  /** A field of the item; `-field` sorts in descending order. */
   readonly orderBy?: string | undefined;
 }
 
 export interface ListOptions extends PageOptions {
-  /** Only the node of this name. */
+  /** Only the node with this name. */
   readonly name?: string | undefined;
 }
 
-/** What says the workspace where neither the token nor a node id does. */
+/** The workspace of a call that neither a token nor a node id assigns to one. */
 export interface WorkspaceOptions extends CallOptions {
-  /** Name or id. A token bound to a workspace needs none and may name no other. */
+  /** Name or id. A token that is bound to a workspace needs none, and may name no other. */
   readonly workspace?: string | undefined;
 }
 
 export interface NodeListOptions extends ListOptions, WorkspaceOptions {
-  /** The folder, by one of the two. Neither: the root. */
+  /** The folder, by one of these two. Without both: the root. */
   readonly path?: string | undefined;
   readonly parentId?: string | undefined;
-  /** All that is below the folder instead of its children. */
+  /** All nodes below the folder instead of its children. */
   readonly recursive?: boolean | undefined;
   /** A moment of the past, ISO 8601: the list as it was then. */
   readonly at?: string | undefined;
   readonly branch?: string | undefined;
-  /** What was deleted from the folder, a deleted one too, instead of what is there; each with `deletedAt` and `deletedBy`. */
+  /**
+   * The nodes that were deleted from the folder, also from a deleted one, instead of those in it. Each has `deletedAt`
+   * and `deletedBy`.
+   */
   readonly deleted?: boolean | undefined;
 }
 
 export interface VersionListOptions extends PageOptions {
-  /** Only those written on the branch. */
+  /** Only versions that were written on the branch. */
   readonly branch?: string | undefined;
 }
 
-/** Which entries; of those that all of it says, if more than one is named. */
+/** Which entries. With several conditions, an entry must meet all of them. */
 export interface JournalFilter {
-  /** Of this node, also of a deleted one. */
+  /** Entries of this node, also of a deleted one. */
   readonly nodeId?: string | undefined;
-  /** Of this moment, ISO 8601, and later. */
+  /** Entries of this moment and later, ISO 8601. */
   readonly since?: string | undefined;
-  /** Of the account of this name. */
+  /** Entries of the account with this name. */
   readonly by?: string | undefined;
-  /** Of the mount that calls itself so. */
+  /** Entries of the mount with this name. */
   readonly mount?: string | undefined;
 }
 
 export interface JournalOptions extends WorkspaceOptions, JournalFilter {
-  /** Whether entries say what their nodes were `before`. */
+  /** Entries also say what their nodes were `before`. */
   readonly before?: boolean | undefined;
-  /** A field of the entry, `-field` for descending. Default: position. */
+  /** A field of the entry; `-field` sorts in descending order. Default: position. */
   readonly orderBy?: string | undefined;
-  /** From `next` of the page before, instead of the position. */
+  /** The `next` of the page before, instead of the position. */
   readonly after?: string | undefined;
   /** 1..1000; the gateway's default is 50. */
   readonly pageSize?: number | undefined;
-  /** Page of the entries after the position, from 1. */
+  /** The page's number among the entries after the position, from 1. */
   readonly pageNo?: number | undefined;
 }
 
 export interface JournalStreamOptions extends WorkspaceOptions {
-  /** Called with everything that comes, heartbeats too. */
+  /** Called with everything that arrives, also heartbeats. */
   readonly onHeard?: (() => void) | undefined;
 }
 
@@ -116,23 +119,23 @@ export interface ContentOptions extends CallOptions {
   readonly version?: string | undefined;
   /** Bytes [start, end). Absent: the whole content. */
   readonly range?: { readonly start: number; readonly end: number } | undefined;
-  /** With `range`: only if the content is still of this version, else the whole content comes. */
+  /** With `range`: only if the content still has this version; otherwise the whole content comes. */
   readonly ifVersion?: string | undefined;
-  /** A moment of the past, ISO 8601: the content the file had then. */
+  /** A moment of the past, ISO 8601: the content that the file had then. */
   readonly at?: string | undefined;
   readonly branch?: string | undefined;
 }
 
 export interface Content {
-  /** Id of the version the bytes are of. */
+  /** Id of the version that the bytes belong to. */
   readonly version: string;
-  /** Where `bytes` begin: 0 when the gateway ignored the range. */
+  /** The offset of the first byte: 0 when the gateway ignored the range. */
   readonly start: number;
   /** Size of the whole content. */
   readonly size: number;
-  /** As the gateway says it. */
+  /** The type that the gateway tells. */
   readonly mimeType?: string | undefined;
-  /** To be read to the end or returned. Fails with a RemoteError when broken off or short. */
+  /** Must be read to the end or returned. Fails with a RemoteError when it breaks off or is too short. */
   readonly bytes: AsyncIterable<Uint8Array>;
 }
 
@@ -140,40 +143,42 @@ export interface UploadOptions extends CallOptions {
   readonly idempotencyKey?: string | undefined;
   /** Lower-case hex SHA-256. */
   readonly contentHash?: string | undefined;
-  /** Default: the gateway looks at the content. */
+  /** Default: the gateway determines it from the content. */
   readonly contentType?: string | undefined;
-  /** Come with the content, in one change. */
+  /** Attributes that are set together with the content, in one change. */
   readonly attributes?: Attributes | undefined;
-  /** The head to move. Default: the gateway's main branch. */
+  /** The branch whose head moves. Default: the gateway's main branch. */
   readonly branch?: string | undefined;
-  /** Bytes of the content handed to the network so far, for progress; from 0 again with another try. */
+  /** Bytes of the content that were handed to the network so far. Begins at 0 again with each try. */
   readonly onProgress?: ((sent: number) => void) | undefined;
 }
 
 export interface KeyOptions extends CallOptions {
-  /** A repeated request with the key of the first gets the first answer. */
+  /** A request that is repeated with the same key gets the answer of the first. */
   readonly idempotencyKey?: string | undefined;
 }
 
 export interface RevisionOptions extends KeyOptions {
-  /** Only if the node's revision is still this; else "changed" (412), with the node as it is in `error.node`. */
+  /**
+   * Only if the node's revision is still this one; otherwise "changed" (412), with the node as it is in `error.node`.
+   */
   readonly ifRevision?: number | undefined;
 }
 
 export interface RestoreOptions extends KeyOptions {
-  /** Where it comes back to. Default: where it was deleted. */
+  /** The folder it comes back to. Default: the one it was deleted from. */
   readonly parentId?: string | undefined;
   readonly name?: string | undefined;
 }
 
 export interface RestoreTreeOptions extends KeyOptions {
-  /** Deletes what was not there then. */
+  /** Also deletes nodes that did not exist at that moment. */
   readonly exact?: boolean | undefined;
-  /** Does nothing, but says what it would. */
+  /** Changes nothing, but says what would be done. */
   readonly plan?: boolean | undefined;
-  /** From `next` of the answer before; absent at first. */
+  /** The `next` of the answer before; absent at first. */
   readonly after?: string | undefined;
-  /** After how many items an answer ends, 1..1000; those of one node come together. */
+  /** How many items an answer may have, 1..1000. Items of one node come together. */
   readonly pageSize?: number | undefined;
 }
 
@@ -182,13 +187,13 @@ export interface ExchangeOptions extends RevisionOptions {
   readonly otherRevision?: number | undefined;
 }
 
-/** A version of a file; without `version` its head. */
+/** A version of a file. Without `version`: its head. */
 export interface CopySource {
   readonly copyOf: string;
   readonly version?: string | undefined;
 }
 
-/** What is not named stays. Attributes merge by key, null removes one. */
+/** Fields that are not named stay. Attributes merge by key; null removes one. */
 export interface NodeChange {
   readonly parentId?: string | undefined;
   readonly name?: string | undefined;
@@ -196,25 +201,25 @@ export interface NodeChange {
 }
 
 export interface PathOptions extends WorkspaceOptions {
-  /** A moment of the past, ISO 8601: what had the path then. */
+  /** A moment of the past, ISO 8601: the node that had the path then. */
   readonly at?: string | undefined;
   readonly branch?: string | undefined;
 }
 
 export interface UploadConditions {
-  /** Only if nothing has the name; else "changed" (412) with the node that has it in `error.node`. */
+  /** Only if the name is free; otherwise "changed" (412), with the node that has it in `error.node`. */
   readonly ifAbsent?: boolean | undefined;
-  /** Only if the file is there and this is its head; else "changed" (412). */
+  /** Only if the file exists and this is its head; otherwise "changed" (412). */
   readonly ifHead?: string | undefined;
 }
 
 export interface InstallOptions extends WorkspaceOptions, KeyOptions {
-  /** Where its folder is. Default: "/Engines/NAME". */
+  /** Path of its folder. Default: "/Engines/NAME". */
   readonly path?: string | undefined;
 }
 
 export interface StartOptions extends WorkspaceOptions, KeyOptions {
-  /** Any JSON that the engine takes. */
+  /** Any JSON that the engine accepts. */
   readonly input?: unknown;
 }
 
@@ -227,22 +232,22 @@ export interface ExecutionListOptions extends PageOptions, WorkspaceOptions {
 export interface LogOptions extends WorkspaceOptions {
   /** 1..1000; the gateway's default is 50. */
   readonly pageSize?: number | undefined;
-  /** Page of the lines after the number, from 1. */
+  /** The page's number among the lines after `after`, from 1. */
   readonly pageNo?: number | undefined;
 }
 
 export interface LogStreamOptions extends WorkspaceOptions {
-  /** Called with everything that comes, heartbeats too. */
+  /** Called with everything that arrives, also heartbeats. */
   readonly onHeard?: (() => void) | undefined;
 }
 
-/** A line, or how the execution ended, which is the last. */
+/** A line of the log, or the end of the execution, which comes last. */
 export type LogEvent =
   | { readonly line: LogLine; readonly end?: never }
   | { readonly line?: never; readonly end: LogEnd };
 
 export interface ApiKeyOptions extends WorkspaceOptions {
-  /** ISO 8601. Without one it does not expire. */
+  /** ISO 8601. Absent: the key does not expire. */
   readonly expiresAt?: string | undefined;
 }
 
@@ -253,7 +258,7 @@ export interface Client {
   readonly features: Features;
 
   listWorkspaces(options?: CallOptions): Promise<Workspace[]>;
-  /** By name or id; undefined when the token shows none such. */
+  /** By name or id. Undefined when the token shows no such workspace. */
   findWorkspace(nameOrId: string, options?: CallOptions): Promise<Workspace | undefined>;
   listWorkspacePage(options?: PageOptions): Promise<WorkspacePage>;
   /** "conflict" (409) when the name is taken. */
@@ -262,26 +267,29 @@ export interface Client {
   listFolder(parentId: string, options?: ListOptions): Promise<NodePage>;
   listNodes(options?: NodeListOptions): Promise<NodePage>;
   getNode(nodeId: string, options?: CallOptions & { branch?: string | undefined }): Promise<Node>;
-  /** "/" is the root. As late as the gateway's path index. */
+  /** "/" is the root. The answer lags as the gateway's path index does. "notFound" when the path has no node. */
   getNodeByPath(path: string, options?: PathOptions): Promise<Node>;
   getContent(nodeId: string, options?: ContentOptions): Promise<Content>;
   listVersions(nodeId: string, options?: VersionListOptions): Promise<VersionPage>;
 
-  /** A new file below a known folder. `changed` (412) with the node that has the name. */
+  /** A new file in a known folder. "changed" (412) with the node that has the name. */
   upload(parentId: string, name: string, content: ContentSource, options?: UploadOptions): Promise<WrittenNode>;
-  /** A file by its path, its folders made: a new one (201), or a new version of the one that is there (200). */
+  /**
+   * Writes a file by its path and makes missing folders: a new file (201), or a new version of an existing one (200).
+   * "changed" (412) when a condition does not hold.
+   */
   uploadByPath(
     path: string,
     content: ContentSource,
     options?: UploadOptions & UploadConditions & WorkspaceOptions,
   ): Promise<WrittenNode>;
-  /** A new version, if the head is still `ifHead`; else `changed` with the node as it is. */
+  /** A new version, if the head is still `ifHead`; otherwise "changed" (412) with the node as it is. */
   writeContent(
     nodeId: string,
     content: ContentSource,
     options?: UploadOptions & { ifHead?: string | undefined },
   ): Promise<WrittenNode>;
-  /** A new version with content the gateway has. */
+  /** A new version with content that the gateway has already. "changed" (412) as above. */
   writeContentByReference(
     nodeId: string,
     reference: CopySource,
@@ -302,48 +310,60 @@ export interface Client {
     reference: CopySource,
     options?: CallOptions & { idempotencyKey?: string | undefined; attributes?: Attributes | undefined },
   ): Promise<WrittenNode>;
-  /** Move, rename, change attributes, if the revision is still `ifRevision`. */
+  /**
+   * Moves, renames, changes attributes, if the revision is still `ifRevision`; otherwise "changed" (412). "conflict"
+   * (409) when the name is taken.
+   */
   patchNode(nodeId: string, patch: NodeChange, options?: RevisionOptions): Promise<WrittenNode>;
-  /** The two take each other's place, if both revisions are still these; else `changed` with the one that is not. */
+  /**
+   * The two nodes take each other's place, if both revisions are still these; otherwise "changed" (412) with the node
+   * that has another one.
+   */
   exchangeNodes(nodeId: string, other: string, options?: ExchangeOptions): Promise<WrittenNode>;
   deleteNode(nodeId: string, options?: RevisionOptions): Promise<WrittenNode>;
   restoreNode(nodeId: string, options?: RestoreOptions): Promise<WrittenNode>;
-  /** A part of it, and where to go on. `at`: ISO 8601. Asked again, it does what is left to be done. */
+  /** A part of the restoration, and where to go on. `at`: ISO 8601. A repeated call does what is left. */
   restoreTree(nodeId: string, at: string, options?: RestoreTreeOptions): Promise<RestoredSlice>;
 
-  /** Entries after `position` (0: from the start), oldest first, at most `pageSize`. `asOf`: how far the journal shows. */
+  /**
+   * Entries after `position` (0: from the start), oldest first, at most `pageSize`. `asOf`: the position up to which
+   * the journal shows everything.
+   */
   readJournal(workspaceId: string | undefined, position: number, options?: JournalOptions): Promise<JournalPage>;
-  /** Entries after `position` as they come, without end. The request is sent by the first `next`. */
+  /**
+   * Entries after `position` as they come, without end. The first `next` sends the request. Rejects with a RemoteError
+   * when the stream breaks.
+   */
   streamJournal(position: number, options?: JournalStreamOptions): AsyncGenerator<JournalEntry, void, undefined>;
   appendJournal(nodeId: string, kind: string, options?: KeyOptions): Promise<JournalEntry>;
 
-  /** Whose the token is, what it may do and where. */
+  /** The account of the token, its scopes and its workspaces. */
   getAccount(options?: CallOptions): Promise<AccountStatus>;
   listGrants(options?: PageOptions & WorkspaceOptions): Promise<GrantPage>;
-  /** `account`: name or id. */
+  /** `account`: name or id. "conflict" when the workspace would lose its only owner. */
   setGrant(account: string, role: Role, options?: WorkspaceOptions): Promise<Grant>;
   removeGrant(account: string, options?: WorkspaceOptions): Promise<void>;
 
   listEngines(options?: PageOptions): Promise<EnginePage>;
   /** By id or name. */
   getEngine(engine: string, options?: CallOptions): Promise<Engine>;
-  /** `engine`: name or id. */
+  /** `engine`: name or id. "conflict" when it is installed already. */
   createInstallation(engine: string, options?: InstallOptions): Promise<Installation>;
   listInstallations(options?: PageOptions & WorkspaceOptions): Promise<InstallationPage>;
   getInstallation(installationId: string, options?: CallOptions): Promise<Installation>;
   removeInstallation(installationId: string, options?: CallOptions): Promise<void>;
-  /** `engine`: name or id of one that is installed. */
+  /** `engine`: name or id of an installed engine; "conflict" when it is not installed. */
   startExecution(engine: string, options?: StartOptions): Promise<Execution>;
-  /** Newest first. */
+  /** The newest comes first. */
   listExecutions(options?: ExecutionListOptions): Promise<ExecutionPage>;
   getExecution(executionId: string, options?: CallOptions): Promise<Execution>;
   cancelExecution(executionId: string, options?: CallOptions): Promise<Execution>;
-  /** Lines after the one of a number (0: from the first), oldest first. */
+  /** Lines after line number `after` (0: from the first), oldest first. */
   readLogs(executionId: string, after: number, options?: LogOptions): Promise<LogPage>;
-  /** Lines after the one of a number as they come, then the end. The request is sent by the first `next`. */
+  /** Lines after line number `after` as they come, then the end. The first `next` sends the request. */
   streamLogs(executionId: string, after: number, options?: LogStreamOptions): AsyncGenerator<LogEvent, void, undefined>;
 
-  /** The key is in the answer, this once. */
+  /** The key itself is only in this answer. */
   createApiKey(name: string, scopes: readonly string[], options?: ApiKeyOptions): Promise<CreatedApiKey>;
   listApiKeys(options?: PageOptions & WorkspaceOptions): Promise<ApiKeyPage>;
   revokeApiKey(keyId: string, options?: CallOptions): Promise<void>;

@@ -1,7 +1,6 @@
 /**
- * `connect`: the gateway for programs. Every operation, with retries where they are safe; built
- * over the calls of one request each (`client.ts`). Importing it loads nothing heavy: schemas and
- * HTTP come with the first call.
+ * `connect`: the gateway for programs. It has every operation, with retries where they are safe, built over the calls
+ * of one request each (`client.ts`). Importing it loads nothing heavy: schemas and HTTP are loaded with the first call.
  */
 import type { Transport } from "../contract/http.ts";
 import { type Logger, SILENT } from "../lib/log.ts";
@@ -55,27 +54,39 @@ export interface ConnectOptions {
   /** "https://host[:port][/prefix]". */
   readonly baseUrl: string;
   readonly credentials: Credentials;
-  /** Name or id, for calls by path and of the journal. A token bound to a workspace needs none. */
+  /** Name or id, for calls by path and of the journal. A token that is bound to a workspace needs none. */
   readonly workspace?: string | undefined;
-  /** What the journal calls the mount that changes are made for: 1 to 128 visible ASCII characters. Default: none. */
+  /**
+   * The name of the mount that the changes are made for, as the journal shows it: 1 to 128 visible ASCII characters.
+   * Default: none.
+   */
   readonly mount?: string | undefined;
-  /** Of a gateway that words things differently or can do less, as in the JSON file of `wsfs mount --profile`. Calls fail with "invalid" (field "profile") when it has faults. */
+  /**
+   * For a gateway that uses other words or can do less: what the JSON file of `wsfs mount --profile` contains. Calls
+   * fail with "invalid" (field "profile") when it has faults.
+   */
   readonly profile?: ProfileFile | undefined;
-  /** False: every call is sent once. */
+  /** False: every call is sent only once. */
   readonly retries?: RetryOptions | false | undefined;
-  /** How long silence may last. No call has a limit on its whole time: give it a signal for that. */
+  /** How long silence may last. No call has a limit on its whole time; a signal can set one. */
   readonly limits?: SilenceLimits | undefined;
-  /** Connections at most, for each of: calls without content, downloads, uploads. Default 16. */
+  /** The largest number of connections for each of: calls without content, downloads, uploads. Default 16. */
   readonly connections?: number | undefined;
-  /** One line per request at debug, never with a token. A pino logger fits. Default: none. */
+  /** One line per request at level debug, never with a token. A pino logger fits. Default: none. */
   readonly log?: Logger | undefined;
-  /** Instead of HTTP, for tests and gateways without sockets; `limits` and `connections` are its own then. */
+  /**
+   * Used instead of HTTP, for tests and gateways without sockets. `limits` and `connections` are then its own affair.
+   */
   readonly transport?: Transport | undefined;
-  /** Time and chance, for tests. */
+  /** Time and randomness, for tests. */
   readonly clock?: Clock | undefined;
 }
 
-/** Every call rejects with a `RemoteError`; its `code` says what to do. */
+/**
+ * Every call rejects with a `RemoteError`, whose `code` says what to do. Any call may fail with "offline", "silent",
+ * "server", "malformed" (the network or the gateway), "throttled", "unauthorized", "forbidden" (the scope or the role
+ * is missing), "invalid" (wrong arguments; nothing was sent) and "aborted". Further codes stand with each call.
+ */
 export interface Gateway {
   readonly account: AccountCalls;
   readonly workspaces: Workspaces;
@@ -88,13 +99,13 @@ export interface Gateway {
   readonly executions: Executions;
   readonly apiKeys: ApiKeys;
   readonly triggers: Triggers;
-  /** The calls themselves, each of them one request, for those who do their own retries. */
+  /** The calls of one request each, for programs that do their own retries. */
   calls(): Promise<Client>;
-  /** Ends what is under way ("aborted") and frees the connections. */
+  /** Ends calls under way ("aborted") and frees the connections. */
   close(): Promise<void>;
 }
 
-/** What a program without types gave as credentials may be the token itself: nothing of it is shown. */
+/** A program without types may pass the token itself as credentials, so nothing of it is shown. */
 const OPTIONS: Check = fields<ConnectOptions>({
   baseUrl: filledText,
   credentials: hasMethods("savedLogin(…), staticToken(…), tokenFile(…) or tokenCommand(…)", "token", "renew"),
@@ -109,7 +120,7 @@ const OPTIONS: Check = fields<ConnectOptions>({
   clock: optional(hasMethods("a clock", "wallClock", "setTimer", "random", "uuid")),
 });
 
-/** Sends nothing yet. Throws a TypeError that names the option when one is wrong or unknown. */
+/** Sends nothing yet. Throws a TypeError that names a wrong or unknown option. */
 export function connect(options: ConnectOptions): Gateway {
   checkArguments("connect", { options: OPTIONS }, [options]);
   const { credentials, workspace, mount, log = SILENT, clock = systemClock, limits, connections } = options;

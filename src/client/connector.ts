@@ -1,6 +1,6 @@
 /**
- * Connections to a gateway on this machine, which are given a token only where nobody else can be at the other end: through a
- * Unix socket that is this user's, or over TCP where the program that listens is this user's or root's.
+ * Connections to a gateway on this machine. They get a token only if no other user can be at the other end: through a
+ * Unix socket of this user, or over TCP if the listening program belongs to this user or to root.
  */
 import type { Socket } from "node:net";
 import type { buildConnector } from "undici";
@@ -8,20 +8,23 @@ import { openSocket } from "../lib/socket-address.ts";
 import type { RemoteError } from "./errors.ts";
 import { isLoopback, listeningUsers } from "./listener.ts";
 
-/** Somebody else's program listens where the gateway should. */
+/** Another user's program listens where the gateway should. */
 class Stranger extends Error {
   override readonly name = "Stranger";
 }
 
-/** Whether that is why a call failed, on whichever thread: an error that has crossed keeps its name, not its class. */
+/**
+ * Whether a call failed for that reason, on whichever thread: an error that crossed threads keeps its name but not its
+ * class.
+ */
 export function isOfStranger({ cause }: Pick<RemoteError, "cause">): boolean {
   return cause instanceof Error && ["Stranger", "ForeignSocket"].includes(cause.name);
 }
 
 export interface ConnectorOptions {
-  /** Milliseconds, until a connection is there. */
+  /** Milliseconds until the connection must be there. */
   readonly timeout: number;
-  /** Connects through this Unix socket instead. */
+  /** Connects through this Unix socket instead of TCP. */
   readonly socketPath?: string;
 }
 
@@ -32,13 +35,13 @@ export function createConnector(build: Build, { timeout, socketPath }: Connector
   return socketPath === undefined ? checkingListener(build({ timeout })) : throughSocket(build, timeout, socketPath);
 }
 
-/** Looked up at each connection: another gateway may have taken the place of one that died. */
+/** The socket is looked up for each connection: another gateway may have taken the place of one that died. */
 function throughSocket(build: Build, timeout: number, socketPath: string): Connector {
   return (options, callback) => {
     try {
       const place = openSocket(socketPath, ownUser());
       try {
-        // The kernel looks at the path before this returns.
+        // The kernel reads the path before this call returns.
         build({ timeout, socketPath: place.path })(options, (...connected) => {
           const [error] = connected;
           if (error === null) return callback(...connected);
@@ -65,7 +68,7 @@ function checkingListener(connect: Connector): Connector {
   };
 }
 
-/** Looked at once connected, when nothing is said yet: who listened before may be gone by now. */
+/** Checked after connecting and before anything is sent: a program that listened earlier may be gone by now. */
 function strangerAt({ remoteAddress = "", remotePort = 0 }: Socket): Error | undefined {
   if (!isLoopback(remoteAddress)) return undefined;
   try {

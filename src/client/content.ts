@@ -1,4 +1,4 @@
-/** Content that comes down: a version's bytes, whole or a range, never fewer than were said. */
+/** Downloads content: a version's bytes, whole or a range, never fewer than announced. */
 import type { HttpAnswer } from "../contract/http.ts";
 import { discard, type Head, malformed, transportFailure } from "./answers.ts";
 import type { Send } from "./call.ts";
@@ -9,9 +9,9 @@ const OPERATION = "getContent";
 
 interface Extent {
   readonly start: number;
-  /** Bytes the body holds. */
+  /** Number of bytes in the body. */
   readonly length: number;
-  /** Bytes of the whole content. */
+  /** Size of the whole content. */
   readonly size: number;
 }
 
@@ -23,7 +23,7 @@ export async function getContent(send: Send, nodeId: string, options: ContentOpt
     query: { version, at, branch },
     headers: {
       accept: "*/*",
-      // Another encoding would change what lengths and ranges count.
+      // Another encoding would change the meaning of lengths and ranges.
       "accept-encoding": "identity",
       range: range === undefined ? undefined : rangeHeader(range),
       "if-range": ifVersion === undefined ? undefined : `"${ifVersion}"`,
@@ -68,7 +68,7 @@ function readExtent(answer: HttpAnswer, range: { start: number; end: number } | 
   }
   const contentRange = headers["content-range"] ?? "";
   if (status === 416 && range !== undefined) {
-    // The content ends before the range begins: there are no bytes, which is no error to a reader.
+    // The content ends before the range begins. There are no bytes, which is no error for a reader.
     const size = wholeNumber(/^bytes \*\/(\d+)$/.exec(contentRange)?.[1]);
     if (size === undefined || size > range.start) throw unfit(answer, range);
     return { start: range.start, length: 0, size };
@@ -95,7 +95,7 @@ function unfit(answer: Head, range: { start: number; end: number } | undefined):
   return malformed(OPERATION, answer, `asked for ${asked}, got ${answer.status} with Content-Range "${contentRange}"`);
 }
 
-/** The ETag is the id of the version, quoted. */
+/** The ETag is the version's id in quotes. */
 function readVersion(answer: HttpAnswer, asked: string | undefined): string {
   const tag = answer.headers.etag;
   const version = tag === undefined ? asked : /^(?:W\/)?"([^"]+)"$/.exec(tag)?.[1];
@@ -114,7 +114,7 @@ function wholeNumber(text: string | undefined): number | undefined {
   return Number.isSafeInteger(value) ? value : undefined;
 }
 
-/** Ends after `length` bytes, else fails: a short body must never pass for a short file. */
+/** Ends after `length` bytes or fails: a short body must never pass for a short file. */
 function exactly(answer: HttpAnswer, length: number): AsyncIterable<Uint8Array> {
   if (length === 0) return { [Symbol.asyncIterator]: () => ({ next: async () => ({ done: true, value: undefined }) }) };
   const iterator = answer.body[Symbol.asyncIterator]();
@@ -125,7 +125,7 @@ function exactly(answer: HttpAnswer, length: number): AsyncIterable<Uint8Array> 
     await iterator.return?.();
     throw malformed(OPERATION, answer, message);
   };
-  // Not a generator: return() must reach the body also when next() was never called.
+  // Not a generator, because return() must reach the body even if next() was never called.
   const checked: AsyncIterator<Uint8Array> = {
     async next() {
       if (isOver) return { done: true, value: undefined };

@@ -1,4 +1,4 @@
-/** The client put together: every operation bound to one way of sending. */
+/** Puts the client together: every operation bound to one way of sending. */
 import type { Transport } from "../contract/http.ts";
 import { type Logger, SILENT } from "../lib/log.ts";
 import { getAccount, listGrants, removeGrant, setGrant } from "./accounts.ts";
@@ -41,18 +41,21 @@ import { upload, uploadByPath, writeContent, writeContentByReference } from "./u
 import { createWorkspace, findWorkspace, listWorkspacePage, listWorkspaces } from "./workspaces.ts";
 
 export interface ClientOptions {
-  /** Closed with the client. */
+  /** Closed together with the client. */
   readonly transport: Transport;
   readonly credentials: Credentials;
   /** One line per request at debug, never with a token. Default: none. */
   readonly log?: Logger;
-  /** Wall clock in milliseconds, for Retry-After dates and where positions are missing. Default: Date.now. */
+  /** Wall clock, milliseconds, for Retry-After dates and for gateways without positions. Default: Date.now. */
   readonly now?: () => number;
-  /** The gateway has refused a token: of that nobody hears otherwise, where a fresh one does. */
+  /**
+   * Called when the gateway has refused a token. With a fresh token the call itself succeeds, and no error would show
+   * it.
+   */
   readonly onRefusal?: () => void;
-  /** What the journal calls the mount that makes the changes: 1 to 128 visible ASCII characters. */
+  /** The name of the mount that makes the changes, as the journal shows it: 1 to 128 visible ASCII characters. */
   readonly mount?: string | undefined;
-  /** How the gateway words what is asked. Default: as the contract. */
+  /** The words of the gateway. Default: those of the contract. */
   readonly profile?: Profile;
 }
 

@@ -1,35 +1,35 @@
 /**
- * Where access tokens come from: one fixed token, or a file somebody else keeps fresh. Never puts a
- * token into an error or a log.
+ * Sources of access tokens: one fixed token, or a file that another program keeps fresh. A token never appears in an
+ * error or a log.
  */
 import { readFile, stat } from "node:fs/promises";
 import { checkArguments, filledText } from "./checks.ts";
 import { RemoteError } from "./errors.ts";
 
-/** What the client asks for tokens. Both reject with a RemoteError "unauthorized" when there is none. */
+/** Gives the client its tokens. Both methods reject with a RemoteError "unauthorized" when there is no token. */
 export interface Credentials {
   /** The token to send now. */
   token(): Promise<string>;
-  /** The gateway refused `rejected` (401): a different token, or undefined when there is no other. */
+  /** The gateway refused `rejected` (401). Resolves with a different token, or undefined when there is none. */
   renew(rejected: string): Promise<string | undefined>;
 }
 
-/** What a bearer token may consist of here: anything visible, so that it cannot end its header. */
+/** Characters of a bearer token: all visible ones, so that a token cannot end its header. */
 const TOKEN = /^[\x21-\x7e]+$/;
 
-/** How long a token file is trusted without looking at it again. A 401 looks at once. */
+/** How long a token file is trusted without another look. A 401 causes a look at once. */
 const FILE_CHECK_MILLISECONDS = 1000;
 
-/** A token that never changes. Throws as `token()` would when it is none. */
+/** A token that never changes. Throws a RemoteError "unauthorized" when it cannot be a token. */
 export function staticToken(token: string): Credentials {
   const checked = checkToken(token, "token");
   return { token: async () => checked, renew: async () => undefined };
 }
 
 /**
- * The token in a file: one line, white space around it ignored. Read again when its modification
- * time, size or inode changes (noticed within a second) and after a 401. An empty file is one being
- * rewritten: the token before stays in use.
+ * The token in a file: one line, without the white space around it. It is read again when the file's modification time,
+ * size or inode changes (noticed within a second), and after a 401. An empty file is being rewritten: the token before
+ * stays in use.
  */
 export function tokenFile(path: string): Credentials {
   checkArguments("tokenFile", { path: filledText }, [path]);
@@ -44,17 +44,17 @@ export function tokenFile(path: string): Credentials {
     if (isForced || current === undefined || seen !== identity) {
       const text = (await readFile(path, "utf8")).trim();
       if (text !== "" || current === undefined) current = checkToken(text, `token file ${path}`);
-      // Taken before reading: a write in between is seen by the next look.
+      // Taken before the file is read, so that the next look notices a write in between.
       identity = seen;
     }
     checkedAt = performance.now();
   };
   const refresh = async (isForced: boolean) => {
-    // A look that began before the 401 may not have seen the file as it is now.
+    // A look that began before the 401 may not have seen the present file.
     if (isForced) await reading?.catch(() => {});
     reading ??= look(isForced)
       .catch((cause: unknown) => {
-        // Nothing is known of the file now: neither that it is gone for good nor that its token still stands.
+        // The state of the file is unknown now: it may be gone for good, or its token may still be valid.
         current = undefined;
         throw unauthorized(`token file ${path}`, cause);
       })
@@ -74,7 +74,7 @@ export function tokenFile(path: string): Credentials {
       return known();
     },
     async renew(rejected) {
-      // Another call has met the same 401 and found a new one.
+      // Another call has met the same 401 and found a new token.
       if (current !== undefined && current !== rejected) return current;
       await refresh(true);
       const token = known();
@@ -83,7 +83,7 @@ export function tokenFile(path: string): Credentials {
   };
 }
 
-/** The token, if it can be sent; else an error that says what is wrong without showing it. */
+/** Returns the token if it can be sent. Throws "unauthorized" with a message that does not show it. */
 export function checkToken(token: unknown, source: string): string {
   if (typeof token === "string" && TOKEN.test(token)) return token;
   let got = "other characters";

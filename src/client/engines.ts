@@ -1,4 +1,4 @@
-/** Engines, their installations, and their executions with logs. */
+/** Calls of engines, their installations, and their executions with logs. */
 import {
   type Engine,
   type EnginePage,
@@ -95,7 +95,10 @@ export function readLogs(send: Send, executionId: string, after: number, options
   return askJson(send, { operation: "readLogs", parameters: { executionId }, query, signal }, logPage);
 }
 
-/** One connection of server-sent events: an event's id is the line's number, its data the line as JSON; `end` is the last. */
+/**
+ * One connection of server-sent events. An event's id is the line's number, its data the line as JSON. The event `end`
+ * comes last.
+ */
 export async function* streamLogs(
   send: Send,
   executionId: string,

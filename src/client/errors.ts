@@ -1,54 +1,56 @@
 /**
- * How a call to the gateway can fail: one class. The code says what to do, and whether the call may
- * have had an effect; status, field, scope and node are the gateway's words.
+ * All failures of calls to the gateway, in one class. The code says what to do and whether the call may have had an
+ * effect. Status, field, scope and node are the gateway's words.
  */
 import type { OperationName } from "../contract/operations.ts";
 import type { Node, Problem } from "../contract/resources.ts";
 
 export const REMOTE_ERROR_CODES = [
-  /** No connection, or it broke before the end of the answer. */
+  /** No connection, or it broke before the answer ended. */
   "offline",
   /** Connected, but silent for longer than the limit. */
   "silent",
   /** The caller gave up (AbortSignal), or the content to send could not be read. */
   "aborted",
-  /** 401: the token is missing, wrong or expired, also after asking for a new one. */
+  /** 401: the token is missing, wrong or expired, and so was a new one. */
   "unauthorized",
-  /** 403: the token lacks `scope`, or the account the role of `grant`. */
+  /** 403: the token lacks `scope`, or the account lacks the role of `grant`. */
   "forbidden",
-  /** 404: not there, or not visible; 410: a content of the past that the gateway has given up. */
+  /** 404: it does not exist or is not visible. 410: the gateway no longer keeps this content of the past. */
   "notFound",
   /** 409: `node` has the name, or a folder is not empty. */
   "conflict",
-  /** 412: `node` is not (any more) what the condition said. */
+  /** 412: `node` does not meet the condition, or no longer does. */
   "changed",
-  /** 400: `field` says which. */
+  /** 400: `field` is the wrong one. */
   "invalid",
   /** 413. */
   "tooLarge",
-  /** 507 of the workspace, not of the gateway: `excess` says by how much. Nothing was done. */
+  /**
+   * 507 of the workspace, not of the gateway: `excess` says by how much it would be over its quota. Nothing was done.
+   */
   "overQuota",
-  /** 429: `retryAfterMs`. */
+  /** 429: `retryAfterMs` says how long to wait. */
   "throttled",
   /** 5xx. */
   "server",
-  /** An answer that is not what the contract says. */
+  /** An answer that does not fit the contract. */
   "malformed",
 ] as const;
 
 export type RemoteErrorCode = (typeof REMOTE_ERROR_CODES)[number];
 
-/** What is too much for a workspace, in bytes. */
+/** By how much a workspace would be over its quota, bytes. */
 export interface Excess {
   readonly quota: number;
   readonly used: number;
-  /** What would have been added, at least. */
+  /** The bytes that would have been added, at least. */
   readonly growth: number;
 }
 
 export interface RemoteErrorDetails {
   readonly status?: number;
-  /** What was refused. */
+  /** The operation that was refused. */
   readonly operation?: OperationName;
   readonly requestId?: string;
   readonly field?: string;
@@ -57,9 +59,9 @@ export interface RemoteErrorDetails {
   readonly node?: Node;
   readonly retryAfterMs?: number;
   readonly excess?: Excess;
-  /** The request never left: it certainly had no effect. */
+  /** The request never left, so that it certainly had no effect. */
   readonly isUnsent?: true;
-  /** It is about the node that was asked for: of the gateway's state it tells nothing. */
+  /** The failure concerns only the requested node and says nothing of the gateway's state. */
   readonly isOfNode?: true;
   readonly cause?: unknown;
 }
@@ -75,32 +77,35 @@ export class RemoteError extends Error {
     this.details = details;
   }
 
-  /** HTTP status of the answer; undefined when none came. */
+  /** HTTP status of the answer. Undefined: there was no answer. */
   get status(): number | undefined {
     return this.details.status;
   }
 
-  /** What the gateway calls this request, for whoever runs it (X-Request-Id of the answer); undefined when it does not say. */
+  /**
+   * The id that the gateway gave this request (X-Request-Id), for the person who runs the gateway. Undefined when it
+   * gave none.
+   */
   get requestId(): string | undefined {
     return this.details.requestId;
   }
 
-  /** The field of the request that is wrong (400). */
+  /** The wrong field of the request (400). */
   get field(): string | undefined {
     return this.details.field;
   }
 
-  /** The scope the token lacks (403). */
+  /** The scope that the token lacks (403). */
   get scope(): string | undefined {
     return this.details.scope;
   }
 
-  /** What the account would have to be where (403). */
+  /** The role that the account lacks, and in which workspace (403). */
   get grant(): RemoteErrorDetails["grant"] {
     return this.details.grant;
   }
 
-  /** The node that stands in the way (409, 412), as it is at the gateway. */
+  /** The node that is in the way (409, 412), as it is at the gateway. */
   get node(): Node | undefined {
     return this.details.node;
   }
@@ -115,12 +120,15 @@ export class RemoteError extends Error {
     return this.details.retryAfterMs;
   }
 
-  /** It lies with the network or the gateway's state, neither with the request nor with the caller, who may have given up: the same may go well later. */
+  /**
+   * The cause is the network or the state of the gateway, not the request, nor a caller who gave up. The same request
+   * may succeed later.
+   */
   get isTransient(): boolean {
     return this.code === "offline" || this.code === "silent" || this.code === "server" || this.code === "malformed";
   }
 
-  /** The request may have taken effect although no answer says so. */
+  /** The request may have taken effect, although no answer says so. */
   get isAmbiguous(): boolean {
     return (this.isTransient || this.code === "aborted") && this.details.isUnsent !== true;
   }
@@ -129,9 +137,9 @@ export class RemoteError extends Error {
 /** Statuses of a gateway that has no such operation. */
 const NO_STREAM_STATUSES: readonly (number | undefined)[] = [404, 405, 406, 501];
 
-/** Why the stream of the journal failed says that the gateway has none. */
+/** Whether the failure of the journal's stream means that the gateway has no stream. */
 export function hasNoStream(error: unknown): boolean {
   if (!(error instanceof RemoteError)) return false;
-  // Without a status it is our own refusal: the gateway's profile has no such operation.
+  // Without a status it is our own refusal: the gateway's profile lacks the operation.
   return error.code === "invalid" ? error.status === undefined : NO_STREAM_STATUSES.includes(error.status);
 }

@@ -6,14 +6,17 @@ import type { Call, Send } from "./call.ts";
 import { EVENT_SIZE_MAX } from "./reword-events.ts";
 
 export interface RemoteEvent {
-  /** "message" where the gateway gives it no name. */
+  /** "message" when the gateway gives no name. */
   readonly name: string;
   readonly data: string;
-  /** The answer it came in, for what is said of a fault in it. */
+  /** The answer that it came in, for messages about a fault. */
   readonly answer: HttpAnswer;
 }
 
-/** Ends when the gateway ends the stream. `onHeard`: called with everything that comes, heartbeats too. */
+/**
+ * Ends when the gateway ends the stream. Fails with a RemoteError. `onHeard` is called with everything that arrives,
+ * also heartbeats.
+ */
 export async function* readEvents(send: Send, call: Call, onHeard?: () => void): AsyncGenerator<RemoteEvent, void> {
   const { operation } = call;
   const answer = await send({ ...call, headers: { ...call.headers, accept: "text/event-stream" } });

@@ -1,7 +1,7 @@
 /**
- * One request and its answer on an undici pool: phases and their limits on silence, backpressure in
- * both directions, and what became of the request when it fails. undici's own time limits are off:
- * they count a slow chunk as silence. Knows no operation and no token.
+ * One request and its answer on an undici pool: the phases and their limits on silence, backpressure in both
+ * directions, and the outcome when it fails. undici's own time limits are off, because they take a slow chunk for
+ * silence. This file knows no operation and no token.
  */
 import type { Dispatcher } from "undici";
 import type { HttpAnswer } from "../contract/http.ts";
@@ -11,7 +11,7 @@ import { watchSilence } from "./silence.ts";
 
 /** All in milliseconds. */
 export interface ExchangeLimits {
-  /** Until a connection is there. */
+  /** Until a connection exists. */
   readonly connect: number;
   /** While sending a streamed body: until the connection takes the next piece. */
   readonly send: number;
@@ -19,17 +19,17 @@ export interface ExchangeLimits {
   readonly answer: number;
   /** Between bytes of the answer. */
   readonly receive: number;
-  /** So many bytes of the answer, or its end, have to come in each such time: less is silence too. Default 1. */
+  /** This many bytes of the answer, or its end, must arrive within each limit; fewer count as silence. Default 1. */
   readonly least?: number;
 }
 
-/** What goes on on the connections of a pool. */
+/** The activity on the connections of a pool. */
 export interface PoolActivity {
-  /** When something last moved on any of them, in `performance.now()`. */
+  /** When data last moved on any of them, in `performance.now()`. */
   last: number;
   /** Requests that have a connection. */
   underWay: number;
-  /** Connections there may be. */
+  /** The largest number of connections. */
   readonly most: number;
 }
 
@@ -38,12 +38,12 @@ export interface ExchangeRequest {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: Uint8Array | AsyncGenerator<Uint8Array, void, undefined>;
-  /** Of a streamed body, in all. */
+  /** Size of a streamed body in bytes. */
   readonly size?: number | undefined;
   readonly signal?: AbortSignal;
 }
 
-/** The connection takes pieces of this size: each is a sign of life on a slow link. */
+/** The connection takes pieces of this size. Each piece is a sign of life on a slow link. */
 const PIECE_BYTES = 64 * 1024;
 
 export function exchange(
@@ -64,7 +64,8 @@ export function exchange(
       activity.last = performance.now();
     };
     const silence = watchSilence((milliseconds, awaited) => {
-      // Others are served, or have all connections and limits of their own: this one merely waits for its turn.
+      // Other requests are served, or hold all connections and have limits of their own. This one only waits for its
+      // turn.
       const isServing = activity.underWay >= activity.most || performance.now() - activity.last < milliseconds;
       if (controller === undefined && isServing) {
         silence.expect(milliseconds, awaited);
@@ -105,7 +106,7 @@ export function exchange(
         if (isOver) return;
         for (let start = 0; start < chunk.length; start += PIECE_BYTES) {
           if (!isAnswered) silence.expect(limits.send, "progress in sending");
-          // Comes back when the connection wants more.
+          // Continues when the connection wants more.
           yield chunk.subarray(start, start + PIECE_BYTES);
           move();
           if (isOver) return;
@@ -116,13 +117,14 @@ export function exchange(
       if (!isAnswered && !isOver) silence.expect(limits.answer, "answer to what was sent");
     }
     const source = request.body === undefined || request.body instanceof Uint8Array ? undefined : request.body;
-    // What the connection takes in one piece goes in one piece, the head of the request with it.
+    // A body that fits one piece is sent in one piece together with the request's head.
     const isShort = request.size !== undefined && request.size <= PIECE_BYTES;
     const outgoing = source === undefined || isShort ? source : pieces(source);
 
     const handler: Dispatcher.DispatchHandler = {
       onRequestStart(started) {
-        // Given up while waiting for a connection: throwing drops the request and keeps the connection, abort() would not.
+        // The request was given up while it waited for a connection. Throwing drops it and keeps the connection;
+        // abort() would not.
         if (isOver) throw new RemoteError("aborted", "the call was given up");
         if (controller === undefined) activity.underWay += 1;
         controller = started;
@@ -130,7 +132,7 @@ export function exchange(
         else silence.expect(outgoing === undefined ? limits.answer : limits.send, "answer");
       },
       onResponseStart(_, status, headers) {
-        // An interim answer promises one and brings nothing of it: a gateway could send them for ever.
+        // An interim answer does not count: a gateway could send them for ever.
         if (status < 200) return;
         move();
         isAnswered = true;
@@ -193,13 +195,13 @@ async function gather(body: AsyncGenerator<Uint8Array, void, undefined>): Promis
   return Buffer.concat(chunks);
 }
 
-/** Nothing of the request went out: no connection took it. */
+/** No connection took the request, so that nothing of it was sent. */
 function unsent(error: RemoteError): RemoteError {
   return new RemoteError(error.code, error.message, { ...error.details, isUnsent: true });
 }
 
 function dispatchBody(body: unknown): NonNullable<Dispatcher.DispatchOptions["body"]> | null {
-  // undici takes any async iterable; its types know only streams.
+  // undici accepts any async iterable; its types know only streams.
   return body === undefined ? null : (body as NonNullable<Dispatcher.DispatchOptions["body"]>);
 }
 

@@ -1,7 +1,7 @@
 /**
- * The transport over the network: requests of the contract as HTTP/1.1 on four pools of kept-alive
- * connections, so that no short call ever waits behind an upload or a stream. Knows no operation
- * and no token. undici is loaded with the first request: importing this file costs nothing.
+ * The transport over the network: requests of the contract as HTTP/1.1 on four pools of kept-alive connections, so that
+ * a short call never waits behind an upload or a stream. It knows no operation and no token. undici is loaded with the
+ * first request, so that importing this file costs nothing.
  */
 
 import type { Pool } from "undici";
@@ -13,14 +13,14 @@ import { frameMultipart } from "./multipart.ts";
 import { SILENCE_LIMITS } from "./silence.ts";
 
 /**
- * Of answers without content: fewer bytes than this in the time that silence may last are silence too. A byte
- * a second would keep a listing, and all who wait for it, for days; the slowest modem is a hundred times faster.
+ * For answers without content: fewer bytes than this within the silence limit count as silence. At a byte per second a
+ * listing, and all requests that wait for it, would take days; the slowest modem is a hundred times faster.
  */
 const LEAST_BYTES = 256;
 
-/** Limits on silence, not on totals: a transfer may take as long as it moves. Milliseconds. */
+/** Limits on silence, not on the total: a transfer may take as long as data moves. Milliseconds. */
 export interface SilenceLimits {
-  /** Until a connection is there. Default 10,000. */
+  /** Until a connection exists. Default 10,000. */
   readonly connect?: number;
   /** Calls without content: until the answer begins, and between its bytes. Default 10,000. */
   readonly metadata?: number;
@@ -36,11 +36,14 @@ export interface HttpTransportOptions {
   /** "https://host[:port][/prefix]". Paths of operations are appended. */
   readonly baseUrl: string;
   readonly limits?: SilenceLimits;
-  /** Connections at most, for each of: calls without content, downloads, uploads. Default 16. Streams have one each. */
+  /**
+   * The largest number of connections for each of: calls without content, downloads, uploads. Default 16. Each stream
+   * has its own.
+   */
   readonly connections?: number;
-  /** Over plain HTTP, of a gateway on this machine: its program has to be this user's or root's. Linux. */
+  /** Over plain HTTP to a gateway on this machine, its program must belong to this user or to root. Linux only. */
   readonly guarded?: boolean;
-  /** Of such a gateway: the Unix socket of this user's by which it is reached instead of the base URL's port. */
+  /** The Unix socket of such a gateway, owned by this user. It is used instead of the base URL's port. */
   readonly socketPath?: string;
 }
 
@@ -74,8 +77,8 @@ interface Lane {
 type Lanes = Readonly<Record<"calls" | "downloads" | "uploads" | "streams", Lane>>;
 
 /**
- * Every call that fails before its answer rejects with a RemoteError: offline, silent, aborted,
- * malformed. Closing breaks what is under way off (aborted).
+ * Every call that fails before its answer rejects with a RemoteError: "offline", "silent", "aborted" or "malformed".
+ * Closing breaks off the calls under way ("aborted"). Throws a TypeError for a wrong option.
  */
 export function createHttpTransport(options: HttpTransportOptions): Transport {
   checkArguments("createHttpTransport", { options: OPTIONS }, [options]);
@@ -145,7 +148,7 @@ function parseBaseUrl(baseUrl: string): { origin: string; prefix: string } {
     throw new TypeError(`base URL: expected http(s)://host[:port][/prefix], got ${JSON.stringify(baseUrl)}`);
   }
   if (url.username !== "" || url.password !== "" || url.search !== "" || url.hash !== "") {
-    // Not quoted: it may hold a password.
+    // The URL is not quoted, because it may contain a password.
     throw new TypeError("base URL: expected http(s)://host[:port][/prefix], without user, password, query or fragment");
   }
   return { origin: url.origin, prefix: url.pathname.replace(/\/+$/, "") };
@@ -170,7 +173,7 @@ function translate(request: HttpRequest, prefix: string): ExchangeRequest {
     headers: {
       ...headers,
       "content-type": framed.contentType,
-      // Without it, it goes in chunks whose end says that it is whole.
+      // Without a length it is sent in chunks, whose end shows that it is whole.
       ...(framed.size === undefined ? undefined : { "content-length": String(framed.size) }),
     },
     body: framed.read(),

@@ -1,4 +1,4 @@
-/** The journal: read in pages, told of what was done, and as a stream of events, one connection each. */
+/** Calls of the journal: pages, recording an activity, and a stream of events, one connection each. */
 import { type JournalEntry, type JournalPage, journalEntry, journalPage } from "../contract/resources.ts";
 import { checkedJson } from "./answers.ts";
 import { askJson, type Send } from "./call.ts";
@@ -14,7 +14,7 @@ export function readJournal(
 ): Promise<JournalPage> {
   const { nodeId, since, by, mount, before, orderBy, after = position, pageSize, pageNo, signal } = options;
   const filter = { nodeId, since, by, mount, before: flag(before) };
-  // A token bound to this workspace may name it, an unbound one must.
+  // A token that is bound to this workspace may name it; an unbound token must.
   const query = { workspace: workspaceId, ...filter, orderBy, after, pageSize, pageNo };
   return askJson(send, { operation: "readJournal", query, signal }, journalPage);
 }
@@ -30,7 +30,7 @@ export function appendJournal(
   return askJson(send, { operation: "appendJournal", body: { kind: "json", value }, signal }, journalEntry);
 }
 
-/** One connection of server-sent events: an event's id is the position, its data the entry as JSON. */
+/** One connection of server-sent events. An event's id is the position, its data the entry as JSON. */
 export async function* streamJournal(
   send: Send,
   position: number,

@@ -1,4 +1,6 @@
-/** The program that asks the system keyring one thing: a line of JSON comes in, one goes out, and it ends. See keyring.ts. */
+/**
+ * A program that asks the system keyring one question: it reads a line of JSON, writes one, and ends. See keyring.ts.
+ */
 import { text } from "node:stream/consumers";
 
 export type KeyringRequest =
@@ -11,7 +13,7 @@ async function answer({ name, ...request }: KeyringRequest): Promise<string | nu
   const { Entry } = await import("@napi-rs/keyring").catch((cause: unknown) => {
     throw new Error("the package @napi-rs/keyring is not installed", { cause });
   });
-  // Without the pin it would fall back to the kernel's keyring, which is empty after the next boot.
+  // Without this option it would fall back to the kernel's keyring, which is empty after the next boot.
   const entry = new Entry(SERVICE, name, { linux: { store: "secret-service" } });
   if (request.is === "get") return entry.getPassword();
   if (request.is === "set") entry.setPassword(request.secret);
@@ -19,7 +21,7 @@ async function answer({ name, ...request }: KeyringRequest): Promise<string | nu
   return null;
 }
 
-// It comes from the program that has started this one, by a pipe.
+// The request comes through a pipe from the program that started this one.
 const request = JSON.parse(await text(process.stdin)) as KeyringRequest;
 const said = await answer(request).then(
   (secret) => ({ secret }),

@@ -1,6 +1,7 @@
 /**
- * The keyring of this user's session (Secret Service, as of GNOME or KDE): secrets by name. Each use is a process of its own
- * (keyring-process.ts): the library waits for the service, or for a person who is to unlock it, on the thread that asks.
+ * The keyring of this user's session (Secret Service, as of GNOME or KDE): secrets by name. Each use is a process of
+ * its own (keyring-process.ts), because the library blocks its thread while it waits for the service or for a person to
+ * unlock it.
  */
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
@@ -9,22 +10,22 @@ import { RemoteError } from "./errors.ts";
 import type { KeyringRequest } from "./keyring-process.ts";
 
 export interface Keyring {
-  /** Undefined: it has none of that name. */
+  /** Undefined: the keyring has no secret of that name. */
   get(name: string): Promise<string | undefined>;
-  /** Kept when it resolves. */
+  /** Resolves when the secret is stored. */
   set(name: string, secret: string): Promise<void>;
   remove(name: string): Promise<void>;
 }
 
 const PROGRAM = fileURLToPath(new URL("../client/keyring-process.js", import.meta.url));
-/** For a person who types the keyring's password; a lock of a login is not waited for much longer. */
+/** Enough for a person to type the keyring's password. The lock of a login is not waited for much longer. */
 const LIMIT_MS = 25_000;
-/** One that does not answer is left alone for a while: a mount asks whenever it looks for a token. */
+/** A keyring that does not answer is left alone for a while, because a mount asks whenever it needs a token. */
 const AGAIN_MS = 15_000;
 
 const answer = z.union([z.strictObject({ secret: z.string().nullable() }), z.strictObject({ error: z.string() })]);
 
-/** Rejects with a RemoteError "unauthorized" where no keyring answers. */
+/** Every method rejects with a RemoteError "unauthorized" when no keyring answers. */
 export function systemKeyring(): Keyring {
   let failed: { readonly error: RemoteError; readonly at: number } | undefined;
 
@@ -48,7 +49,10 @@ export function systemKeyring(): Keyring {
   };
 }
 
-/** The secret goes through pipes alone: others may read the arguments and, of this user, the environment of a process. */
+/**
+ * The secret goes only through pipes: other users can read a process's arguments, and this user's processes its
+ * environment.
+ */
 async function answerOf(request: KeyringRequest): Promise<string | null> {
   const child = spawn(process.execPath, [PROGRAM], {
     cwd: "/",
@@ -64,7 +68,7 @@ async function answerOf(request: KeyringRequest): Promise<string | null> {
     });
   });
   ended.catch(() => {});
-  // Of a child that is gone its end tells.
+  // If the child is gone, its end tells.
   child.stdin.on("error", () => {}).end(JSON.stringify(request));
   let text = "";
   for await (const chunk of child.stdout.setEncoding("utf8")) text += String(chunk);

@@ -1,6 +1,6 @@
 /**
- * Whose a program is that listens on this machine, as the kernel says (/proc/net/tcp). Without TLS, whoever has taken the port
- * of a gateway that has ended would be given its token.
+ * Finds the user whose program listens at a port of this machine, as the kernel tells (/proc/net/tcp). Without TLS, a
+ * program that takes the port of a gateway that has ended would get its token.
  */
 import { closeSync, openSync, readSync } from "node:fs";
 import { hasCode } from "../lib/system-error.ts";
@@ -10,19 +10,19 @@ const LISTENS = "0A";
 const MAPPED = /^::ffff:(?=\d+\.)/;
 const ANY_6 = "0".repeat(32);
 
-/** Of an address as sockets tell it. */
+/** `address` is in the form that sockets tell it. */
 export function isLoopback(address: string): boolean {
   return address.replace(MAPPED, "").startsWith("127.") || address === "::1";
 }
 
 /**
- * The users whose programs are reached at a loopback address; none where only a rule of root's leads on. `folder`: for tests.
- * Throws the system's error where the kernel does not say.
+ * The users whose programs are reached at a loopback address. Empty when only a firewall rule of root's forwards it.
+ * `folder`: for tests. Throws the system's error when the kernel does not tell.
  */
 export function listeningUsers(address: string, port: number, folder = "/proc/net"): number[] {
   const four = address.replace(MAPPED, "");
   const own = wordOf(four.includes(".") ? four.split(".").map(Number) : [0, 0, 0, 1]);
-  // The more exact one is reached.
+  // The most exact address wins.
   const places = four.includes(".")
     ? ([
         ["tcp", own],
@@ -42,7 +42,7 @@ export function listeningUsers(address: string, port: number, folder = "/proc/ne
   return [];
 }
 
-/** As the kernel prints four bytes of an address: as one number of this machine. */
+/** Four bytes of an address in the form that the kernel prints: one number in this machine's byte order. */
 function wordOf(bytes: readonly number[]): string {
   const [word = 0] = new Uint32Array(Uint8Array.from(bytes).buffer);
   return word.toString(16).toUpperCase().padStart(8, "0");
@@ -53,7 +53,7 @@ interface Listener {
   readonly user: number;
 }
 
-/** They stand before all connections, of which there may be very many. */
+/** Listeners stand before the connections, of which there may be very many. */
 function readListeners(path: string): Listener[] {
   const found: Listener[] = [];
   for (const line of linesOf(path)) {
@@ -81,7 +81,7 @@ function* linesOf(path: string): Generator<string> {
   }
 }
 
-/** A kernel without IPv6 has no list of it. */
+/** A kernel without IPv6 has no list for it. */
 function openIfThere(path: string): number | undefined {
   try {
     return openSync(path, "r");

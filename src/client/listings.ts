@@ -3,17 +3,17 @@ import { type NodePage, nodePage, type VersionPage, versionPage } from "../contr
 import { askJson, type Call, type Send } from "./call.ts";
 import type { ListOptions, NodeListOptions, PageOptions, VersionListOptions } from "./client.ts";
 
-/** Which page, as the query says it: `after=` (empty for the first) makes pages of one snapshot. */
+/** The query for a page. `after=` (empty for the first page) asks for pages of one snapshot. */
 export function pageQuery(options: PageOptions) {
   const { pageNo, pageSize, orderBy } = options;
   return { after: options.after ?? (pageNo === undefined ? "" : undefined), pageNo, pageSize, orderBy };
 }
 
-/** Absent is false. */
+/** False is left out, because an absent flag means false. */
 export const flag = (value: boolean | undefined) => (value === true ? "true" : undefined);
 
 export function listFolder(send: Send, parentId: string, options: ListOptions = {}): Promise<NodePage> {
-  // A cache between us that ignores the query would show one folder as another.
+  // A cache in between that ignores the query would show another folder's nodes.
   return listNodes(send, { ...options, parentId }, ({ items }) =>
     items.every((node) => node.parentId === parentId) ? undefined : "the answer holds nodes of another folder",
   );

@@ -1,7 +1,6 @@
 /**
- * An upload as the bytes of a multipart/form-data body (RFC 7578): the `metadata` part, then the
- * `file` part. Frames a stream of chunks and holds none; its length is known before the first if the
- * content's is.
+ * An upload as a multipart/form-data body (RFC 7578): the `metadata` part, then the `file` part. It frames a stream of
+ * chunks and keeps none. The body's length is known in advance if the content's is.
  */
 import { randomUUID } from "node:crypto";
 import type { UploadBody } from "../contract/http.ts";
@@ -10,16 +9,16 @@ import { RemoteError } from "./errors.ts";
 export interface MultipartBody {
   /** Value of the Content-Type header. */
   readonly contentType: string;
-  /** Bytes in all, framing included; undefined when the content does not say its size. */
+  /** Bytes of the whole body. Undefined when the content does not tell its size. */
   readonly size: number | undefined;
-  /** Rejects with a RemoteError "aborted" when the content cannot be read or has not the size it said. */
+  /** Fails with a RemoteError "aborted" when the content cannot be read or has another size than it told. */
   read(): AsyncGenerator<Uint8Array, void, undefined>;
 }
 
-/** Visible ASCII and spaces: what can stand in a header without ending it. */
+/** Visible ASCII and spaces: text that cannot end a header. */
 const HEADER_VALUE = /^[\x20-\x7e]+$/;
 
-/** The boundary is random by default: content must not be able to contain it. */
+/** The boundary is random by default, because the content must not contain it. */
 export function frameMultipart(body: UploadBody, boundary = `wsfs-${randomUUID()}`): MultipartBody {
   const contentType = body.contentType ?? "application/octet-stream";
   if (!HEADER_VALUE.test(contentType)) {
@@ -47,7 +46,7 @@ export function frameMultipart(body: UploadBody, boundary = `wsfs-${randomUUID()
           throw wrongSize(`more than ${content.size}`, content.size);
         if (chunk.length > 0) yield chunk;
       }
-      // The end is sent only after the source's end: whoever reads this far has the whole content.
+      // The end is sent only after the source has ended: a receiver that reads this far has the whole content.
       if (content.size !== undefined && read < content.size) throw wrongSize(String(read), content.size);
       yield after;
     },
@@ -79,7 +78,7 @@ async function readNext(iterator: AsyncIterator<Uint8Array>): Promise<IteratorRe
   }
 }
 
-/** What a source of content failed with. */
+/** The error of a source of content. */
 export function unreadable(cause: unknown): RemoteError {
   if (cause instanceof RemoteError) return cause;
   const reason = cause instanceof Error ? cause.message : String(cause);

@@ -1,4 +1,4 @@
-/** Nodes one by one: read, make, move, change, delete, restore. */
+/** Calls of single nodes: get, create, move, change, delete, restore. */
 import type { z } from "zod";
 import type { Attributes } from "../contract/attributes.ts";
 import {
@@ -32,7 +32,7 @@ interface CreateOptions extends KeyOptions {
   attributes?: Attributes | undefined;
 }
 
-/** Asks for the node and makes sure that the answer is about it. */
+/** Asks for the node and checks that the answer is about it. */
 export function askNode<T extends typeof node>(send: Send, nodeId: string, call: Call, schema: T) {
   return askJson(send, { ...call, parameters: { nodeId } }, schema, ({ id }: z.infer<T>) =>
     id === nodeId ? undefined : `the answer is another node, ${id}`,

@@ -1,12 +1,12 @@
 /**
- * Messages to another thread, handed over together: one hand-over costs as much as a dozen messages
- * in it. They go once all that is at hand was dealt with; many of them sooner, for the other thread may have nothing to do.
+ * Batches messages to another thread, because one hand-over costs as much as a dozen messages in it. The batch goes
+ * when the present work is done, and earlier when it is large: the other thread may be idle.
  */
 import type { MessagePort, Worker } from "node:worker_threads";
 
 const MANY = 16;
 
-/** Posts a message. `own`: memory of the message that is handed over, and gone here. */
+/** Posts a message. `own`: memory of the message that moves to the other thread and is gone here. */
 export type Post<Message> = (message: Message, own?: ArrayBuffer) => void;
 
 export function createOutbox<Message>(port: Pick<MessagePort | Worker, "postMessage">): Post<Message> {

@@ -1,19 +1,19 @@
 /**
- * A profile: how another gateway words what the contract says. Operation by operation method, path
- * and query; the fields of what is sent and answered; what it cannot do at all. Ours is the
- * default, a JSON file says what differs. Knows no request.
+ * A profile: how another gateway words the contract. It has method, path and query of each operation, the fields of
+ * requests and answers, and what the gateway cannot do at all. Our own gateway's is the default; a JSON file says what
+ * differs. This file knows no request.
  */
 import { z } from "zod";
 import { ALL_FEATURES, everyFeature, FEATURE_NAMES, FEATURE_NEEDS, type Features } from "../contract/features.ts";
 import { OPERATIONS, type OperationName } from "../contract/operations.ts";
 
-/** Where a field of ours is in what the other gateway says; null: it has none. */
+/** Where the other gateway has one of our fields. Null: it has none. */
 export interface FieldPlace {
   /** Names from the outside in. */
   readonly at: readonly string[];
-  /** Of a time: how it is written there. */
+  /** For a time: the format that the gateway uses. */
   readonly format: "iso" | "seconds" | "milliseconds";
-  /** Of a word: ours to theirs. */
+  /** For an enumerated value: our words, each with the gateway's. */
   readonly values: Readonly<Record<string, string | number | boolean>> | undefined;
 }
 
@@ -21,13 +21,13 @@ export type Fields = Readonly<Record<string, FieldPlace | null>>;
 
 export interface ProfileOperation {
   readonly method: string;
-  /** `{nodeId}`, `{path}` and names of the query are filled in, encoded; `{rootPath}` is the path from the root. */
+  /** `{nodeId}`, `{path}` and names of the query are filled in, encoded. `{rootPath}` is the path from the root. */
   readonly path: string;
-  /** Ours to theirs; null: not sent. */
+  /** Our names, each with the gateway's. Null: not sent. */
   readonly query: Readonly<Record<string, string | null>>;
   /** none: the answer says nothing of the node. */
   readonly answer: "full" | "none";
-  /** Fields of ours its body has in any case; what a call does not say is taken from the node as it is. */
+  /** Our fields that the body must always have. Those that a call does not give are taken from the present node. */
   readonly always: readonly ("parentId" | "name")[];
 }
 
@@ -85,14 +85,14 @@ export type ResourceName = keyof typeof RESOURCES;
 export interface Profile {
   readonly name: string;
   readonly features: Features;
-  /** Null: the gateway does not have it. */
+  /** Null: the gateway lacks the operation. */
   readonly operations: Readonly<Record<OperationName, ProfileOperation | null>>;
   readonly fields: Readonly<Record<ResourceName, Fields>>;
-  /** Names of headers, ours to theirs, in lower case. */
+  /** Names of headers, ours with the gateway's, in lower case. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** Without one of these there is nothing to mount. */
+/** A gateway that lacks one of these cannot be mounted. */
 const NEEDED: readonly OperationName[] = [
   "listWorkspaces",
   "listNodes",
@@ -104,7 +104,7 @@ const NEEDED: readonly OperationName[] = [
   "patchNode",
   "deleteNode",
 ];
-/** The node of these cannot be known but by their answer. */
+/** Only the answer of these tells their node. */
 const ANSWERED: readonly OperationName[] = ["upload", "createNode"];
 
 const place = z.union([
@@ -130,7 +130,7 @@ const operation = z.union([
 
 const file = z.strictObject({
   name: z.string().min(1),
-  /** What is not named in `features`: as our gateway, or not there. */
+  /** Features that are not named in `features`: as our gateway (true), or missing (false). */
   otherFeatures: z.boolean().optional(),
   features: z.partialRecord(z.enum(FEATURE_NAMES), z.boolean()).optional(),
   operations: z.partialRecord(z.enum(Object.keys(OPERATIONS) as OperationName[]), operation).optional(),
@@ -141,10 +141,10 @@ const file = z.strictObject({
 export type ProfileFile = z.input<typeof file>;
 
 export class ProfileError extends Error {
-  /** One line for each thing that is wrong. */
+  /** One line for each fault. */
   readonly faults: readonly string[];
   constructor(source: string, faults: readonly string[]) {
-    // Some quote the file, which may have several lines.
+    // A fault may quote the file, which may have several lines.
     const lines = faults.map((fault) => fault.replace(/\s*\n\s*/g, " "));
     super(lines.map((fault) => `${source}: ${fault}`).join("\n"));
     this.name = "ProfileError";
@@ -155,7 +155,7 @@ export class ProfileError extends Error {
 /** The gateway of this contract. */
 export const OWN_PROFILE: Profile = build({ name: "wsfs" });
 
-/** A profile file's text. Throws a ProfileError that names `source` and, one line each, what is wrong. */
+/** Reads a profile file's text. Throws a ProfileError that names `source` and has one line for each fault. */
 export function parseProfile(text: string, source: string): Profile {
   let value: unknown;
   try {
@@ -247,7 +247,7 @@ function build(given: z.output<typeof file>): Profile {
   const { name, features = {}, operations = {}, fields = {}, headers = {}, otherFeatures = true } = given;
   const names = Object.keys(OPERATIONS) as OperationName[];
   const { writeContent } = operations;
-  // Where content is written in a way of its own and nothing else is said, a reference to content is written so too.
+  // When only writing content is described in its own way, writing by reference follows it.
   const asContent = writeContent == null ? writeContent : { ...OPERATIONS.writeContent, ...writeContent };
   const resources = Object.keys(RESOURCES) as ResourceName[];
   return {
@@ -282,7 +282,7 @@ function placeOf(given: NonNullable<z.output<typeof place>>): FieldPlace {
   return { at: given.at.split("."), format: given.format ?? "iso", values: given.values };
 }
 
-/** The profile with some features switched off, as a gateway that lacks them would be. */
+/** The profile with some features switched off, and with them the features that need those. */
 export function withoutFeatures(profile: Profile, features: readonly (keyof Features)[]): Profile {
   const lacking = Object.fromEntries(features.map((feature) => [feature, false]));
   const all = { ...profile.features, ...lacking };

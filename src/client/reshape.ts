@@ -1,6 +1,6 @@
 /**
- * Records between our words and another gateway's, field by field as a profile says: what it does
- * not tell gets a value that says nothing. Pure; knows no request.
+ * Translates records between the contract and another gateway, field by field as a profile says. Fields that the
+ * gateway does not tell get neutral values. Pure; it knows no request.
  */
 import { SETTLE_MS } from "../contract/features.ts";
 import type { HttpRequest } from "../contract/http.ts";
@@ -17,18 +17,18 @@ export function isRecord(value: unknown): value is Json {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** What a request would be another one without. */
+/** Fields without which a request would mean something else. */
 const MEANINGS = new Set([
   ...["at", "branch", "copyOf", "deleted", "parentId", "path", "recursive", "version", "with"],
   ...["before", "by", "mount", "nodeId", "since"],
 ]);
 
-/** Throws when a request says what the gateway has no place for, and would mean something else without it. */
+/** Throws "invalid" when the gateway has no place for a field without which the request would mean something else. */
 export function refuseLoss(profile: Profile, field: string): void {
   if (MEANINGS.has(field)) throw lacks(profile, field);
 }
 
-/** What belongs to the feature `history`. */
+/** Fields that belong to the feature `history`. */
 const HISTORY: Readonly<Partial<Record<OperationName, readonly string[]>>> = {
   listNodes: ["deleted"],
   readJournal: ["nodeId", "since", "by", "mount", "before"],
@@ -36,7 +36,7 @@ const HISTORY: Readonly<Partial<Record<OperationName, readonly string[]>>> = {
   restoreTree: ["at"],
 };
 
-/** A gateway that does not know them would answer something else. */
+/** Throws "invalid" for such a field, because a gateway that does not know it would answer something else. */
 export function refuseHistory(
   profile: Profile,
   { operation, request }: { readonly operation: OperationName; readonly request: HttpRequest },
@@ -53,7 +53,9 @@ function lacks(profile: Profile, field: string): RemoteError {
   return new RemoteError("invalid", message, { field, isUnsent: true });
 }
 
-/** Ours to theirs; fields it has no place for are left out, or refused where they mean too much. */
+/**
+ * Translates to the gateway's fields. Fields it has no place for are left out, or refused if they change the meaning.
+ */
 export function toTheirs(profile: Profile, resource: ResourceName, value: unknown): unknown {
   if (!isRecord(value)) return value;
   const result: Record<string, unknown> = {};
@@ -69,7 +71,7 @@ export function toTheirs(profile: Profile, resource: ResourceName, value: unknow
   return result;
 }
 
-/** The record as the contract has it, as far as the other gateway tells. */
+/** The record of the contract, as far as the other gateway tells it. */
 export function toOurs(profile: Profile, resource: ResourceName, value: unknown): Record<string, unknown> {
   const result: Record<string, unknown> = {};
   for (const [field, place] of Object.entries(profile.fields[resource])) {
@@ -81,7 +83,7 @@ export function toOurs(profile: Profile, resource: ResourceName, value: unknown)
   return result;
 }
 
-/** Fields that belong to a feature the gateway lacks, wherever they are. */
+/** Whether the field belongs to a feature that the gateway lacks. */
 function isLacking({ features }: Profile, field: string): boolean {
   switch (field) {
     case "revision":
@@ -98,7 +100,7 @@ function isLacking({ features }: Profile, field: string): boolean {
   }
 }
 
-/** A node with everything the contract says it has; `known` is what the question already says. */
+/** A node with all fields of the contract. `known`: what the request already says. */
 export function ourNode(profile: Profile, value: unknown, now: number, known: Json = {}): Record<string, unknown> {
   const told = toOurs(profile, "node", value);
   const path = typeof told.path === "string" ? told.path : undefined;
@@ -124,9 +126,9 @@ export function ourNode(profile: Profile, value: unknown, now: number, known: Js
 }
 
 /**
- * A list with everything the contract says it has. Without positions it is taken to be as old as a
- * list can be. One that says no total has at least one item more, until a page is short or empty;
- * `asked`: number of the page, undefined where the list comes whole.
+ * A list with all fields of the contract. Without positions it is taken to be as old as a list can be. A list without a
+ * total is taken to have at least one more item, until a page is short or empty. `asked`: the page's number; undefined
+ * where the list comes whole.
  */
 export function ourPage(
   profile: Profile,
@@ -181,7 +183,7 @@ function readField(place: FieldPlace, field: string, found: unknown): unknown {
   return TIMES.has(field) ? momentOf(place, found) : found;
 }
 
-/** As the contract writes moments; what is none is left for its schema to refuse. */
+/** A moment in the contract's form. A value that is none is left for the schema to refuse. */
 function momentOf({ format }: FieldPlace, found: unknown): unknown {
   if (found === null) return undefined;
   const milliseconds = format === "iso" ? Date.parse(String(found)) : Number(found) * (format === "seconds" ? 1000 : 1);

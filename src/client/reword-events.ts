@@ -1,15 +1,14 @@
 /**
- * The journal's events in another gateway's words as ours (server-sent events, WHATWG HTML §9.2):
- * read, handed to whoever knows the words, and written again. Heartbeats are passed on. Knows no
- * profile.
+ * Translates the journal's events of another gateway (server-sent events, WHATWG HTML §9.2): reads them, lets `reword`
+ * translate them, and writes them again. Heartbeats are passed on. It knows no profile.
  */
 import { createParser, type EventSourceMessage } from "eventsource-parser";
 import { RemoteError } from "./errors.ts";
 
-/** Characters of one event; a gateway that sends more is none of ours. */
+/** The largest number of characters in an event. A gateway that sends more does not follow the contract. */
 export const EVENT_SIZE_MAX = 1024 * 1024;
 
-/** `reword`: data of an event, and its id, as the data ours has. */
+/** `reword`: turns an event's data and id into data of the contract. */
 export function rewordEvents(
   body: AsyncIterable<Uint8Array>,
   reword: (data: string, id: string | undefined) => string,
@@ -25,7 +24,7 @@ export function rewordEvents(
     },
   });
   const decoder = new TextDecoder();
-  // Not a generator: return() must reach the connection also when next() was never called.
+  // Not a generator, because return() must reach the connection even if next() was never called.
   const iterator: AsyncIterator<Uint8Array> = {
     async next() {
       if (isTooLong) throw new RemoteError("malformed", `an event is longer than ${EVENT_SIZE_MAX} characters`);
@@ -34,7 +33,7 @@ export function rewordEvents(
       parser.feed(decoder.decode(result.value, { stream: true }));
       const events = came;
       came = [];
-      // Whatever came is a sign of life.
+      // Everything that arrives is a sign of life.
       const text =
         events.length === 0 ? ":\n\n" : events.map(({ data, id }) => `data: ${reword(data, id)}\n\n`).join("");
       return { done: false, value: Buffer.from(text) };

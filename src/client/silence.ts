@@ -1,10 +1,10 @@
 /**
- * A limit on silence: what fails is not what takes long but what stops moving. One request has one
- * such watch; each of its phases says what is awaited and for how long at most. Knows no network.
+ * A limit on silence: a request fails when it stops moving, not when it takes long. Each request has one such watch,
+ * and each phase says what is awaited and for how long. It knows no network.
  */
 import { HEARTBEAT_MS } from "../contract/http.ts";
 
-/** Milliseconds, by what is awaited. A stream has three heartbeats (contract/http.ts) and a little more. */
+/** Milliseconds, by what is awaited. A stream may miss three heartbeats (contract/http.ts) and a little more. */
 export const SILENCE_LIMITS = {
   connect: 10_000,
   metadata: 10_000,
@@ -16,9 +16,9 @@ export const SILENCE_LIMITS = {
 export interface Silence {
   /** From now on `awaited` must be heard of at least every `milliseconds`. Replaces what was awaited before. */
   expect(milliseconds: number, awaited: string): void;
-  /** Something moved. */
+  /** Data moved. */
   heard(): void;
-  /** Nothing is awaited: whoever is slow now is not the other side. */
+  /** Nothing is awaited: if something is slow now, it is not the other side. */
   pause(): void;
 }
 
@@ -33,8 +33,8 @@ export function watchSilence(onSilent: (milliseconds: number, awaited: string) =
     clearTimeout(timer);
     timer = undefined;
   };
-  // After a stretch in which this thread was busy, timers run before the socket is looked at: what
-  // arrived meanwhile is heard in the poll phase that comes before the immediate.
+  // When this thread was busy, timers run before the sockets are looked at. Data that arrived meanwhile is read in the
+  // poll phase, which comes before the immediate.
   const elapsed = () => {
     const before = moves;
     setImmediate(() => {

@@ -1,15 +1,15 @@
 /**
- * What the thread of the small changes and the thread that has them say to each other. Both ends are
- * of this program: nothing is checked.
+ * Messages between the thread for small changes and its parent. Both ends belong to this program, so nothing is
+ * checked.
  */
 import type { HttpAnswer, HttpRequest, JsonBody, UploadBody } from "../contract/http.ts";
 import { RemoteError, type RemoteErrorCode, type RemoteErrorDetails } from "./errors.ts";
 import type { HttpTransportOptions } from "./http-transport.ts";
 
-/** To be raised with any change of what is said: a thread that starts late may be of another build. */
+/** Must be raised with any change of the messages: a thread that starts late may be of another build. */
 export const FORMAT = 2;
 
-/** Given to the thread when it starts. */
+/** What the thread gets when it starts. */
 export interface ThreadOptions extends HttpTransportOptions {
   readonly format: number;
 }
@@ -18,33 +18,33 @@ export interface CarriedRequest extends Omit<HttpRequest, "body" | "signal"> {
   readonly body?: JsonBody | CarriedUpload;
 }
 
-/** All of its content is at hand. */
+/** An upload whose whole content is in memory. */
 export interface CarriedUpload extends Omit<UploadBody, "content"> {
   readonly size: number | undefined;
   readonly content: Uint8Array<ArrayBuffer>;
 }
 
-/** `id`: of the request, a number of its own. */
+/** `id` numbers the requests. */
 export type ToThread =
   | { readonly tell: "request"; readonly id: number; readonly request: CarriedRequest }
   | { readonly tell: "abort"; readonly id: number }
-  /** Breaks off what is under way. Answered when all of it has been; then the thread ends. */
+  /** Breaks off what is under way. The answer "closed" comes when all of that is answered; then the thread ends. */
   | { readonly tell: "close" };
 
 export type FromThread = Outcome | { readonly tell: "closed" };
 
-/** What became of a request. */
+/** The outcome of a request. */
 export type Outcome =
   | { readonly tell: "answer"; readonly id: number; readonly answer: CarriedAnswer }
   | { readonly tell: "failure"; readonly id: number; readonly error: CarriedError };
 
 export interface CarriedAnswer extends Omit<HttpAnswer, "body"> {
   readonly content: Uint8Array;
-  /** Why there is no more of it; absent: it is whole. */
+  /** Why there is no more of the content. Absent: it is whole. */
   readonly broken?: CarriedError;
 }
 
-/** The request as a transport sends it. */
+/** The request in the form that a transport sends. */
 export function requestOf({ body, ...request }: CarriedRequest): HttpRequest {
   if (body === undefined || body.kind === "json") return body === undefined ? request : { ...request, body };
   const { size, content } = body;
@@ -54,14 +54,14 @@ export function requestOf({ body, ...request }: CarriedRequest): HttpRequest {
   return { ...request, body: { ...body, content: { size, read } } };
 }
 
-/** An Error as it crosses: a copy by the platform would keep neither its class nor its code. */
+/** An Error as it crosses threads: the platform's copy would keep neither its class nor its code. */
 export interface CarriedError {
   readonly name: string;
   readonly message: string;
   readonly stack?: string | undefined;
-  /** Of a RemoteError, or of the system. */
+  /** The code of a RemoteError or of the system. */
   readonly code?: string | undefined;
-  /** Of a RemoteError. */
+  /** Only for a RemoteError. */
   readonly details?: Omit<RemoteErrorDetails, "cause"> | undefined;
   readonly cause?: CarriedError | undefined;
 }
@@ -79,7 +79,7 @@ export function packError(error: unknown): CarriedError {
   };
 }
 
-/** `cause`: in place of the one that crossed. */
+/** `cause` replaces the cause that crossed. */
 export function unpackError(packed: CarriedError, cause?: unknown): Error {
   const because = cause ?? (packed.cause === undefined ? undefined : unpackError(packed.cause));
   if (packed.details !== undefined) {

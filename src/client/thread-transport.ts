@@ -1,8 +1,8 @@
 /**
- * The transport over the network with its small changes on a thread of their own: what HTTP costs for
- * many small files is not taken from the thread that answers programs, and goes on while that is
- * busy. What is read stays on this thread, where somebody waits for it; so does bulk: to hand its bytes over would
- * cost more than it spares. Knows no operation and no token; what HTTP is stands in client/http-transport.ts.
+ * The transport over the network, with small changes on a thread of their own. The cost of HTTP for many small files
+ * does not burden the thread that answers programs, and small changes go out while that thread is busy. Reads stay on
+ * this thread, because a program waits for them here. Bulk stays too: handing over its bytes would cost more than it
+ * saves. This file knows no operation and no token; HTTP is in client/http-transport.ts.
  */
 import type { Worker } from "node:worker_threads";
 import type { ContentSource, HttpAnswer, HttpRequest, Transport } from "../contract/http.ts";
@@ -25,11 +25,11 @@ import {
 } from "./thread-messages.ts";
 import { joined } from "./whole-body.ts";
 
-/** Content of up to so many bytes is small. */
+/** Content of at most this size is small. */
 const SMALL_BYTES = 256 * 1024;
 
 export interface ThreadTransportOptions extends HttpTransportOptions {
-  /** Starts client/http-thread with these as its data; called with the first small change. May throw. */
+  /** Starts client/http-thread with this data. Called with the first small change. May throw. */
   readonly startThread: (data: ThreadOptions) => Worker;
 }
 
@@ -38,13 +38,13 @@ interface Thread {
   readonly post: Post<ToThread>;
   /** Requests without an answer. */
   readonly open: Map<number, (outcome: Outcome) => void>;
-  /** It is closed, or gone. */
+  /** Resolves when the thread is closed or gone. */
   readonly ended: Promise<void>;
 }
 
 /**
- * As `createHttpTransport`, with as many connections for each of the two threads. One that ends by itself is an
- * "offline" for all that it had; then, and where none can be started, all is sent from this one.
+ * Like `createHttpTransport`, with as many connections for each of the two threads. When the thread ends by itself, all
+ * its requests fail with "offline". From then on, and if no thread can be started, everything is sent from this thread.
  */
 export function createThreadTransport(options: ThreadTransportOptions): Transport {
   const { startThread, ...data } = options;
@@ -87,7 +87,7 @@ export function createThreadTransport(options: ThreadTransportOptions): Transpor
     } catch {
       isLost = true;
     }
-    // Its content may be one that can be read only once.
+    // The content may be one that can be read only once, so the copy is sent.
     if (thread === undefined || isLost) return here.send({ ...request, ...requestOf(carried) });
     return carry(thread, carried, request.signal);
   }
@@ -104,7 +104,7 @@ export function createThreadTransport(options: ThreadTransportOptions): Transpor
       const settle = (outcome: Outcome) => {
         signal?.removeEventListener("abort", onAbort);
         open.delete(id);
-        // One that is closed is waited for.
+        // A thread that is closing must not be unreferenced: it is waited for.
         if (open.size === 0 && !isClosed) worker.unref();
         if (outcome.tell === "answer") {
           const { content, broken, ...answer } = outcome.answer;
@@ -157,7 +157,8 @@ async function readAll(content: ContentSource): Promise<Uint8Array<ArrayBuffer>>
     for await (const chunk of content.read()) {
       chunks.push(chunk);
       length += chunk.length;
-      // It has grown, and may be anything by now: what is not as it said is refused with what there is.
+      // The content has grown and may be anything by now. Content that is not as announced is refused with what was
+      // read.
       if (length > (content.size ?? length)) break;
     }
   } catch (error) {
@@ -172,7 +173,7 @@ async function* bodyOf(content: Uint8Array, error: Error | undefined): AsyncGene
   if (error !== undefined) throw error;
 }
 
-/** Whoever gave it up knows its own reason again. */
+/** A caller that aborted gets its own reason back. */
 function errorOf(told: CarriedError, signal: AbortSignal | undefined): Error {
   const isOurs = told.code === "aborted" && signal?.aborted === true;
   return unpackError(told, isOurs ? signal.reason : undefined);
@@ -182,7 +183,7 @@ function aborted(signal: AbortSignal): RemoteError {
   return new RemoteError("aborted", "the call was aborted", { isUnsent: true, cause: signal.reason });
 }
 
-/** Whether what it had took effect is not known. */
+/** Fails all open requests. It is unknown whether they took effect. */
 function lose(open: Thread["open"], why: unknown): void {
   const reason = why instanceof Error ? why.message : String(why);
   const message = `the thread of the small changes has ended: ${reason}`;

@@ -1,19 +1,19 @@
 /**
- * What an access token says of itself. Read without verifying, as a hint for early, clear answers;
- * the gateway decides. Opaque tokens say nothing.
+ * What an access token says of itself. It is read without verification, as a hint for early and clear answers; the
+ * gateway decides. Opaque tokens say nothing.
  */
 export interface TokenClaims {
   /** Undefined when the token does not name its scopes. */
   readonly scopes?: readonly string[];
   /** Milliseconds since the epoch. */
   readonly expiresAt?: number;
-  /** The workspace (name or id) the token is bound to. */
+  /** The workspace (name or id) that the token is bound to. */
   readonly workspace?: string;
 }
 
 const MARGIN_MS = 30_000;
 
-/** A token is replaced half a minute before its end, or after half of its life if that is shorter. */
+/** A token is replaced half a minute before its end, or after half its life if that is shorter. */
 export function replacementTime(begun: number, expiresAt: number): number {
   return Math.max(expiresAt - MARGIN_MS, begun + (expiresAt - begun) / 2);
 }
@@ -34,7 +34,7 @@ export function describeToken(token: string): TokenClaims | undefined {
   };
 }
 
-/** Words of one text, as RFC 8693 has them, or a list. */
+/** Words in one text, as in RFC 8693, or a list. */
 function readScopes(value: unknown): readonly string[] | undefined {
   if (typeof value === "string") return value.split(/\s+/).filter((scope) => scope !== "");
   return Array.isArray(value) && value.every((scope) => typeof scope === "string") ? value : undefined;

@@ -1,7 +1,6 @@
 /**
- * Tokens that a program prints: a sign-in helper, a secret store. It is run when a token is first
- * needed, before the one it gave expires, and when the gateway refuses that. Its output is never
- * put into an error or a log.
+ * Tokens that a program prints: a sign-in helper, a secret store. The program runs when a token is first needed, before
+ * its token expires, and when the gateway refuses the token. Its output never appears in an error or a log.
  */
 import { type ExecFileException, execFile } from "node:child_process";
 import { basename } from "node:path";
@@ -15,15 +14,15 @@ import { describeToken, replacementTime } from "./token-claims.ts";
 export interface TokenCommandOptions {
   /** How long the program may take, milliseconds. Default 60,000. */
   readonly timeoutMs?: number | undefined;
-  /** Default: this process's. */
+  /** Default: the environment of this process. */
   readonly env?: NodeJS.ProcessEnv | undefined;
   /** Time, for tests. */
   readonly clock?: Pick<Clock, "wallClock"> | undefined;
 }
 
-/** A program that gives tokens which are over is not run more often than this. */
+/** A program that prints expired tokens is not run more often than this. */
 const PAUSE_MS = 1000;
-/** One that was told to end has so long to do so. */
+/** A program that was told to end gets this long to do so. */
 const END_MS = 1000;
 const OUTPUT_BYTES_MAX = 64 * 1024;
 const REASON_MAX = 200;
@@ -46,9 +45,10 @@ interface Held {
 }
 
 /**
- * Runs `command` with `args`, without a shell. It prints the token alone, or as JSON with its end:
- * `{"token", "expiresAt"}` (ISO 8601), or as OAuth has it `{"access_token", "expires_in"}` (seconds).
- * Where it names no end, the token's own is taken, if it says one.
+ * Runs `command` with `args`, without a shell. It prints only the token, or JSON with the token's end: `{"token",
+ * "expiresAt"}` (ISO 8601), or as in OAuth `{"access_token", "expires_in"}` (seconds). Without an end in the output,
+ * the token's own is taken if it names one. The credentials reject with "unauthorized" when the program fails. Throws a
+ * TypeError for wrong arguments.
  */
 export function tokenCommand(
   command: string,
@@ -79,13 +79,13 @@ export function tokenCommand(
       try {
         return (await renewed()).token;
       } catch (error) {
-        // The token it gave before is good for a little longer.
+        // The earlier token is still good for a little longer.
         if (held !== undefined && clock.wallClock() < held.expiresAt) return held.token;
         throw error;
       }
     },
     async renew(rejected) {
-      // Another call has met the same 401 and found a new one.
+      // Another call has met the same 401 and found a new token.
       if (held !== undefined && held.token !== rejected) return held.token;
       const { token } = await renewed();
       return token === rejected ? undefined : token;
@@ -102,15 +102,15 @@ function run(command: string, args: readonly string[], options: TokenCommandOpti
       if (error === null) resolve(stdout);
       else reject(failure(command, error, stderr, timeoutMs));
     });
-    // All calls wait for it: also for one that does not hear that it is to end.
+    // All calls wait for the program, so one that ignores SIGTERM must be killed.
     const end = timeoutMs === 0 ? undefined : setTimeout(() => child.kill("SIGKILL"), timeoutMs + END_MS);
-    // One that asks a question would wait for its answer.
+    // A program that asks a question would wait for an answer for ever.
     child.stdin?.on("error", () => {});
     child.stdin?.end();
   });
 }
 
-/** Not Node's own message: it shows the arguments. */
+/** Node's own message is not used, because it shows the arguments. */
 function failure(command: string, error: ExecFileException, stderr: string, timeoutMs: number): RemoteError {
   const { code, signal, killed } = error;
   let what = `ended with ${signal ?? `exit code ${code}`}`;

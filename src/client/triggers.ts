@@ -1,4 +1,4 @@
-/** Triggers and schedules: what starts engines by itself. */
+/** Calls of triggers and schedules, which start engines automatically. */
 import { type Trigger, type TriggerPage, type TriggerPatch, trigger, triggerPage } from "../contract/triggers.ts";
 import { discard } from "./answers.ts";
 import { askJson, type Send } from "./call.ts";

@@ -1,4 +1,7 @@
-/** The pool alone, and what makes its connections: undici's index loads all of it, fetch and WebSockets and caches too. */
+/**
+ * Only the pool and the maker of its connections: undici's index would load all of it, with fetch, WebSockets and
+ * caches.
+ */
 declare module "undici/lib/dispatcher/pool.js" {
   export { Pool as default } from "undici";
 }
@@ -10,7 +13,7 @@ declare module "undici/lib/core/connect.js" {
 declare module "undici/lib/api/api-request.js" {
   import type { Dispatcher } from "undici";
 
-  /** `this` is the pool: only undici's index puts it there. */
+  /** `this` must be the pool, which only undici's index passes by itself. */
   export default function request(
     this: Dispatcher,
     options: Dispatcher.RequestOptions,

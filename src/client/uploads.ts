@@ -1,4 +1,4 @@
-/** Content that goes up: new files and new versions, with bytes or by reference. */
+/** Calls that upload content: new files and new versions, with bytes or by reference. */
 import type { Attributes } from "../contract/attributes.ts";
 import type { ContentSource, UploadBody } from "../contract/http.ts";
 import { type ContentReference, type UploadMetadata, type WrittenNode, writtenNode } from "../contract/resources.ts";
@@ -14,7 +14,7 @@ export async function upload(
   content: ContentSource,
   options: UploadOptions = {},
 ): Promise<WrittenNode> {
-  // The name becomes a path: "a/b" would be a file in a folder.
+  // The name becomes part of a path: "a/b" would be a file in a folder.
   checkName("upload", "name", name);
   return askJson(
     send,

@@ -1,18 +1,21 @@
-/** A body of which nothing is of use before all of it is there. */
+/** Reads a body whose parts are of no use before all of it is there. */
 import { RemoteError } from "./errors.ts";
 
-/** Of JSON. A longer answer would be of a gateway that has gone mad. */
+/** The limit for JSON. A longer answer comes from a broken gateway. */
 export const JSON_BYTES_MAX = 64 * 1024 * 1024;
-/** The same of an answer to a change, which shows a node or two; many come at a time. */
+/** The limit for the answer to a change, which shows a node or two. Many such answers come at a time. */
 export const CHANGE_BYTES_MAX = 4 * 1024 * 1024;
 
 export interface Read {
   readonly chunks: readonly Uint8Array[];
-  /** Why there are no more of them; absent: it is whole. */
+  /** Why there are no more chunks. Absent: the body is whole. */
   readonly failure?: { readonly error: unknown };
 }
 
-/** Fails as the body does, and with "malformed" when it is longer than `limit` bytes. Never rejects. */
+/**
+ * Reads the body. `failure` is the body's error, or "malformed" when the body is longer than `limit` bytes. Never
+ * rejects.
+ */
 export async function readWhole(body: AsyncIterable<Uint8Array>, limit: number): Promise<Read> {
   const chunks: Uint8Array[] = [];
   let size = 0;
@@ -31,7 +34,7 @@ export async function readWhole(body: AsyncIterable<Uint8Array>, limit: number):
   }
 }
 
-/** In memory that nothing else shares. */
+/** Copies the chunks into memory that nothing else shares. */
 export function joined(chunks: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
   const whole = new Uint8Array(chunks.reduce((size, chunk) => size + chunk.length, 0));
   let position = 0;

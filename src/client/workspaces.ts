@@ -1,4 +1,4 @@
-/** The workspaces a token shows. */
+/** Calls of the workspaces that a token shows. */
 import { type Workspace, type WorkspacePage, workspace, workspacePage } from "../contract/resources.ts";
 import { malformed } from "./answers.ts";
 import { askJson, type Send } from "./call.ts";
@@ -6,7 +6,7 @@ import type { CallOptions, PageOptions } from "./client.ts";
 import { pageQuery } from "./listings.ts";
 
 const PAGE_SIZE = 200;
-/** A list of more has no end. */
+/** A longer list would not end. */
 const WORKSPACES_MAX = 100_000;
 
 export function listWorkspacePage(send: Send, options: PageOptions = {}): Promise<WorkspacePage> {
@@ -20,7 +20,7 @@ export function createWorkspace(send: Send, name: string, { signal }: CallOption
 }
 
 export async function listWorkspaces(send: Send, options: CallOptions = {}): Promise<Workspace[]> {
-  // By id: a list that changes between two pages may show one twice.
+  // Kept by id, because a list that changes between two pages may show a workspace twice.
   const found = new Map<string, Workspace>();
   for (let pageNo = 1; ; pageNo += 1) {
     const page = await askJson(
@@ -36,7 +36,7 @@ export async function listWorkspaces(send: Send, options: CallOptions = {}): Pro
     for (const workspace of page.items) found.set(workspace.id, workspace);
     if (found.size > WORKSPACES_MAX)
       throw malformed("listWorkspaces", { status: 200, headers: {} }, `more than ${WORKSPACES_MAX} workspaces`);
-    // The gateway may allow smaller pages than were asked for, or none but the first.
+    // The gateway may allow only smaller pages than requested, or only the first one.
     if (found.size === before || pageNo * page.pageSize >= page.totalCount) return [...found.values()];
   }
 }

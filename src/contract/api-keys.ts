@@ -3,10 +3,13 @@ import { z } from "zod";
 import { accountRef, id, moment, page, workspaceRef } from "./resources.ts";
 import { KEY_SCOPES } from "./scopes.ts";
 
-/** Every key begins with it, so that one in a file or a log is known for what it is. */
+/** Every key begins with this, so that a key in a file or a log is recognised. */
 export const API_KEY_PREFIX = "wsfs_key_";
 
-/** Text that goes into a log or an answer, whatever a caller put where: keys in it, percent-encoded ones too, lose what is secret. */
+/**
+ * Removes the secret part of API keys, also of percent-encoded ones, from text for a log or an answer, wherever a
+ * caller put the key.
+ */
 export const withoutApiKeys = (text: string) =>
   text.replace(/wsfs(?:_|%5f)key(?:_|%5f)[\w%-]+/gi, `${API_KEY_PREFIX}…`);
 

@@ -1,19 +1,19 @@
 /**
- * The attributes a node carries for file systems (DESIGN §7). All optional: an absent one has a
- * default computed by whoever reads. Keys nobody here knows are kept as they are.
+ * The attributes that a node carries for file systems (DESIGN §7). All are optional: the reader computes a default for
+ * an absent one. Unknown keys are kept as they are.
  */
 import { z } from "zod";
 
 const whole = (max: number) => z.number().int().min(0).max(max);
 const timeText = z.string().regex(/^-?\d{1,15}\.\d{9}$/, 'expected "seconds.nnnnnnnnn"');
-/** As a line of the machine's accounts can hold it. */
+/** A name that fits a line of the machine's account files. */
 const accountName = z
   .string()
   .min(1)
   .max(256)
   .regex(/^[^:\n]*$/, "expected one line without a colon");
 
-/** Kinds of node that are neither plain files nor folders; the content of such a node is empty. */
+/** Kinds of node that are neither plain files nor folders. Such a node has empty content. */
 export const specialType = z.enum(["symlink", "fifo", "socket", "block", "character"]);
 
 const fields = {
@@ -71,7 +71,7 @@ export const attributes = z
 
 export type Attributes = z.infer<typeof attributes>;
 
-/** A merge patch (RFC 7396): keys replace, null removes; `xattrs` merges by name in the same way. */
+/** A merge patch (RFC 7396): keys replace, null removes. `xattrs` merges by name in the same way. */
 export const attributesPatch = z
   .looseObject({
     mode: fields.mode.nullish(),
@@ -91,13 +91,13 @@ export const attributesPatch = z
 
 export type AttributesPatch = z.infer<typeof attributesPatch>;
 
-/** How much a node may have of those that have no limit of their own, in bytes of JSON. */
+/** The limit for attributes that have no limit of their own, in bytes of JSON. */
 export const ATTRIBUTES_BYTES_MAX = 64 * 1024;
 
 /**
- * How many bytes are too many where a change makes `after` of `before`; undefined where it may. Only growth is refused:
- * what an older gateway took stays writable. Modes, owners, times and links are not counted: whoever fills a node with
- * others keeps nobody from writing it.
+ * The number of bytes if a change from `before` to `after` makes the attributes too large; undefined if the change is
+ * allowed. Only growth is refused, so that attributes which an older gateway accepted stay writable. Modes, owners,
+ * times and links are not counted: a node that is full of other attributes must stay writable.
  */
 export function outgrow(before: Attributes, after: Attributes): number | undefined {
   const bytes = countedBytes(after);
@@ -123,7 +123,7 @@ function merge(target: unknown, patch: unknown): unknown {
   return result;
 }
 
-/** The attributes after a merge patch. */
+/** The attributes after a merge patch. Throws when the result does not fit the schema. */
 export function patchAttributes(current: Attributes, patch: AttributesPatch): Attributes {
   return attributes.parse(merge(current, patch));
 }
@@ -148,7 +148,10 @@ function difference(from: Record<string, unknown>, to: Record<string, unknown>):
   return Object.keys(patch).length === 0 ? undefined : patch;
 }
 
-/** The merge patch that makes `to` of `from`; undefined when they are equal. To have no extended attributes is one state. */
+/**
+ * The merge patch that turns `from` into `to`. Undefined when they are equal. Missing and empty extended attributes
+ * count as equal.
+ */
 export function attributesDifference(from: Attributes, to: Attributes): AttributesPatch | undefined {
   const patch = difference(withoutEmpty(from), withoutEmpty(to));
   return patch === undefined ? undefined : attributesPatch.parse(patch);
@@ -156,7 +159,7 @@ export function attributesDifference(from: Attributes, to: Attributes): Attribut
 
 export const sameAttributes = (a: Attributes, b: Attributes): boolean => attributesDifference(a, b) === undefined;
 
-/** An object that lost its last name is what is left of a merge patch, and says what none says. */
+/** An object without names is what remains after a merge patch removed the last one. It means the same as no object. */
 function withoutEmpty({ xattrs, ...rest }: Attributes): Attributes {
   return xattrs === undefined || Object.keys(xattrs).length === 0 ? rest : { ...rest, xattrs };
 }

@@ -14,7 +14,7 @@ import {
   workspaceRef,
 } from "./resources.ts";
 
-/** What is sent to an engine, and what a trigger sends: any JSON. */
+/** The input of an engine, also when a trigger starts it: any JSON. */
 export const engineInput = z.unknown().describe("Any JSON; what the engine's inputSchema allows, if it has one");
 
 export { EXECUTION_STATES, type ExecutionState } from "./execution-states.ts";
@@ -128,6 +128,6 @@ export type LogLine = z.infer<typeof logLine>;
 export const logPage = page(logLine).meta({ id: "LogPage" });
 export type LogPage = z.infer<typeof logPage>;
 
-/** The data of the event `end`, the last of a log's stream. */
+/** The data of the event `end`, the last one in the stream of a log. */
 export const logEnd = execution.pick({ state: true, exitCode: true, detail: true });
 export type LogEnd = z.infer<typeof logEnd>;

@@ -1,4 +1,4 @@
-/** Examples for the OpenAPI document, by the name of the schema they are of. */
+/** Examples for the OpenAPI document, by the name of their schema. */
 import type { ApiKey, NewApiKey } from "./api-keys.ts";
 import type { Engine, Execution, Installation, LogLine, NewExecution, NewInstallation } from "./engines.ts";
 import type {
@@ -33,7 +33,7 @@ const ids = {
   trigger: "14a7d9ec-6fa5-4d42-b1b0-5c8eafc04b20",
   version: "a1b5b1e6-70a5-4d0e-8b0a-0c8a1d2e3f14",
 };
-/** Of "hello". */
+/** The SHA-256 of "hello". */
 const hash = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
 const moment = "2026-01-31T12:00:05.000Z";
 
@@ -192,7 +192,7 @@ const trigger: Trigger = {
   detail: null,
 };
 
-/** Those without one are shown by the examples of what they are made of. */
+/** Schemas without an entry are shown by the examples of their parts. */
 export const EXAMPLES: Readonly<Record<string, unknown>> = {
   Node: node,
   WrittenNode: writtenNode,

@@ -1,8 +1,8 @@
-/** The states of an execution; apart from the schemas, for those who need no more. */
+/** The states of an execution, apart from the schemas for code that needs only these. */
 
 /**
- * queued → running → one of the others; queued → cancelled too. `interrupted`: the gateway ended while it ran. The last
- * five are final.
+ * queued → running → one of the others; also queued → cancelled. `interrupted`: the gateway ended while it ran. The
+ * last five are final.
  */
 export const EXECUTION_STATES = [
   "queued",

@@ -1,24 +1,24 @@
 /**
- * What a gateway of this contract can do beyond the plainest calls, each a thing another gateway
- * may lack: the one list that profiles, the client and the engine share. What its lack costs is in
+ * What a gateway of this contract can do beyond the plainest calls. Another gateway may lack each of these features.
+ * This is the one list that profiles, the client and the engine share. What a missing feature costs is in
  * docs/gateway/profiles.md.
  */
 export const FEATURES = {
-  /** Writes answer a position; lists say up to which one they are complete (`asOf`). */
+  /** Writes return a position; lists tell up to which position they are complete (`asOf`). */
   positions: "positions of changes and asOf of lists",
-  /** Changes can be read after a position. */
+  /** The changes after a position can be read. */
   journal: "reading the journal",
   /** Every node counts its changes. */
   revisions: "a revision of each node",
-  /** If-Match and If-None-Match are kept. */
+  /** If-Match and If-None-Match are respected. */
   conditions: "conditional requests",
   /** Uploads and new versions take an idempotency key. */
   uploadKeys: "idempotency keys of uploads",
-  /** So do new folders and copies. */
+  /** New folders and copies take an idempotency key. */
   folderKeys: "idempotency keys of new folders and copies",
-  /** So do moves, attributes, exchanges, deletions and restores. */
+  /** Moves, attributes, exchanges, deletions and restores take an idempotency key. */
   changeKeys: "idempotency keys of moves, attributes, exchanges, deletions and restores",
-  /** Two nodes take each other's place in one request that says what both were. */
+  /** Two nodes take each other's place in one request, on condition of both revisions. */
   exchanges: "exchanging the places of two nodes in one request",
   /** Nodes tell the key of their latest change. */
   lastKey: "the key of a node's latest change",
@@ -28,15 +28,18 @@ export const FEATURES = {
   ranges: "ranges of content",
   /** Earlier versions can be read. */
   versions: "reading earlier versions",
-  /** Deleted nodes are listed, the journal can be filtered, a tree can go back to a moment, a node come back to another place. */
+  /**
+   * Deleted nodes are listed, the journal can be filtered, a tree can go back to a moment, and a node can come back to
+   * another place.
+   */
   history: "lists of deleted nodes, filters of the journal, restoring trees",
-  /** New content can name a version the gateway has instead of bringing bytes. */
+  /** New content can name a version that the gateway has, instead of sending bytes. */
   references: "content by reference",
-  /** Nodes carry attributes of files: modes, times, links, extended ones. */
+  /** Nodes carry attributes of files: modes, times, links, extended attributes. */
   attributes: "attributes of nodes",
   /** Pages of one snapshot, by `after`. */
   snapshots: "pages of one snapshot",
-  /** A listing can be asked for one name. */
+  /** A listing can be asked for a single name. */
   names: "one name of a folder",
 } as const;
 
@@ -45,7 +48,7 @@ export type Features = Readonly<Record<Feature, boolean>>;
 
 export const FEATURE_NAMES = Object.keys(FEATURES) as Feature[];
 
-/** What means nothing without another. */
+/** Features that mean nothing without another one. */
 export const FEATURE_NEEDS: Readonly<Partial<Record<Feature, Feature>>> = {
   journal: "positions",
   references: "versions",
@@ -55,11 +58,11 @@ export function everyFeature(value: boolean): Features {
   return Object.fromEntries(FEATURE_NAMES.map((name) => [name, value])) as Record<Feature, boolean>;
 }
 
-/** The gateway of this contract has all of them. */
+/** The gateway of this contract has all features. */
 export const ALL_FEATURES: Features = everyFeature(true);
 
 /**
- * The settle time: no gateway is late by more than this. A list without positions is at most so old,
- * an id that answers 404 for so long is gone, and a request that was given up has arrived by then or never will.
+ * The settle time: no gateway lags by more than this. A list without positions is at most this old. An id that answers
+ * 404 for this long is gone. A request that was given up has arrived by then, or never will.
  */
 export const SETTLE_MS = 5 * 60_000;

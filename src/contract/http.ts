@@ -1,18 +1,18 @@
 /**
- * A request and an answer of the gateway without sockets: what the client's transport carries and
- * the gateway's core answers. Over the network `client/http-transport.ts` and `gateway/server.ts`
- * translate; in the simulation one is handed to the other.
+ * A request and an answer of the gateway without sockets: the client's transport carries them, the gateway's core
+ * answers. Over the network, `client/http-transport.ts` and `gateway/server.ts` translate them; in the simulation they
+ * are passed directly.
  */
 
-/** Streams of events have a comment at least this often, so that both ends notice a connection that is gone. */
+/** Streams of events have a comment at least this often, so that both ends notice a broken connection. */
 export const HEARTBEAT_MS = 10_000;
 
-/** Content to send. Each `read` is from the start. */
+/** Content to send. Each `read` begins at the start. */
 export interface ContentSource {
-  /** Bytes; undefined when only the end of a read tells. */
+  /** Bytes. Undefined: only the end of a read tells. */
   readonly size: number | undefined;
   read(): AsyncIterable<Uint8Array>;
-  /** Of content that can be read only once: whether it was. Absent: it can be read again. */
+  /** For content that can be read only once: whether it was read. Absent: it can be read again. */
   isSpent?(): boolean;
 }
 
@@ -43,11 +43,11 @@ export interface HttpRequest {
 export interface HttpAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** To be read to its end or returned; ends with an error when the other side breaks off. */
+  /** Must be read to its end or returned. Fails when the other side breaks off. */
   readonly body: AsyncIterable<Uint8Array>;
 }
 
-/** Sends one request. Rejects only when no answer came; any status is an answer. */
+/** Sends one request. Rejects only when there is no answer; every status is an answer. */
 export interface Transport {
   send(request: HttpRequest): Promise<HttpAnswer>;
   close(): Promise<void>;

@@ -1,7 +1,6 @@
 /**
- * What each operation takes in its query and its JSON body or `metadata` part, as schemas: the
- * server checks with them, the OpenAPI document is made of them. Unknown fields are refused, so
- * that a typo is told instead of ignored.
+ * The query and the JSON body or `metadata` part of each operation, as schemas. The server checks requests with them,
+ * and the OpenAPI document is made of them. Unknown fields are refused, so that a typo is reported and not ignored.
  */
 import { z } from "zod";
 import { newApiKey } from "./api-keys.ts";
@@ -26,7 +25,7 @@ import {
 } from "./resources.ts";
 import { newTrigger, triggerPatch } from "./triggers.ts";
 
-/** Text in the query, a number to the operation and in the OpenAPI document. */
+/** Text in the query, and a number for the operation and in the OpenAPI document. */
 function wholeNumber(minimum: number, maximum: number) {
   const expected = `expected a whole number from ${minimum} to ${maximum}`;
   return z
@@ -214,7 +213,7 @@ export const INPUTS = {
 
 export type Inputs = typeof INPUTS;
 export type QueryOf<N extends OperationName> = z.output<Inputs[N]["query"]>;
-/** The JSON body, checked; undefined for operations that take none. */
+/** The checked JSON body. Undefined for operations without one. */
 export type BodyOf<N extends OperationName> = Inputs[N] extends { body: infer B extends z.ZodType }
   ? z.output<B>
   : undefined;

@@ -1,4 +1,4 @@
-/** How a mount calls itself in the journal (`by.mount`): the machine and the folder, as far as a header takes them. */
+/** The name of a mount in the journal (`by.mount`): its machine and its folder, in a form that fits a header. */
 
 const LENGTH_MAX = 128;
 
@@ -6,17 +6,17 @@ export function mountName(host: string, mountpoint: string): string {
   return encodeURI(`${host}:${mountpoint}`.toWellFormed()).slice(0, LENGTH_MAX);
 }
 
-/** For people: as it was before a header had to take it. */
+/** The name for people, as it was before it was encoded for a header. */
 export function showMountName(name: string): string {
   try {
     return decodeURI(name);
   } catch {
-    // Cut off within a character.
+    // The name was cut off within a character.
     return name;
   }
 }
 
-/** As a person copies it from there; undefined: it is no name of a mount. */
+/** Reads a name as a person copies it from the output. Undefined: it is not the name of a mount. */
 export function parseMountName(shown: string): string | undefined {
   const at = shown.indexOf(":/");
   return at === -1 ? undefined : mountName(shown.slice(0, at), shown.slice(at + 1));

@@ -1,9 +1,9 @@
-/** Which names a node may have, and how paths are written. Names are Unicode text, kept as they are. */
+/** Which names a node may have, and how paths are written. Names are Unicode text and are kept unchanged. */
 
-/** In bytes of UTF-8, as NAME_MAX of Linux. */
+/** In bytes of UTF-8, like NAME_MAX of Linux. */
 export const NAME_BYTES_MAX = 255;
 
-/** What is wrong with a name, as the end of a sentence; undefined when it is good. */
+/** What is wrong with a name, as the end of a sentence. Undefined: nothing. */
 export function nameProblem(name: string): string | undefined {
   if (name === "") return "is empty";
   if (name === "." || name === "..") return `is "${name}"`;
@@ -15,7 +15,7 @@ export function nameProblem(name: string): string | undefined {
   return undefined;
 }
 
-/** The names of a path; a leading "/" is allowed, "/" and "" are the root. */
+/** The names of a path. A leading "/" is allowed; "/" and "" are the root. */
 export function splitPath(path: string): string[] {
   const relative = path.startsWith("/") ? path.slice(1) : path;
   return relative === "" ? [] : relative.split("/");
@@ -26,10 +26,10 @@ export function joinPath(parent: string, name: string): string {
   return parent === "/" ? `/${name}` : `${parent}/${name}`;
 }
 
-/** What is longer than this is no extension, but what happens to follow a dot: it may be cut. */
+/** A longer text after a dot is no extension, and may be cut. */
 const EXTENSION_BYTES_MAX = 32;
 
-/** "report (REMARK).txt"; with " 2", " 3" … while that is taken. */
+/** "report (REMARK).txt"; with " 2", " 3" … while that name is taken. */
 export function nameBeside(name: string, remark: string, isTaken: (candidate: string) => boolean): string {
   const dot = name.lastIndexOf(".");
   // ".bashrc" has no extension.

@@ -1,6 +1,6 @@
 /**
- * The OpenAPI 3.1 document of the gateway, made of the contract's tables alone: a new operation or
- * field is in it by being in them. Pure; knows nothing of a server.
+ * The OpenAPI 3.1 document of the gateway, made only of the contract's tables, so that a new operation or field appears
+ * in it automatically. Pure; it knows nothing of a server.
  */
 import { z } from "zod";
 import { sameValue } from "./attributes.ts";
@@ -29,7 +29,7 @@ export interface OpenApiDocument extends JsonObject {
 }
 
 const TITLE = "Workspace content gateway";
-/** Of the operations, as in their paths. */
+/** The version of the operations, as in their paths. */
 const API_VERSION = "1";
 const SECURITY = "accessToken";
 
@@ -58,14 +58,14 @@ const SUMMARIES_OF_PARAMETERS: Readonly<Record<string, string>> = {
 
 const tagOf = (path: string) => path.split("/")[2] ?? "";
 
-/** Schemas with a name, met so far. */
+/** The named schemas that were met so far. */
 type Components = Map<string, JsonObject>;
 
 function isObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** References to `$defs` as references to components. */
+/** Turns references to `$defs` into references to components. */
 function relocated(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(relocated);
   if (!isObject(value)) return value;
@@ -86,12 +86,12 @@ function schemaOf(components: Components, schema: z.ZodType, io: "input" | "outp
   } = z.toJSONSchema(schema, {
     io,
     override({ jsonSchema }) {
-      // The format says it, for people and programs.
+      // The format says the same to people and programs.
       if (jsonSchema.format === "date-time") delete jsonSchema.pattern;
-      // A number in the query is matched as text.
+      // The pattern matches the number as text in the query.
       if (jsonSchema.type === "integer") delete jsonSchema.pattern;
       if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
-      // Who reads an answer must not refuse a field that is added later.
+      // A reader of an answer must not refuse a field that is added later.
       if (io === "output" && jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties;
     },
   });

@@ -1,7 +1,7 @@
 /**
- * Every operation of the gateway: method, path and the scopes its token must carry (gateway-spec
- * §4, DESIGN §7). The server registers its routes from this table, the client builds its requests
- * from it. `{name}` is one encoded path segment, `{path}` the rest of the path, its "/" kept or encoded.
+ * Every operation of the gateway: its method, its path and the scopes that its token must have (gateway-spec §4, DESIGN
+ * §7). The server registers its routes from this table, and the client builds its requests from it. `{name}` is one
+ * encoded path segment. `{path}` is the rest of the path, with its "/" kept or encoded.
  */
 import type { Role } from "./roles.ts";
 import { type Scope, UPLOAD_SCOPES } from "./scopes.ts";
@@ -10,18 +10,18 @@ export interface Operation {
   readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   readonly path: string;
   readonly scopes: readonly Scope[];
-  /** Of `scopes`, those without which the call still goes through, with less effect (gateway-spec §4, upload rule 4). */
+  /** Those of `scopes` that the call can do without, with less effect (gateway-spec §4, upload rule 4). */
   readonly mayLack?: readonly Scope[];
-  /** The effect of that, for the OpenAPI document: the rest of a sentence that begins "Without node.…". */
+  /** What happens then, for the OpenAPI document: the rest of a sentence that begins "Without node.…". */
   readonly lacking?: string;
-  /** What the account must be at least in the workspace the call is about; absent: it is about none. */
+  /** The least role of the account in the workspace of the call. Absent: the call is not about a workspace. */
   readonly role?: Role;
   readonly summary: string;
 }
 
 const NOT_JOURNALED =
   "it is still done, but not journaled: new folders are not provisioned, and not found by path until a journal entry names them.";
-/** The entry that started an execution is part of the journal: its scopes are those of `readJournal`. */
+/** The entry that started an execution belongs to the journal, so it needs the scopes of `readJournal`. */
 const EXECUTION_SCOPES = {
   mayLack: ["node.node.read-all"],
   lacking: "`cause` has the position of the journal entry, not the entry.",
@@ -341,10 +341,10 @@ export const OPERATIONS = {
 export type OperationName = keyof typeof OPERATIONS;
 
 type NamesIn<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}` ? Name | NamesIn<Rest> : never;
-/** What an operation's path says: `nodeId` of "/v1/nodes/{nodeId}". */
+/** The parameters in an operation's path: `nodeId` of "/v1/nodes/{nodeId}". */
 export type ParameterOf<N extends OperationName> = NamesIn<(typeof OPERATIONS)[N]["path"]>;
 
-/** `{nodeId}` filled in, encoded; `{path}` keeps its slashes. */
+/** Fills in the parameters, encoded. `{path}` keeps its slashes. */
 export function operationPath(name: OperationName, parameters: Readonly<Record<string, string>>): string {
   return OPERATIONS[name].path.replace(/\{(\w+)\}/g, (_, key: string) => {
     const value = parameters[key] ?? "";
@@ -352,7 +352,7 @@ export function operationPath(name: OperationName, parameters: Readonly<Record<s
   });
 }
 
-/** Which operation a method and an encoded path mean; undefined: none. */
+/** The operation that a method and an encoded path stand for. Undefined: none. */
 export function findOperation(method: string, path: string): OperationName | undefined {
   const given = path.split("/");
   return (Object.keys(OPERATIONS) as OperationName[]).find((name) => {

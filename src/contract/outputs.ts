@@ -1,6 +1,6 @@
 /**
- * What each operation answers: statuses, what they mean, schemas, headers; which problems it knows;
- * and which request headers it heeds. Beside inputs.ts this is all the OpenAPI document is made of.
+ * The answers of each operation: statuses and their meaning, schemas and headers; its problems; and the request headers
+ * that it heeds. Together with inputs.ts this is everything that the OpenAPI document is made of.
  */
 import type { z } from "zod";
 import { apiKeyPage, createdApiKey } from "./api-keys.ts";
@@ -52,12 +52,12 @@ export const ANSWER_HEADERS = {
 
 export interface Answer {
   readonly description: string;
-  /** A JSON body; `bytes`: content, of any type; `events`: server-sent events without end; absent: no body. */
+  /** A schema: a JSON body. `bytes`: content of any type. `events`: server-sent events without end. Absent: no body. */
   readonly body?: z.ZodType | "bytes" | "events";
   readonly headers?: readonly (keyof typeof ANSWER_HEADERS)[];
 }
 
-/** Refusals, each a problem document. Those of COMMON_PROBLEMS are possible everywhere. */
+/** Refusals; each is a problem document. Those of COMMON_PROBLEMS may come from every operation. */
 export const PROBLEMS = {
   400: "Something sent is not what was expected; `field` names it",
   401: "The access token is missing, has expired, or is not one of this gateway's",
@@ -80,7 +80,7 @@ export const COMMON_PROBLEMS = [400, 401, 403, 421, 500] as const satisfies read
 
 export interface Output {
   readonly answers: Readonly<Record<number, Answer>>;
-  /** Besides those of COMMON_PROBLEMS. */
+  /** Problems besides those of COMMON_PROBLEMS. */
   readonly problems: readonly ProblemStatus[];
   /** The JSON body may be left out. */
   readonly bodyOptional?: boolean;

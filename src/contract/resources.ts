@@ -1,6 +1,6 @@
 /**
- * The resources of the gateway as schemas: the single source for the server's validation, the
- * client's types and checks, and the OpenAPI document.
+ * The resources of the gateway as schemas. They are the single source of the server's validation, the client's types
+ * and checks, and the OpenAPI document.
  */
 import { z } from "zod";
 import { attributes, attributesPatch } from "./attributes.ts";
@@ -108,7 +108,7 @@ export const listedNode = node
   .meta({ id: "ListedNode", description: "A node in a list; of a deleted one also when it was deleted, and by whom" });
 export type ListedNode = z.infer<typeof listedNode>;
 
-/** What a write answers: the node after it, and the change's place in the journal. */
+/** The answer of a write: the node afterwards, and the position of the change in the journal. */
 export const writtenNode = node
   .extend({ position })
   .meta({ id: "WrittenNode", description: "The node after a change, and the place of the change in the journal" });
@@ -136,7 +136,7 @@ export type Version = z.infer<typeof version>;
 
 export type { ChangeKind } from "./journal-kinds.ts";
 
-/** What a node was before a change. */
+/** The state of a node before a change. */
 export const formerState = z
   .object({
     parentId: id.nullable(),
@@ -161,11 +161,11 @@ export const journalEntry = z
     revision: count,
     parentId: id.nullable(),
     name: z.string(),
-    /** Of main, as is the hash. */
+    /** The head of main; so is the hash. */
     head: id.nullish(),
     contentHash: contentHash.nullish(),
     key: z.string().nullish(),
-    /** The branch whose head the change moved, and its head since then; null when content stayed as it was. */
+    /** The branch whose head the change moved, and its new head. Null when the content stayed as it was. */
     branch: branch.nullish(),
     branchHead: id.nullish(),
     by: author.nullish().describe("null: it is not known"),
@@ -176,13 +176,16 @@ export const journalEntry = z
   .meta({ id: "JournalEntry" });
 export type JournalEntry = z.infer<typeof journalEntry>;
 
-/** What a write tells a token that may not read the node: it learns nothing but that it is done. */
+/** The answer of a write for a token that may not read the node: it tells only that the write is done. */
 export const receipt = z.object({ id, revision: count, position });
 export const journalReceipt = z.object({ nodeId: id, kind: z.string(), time: moment, position });
-/** Parses either, and the whole of what they are a part of. */
+/** Accepts either of them, and the full answers of which they are a part. */
 export const anyReceipt = z.union([receipt, journalReceipt]);
 
-/** In the document one type with fields that may be absent: of two, clients made from it could show neither's own fields. */
+/**
+ * In the OpenAPI document this is one type with optional fields. Clients generated from a union of two types could show
+ * the fields of neither.
+ */
 export const toldNode = writtenNode.partial().required({ id: true, revision: true, position: true }).meta({
   id: "ToldNode",
   description:
@@ -236,7 +239,7 @@ export const uploadMetadata = z
   .meta({ id: "UploadMetadata", description: "What is said of the content that is uploaded" });
 export type UploadMetadata = z.infer<typeof uploadMetadata>;
 
-/** New content by reference: bytes of a version the gateway already has. */
+/** New content by reference: the bytes of a version that the gateway already has. */
 export const contentReference = z
   .strictObject({
     copyOf: id.describe("The node whose content is taken, a deleted one too"),
@@ -248,7 +251,7 @@ export const contentReference = z
   .meta({ id: "ContentReference", description: "New content by reference: bytes of a version the gateway has" });
 export type ContentReference = z.infer<typeof contentReference>;
 
-/** Nodes of one copy. */
+/** The largest number of nodes in one copy. */
 export const COPY_NODES_MAX = 10_000;
 
 /** POST /v1/nodes: a folder ({kind}), or a copy ({copyOf}). */
@@ -293,7 +296,7 @@ export const exchange = z
   .meta({ id: "Exchange", description: "With which node places are exchanged" });
 export type Exchange = z.infer<typeof exchange>;
 
-/** POST /v1/nodes/{id}/restore; the body may be left out. */
+/** POST /v1/nodes/{id}/restore. The body may be left out. */
 export const restoration = z
   .strictObject({
     parentId: id.optional().describe("The folder it comes back to; the one it was deleted from when absent"),
@@ -356,11 +359,11 @@ export const restoredSlice = z
   .meta({ id: "RestoredSlice", description: "A part of a restoration: one transaction" });
 export type RestoredSlice = z.infer<typeof restoredSlice>;
 
-/** POST /v1/journal. Naming an unprovisioned folder provisions it (gateway-spec §6). */
+/** POST /v1/journal. It provisions an unprovisioned folder that it names (gateway-spec §6). */
 export const newJournalEntry = z
   .strictObject({
     nodeId: id.describe("What the activity is about; naming a folder provisions it"),
-    // An entry of such a kind that no change stands behind would mislead those who follow the journal.
+    // An entry of a change's kind without a change would mislead those who follow the journal.
     kind: z
       .string()
       .min(1)
@@ -409,10 +412,10 @@ export const newGrant = z
   .meta({ id: "NewGrant", description: "Which account is to be what" });
 export type NewGrant = z.infer<typeof newGrant>;
 
-/** The type of a problem: the workspace has no room left, though the gateway has. */
+/** The type of a problem: the workspace has no room left, although the gateway has. */
 export const OVER_QUOTA = "urn:wsfs:problem:over-quota";
 
-/** The type of a problem: the workspace's policy of retention has given the content up. */
+/** The type of a problem: the workspace's retention policy has given up the content. */
 export const THINNED = "urn:wsfs:problem:thinned";
 
 export const problem = z

@@ -1,18 +1,22 @@
 /**
- * The saves of a linked file: ids, each made of its content and of the save it came in the place of, so that whoever
- * does the same thing gives it the same id. A link names its own, then others that led to it. They tell what came after
- * what, which times would not: what somebody wrote who had not seen the other came neither before nor after that.
+ * The saves of a hard-linked file. A save is an id made of its content and of the save that it replaced, so that two
+ * mounts that do the same thing give it the same id. A link lists its own save first, then earlier ones that led to it.
+ * They tell which content came after which; times could not tell it. A save whose author had not seen another save came
+ * neither before nor after that one.
  */
 import { createHash } from "node:crypto";
 import type { Attributes } from "./attributes.ts";
 
 export type Link = NonNullable<Attributes["link"]>;
 
-/** A name that is further behind is taken for another file until it is brought up. */
+/** A name that is further behind is taken for another file, until it is brought up to date. */
 const REMEMBERED = 16;
 const DIGITS = 12;
 
-/** Those of content that was written in the place of what `before` led to; of nothing that is known, without. */
+/**
+ * The saves of content that replaced the content of `before`. Without `before`, nothing of the replaced content is
+ * known.
+ */
 export function savesOfContent(hash: string, before: readonly string[] = []): readonly string[] {
   const digest = createHash("sha256")
     .update(`${hash}\n${before[0] ?? ""}`)
@@ -23,47 +27,50 @@ export function savesOfContent(hash: string, before: readonly string[] = []): re
 /** Whether it is a save of this content. */
 export const isSaveOf = (save: string | undefined, hash: string) => contentOf(save) === hash.slice(0, DIGITS);
 
-/** Of which content it is a save. */
+/** The content of a save. */
 const contentOf = (save: string | undefined) => save?.slice(0, save.indexOf("."));
 
-/** A merge of attributes leaves the saves of what was there before: who named none wrote in the place of that. */
+/** A merge of attributes keeps the earlier saves: a writer who named no saves replaced the content of those. */
 export function savesOfLink({ hash, saves }: Link): readonly string[] {
   return saves !== undefined && isSaveOf(saves[0], hash) ? saves : savesOfContent(hash, saves);
 }
 
-/** Of content that both led to, in the first place `saves`. Of many, the last of either is among those that are named. */
+/**
+ * The saves of content that both lists led to, `saves` before `others`. If there are many, the last save of either list
+ * is among those kept.
+ */
 export function savesOfBoth([last, ...saves]: readonly string[], [other, ...others]: readonly string[]): string[] {
-  // What led to the one is not one more way in which that came about.
+  // A save that led to the other one is not another way in which the content came about.
   const own = other !== undefined && saves.includes(other) ? [last] : [last, other];
   const all = [...own, ...saves, ...others].filter((save) => save !== undefined);
   return [...new Set(all)].slice(0, REMEMBERED);
 }
 
-/** The link of a node that gets this content in the place of what its link says so far. */
+/** The link of a node that gets this content in the place of the content of its present link. */
 export function linkOfContent(group: string, hash: string, saves: readonly string[], replaced: Link | undefined): Link {
   const before = replaced?.group === group ? savesOfLink(replaced) : [];
   return { group, hash, saves: savesOfBoth(saves, before) };
 }
 
-/** The ways in which the content itself came about, as far as they are known: they lead the list. */
+/** The saves of the present content itself, as far as they are known. They lead the list. */
 function ownOf(all: readonly string[]): readonly string[] {
   const end = all.findIndex((save) => contentOf(save) !== contentOf(all[0]));
   return end < 0 ? all : all.slice(0, end);
 }
 
-/** What the other content is against what is shown. */
+/** How the other content relates to the shown one. */
 export function orderOfSaves(shown: readonly string[], other: readonly string[]): "behind" | "newer" | "apart" {
   const isBehind = ownOf(other).some((save) => shown.includes(save));
   const isNewer = ownOf(shown).some((save) => other.includes(save));
   if (isBehind || isNewer) return decide(isBehind, isNewer, shown, other);
-  // Not what both know it was once: who went back to that had seen what came after it.
+  // Content that both once knew does not count: a writer who went back to it had seen what came after it.
   const ledTo = (all: readonly string[], [own]: readonly string[], known: readonly string[]) =>
     own !== undefined && all.some((save) => contentOf(save) === contentOf(own) && !known.includes(save));
   return decide(ledTo(shown, other, other), ledTo(other, shown, shown), shown, other);
 }
 
 function decide(isBehind: boolean, isNewer: boolean, [shown = ""]: readonly string[], [other = ""]: readonly string[]) {
-  // Each was put in the place of the other by somebody who knew both: everybody takes the same one.
+  // Each replaced the other, by writers who knew both. All mounts choose the same one.
   if (isBehind && isNewer) return other > shown ? "newer" : "behind";
   return isBehind ? "behind" : isNewer ? "newer" : "apart";
 }

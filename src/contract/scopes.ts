@@ -1,4 +1,7 @@
-/** The scopes of access tokens, named `<area>.<resource>.<action>` (gateway-spec §5; those it does not name are our own). */
+/**
+ * The scopes of access tokens, named `<area>.<resource>.<action>` (gateway-spec §5; those it does not name are our
+ * own).
+ */
 export const SCOPES = [
   "account.workspace.read",
   "account.workspace.create",
@@ -25,12 +28,17 @@ export const SCOPES = [
   "node.journal.create",
 ] as const;
 
-/** Of API keys and of engines: they make no key, so that none is left that came from one that has ended. */
+/**
+ * The scopes that API keys and engines may have. They cannot make keys, so that no key survives the one it came from.
+ */
 export const KEY_SCOPES = SCOPES.filter((scope) => scope !== "account.key.create");
 
 export type Scope = (typeof SCOPES)[number];
 
-/** An upload is authorized for everything it may do: the file, its parents, its journal entries (gateway-spec §4). */
+/**
+ * An upload needs permission for everything that it may do: the file, its parents, its journal entries (gateway-spec
+ * §4).
+ */
 export const UPLOAD_SCOPES = [
   "node.node.create",
   "node.file.read",

@@ -1,4 +1,4 @@
-/** Triggers and schedules as schemas (gateway-spec §6 says that they are; their fields are our own). */
+/** Triggers and schedules as schemas. gateway-spec §6 says that they exist; their fields are our own. */
 import { z } from "zod";
 import { engineInput } from "./engines.ts";
 import { author, count, engineRef, id, idempotencyKey, moment, page, workspaceRef } from "./resources.ts";

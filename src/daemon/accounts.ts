@@ -1,7 +1,8 @@
 /**
- * The users and groups of this machine. Its own are read from the files in /etc, which costs no process. Those of a
- * directory service are known to getent(1), a child process: a directory may be slow, and what it reads may lie in the
- * mount that waits for this process. Answers are remembered: programs wait for the first one about an account alone.
+ * The users and groups of this machine. Local accounts are read from the files in /etc, which costs no process.
+ * Accounts of a directory service are asked of getent(1), a child process: a directory may be slow, and getent may read
+ * files in the mount that waits for this process. Answers are remembered: a program waits only for the first answer
+ * about an account.
  */
 import { execFile } from "node:child_process";
 import { readFile } from "node:fs/promises";
@@ -13,23 +14,25 @@ import { hasCode } from "../lib/system-error.ts";
 
 const run = promisify(execFile);
 
-/** An answer that is older is given once more, and asked for again. */
+/** An older answer is still given, and asked for again meanwhile. */
 const FRESH_MS = 60_000;
-/** After a failure. */
+/** After a failure the account is asked for again this much later. */
 const AGAIN_MS = 10_000;
 const LIMIT_MS = 10_000;
 const ACCOUNTS_MAX = 10_000;
 
 const DATABASES = { user: "passwd", group: "group" } as const;
-/** Where getent is: the PATH of whoever mounts may lead into the mount. */
+/** Where getent is looked for. The PATH of the user who mounts may lead into the mount. */
 const ENVIRONMENT = { PATH: "/usr/bin:/bin:/run/current-system/sw/bin" };
 const NOT_FOUND = 2;
 
-/** Of both databases: name, password, number, … */
+/** Fields of a line in both databases: name, password, number, … */
 const FIELDS = { name: 0, number: 2 } as const;
 type Field = keyof typeof FIELDS;
 
-/** A line of the database that should be about the account with this name or number; undefined: there is none. */
+/**
+ * Finds the line of the database that should describe the account with this name or number. Undefined: no such account.
+ */
 export type FindAccount = (
   kind: AccountKind,
   by: Field,
@@ -41,14 +44,14 @@ type AskDirectory = (database: string, key: string, signal: AbortSignal) => Prom
 
 export interface AccountsOptions {
   readonly log: Logger;
-  /** Something that was answered is not so any more. */
+  /** An account has changed since it was answered. */
   readonly onChange: () => void;
   readonly elapsed: () => number;
   readonly find?: FindAccount;
 }
 
 interface Answer {
-  /** The field that was asked for. */
+  /** The other field of the account: its name, or its number. Undefined: there is no such account. */
   readonly is: string | undefined;
   readonly failed?: true;
 }
@@ -96,7 +99,7 @@ export function createAccounts(options: AccountsOptions): Accounts & { close(): 
 function otherField(by: Field, key: string, line = ""): string | undefined {
   const fields = line.split(":");
   const { [FIELDS.name]: name = "", [FIELDS.number]: number = "" } = fields;
-  // To getent a name of digits is a number. Lines of a kind of their own ("+::::::") have none.
+  // getent takes a name of digits for a number. Special lines ("+::::::") have no name.
   const isIt = fields[FIELDS[by]] === key && name !== "" && /^\d+$/.test(number);
   if (!isIt) return undefined;
   return by === "name" ? number : name;
@@ -108,7 +111,7 @@ interface Question {
   readonly key: string;
 }
 
-/** `askDirectory`: for those that the files in /etc do not have. */
+/** `askDirectory` is asked for accounts that the files in /etc do not have. */
 export function createFind(elapsed: () => number, askDirectory: AskDirectory = getent): FindAccount {
   let silentUntil = Number.NEGATIVE_INFINITY;
   return async (kind, by, key, signal) => {
@@ -116,7 +119,7 @@ export function createFind(elapsed: () => number, askDirectory: AskDirectory = g
     const lines = (await readFile(`/etc/${database}`, "utf8").catch(() => "")).split("\n");
     const line = lines.find((each) => each.split(":")[FIELDS[by]] === key);
     if (line !== undefined) return line;
-    // A listing waits for one that is hung once, not once for each owner in it.
+    // A listing waits once for a directory that hangs, not once for each owner in the listing.
     if (elapsed() < silentUntil) throw new Error("accounts could not be asked for a moment ago");
     try {
       return await askDirectory(database, key, signal);
@@ -134,7 +137,7 @@ async function getent(database: string, key: string, signal: AbortSignal): Promi
     return (await run("getent", [database, "--", key], options)).stdout.split("\n", 1)[0];
   } catch (error) {
     const { code } = error as { code?: unknown };
-    // Without the program there are none but those of the files.
+    // Without getent there are only the accounts of the files.
     if (code === NOT_FOUND || hasCode(error, "ENOENT")) return undefined;
     throw error;
   }

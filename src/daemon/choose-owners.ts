@@ -1,6 +1,7 @@
 /**
- * Whether a mount shows real owners: as asked for, else as its state dir was used before. Owners that were set through
- * mounts which did not show them are stored with the nodes; no upgrade is to enforce those.
+ * Decides whether a mount shows real owners: as the settings say, else as its state dir was used before. Owners that
+ * were set through mounts which did not show them are stored with the nodes. An upgrade must not start to enforce
+ * those.
  */
 
 import { StartError } from "../engine/api/index.ts";

@@ -1,4 +1,4 @@
-/** Which folder of this machine holds a mount's state, and that it is this daemon's alone. */
+/** Chooses the folder of this machine that holds a mount's state, and makes sure that this daemon alone uses it. */
 import { basename, dirname } from "node:path";
 import type { Client } from "../client/client.ts";
 import { RemoteError } from "../client/errors.ts";
@@ -13,7 +13,10 @@ import { listServed } from "./runtime-folder.ts";
 import type { DaemonSettings } from "./settings.ts";
 import { defaultStateFolder, findStateFolder, STATE_CLAIM } from "./state-folder.ts";
 
-/** Without --state-dir: named by the workspace's id, for which the gateway is asked, or else found by what lies there. */
+/**
+ * Without --state-dir. The folder is named by the workspace's id, which the gateway is asked for. Without an answer,
+ * the folder that an earlier mount left is found by the workspace's name or id. Throws a StartError.
+ */
 export async function chooseStateFolder(
   settings: DaemonSettings,
   client: Client,
@@ -45,11 +48,13 @@ export async function chooseStateFolder(
 
 export interface OwnState {
   readonly lock: StateLock;
-  /** Of a folder that was unused: removes all that was put into it, and the folders that were made for it. */
+  /** Only for a folder that was unused: removes all that was put into it, and the folders that were made for it. */
   readonly takeBack?: () => void;
 }
 
-/** `runtimeFolder`: who has it is found there. */
+/**
+ * Takes the lock of the state dir. `runtimeFolder`: its records tell which mount uses the folder. Throws a StartError.
+ */
 export function lockState(path: string, runtimeFolder: string): OwnState {
   const stateDir = dirname(path);
   try {

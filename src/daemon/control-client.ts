@@ -1,6 +1,6 @@
 /**
- * A command's end of a daemon's control socket. Every wait has a limit, because a daemon that hangs
- * is exactly what a command may be asked about.
+ * A command's end of a daemon's control socket. Every wait has a limit: the daemon that hangs is the very one that
+ * people ask about.
  */
 
 import { type IncomingMessage, request } from "node:http";
@@ -30,30 +30,36 @@ import {
 } from "./control-messages.ts";
 import type { DaemonSocket } from "./runtime-folder.ts";
 
-/** The daemon did not answer, or not as it should. */
+/** The daemon did not answer, or its answer is not a valid one. */
 export class ControlError extends Error {
   override name = "ControlError";
 }
 
-/** It did, and will say the same again. */
+/** The daemon answered with a refusal, and would answer the same again. */
 export class Refusal extends ControlError {
   override name = "Refusal";
 }
 
 /** A daemon that is busy with a long synchronous step answers within this; one that hangs never does. */
 const SILENCE_LIMIT_MS = 10_000;
-/** Of an answer, or of a line of one. It is the other user's word where root asks, and need not end. */
+/**
+ * The limit of an answer, or of one line of it. Where root asks, the answer comes from another user's process and may
+ * never end.
+ */
 const ANSWER_MAX_BYTES = 64 * 1024 * 1024;
-/** It goes through the whole queue before it answers. */
+/** A retry goes through the whole queue before it answers. */
 const RETRY_LIMIT_MS = 120_000;
-/** It has its program checked, and lets the kernel take in what it was told. */
+/**
+ * Before it answers a reload, the daemon checks the next program and waits until the kernel has taken all
+ * notifications.
+ */
 const RELOAD_LIMIT_MS = 60_000;
 
 export async function getStatus(socket: DaemonSocket): Promise<MountStatus> {
   return parse(mountStatus, await exchange(socket, "GET", "/status"));
 }
 
-/** Hands over the sums, then at most `limit` items, as they come. */
+/** Passes on the sums, then at most `limit` items as they come. Rejects with a ControlError. */
 export async function getQueue(
   socket: DaemonSocket,
   limit: number,
@@ -65,19 +71,19 @@ export async function getQueue(
     const line = parse(queueLine, text);
     if ("listed" in line) return;
     if ("sums" in line) await on.sums(line.sums);
-    // Absent and undefined come to the same.
+    // In an item, an absent field and an undefined one mean the same.
     else await on.item(line.item as QueueItem);
   }
   throw new ControlError("the daemon ended before its list did");
 }
 
-/** Without paths: everything. */
+/** Without `paths`: everything is tried again. Rejects with a ControlError. */
 export async function postRetry(socket: DaemonSocket, paths?: readonly string[]): Promise<RetryResult> {
   const body = paths === undefined ? {} : { paths };
   return parse(retryReply, await exchange(socket, "POST", "/queue/retry", body, RETRY_LIMIT_MS));
 }
 
-/** Resolves when the daemon gives way. */
+/** Resolves when the daemon begins to give way. Rejects with a Refusal while nothing has changed. */
 export async function postReload(socket: DaemonSocket, body: ReloadRequest): Promise<void> {
   parse(reloadReply, await exchange(socket, "POST", "/reload", body, RELOAD_LIMIT_MS));
 }
@@ -108,7 +114,7 @@ export async function postDrain(
   throw new ControlError("the daemon ended before the drain did");
 }
 
-/** `limitMs`: how long the next line may take; who reads them may take any time in between. */
+/** `limitMs`: how long the next line may take. The time the reader takes between two lines does not count. */
 async function* linesOf(response: IncomingMessage, what: string, limitMs: () => number): AsyncGenerator<string> {
   const lines = createInterface({ input: response, crlfDelay: Number.POSITIVE_INFINITY })[Symbol.asyncIterator]();
   let isSilent = false;
@@ -182,7 +188,7 @@ function send(
   });
 }
 
-/** To a process of the user's whose daemon it is to be: in the folder of another user, root may find anything. */
+/** The peer must be a process of the user whose daemon is asked: in another user's folder, root may find any socket. */
 function connect({ path, owner }: DaemonSocket): Socket {
   try {
     const place = openSocket(path, owner);
@@ -210,7 +216,7 @@ async function refusal(response: IncomingMessage): Promise<Refusal> {
   return new Refusal(`the daemon refused: ${parse(errorReply, await readAll(response)).error}`);
 }
 
-/** What has begun to come comes at once. */
+/** Reads the whole body. A daemon sends the rest at once when it has begun to send. */
 async function readAll(response: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
   let length = 0;

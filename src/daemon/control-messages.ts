@@ -1,13 +1,13 @@
 /**
- * What goes over a daemon's control socket: HTTP with JSON bodies. Both sides check with these
- * schemas what they are given; a daemon and a command may be of different releases.
+ * What goes over a daemon's control socket: HTTP with JSON bodies. Both sides check what they receive with these
+ * schemas, because a daemon and a command may be of different releases.
  *
  *   GET  /status                                   -> MountStatus
  *   GET  /queue?limit=N                            -> lines of QueueLine, the first one the sums, the last one the end
  *   POST /queue/retry  RetryRequest                -> RetryReply
  *   POST /drain    DrainRequest                    -> lines of DrainLine, the last one a result
  *   POST /unmount                                  -> UnmountReply
- *   POST /reload   ReloadRequest                   -> {}: the daemon gives way now; its successor's record says how it went
+ *   POST /reload   ReloadRequest                   -> {}: the daemon gives way; its successor's record tells the result
  */
 import { z } from "zod";
 import type { DrainProgress, DrainResult, EngineStatus, QueueItem, RetryResult } from "../engine/api/index.ts";
@@ -37,7 +37,7 @@ const engineStatus = z.object({
   online: z.boolean(),
   live: z.boolean(),
   staleMs: count.optional(),
-  /** A daemon before this has no word of it. */
+  /** Absent in the answer of an earlier release. */
   staleWhy: z.string().optional(),
   readOnly: z.string().optional(),
   paused: z.string().optional(),
@@ -60,7 +60,7 @@ const engineStatus = z.object({
 
 export const mountStatus = engineStatus.extend({
   mountpoint: z.string(),
-  /** Of the daemon. */
+  /** The daemon's process id. */
   pid: z.number().int(),
   supervisorPid: z.number().int(),
   connection: z.number().int(),
@@ -72,17 +72,20 @@ export const mountStatus = engineStatus.extend({
   /** How often the daemon was replaced since the mount was made, and why the last time. */
   restarts: z.object({ count, cause: z.string() }).optional(),
   transport: z.enum(["kernel", "fuse-native"]).optional(),
-  /** Whose entry in the configuration file is followed, and why not all that it says counts. */
+  /** The environment whose entry in the configuration file is followed, and why part of that entry is not in effect. */
   environment: z.object({ name: z.string(), file: z.string(), trouble: z.string().optional() }).optional(),
-  /** Of what is shown; a daemon before this knows none but "mine". */
+  /** The owners that are shown. Absent in the answer of an earlier release, which knows only "mine". */
   owners: owners.optional(),
   /** The kernel reads and writes local files itself. */
   passthrough: z.boolean(),
-  /** Why not. */
+  /** Why passthrough is off. */
   passthroughOff: z.string().optional(),
   /** Requests of the kernel answered so far, by the protocol's name. */
   operations: z.record(z.string(), count),
-  /** Of these, READs, WRITEs and GETXATTRs that no JavaScript saw. A daemon before this has no word of it. */
+  /**
+   * How many of them were answered on the fast path: READs, WRITEs and GETXATTRs that no JavaScript saw. Absent in the
+   * answer of an earlier release.
+   */
   moved: z.record(z.string(), count).optional(),
 });
 export type MountStatus = z.infer<typeof mountStatus>;
@@ -100,7 +103,7 @@ const queueItem = z.object({
   error: z.string().optional(),
 });
 
-/** Of all that waits, listed or not. */
+/** The sums of everything in the queue, listed or not. */
 const queueSums = z.object({
   dirty: count,
   uploading: count,
@@ -115,12 +118,12 @@ export type QueueSums = z.infer<typeof queueSums>;
 export const queueLine = z.union([
   z.object({ sums: queueSums }),
   z.object({ item: queueItem }),
-  /** How many items there were; without this line the list was broken off. */
+  /** How many items were sent. A list without this line was broken off. */
   z.object({ listed: count }),
 ]);
 export type QueueLine = z.infer<typeof queueLine>;
 
-/** Without paths: everything. */
+/** Without `paths`: everything. */
 export const retryRequest = z.strictObject({ paths: z.array(z.string().startsWith("/")).optional() });
 export type RetryRequest = z.infer<typeof retryRequest>;
 export const retryReply = z.object({
@@ -149,25 +152,25 @@ const unmounted = z.object({
   dirty: count,
   parked: count,
   bytesPending: count,
-  /** Other mount namespaces have copies of the mount, which nobody serves any more. */
+  /** Other mount namespaces have copies of the mount, which no daemon serves any more. */
   elsewhere: z.boolean().optional(),
-  /** The state dir was removed or moved away: nobody knows where the next mount finds it, if at all. */
+  /** The state dir was removed or moved away: the next mount may not find it. */
   stateGone: z.boolean().optional(),
 });
 export type Unmounted = z.infer<typeof unmounted>;
 export const unmountReply = z.union([z.object({ unmounted }), z.object({ busy: z.string() })]);
 export type UnmountReply = z.infer<typeof unmountReply>;
 
-/** No word may hold what ends one. */
+/** A word must not contain the character that ends words. */
 const programWord = z.string().refine((word) => word !== "" && !word.includes("\n") && !word.includes(WORD_END));
 /**
- * `id` is to be found in the record of the daemon that comes by it. `program`: of the release that asks; undefined:
- * the daemon's own, as it is on the disk now.
+ * `id` is found again in the record of the daemon that this reload starts. `program` is the program of the release that
+ * asks. Undefined: the daemon's own program, as it is on the disk now.
  */
 export const reloadRequest = z.strictObject({
   id: z.uuid(),
   changes: settingsChange,
-  /** What its entry says is asked for too; what is in `changes` goes before it. */
+  /** The entry of this environment is to be applied too. `changes` go before it. */
   environment: z.strictObject({ name: z.string(), file: z.string(), entry: entrySettings }).optional(),
   program: z.array(programWord).min(1).max(16).optional(),
 });

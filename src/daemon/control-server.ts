@@ -1,6 +1,4 @@
-/**
- * The daemon's end of the control socket. Knows HTTP and the messages, not what stands behind them.
- */
+/** The daemon's end of the control socket. It knows HTTP and the messages, not what the handlers do. */
 
 import { once } from "node:events";
 import { chmodSync, rmSync } from "node:fs";
@@ -28,33 +26,36 @@ export interface ControlHandlers {
   queue(limit: number): AsyncIterable<readonly QueueItem[]>;
   retry(paths?: readonly string[]): Promise<RetryResult>;
   drain(settle: boolean, signal: AbortSignal, onProgress: (progress: DrainProgress) => void): Promise<DrainResult>;
-  /** Resolves when the mount is gone and all that programs wrote is known, or with who keeps it busy. */
+  /**
+   * Resolves when the mount is gone and all that programs wrote is counted, or with the name of what keeps the mount
+   * busy.
+   */
   unmount(): Promise<UnmountReply>;
-  /** Resolves with what is to be done once the answer is out: nothing is answered after it. */
+  /** Resolves with a function to call when the answer is sent. After that call the daemon answers nothing more. */
   reload(request: ReloadRequest): Promise<() => void>;
 }
 
-/** Not now: one line for whoever asked. */
+/** The daemon cannot do this now. The message is one line for the person who asked. */
 export class Refused extends Error {
   override name = "Refused";
 }
 
 export interface ControlServer {
-  /** Lets answers under way for `unmount` go out, then breaks off the rest. */
+  /** Sends the answers of `unmount` requests that are under way, then breaks off all others. */
   close(): Promise<void>;
 }
 
-/** Of what is asked for: its path counts alone. */
+/** A base to parse request targets with. Only the path of the target counts. */
 const BASE = "http://daemon";
 const BODY_LIMIT = 64 * 1024;
-/** It may name what a command line takes (2 MiB), a byte of which takes up to six. */
+/** A retry may name as many paths as a command line holds (2 MiB); JSON may need six bytes for one. */
 const RETRY_LIMIT = 16 * 1024 * 1024;
-/** It may hold a profile. */
+/** A reload may contain a profile. */
 const RELOAD_LIMIT = 256 * 1024;
 const PROGRESS_INTERVAL_MS = 200;
 const QUEUE_LIMIT = 1_000_000_000;
 
-/** A request the sender should not have made. */
+/** A request that the sender should not have made. It is answered with this HTTP status. */
 class RequestError extends Error {
   readonly status: number;
   constructor(status: number, message: string) {
@@ -63,7 +64,7 @@ class RequestError extends Error {
   }
 }
 
-/** Listens on a socket at `path`, mode 0600; one left over there by a killed daemon is replaced. */
+/** Listens on a socket at `path`, mode 0600. Replaces a socket that a killed daemon left there. */
 export async function startControlServer(options: {
   readonly path: string;
   readonly handlers: ControlHandlers;
@@ -138,7 +139,7 @@ function limitOf(url: URL): number {
 
 async function bodyOf<T>(request: IncomingMessage, schema: z.ZodType<T>, limit = BODY_LIMIT): Promise<T> {
   let text = "";
-  // A character may come in two pieces.
+  // A character may be split between two chunks.
   for await (const chunk of request.setEncoding("utf8")) {
     text += String(chunk);
     if (text.length > limit) throw new RequestError(413, `expected at most ${limit} bytes`);
@@ -154,7 +155,7 @@ async function bodyOf<T>(request: IncomingMessage, schema: z.ZodType<T>, limit =
   return parsed.data;
 }
 
-/** As fast as the other side reads, and no longer than it does. */
+/** Sends the list as fast as the other side reads, and stops when the other side goes away. */
 async function queue(handlers: ControlHandlers, limit: number, response: ServerResponse): Promise<void> {
   const gone = new AbortController();
   response.on("close", () => gone.abort());
@@ -175,13 +176,13 @@ async function queue(handlers: ControlHandlers, limit: number, response: ServerR
     await write([{ listed }]);
     response.end();
   } catch (error) {
-    // The head is out: the missing last line tells the other side.
+    // The HTTP head is already sent: the missing last line tells the other side.
     response.destroy();
     if (!gone.signal.aborted) throw error;
   }
 }
 
-/** Ends early when the time is up or the other side goes away; only the first is worth a result. */
+/** Ends early when the time is up or the other side goes away. Only in the first case is a result sent. */
 async function drain(
   handlers: ControlHandlers,
   request: { settle: boolean; timeoutMs?: number | undefined },
@@ -209,7 +210,7 @@ async function drain(
     write({ result: { drained: result.drained, left: [...result.left] } });
     response.end();
   } catch (error) {
-    // The head is out: the missing result line tells the other side.
+    // The HTTP head is already sent: the missing result line tells the other side.
     response.destroy();
     if (!stop.signal.aborted) throw error;
   } finally {

@@ -1,7 +1,7 @@
 /**
- * Good copies of the database: made now and then while the mount is at work, by a thread, and at its
- * end; looked at, synced, and only then put in the place of the one before. The name of a copy has the
- * hash of its bytes, so that a damaged copy is never taken for a good one. Knows files, not rows.
+ * Good copies of the database. A thread makes them now and then while the mount is at work; one more is made at the
+ * end. A copy is checked and synced, and only then replaces the copy before it. Its name contains the hash of its
+ * bytes, so that a damaged copy is never taken for a good one. This file knows files, not rows.
  */
 import { join } from "node:path";
 import { Worker } from "node:worker_threads";
@@ -14,20 +14,20 @@ import type { Connection } from "../metadata/database.ts";
 
 const NAME = /^metadata\.copy-([0-9a-f]{64})$/;
 const LOOK_MS = 30_000;
-/** Between two copies, where many rows have changed … */
+/** The least time between two copies when many rows have changed … */
 const BUSY_MS = 10 * 60_000;
 const MANY = 1_000;
-/** … or any has … */
+/** … or when any row has changed … */
 const CALM_MS = 60 * 60_000;
-/** … and always so much longer than the last one took. */
+/** … and always this many times the duration of the last copy. */
 const REST = 100;
-/** At the end, which somebody waits for: a bigger one is left as it is. */
+/** At the end a person waits: a larger database is not copied then. */
 const SMALL = 64 * 1024 * 1024;
 
 export interface GoodCopies {
-  /** Before the database is closed. */
+  /** To be called before the database is closed. */
   stop(): Promise<void>;
-  /** Once it is. */
+  /** To be called after the database was closed. */
   atEnd(): Promise<void>;
 }
 
@@ -41,9 +41,9 @@ export interface CopyNeeds {
 export function startDatabaseBackups(
   needs: CopyNeeds & {
     readonly connection: Connection;
-    /** Milliseconds that never go back. */
+    /** Milliseconds of a clock that never goes back. */
     readonly elapsed: () => number;
-    /** Whether so many bytes may be written now. */
+    /** Whether this many bytes may be written now. */
     readonly hasRoom: (bytes: number) => boolean;
     readonly onDamage: (damage: string) => void;
   },
@@ -99,7 +99,7 @@ export function startDatabaseBackups(
     },
     async atEnd() {
       if (changedAtEnd === 0) return;
-      // With its log beside it, it was not closed.
+      // A database with its log beside it was not closed.
       if (await sizeOf(files, `${database}-wal`)) return;
       const size = (await sizeOf(files, database)) ?? 0;
       if (size === 0 || size > SMALL || !hasRoom(2 * size)) return;
@@ -113,7 +113,7 @@ export function startDatabaseBackups(
   };
 }
 
-/** The newest first. */
+/** The newest copy comes first. */
 export async function listCopies({ files, folder }: CopyNeeds): Promise<string[]> {
   const found: { path: string; at: number }[] = [];
   for (const name of await files.list(folder)) {
@@ -125,13 +125,13 @@ export async function listCopies({ files, folder }: CopyNeeds): Promise<string[]
   return found.sort((a, b) => b.at - a.at).map(({ path }) => path);
 }
 
-/** Its bytes are those it was made with. */
+/** Whether the copy still has the bytes that it was made with. */
 export async function isGoodCopy({ files }: CopyNeeds, path: string): Promise<boolean> {
   const wanted = NAME.exec(path.slice(path.lastIndexOf("/") + 1))?.[1];
   try {
     return (await files.hash(path)).hash === wanted;
   } catch (error) {
-    // A disk that cannot read it any more.
+    // The disk cannot read the copy any more.
     if (hasCode(error, "EIO")) return false;
     throw error;
   }
@@ -144,7 +144,7 @@ async function newCopy({ files, folder }: CopyNeeds): Promise<string> {
   return path;
 }
 
-/** It takes the place of those before it, which go once it is there for good. */
+/** Makes the new copy durable, then removes the copies before it. */
 async function keepCopy(needs: CopyNeeds, path: string): Promise<void> {
   const { files, folder } = needs;
   const file = await files.open(path, "r+");
@@ -164,7 +164,7 @@ async function sizeOf(files: Files, path: string): Promise<number | undefined> {
   }
 }
 
-/** Whoever else waits for the thread of JavaScript goes on meanwhile. */
+/** Checks or copies a database in a thread, so that the JavaScript thread can serve meanwhile. */
 export function inThread(what: { readonly from: string; readonly to?: string }): Promise<CopyReply> {
   return new Promise((resolve) => {
     const worker = new Worker(new URL("../metadata/copy-worker.js", import.meta.url), { workerData: what });

@@ -1,4 +1,4 @@
-/** Takes off all mounts of a connection, for a daemon whose supervisor does not. */
+/** Detaches all mounts of a connection, for a daemon whose supervisor cannot do it any more. */
 import { readFileSync } from "node:fs";
 import { isConnected } from "../fuse/native.ts";
 import type { Logger } from "../lib/log.ts";
@@ -6,7 +6,7 @@ import { detach } from "./detach.ts";
 import { isOurs, mountAt, mountsOf, readMountTable } from "./mount-table.ts";
 import type { ServedMount } from "./transport.ts";
 
-/** While the device is connected, the number of its connection is no other's. */
+/** As long as the device is connected, no other mount can have the number of its connection. */
 export async function detachMounts({ connection, descriptor }: ServedMount, log: Logger): Promise<void> {
   const mounts = mountsOf(readMountTable(), connection);
   if (!isConnected(descriptor)) return;
@@ -19,13 +19,13 @@ export async function detachMounts({ connection, descriptor }: ServedMount, log:
   }
 }
 
-/** What was mounted from the device at the folder; another mount that is there by now stays. */
+/** Detaches what was mounted from this device at the folder. Another mount that is there by now stays. */
 export async function detachDevice(descriptor: number, mountpoint: string, log: Logger): Promise<void> {
   const connection = connectionOf(descriptor) ?? connectionAt(mountpoint);
   if (connection !== undefined) await detachMounts({ connection, descriptor }, log);
 }
 
-/** Undefined where the kernel does not tell (older ones). */
+/** Undefined where the kernel does not tell (older kernels). */
 function connectionOf(descriptor: number): number | undefined {
   const found = /^fuse_connection:\s*(\d+)$/m.exec(readFileSync(`/proc/self/fdinfo/${descriptor}`, "utf8"));
   return found === null ? undefined : Number(found[1]);

@@ -1,6 +1,6 @@
 /**
- * Takes a mount off at once whoever uses it (a lazy unmount): for mounts nobody serves, and for the
- * daemon whose supervisor was killed. Done by child programs, because Node has no such call.
+ * Detaches a mount at once even while programs use it (a lazy unmount). For mounts that no daemon serves, and for a
+ * daemon whose supervisor was killed. Child programs do it, because Node has no such call.
  */
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
@@ -9,8 +9,9 @@ const run = promisify(execFile);
 const LIMIT_MS = 10_000;
 
 /**
- * Root takes off another user's mount in that user's name: the path may lead elsewhere by now, through folders that are the
- * user's, and must not take anything off that the user could not. Throws with one clear line when no program could do it.
+ * Root detaches another user's mount as that user (`by`). The path leads through folders of that user and may lead
+ * elsewhere by now, so root must not detach anything that the user could not. Throws an Error of one line when no
+ * program could do it.
  */
 export async function detach(mountpoint: string, by?: { readonly uid: number; readonly gid: number }): Promise<void> {
   const attempts: [string, string[]][] = [["fusermount3", ["-u", "-z", "--", mountpoint]]];

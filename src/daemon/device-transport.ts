@@ -1,4 +1,6 @@
-/** The mount as the supervisor makes it: its device is read here, and outlives this daemon. */
+/**
+ * The transport where the supervisor makes the mount. This daemon reads the device, and the mount outlives this daemon.
+ */
 import { release } from "node:os";
 import * as systemCalls from "../content/system-calls.ts";
 import { createDeviceFastPath } from "../fuse/fast-path.ts";
@@ -28,11 +30,11 @@ export interface DeviceOptions {
   readonly kept: KeptState;
   /** This daemon takes over from another one. */
   readonly takesOver: boolean;
-  /** Behave as with a kernel that sends nothing again. */
+  /** Behave as with a kernel that never resends requests. */
   readonly noResend: boolean;
   /** See SessionOptions. */
   readonly firstPlace: () => number;
-  /** The device has come. */
+  /** Called when the device has come. */
   readonly hasMount: (mount: ServedMount) => unknown;
 }
 
@@ -54,7 +56,8 @@ export function deviceTransport(options: DeviceOptions): Transport {
       const { descriptor } = mount;
       const device = kernelDevice(descriptor);
       const { replays } = engine;
-      // Before the first request is read. Who of them is there still, who runs the next one looks at.
+      // Before the first request is read, the calls of these processes must be known as replays. The next replayer
+      // looks which of these processes still live.
       if (!settings.readOnly) for (const { pid } of kept.replayers) replays.formerly.add(pid);
       const session = createSession({
         device: device.open,
@@ -73,19 +76,20 @@ export function deviceTransport(options: DeviceOptions): Transport {
       closers.push(() => session.close());
       closers.push(() => passthrough.close());
       closers.push(() => kernelCache.close());
-      // Before the session is closed: the device says whether the mount is still ours.
+      // Runs before the session is closed: the device tells whether the mount is still ours.
       closers.push(() => link.isGone() && detachMounts(mount, log));
       const agreed = await session.initialized;
       if (agreed.passthrough) passthrough.use(descriptor);
       else passthrough.doWithout(whyNot ?? "it needs Linux 6.9");
       if (kept.connection === undefined) kept.agreed(agreed);
-      // Where the kernel sends nothing again, what was read must be written down before it is begun.
+      // Where the kernel resends nothing, a request must be written down before it is begun. The fast path does not do
+      // that.
       if (agreed.resend) device.moveBy(fastPath);
       const useKernelCache = () => kernelCache.use(device.notify, agreed.kernelMinor);
       useKernelCache();
-      // The daemon before may have died between a change and its word to the kernel.
+      // The daemon before may have died after a change and before its invalidation.
       if (takesOver) engine.expireKernelCache();
-      // The kernel lets nobody make or remove anything there.
+      // In a read-only mount the kernel refuses to create or remove names, so that nothing can be replayed.
       if (!settings.readOnly) {
         const who = { mountpoint: settings.mountpoint, connection: mount.connection, former: kept.replayers };
         const replayer = startReplayer({ ...who, replays, keep: kept.keepReplayers, clock: runtime, log });

@@ -1,4 +1,4 @@
-/** How much of the state dir's disk is kept back, left free and taken, where the user does not say. Bytes. */
+/** Defaults for the state dir's disk: how much is reserved, how much stays free, how much may be unsent. Bytes. */
 import type { DiskLimits } from "../engine/start/index.ts";
 import type { DaemonSettings } from "./settings.ts";
 
@@ -6,7 +6,7 @@ const BLOCK = 4096;
 const RESERVE_MAX = 64 * 1024 ** 2;
 const KEEP_FREE_MAX = 1024 ** 3;
 
-/** Enough for the rows of thousands of renames and deletions, little enough for a small disk. */
+/** Enough for the rows of thousands of renames and deletions, and small enough for a small disk. */
 export function reserveSize(total: number): number {
   return Math.min(RESERVE_MAX, Math.floor(total / 32 / BLOCK) * BLOCK);
 }

@@ -1,4 +1,7 @@
-/** What an environment's entry in the configuration file says of a mount, and what of it a mount that is there takes over. */
+/**
+ * What an environment's entry in the configuration file says about a mount, and which part of it a running mount
+ * adopts.
+ */
 import { type BigIntStats, lstatSync } from "node:fs";
 import { lstat } from "node:fs/promises";
 import { isDeepStrictEqual } from "node:util";
@@ -7,18 +10,21 @@ import { changed, ON_RELOAD, type SettingsChange } from "./reload-settings.ts";
 import { type DaemonSettings, daemonSettings, type FollowedEntry } from "./settings.ts";
 
 export const entrySettings = z.strictObject({
-  /** As of a mount that is given nothing else: what the entry lacks has its default. */
+  /** The settings of a mount that is given nothing but this entry: what the entry lacks has its default. */
   settings: daemonSettings.partial(),
-  /** By setting: the key that an entry has for it. */
+  /** For each setting: the key that stands for it in an entry. */
   keys: z.record(z.string(), z.string()),
-  /** Settings that the entry says something of. */
+  /** The settings that this entry contains. */
   present: z.array(z.string()),
-  /** Which file it was read from. */
+  /** Identity of the file that the entry was read from. */
   seen: z.string(),
 });
 export type EntrySettings = z.infer<typeof entrySettings>;
 
-/** Another one after each change of a file. Not that of a link's target: a daemon must not come into its mount by one. */
+/**
+ * Identifies a version of a file: it differs after each change. For a symlink it is the identity of the link, because a
+ * daemon must not follow a link into its own mount.
+ */
 export async function fileIdentity(path: string): Promise<string> {
   return identityOf(await lstat(path, { bigint: true }).catch(() => undefined));
 }
@@ -32,15 +38,15 @@ const identityOf = (stat: BigIntStats | undefined) =>
 
 export interface Followed {
   readonly next: DaemonSettings;
-  /** Keys whose values `next` has, and the mount had not. */
+  /** The keys whose values are new in `next`. */
   readonly taken: readonly string[];
-  /** Why not the others: one line each. */
+  /** Why the other keys were refused: one line for each. */
   readonly refused: readonly string[];
 }
 
 /**
- * `newly`: somebody asks for this environment now. What its entry says then counts, also where it was given otherwise
- * before; undefined: a change of the entry that is followed anyhow.
+ * Compares the entry with the mount's settings. `newly`: a person asks for this environment now, so that the entry goes
+ * before settings that were given otherwise. Undefined: the entry of the followed environment has changed.
  */
 export function follow(
   settings: DaemonSettings,
@@ -69,7 +75,7 @@ export function follow(
   return { next, taken: may.map(keyOf), refused };
 }
 
-/** What `wsfs reload` asks for, by its flags and by an environment. */
+/** The settings that `wsfs reload` asks for, by its flags and by an environment. */
 export function nextSettings(
   settings: DaemonSettings,
   changes: SettingsChange,
@@ -82,9 +88,9 @@ export function nextSettings(
 }
 
 function isSame(settings: DaemonSettings, wanted: EntrySettings["settings"], name: keyof DaemonSettings): boolean {
-  // Its source has the workspace's name, which is compared by itself.
+  // The source has the workspace's name, which is compared as a setting of its own.
   if (name === "fuseNative") return (settings.fuseNative === undefined) === (wanted.fuseNative === undefined);
-  // A mount by libfuse has none; how many there may be is no key of an entry.
+  // A mount by libfuse has no such setting. An entry can switch it on or off, but has no key for the number.
   if (name === "crashes") {
     return settings.fuseNative !== undefined || (settings.crashes === 0) === (wanted.crashes === 0);
   }

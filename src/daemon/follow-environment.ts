@@ -1,6 +1,6 @@
 /**
- * A mount goes on with what the configuration file says of its environment: what `wsfs reload` could take over is taken over
- * by a daemon after this one, in the same way. A file with a fault changes nothing.
+ * Keeps a mount in step with its environment's entry in the configuration file. A changed entry is adopted as by `wsfs
+ * reload`: another daemon takes over with the new settings. A file with a fault changes nothing.
  */
 import type { Logger } from "../lib/log.ts";
 import { shareRuns } from "../lib/shared-run.ts";
@@ -11,15 +11,17 @@ import type { DaemonSettings, FollowedEntry } from "./settings.ts";
 export interface FollowOptions {
   readonly settings: DaemonSettings;
   readonly environment: FollowedEntry;
-  /** Why the daemon that was to take this one's place could not serve, if there was one. */
+  /**
+   * Why the last reload failed, if this daemon runs because of that: a daemon with the new settings could not serve.
+   */
   readonly failed: string | undefined;
   readonly log: Logger;
-  /** What the file says now. Rejects with a line that says what is wrong with it. */
+  /** What the file says now. Rejects with a message of one line that says what is wrong with the file. */
   read(name: string): Promise<EntrySettings>;
-  /** Which file it is. */
+  /** The identity of the file as it is now (`fileIdentity`). */
   identity(): Promise<string>;
   watch(onChange: () => void): { close(): unknown };
-  /** Rejects when this daemon goes on after all. */
+  /** Hands the mount over. Rejects when this daemon goes on after all. */
   giveWay(next: DaemonSettings): Promise<void>;
 }
 
@@ -55,7 +57,9 @@ export function followEnvironment(options: FollowOptions): Follower {
     }
   });
 
-  /** It may have changed before it was watched. What a daemon has just failed with is not tried again. */
+  /**
+   * The file may have changed before it was watched. Settings with which a daemon has just failed are not tried again.
+   */
   async function begin(): Promise<void> {
     if ((await options.identity()) === environment.seen) return;
     if (failed === undefined) await look();

@@ -1,4 +1,7 @@
-/** How a daemon reaches its gateway: over the network, or that of `wsfs start` through a Unix socket of this user. */
+/**
+ * How a daemon reaches its gateway: over the network, or the gateway of `wsfs start` through a Unix socket of this
+ * user.
+ */
 import { Worker } from "node:worker_threads";
 import type { ThreadOptions } from "../client/thread-messages.ts";
 import { createThreadTransport } from "../client/thread-transport.ts";
@@ -9,12 +12,15 @@ import { keepGateway } from "./keep-gateway.ts";
 import type { DaemonSettings } from "./settings.ts";
 import { silenceLimits } from "./waiting.ts";
 
-/** For each of uploads, downloads and the rest, of this thread and of that of the small changes; at most. A far gateway is kept at work by many. */
+/**
+ * At most so many connections for each of uploads, downloads and other requests, in this thread and again in the thread
+ * for small changes. A far gateway needs many at once to be kept busy.
+ */
 const CONNECTIONS = 32;
 
 export interface GatewayConnection {
   readonly transport: Transport;
-  /** The mount is there: from now on a gateway of `wsfs start` that dies is started again. */
+  /** To be called when the mount is there: from then on a gateway of `wsfs start` that dies is started again. */
   keep(): void;
   letGo(): void;
 }
@@ -47,7 +53,7 @@ function startHttpThread(workerData: ThreadOptions, log: Logger): Worker {
     const worker = new Worker(new URL("../client/http-thread.js", import.meta.url), {
       name: "http",
       workerData,
-      // It holds little at a time; a thread may otherwise let as much rubbish lie as a whole program.
+      // The thread holds little at a time. By default it may pile up as much garbage as a whole program.
       resourceLimits: { maxYoungGenerationSizeMb: 4 },
     });
     worker.on("error", withoutOne);

@@ -1,10 +1,13 @@
-/** What requests that were not answered say of the gateway, besides to who waits for them. */
+/** What failed requests tell about the gateway, apart from the error that their sender gets. */
 import { isOfStranger } from "../client/connector.ts";
 import { RemoteError } from "../client/errors.ts";
 import type { Transport } from "../contract/http.ts";
 import type { Logger } from "../lib/log.ts";
 
-/** `onSilence` is called for each. That somebody else listens where the gateway should is logged, in the same words once. */
+/**
+ * Calls `onSilence` for each failed request. Logs when another user's process listens where the gateway should; the
+ * same message only once in a row.
+ */
 export function onGatewayFailure(transport: Transport, log: Logger, onSilence: () => void): Transport {
   let told: string | undefined;
   return {

@@ -1,6 +1,7 @@
 /**
- * Who serves a gateway's data folder, so that `start` and its mounts find it, and the port it had, so that it
- * gets it again: gateway.json in the folder, with the Unix socket and the lock that lie beside it.
+ * The record of a gateway's data folder: which process serves the folder, so that `start` and its mounts find it, and
+ * which port it had, so that it gets the same one again. It is gateway.json in the folder; the Unix socket and the lock
+ * lie beside it.
  */
 import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,15 +12,15 @@ import { isAlive, processIdentity } from "./processes.ts";
 const record = z.object({
   baseUrl: z.string(),
   port: z.number().int(),
-  /** The first workspace: what `start` mounts. */
+  /** The first workspace, the one that `start` mounts. */
   workspace: z.string(),
-  /** It is reached by its Unix socket, too. */
+  /** The gateway is also reached by its Unix socket. */
   hasSocket: z.boolean().optional(),
-  /** It was started by `start`: it ends with the last mount, and if it dies before, it is started again. */
+  /** The gateway was started by `start`: it ends with the last mount, and is started again if it dies before. */
   isKept: z.boolean().optional(),
-  /** It writes another token into the token file of `start` in time; absent: it is of a former release. */
+  /** The gateway renews the token in the token file of `start` in time. Absent: it is of an earlier release. */
   renewsToken: z.boolean().optional(),
-  /** Absent: it has ended. */
+  /** Absent: the gateway has ended. */
   process: processIdentity.optional(),
 });
 export type GatewayRecord = z.infer<typeof record>;
@@ -30,7 +31,7 @@ export function writeGatewayRecord(data: string, value: GatewayRecord): void {
   renameSync(`${path}.new`, path);
 }
 
-/** Undefined when there is none that can be read. */
+/** Undefined when there is no readable record. */
 export function readGatewayRecord(data: string): GatewayRecord | undefined {
   try {
     return record.parse(JSON.parse(readFileSync(join(data, "gateway.json"), "utf8")));
@@ -44,12 +45,12 @@ export function runningGateway(data: string): GatewayRecord | undefined {
   return found?.process !== undefined && isAlive(found.process) ? found : undefined;
 }
 
-/** Only the owner of the data folder gets to it, whoever has the port. */
+/** The path of the gateway's socket. Only the owner of the data folder can connect there, whoever has the port. */
 export function gatewaySocket(data: string): string {
   return join(data, "gateway.sock");
 }
 
-/** Who has it begins a mount from the gateway of this folder, starts that gateway again, or ends it. */
+/** The lock for mounting from this folder's gateway, for starting that gateway again, and for ending it. */
 export function startLock(data: string): LockFile {
   return lockFile(join(data, "start.lock"));
 }

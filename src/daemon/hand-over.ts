@@ -1,9 +1,10 @@
 /**
- * This daemon gives way to a successor on the same mount (`wsfs reload`). That one takes over as from a daemon that
- * died; but what could be wrong with it is looked for while programs are still served, and nothing is left at hand.
- * Knows the order in which things come to rest, not what they are.
+ * This daemon gives way to a successor on the same mount (`wsfs reload`). The successor takes over as from a daemon
+ * that died, with two differences: what could be wrong with it is checked while programs are still served, and no
+ * request is left half done. This file knows the order in which parts come to rest, not what they do.
  *
- * Dying anywhere in it is a daemon's death like any other: the last word to the supervisor makes it a reload.
+ * When this daemon dies anywhere on the way, that is an ordinary death of a daemon. Only its last message to the
+ * supervisor makes it a reload.
  */
 import { execFile } from "node:child_process";
 import { deferred } from "../lib/deferred.ts";
@@ -15,50 +16,50 @@ import { type DaemonSettings, reloadTag, SETTINGS_VARIABLE, settingsText } from 
 import type { SupervisorLink } from "./supervisor-link.ts";
 import { withTimeout } from "./with-timeout.ts";
 
-/** For requests at hand: those that take longer come to the successor again. */
+/** The limit for requests in flight. Those that take longer are resent to the successor. */
 const AT_HAND_LIMIT_MS = 10_000;
-/** For what this daemon does by itself; whatever hangs is as after a crash. */
+/** The limit for this daemon's own work. What still hangs then is left as after a crash. */
 const REST_LIMIT_MS = 10_000;
 const CHECK_LIMIT_MS = 30_000;
 const TOLD_LIMIT_MS = 10_000;
-/** To the daemon's program: say whether you could start, and end. */
+/** Argument for the daemon's program: only check whether you could start, then end. */
 export const CHECK_ARGUMENT = "--check";
 
 type Program = NonNullable<ReloadRequest["program"]>;
 
 export interface Served {
-  /** The kernel is told nothing any more; resolves when it has taken in all that it was told. */
+  /** No more notifications are sent to the kernel. Resolves when the kernel has taken in all earlier ones. */
   hushKernel(): Promise<unknown>;
-  /** Undoes that. */
+  /** Undoes `hushKernel`. */
   unhushKernel(): void;
-  /** What comes from now on waits in the kernel. */
+  /** From now on new requests wait in the kernel. */
   pause(): void;
-  /** Resolves when everything that came is answered. */
+  /** Resolves when every request that was read is answered. */
   drained(): Promise<void>;
-  /** The kernel sends what was not answered to the successor. */
+  /** The kernel resends unanswered requests to the successor. */
   readonly resend: boolean;
-  /** What is not answered is not this daemon's fault. */
+  /** Requests that are still unanswered do not become crash suspects. */
   forgive(): void;
   leave(quiet: () => Promise<unknown>): Promise<void>;
 }
 
 export interface Wish extends Pick<ReloadRequest, "id" | "program"> {
-  /** Of the successor. */
+  /** The settings of the successor. */
   readonly settings: DaemonSettings;
 }
 
 export interface HandOver {
-  /** All that may fail. Rejects with Refused, and everything is as before. */
+  /** Does all that may fail. Rejects with Refused; then everything is as before. */
   prepare(wish: Wish): Promise<void>;
-  /** After `prepare`. */
+  /** Begins the handover. To be called after `prepare`. */
   begin(): void;
   readonly isUnderWay: boolean;
   readonly begun: Promise<"handOver">;
-  /** Brings all to rest; the process is to end when it resolves. Never rejects. */
+  /** Brings all parts to rest. The process must end when it resolves. Never rejects. */
   rest(): Promise<void>;
   /**
-   * The last word to the supervisor. One that has not taken it takes our end for a death: then too a successor comes, and
-   * what is open must stay as it is. False: there is no supervisor, and the mount is to be taken off.
+   * The last message to the supervisor. A supervisor that did not receive it takes our end for a death: a successor
+   * comes then too, and open files must stay open. False: there is no supervisor, and the mount is to be detached.
    */
   tell(link: Pick<SupervisorLink, "reload" | "isGone">): Promise<boolean>;
 }
@@ -66,7 +67,7 @@ export interface HandOver {
 export function createHandOver(
   settings: Pick<DaemonSettings, "shortenWaits">,
   served: Served,
-  /** Whether what is open is written down; without, no daemon can take over. */
+  /** Whether the open handles are all written down. Without that no daemon can take over. */
   canBeTakenOver: () => boolean,
   log: Logger,
 ): HandOver {
@@ -75,7 +76,10 @@ export function createHandOver(
   let since = 0;
   const atHandMs = AT_HAND_LIMIT_MS / settings.shortenWaits;
 
-  /** A kernel that sends nothing again would leave programs with an error. */
+  /**
+   * With a kernel that resends nothing, requests left unanswered would fail with an error in programs. All are waited
+   * for then.
+   */
   function pauseAndDrain(): Promise<unknown> {
     since = Date.now();
     served.pause();
@@ -94,7 +98,8 @@ export function createHandOver(
       try {
         await checkProgram(wish.settings, wish.program ?? ownProgram());
         systemClock.step("reload: checked");
-        // A notification may wait for a program, and that for an answer: we could not end before the successor begins.
+        // A notification may wait for a program, and that program for an answer of ours. We could then not end before
+        // the successor begins.
         if (!(await withTimeout(served.hushKernel(), TOLD_LIMIT_MS))) {
           served.unhushKernel();
           throw new Refused(`the kernel has been busy for ${TOLD_LIMIT_MS / 1000} s; try again`);
@@ -132,7 +137,7 @@ export function createHandOver(
   };
 }
 
-/** Of a mount that no other daemon can serve: every wish for it is refused. */
+/** For a mount that no other daemon can serve: every wish is refused. */
 export function noHandOver(why: string): HandOver {
   return {
     isUnderWay: false,
@@ -144,12 +149,12 @@ export function noHandOver(why: string): HandOver {
   };
 }
 
-/** As we were started. */
+/** The command line that this daemon was started with. */
 function ownProgram(): Program {
   return [process.execPath, ...process.execArgv, ...process.argv.slice(1)];
 }
 
-/** The program as it is on the disk now, and these settings. */
+/** Checks whether the program, as it is on the disk now, can start with these settings. Rejects with Refused. */
 async function checkProgram(settings: DaemonSettings, program: Program): Promise<void> {
   const text = settingsText(settings, program);
   if (text === undefined) throw new Refused("the profile is too long");

@@ -1,10 +1,10 @@
 /**
- * What of a mount outlives its daemon, beside the rows: one plain file in the state dir, written in place. A write
- * that returned survives kill -9; it is never synced, as a mount does not survive power loss. It says which mount
- * it is of, what INIT agreed on, which requests were at hand, and what is open: a slot of fixed size for each
- * handle. It knows numbers, and nothing of what they stand for.
+ * The handle table and the other state of a mount that outlives its daemon, beside the rows: one plain file in the
+ * state dir, written in place. A write that returned survives kill -9. The file is never synced, because a mount does
+ * not survive power loss. It records which mount it belongs to, what INIT agreed on, which requests were in flight, and
+ * the open handles: a slot of fixed size for each. It stores numbers and does not know what they mean.
  *
- * A file that cannot be written costs no program anything: what is not in it is not taken over.
+ * A file that cannot be written costs no program anything: what is missing in it is just not taken over.
  */
 import fs from "node:fs";
 import { z } from "zod";
@@ -18,14 +18,17 @@ import { kernelNodeId } from "../metadata/ids.ts";
 import { type ProcessIdentity, processIdentity } from "./processes.ts";
 
 const HEAD_SIZE = 4096;
-/** Two lists of numbers, each with its length before it. */
+/** Two lists of numbers. The length stands before each list. */
 const LIST_SIZE = 64 * 1024;
 const LISTS = { inFlight: HEAD_SIZE, suspects: HEAD_SIZE + LIST_SIZE } as const;
 const SLOTS_AT = HEAD_SIZE + 2 * LIST_SIZE;
 const SLOT_SIZE = 64;
-/** More than programs can have open; a handle is the count of all that were ever given out, and its slot. */
+/**
+ * More handles than programs can have open. A handle's number is made of the count of handles ever given out and its
+ * slot.
+ */
 const SLOTS_MAX = 2 ** 20;
-/** Made at once: to write into them needs no room on the disk. */
+/** These slots are allocated at once, so that writing into them needs no more room on the disk. */
 const SLOTS_AT_FIRST = 1024;
 
 const NO_FILE = -1;
@@ -50,23 +53,23 @@ const head = z.object({
       resend: z.boolean(),
     })
     .optional(),
-  /** Processes that replay what others changed (replayer.ts). */
+  /** The processes that replay remote changes (replayer.ts). */
   replayers: z.array(processIdentity).optional(),
 });
 
 export interface KeptState {
   readonly handleTable: HandleTable;
   readonly atHand: RequestsInHand;
-  /** What the daemon before left; nothing in a new mount. */
+  /** The handles that the daemon before left; empty in a new mount. */
   readonly handles: readonly KeptHandle[];
   readonly connection: Connection | undefined;
   /** When the mount was made, by the wall clock. */
   readonly since: number;
   agreed(connection: Connection): void;
-  /** Those the daemon before knew; see replayer.ts. */
+  /** The replayers that the daemon before knew; see replayer.ts. */
   readonly replayers: readonly ProcessIdentity[];
   keepReplayers(processes: readonly ProcessIdentity[]): void;
-  /** Whether a daemon after this one would find all of it. */
+  /** Whether a successor would find everything in the file. */
   isWritten(): boolean;
   close(): unknown;
 }
@@ -76,7 +79,10 @@ export type Before = Pick<RequestsInHand, "wasOwnFault">;
 
 const NOBODY: Before = { wasOwnFault: false };
 
-/** Empty for a mount of its own, with nobody before. Undefined: there is nothing of this mount to be taken over. */
+/**
+ * `before` undefined: begins an empty file for a new mount. Undefined as result: the file holds nothing of this mount
+ * that could be taken over.
+ */
 export function openHandleFile(
   path: string,
   mount: string,
@@ -100,18 +106,18 @@ export function openHandleFile(
   }
   const bytes = fs.readFileSync(fd);
   const found = head.safeParse(parse(bytes));
-  // Before the kernel has agreed on anything nobody uses the mount.
+  // Before INIT no program uses the mount, so that there is nothing to take over.
   const isOurs = found.success && found.data.mount === mount && found.data.connection !== undefined;
   if (isOurs && bytes.length >= SLOTS_AT) return keptState(fd, keptFile(fd, log), bytes, before);
   fs.closeSync(fd);
   return undefined;
 }
 
-/** A disk without room for it is no reason not to mount. */
+/** Returns NO_FILE on failure: the mount goes on without the file when the disk has no room. */
 function makeFile(path: string, size: number, log: Logger): number {
   let fd = NO_FILE;
   try {
-    // A new file is as old as its mount.
+    // The file's birth time is the time the mount was made, so it must be a new file.
     fs.rmSync(path, { force: true });
     fd = fs.openSync(path, "wx+", 0o600);
     fs.ftruncateSync(fd, size);
@@ -123,20 +129,20 @@ function makeFile(path: string, size: number, log: Logger): number {
   try {
     fs.writeSync(fd, Buffer.alloc(size), 0, size, 0);
   } catch {
-    // It is as long and as empty as it should be. Room for what comes is asked for when it comes.
+    // The file has its size, and holes read as zeros. Room is asked for again at each write.
   }
   return fd;
 }
 
 interface KeptFile {
-  /** The first `length` bytes; when it returns they survive us, or it is no longer whole. */
+  /** Writes the first `length` bytes. When it returns, the bytes survive us, or `isWhole` is false. */
   write(bytes: Uint8Array, length: number, at: number): void;
-  /** Whether all that was ever written is there. What the disk did not take is tried again first. */
+  /** Whether everything is written. Tries again what the disk did not take before. */
   isWhole(): boolean;
 }
 
 function keptFile(fd: number, log: Logger): KeptFile {
-  /** What the disk did not take, by its place: always the head, a slot or a list, of which the last word counts. */
+  /** What the disk did not take, by offset. It is always the head, a slot or a list; only its last version counts. */
   const untaken = new Map<number, Uint8Array>();
 
   function take(bytes: Uint8Array, length: number, at: number): unknown {
@@ -148,7 +154,7 @@ function keptFile(fd: number, log: Logger): KeptFile {
     }
   }
 
-  /** Stops at the first that fails: a disk that is full is not asked for each. */
+  /** Stops at the first failure: a full disk is not asked for each of them. */
   function takeUntaken(): void {
     for (const [at, bytes] of untaken) {
       if (take(bytes, bytes.length, at) !== undefined) return;
@@ -238,7 +244,7 @@ function keptState(fd: number, file: KeptFile, left: Buffer, { wasOwnFault }: Be
       },
       remove(id) {
         const slot = id % SLOTS_MAX;
-        // Its number stays, so that it is never given out again.
+        // The slot keeps the handle's number, so that the number is never given out again.
         record.fill(0);
         record.writeDoubleLE(id, 0);
         file.write(record, SLOT_SIZE, SLOTS_AT + slot * SLOT_SIZE);
@@ -296,6 +302,6 @@ function readSlots(bytes: Buffer): { free: number[]; kept: KeptHandle[]; given: 
       backing: bytes.readUInt32LE(at + 24),
     });
   }
-  // The lowest first.
+  // The lowest slot is used first.
   return { free: free.reverse(), kept, given };
 }

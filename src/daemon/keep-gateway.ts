@@ -1,6 +1,7 @@
 /**
- * The gateway of `wsfs start`: when it dies under its mounts, their daemons start it again. Of several at once one does: who
- * has the lock. Asked whenever the gateway is not heard of, as nothing else says that it has died.
+ * Keeps the gateway of `wsfs start` alive: when it dies under its mounts, their daemons start it again. Of several
+ * daemons at once, the one that gets the lock does it. `look` is called whenever the gateway does not answer, because
+ * nothing else tells that it has died.
  */
 import type { Logger } from "../lib/log.ts";
 import { systemClock } from "../lib/system-clock.ts";
@@ -8,14 +9,14 @@ import { runningGateway, startLock } from "./gateway-record.ts";
 import { rateLimit } from "./rate-limit.ts";
 import { startGatewayOf } from "./start-gateway.ts";
 
-/** One that dies of what it finds in its folder is not started without end. */
+/** The limit of starts. A gateway that dies of what it finds in its folder must not be started forever. */
 const STARTS = 5;
 const WITHIN_MS = 60_000;
 
 export interface GatewayKeeper {
-  /** The mount is there, and needs it. */
+  /** To be called when the mount is there: from now on it needs the gateway. */
   begin(): void;
-  /** It is not heard of: it may have died. */
+  /** To be called when the gateway does not answer: it may have died. Never rejects. */
   look(): Promise<void>;
   end(): void;
 }

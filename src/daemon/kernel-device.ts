@@ -1,4 +1,7 @@
-/** The mount's device: requests come and replies go by it, and notifications, which may wait, from its threads. */
+/**
+ * The mount's device. Requests come in and replies go out through it; notifications may wait, so its own threads send
+ * them.
+ */
 import type { OpenDevice } from "../fuse/device.ts";
 import type { DeviceFastPath } from "../fuse/fast-path.ts";
 import type { Notify } from "../fuse/kernel-cache.ts";
@@ -6,13 +9,13 @@ import { DEVICE_BUFFER_SIZE, type Device, openDevice } from "../fuse/native.ts";
 
 export interface KernelDevice {
   readonly open: OpenDevice;
-  /** Once it is open. */
+  /** Works once the device is open. */
   readonly notify: Notify;
-  /** Once it is open: it moves bytes by itself as far as the mover lets it. */
+  /** Can be called once the device is open. From then on the addon answers on the fast path where it holds leases. */
   moveBy(mover: DeviceFastPath): void;
-  /** Resolves when the kernel has taken in all it was told. */
+  /** Resolves when the kernel has taken in all notifications. */
   told(): Promise<unknown>;
-  /** What comes from now on waits in the kernel. */
+  /** From now on new requests wait in the kernel. */
   pause(): void;
 }
 

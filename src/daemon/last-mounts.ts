@@ -1,6 +1,6 @@
 /**
- * Where each state dir was mounted last, so that a folder's unsent changes are found while nothing is mounted there:
- * one small file for each, below the folder of state dirs.
+ * Remembers where each state dir was mounted last, so that unsent changes of a folder are found while nothing is
+ * mounted there. It is one small file for each state dir, below the folder of state dirs.
  */
 import { createHash } from "node:crypto";
 import { existsSync, lstatSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -14,7 +14,7 @@ export type LastMount = z.infer<typeof lastMount>;
 
 const folderOf = (stateHome: string) => join(stateHome, "last-mounts");
 
-/** A mount goes on without. */
+/** A failure is only logged: the mount goes on without the note. */
 export function noteMount(stateHome: string, mount: LastMount, log: Logger): void {
   try {
     note(stateHome, mount);
@@ -23,7 +23,7 @@ export function noteMount(stateHome: string, mount: LastMount, log: Logger): voi
   }
 }
 
-/** Those of state dirs that were removed are forgotten. */
+/** Also removes the notes of state dirs that no longer exist. */
 function note(stateHome: string, mount: LastMount): void {
   const folder = folderOf(stateHome);
   makeOwnFolder(folder);
@@ -34,7 +34,7 @@ function note(stateHome: string, mount: LastMount): void {
   renameSync(`${path}.new`, path);
 }
 
-/** What was mounted at the folder last, by any state dir that is still there. */
+/** The mounts that were last at this folder, of all state dirs that still exist. */
 export function lastMountsAt(stateHome: string, mountpoint: string): LastMount[] {
   const folder = folderOf(stateHome);
   if (!isOwn(folder)) return [];
@@ -56,7 +56,7 @@ function listMounts(folder: string): [path: string, mount: LastMount][] {
   });
 }
 
-/** Undefined when there is none that can be read. */
+/** Undefined when there is no readable note. */
 function readMount(path: string): LastMount | undefined {
   try {
     return lastMount.parse(JSON.parse(readFileSync(path, "utf8")));

@@ -1,6 +1,6 @@
 /**
- * The mount as libfuse makes it (--transport fuse-native), in this process: it ends with it, and no other daemon can
- * take it over. The supervisor is given the device all the same, to watch the mount and take it off.
+ * The mount as libfuse makes it (--transport fuse-native), in this process. It ends with this process, and no other
+ * daemon can take it over. The supervisor still gets the device, to watch the mount and to detach it.
  */
 import { existsSync, fstatSync, readdirSync, statSync } from "node:fs";
 import { delimiter, join } from "node:path";
@@ -23,10 +23,10 @@ export interface LibraryOptions {
   readonly log: Logger;
 }
 
-/** The package takes no more, and would cut it. */
+/** The package takes no longer path, and would cut it off. */
 const MOUNTPOINT_BYTES_MAX = 1023;
 const SOURCE_LENGTH = 200;
-/** By that name libfuse calls it, in /bin or by PATH. */
+/** libfuse calls the program by this name, in /bin or by PATH. */
 const FUSERMOUNT = "fusermount";
 
 /** Throws a StartError when libfuse cannot be used here. */
@@ -108,12 +108,12 @@ function mountOptions({ fuseNative, workspace, readOnly }: DaemonSettings): stri
     ...(readOnly ? ["ro"] : []),
     ...(allowOther ? ["allow_other"] : []),
     ...["use_ino", "atomic_o_trunc", "big_writes", "max_write=131072"],
-    // The kernel cannot be told of changes: it asks after a second.
+    // The kernel cannot be told of changes through libfuse, so it asks again after a second.
     ...["attr_timeout=1", "entry_timeout=1", "negative_timeout=0"],
   ];
 }
 
-/** The one that libfuse opened, as long as it has it. */
+/** The descriptor of /dev/fuse that libfuse opened, while libfuse has it open. */
 function ownDevice(): number | undefined {
   const { rdev } = statSync("/dev/fuse");
   return readdirSync("/proc/self/fd")
@@ -122,7 +122,7 @@ function ownDevice(): number | undefined {
       try {
         return fstatSync(fd).rdev === rdev;
       } catch {
-        return false; // that of the list itself, closed by now
+        return false; // the descriptor of the list itself, closed by now
       }
     });
 }

@@ -3,7 +3,7 @@ import { closeSync, constants, openSync } from "node:fs";
 import * as systemCalls from "../content/system-calls.ts";
 
 export interface LockFile {
-  /** Whether it is ours now. */
+  /** Whether the lock is ours now. Does not wait. */
   take(): boolean;
   close(): void;
 }

@@ -1,6 +1,6 @@
 /**
- * The daemon's log: JSON lines in daemon.log of the state dir, and warnings on standard error in
- * the foreground, except those with `told`, which the user hears of by another way.
+ * The daemon's log: JSON lines in daemon.log of the state dir. In the foreground, warnings also go to standard error,
+ * except those marked `told`, which the user hears of in another way.
  */
 import { renameSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -9,15 +9,17 @@ import type { Logger, LogLevel } from "../lib/log.ts";
 
 const ROTATE_BYTES = 10 * 1024 ** 2;
 const FILE = "daemon.log";
-/** Lines from before the state dir is known; there are few. */
+/** The limit for lines from before the state dir is known. There are few. */
 const HELD_LINES = 1000;
-/** Of what waits for who reads standard error. */
+/** The limit of output that waits for the reader of standard error. */
 const WAITING_BYTES = 256 * 1024;
 
 export interface DaemonLog extends Logger {
-  /** From now on, and with what came before, lines go to the state dir. A file over 10 MiB becomes daemon.log.1 first. */
+  /**
+   * From now on lines go to the state dir, those from before included. A file over 10 MiB becomes daemon.log.1 first.
+   */
   openFile(stateDir: string): void;
-  /** From now on standard error gets nothing: what is left to happen the user has asked for. */
+  /** From now on standard error gets nothing, because the user has asked for what still happens. */
   toFileOnly(): void;
 }
 
@@ -35,7 +37,7 @@ export function createDaemonLog(options: { level: LogLevel; foreground: boolean 
     openFile(stateDir: string) {
       const path = join(stateDir, FILE);
       if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) > ROTATE_BYTES) renameSync(path, `${path}.1`);
-      // Written at once: a crash loses no line.
+      // Written synchronously, so that a crash loses no line.
       const file = pino.destination({ dest: path, sync: true, mode: 0o600 });
       // A full disk must not end the daemon.
       file.on("error", () => {});
@@ -49,7 +51,7 @@ export function createDaemonLog(options: { level: LogLevel; foreground: boolean 
   });
 }
 
-/** Whoever read it may have gone, or not read at all: neither ends the daemon nor fills it. */
+/** The reader may be gone or may not read: neither ends the daemon nor fills its memory. */
 function standardError(): (line: string) => void {
   const output = process.stderr;
   let isLost = false;

@@ -1,4 +1,4 @@
-/** The program the supervisor starts: the daemon with the real engine. */
+/** The program that the supervisor starts: the daemon with the real engine. */
 import { startEngine } from "../engine/start/index.ts";
 import { runDaemonProcess } from "./process.ts";
 

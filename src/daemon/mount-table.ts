@@ -1,16 +1,16 @@
 /**
- * The kernel's list of mounts, as /proc/self/mountinfo shows it. Reading it asks no file system,
- * so it works beside a mount that hangs. Knows nothing of daemons.
+ * The kernel's list of mounts, as /proc/self/mountinfo shows it. Reading it asks no file system, so that it works while
+ * a mount hangs. It knows nothing of daemons.
  */
 import { readFileSync } from "node:fs";
 
-/** The type a mount of ours has in the list. */
+/** The type of our mounts in the list. */
 export const OUR_TYPE = "fuse.wsfs";
 
 export interface MountEntry {
-  /** The kernel's number of this mount; "mnt_id" in /proc/PID/fdinfo. */
+  /** The kernel's number of this mount: "mnt_id" in /proc/PID/fdinfo. */
   readonly id: number;
-  /** Of a FUSE mount: the number of its connection (the minor device number). */
+  /** For a FUSE mount: the number of its connection (the minor device number). */
   readonly connection: number;
   readonly mountpoint: string;
   readonly type: string;
@@ -20,7 +20,10 @@ export interface MountEntry {
 
 const LINE = /^(\d+) \d+ \d+:(\d+) \S+ (\S+) \S+ (?:\S+ )*?- (\S+) (\S+) (\S+)$/;
 
-/** In the order of the list: of two mounts at one place, the later one covers the earlier. Lines of another form are left out. */
+/**
+ * In the order of the list: of two mounts at one place, the later one covers the earlier. Lines of another form are
+ * left out.
+ */
 export function parseMountTable(text: string): MountEntry[] {
   const entries: MountEntry[] = [];
   for (const line of text.split("\n")) {
@@ -39,7 +42,7 @@ export function parseMountTable(text: string): MountEntry[] {
   return entries;
 }
 
-/** Blank, tab, newline, backslash and "#" stand there as three octal digits. */
+/** The list writes blank, tab, newline, backslash and "#" as three octal digits. */
 function unescapeOctal(text: string): string {
   return text.replace(/\\([0-7]{3})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)));
 }
@@ -48,7 +51,7 @@ export function readMountTable(): MountEntry[] {
   return parseMountTable(readFileSync("/proc/self/mountinfo", "utf8"));
 }
 
-/** The mount one meets at exactly this path. */
+/** The mount that is visible at exactly this path. */
 export function mountAt(table: readonly MountEntry[], path: string): MountEntry | undefined {
   return table.findLast((entry) => entry.mountpoint === path);
 }
@@ -57,13 +60,13 @@ export function isOurs(entry: MountEntry | undefined): entry is MountEntry {
   return entry?.type === OUR_TYPE;
 }
 
-/** Who mounted it: only they get in, unless others are allowed. */
+/** The user who mounted. Only that user gets in, unless others are allowed. */
 export function mountedBy({ superOptions }: Pick<MountEntry, "superOptions">): { uid: number; gid: number } {
   const number = (name: string) => Number(new RegExp(`(?:^|,)${name}=(\\d+)`).exec(superOptions)?.[1] ?? 0);
   return { uid: number("user_id"), gid: number("group_id") };
 }
 
-/** All of one connection: the mount itself, and copies of it (mount --bind). */
+/** All mounts of one connection: the mount itself and its copies (mount --bind). */
 export function mountsOf(table: readonly MountEntry[], connection: number): MountEntry[] {
   return table.filter((entry) => isOurs(entry) && entry.connection === connection);
 }

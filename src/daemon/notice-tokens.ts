@@ -1,8 +1,8 @@
-/** Tells when another token is in use than before: what the one before lacked the new one may have. */
+/** Notices when another token is in use than before: the new one may permit what the old one did not. */
 import type { Credentials } from "../client/credentials.ts";
 import { type Clock, every } from "../lib/runtime.ts";
 
-/** A file that holds another token is noticed after this, also while nobody asks the gateway for anything. */
+/** A token file with another token is noticed within this time, also while no request needs a token. */
 const LOOK_MS = 2_000;
 
 export function noticeTokens(credentials: Credentials, onChange: (token: string) => void): Credentials {
@@ -22,12 +22,15 @@ export function noticeTokens(credentials: Credentials, onChange: (token: string)
   };
 }
 
-/** Has `credentials` (a file: a look at its times) say now and then which token is in use. Ends with what it returns. */
+/**
+ * Asks `credentials` regularly for the token in use (for a token file, that is a look at its times). Call the result to
+ * end it.
+ */
 export function watchTokens(
   credentials: Pick<Credentials, "token">,
   clock: Pick<Clock, "elapsed" | "setTimer">,
 ): () => void {
-  // One that cannot be read, who needs it hears of.
+  // A token that cannot be read is reported to the request that needs it.
   const look = () => void credentials.token().catch(() => {});
   return every(clock, LOOK_MS, look).cancel;
 }

@@ -1,11 +1,10 @@
 /**
- * Opens the database of a state folder, and repairs the folder where it is damaged or not there: what
- * is damaged goes to quarantine as it is, the newest good copy takes its place, or an empty database.
- * The rows then say that they are older than the files; the engine makes up for that before it serves
- * (engine/start/restore-rows.ts).
+ * Opens the database of a state folder. Repairs the folder when the database is damaged or missing: what is damaged
+ * goes to quarantine as it is, and the newest good copy takes its place, or an empty database. The rows then say that
+ * they are older than the files; the engine makes up for that before it serves (engine/start/restore-rows.ts).
  *
- * It may die anywhere: a note, synced before the first step and removed after the last, has the next
- * start begin the repair anew, with whatever is there by then.
+ * The process may die anywhere in a repair. A note is synced before the first step and removed after the last: while
+ * the note is there, the next start begins the repair anew with the files it finds.
  */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -20,20 +19,20 @@ import { createSettings } from "../metadata/settings.ts";
 import { type CopyNeeds, inThread, isGoodCopy, listCopies } from "./database-backups.ts";
 
 const NOTE = "metadata.suspect";
-/** A repair was begun … */
+/** Begins the note of a repair … */
 const REPAIR = "repair: ";
-/** … of what a machine left that went down. */
+/** … and of a repair after the machine went down. */
 const REPAIR_AFTER_POWER_LOSS = "repair after power loss: ";
 const UNKNOWN_BOOT = "unknown";
-/** Read in full at every start, in less than a moment. */
+/** A database of at most this size is checked in full at every start, which takes less than a moment. */
 const SMALL = 16 * 1024 * 1024;
 
 export interface OpenNeeds extends CopyNeeds {
   readonly paths: Layout;
   readonly reserve: Pick<Reserve, "giveUpNow">;
-  /** Id of this boot of the machine. */
+  /** The id of this boot of the machine. */
   readonly boot: string;
-  /** When it began, milliseconds since 1970. */
+  /** When this boot began, milliseconds since 1970. */
   readonly bootedAt: number;
   readonly now: () => number;
   /** See openDatabase. */
@@ -42,7 +41,7 @@ export interface OpenNeeds extends CopyNeeds {
   readonly onStep?: (what: string) => void;
 }
 
-/** `repaired`: there was damage, and what took the place of the rows, in one line. */
+/** `repaired`: the database was damaged; one line says what took the place of the rows. */
 export interface Opened {
   readonly connection: Connection;
   readonly repaired?: string;
@@ -50,7 +49,7 @@ export interface Opened {
 
 export async function openMetadata(needs: OpenNeeds): Promise<Opened> {
   const note = await readNote(needs);
-  // Whoever opens a database may write to it: closed again, it takes in its log.
+  // Must be asked before the database is opened. Opening may write to it: closing then moves its log into it.
   const wentDown = (await lastWritten(needs)) < needs.bootedAt;
   if (note?.startsWith(REPAIR_AFTER_POWER_LOSS)) return repair(needs, note.slice(REPAIR_AFTER_POWER_LOSS.length), true);
   if (note?.startsWith(REPAIR)) return repair(needs, note.slice(REPAIR.length), wentDown);
@@ -64,7 +63,10 @@ export async function openMetadata(needs: OpenNeeds): Promise<Opened> {
   return { connection: found };
 }
 
-/** For the next start: the database is to be read in full. At once, as long as there is a process that can. */
+/**
+ * Leaves a note that the next start checks the database in full. Written synchronously, while there is still a process
+ * that can.
+ */
 export function noteDamage(needs: Pick<CopyNeeds, "folder" | "log">, damage: string): void {
   try {
     writeFileSync(join(needs.folder, NOTE), damage, { mode: 0o600, flush: true });
@@ -73,10 +75,10 @@ export function noteDamage(needs: Pick<CopyNeeds, "folder" | "log">, damage: str
   }
 }
 
-/** The connection, or what is wrong. Read in full where it is small, or where there is a reason. */
+/** The connection, or what is wrong. The database is checked in full when it is small or when there is a reason. */
 async function openChecked(needs: OpenNeeds, note: string | undefined): Promise<Connection | string> {
   const size = (await sizeOf(needs, needs.database)) ?? 0;
-  // A database without a page has never been one, unless its log has all of it.
+  // A database without a page was never used, unless its log has all pages.
   if (size === 0 && (await sizeOf(needs, `${needs.database}-wal`)) === undefined && (await wasUsed(needs)))
     return "the file is empty";
   let connection: Connection;
@@ -101,7 +103,7 @@ async function openChecked(needs: OpenNeeds, note: string | undefined): Promise<
   }
 }
 
-/** A big one takes longer than a supervisor waits for a sign of life. */
+/** Checks a large database in a thread: the check takes longer than a supervisor waits for a heartbeat. */
 async function look(needs: OpenNeeds, connection: Connection): Promise<string | undefined> {
   if (((await sizeOf(needs, needs.database)) ?? 0) <= SMALL) return damageIn(connection);
   const told = await inThread({ from: needs.database });
@@ -109,7 +111,10 @@ async function look(needs: OpenNeeds, connection: Connection): Promise<string | 
   return "damage" in told ? told.damage : undefined;
 }
 
-/** What a predecessor kept back is given up where there is no room for it: it can begin anew after each of its steps. */
+/**
+ * When the disk is full, gives up the reserve of an earlier mount and begins again. A repair can begin again after any
+ * step.
+ */
 async function repair(needs: OpenNeeds, why: string, wentDown: boolean): Promise<Opened> {
   try {
     return await repairOnce(needs, why, wentDown);
@@ -120,7 +125,10 @@ async function repair(needs: OpenNeeds, why: string, wentDown: boolean): Promise
   }
 }
 
-/** `wentDown`: the machine, while the mount was there. Noted too: what a repair has written says nothing of it. */
+/**
+ * `wentDown`: the machine went down while the mount was there. The note says so too, because the files that a repair
+ * writes no longer show it.
+ */
 async function repairOnce(needs: OpenNeeds, why: string, wentDown: boolean): Promise<Opened> {
   const { files, folder, database, log, onStep, now } = needs;
   log.error({ why }, "the database is repaired");
@@ -162,8 +170,9 @@ async function repairOnce(needs: OpenNeeds, why: string, wentDown: boolean): Pro
 }
 
 /**
- * Milliseconds since 1970. What the damaged rows said of it cannot be believed: where nothing was written
- * since the machine came up, it may have gone down while the mount was there, and taken with it what was not synced.
+ * When this mount last wrote, in milliseconds since 1970, by the files' times: what damaged rows say cannot be
+ * believed. If nothing was written since the boot, the machine may have gone down while the mount was there, and lost
+ * what was not synced.
  */
 async function lastWritten({ files, database, folder, paths }: OpenNeeds): Promise<number> {
   let last = Number.NEGATIVE_INFINITY;
@@ -177,7 +186,10 @@ async function lastWritten({ files, database, folder, paths }: OpenNeeds): Promi
   return last;
 }
 
-/** What a predecessor kept back is given up where there is no room for the files of the database. */
+/**
+ * When the disk has no room for the files of the database, gives up the reserve of an earlier mount. Throws a
+ * StartError.
+ */
 function open(needs: Pick<OpenNeeds, "database" | "folder" | "reserve" | "onMigrated">): Connection {
   const { database, folder, reserve, onMigrated } = needs;
   try {
@@ -193,7 +205,7 @@ function open(needs: Pick<OpenNeeds, "database" | "folder" | "reserve" | "onMigr
   }
 }
 
-/** The newest copy that is as it was made, opened. Copies that are not go to quarantine too. */
+/** Puts the newest good copy in place and opens it. Damaged copies go to quarantine too. */
 async function putCopy(needs: OpenNeeds): Promise<Connection | undefined> {
   const { files, folder, database, log, paths, onStep } = needs;
   for (const copy of await listCopies(needs)) {
@@ -220,7 +232,7 @@ async function putCopy(needs: OpenNeeds): Promise<Connection | undefined> {
   return undefined;
 }
 
-/** Something of a mount is in the folder: a database was there. */
+/** Whether the folder has traces of a mount, so that there must have been a database. */
 async function wasUsed(needs: OpenNeeds): Promise<boolean> {
   if ((await sizeOf(needs, `${needs.database}-wal`)) !== undefined) return true;
   if ((await sizeOf(needs, needs.paths.dirtyLog)) !== undefined) return true;

@@ -1,4 +1,4 @@
-/** What commands may ask of a daemon that serves, and the record by which they find it. */
+/** What commands may ask of a serving daemon, and the record by which they find the daemon. */
 import { randomUUID } from "node:crypto";
 import type { Engine } from "../engine/api/index.ts";
 import type { Logger } from "../lib/log.ts";
@@ -39,7 +39,7 @@ export interface ServedParts {
   readonly reload: Reload | undefined;
 }
 
-/** The record goes last: it says that the state dir is in use and that the gateway is needed. */
+/** The record is written last: it says that the state dir is in use and that the gateway is needed. */
 export async function openToCommands(
   settings: DaemonSettings,
   firstRecord: MountRecord,
@@ -129,7 +129,7 @@ export async function openToCommands(
       return () => handOver.begin();
     },
   };
-  // One whose socket is gone answers those who had found it.
+  // A server whose socket file was removed still answers commands that had connected before.
   const controls: ControlServer[] = [];
   const listen = async () => void controls.push(await startControlServer({ path, handlers, log }));
   makeRuntimeFolder(runtimeFolder);
@@ -141,7 +141,7 @@ export async function openToCommands(
     record = { ...record, ...news };
     writeRecord(runtimeFolder, record);
   };
-  // The folder may be gone, and is made again then.
+  // The folder may be gone; `makeAgain` makes it again and writes the record then.
   const tellLater = (news: Partial<MountRecord>) => {
     try {
       tell(news);
@@ -150,7 +150,7 @@ export async function openToCommands(
     }
   };
   overseer.onChange((supervisor) => tellLater({ supervisor }));
-  // Another one may have taken the place of that in the first record.
+  // Another supervisor may have replaced the one in the first record.
   tell({ supervisor: overseer.identity });
   removePredecessors(runtimeFolder, record);
   const isThere = () => isRecorded(runtimeFolder, pid);
@@ -174,6 +174,6 @@ export async function openToCommands(
     });
     closers.push(follower.close);
   }
-  // The number of the connection is another mount's from then on.
+  // From then on another mount may get this connection's number.
   void session.ended.then(() => tellLater({ isOver: true }));
 }

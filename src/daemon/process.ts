@@ -1,25 +1,27 @@
-/** The daemon as a process: its environment, its signals, and what becomes of an error nobody caught. */
+/** The daemon as a process: its environment, its signals, and what happens after an uncaught error. */
 import { loadCommitLog } from "../metadata/commit-log.ts";
 import { CHECK_ARGUMENT } from "./hand-over.ts";
 import { createDaemonLog } from "./log-file.ts";
 import { readControlDescriptor, readNoResend, readReload, readRestarts, readSettings } from "./settings.ts";
 import { runDaemon, type StartEngine } from "./start.ts";
 
-/** EX_SOFTWARE. The supervisor sees an end nobody asked for, and detaches the mount. */
+/**
+ * EX_SOFTWARE. The supervisor sees that the daemon ended without being asked to, and replaces it or detaches the mount.
+ */
 const CRASH = 70;
 
 /** Ends the process when the daemon's life is over. */
 export async function runDaemonProcess(startEngine: StartEngine): Promise<never> {
   const settings = readSettings(process.env);
   loadCommitLog();
-  // All it is made of is there, and it knows the settings.
+  // All modules are loaded by now, and the settings are readable.
   if (process.argv.includes(CHECK_ARGUMENT)) process.exit(0);
-  // Whatever a library makes in the state dir is the owner's alone.
+  // Files that a library creates in the state dir must belong to the owner alone.
   const umask = process.umask(0o077);
   const log = createDaemonLog({ level: settings.logLevel, foreground: settings.foreground });
   const crash = (error: unknown) => {
     log.error({ err: error }, "the daemon crashed");
-    // In the background that is background.log: the daemon's own log may be what failed.
+    // In the background, standard error is background.log. The daemon's own log may be the very part that failed.
     if (!settings.foreground) console.error(error);
     process.exit(CRASH);
   };

@@ -1,16 +1,16 @@
 /**
- * Processes by number: whether one still lives, and which ones use a mount. Reads only links and
- * text of /proc, which asks no file system, so it works on a mount that hangs.
+ * Processes by number: whether one still lives, and which ones use a mount. Reads only links and text of /proc, which
+ * asks no file system, so that it works on a mount that hangs.
  */
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { z } from "zod";
 import type { MountEntry } from "./mount-table.ts";
 
-/** A process for good: numbers are used again, a number with its start time is not. */
+/** Identifies a process for good: process ids are used again, an id with its start time is not. */
 export const processIdentity = z.object({ pid: z.number().int().positive(), startTime: z.string() });
 export type ProcessIdentity = z.infer<typeof processIdentity>;
 
-/** Undefined when there is no such process, or it has ended and only waits for its parent. */
+/** Undefined when there is no such process, or when it has ended and only waits for its parent. */
 export function identifyProcess(pid: number): ProcessIdentity | undefined {
   let text: string;
   try {
@@ -18,7 +18,7 @@ export function identifyProcess(pid: number): ProcessIdentity | undefined {
   } catch {
     return undefined;
   }
-  // The name in brackets may hold anything, brackets included; the fields follow the last one.
+  // The name in brackets may contain anything, also brackets. The fields follow the last bracket.
   const [state, ...fields] = text.slice(text.lastIndexOf(")") + 2).split(" ");
   const startTime = fields[18];
   if (state === "Z" || state === "X" || startTime === undefined) return undefined;
@@ -33,7 +33,7 @@ export function isSame(one: ProcessIdentity, other: ProcessIdentity): boolean {
   return one.pid === other.pid && one.startTime === other.startTime;
 }
 
-/** Who started it; undefined when there is no such process. */
+/** The user who runs the process. Undefined when there is no such process. */
 export function userOf(pid: number): number | undefined {
   const uid = /^Uid:\s+(\d+)/m.exec(readText(`/proc/${pid}/status`))?.[1];
   return uid === undefined ? undefined : Number(uid);
@@ -42,11 +42,11 @@ export function userOf(pid: number): number | undefined {
 export interface MountUser {
   readonly pid: number;
   readonly command: string;
-  /** The first thing found, such as "current folder /mnt/a" or "open file /mnt/a/b". */
+  /** The first use that was found, such as "current folder /mnt/a" or "open file /mnt/a/b". */
   readonly use: string;
 }
 
-/** The processes (of those one may look at) that keep something at or below `mountpoint` in use. */
+/** The processes that use something at or below `mountpoint`, of those this user may look at. */
 export function usersOf(mountpoint: string): MountUser[] {
   const users: MountUser[] = [];
   for (const name of readFolder("/proc")) {
@@ -64,7 +64,10 @@ export interface FileWriter {
   readonly command: string;
 }
 
-/** The processes (of those one may look at) that have files of these mounts, by their st_ino, open for writing or mapped so. */
+/**
+ * The processes that have files of these mounts open or mapped for writing, of those this user may look at. `inodes`
+ * are st_ino.
+ */
 export function writersOf(mounts: readonly MountEntry[], inodes: ReadonlySet<number>): FileWriter[] {
   const writers: FileWriter[] = [];
   for (const name of inodes.size === 0 ? [] : readFolder("/proc")) {
@@ -90,7 +93,7 @@ function openForWriting(folder: string, mounts: readonly MountEntry[]): number[]
   });
 }
 
-/** From, to, rights, offset, device (major:minor in hexadecimal digits), st_ino. */
+/** Fields: from, to, rights, offset, device (major:minor, hexadecimal), st_ino. */
 const SHARED = /^\S+ .w.s \S+ [0-9a-f]+:([0-9a-f]+) (\d+) /gm;
 
 function mappedForWriting(folder: string, mounts: readonly MountEntry[]): number[] {
@@ -132,7 +135,7 @@ function commandOf(folder: string): string {
   return readText(`${folder}/comm`).trim() || "?";
 }
 
-// A process may end, or be somebody else's, at any moment: nothing found is then the answer.
+// A process may end at any moment, or belong to another user: "nothing found" is the answer then.
 
 function readFolder(path: string): string[] {
   try {

@@ -1,6 +1,6 @@
-/** So often within a time, and no more. Knows nothing of what it is that happens. */
+/** So many times within a period and no more. It knows nothing of what happens. */
 
-/** Asked each time before it happens: whether it may, which then counts. */
+/** The result is asked each time before the event. True: the event may happen, and counts. */
 export function rateLimit(count: number, milliseconds: number, elapsed: () => number): () => boolean {
   let recent: number[] = [];
   return () => {

@@ -1,6 +1,7 @@
 /**
- * Has the command (`wsfs env show --settings`) say what the configuration file says of a mount: the table of what may stand
- * there is the command line's. A process of its own, for the file, or a profile that it names, may lie behind a mount.
+ * Asks the command (`wsfs env show --settings`) what the configuration file says about a mount: only the command line
+ * knows the table of keys. It is a process of its own, because the file or a profile that it names may lie behind a
+ * mount.
  */
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
@@ -11,11 +12,11 @@ const PROGRAM = fileURLToPath(new URL("../cli/main.js", import.meta.url));
 const LIMIT_MS = 30_000;
 const OUTPUT_BYTES_MAX = 1024 * 1024;
 
-/** Rejects with the line that the command has for whoever runs it. */
+/** Rejects with the error line that the command prints for a person who runs it. */
 export function readEntrySettings(name: string): Promise<EntrySettings> {
   const options = {
     cwd: "/",
-    // A daemon's own are none of its.
+    // The child must not inherit this daemon's own settings and control socket.
     env: { ...process.env, [SETTINGS_VARIABLE]: undefined, [CONTROL_VARIABLE]: undefined },
     timeout: LIMIT_MS,
     killSignal: "SIGKILL",

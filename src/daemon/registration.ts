@@ -1,6 +1,6 @@
 /**
- * Commands find a daemon for as long as it lives, though the folder they look in may go before it: with the login session
- * of its user, or in a clean-up. Knows when to look, not what is there.
+ * Keeps a daemon visible to commands for as long as it lives. The folder they look in may go before the daemon: with
+ * the login session of its user, or in a clean-up. This file knows when to look, not what is there.
  */
 import type { Logger } from "../lib/log.ts";
 import { type Clock, every } from "../lib/runtime.ts";
@@ -9,11 +9,11 @@ const LOOK_MS = 1000;
 
 export interface Place {
   isThere(): boolean;
-  /** May fail for as long as the folder above cannot be made: of a user without a session. */
+  /** May fail for as long as the parent folder cannot be made, as for a user without a session. */
   makeAgain(): Promise<void>;
 }
 
-/** Resolves once it has stopped looking. */
+/** Stops when the result is called, which resolves when no work is under way. */
 export function keepRegistered(
   place: Place,
   clock: Pick<Clock, "elapsed" | "setTimer">,

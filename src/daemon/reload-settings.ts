@@ -1,4 +1,4 @@
-/** What `wsfs reload` may change of a mount's settings, and why not the rest: one line for each. */
+/** Which settings of a mount `wsfs reload` may change, and why not the others: one line for each. */
 import { z } from "zod";
 import { type DaemonSettings, daemonSettings } from "./settings.ts";
 
@@ -44,11 +44,11 @@ type Changeable = {
 const { tokenFile, profile, cacheSize, keepFree, unsentLimit, patienceMs, durability, logLevel } = daemonSettings.shape;
 const changeable = { tokenFile, profile, cacheSize, keepFree, unsentLimit, patienceMs, durability, logLevel };
 
-/** Strict: a daemon that does not know a change must not say that it made it. */
+/** Strict: a daemon that does not know a change must not claim that it made the change. */
 export const settingsChange = z.strictObject(changeable satisfies { [K in Changeable]: z.ZodType }).partial();
 export type SettingsChange = z.infer<typeof settingsChange>;
 
-/** What is given goes before what an environment's entry says, from now on. */
+/** From now on the given changes go before an environment's entry. */
 export function changed(settings: DaemonSettings, changes: SettingsChange): DaemonSettings {
   const { login, environment, ...rest } = settings;
   const fixed = [...new Set([...(environment?.fixed ?? []), ...Object.keys(changes)])];

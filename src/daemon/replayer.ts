@@ -1,7 +1,8 @@
 /**
- * Runs the program that replays through the mount what others changed (native/replayer), for those who watch it
- * (engine/api/replay.ts). It is started with the first such change, asked who watches what, and ended when there has been none
- * for a while. Should it hang or die, programs that watch miss changes, and nothing else does. Knows lines, and no request.
+ * Runs the helper process that replays remote changes through the mount (native/replayer) for programs that watch it
+ * (engine/api/replay.ts). It is started with the first such change, asked which folders are watched, and ended when
+ * there was no change for a while. If it hangs or dies, watching programs miss changes, and nothing else happens. This
+ * file knows lines, not requests.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
@@ -19,9 +20,9 @@ export interface ReplayerOptions {
   readonly mountpoint: string;
   readonly connection: number;
   readonly replays: Replays;
-  /** Of the daemon before this one. */
+  /** The replayers of the daemon before this one. */
   readonly former: readonly ProcessIdentity[];
-  /** Writes down who replays, or did and may still do, for a daemon after this one. */
+  /** Records which processes replay, or did and may still have a call under way, for the next daemon. */
   readonly keep: (processes: readonly ProcessIdentity[]) => void;
   readonly clock: Pick<Clock, "elapsed" | "setTimer">;
   readonly log: Logger;
@@ -31,38 +32,38 @@ export interface Replayer {
   close(): void;
 }
 
-/** The kernel is told first that its caches are old (fuse/kernel-cache.ts). */
+/** A replay waits this long, so that the kernel gets its invalidations first (fuse/kernel-cache.ts). */
 const GATHER_MS = 20;
-/** Who watches is asked anew after so long, where somebody did and where nobody did … */
+/** After this time it is asked again which folders are watched: where some were, and where none were … */
 const WATCHED_MS = 100;
 const UNWATCHED_MS = 500;
-/** … but so seldom that it takes no more than a twentieth of the time, unless that were never. */
+/** … but asking must take at most a twentieth of the time, up to a longest interval. */
 const WATCHED_SHARE = 20;
 const WATCHED_MOST_MS = 3_000;
-/** After each: the mount cannot be taken off while one is under way. */
+/** A pause after each replay: the mount cannot be taken off while one is under way. */
 const REST_MS = 2;
 const IDLE_MS = 60_000;
-/** An answer takes no longer, unless something is wrong. */
+/** An answer takes at most this long, unless something is wrong. */
 const ANSWER_MS = 10_000;
-/** After a failure. */
+/** The pause after a failure. */
 const PAUSE_MS = 5_000;
-/** Whether those of a daemon before have ended is looked at so often. */
+/** How often it is checked whether the replayers of the daemon before have ended. */
 const FORMER_MS = 1_000;
-/** No path that a call takes is longer. */
+/** No path that a system call takes is longer. */
 const PATH_BYTES_MAX = 4_000;
 
 const EISDIR = 21;
 
 interface Program {
   readonly process: ProcessIdentity;
-  /** Its answer. Rejects when there is none. */
+  /** Resolves with the answer. Rejects when there is none. */
   ask(...fields: string[]): Promise<string>;
   end(): void;
 }
 
 export function startReplayer(options: ReplayerOptions): Replayer {
   const { replays, clock, log, keep } = options;
-  /** Alive, or perhaps: each may have a call on its way for as long as it is there. */
+  /** Replayers that are alive or may be. Each may have a call under way for as long as it lives. */
   let processes = options.former;
   let program: Program | undefined;
   let askAgainAt = Number.NEGATIVE_INFINITY;
@@ -104,7 +105,7 @@ export function startReplayer(options: ReplayerOptions): Replayer {
     else if (replays.isAny) begin();
   }
 
-  /** Whether its calls come to this mount, and by the number it has here, is found out by a name it looks up. */
+  /** Looks up a random name to find out whether the replayer's calls come to this mount, and under which process id. */
   async function start(): Promise<Program> {
     const started = startProgram(options, ended);
     const { pid } = started.process;
@@ -121,7 +122,9 @@ export function startReplayer(options: ReplayerOptions): Replayer {
     return started;
   }
 
-  /** It has been waited for: no call of it is on its way, and its number may be somebody else's. */
+  /**
+   * The process was waited for: none of its calls is under way, and its process id may belong to another process now.
+   */
   function ended({ pid }: ProcessIdentity): void {
     if (replays.by === pid) replays.by = undefined;
     if (program?.process.pid === pid) program = undefined;
@@ -174,7 +177,7 @@ export function startReplayer(options: ReplayerOptions): Replayer {
     return path === undefined || Buffer.byteLength(path) > PATH_BYTES_MAX ? undefined : path;
   }
 
-  /** A call it has made may still be on its way. */
+  /** A call of the replayer may still be under way, so its process id stays known. */
   function end(): void {
     const ending = program;
     program = undefined;
@@ -203,7 +206,7 @@ export function startReplayer(options: ReplayerOptions): Replayer {
 const PROGRAM = "wsfs-replayer";
 const FIELDS = 5;
 
-/** Five fields a question, a line an answer. `ended`: there is no such process any more. */
+/** A question has five fields, an answer is one line. `ended`: there is no such process any more. */
 function startProgram(
   { mountpoint, connection, clock, log }: ReplayerOptions,
   ended: (process: ProcessIdentity) => void,
@@ -211,7 +214,7 @@ function startProgram(
   const args = [mountpoint, String(connection), String(process.pid)];
   const child: ChildProcess = spawn(compiled(PROGRAM), args, { cwd: "/", stdio: ["pipe", "pipe", "ignore"] });
   const { stdin, stdout, pid } = child;
-  // What cannot be started says so by an event, too.
+  // A failed start is also reported by an event.
   child.on("error", () => {});
   const identity = pid === undefined ? undefined : identifyProcess(pid);
   if (stdin === null || stdout === null || identity === undefined) {
@@ -258,7 +261,7 @@ function startProgram(
   };
 }
 
-/** An inode by its number; 0 stands for all of them (native/replayer). */
+/** An inode by its number. 0 stands for all inodes (native/replayer). */
 function watchedOf(number: string): InodeId | typeof EVERYTHING {
   return number === "0" ? EVERYTHING : inodeId(Number(number));
 }

@@ -1,7 +1,7 @@
 /**
- * Makes committed rows survive power loss: an fdatasync of the database's write-ahead log. Callers
- * that come while one runs share the next, since theirs may have committed after it began. Knows
- * the log's place and nothing of rows. The log is safe to open beside SQLite: it is not what SQLite locks.
+ * Makes committed rows durable: an fdatasync of the database's write-ahead log. Callers that come while a sync runs
+ * share the next one, because their rows may have been committed after it began. This file knows where the log is, and
+ * nothing of rows. The log may be opened beside SQLite, which does not lock it.
  */
 import { dirname } from "node:path";
 import type { Files, OpenFile } from "../lib/files.ts";
@@ -20,7 +20,7 @@ export function createRowSync(files: Files, databasePath: string): RowSync {
 
   async function open(): Promise<OpenFile> {
     const file = await files.open(path, "w+");
-    // Its name, and the database's, may be new.
+    // The names of the log and of the database may be new.
     await files.syncFolder(dirname(path));
     return file;
   }

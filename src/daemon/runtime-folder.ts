@@ -1,8 +1,7 @@
 /**
- * Where running daemons are found: one owner-only folder that does not outlive the machine's
- * uptime, and in it, by the daemon's process id N, N.sock (control) and N.json (who serves what). Not
- * by the number of the mount's connection: the next mount gets that while this daemon still finishes.
- * No secret stands there.
+ * Where running daemons are found: one owner-only folder that does not outlive the uptime of the machine. For a daemon
+ * with process id N it has N.sock (control) and N.json (the record of its mount). The files are not named by the
+ * connection's number: the next mount may get that number while this daemon still finishes. No secret stands there.
  */
 import {
   chmodSync,
@@ -24,17 +23,20 @@ import { FolderOfOthers, makeOwnFolder } from "../lib/own-folder.ts";
 import { hasCode } from "../lib/system-error.ts";
 import { isAlive, processIdentity } from "./processes.ts";
 
-/** A record names some paths and numbers. */
+/** A record contains a few paths and numbers. */
 const RECORD_MAX_BYTES = 256 * 1024;
-/** So often a folder is listed while daemons follow on each other in it; whoever makes them come and go without end is not waited for. */
+/**
+ * How often a folder is listed again while daemons replace each other in it. Daemons that come and go without end must
+ * not block a command.
+ */
 const LISTS_MAX = 100;
 
 export const mountRecord = z.object({
-  /** Of the mount, for as long as there is one. */
+  /** The mount's connection, while the mount exists. */
   connection: z.number().int(),
-  /** The connection is over, and the daemon finishes what came of it. */
+  /** The connection is over, and the daemon finishes the work that came from it. */
   isOver: z.boolean().optional(),
-  /** Of the mount, whichever daemon serves it. */
+  /** The id of the mount, the same for every daemon that serves it. */
   mountId: z.string().optional(),
   /** Where it was mounted. */
   mountpoint: z.string(),
@@ -42,18 +44,18 @@ export const mountRecord = z.object({
   supervisor: processIdentity,
   stateDir: z.string(),
   baseUrl: z.string(),
-  /** How the gateway of `wsfs start` is reached. */
+  /** The Unix socket of the gateway of `wsfs start`. */
   gatewaySocket: z.string().optional(),
   workspace: z.object({ id: z.string(), name: z.string() }),
-  /** The `wsfs reload` that this daemon came by. */
+  /** The `wsfs reload` that started this daemon. */
   reload: z
     .object({
       id: z.string(),
-      /** How long programs waited. */
+      /** How long requests of programs waited, milliseconds. */
       waitedMs: z.number(),
-      /** It has changed the database of an earlier release. */
+      /** This daemon has migrated the database of an earlier release. */
       isMigrated: z.boolean().optional(),
-      /** Why it has the settings of before. */
+      /** Why the reload failed, so that this daemon has the settings from before. */
       failed: z.string().optional(),
     })
     .optional(),
@@ -68,7 +70,7 @@ export function socketPath(folder: string, pid: number): string {
   return join(folder, `${pid}.sock`);
 }
 
-/** Where a daemon can be asked, and the user whose process it has to be. */
+/** Where a daemon can be asked, and the user whose process must listen there. */
 export interface DaemonSocket {
   readonly path: string;
   readonly owner: number;
@@ -79,8 +81,8 @@ export function daemonSocket(folder: string, pid: number, owner = process.getuid
 }
 
 /**
- * Makes the folder, mode 0700, and clears away what killed daemons left in it. Throws with one clear line when it is not ours
- * alone. Answers the folders it made, the highest first.
+ * Makes the folder, mode 0700, and removes what killed daemons left in it. Returns the folders it made, the highest
+ * first. Throws an Error of one line when the folder does not belong to this user alone.
  */
 export function makeRuntimeFolder(folder: string): string[] {
   const made = makeIt(folder);
@@ -110,19 +112,19 @@ export function writeRecord(folder: string, record: MountRecord): void {
   renameSync(`${path}.new`, path);
 }
 
-/** Of a daemon that took over: those before it are dead, though their supervisor is not. */
+/** Called by a daemon that took over: the daemons before it are dead, although their supervisor is not. */
 export function removePredecessors(folder: string, { mountId, daemon }: MountRecord): void {
   for (const record of listRecords(folder)) {
     if (record.mountId === mountId && record.daemon.pid !== daemon.pid) removeRecord(folder, record.daemon.pid);
   }
 }
 
-/** Where a mount that is taken over has its state. */
+/** The state dir of a mount that is taken over. */
 export function stateDirOf(folder: string, mountId: string): string | undefined {
   return listRecords(folder).find((record) => record.mountId === mountId)?.stateDir;
 }
 
-/** Undefined when there is none, or none that can be read. */
+/** Undefined when there is no readable record. */
 export function readRecord(folder: string, pid: number): MountRecord | undefined {
   const record = lookAtRecord(folder, pid);
   return record === "gone" ? undefined : record;
@@ -136,13 +138,13 @@ function lookAtRecord(folder: string, pid: number): MountRecord | "gone" | undef
   }
 }
 
-/** Root reads users' folders, too, where anything may lie that would be waited for, or never ends. */
+/** Root also reads folders of users. A file there may block a reader (a pipe) or never end. */
 function readShortFile(path: string): string {
   const descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
   try {
     const stat = fstatSync(descriptor);
     if (!stat.isFile() || stat.size > RECORD_MAX_BYTES) throw new Error(`${path} is no record of a mount`);
-    // Not to its end, which its owner may put off for as long as it is read.
+    // Reads only the size seen before: the owner could make the file grow for as long as it is read.
     const bytes = Buffer.alloc(stat.size);
     return bytes.toString("utf8", 0, readSync(descriptor, bytes));
   } finally {
@@ -150,24 +152,24 @@ function readShortFile(path: string): string {
   }
 }
 
-/** Whether commands find it. */
+/** Whether commands can find the daemon. */
 export function isRecorded(folder: string, pid: number): boolean {
   const socket = lstatSync(socketPath(folder, pid), { throwIfNoEntry: false });
   return existsSync(recordPath(folder, pid)) && socket?.isSocket() === true;
 }
 
-/** No error when they are not there. */
+/** No error when the files are missing. */
 export function removeRecord(folder: string, pid: number): void {
   rmSync(recordPath(folder, pid), { force: true });
   rmSync(socketPath(folder, pid), { force: true });
 }
 
-/** Whether anybody still serves the mount or looks after it. */
+/** Whether the mount's daemon or its supervisor is alive. */
 export function isServed(record: MountRecord): boolean {
   return isAlive(record.daemon) || isAlive(record.supervisor);
 }
 
-/** Records of the mounts that are served now. */
+/** The records of all mounts that are served now. */
 export function listServed(folder: string): MountRecord[] {
   return listRecords(folder).filter(isServed);
 }
@@ -182,7 +184,7 @@ function listRecords(folder: string): MountRecord[] {
     }
     const pids = names.flatMap((name) => /^(\d+)\.json$/.exec(name)?.[1] ?? []).map(Number);
     const records = pids.map((pid) => lookAtRecord(folder, pid));
-    // One that is gone by now may have been followed by one that was not there yet when the folder was listed.
+    // A record may have been replaced by one that was not there yet when the folder was listed.
     if (left === 0 || !records.includes("gone")) return records.filter((record) => typeof record === "object");
   }
 }

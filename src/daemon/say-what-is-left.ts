@@ -4,7 +4,7 @@ import type { Engine } from "../engine/api/index.ts";
 import type { Logger } from "../lib/log.ts";
 import { describeAllLeft } from "./describe-left.ts";
 
-/** To the log; in the foreground who pressed Ctrl-C reads it, too, where there is something. */
+/** To the log. In the foreground a person who pressed Ctrl-C reads it too, if anything is left. */
 export async function sayWhatIsLeft(engine: Pick<Engine, "measure" | "status">, log: Logger): Promise<void> {
   try {
     await engine.measure();

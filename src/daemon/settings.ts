@@ -1,21 +1,30 @@
 /**
- * What a command hands to the daemon it starts: one JSON in an environment variable, which outlives
- * the command and is there again for a daemon that the supervisor starts anew. It holds no secret:
- * of the token, only where it stands.
+ * What a command hands to the daemon it starts: one JSON text in an environment variable. The variable outlives the
+ * command, and a daemon that the supervisor starts later gets it too. It contains no secret: of the token only the
+ * place where it is stored.
  */
 import { z } from "zod";
 
 export const SETTINGS_VARIABLE = "WSFS_DAEMON_SETTINGS";
-/** Set by the supervisor: its end of the control socket. */
+/** Set by the supervisor: the descriptor of the daemon's end of the control socket. */
 export const CONTROL_VARIABLE = "WSFS_CONTROL_FD";
 
-/** Set by the supervisor, for a daemon that takes over: how many died before (none: one gave way), of what the last one. */
+/**
+ * Set by the supervisor for a daemon that takes over: how many daemons died before it (none: one gave way), and of what
+ * the last one died.
+ */
 export const RESTARTS_VARIABLE = "WSFS_RESTARTS";
-/** Set by the supervisor, to 0 where the last one was killed by somebody, or gave way. One of an earlier release says nothing. */
+/**
+ * Set by the supervisor, to 0 when the last daemon was killed by another process or gave way. A supervisor of an
+ * earlier release does not set it.
+ */
 const FAULT_VARIABLE = "WSFS_DIED_OF_ITSELF";
-/** Set by the supervisor for a daemon that `wsfs reload` asked for, or that goes on after such a one failed. */
+/**
+ * Set by the supervisor for a daemon that `wsfs reload` asked for, or for the one that goes on after such a daemon
+ * failed.
+ */
 const RELOAD_VARIABLE = "WSFS_RELOAD";
-/** Set by tests: behave as with a kernel that sends nothing again (before Linux 6.9). */
+/** Set by tests: behave as with a kernel that never resends requests (before Linux 6.9). */
 const NO_RESEND_VARIABLE = "WSFS_NO_RESEND";
 
 export const owners = z.enum(["mine", "real"]);
@@ -25,74 +34,75 @@ const followedEntry = z.object({
   name: z.string(),
   /** The configuration file. */
   file: z.string(),
-  /** Which file it was when it was read (entry-settings.ts). */
+  /** The identity of the file when it was read (entry-settings.ts). */
   seen: z.string(),
-  /** Settings that were given otherwise, which go before what the entry says. */
+  /** Settings that were given otherwise, for example by flags. They go before the entry. */
   fixed: z.array(z.string()),
 });
 export type FollowedEntry = z.infer<typeof followedEntry>;
 
 /**
- * A daemon of a later release may be given those of an earlier one (`wsfs reload`): what is new is optional, and
- * what is no longer known means nothing.
+ * A daemon of a later release may get the settings of an earlier one (`wsfs reload`). New settings must therefore be
+ * optional, and unknown ones are ignored.
  */
 export const daemonSettings = z.object({
-  /** Of this mount alone, whoever serves it. */
+  /** The id of this mount, the same for every daemon that serves it. */
   mountId: z.string(),
   mountpoint: z.string(),
   baseUrl: z.string(),
-  /** Of `wsfs start`: the Unix socket by which its gateway is reached; the base URL's port is for other programs. */
+  /** For `wsfs start`: the Unix socket of its gateway. The port of the base URL is for other programs. */
   gatewaySocket: z.string().optional(),
-  /** Of `wsfs start`: the data folder of its gateway, which is started again when it dies. */
+  /** For `wsfs start`: the data folder of its gateway, which is started again when it dies. */
   keptGateway: z.string().optional(),
   /** Name or id. */
   workspace: z.string(),
-  /** Absent where there is a login. */
+  /** Absent when there is a login. */
   tokenFile: z.string().optional(),
-  /** Where the login of this user is saved, and what renews it. */
+  /** The file in which this user's login is saved, and the command that renews it. */
   login: z.strictObject({ file: z.string(), howToSignIn: z.string() }).optional(),
   environment: followedEntry.optional(),
-  /** A profile's text, and where it came from: the file may be another one when a daemon is started anew. */
+  /** A profile's text and its origin. The text is kept because the file may have changed when another daemon starts. */
   profile: z.strictObject({ source: z.string(), text: z.string() }).optional(),
-  /** Absent: below `stateHome`, by the workspace's id. */
+  /** Absent: the folder below `stateHome` that is named by the workspace's id. */
   stateDir: z.string().optional(),
   stateHome: z.string(),
   runtimeFolder: z.string(),
   /** Bytes. */
   cacheSize: z.number().int().min(0),
-  /** Bytes; absent: by the size of the disk. */
+  /** Bytes. Absent: chosen by the size of the disk. */
   keepFree: z.number().int().min(0).optional(),
-  /** Bytes; absent: as many as the disk takes. */
+  /** Bytes. Absent: as many as the disk takes. */
   unsentLimit: z.number().int().min(0).optional(),
-  /** How long a gateway that fails is asked again, where the mount cannot do without it. */
+  /** Milliseconds. How long a failing gateway is asked again where the mount cannot do without its answer. */
   patienceMs: z.number().min(0),
-  /** By how much all limits on waiting are divided; 1 outside of tests. */
+  /** All limits on waiting are divided by this. It is 1 outside of tests. */
   shortenWaits: z.number().min(1),
   readOnly: z.boolean(),
-  /** A daemon that dies is replaced, until that happened so often within a minute; 0: never. */
+  /** A daemon that dies is replaced, unless that happened this many times within a minute. 0: never replaced. */
   crashes: z.number().int().min(0),
-  /** The daemon mounts by libfuse (--transport fuse-native); absent: the supervisor does. */
+  /** The daemon mounts by libfuse (--transport fuse-native). Absent: the supervisor mounts. */
   fuseNative: z.object({ source: z.string(), allowOther: z.boolean() }).optional(),
-  /** Whose nodes are shown to be; absent: as the state dir was used before, or as `allowOther` says. */
+  /** Which owners are shown. Absent: as the state dir was used before, else as `allowOther` says. */
   owners: owners.optional(),
-  /** Other users are let in. */
+  /** Other users may use the mount. */
   allowOther: z.boolean().optional(),
-  /** Let the kernel read and write local files itself, where it can. */
+  /** Passthrough: let the kernel read and write cache files itself, where it can. */
   passthrough: z.boolean(),
   durability: z.enum(["local", "remote"]),
   logLevel: z.enum(["debug", "info", "warn", "error"]),
-  /** Warnings go to standard error as well. */
+  /** Warnings also go to standard error. */
   foreground: z.boolean(),
 });
 export type DaemonSettings = z.infer<typeof daemonSettings>;
 
 /**
- * As the kernel takes one string of an environment, and the supervisor a word of its daemon (RELOAD_LENGTH). It has to
- * hold the daemon's program too: a supervisor in the place of one that died is told both of a release on trial.
+ * The kernel limits one string of the environment, and the supervisor limits a word of its daemon (RELOAD_LENGTH). The
+ * settings share this limit with the daemon's program: a new supervisor, in the place of one that died, is told both of
+ * a release on trial.
  */
 const SETTINGS_BYTES_MAX = 120 * 1024;
 
-/** Undefined: too long to be handed on. */
+/** Undefined: the text is too long to be handed on. */
 export function settingsText(settings: DaemonSettings, program: readonly string[]): string | undefined {
   const text = JSON.stringify(settings);
   const words = program.reduce((bytes, word) => bytes + 1 + Buffer.byteLength(word), 0);
@@ -108,7 +118,7 @@ export function readSettings(environment: NodeJS.ProcessEnv): DaemonSettings {
 export interface Restarts {
   readonly count: number;
   readonly cause: string;
-  /** The last one died of something it did, so far as is known. */
+  /** The last daemon died of its own fault, as far as is known. */
   readonly wasOwnFault: boolean;
 }
 
@@ -118,16 +128,16 @@ export function readRestarts(environment: NodeJS.ProcessEnv): Restarts | undefin
   return { count: Number(count), cause, wasOwnFault: environment[FAULT_VARIABLE] !== "0" };
 }
 
-/** Of the reload that this daemon came by. */
+/** The reload that started this daemon. */
 export interface Reload {
   readonly id: string;
-  /** Since when programs wait, by the wall clock. */
+  /** Since when requests of programs wait, by the wall clock. */
   readonly since: number;
-  /** Why a daemon with the new settings could not serve: this one has those of before. */
+  /** Why a daemon with the new settings could not serve. This daemon has the settings from before. */
   readonly failed?: string;
 }
 
-/** For the supervisor, which hands it on as it is: no space in it. */
+/** A word for the supervisor, which passes it on unchanged. It must contain no space. */
 export function reloadTag({ id, since }: Reload): string {
   return `${id}:${since}`;
 }

@@ -1,6 +1,6 @@
 /**
- * A gateway of `wsfs start` as a process: a session of its own, so that Ctrl-C does not reach it; its words go to gateway.log
- * in its data folder.
+ * Starts a gateway of `wsfs start` as a process. It has a session of its own, so that Ctrl-C does not reach it. Its
+ * output goes to gateway.log in its data folder.
  */
 import { spawn } from "node:child_process";
 import { closeSync, openSync } from "node:fs";
@@ -13,28 +13,28 @@ import { z } from "zod";
 import { CONTROL_VARIABLE, SETTINGS_VARIABLE } from "./settings.ts";
 
 const PROGRAM = fileURLToPath(new URL("../cli/main.js", import.meta.url));
-/** Where the gateway finds the pipe that says for how long it is wanted without a mount. */
+/** The descriptor of a pipe in the gateway. While the pipe is open, the gateway is wanted even without a mount. */
 export const WATCH_FD = 3;
 
 const announced = z.object({ baseUrl: z.string(), workspace: z.string() });
 export type Announced = z.infer<typeof announced>;
 
 export interface StartedGateway {
-  /** Undefined: it has ended before it served; the log says why. */
+  /** Undefined: the gateway ended before it served. The log says why. */
   readonly announced: Promise<Announced | undefined>;
   readonly logPath: string;
-  /** From now on it lives for as long as mounts use it. */
+  /** Closes that pipe: from now on the gateway lives for as long as mounts use it. */
   letGo(): void;
   readonly exited: Promise<void>;
 }
 
-/** Throws the system's error where the folder is not there. */
+/** Throws the system's error when the folder does not exist. */
 export function startGatewayOf(data: string): StartedGateway {
   const logPath = join(data, "gateway.log");
   const log = openSync(logPath, "a", 0o600);
   const child = spawn(process.execPath, [PROGRAM, "gateway", "--data", data, "--json", "--until-unmounted"], {
     cwd: "/",
-    // A daemon's own are none of its.
+    // The child must not inherit a daemon's own settings and control socket.
     env: { ...process.env, [SETTINGS_VARIABLE]: undefined, [CONTROL_VARIABLE]: undefined },
     detached: true,
     stdio: ["ignore", "pipe", log, "pipe"],

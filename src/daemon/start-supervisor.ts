@@ -1,6 +1,6 @@
 /**
- * A supervisor in the place of one that died: it is given the device, and looks after this daemon as if it had
- * started it. Knows how the program is called, and nothing of what the two tell each other.
+ * Starts a supervisor in the place of one that died. It gets the device and looks after this daemon as if it had
+ * started it. This file knows the program's command line, and nothing of the messages between the two.
  */
 import { spawn } from "node:child_process";
 import { closeSync } from "node:fs";
@@ -13,7 +13,7 @@ import { heartbeatLimitSeconds } from "./waiting.ts";
 
 const CONTROL_FD = 3;
 const DEVICE_FD = 4;
-/** As the program takes it; longer says no more. */
+/** The largest number that the program takes. A longer time means no more. */
 const SERVED_MS_MAX = 2 ** 31 - 1;
 
 export interface NewSupervisor {
@@ -21,11 +21,11 @@ export interface NewSupervisor {
   readonly pid: number;
 }
 
-/** Undefined, and the log says why: there is none. */
+/** Undefined: no supervisor could be started, and the log says why. */
 export function startSupervisor(
   settings: DaemonSettings,
   device: number,
-  /** For how long we have served; undefined: we have not said yet that we do. */
+  /** For how long this daemon has served, in milliseconds. Undefined: it has not said yet that it serves. */
   servedMs: number | undefined,
   log: Logger,
 ): NewSupervisor | undefined {

@@ -1,6 +1,6 @@
 /**
- * A daemon's life: the one place where its long-lived objects are built, in order, and closed in
- * reverse. It knows what each needs of the others and nothing of what they do.
+ * A daemon's life: the one place where its long-lived objects are built, in order, and closed in reverse. This file
+ * knows what each object needs of the others, and nothing of what they do.
  */
 
 import { existsSync } from "node:fs";
@@ -63,19 +63,23 @@ import { withTimeout } from "./with-timeout.ts";
 export type StartEngine = (options: EngineOptions) => Promise<Engine>;
 
 /**
- * Write-back waits this long for more changes of the same file: longer than an editor takes from one step of a
- * save to the next, and short enough for other mounts to show the change within a second; …
+ * Write-back waits this long for more changes of the same file. It is longer than the time between two steps of an
+ * editor's save, and short enough for other mounts to show the change within a second; …
  */
 const DEBOUNCE_MS = 750;
-/** … but no longer than this. */
+/** … but it waits at most this long. */
 const MAXIMUM_AGE_MS = 10_000;
 const POLL_MS = 1000;
-/** At most; how many are of use the loop finds out. More than connections (gateway-connection.ts): one that becomes free finds the next request there, however busy this thread is. */
+/**
+ * The largest number of requests in flight; the loop finds out how many are of use. It is larger than the number of
+ * connections (gateway-connection.ts): a connection that becomes free finds the next request there, however busy this
+ * thread is.
+ */
 const REQUESTS = 48;
-/** What of this mount outlives the daemon. */
+/** The file with the state of this mount that outlives the daemon. */
 const KEPT = "handles";
 const NOTHING_KEPT = "the state dir holds nothing of this mount: it cannot be taken over";
-/** How often the supervisor is given a sign of life. */
+/** How often the supervisor gets a heartbeat. */
 const SIGN_OF_LIFE_MS = 1000;
 
 type Closer = () => unknown;
@@ -84,19 +88,19 @@ export interface DaemonOptions {
   readonly settings: DaemonSettings;
   readonly controlDescriptor: number;
   readonly startEngine: StartEngine;
-  /** It takes over the mount of daemons that died; undefined: it is the first. */
+  /** This daemon takes over the mount of daemons that died or gave way. Undefined: it is the first. */
   readonly restarts: Restarts | undefined;
   readonly reload: Reload | undefined;
-  /** Behave as with a kernel that sends nothing again. */
+  /** Behave as with a kernel that never resends requests. */
   readonly noResend: boolean;
   readonly log: DaemonLog;
-  /** For modes the gateway does not know. */
+  /** Applied to modes of new nodes that the gateway does not store. */
   readonly umask: number;
   /** Aborts on SIGTERM. */
   readonly signaled: AbortSignal;
 }
 
-/** Resolves with the exit code, when everything is closed. */
+/** Resolves with the exit code when everything is closed. */
 export async function runDaemon(options: DaemonOptions): Promise<number> {
   const { controlDescriptor, log, signaled } = options;
   const closers: Closer[] = [];
@@ -112,7 +116,8 @@ export async function runDaemon(options: DaemonOptions): Promise<number> {
   try {
     const outcome = await Promise.race([started, stopped.then(() => undefined)]);
     if (outcome === undefined) {
-      // Told to end while it starts. What is not finished is as after a crash, which every part is made for.
+      // The daemon was told to end while it starts. Unfinished work is left as after a crash, which every part is made
+      // for.
       log.info({}, "told to end before the mount was usable");
       log.toFileOnly();
       return 0;
@@ -129,9 +134,10 @@ export async function runDaemon(options: DaemonOptions): Promise<number> {
     return exitCode;
   } finally {
     systemClock.step("daemon: ending");
-    // One that takes over and has not come to serve is followed by another, as long as somebody has the device.
+    // A daemon that takes over and never came to serve is followed by another one, as long as a supervisor has the
+    // device.
     const isFollowed = takesOver && link.servedMs() === undefined && !link.isGone();
-    // What is open stays so, for the successor: to end is all that is left to do, as if it died here.
+    // Handles stay open for the successor. All that is left is to end, as if the daemon died here.
     if (!isHandedOver && !isFollowed) await closeAll(closers, log);
     systemClock.step("daemon: ended");
     log.info({}, "ended");
@@ -141,7 +147,7 @@ export async function runDaemon(options: DaemonOptions): Promise<number> {
 interface Started {
   readonly engine: Engine;
   readonly serving: Serving;
-  /** Resolves once the mount is gone and all that came of it is done. */
+  /** Resolves when the mount is gone and all work that came from it is done. */
   readonly mountOver: Promise<void>;
 }
 
@@ -184,12 +190,12 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
   closers.push(() => hashWorkers.close());
   const runtime = createRuntime(createDiskFiles({ systemCalls, hashWorkers, elapsed: systemClock.elapsed }));
   const paths = createLayout(runtime.files, stateDir);
-  // Where it was removed or moved away a new one would be in the way of who moves it back.
+  // When the state dir was removed or moved away, a new one would be in the way of a person who moves it back.
   if (restarts !== undefined && !existsSync(join(stateDir, KEPT))) throw new StartError(NOTHING_KEPT);
   const { lock, takeBack } = lockState(paths.lock, settings.runtimeFolder);
   closers.push(() => lock.release());
   let isUsed = false;
-  // While it is locked; what a mount that never came to be has put there is of no use to anybody.
+  // Runs while the lock is still held. What a mount that never came to be has put there is of no use.
   closers.push(() => isUsed || takeBack?.());
   log.openFile(stateDir);
   log.info({ settings, stateDir, node: process.version, restarts }, "starting");
@@ -202,7 +208,7 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
   const copying = { files: runtime.files, folder: stateDir, database: databasePath, log };
   const { connection: database, repaired } = await openMetadata({
     ...copying,
-    // In a row: whoever says so may not be the one that does it.
+    // Written to a row, because the daemon that reports a migration may not be the one that did it.
     onMigrated: (changed) => createSettings(changed).set("migrated", reload?.id ?? ""),
     paths,
     boot,
@@ -246,7 +252,7 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
     firstPlace: () => createDone(database).end(),
     hasMount(mount) {
       isUsed = true;
-      // The command that waits for a first daemon is to hear that there is no mount.
+      // Not for a first daemon: the command that waits for it must hear that there is no mount.
       if (restarts !== undefined) lookAfter(mount);
     },
   });
@@ -296,7 +302,7 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
   writeOwner(stateDir, { ...workspace, baseUrl: settings.baseUrl });
 
   systemClock.step("daemon: prepared");
-  // libfuse mounts without a word of whether it has yet.
+  // libfuse may have mounted before it reports so.
   isUsed = settings.fuseNative !== undefined;
   const serving = await transport.serve(engine, link, closers);
   const { session } = serving;
@@ -322,7 +328,7 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
   const parts = { engine, serving, passthrough, mountOver, since: kept.since, restarts, reload, overseer };
   await openToCommands(settings, record, parts, log, link, closers);
   noteMount(settings.stateHome, { mountpoint: settings.mountpoint, stateDir, workspace: workspace.name }, log);
-  // The record says that the gateway is needed.
+  // The record is written by now. It says that the gateway is needed.
   gateway.keep();
   closers.push(() => gateway.letGo());
   if (restarts === undefined) lookAfter(serving.mount);
@@ -335,7 +341,7 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
   return { engine, serving, mountOver };
 }
 
-/** What a user should know of a mount that is not quite what was asked for. */
+/** Tells the user when the mount is not quite what was asked for. */
 function noteCondition({ online, paused, readOnly }: EngineCondition, baseUrl: string, link: SupervisorLink): void {
   if (!online) link.note(`the gateway ${baseUrl} cannot be used now; the mount goes on from what this machine has`);
   if (paused !== undefined) link.note(`nothing is uploaded for now: ${paused}`);
@@ -347,7 +353,10 @@ function cameBy({ id, since, failed }: Reload, isMigrated: boolean): MountRecord
   return { id, waitedMs, isMigrated, ...(failed === undefined ? {} : { failed }) };
 }
 
-/** Resolves when it is time to end, and all that programs did before is done. True: a successor is to go on with it. */
+/**
+ * Resolves when it is time to end and all earlier requests of programs are done. True: a successor goes on with the
+ * mount.
+ */
 async function serve(
   started: Started,
   log: Logger,
@@ -371,7 +380,7 @@ async function serve(
   return false;
 }
 
-/** Whether the mount could not be taken off by the supervisor. */
+/** Whether the supervisor could not take the mount off. */
 async function isBusy(link: SupervisorLink): Promise<boolean> {
   try {
     return "busy" in (await link.unmount());
@@ -410,13 +419,13 @@ function engineSettings(
   };
 }
 
-/** Undefined: it does not say. */
+/** Undefined: the token does not say. */
 function scopesIn(token: string): ReadonlySet<string> | undefined {
   const scopes = describeToken(token)?.scopes;
   return scopes === undefined ? undefined : new Set(scopes);
 }
 
-/** A token that cannot be read says nothing; whether the mount can do without one is the engine's to judge. */
+/** Undefined for a token that cannot be read: the engine judges whether the mount can do without a token. */
 async function scopesOf(credentials: Credentials, log: Logger): Promise<ReadonlySet<string> | undefined> {
   try {
     return scopesIn(await credentials.token());

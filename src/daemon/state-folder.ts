@@ -1,8 +1,8 @@
 /**
- * Which folder holds the metadata, unsent bytes and cache of a mount. Without --state-dir it is
- * named by the workspace's id, which only the gateway knows; so that a mount also starts without
- * the gateway, each default folder keeps a small file that says which workspace, of which gateway,
- * it belongs to. Whether a folder really knows the workspace is the engine's to say.
+ * Which folder holds the metadata, unsent bytes and cache of a mount. Without --state-dir it is named by the
+ * workspace's id, which only the gateway knows. So that a mount also starts without the gateway, each default folder
+ * has a small file that says to which workspace of which gateway it belongs. Whether a folder really belongs to the
+ * workspace is for the engine to decide.
  */
 import { readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -10,10 +10,10 @@ import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
 import type { Claim } from "../lib/claim-folder.ts";
 
-/** In a state dir. */
+/** The database file in a state dir. */
 export const DATABASE = "metadata.db";
 
-/** Of every state dir, wherever it is. */
+/** The mark of every state dir, wherever it is. */
 export const STATE_CLAIM: Claim = {
   marker: "wsfs-state",
   text: "State of a wsfs mount: changes not uploaded yet, metadata and cache. Removing it loses what was not uploaded.",
@@ -25,19 +25,19 @@ const owner = z.object({ id: z.string(), name: z.string(), baseUrl: z.string() }
 export type StateOwner = z.infer<typeof owner>;
 
 export function defaultStateFolder(stateHome: string, workspaceId: string): string {
-  // An id is the gateway's text: it must stay one name, and not one of our own folders.
+  // An id is text of the gateway: it must stay one path component, and must not be the name of one of our own folders.
   return join(stateHome, `workspace-${encodeURIComponent(workspaceId).replaceAll(".", "%2E")}`);
 }
 
 export function writeOwner(stateDir: string, value: StateOwner): void {
   const path = join(stateDir, FILE);
-  // On a disk without room for it: whoever takes a mount over needs no more than what stands there.
+  // Skipped when nothing changes: on a full disk a takeover then needs no write.
   if (isDeepStrictEqual(readOwner(stateDir), { id: value.id, name: value.name, baseUrl: value.baseUrl })) return;
   writeFileSync(`${path}.new`, `${JSON.stringify(value)}\n`, { mode: 0o600 });
   renameSync(`${path}.new`, path);
 }
 
-/** Undefined when the folder has none that can be read. */
+/** Undefined when the folder has no readable file. */
 export function readOwner(stateDir: string): StateOwner | undefined {
   try {
     return owner.parse(JSON.parse(readFileSync(join(stateDir, FILE), "utf8")));
@@ -46,7 +46,7 @@ export function readOwner(stateDir: string): StateOwner | undefined {
   }
 }
 
-/** The name of the workspace the folder belongs to, if that is known and not the one of this name or id. */
+/** The name of the workspace that the folder belongs to, if it is known and is not the one with this name or id. */
 export function ownerOtherThan(stateDir: string, nameOrId: string): string | undefined {
   const found = readOwner(stateDir);
   return found === undefined || found.id === nameOrId || found.name === nameOrId ? undefined : found.name;

@@ -1,5 +1,5 @@
 /**
- * The daemon's end of the socket to its supervisor: one line of text a message. Knows the words
+ * The daemon's end of the socket to its supervisor. Each message is one line of text. This file knows the words that
  * the two exchange, not what is done about them.
  */
 import { type Deferred, deferred } from "../lib/deferred.ts";
@@ -9,7 +9,7 @@ import { withTimeout } from "./with-timeout.ts";
 
 /** How the addon carries lines. */
 export interface LineSocket {
-  /** 0, or an errno: EAGAIN when the supervisor does not read, EPIPE when it is gone. */
+  /** Returns 0 or an errno: EAGAIN when the supervisor does not read, EPIPE when it is gone. */
   send(line: string, descriptor?: number): number;
   close(): void;
 }
@@ -23,51 +23,55 @@ export type UnmountResult = { readonly busy: string } | { readonly isOver: boole
 
 export interface SupervisorLink {
   /**
-   * All is ready for a mount, or is mounted already, on this device. Resolves with the connection's number and the
-   * /dev/fuse descriptor, now ours: one more, when we had one.
+   * Says that all is ready for a mount, or (with `device`) that it is mounted already on this device. Resolves with the
+   * connection's number and the /dev/fuse descriptor, which is now ours; with `device` it is one more descriptor.
+   * Rejects when the supervisor stops or is gone.
    */
   prepared(device?: number): Promise<{ connection: number; descriptor: number }>;
-  /** The mount is usable. */
+  /** Says that the mount is usable. */
   ready(): void;
-  /** For how long it has been said; undefined: not yet. */
+  /** Milliseconds since `ready`. Undefined: not ready yet. */
   servedMs(): number | undefined;
-  /** The daemon cannot live: the supervisor shows the text and ends with the code. */
+  /** Says that this daemon cannot serve. The supervisor shows the text and ends with the code. */
   failed(exitCode: number, text: string): void;
-  /** The same, and no daemon of this release can: a later one was here. */
+  /** The same, and no daemon of this release can serve: a later release has used the state dir. */
   outdated(text: string): void;
-  /** Whoever started the mount is told, before it is usable. */
+  /** A note for the command that starts the mount, before the mount is usable. */
   note(text: string): void;
   heartbeat(): void;
   /**
-   * Our last word: this daemon ends now, and the next one is of this program (undefined: of the same) and has these
-   * settings; `tag` is told to it. Resolves with 0 or an errno.
+   * The last message: this daemon ends now, and the next one is of this program (undefined: of the same) with these
+   * settings. The supervisor passes `tag` to it. Resolves with 0 or an errno.
    */
   reload(tag: string, settings: string, program: readonly string[] | undefined): Promise<number>;
-  /** Asks for the mount to be taken off. */
+  /** Asks the supervisor to take the mount off. Rejects when the supervisor is gone. */
   unmount(): Promise<UnmountResult>;
-  /** The supervisor wants an end ("stop"), has taken the mount off ("unmounted"), or is gone ("gone"). */
+  /** The supervisor wants this daemon to end ("stop"), has taken the mount off ("unmounted"), or is gone ("gone"). */
   readonly ending: Promise<"stop" | "unmounted" | "gone">;
-  /** The supervisor has ended before us. */
+  /** The supervisor has ended before this daemon. */
   isGone(): boolean;
   /**
-   * From here on one that is gone is replaced, if it can be: what was asked of it is asked of the next. One that
-   * went before is, too, for a daemon that takes over.
+   * From now on a supervisor that is gone is replaced, if possible, and the new one gets the open requests of the old
+   * one. For a daemon that takes over, that includes a supervisor that went before this call.
    */
   replaceWith(startAnother: () => OpenLineSocket | undefined): void;
   close(): void;
 }
 
-/** EPIPE: there is no supervisor at the other end. */
+/** EPIPE: no supervisor is at the other end. */
 const GONE = 32;
-/** Until that is heard. */
+/** How long the news of its end may take to arrive. */
 const GONE_LIMIT_MS = 1000;
-/** The unit separator: in no JSON, and in no path that is asked for. */
+/** The unit separator. It occurs in no JSON and in no path that is asked for. */
 export const WORD_END = "\x1f";
 
-/** Lines are cut where the socket would refuse them. */
+/** Longer lines are cut, because the socket would refuse them. */
 const TEXT_LENGTH = 2000;
 
-/** `takesOver`: the device came with its start, so that it need not end with a supervisor that dies meanwhile. */
+/**
+ * `takesOver`: this daemon gets its device right at its start, so that it need not end when the supervisor dies
+ * meanwhile.
+ */
 export function openSupervisorLink(open: OpenLineSocket, log: Logger, takesOver = false): SupervisorLink {
   const mounted = deferred<{ connection: number; descriptor: number }>();
   const ending = deferred<"stop" | "unmounted" | "gone">();
@@ -131,7 +135,7 @@ export function openSupervisorLink(open: OpenLineSocket, log: Logger, takesOver 
 
   function send(line: string, descriptor?: number): void {
     const error = socket.send(line.replace(/\s*\n\s*/g, " ").slice(0, TEXT_LENGTH), descriptor);
-    // A supervisor that is gone is told by the end of the socket; a full one gets the next heartbeat.
+    // The end of the socket tells that a supervisor is gone. A full socket gets the next heartbeat.
     if (error !== 0) log.debug({ line: line.split(" ", 1)[0], errno: error }, "the supervisor did not take a line");
   }
 
@@ -153,7 +157,7 @@ export function openSupervisorLink(open: OpenLineSocket, log: Logger, takesOver 
       const line = `reload ${tag} ${[settings, ...program].join(WORD_END)}`;
       const errno = socket.send(line);
       if (errno !== GONE) return errno;
-      // It has died, and nobody has told us yet: the one in its place takes the word.
+      // The supervisor has died, and its end was not reported yet. The one that replaces it gets the message.
       await withTimeout(ended.promise, GONE_LIMIT_MS);
       return socket.send(line);
     },

@@ -1,12 +1,15 @@
-/** What a supervisor says by its name, in `ps` and to commands: nobody else can be asked while no daemon serves. */
+/**
+ * What a supervisor tells by its process name, in `ps` and to commands: while no daemon serves, no other process can be
+ * asked.
+ */
 import { readFileSync } from "node:fs";
 import { hasCode } from "../lib/system-error.ts";
 import { isAlive, type ProcessIdentity, userOf } from "./processes.ts";
 
-/** As native/supervisor/supervisor.c has it. */
+/** The same name as in native/supervisor/supervisor.c. */
 const WAITING = "wsfs-waiting";
 
-/** After a reload that no daemon has come to serve of: it keeps the mount until one can. */
+/** After a reload of which no daemon came to serve: the supervisor keeps the mount until one can. */
 export function waitsForRelease(supervisor: ProcessIdentity): boolean {
   try {
     return readFileSync(`/proc/${supervisor.pid}/comm`, "utf8").trimEnd() === WAITING && isAlive(supervisor);
@@ -17,8 +20,9 @@ export function waitsForRelease(supervisor: ProcessIdentity): boolean {
 }
 
 /**
- * Tells one of the user who mounted, and that waits so, to end: which one it is, that user says. False: it does not, or has
- * ended by itself, and another one may be in its place.
+ * Tells a supervisor of this user that waits for a release to end. Other users' processes are never signalled, because
+ * the pid comes from a record that its user wrote. False: it does not wait, or it has ended and another process may
+ * have its pid.
  */
 export function endWhoWaits(supervisor: ProcessIdentity, uid: number, kill = process.kill): boolean {
   try {

@@ -1,6 +1,6 @@
 /**
- * Who looks after this daemon: the supervisor that started it, or one in the place of that. Knows when another one is
- * wanted, not how it is started.
+ * Tracks which supervisor looks after this daemon: the one that started it, or one that replaced that. It knows when
+ * another one is wanted, not how it is started.
  */
 import { isConnected } from "../fuse/native.ts";
 import type { Logger } from "../lib/log.ts";
@@ -14,9 +14,9 @@ import type { SupervisorLink } from "./supervisor-link.ts";
 
 export interface Overseer {
   readonly identity: ProcessIdentity;
-  /** From here on it is replaced when it dies. */
+  /** From now on the supervisor is replaced when it dies. */
   replace(link: SupervisorLink, device: number, connection: number): void;
-  /** Is told of each other one, from now on. */
+  /** From now on `tell` hears of each new supervisor. */
   onChange(tell: (identity: ProcessIdentity) => void): void;
 }
 
@@ -30,7 +30,7 @@ export function createSupervisorWatch(settings: DaemonSettings, first: ProcessId
     },
     replace(link, device, connection) {
       link.replaceWith(() => {
-        // A mount that is gone needs nobody to look after it.
+        // A mount that is gone needs no supervisor.
         if (!isConnected(device) || mountsOf(readMountTable(), connection).length === 0 || !mayReplace()) return;
         const another = startSupervisor(settings, device, link.servedMs(), log);
         const next = another === undefined ? undefined : identifyProcess(another.pid);

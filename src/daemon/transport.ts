@@ -7,18 +7,20 @@ import type { HandOver } from "./hand-over.ts";
 import type { SupervisorLink } from "./supervisor-link.ts";
 
 export interface Transport {
-  /** All three before there is a mount: the engine is made with them. */
+  /** These three exist before there is a mount, because the engine is made with them. */
   readonly passthrough: KernelPassthrough;
   readonly kernelCache: KernelCache;
   readonly mover: FastPath;
-  /** All is ready: makes the mount, or has it made, and serves it. What is to be ended with it goes to `closers` at once. */
+  /**
+   * All is ready: makes the mount, or has it made, and serves it. What must end with it is added to `closers` at once.
+   */
   serve(engine: Engine, link: SupervisorLink, closers: (() => unknown)[]): Promise<Serving>;
 }
 
 export interface ServedMount {
   /** The number of the connection. */
   readonly connection: number;
-  /** Of the device. */
+  /** The descriptor of the device. */
   readonly descriptor: number;
 }
 

@@ -1,16 +1,16 @@
 /**
- * How long anything is waited for so that no program ever hangs: the gateway's silence, a request of the
- * kernel in all, the daemon's heartbeat. Tests divide all of them by the same number.
+ * The limits of all waits, so that no program ever hangs: for the gateway's silence, for a whole request of the kernel,
+ * for the daemon's heartbeat. Tests divide all of them by the same number.
  */
 
 import type { SilenceLimits } from "../client/http-transport.ts";
 import { SILENCE_LIMITS } from "../client/silence.ts";
 import { DEADLINE_MS } from "../fuse/session.ts";
 
-/** For requests at hand when the mount is gone: the kernel no longer waits for them, their effects count. */
+/** For requests in flight when the mount is gone. The kernel no longer waits for them, but their effects count. */
 export const DRAIN_LIMIT_MS = 30_000;
 const HEARTBEAT_SECONDS = 30;
-/** A busy machine may keep a daemon from its heartbeat for a few seconds. */
+/** A busy machine may delay a daemon's heartbeat by a few seconds. */
 const HEARTBEAT_LEAST_SECONDS = 6;
 
 export function silenceLimits(divisor: number): SilenceLimits {
@@ -22,7 +22,7 @@ export function requestLimitMs(divisor: number): number {
   return DEADLINE_MS / divisor;
 }
 
-/** Then the supervisor takes the daemon for dead. */
+/** After this silence the supervisor takes the daemon for dead. */
 export function heartbeatLimitSeconds(divisor: number): number {
   return Math.max(HEARTBEAT_LEAST_SECONDS, Math.ceil(HEARTBEAT_SECONDS / divisor));
 }

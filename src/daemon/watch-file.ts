@@ -1,4 +1,7 @@
-/** Tells when a file may have changed: written, replaced, removed, there again. Looks at nothing but its folder and itself. */
+/**
+ * Tells when a file may have changed: written, replaced, removed, created again. It looks only at the folder and at the
+ * file.
+ */
 import { type FSWatcher, watch } from "node:fs";
 import { lstat } from "node:fs/promises";
 import { basename, dirname } from "node:path";
@@ -6,16 +9,22 @@ import type { Clock, Timer } from "../lib/runtime.ts";
 
 /** Programs write a file in several steps. */
 const QUIET_MS = 300;
-/** A folder that is not there is looked for so often: the kernel watches what was removed, not what takes its place. */
+/**
+ * How often a missing folder is looked for: the kernel watches the folder that was removed, not the one that takes its
+ * place.
+ */
 const AGAIN_MS = 2_000;
 
-/** Names a folder, whatever lies in it: another one in its place has another identity. Undefined where there is none. */
+/**
+ * Identifies a folder, whatever is in it: another folder in its place has another identity. Undefined when there is
+ * none.
+ */
 async function identityOf(folder: string): Promise<string | undefined> {
   const stat = await lstat(folder, { bigint: true }).catch(() => undefined);
   return stat === undefined ? undefined : `${stat.dev} ${stat.ino} ${stat.birthtimeNs}`;
 }
 
-/** Calls back once all is quiet again, and once when the folder is watched: what came before that is told by it. */
+/** Calls back when it is quiet again after a change, and once when the watch begins, which covers earlier changes. */
 export function watchFile(
   file: string,
   clock: Pick<Clock, "setTimer">,
@@ -36,7 +45,7 @@ export function watchFile(
     });
   }
 
-  /** The kernel tells that the folder went, and not that another one has its place. */
+  /** The kernel reports that the folder went, but not that another one took its place. */
   async function requireFolder(): Promise<void> {
     const there = await identityOf(folder);
     if (!isClosed && there !== watched) startAgain();
@@ -54,7 +63,7 @@ export function watchFile(
       return startAgain();
     }
     watcher.on("error", startAgain);
-    // What happened before the kernel watched is told now.
+    // Changes from before the watch are reported now.
     settle();
   }
 

@@ -1,6 +1,6 @@
 /** Waiting that ends. */
 
-/** Whether it came within that time; rejects as it does. */
+/** True if the promise resolved within that time, false if not. Rejects when the promise rejects in time. */
 export async function withTimeout(promise: Promise<unknown>, milliseconds: number): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
   const limit = new Promise<false>((resolve) => {

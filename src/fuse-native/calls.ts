@@ -1,7 +1,7 @@
 /**
- * Per call of libfuse: from paths and numbers of open files to calls of the FileSystem. Knows no callback, no errno
- * and no limit in time. What a call does not tell though the kernel knows it (flags of create, one of two times) is
- * decided here.
+ * Translates each call of libfuse: from paths and numbers of open files to calls of the FileSystem. It knows no
+ * callback, no errno and no time limit. libfuse withholds some values that the kernel knows (the flags of create, one
+ * of two times); what they are taken for is decided here.
  */
 
 import {
@@ -21,24 +21,24 @@ import { openFlags } from "../fuse/handlers.ts";
 import { timeFromMilliseconds } from "../lib/time.ts";
 import { type Paths, requireUtf8 } from "./paths.ts";
 
-/** An open file, by a number of ours: the library takes 31 bits. */
+/** An open file. Its number is ours, because the library takes 31 bits. */
 interface Open {
-  /** Where libfuse has it: what other mounts do to the name does not count. */
+  /** The path under which libfuse has it open. Renames by other mounts do not count. */
   path: string;
   lineage: KernelNodeId;
   handle: HandleId;
   readonly mayWrite: boolean;
   readonly appends: boolean;
-  /** Its path led to another file since; only looked for where it appends. */
+  /** The path has led to another file since. Only looked for in files that are open for appending. */
   hasStrayed: boolean;
-  /** FileSystem.changes when it was known that its path still leads to it. */
+  /** FileSystem.changes when the path was last known to lead to this file. */
   seen: number;
-  /** Reads under way, after which `former` are closed. */
+  /** Reads under way. When they end, `former` are closed. */
   reads: number;
   former: { lineage: KernelNodeId; handle: HandleId }[];
 }
 
-/** chown(2): leave it. */
+/** A chown(2) argument that leaves the owner as it is. */
 const UNCHANGED = 0xffff_ffff;
 const LISTED_AT_ONCE = 1000;
 
@@ -61,13 +61,13 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
     return open;
   }
 
-  /** As libfuse sees it, which hides by its own paths and not by what they lead to now. */
+  /** Whether libfuse has the path open. libfuse hides files by its own paths, not by what these lead to now. */
   function isOpen(path: string): boolean {
     return [...opens.values()].some((open) => open.path === path);
   }
 
   function moved({ signal }: Caller, from: string, to: string): void {
-    // libfuse was told that it failed, and has them where they were.
+    // libfuse was told that the rename failed, and keeps the old paths.
     if (signal.aborted) return;
     for (const open of opens.values()) {
       if (open.path === from || open.path.startsWith(`${from}/`)) open.path = to + open.path.slice(from.length);
@@ -80,10 +80,10 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
   }
 
   /**
-   * Somebody elsewhere may have changed what is at the path. To the kernel it is the same file, whose pages all who
-   * have it open share: so that they never mix two contents, who only reads goes on in the new one. What is gone,
-   * no file any more, or not to be had now is read on, and each read looks again: what comes in the place of what is
-   * gone is no change to the kernel, which knows of no such name.
+   * Another mount may have replaced the file at the path. To the kernel it is still one file, whose pages all programs
+   * that have it open share. So that they never mix two contents, a handle that only reads goes on in the new file. It
+   * reads on in the old file while nothing is at the path, or no file, or the path cannot be looked up now, and each
+   * read looks again: a new file in the place of a removed one is no change to the kernel, which knows of no such name.
    */
   async function follow(caller: Caller, path: string, number: number, open: Open): Promise<void> {
     if (open.mayWrite || open.seen === fileSystem.changes) return;
@@ -92,7 +92,8 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
       await paths.at(caller, path, async (lineage) => {
         if (lineage === open.lineage) return;
         const { handle } = await fileSystem.open(caller, lineage, openFlags(0));
-        // Closed meanwhile, as one may whose read was given up: nobody would close this one.
+        // The number may have been closed meanwhile, after its read was given up. Nothing would close the new handle
+        // then.
         if (!opens.has(number)) return fileSystem.release(handle);
         paths.hold(lineage);
         open.former.push({ lineage: open.lineage, handle: open.handle });
@@ -106,8 +107,9 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
   }
 
   /**
-   * Where an append goes. The kernel gives the end of what is at the path; once somebody elsewhere made that another
-   * file, ours would get a hole there, or lose what it has: from then on it is written at its own end.
+   * The offset at which an append writes. The kernel gives the end of the file that is now at the path. If another
+   * mount has put another file there, writing at that offset would leave a hole in our file or overwrite its bytes.
+   * From then on the append goes to the end of our own file.
    */
   async function endOf(caller: Caller, open: Open, given: number): Promise<number> {
     const { changes } = fileSystem;
@@ -118,7 +120,7 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
         });
         open.seen = changes;
       } catch (error) {
-        // Nothing is there, or it is not to be had now: the next one looks again, as in `follow`.
+        // Nothing is at the path, or it cannot be looked up now. The next append looks again, as in `follow`.
         if (!(error instanceof FsError) || caller.signal.aborted) throw error;
       }
     }
@@ -139,7 +141,7 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
     return paths.at(caller, path, action);
   }
 
-  /** Of something new that nobody has open. */
+  /** Makes a node that no program has open. */
   async function make(
     caller: Caller,
     path: string,
@@ -150,7 +152,10 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
     paths.letGo(lineage);
   }
 
-  /** libfuse has yet to come for what it removed in there while it was open. */
+  /**
+   * Throws ENOTEMPTY while the folder contains a hidden file: libfuse will still remove a file there that was deleted
+   * while open.
+   */
   async function requireNothingHidden(caller: Caller, path: string): Promise<void> {
     await paths.at(caller, path, async (lineage) => {
       if (paths.hides(lineage)) throw new FsError("ENOTEMPTY", `${path}: an open file was removed in it`);
@@ -173,7 +178,7 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
       return stat;
     },
 
-    /** All of it: the library keeps it until the folder is closed. */
+    /** Lists the whole folder: the library keeps the list until the folder is closed. */
     readdir: (caller: Caller, path: string): Promise<FolderEntry[]> =>
       paths.at(caller, path, async (lineage) => {
         const { handle } = await fileSystem.opendir(caller, lineage);
@@ -254,7 +259,8 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
 
     async unlink(caller: Caller, path: string): Promise<void> {
       if (paths.unhide(path)) return;
-      // Held until the name is gone, so that what was behind it goes too.
+      // The kernel node id is held until the name is gone, and then forgotten, so that what was behind the name can go
+      // too.
       await paths.at(caller, path, () =>
         paths.below(caller, path, (parent, name) => fileSystem.unlink(caller, parent, name)),
       );
@@ -269,7 +275,7 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
     },
 
     open(caller: Caller, path: string, flags: number): Promise<number> {
-      // Before it is looked up: while it is opened, the path may come to lead elsewhere.
+      // Must be read before the lookup: during the open the path may come to lead to another file.
       const seen = fileSystem.changes;
       const asked = openFlags(flags);
       return paths.at(caller, path, async (lineage) => {
@@ -279,8 +285,8 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
     },
 
     /**
-     * The flags are not told. The kernel saw no such name a moment ago: whoever made one meanwhile keeps it, with
-     * what is in it.
+     * libfuse does not pass the flags. The kernel saw no such name a moment ago, so the file is made exclusively: if
+     * another mount has made one meanwhile, that file and its content stay.
      */
     create: (caller: Caller, path: string, mode: number): Promise<number> =>
       paths.below(caller, path, async (parent, name) => {

@@ -1,9 +1,9 @@
 /**
- * The package fuse-native 2.2.6 as far as it is used: it brings no types. What begins with "_" is not documented;
- * library.ts looks whether it is there.
+ * Types of the package fuse-native 2.2.6, as far as it is used; it has none of its own. Names that begin with "_" are
+ * not documented, so library.ts checks that they exist.
  */
 declare module "fuse-native" {
-  /** 0, what was counted, or -errno; then what was asked for. */
+  /** The first argument is 0, a count, or -errno; the second is the value that was asked for. */
   export type Done<V = undefined> = (result: number, value?: V) => void;
 
   export interface NativeStat {
@@ -35,7 +35,10 @@ declare module "fuse-native" {
     readonly namemax: number;
   }
 
-  /** Paths begin with "/". What is not there the library answers itself. `fd`: a number that open or create gave, not 0. */
+  /**
+   * Paths begin with "/". The library itself answers operations that are missing here. `fd`: a number that open or
+   * create gave, not 0.
+   */
   export interface Operations {
     getattr(path: string, done: Done<NativeStat>): void;
     readdir(path: string, done: (result: number, names?: string[], stats?: NativeStat[]) => void): void;
@@ -55,7 +58,7 @@ declare module "fuse-native" {
     rmdir(path: string, done: Done): void;
     open(path: string, flags: number, done: Done<number>): void;
     create(path: string, mode: number, done: Done<number>): void;
-    /** The buffer is not to be touched once it is done. */
+    /** The buffer must not be touched after `done`. */
     read(path: string, fd: number, into: Buffer, length: number, offset: number, done: Done): void;
     write(path: string, fd: number, from: Buffer, length: number, offset: number, done: Done): void;
     flush(path: string, fd: number, done: Done): void;
@@ -68,9 +71,9 @@ declare module "fuse-native" {
     removexattr(path: string, name: string, done: Done): void;
   }
 
-  /** Answers the thread that waits; the memory must be that of the buffer it lent. */
+  /** Answers the waiting thread. The memory must be that of the buffer that the thread lent. */
   export type Signal = (result: number, lent: ArrayBufferLike) => void;
-  /** `thread`: its struct, as bytes. */
+  /** `thread`: the bytes of the thread's struct. */
   export type Handler = (thread: Buffer, operation: number, ...values: unknown[]) => unknown;
 
   class Fuse {

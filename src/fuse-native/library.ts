@@ -1,6 +1,6 @@
 /**
- * The one door to the optional package fuse-native, and through it to libfuse 2: loaded when it is asked for, and
- * kept from what its release 2.2.6 does wrong. Knows its calls and nothing of what they are answered with.
+ * The only door to the optional package fuse-native, and through it to libfuse 2. The package is loaded on demand, and
+ * the faults of its release 2.2.6 are mended here. This file knows the package's calls and nothing of the answers.
  */
 import type Fuse from "fuse-native";
 import type { Done, NativeSpace, NativeStat, Operations } from "fuse-native";
@@ -9,11 +9,11 @@ import { describeError } from "../lib/log.ts";
 
 export type { Done, NativeSpace, NativeStat, Operations };
 
-/** It cannot be used here: one line that says what is missing and where it is to be had. */
+/** The package cannot be used here. The message is one line that says what is missing and how to get it. */
 export class LibraryError extends Error {}
 
 export interface Library {
-  /** Resolves when the kernel has begun to ask. One mount a process, until its end. */
+  /** Resolves when the kernel has begun to send requests. A process can mount only once, until it ends. */
   mount(mountpoint: string, options: readonly string[], operations: Operations): Promise<void>;
 }
 
@@ -40,7 +40,7 @@ async function load(): Promise<typeof Fuse> {
   }
 }
 
-/** Of what Node and the dynamic linker say. */
+/** Turns the messages of Node and of the dynamic linker into a reason. */
 export function whyNotLoaded(said: string): string {
   if (/libfuse\.so\.2\b/.test(said)) {
     return "libfuse.so.2 is not installed (Debian 12: apt-get install libfuse2; Debian 13: libfuse2t64)";
@@ -54,13 +54,13 @@ export function whyNotLoaded(said: string): string {
   return `the package fuse-native does not load: ${said.split("\n", 1)[0]}`;
 }
 
-/** Of what the package says. */
+/** Turns the messages of the package into a reason. */
 export function whyNotMounted(error: unknown): string {
   const said = error instanceof Error ? error.message : String(error);
   return said === "fuse failed" ? "it has said why on standard error" : said;
 }
 
-/** Another release may not have what is mended below, or have it elsewhere. */
+/** Another release may lack what is mended below, or have it elsewhere. */
 function checkRelease({ prototype }: typeof Fuse): void {
   const needed = ["mount", "_fuseOptions", "_op_getxattr", "_op_listxattr"] as const;
   const lacks = needed.filter((name) => typeof prototype[name] !== "function");
@@ -73,19 +73,19 @@ function checkRelease({ prototype }: typeof Fuse): void {
 
 function mended(Loaded: typeof Fuse, mountpoint: string, options: readonly string[], operations: Operations): Fuse {
   class Mended extends Loaded {
-    /** It knows only some of libfuse's options. */
+    /** The package knows only some of libfuse's options. */
     override _fuseOptions(): string {
       return `-o${options.join(",")}`;
     }
 
-    /** It copies a value into a buffer that is too short, and libfuse then sends what lies behind it. */
+    /** The package copies a value into a buffer that is too short, and libfuse then sends the memory behind it. */
     override _op_getxattr(...[signal, path, name, into, position]: Parameters<Fuse["_op_getxattr"]>): void {
       this.ops.getxattr(path, name, position, (result, value) => {
         signal(result === 0 && value !== undefined ? fill(into, value) : result, into.buffer);
       });
     }
 
-    /** The same; and it says that a list is longer than it is. */
+    /** The same fault. The package also reports a list as longer than it is. */
     override _op_listxattr(...[signal, path, into]: Parameters<Fuse["_op_listxattr"]>): void {
       this.ops.listxattr(path, (result, names) => {
         const list = names === undefined ? undefined : Buffer.from(names.map((name) => `${name}\0`).join(""));
@@ -98,7 +98,7 @@ function mended(Loaded: typeof Fuse, mountpoint: string, options: readonly strin
   return mount;
 }
 
-/** Into an empty buffer goes nothing: the caller asks how long it is. */
+/** An empty buffer gets nothing: the caller asks for the length. */
 function fill(into: Buffer, value: Buffer): number {
   if (into.length > 0 && value.length > into.length) return -ERRNO.ERANGE;
   value.copy(into);
@@ -106,13 +106,13 @@ function fill(into: Buffer, value: Buffer): number {
 }
 
 const UTIMENS = 12;
-/** Where the thread's struct has them, on 64-bit Linux. */
+/** Offsets of the two times in the thread's struct, on 64-bit Linux. */
 const ATIME_AT = 104;
 const MTIME_AT = 112;
 
 /**
- * It hands the access time over twice, and the time of the change not at all (fuse-native.c, "utimens"). The
- * thread's struct has both: where the one is as it was handed over, the other is what lies behind it.
+ * The package passes the access time twice and the modification time not at all (fuse-native.c, "utimens"). The
+ * thread's struct has both: where the access time is as it was passed, the modification time is behind it.
  */
 function mendUtimens({ _handlers: handlers }: Fuse): void {
   const original = handlers[UTIMENS];
@@ -121,7 +121,7 @@ function mendUtimens({ _handlers: handlers }: Fuse): void {
     const times = thread.length < MTIME_AT + 8 ? [] : [ATIME_AT, ATIME_AT + 4, MTIME_AT, MTIME_AT + 4];
     const [atimeLow, atimeHigh, mtimeLow, mtimeHigh] = times.map((at) => thread.readUInt32LE(at));
     const isThere = operation === UTIMENS && atimeLow === low && atimeHigh === high;
-    // NaN is refused as a time: better than a wrong one.
+    // NaN is refused as a time. That is better than a wrong time.
     return original(thread, operation, path, low, high, ...(isThere ? [mtimeLow, mtimeHigh] : [Number.NaN, 0]));
   };
 }

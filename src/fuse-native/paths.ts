@@ -1,10 +1,10 @@
 /**
- * libfuse 2 speaks of paths, the file system of lineages. A path is followed name by name; what it led to counts as
- * known for as long as anything is done with it, and is forgotten then.
- * Folders are remembered until some name changes that nobody here asked for, or a folder moves or goes.
+ * libfuse 2 uses paths, the file system uses kernel node ids. A path is looked up name by name. The node id it leads to
+ * is held while it is in use, and forgotten then. Folders are remembered until another mount changes a name, or a
+ * folder moves or goes.
  *
- * A file that is open and removed libfuse renames to ".fuse_hidden…" and removes when it is closed. Here it loses its
- * name at once, as its program wanted: the hidden name is known to libfuse alone, nobody lists or uploads it.
+ * When an open file is removed, libfuse renames it to ".fuse_hidden…" and removes it when it is closed. Here the file
+ * loses its name at once, as its program wanted: only libfuse knows the hidden name, it is never listed or uploaded.
  */
 import { LRUCache } from "lru-cache";
 import { type Caller, type FileSystem, FsError, type KernelNodeId, kernelNodeId } from "../engine/api/index.ts";
@@ -13,35 +13,41 @@ const ROOT = kernelNodeId(1);
 const NAME_MAX = 255;
 const FOLDERS_MAX = 1000;
 
-/** What cannot be decoded comes as this: which bytes it was is not told, and they may name another file than this does. */
+/**
+ * libfuse's package decodes bytes that are not UTF-8 to this character. The original bytes are lost, and may be the
+ * name of another file.
+ */
 const NOT_UTF8 = "\ufffd";
 
 const HIDDEN = /^\.fuse_hidden[0-9a-f]{8,}([0-9a-f]{8})$/;
-/** libfuse tries so many names for one file. */
+/** libfuse tries at most so many names for one file. */
 const HIDDEN_TRIES = 10;
 
 export interface Paths {
-  /** Calls with what is at the path. It is looked up once more where it is superseded at this moment (ESTALE). */
+  /** Calls `action` with the node id at the path. Looks it up once more if it is superseded at this moment (ESTALE). */
   at<T>(caller: Caller, path: string, action: (lineage: KernelNodeId) => Promise<T>): Promise<T>;
-  /** Calls with the folder and the name at the path's end, which need not be there. */
+  /** Calls `action` with the folder and the last name of the path, which need not exist. */
   below<T>(caller: Caller, path: string, action: (parent: KernelNodeId, name: string) => Promise<T>): Promise<T>;
-  /** It stays known until it is let go as often; then all `answers` that named it are given back. */
+  /** Holds the node id until `letGo` was called as often. Then all `answers` that named it are given back (FORGET). */
   hold(lineage: KernelNodeId, answers?: number): void;
   letGo(lineage: KernelNodeId): void;
-  /** Folders are looked up again. */
+  /** Forgets the remembered folders: they are looked up again. */
   forgetFolders(): void;
-  /** Whether libfuse would so hide an open file now, told by how it counts: such a name may be somebody's own. */
+  /**
+   * Whether libfuse would give this name to an open file that it hides now. libfuse counts the names it gives, which
+   * tells its names from those of other programs.
+   */
   looksHidden(from: string, to: string): boolean;
-  /** What `action` takes the name off goes on under the hidden one. */
+  /** Removes the name by `action`; the file goes on under the hidden name. */
   hide(
     caller: Caller,
     from: string,
     to: string,
     action: (parent: KernelNodeId, name: string) => Promise<void>,
   ): Promise<void>;
-  /** False: there is none of that name. */
+  /** False: no hidden file has that name. */
   unhide(path: string): boolean;
-  /** Whether libfuse will still come for something hidden in this folder. */
+  /** Whether the folder contains a hidden file that libfuse will still remove. */
   hides(folder: KernelNodeId): boolean;
 }
 
@@ -53,7 +59,7 @@ interface Hidden {
 export function createPaths(fileSystem: Pick<FileSystem, "lookup" | "forget">): Paths {
   const held = new Map<KernelNodeId, { uses: number; answers: number }>();
   const folders = new LRUCache<string, KernelNodeId>({ max: FOLDERS_MAX, dispose: letGo });
-  /** By name: libfuse gives none twice. */
+  /** By name. libfuse gives no name twice. */
   const hidden = new Map<string, Hidden>();
   let lastHidden = 0;
   let forgottenByKernel = 0;
@@ -73,7 +79,7 @@ export function createPaths(fileSystem: Pick<FileSystem, "lookup" | "forget">): 
     if (answers > 0) fileSystem.forget([{ lineage, count: answers }]);
   }
 
-  /** What it finds is to be let go, here and in `findFolder`. */
+  /** The caller must let go of the node id that is found; the same holds for `findFolder`. */
   async function find(caller: Caller, path: string): Promise<KernelNodeId> {
     const { folder, name } = split(path);
     const known = name === "" ? ROOT : hidden.get(name)?.lineage;
@@ -145,14 +151,14 @@ export function createPaths(fileSystem: Pick<FileSystem, "lookup" | "forget">): 
       return split(from).folder === split(to).folder && counter > lastHidden && counter <= lastHidden + HIDDEN_TRIES;
     },
     hide(caller, from, to, action) {
-      // Also where it fails: libfuse does not count back.
+      // Also when hiding fails: libfuse does not count back.
       lastHidden = counterOf(to);
       return below(caller, from, async (folder, name) => {
         const lineage = await find(caller, from);
         let willCome = false;
         try {
           await action(folder, name);
-          // Where it was told that this failed, meanwhile, libfuse will not come for what is hidden.
+          // If libfuse was told meanwhile that hiding failed, it will not remove the hidden name.
           willCome = !caller.signal.aborted;
         } finally {
           if (willCome) hidden.set(split(to).name, { lineage, folder });
@@ -176,7 +182,7 @@ function counterOf(path: string): number {
   return Number.parseInt(HIDDEN.exec(split(path).name)?.[1] ?? "", 16);
 }
 
-/** Throws EILSEQ. */
+/** Throws an FsError EILSEQ. */
 export function requireUtf8(text: string): void {
   if (text.includes(NOT_UTF8)) throw new FsError("EILSEQ", `${text}: not UTF-8`);
 }

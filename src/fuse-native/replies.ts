@@ -1,5 +1,5 @@
 /**
- * Answers of the file system as the numbers that the library takes. Values that do not fit are cut here;
+ * Answers of the file system as numbers that the library takes. Values that do not fit are cut here;
  * docs/user/fuse-native.md lists them.
  */
 
@@ -11,7 +11,7 @@ import type { NativeSpace, NativeStat } from "./library.ts";
 const BLOCK_SIZE = 4096;
 const MAX_32 = 2 ** 32;
 
-/** Nothing before 1970, nothing finer. */
+/** Times before 1970 become 0, and fractions of a millisecond are lost. */
 function milliseconds({ seconds, nanoseconds }: Time): number {
   return Math.max(0, seconds * 1000 + Math.floor(nanoseconds / 1e6));
 }
@@ -33,7 +33,7 @@ export function nativeStat(stat: Stat): NativeStat {
   };
 }
 
-/** Of an entry of a list only number and kind are looked at. */
+/** Of a list's entries, the library uses only the inode number and the kind. */
 export function nativeEntry({ inode, kind }: FolderEntry): NativeStat {
   return {
     mode: KIND_BITS[kind],
@@ -42,7 +42,7 @@ export function nativeEntry({ inode, kind }: FolderEntry): NativeStat {
   };
 }
 
-/** In blocks so large that their number fits. */
+/** Counts in blocks so large that the number of blocks fits into 32 bits. */
 export function nativeSpace(space: SpaceInfo): NativeSpace {
   let scale = 1;
   while (space.blocks / scale >= MAX_32) scale *= 2;

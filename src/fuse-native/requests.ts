@@ -1,6 +1,7 @@
 /**
- * Calls of libfuse that are under way: each is a request, and answered exactly once, by what it does or with EIO when
- * its deadline has passed. A thread of libfuse waits for that, whatever is thrown. Knows no operation.
+ * Requests of libfuse that are under way. Each is answered exactly once: by its result, or with EIO when its deadline
+ * has passed. A thread of libfuse waits for the answer, so that it must come whatever is thrown. This file knows no
+ * operation.
  */
 
 import { type Caller, FsError, kernelNodeId } from "../engine/api/index.ts";
@@ -12,18 +13,21 @@ import { describeError, type Logger } from "../lib/log.ts";
 
 /** How one kind of call is done and answered. */
 export interface Kind<T> {
-  /** The protocol's name of it. */
+  /** The protocol's name of the request. */
   readonly name: string;
-  /** It waits for the local disk alone, or must not be given up: no deadline. */
+  /** The request waits only for the local disk, or must not be given up: it has no deadline. */
   readonly local?: boolean;
-  /** It changes something: what the kernel believes is wrong when this is done after it was told that it failed. */
+  /**
+   * The request changes something. If it is done after the kernel was told that it failed, the kernel remembers
+   * something wrong.
+   */
   readonly changes?: boolean;
-  /** Takes back what it gave, when its caller has been told that it failed. */
+  /** Takes back the result when the caller was told that the request failed. */
   undo?(value: T): unknown;
 }
 
 export interface Requests {
-  /** Never throws. `answer` is called at once when it is done, `fail` with -errno else, one of the two and once. */
+  /** Never throws. On success `answer` is called at once, otherwise `fail` with -errno: one of the two, once. */
   begin<T>(
     kind: Kind<T>,
     values: readonly unknown[],
@@ -34,7 +38,7 @@ export interface Requests {
   counts(): Record<string, number>;
   count(): number;
   drained(): Promise<void>;
-  /** Nothing is answered in time any more: whoever waits has gone. */
+  /** Cancels all requests: their callers have gone, and no answer comes in time any more. */
   cancel(reason: FsError): void;
 }
 
@@ -42,7 +46,7 @@ export interface RequestsOptions {
   readonly clock: Clock;
   readonly deadlineMs: number;
   readonly log: Logger;
-  /** The file system's, both: see there. */
+  /** Both are those of FileSystem: see there. */
   unheard(): void;
   noteProgramTime(milliseconds: number, mayAsk: boolean): void;
 }
@@ -63,7 +67,7 @@ export function createRequests({ clock, deadlineMs, log, unheard, noteProgramTim
     request.cancel(error);
   }
 
-  /** With an error; what is still to come is dropped. */
+  /** Answers with an error. A later result is dropped. */
   function settle(request: InFlight<Origin>, error: unknown): void {
     const result = errorName(error);
     request.answered = true;
@@ -101,7 +105,7 @@ export function createRequests({ clock, deadlineMs, log, unheard, noteProgramTim
         operationLog.done(request, { result: "ok", reply: value }, clock.elapsed());
         return;
       } catch (error) {
-        // It could not be put into the library's form; its thread waits all the same.
+        // The result could not be put into the library's form. Its thread still waits.
         settle(request, error);
       }
     }
@@ -113,7 +117,7 @@ export function createRequests({ clock, deadlineMs, log, unheard, noteProgramTim
     begin(kind, values, action, answer, fail) {
       lastId += 1;
       counts.set(kind.name, (counts.get(kind.name) ?? 0) + 1);
-      // Who asks libfuse knows, and the package does not say.
+      // libfuse knows the calling process, but the package does not pass it on.
       const origin = { id: lastId, nodeid: kernelNodeId(0), ...self, pid: 0, answerable: false };
       const request = new InFlight(kind.name, origin, values, clock.elapsed(), kind.local !== true);
       table.add(request);

@@ -1,6 +1,7 @@
 /**
- * A mount that libfuse serves: its calls to those of the file system, and when it is over. What the calls mean is
- * calls.ts's, what becomes of them in time requests.ts's; here is one line for each, and how it is answered.
+ * A mount that libfuse serves: connects libfuse's calls to those of the file system, and notices the end of the mount.
+ * What a call means is in calls.ts, deadlines are in requests.ts. Here is one line for each call, with the form of its
+ * answer.
  */
 
 import { type FileSystem, FsError, type KernelCache } from "../engine/api/index.ts";
@@ -16,24 +17,27 @@ export interface LibrarySessionOptions {
   readonly fileSystem: FileSystem;
   readonly log: Logger;
   readonly clock: Clock;
-  /** Milliseconds an operation that may ask the network has. */
+  /** Milliseconds that an operation may take if it may ask the network. */
   readonly deadlineMs: number;
 }
 
 export interface LibrarySession {
-  /** What libfuse calls. */
+  /** The callbacks of libfuse. */
   readonly operations: Operations;
-  /** What the paths are told of changes made elsewhere. The kernel cannot be told. */
+  /** Remote changes reach the remembered paths by this. The kernel cannot be told. */
   readonly kernelCache: KernelCache;
-  /** How many requests came, by the protocol's names. */
+  /** How many requests came, by their names in the protocol. */
   counts(): Record<string, number>;
   drained(): Promise<void>;
-  /** Asked of `isConnected` until it says no: libfuse does not tell. Resolves with why it ended. */
+  /**
+   * Calls `isConnected` until it is false, because libfuse does not report the end. Resolves with the reason of the
+   * end.
+   */
   watch(isConnected: () => boolean): Promise<string>;
   close(): void;
 }
 
-/** Between two looks whether the mount is still there. */
+/** The time between two looks whether the mount is still there. */
 const LOOK_MS = 100;
 
 export function createLibrarySession(options: LibrarySessionOptions): LibrarySession {
@@ -66,7 +70,7 @@ export function createLibrarySession(options: LibrarySessionOptions): LibrarySes
   const release = { undo: (number: number) => calls.release(number) };
   const { begin } = requests;
 
-  /** Its answer is that it is done. */
+  /** For calls whose answer is only that they are done. */
   function plain(
     kind: Kind<unknown>,
     values: readonly unknown[],
@@ -110,7 +114,7 @@ export function createLibrarySession(options: LibrarySessionOptions): LibrarySes
     release: (path, fd, done) => plain({ name: "RELEASE", ...local }, [path, fd], done, () => calls.release(fd)),
 
     setxattr: (path, name, value, _position, flags, done) => {
-      // What is lent is gone when a deadline is over.
+      // The library takes its buffer back when the deadline has passed.
       const own = Buffer.from(value);
       plain({ name: "SETXATTR", ...changes }, [path, name, own, flags], done, (c) => calls.setxattr(c, path, name, own, flags));
     },

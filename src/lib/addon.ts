@@ -1,13 +1,13 @@
 /**
- * Loads the addon. It knows nothing of what it does; `fuse/native.ts` and `content/system-calls.ts`
- * give it its types.
+ * Loads the addon. It knows nothing of what the addon does; `fuse/native.ts` and `content/system-calls.ts` give it its
+ * types.
  */
 import { createRequire } from "node:module";
 import { compiled } from "./compiled.ts";
 
 export { supervisorProgram } from "./compiled.ts";
 
-/** The addon's functions, each checked to be there. Throws an error that says what to do. */
+/** The addon's functions, each checked to exist. Throws an Error that says what to do. */
 export function loadAddon(names: readonly string[]): unknown {
   const path = compiled("wsfs.node");
   let addon: unknown;

@@ -1,8 +1,8 @@
-/** Many things to do, a few of them at a time. */
+/** Does many things, a few of them at a time. */
 
 /**
- * Does `work` for each of `items`, `most` at a time, beginning in their order. After the first failure no more are
- * begun; rejects with it when those under way have ended.
+ * Does `work` for each of `items`, `most` at a time, beginning in their order. After the first failure no further one
+ * is begun; it rejects with that failure when those under way have ended.
  */
 export async function forEachAtOnce<T>(
   items: Iterable<T>,

@@ -1,4 +1,4 @@
-/** Pauses between tries that fail: the first one, then twice as long each time, up to the longest. */
+/** Pauses between failed tries: the first pause, then twice as long each time, up to the longest. */
 import type { Clock } from "./runtime.ts";
 
 export interface Backoff {
@@ -7,8 +7,8 @@ export interface Backoff {
 }
 
 /**
- * The pause after so many failures in a row (1, 2, …), in whole milliseconds. With a clock half of it is certain and half is
- * chance: those that failed together come back apart.
+ * The pause after this many failures in a row (1, 2, …), in whole milliseconds. With a clock, half of it is fixed and
+ * half is random, so that clients that failed together come back at different times.
  */
 export function backoff({ firstMs, maxMs }: Backoff, failures: number, clock?: Pick<Clock, "random">): number {
   const full = Math.min(maxMs, firstMs * 2 ** Math.min(failures - 1, 30));

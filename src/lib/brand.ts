@@ -1,7 +1,7 @@
 /**
- * Types that keep numbers apart which mean different things: `type InodeId = number & Brand<"InodeId">`. Such a number is
- * a number wherever one is taken, but no other number is taken for it, and none of another brand. Nothing of this is
- * there when the program runs.
+ * Types that keep numbers of different meaning apart: `type InodeId = number & Brand<"InodeId">`. Such a value can be
+ * used as a number, but neither a plain number nor one of another brand can be used as it. At run time nothing of this
+ * exists.
  */
 
 declare const brand: unique symbol;

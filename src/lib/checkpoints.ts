@@ -1,8 +1,8 @@
 /**
- * When a thread makes the checkpoints that keep a database's write-ahead log short: whenever the
- * log has grown, one at a time. The thread, which has a connection of its own, is the caller's: it
- * answers "checkpoint" with a message when it has made one, and ends at "end". The answer "finish" says
- * that the log is long and the rest of it short: whoever writes to it is to move that.
+ * Decides when a thread makes the checkpoints that keep a database's write-ahead log short: whenever the log has grown,
+ * one at a time. The caller provides the thread, which has a connection of its own. It answers "checkpoint" with a
+ * message when it has made one, and ends at "end". The answer "finish" means that the log file is long and only a short
+ * rest is left in it, which the writer must move.
  */
 import { statSync } from "node:fs";
 import type { Worker } from "node:worker_threads";
@@ -12,11 +12,11 @@ import { systemClock } from "./system-clock.ts";
 
 export interface CheckpointOptions {
   readonly worker: Worker;
-  /** The log is beside it, with "-wal" at the end of its name. */
+  /** The log is beside the database, with "-wal" at the end of its name. */
   readonly databasePath: string;
   /** Milliseconds between two looks at the log. */
   readonly lookMs: number;
-  /** A log shorter than this is left alone. */
+  /** A shorter log is left alone. */
   readonly logBytes: number;
   /** Moves what the thread has left. Must not throw. */
   readonly finish?: () => void;
@@ -24,7 +24,7 @@ export interface CheckpointOptions {
 }
 
 export interface Checkpoints {
-  /** Resolves when none runs and the thread has ended. */
+  /** Resolves when no checkpoint runs and the thread has ended. */
   close(): Promise<void>;
 }
 
@@ -32,7 +32,7 @@ function logSize(databasePath: string): number {
   try {
     return statSync(`${databasePath}-wal`, { throwIfNoEntry: false })?.size ?? 0;
   } catch {
-    // The disk is gone: commits say so.
+    // The disk is gone. Commits will report it.
     return 0;
   }
 }

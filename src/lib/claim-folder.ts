@@ -1,6 +1,6 @@
 /**
- * Folders that are ours alone, such as a state dir: one is claimed by a file in it, its marker. A
- * folder that holds anything else is somebody's, and is neither changed nor written to.
+ * Folders that belong to us alone, such as a state dir. A folder is claimed by a marker file in it. A folder with any
+ * other content belongs to somebody else and is never changed.
  */
 import { chmodSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -10,21 +10,21 @@ import { FolderOfOthers, makeOwnFolder } from "./own-folder.ts";
 export { FolderOfOthers } from "./own-folder.ts";
 
 export interface Claim {
-  /** Name of the marker. */
+  /** Name of the marker file. */
   readonly marker: string;
-  /** What stands in it, for people who wonder. */
+  /** Content of the marker, for people who find it. */
   readonly text: string;
-  /** Names that are all there in a folder of ours from before there were markers. */
+  /** Names that all exist in a folder of ours from before there were markers. */
   readonly formerNames: readonly string[];
 }
 
-/** What a fresh file system has at its top. */
+/** What the top folder of a new file system contains. */
 const NOTHING = ["lost+found"];
 
 /**
- * Makes the folder at the absolute path if it is missing, and it is ours and its owner's alone from
- * then on. Throws a FolderOfOthers, or the system error of why not. Whoever dies in between leaves an empty
- * folder; of two at once both are right, as both are of the same claim. Answers the folders it made, the highest first.
+ * Makes the folder at the absolute path if it is missing, and claims it: from then on it is ours, and its owner's
+ * alone. Throws a FolderOfOthers or the system's error. A process that dies in between leaves an empty folder. Two
+ * processes at once may both claim it, because their claim is the same. Returns the folders it made, the highest first.
  */
 export function claimFolder(path: string, claim: Claim): string[] {
   const made = makeOwnFolder(path);
@@ -44,12 +44,12 @@ export function claimFolder(path: string, claim: Claim): string[] {
   return made;
 }
 
-/** Whether a claimed folder holds nothing yet but these. */
+/** Whether a claimed folder contains nothing but these names. */
 export function isUnused(path: string, claim: Claim, besides: readonly string[]): boolean {
   return readdirSync(path).every((name) => [...NOTHING, claim.marker, ...besides].includes(name));
 }
 
-/** Takes back one that was unused, with all that was put into it since, and the folders that were made for it. */
+/** Removes everything in an unused folder, and the folders that were made for it. */
 export function unclaimFolder(path: string, made: readonly string[]): void {
   for (const name of readdirSync(path)) {
     if (!NOTHING.includes(name)) rmSync(join(path, name), { recursive: true, force: true });

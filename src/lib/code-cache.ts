@@ -1,6 +1,6 @@
 /**
- * Loads a program that the build made a script of, with what V8 compiled it to then: half of what a short command
- * takes would be compiling. Knows nothing of what the programs are; `scripts/code-cache.mjs` makes both files.
+ * Loads a program from a script that the build made, together with V8's compiled code from then: compiling would take
+ * half the time of a short command. It knows nothing of the programs; `scripts/code-cache.mjs` makes both files.
  */
 import { createHash } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
@@ -9,28 +9,31 @@ import { sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Script } from "node:vm";
 
-/** The program's body: given what its module imports from beside it, it answers what that exports. */
+/**
+ * The program's body as a function. Its argument is what the program imports from neighbouring modules; it returns the
+ * program's exports.
+ */
 export type Body = (
   imports: Readonly<Record<string, unknown>>,
   importMeta: ImportMeta,
   importModule: (name: string) => Promise<unknown>,
 ) => Readonly<Record<string, unknown>>;
 
-/** What was loaded here, by its path, for who keeps what it is compiled to. */
+/** The scripts that were loaded here, by path, for the build, which saves their compiled code. */
 export const loaded = new Map<string, Script>();
 
 /**
- * `url`: of the script. A cache that is damaged, or of another script or another Node is passed over: then this takes
- * longer, and is the same.
+ * `url` is the script's. A cache that is damaged, or belongs to another script or another Node, is ignored: loading
+ * then only takes longer.
  */
 export function loadScript(url: URL): Body {
   const path = fileURLToPath(url);
   const require = createRequire(url);
-  // Node reads the source maps of what it loads itself.
+  // Node reads source maps only for files that it loads itself.
   if (wantsSourceMaps()) return require(path) as Body;
   const bytes = readFileSync(path);
   const cachedData = readCache(path, bytes);
-  // Traces have the name that the cache was made with: one that says nothing of where that was.
+  // Stack traces show the name that the cache was made with. This name does not contain the build's folder.
   const filename = path.split(sep).slice(-2).join(sep);
   const text = Module.wrap(bytes.toString("latin1"));
   const script = new Script(text, { filename, ...(cachedData === undefined ? {} : { cachedData }) });
@@ -45,14 +48,14 @@ function wantsSourceMaps(): boolean {
 }
 
 /**
- * The Node that runs. V8 takes what another release of Node with as good as the same V8 has written, or one for another
- * processor, and dies of that: what was compiled names places in Node itself.
+ * Identifies the running Node. V8 accepts a cache of another Node release with nearly the same V8, or for another
+ * processor, and then crashes: compiled code refers to places in Node itself.
  */
 const NODE = `${process.version} ${process.arch} ${sizeOf(process.execPath)}`;
 
 const SUM_LENGTH = 20;
 
-/** Undefined of a program that is not there any more, as while it is upgraded: no cache is of that. */
+/** Undefined when the program's file is gone, as during an upgrade. No cache matches that. */
 function sizeOf(program: string): number | undefined {
   try {
     return statSync(program).size;
@@ -65,7 +68,10 @@ export function cachePath(script: string): string {
   return script.replace(/\.cjs$/, ".cache");
 }
 
-/** What the file is to hold. V8 looks at the script's length only, and dies of data that is not as it wrote it. */
+/**
+ * The content of a cache file: a checksum and V8's data. V8 checks only the script's length, and crashes on data that
+ * it did not write.
+ */
 export function cacheOf(script: Uint8Array, data: Uint8Array, node = NODE): Uint8Array {
   return Buffer.concat([sumOf(script, data, node), data]);
 }

@@ -1,9 +1,9 @@
-/** Where the compiled parts of `native/` are; nothing of what they do. */
+/** Finds the compiled parts of `native/`. It knows nothing of what they do. */
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-/** The package's root: the same from src/ and from dist/, however deep the file that holds this is. */
+/** The package's root. It is the same from src/ and from dist/, however deep this file lies. */
 function packageRoot(): string {
   const start = dirname(fileURLToPath(import.meta.url));
   for (let folder = start; ; folder = dirname(folder)) {
@@ -12,7 +12,10 @@ function packageRoot(): string {
   }
 }
 
-/** The path of a compiled part: of a clone that of its own build, else what the package brings. Throws, and says what to do. */
+/**
+ * The path of a compiled part: a clone's own build, otherwise the one in the package. Throws an Error that says what to
+ * do.
+ */
 export function compiled(name: string): string {
   const native = join(packageRoot(), "native");
   const built = join(native, "build", "Release", name);
@@ -24,7 +27,7 @@ export function compiled(name: string): string {
   throw new Error(`The package wsfs has no build for this machine (${machine}); a clone of its repository makes one.`);
 }
 
-/** The path of the supervisor program. Throws when it has not been built. */
+/** The path of the supervisor program. Throws an Error when it was not built. */
 export function supervisorProgram(): string {
   return compiled("wsfs-supervisor");
 }

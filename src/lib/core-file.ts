@@ -1,9 +1,9 @@
-/** Core files: what a process had in memory when it died, for whoever finds them. */
+/** Core files: the memory of a process that died, for everyone who finds the file. */
 import { loadAddon } from "./addon.ts";
 
 /**
- * This process and those it starts leave none: tokens and keys would be in it. Only the soft limit is set, so who looks
- * for a fault may raise it again (prlimit(1)).
+ * This process and its children write no core files, because tokens and keys would be in them. Only the soft limit is
+ * set, so that a developer who looks for a fault can raise it again (prlimit(1)).
  */
 export function forbidCore(): void {
   const { forbidCore: forbid } = loadAddon(["forbidCore"]) as { forbidCore(): void };

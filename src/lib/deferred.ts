@@ -5,7 +5,7 @@ export interface Deferred<T> {
   readonly reject: (reason: unknown) => void;
 }
 
-/** A rejection nobody waits for is no unhandled one. */
+/** A rejection that nothing waits for does not count as an unhandled one. */
 export function deferred<T>(): Deferred<T> {
   let settle: Pick<Deferred<T>, "resolve" | "reject"> | undefined;
   const promise = new Promise<T>((resolve, reject) => {

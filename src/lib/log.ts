@@ -1,6 +1,6 @@
 /**
- * What every layer may log through: the part of pino's interface that is used, so that a pino
- * logger can be passed as it is. It knows no destination and no format.
+ * The log interface of all layers. It is the part of pino's interface that is used, so that a pino logger can be passed
+ * as it is. It knows no destination and no format.
  */
 export type LogLevel = "debug" | "info" | "warn" | "error";
 
@@ -23,7 +23,7 @@ export const SILENT: Logger = {
   error: nothing,
 };
 
-/** An error and everything that caused it, outermost first, in one line: "A: x, caused by B: y". */
+/** An error and its causes in one line, the outermost first: "A: x, caused by B: y". */
 export function describeError(error: unknown): string {
   const seen = new Set<unknown>();
   const parts: string[] = [];

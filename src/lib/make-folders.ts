@@ -1,10 +1,10 @@
-/** mkdir -p. Node's own tries for ever where a file system refuses new folders with ENOENT, as /proc does. */
+/** mkdir -p. Node's own retries for ever when a file system refuses new folders with ENOENT, as /proc does. */
 import { mkdirSync, rmdirSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 
 /**
- * Makes the folder at the absolute path, and those above it, with this mode less the umask. Answers those it made, the highest
- * first. Throws a system error.
+ * Makes the folder at the absolute path, and missing ones above it, with this mode less the umask. Returns the folders
+ * it made, the highest first. Throws a system error.
  */
 export function makeFolders(path: string, mode = 0o777): string[] {
   const missing: string[] = [];
@@ -26,13 +26,13 @@ export function makeFolders(path: string, mode = 0o777): string[] {
   return made;
 }
 
-/** Takes back what `makeFolders` made, as far as nothing lies in it. */
+/** Removes the folders that `makeFolders` made, as far as they are empty. */
 export function unmakeFolders(made: readonly string[]): void {
   for (const folder of made.toReversed()) {
     try {
       rmdirSync(folder);
     } catch {
-      // Somebody uses it, or was faster.
+      // The folder is in use, or another process was faster.
       return;
     }
   }

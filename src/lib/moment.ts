@@ -1,4 +1,7 @@
-/** A moment as a person writes it: ISO 8601, a local date and time, or how long ago. Knows the zone of this machine, no clock. */
+/**
+ * A moment as people write it: ISO 8601, a local date and time, or how long ago. It knows this machine's time zone, but
+ * no clock.
+ */
 
 const UNIT_MS: Readonly<Record<string, number>> = {
   s: 1000,
@@ -27,7 +30,7 @@ function ago(text: string, nowMs: number): number | undefined {
   return unitMs === undefined ? undefined : nowMs - Number(amount) * unitMs;
 }
 
-/** "yesterday" is this time of the day before, which an hour of summer time may make 23 or 25 hours ago. */
+/** "yesterday" is this time on the day before. A change of summer time may make that 23 or 25 hours ago. */
 function named(text: string, nowMs: number): number | undefined {
   const at = new Date(nowMs);
   if (text === "now") return nowMs;
@@ -39,7 +42,7 @@ function withZone(text: string): number | undefined {
   return WITH_ZONE.test(text) ? Date.parse(text.replace(/([+-]\d\d)(\d\d)$/, "$1:$2")) : undefined;
 }
 
-/** A date alone is its first moment. */
+/** A date alone means its first moment. */
 function local(text: string): number | undefined {
   const match = DATE.exec(text);
   if (match === null) return undefined;
@@ -47,7 +50,7 @@ function local(text: string): number | undefined {
     .slice(1, 7)
     .map((part) => Number(part ?? 0));
   const at = new Date(year, month - 1, day, hour, minute, second, Math.floor(Number(`0.${match[7] ?? 0}`) * 1000));
-  // A day or an hour that there is not becomes another one.
+  // A day or an hour that does not exist would turn into another one.
   const isIt = at.getMonth() === month - 1 && at.getDate() === day && hour < 24 && minute < 60 && second < 60;
   return isIt ? at.getTime() : undefined;
 }

@@ -1,6 +1,7 @@
 /**
- * Folders of this user alone. Where another user could put something else in the place of root's, a process of root's would
- * write, and remove, where that user wants. An ordinary user's own folders and groups are that user's affair.
+ * Folders of this user alone. If another user could put something else in the place of a folder of root's, a process of
+ * root would write and remove where that user wants. For ordinary users this is not checked: their folders and groups
+ * are their own affair.
  */
 import { lstatSync, readlinkSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -10,14 +11,17 @@ const OTHERS_WRITE = 0o002;
 const STICKY = 0o1000;
 const LINKS_MAX = 40;
 
-/** The folder is another user's, or may become that, or holds something and nothing says that it is ours. */
+/**
+ * The folder belongs to another user, or another user may replace it, or it has content and no sign that it is ours.
+ */
 export class FolderOfOthers extends Error {
   override readonly name = "FolderOfOthers";
 }
 
 /**
- * Makes the folder at the absolute path, owner-only, where nothing is there; whoever made one that is there has known who may
- * replace it. Answers the folders it made, the highest first. Throws a FolderOfOthers, or the system's error.
+ * Makes the folder at the absolute path, owner-only, if nothing is there. An existing one is not checked: its maker
+ * knew who may replace it. Returns the folders it made, the highest first. Throws a FolderOfOthers or the system's
+ * error.
  */
 export function makeOwnFolder(path: string): string[] {
   if (lstatSync(path, { throwIfNoEntry: false }) !== undefined) return [];
@@ -27,7 +31,10 @@ export function makeOwnFolder(path: string): string[] {
   return makeFolders(path, 0o700);
 }
 
-/** What of the way to the absolute path a user other than root may replace, as far as the way is there; undefined: nothing. */
+/**
+ * The first part of the absolute path that a user other than root may replace, as far as the path exists. Undefined:
+ * none.
+ */
 function replaceable(path: string): string | undefined {
   let current = "/";
   let pending = partsOf(path);
@@ -45,7 +52,7 @@ function replaceable(path: string): string | undefined {
       if (target.startsWith("/")) current = "/";
       continue;
     }
-    // What lies in a sticky folder only its owner can replace.
+    // In a sticky folder only the owner of an entry can replace it.
     if ((stat.mode & OTHERS_WRITE) !== 0 && (stat.mode & STICKY) === 0) return next;
     current = next;
   }

@@ -1,12 +1,12 @@
 /**
- * Exclusive use of byte ranges within one process. First come, first served: a request waits for
- * every earlier one that overlaps it, so a large one is never passed over for ever. Whoever holds a
- * range must not ask for another one of the same lock.
+ * Exclusive use of byte ranges within one process. First come, first served: a request waits for every earlier one that
+ * overlaps it, so that a large one is not passed over for ever. A holder of a range must not ask for another range of
+ * the same lock.
  */
 import { deferred } from "./deferred.ts";
 
 export interface RangeLock {
-  /** Resolves to the function that gives [start, end) back. `end` may be Infinity. */
+  /** Resolves to the function that releases [start, end). `end` may be Infinity. */
   hold(start: number, end: number): Promise<() => void>;
 }
 

@@ -1,7 +1,7 @@
 /**
- * Immutable sets of byte ranges, for instance which parts of a file are on this disk. A set is a
- * flat list of bounds [start, end, start, end, …), strictly ascending: sorted, disjoint and merged
- * by construction, so that equal sets have equal lists. Look-ups are O(log n), changes O(n).
+ * Immutable sets of byte ranges, for instance the parts of a file that are on this disk. A set is a flat list of bounds
+ * [start, end, start, end, …), strictly ascending. It is thus sorted, disjoint and merged, and equal sets have equal
+ * lists. Look-ups are O(log n), changes O(n).
  */
 
 /** Bytes start (included) to end (excluded); integers from 0. */
@@ -11,12 +11,12 @@ export interface Range {
 }
 
 declare const BOUNDS: unique symbol;
-/** Only made by the functions of this file. */
+/** Made only by the functions of this file. */
 export type Ranges = readonly number[] & { readonly [BOUNDS]: true };
 
 export const NO_RANGES: Ranges = made([]);
 
-/** One range; the empty set when start equals end. */
+/** A set of one range; empty when start equals end. */
 export function rangeOf(start: number, end: number): Ranges {
   check(start, end);
   return start === end ? NO_RANGES : made([start, end]);
@@ -47,7 +47,7 @@ export function missingWithin(ranges: Ranges, start: number, end: number): Range
   check(start, end);
   const missing: Range[] = [];
   let next = boundsUpTo(ranges, start);
-  // Between an end and the next start lies what is missing: `position` is where it begins.
+  // The bytes between an end and the next start are missing; `position` is where they begin.
   let position = next % 2 === 1 ? bound(ranges, next++) : start;
   while (position < end) {
     const stop = Math.min(end, bound(ranges, next));
@@ -82,17 +82,17 @@ export function isSameRanges(a: Ranges, b: Ranges): boolean {
   return a.length === b.length && a.every((bound, index) => bound === b[index]);
 }
 
-/** What is in both. */
+/** The bytes that are in both sets. */
 export function intersectRanges(a: Ranges, b: Ranges): Ranges {
   const both: number[] = [];
   for (const { start, end } of listRanges(a)) {
-    // Two of them never touch: there is a gap in one of the sets between them.
+    // Two parts never touch: one of the sets has a gap between them.
     for (const part of partsWithin(b, start, end)) both.push(part.start, part.end);
   }
   return made(both);
 }
 
-/** Without everything from `size` on. */
+/** The set without the bytes from `size` on. */
 export function clipRanges(ranges: Ranges, size: number): Ranges {
   check(0, size);
   const last = ranges.at(-1);
@@ -135,23 +135,23 @@ export function parseRanges(text: string): Ranges | undefined {
 
 /** The set with all of [start, end) in it, or none of it. Bounds that touch the range merge with it. */
 function replaced(ranges: Ranges, start: number, end: number, present: boolean): Ranges {
-  // A bound at `start` itself goes (the range takes its place or merges with it), so does one at `end`.
+  // A bound at `start` itself goes, because the range replaces it or merges with it; so does a bound at `end`.
   const from = boundsBelow(ranges, start);
   const to = boundsUpTo(ranges, end);
   const bounds = ranges.slice(0, from);
-  // After an even count of bounds we are outside of the set: a new start is due where the range begins, and so on.
+  // After an even number of bounds the position is outside the set, so that a new start is needed, and so on.
   if ((from % 2 === 0) === present) bounds.push(start);
   if ((to % 2 === 0) === present) bounds.push(end);
   for (let i = to; i < ranges.length; i++) bounds.push(bound(ranges, i));
   return made(bounds);
 }
 
-/** How many bounds are <= position. Odd: the byte at `position` is in the set. */
+/** The number of bounds <= position. Odd: the byte at `position` is in the set. */
 function boundsUpTo(ranges: Ranges, position: number): number {
   return boundsBelow(ranges, position + 1);
 }
 
-/** How many bounds are < position. */
+/** The number of bounds < position. */
 function boundsBelow(ranges: Ranges, position: number): number {
   let low = 0;
   let high = ranges.length;
@@ -163,7 +163,7 @@ function boundsBelow(ranges: Ranges, position: number): number {
   return low;
 }
 
-/** Behind the last bound there is nothing, to the end of all files. */
+/** Behind the last bound there is nothing, up to the end of any file. */
 function bound(ranges: Ranges, index: number): number {
   return ranges[index] ?? Number.POSITIVE_INFINITY;
 }

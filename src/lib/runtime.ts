@@ -1,36 +1,36 @@
 /**
- * Everything the engine needs from the machine that is not a pure function: clock, timers, chance
- * and files. It is passed as one argument, so that the whole engine also runs on a virtual clock
- * with files in memory. A lint rule forbids the globals behind it in vfs, metadata and content.
+ * Everything the engine needs from the machine that is not a pure function: clock, timers, randomness and files. It is
+ * passed as one argument, so that the whole engine also runs on a virtual clock with files in memory. A lint rule
+ * forbids the globals behind it in engine/, metadata/ and content/.
  */
 import type { Files } from "./files.ts";
 
-/** Timers take no more (24 days): a longer one is over at once. */
+/** The longest time of a timer (24 days). A longer one would end at once. */
 export const TIMER_MAX_MS = 2 ** 31 - 1;
 
 export interface Timer {
   cancel(): void;
 }
 
-/** What a program needs of time and chance; the gateway's core needs no more than this. */
+/** Time and randomness of a program. The gateway's core needs only this. */
 export interface Clock {
-  /** What somebody who looks at the machine's clock sees, milliseconds since the epoch. May jump. */
+  /** The time that people see on the machine's clock, milliseconds since the epoch. May jump. */
   wallClock(): number;
   /** Milliseconds from an arbitrary start, the same for all processes of one boot. Never goes back. */
   elapsed(): number;
-  /** For how long the machine has been up: what `elapsed` counts, and the time it slept. */
+  /** Milliseconds since the machine started: what `elapsed` counts, plus the time it slept. */
   uptime(): number;
-  /** For how many milliseconds since the start of the program its thread was at work. */
+  /** Milliseconds that this thread was at work since the program started. */
   worked(): number;
   /** Calls back once after `milliseconds`; never synchronously. */
   setTimer(milliseconds: number, callback: () => void): Timer;
-  /** Calls back once what else has arrived by now was dealt with; never synchronously, without waiting for a time. */
+  /** Calls back once when everything that has arrived by now was handled; never synchronously, and without a delay. */
   soon(callback: () => void): void;
   /** Uniform in [0, 1). */
   random(): number;
   /** A fresh UUID (version 4). */
   uuid(): string;
-  /** Passed whenever the program comes by: a fault point. Does nothing, but tests may end the process there. */
+  /** Marks a fault point, passed on every run. Does nothing, but tests may end the process there. */
   step(label: string): void;
 }
 
@@ -53,15 +53,15 @@ export function sleep(runtime: Pick<Clock, "setTimer">, milliseconds: number, si
 }
 
 /**
- * How long until the next whole multiple of `milliseconds` on the machine's clock, at least a half of it from now. Whoever
- * looks at something every so often waits so long: a process at rest is woken once for all of them.
+ * Milliseconds until the next whole multiple of `milliseconds` on the elapsed clock, at least half of it from now.
+ * Regular checks wait this long, so that an idle process is woken once for all of them.
  */
 export function inStep(clock: Pick<Clock, "elapsed">, milliseconds: number): number {
   const left = milliseconds - (clock.elapsed() % milliseconds);
   return Math.ceil(left < milliseconds / 2 ? left + milliseconds : left);
 }
 
-/** Calls back every so often, in step with others, until it is cancelled. */
+/** Calls back at this interval, in step with other checks, until it is cancelled. */
 export function every(clock: Pick<Clock, "elapsed" | "setTimer">, milliseconds: number, callback: () => void): Timer {
   const next = () =>
     clock.setTimer(inStep(clock, milliseconds), () => {

@@ -1,11 +1,14 @@
 /**
- * One piece of work per key at a time: whoever asks while it runs waits for the same. It goes on only while somebody
- * waits, for it may have no end. Left by all it stands still for a while, so that who gave up something long and asks
- * again is nearer to its end; then it fails.
+ * One piece of work per key at a time: callers that ask while it runs wait for the same one. It goes on only while
+ * somebody waits, because it may have no end. When all callers have left, it stops for a while, so that a caller who
+ * gave up something long and asks again finds it further on; after that it fails.
  */
 import { type Clock, sleep } from "./runtime.ts";
 
-/** Undefined: somebody waits. Else resolves when somebody does, and rejects when nobody has for a while. The work asks before each of its steps. */
+/**
+ * Undefined: somebody waits. Otherwise it resolves when somebody waits again, and rejects when nobody did for a while.
+ * The work asks before each of its steps.
+ */
 export type StillAwaited = () => Promise<void> | undefined;
 
 export interface SingleFlight<Key> {
@@ -23,7 +26,7 @@ export interface SingleFlight<Key> {
 
 interface Flight {
   waiting: number;
-  /** Somebody waits again. */
+  /** To be called when somebody waits again. */
   resume: () => void;
   done: Promise<void>;
 }
@@ -43,7 +46,7 @@ export function createSingleFlight<Key>(clock: Pick<Clock, "setTimer">, standsMs
       await sleep(clock, standsMs, resumed.signal);
       standing = undefined;
       if (flight.waiting > 0) return;
-      // Who asks from here on gets one of his own.
+      // A caller that asks from here on begins a new piece of work.
       end();
       throw new Error("nobody waits for it any more");
     }
@@ -75,7 +78,7 @@ export function createSingleFlight<Key>(clock: Pick<Clock, "setTimer">, standsMs
         if (isWaiting) flight.waiting -= 1;
         isWaiting = false;
       };
-      // In that turn: before the work asks whether anybody is left.
+      // Leaves in the same turn as the abort, before the work asks whether anybody still waits.
       signal.addEventListener("abort", leave, { once: true });
       try {
         await unlessAborted(done, signal, reason);
@@ -87,7 +90,7 @@ export function createSingleFlight<Key>(clock: Pick<Clock, "setTimer">, standsMs
   };
 }
 
-/** The promise's result, or a rejection with `reason()` as soon as the signal aborts; the work itself goes on. */
+/** The promise's result, or a rejection with `reason()` as soon as the signal aborts. The work itself goes on. */
 export function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal, reason: () => Error): Promise<T> {
   return new Promise((resolve, reject) => {
     const abort = () => reject(reason());

@@ -1,28 +1,32 @@
 /**
- * Unix sockets by their paths: to be bound where the path is longer than the 107 bytes an address holds (what is longer is cut
- * off silently), and to be connected to as what they are, not as what their names lead to a moment later.
+ * Unix sockets by their paths. A socket can be bound although its path is longer than the 107 bytes of an address (a
+ * longer path is cut off silently). A socket is connected to as the file it is, not as what its path leads to a moment
+ * later.
  */
 import { closeSync, constants, fstatSync, openSync } from "node:fs";
 import { basename, dirname } from "node:path";
 
 const ADDRESS_MAX_BYTES = 107;
-/** Linux's, which Node does not name. */
+/** A flag of Linux that Node does not name. */
 const O_PATH = 0o10000000;
 
 export interface SocketAddress {
-  /** To be bound or connected to until it is closed. */
+  /** Valid for bind and connect until `close`. */
   readonly path: string;
   close(): void;
 }
 
-/** To be bound. A longer path goes through its folder, which is open as long. Throws what opening that throws. */
+/**
+ * An address to bind. A longer path goes through its folder, which stays open as long. Throws the system's error of
+ * opening the folder.
+ */
 export function socketAddress(path: string): SocketAddress {
   if (Buffer.byteLength(path) <= ADDRESS_MAX_BYTES) return { path, close() {} };
   const folder = openSync(dirname(path), constants.O_RDONLY | constants.O_DIRECTORY);
   return { path: `/proc/self/fd/${folder}/${basename(path)}`, close: () => closeSync(folder) };
 }
 
-/** What is at the path is not a socket of that user's: whoever listens behind it must not be told anything. */
+/** The file at the path is not a socket of that user: the program that listens behind it must not be told anything. */
 export class ForeignSocket extends Error {
   override readonly name = "ForeignSocket";
 }
@@ -32,8 +36,9 @@ export interface OpenedSocket extends SocketAddress {
 }
 
 /**
- * To be connected to: the socket itself, which only `owner` can have bound, whoever changes names in the folder. Throws a
- * ForeignSocket for a symbolic link and for anything else that is no socket of that user's, or the system's error.
+ * An address to connect to: the socket itself, which only `owner` can have bound, whoever changes names in the folder.
+ * Throws a ForeignSocket for a symbolic link and for anything else that is not a socket of that user; otherwise the
+ * system's error.
  */
 export function openSocket(path: string, owner: number): OpenedSocket {
   const fd = openSync(path, O_PATH | constants.O_NOFOLLOW);

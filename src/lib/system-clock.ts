@@ -1,9 +1,9 @@
-/** The machine's own time and chance. Programs on a virtual clock take another `Clock`. */
+/** The machine's own time and randomness. Programs on a virtual clock use another `Clock`. */
 import { randomUUID } from "node:crypto";
 import { uptime } from "node:os";
 import type { Clock } from "./runtime.ts";
 
-/** From the start of the monotonic clock to that of this process. */
+/** Milliseconds from the start of the monotonic clock to the start of this process. */
 const BEGUN = Number(process.hrtime.bigint()) / 1e6 - performance.now();
 
 export const systemClock: Clock = {

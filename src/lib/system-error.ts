@@ -1,10 +1,10 @@
 /**
- * Errors in the shape of Node's own system errors (`code`, `errno`, `syscall`, `path`), for what
- * finds out by itself what the kernel would have said.
+ * Errors in the form of Node's own system errors (`code`, `errno`, `syscall`, `path`), for code that finds a failure by
+ * itself that the kernel would otherwise report.
  */
 import { getSystemErrorMap } from "node:util";
 
-/** Errors of disks that libuv has no name for: Node's `code` is then "Unknown system error -122". Linux numbers. */
+/** Errors of disks without a name in libuv: Node's `code` is then "Unknown system error -122". Linux numbers. */
 const UNNAMED: readonly [number, [string, string]][] = [
   [-122, ["EDQUOT", "disk quota exceeded"]],
   [-116, ["ESTALE", "stale file handle"]],
@@ -13,10 +13,10 @@ const BY_CODE = new Map(
   [...getSystemErrorMap(), ...UNNAMED].map(([errno, [code, text]]) => [code, { errno, text }] as const),
 );
 const UNNAMED_CODES = new Map(UNNAMED.map(([errno, [code]]) => [errno, code]));
-// The kernel's two names for number 95; libuv knows only the other one.
+// The kernel has two names for these numbers; libuv knows only the other one.
 const OTHER_NAMES: Readonly<Record<string, string>> = { EOPNOTSUPP: "ENOTSUP", EWOULDBLOCK: "EAGAIN" };
 
-/** `code` is an errno name such as "ENOENT"; one that the system does not know is a RangeError. */
+/** `code` is an errno name such as "ENOENT". Throws a RangeError for a name that the system does not know. */
 export function systemError(code: string, syscall: string, path?: string): NodeJS.ErrnoException {
   const known = BY_CODE.get(OTHER_NAMES[code] ?? code);
   if (known === undefined) throw new RangeError(`expected the name of a system error such as "ENOENT", got "${code}"`);
@@ -41,12 +41,12 @@ export function hasCode(error: unknown, ...codes: string[]): boolean {
   return error instanceof Error && "code" in error && typeof error.code === "string" && codes.includes(error.code);
 }
 
-/** Whether an error says that the disk or its file system cannot do this at all, now or later. */
+/** Whether the error means that the disk or its file system cannot do this at all, now or later. */
 export function isUnsupported(error: unknown): boolean {
   return hasCode(error, "EOPNOTSUPP", "ENOTSUP", "ENOSYS", "ENOTTY");
 }
 
-/** A write that failed after its first bytes were in the file says how many. */
+/** Notes in the error of a write how many bytes were written before it failed. */
 export function withBytesWritten<E>(error: E, written: number): E {
   return error instanceof Error && written > 0 ? Object.assign(error, { written }) : error;
 }

@@ -1,7 +1,7 @@
 /**
- * Points in time as the file system counts them: whole seconds since the epoch (floored, so
- * negative before 1970) and nanoseconds 0..999999999. On the wire and in rows they are the string
- * "seconds.nnnnnnnnn" (nine digits), which keeps every bit and compares for equality as text.
+ * Times as the file system counts them: whole seconds since the epoch (rounded down, so negative before 1970) and
+ * nanoseconds 0..999999999. In messages and rows a time is the string "seconds.nnnnnnnnn" (nine digits), which keeps
+ * every bit and can be compared for equality as text.
  */
 export interface Time {
   readonly seconds: number;
@@ -37,11 +37,11 @@ export function toMilliseconds(time: Time): number {
   return time.seconds * 1000 + time.nanoseconds / 1e6;
 }
 
-/** The first and the last second that ext4 can hold. */
+/** The first and the last second that ext4 can store. */
 const FIRST = -(2 ** 31);
 const LAST = 2 ** 34 - 2 ** 31 - 1;
 
-/** As the kernel does for a disk that holds times from `FIRST` to `LAST`. */
+/** Limits a time as the kernel does for a disk that stores times from `FIRST` to `LAST`. */
 export function clampTime({ seconds, nanoseconds }: Time): Time {
   const clamped = Math.min(Math.max(seconds, FIRST), LAST);
   return { seconds: clamped, nanoseconds: clamped === FIRST || clamped === LAST ? 0 : nanoseconds };

@@ -1,9 +1,9 @@
-/** Many requests: several under way at a time, and how far it is where somebody looks on. */
+/** Many requests: several under way at a time, with progress for a person who watches. */
 import { formatCount } from "../wording.ts";
 
 const UNDER_WAY_MAX = 8;
 
-/** In the order of `items`, so many at a time. After one that fails none is begun. */
+/** Takes the items in order, several at a time. After a failure no further one is begun. Rejects with that failure. */
 export async function eachOf<T>(items: readonly T[], act: (item: T) => Promise<unknown>): Promise<void> {
   const waiting = items[Symbol.iterator]();
   let isOver = false;
@@ -28,7 +28,7 @@ export interface Progress {
 
 const LINE_INTERVAL_MS = 100;
 
-/** Nothing where standard error is no terminal. */
+/** Shows nothing when standard error is no terminal. */
 export function showProgress(total: number, what: string): Progress {
   const isShown = process.stderr.isTTY === true;
   let done = 0;

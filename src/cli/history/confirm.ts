@@ -1,4 +1,4 @@
-/** A plan that is shown before it is done: --yes, or a person at a terminal, says that it is. */
+/** Asks before a plan is carried out: with --yes, or by a question to a person at a terminal. */
 import { createInterface } from "node:readline/promises";
 import { EXIT } from "../failure.ts";
 import { printable } from "../wording.ts";
@@ -14,7 +14,7 @@ export async function isConfirmed(yes: boolean, question: string): Promise<boole
   }
 }
 
-/** A script that leaves out --yes must not take a plan for the deed. */
+/** A script that forgets --yes must not take the plan for done, so the command fails. */
 export function unconfirmed(): number {
   process.stderr.write("wsfs: nothing was changed; --yes does it\n");
   return EXIT.failure;
@@ -22,7 +22,7 @@ export function unconfirmed(): number {
 
 const SHOWN_MAX = 20;
 
-/** A line for each of the first ones, and how many more there are. */
+/** Prints a line for each of the first items, and how many more there are. */
 export async function printSome<T>(items: readonly T[], lineOf: (item: T) => string | Promise<string>): Promise<void> {
   for (const item of items.slice(0, SHOWN_MAX)) process.stdout.write(`${printable(await lineOf(item))}\n`);
   const more = items.length - SHOWN_MAX;

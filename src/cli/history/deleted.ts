@@ -1,11 +1,13 @@
-/** Deleted nodes that can come back: a node is found by the path it had, with the nodes deleted together with it. */
+/**
+ * Finds deleted nodes that can come back: a node by the path it had, with the nodes that were deleted together with it.
+ */
 import type { Gateway, ListedNode } from "../../client/index.ts";
 import { findNode } from "./target.ts";
 
-/** A program that removes a tree removes node after node. A longer pause than this, in milliseconds, begins another deletion. */
+/** A program removes a tree node by node. A longer pause than this, in milliseconds, begins another deletion. */
 const PAUSE_MAX_MS = 30_000;
 
-/** The node that was deleted last under this path. The folders above it may be deleted, too. */
+/** The node that was deleted last at this path. The folders above it may be deleted too. */
 export async function findDeleted(gateway: Gateway, path: string): Promise<ListedNode | undefined> {
   if (path === "/") return undefined;
   const at = path.lastIndexOf("/");
@@ -27,8 +29,8 @@ const timeOf = ({ deletedAt }: ListedNode) => Date.parse(deletedAt ?? "");
 const whose = ({ deletedBy }: ListedNode) => JSON.stringify(deletedBy ?? null);
 
 /**
- * When the deletion of a folder began, milliseconds: with the first of what the same mount or program deleted from it
- * without a longer pause until the folder itself was.
+ * When the deletion of a folder began, in milliseconds: at the first node in it that the same mount or program deleted,
+ * without a longer pause until the folder itself was deleted.
  */
 export function beginningOf(folder: ListedNode, below: readonly ListedNode[]): number {
   const times = below.filter((one) => whose(one) === whose(folder)).map(timeOf);
@@ -40,7 +42,7 @@ export function beginningOf(folder: ListedNode, below: readonly ListedNode[]): n
   return begin;
 }
 
-/** The nodes of a folder that went in the deletion that began then. Of each name the last node. */
+/** The nodes of a folder that were deleted in the deletion that began then. Of each name only the last node. */
 export function deletedWith(folder: ListedNode, below: readonly ListedNode[], begin: number): ListedNode[] {
   const latestFirst = below
     .filter((one) => whose(one) === whose(folder) && timeOf(one) >= begin && timeOf(one) <= timeOf(folder))

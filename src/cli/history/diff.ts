@@ -1,4 +1,4 @@
-/** `wsfs diff FILE[@V] [FILE[@W]]`: two versions compared, line by line where they are text. */
+/** `wsfs diff FILE[@V] [FILE[@W]]`: compares two versions, line by line when they are text. */
 import type { Gateway, Node, Version } from "../../client/index.ts";
 import { EXIT, Failure } from "../failure.ts";
 import type { Values } from "../options.ts";
@@ -11,9 +11,9 @@ import { describeVersion } from "./versions.ts";
 import { atWorkspace, requireFeatures } from "./workspace.ts";
 
 const OPERATIONS = ["getNodeByPath", "listVersions", "getContent"] as const;
-/** Larger ones are compared as a whole. */
+/** Larger versions are compared as a whole. */
 const TEXT_BYTES_MAX = 16 * 1024 * 1024;
-/** Lines that have nothing in common take for ever. */
+/** A comparison of files that have few lines in common would take for ever. */
 const COMPARE_LIMIT_MS = 20_000;
 const NEWEST: Selector = { back: 0 };
 const BEFORE_NEWEST: Selector = { back: 1 };
@@ -72,7 +72,7 @@ async function bytesOf(gateway: Gateway, { nodeId, id, contentHash }: Version): 
   return content.buffer();
 }
 
-/** Undefined: one of them is no text, or too large, or they have too little in common. */
+/** Undefined: one of them is no text or is too large, or they have too little in common. */
 async function compareLines(gateway: Gateway, old: Side, current: Side): Promise<string | undefined> {
   if (old.version.size > TEXT_BYTES_MAX || current.version.size > TEXT_BYTES_MAX) return undefined;
   const [a, b] = await Promise.all([old, current].map(async ({ version }) => textOf(await bytesOf(gateway, version))));

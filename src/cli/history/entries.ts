@@ -1,14 +1,14 @@
-/** Journal entries in words, and where the nodes they are about lie. */
+/** Describes journal entries in words, and finds the paths of their nodes. */
 import { type Gateway, type JournalEntry, RemoteError } from "../../client/index.ts";
 import { showTime } from "../table.ts";
 import { fromOf, whoOf } from "./versions.ts";
 
 export interface Paths {
-  /** The path of a node that has this name in a folder. */
+  /** The path of a node with this name in a folder. */
   of(parentId: string | null, name: string): Promise<string>;
 }
 
-/** Where folders are now; those that are deleted, where they were. Each is asked for once. */
+/** Paths of folders as they are now; of deleted folders, as they were. Each folder is asked for once. */
 export function pathsOf(gateway: Gateway): Paths {
   const folders = new Map<string, Promise<string>>();
   const within = async (parentId: string | null, name: string): Promise<string> => {
@@ -55,7 +55,7 @@ export async function describeEntry(entry: JournalEntry, path: string, paths: Pa
   }
 }
 
-/** When, who, from which mount or execution: as the columns of a table. */
+/** Time, account, and mount or execution: three columns of a table. */
 export const describeAuthor = ({ time, by }: Pick<JournalEntry, "time" | "by">): [string, string, string] => [
   showTime(time),
   whoOf(by),

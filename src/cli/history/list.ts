@@ -1,4 +1,4 @@
-/** `wsfs list [PATH]`: what a folder of the workspace has, had at a moment, or what was deleted from it. */
+/** `wsfs list [PATH]`: what a folder of the workspace contains, contained at a moment, or what was deleted from it. */
 import type { Gateway, ListedNode, Node } from "../../client/index.ts";
 import { EXIT, Failure } from "../failure.ts";
 import type { Values } from "../options.ts";
@@ -54,7 +54,7 @@ const DELETED: Look = {
   none: "Nothing was deleted from it that can be restored.",
 };
 
-/** Something that was deleted may be meant itself, or the folder it was in. */
+/** With --deleted, the path may be that of a deleted node or of a folder that nodes were deleted from. */
 async function findFolder(
   gateway: Gateway,
   path: string,
@@ -74,7 +74,7 @@ function shownName({ kind, attributes }: Node, name: string): string {
   return attributes.type === "symlink" ? `${name} -> ${attributes.target ?? ""}` : name;
 }
 
-/** The time that programs see: the node's mtime, where one was set. */
+/** The time that programs see: the node's mtime attribute, if it was set. */
 function modifiedAt({ attributes, modifiedAt }: Node): string {
   const seconds = Number(attributes.mtime ?? Number.NaN);
   const at = new Date(seconds * 1000);

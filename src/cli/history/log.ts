@@ -12,7 +12,7 @@ import { findNode, isWithin, notThere, pageSizeFor } from "./target.ts";
 import { atWorkspace, requireFeatures } from "./workspace.ts";
 
 const OPERATIONS = ["getNodeByPath", "getNode", "listNodes", "readJournal", "streamJournal"] as const;
-/** Earlier entries that --follow shows first. */
+/** The number of earlier entries that --follow shows first. */
 const LINES_BEFORE = 10;
 
 export function log(values: Values<"log">): Promise<number> {
@@ -49,7 +49,7 @@ export function log(values: Values<"log">): Promise<number> {
     for (const one of shown.reverse()) print(one);
     const isBy = authorTest(by);
     for await (const entry of gateway.journal.follow({ after: asOf })) {
-      // A folder may have moved since the last one.
+      // A folder may have moved since the last entry, so that remembered paths may be wrong.
       const one = isBy(entry) ? await look(entry, scope, pathsOf(gateway)) : undefined;
       if (one !== undefined) print(one);
     }
@@ -69,12 +69,15 @@ const jsonLine = ({ entry, path }: Shown) => `${JSON.stringify({ ...entry, path 
 
 interface Scope {
   readonly filter: { readonly nodeId?: string };
-  /** A path is that of the folder, or below it. Undefined: every entry of the filter is meant. */
+  /** Whether a path is the folder's or lies below it. Undefined: every entry of the filter counts. */
   readonly holds: ((path: string) => boolean) | undefined;
   readonly nodeId: string | undefined;
 }
 
-/** A file is followed wherever it went; of a folder it counts what is in it now, or was when it was deleted. */
+/**
+ * A file is followed through all its places. For a folder, nodes count that are in it now, or were when they were
+ * deleted.
+ */
 async function scopeOf(gateway: Gateway, path: string): Promise<Scope> {
   if (path === "/") return { filter: {}, holds: undefined, nodeId: undefined };
   const node = (await findNode(gateway, path)) ?? (await findDeleted(gateway, path));

@@ -1,4 +1,6 @@
-/** `wsfs restore PATH --at TIME`: a file or a folder with all below it as it was at a moment; planned first. */
+/**
+ * `wsfs restore PATH --at TIME`: brings a file, or a folder with all below it, back to a moment. It shows a plan first.
+ */
 import { randomUUID } from "node:crypto";
 import type { Gateway } from "../../client/index.ts";
 import { EXIT, Failure } from "../failure.ts";
@@ -36,7 +38,7 @@ export function restoreAt(values: Values<"restore">, at: Date): Promise<number> 
     let done = 0;
     let skipped = 0;
     try {
-      // A restoration that is broken off goes on with the next request for the same moment.
+      // A restoration that was broken off is continued by the next request for the same moment.
       const idempotencyKey = `restore-${randomUUID()}`;
       for await (const item of gateway.nodes.restoreTree(node.id, at, { exact, idempotencyKey })) {
         if (item.action === "skip") skipped += 1;

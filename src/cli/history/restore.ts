@@ -1,4 +1,4 @@
-/** `wsfs restore FILE@V`: an earlier version becomes the newest one, by reference. */
+/** `wsfs restore FILE@V`: makes an earlier version the newest one, by reference. */
 import { type Gateway, RemoteError } from "../../client/index.ts";
 import { EXIT, Failure } from "../failure.ts";
 import type { Values } from "../options.ts";

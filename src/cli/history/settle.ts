@@ -1,4 +1,4 @@
-/** Changes of a mount that are not uploaded yet: the history at the gateway does not have them. */
+/** Changes of a mount that are not uploaded yet, which the history at the gateway therefore lacks. */
 import type { MountStatus, QueueItem } from "../../daemon/control-messages.ts";
 import { drainWithProgress } from "../drain.ts";
 import { Failure } from "../failure.ts";
@@ -9,7 +9,7 @@ import type { OfMount } from "./workspace.ts";
 const NAMED_MAX = 5;
 const ALL_ITEMS = 1e9;
 
-/** Commands that only show print one line about changes that they cannot know. */
+/** Commands that only show something print one line when the mount has unsent changes. */
 export async function noteUnsent(mount: OfMount | undefined): Promise<void> {
   if (mount === undefined) return;
   const { dirty } = await statusOf(mount);
@@ -18,8 +18,8 @@ export async function noteUnsent(mount: OfMount | undefined): Promise<void> {
 }
 
 /**
- * Before the gateway is changed: what programs did through the mount goes first. What cannot be sent in time is in the way
- * only where it is about one of the paths.
+ * To be called before a command changes the gateway: earlier changes by programs in the mount are uploaded first.
+ * Changes that cannot be sent in time are an error only if they concern one of the paths. Rejects with a Failure.
  */
 export async function settle(mount: OfMount | undefined, paths: readonly string[], seconds: number): Promise<void> {
   if (mount === undefined) return;
@@ -44,7 +44,7 @@ export async function settle(mount: OfMount | undefined, paths: readonly string[
   throw new Failure(`nothing was changed, as ${dir} has not uploaded all: ${printable(left)}; see wsfs queue ${dir}`);
 }
 
-/** A change is in the way when it is of the path, of something in it, or of a folder above it. */
+/** A change concerns a path if it is at the path, below it, or at a folder above it. */
 const isAbout = (changed: string, path: string) => isWithin(changed, path) || isWithin(path, changed);
 
 async function statusOf({ served }: OfMount): Promise<MountStatus> {

@@ -1,15 +1,15 @@
-/** FILE@V: which file is meant, and which of its versions. */
+/** FILE@V: finds the file and the version that are meant. */
 import { type Gateway, type Node, RemoteError, type Version } from "../../client/index.ts";
 import { MOMENT_EXPECTED, parseMoment } from "../../lib/moment.ts";
 import { EXIT, Failure } from "../failure.ts";
 import { showTime } from "../table.ts";
 
-/** `back`: so many before the newest, 0 being that. `at`: the one of that moment, milliseconds. */
+/** `back`: so many versions before the newest; 0 is the newest. `at`: the version of that moment, milliseconds. */
 export type Selector = { readonly number: number } | { readonly back: number } | { readonly at: number };
 
 export interface Target {
   readonly node: Node;
-  /** Undefined: no version was named. */
+  /** Undefined: no version was given. */
   readonly selector: Selector | undefined;
 }
 
@@ -24,19 +24,22 @@ export function parseSelector(text: string, nowMs: number): Selector {
   }
 }
 
-/** The name before the last "@", and what follows it; undefined where nothing can be a version. */
+/** The path before the last "@" and the version after it. Undefined when there is no version. */
 export function splitVersion(path: string): { readonly path: string; readonly version: string } | undefined {
   const [, before, version] = /^(.*[^/])@([^@/]+)$/s.exec(path) ?? [];
   return before === undefined || version === undefined ? undefined : { path: before, version };
 }
 
-/** What a path may turn out to be the path of. */
+/** The paths that the given path may stand for. */
 export function meantBy(path: string): string[] {
   const split = splitVersion(path);
   return split === undefined ? [path] : [path, split.path];
 }
 
-/** A name may hold "@": the longest one that is there is meant. `version`: what --version says; the whole path is a name then. */
+/**
+ * A name may contain "@": the longest existing name is taken. `version` is the value of --version; with it the whole
+ * path is a name. Rejects with a Failure.
+ */
 export async function findTarget(gateway: Gateway, path: string, version: string | undefined): Promise<Target> {
   const selectorOf = (text: string) => {
     try {
@@ -55,7 +58,7 @@ export async function findTarget(gateway: Gateway, path: string, version: string
   throw notThere(split?.path ?? path);
 }
 
-/** Whether a path is that of the folder, or below it. */
+/** Whether a path is the folder's or lies below it. */
 export const isWithin = (path: string, folder: string) =>
   folder === "/" || path === folder || path.startsWith(`${folder}/`);
 
@@ -63,7 +66,7 @@ export function notThere(path: string): Failure {
   return new Failure(`${path} is not there; if it was deleted: wsfs list --deleted, wsfs undelete`);
 }
 
-/** By its path; undefined: it is not there. */
+/** Finds a node by its path. Undefined: there is none. */
 export async function findNode(gateway: Gateway, path: string, at?: Date): Promise<Node | undefined> {
   try {
     return await gateway.nodes.byPath(path, { at });
@@ -79,10 +82,10 @@ export function requireFile(node: Node): void {
 }
 
 const PAGE_SIZE = 1000;
-/** `limit`: how many are wanted, 0 for all. */
+/** `limit`: how many are wanted; 0: all. */
 export const pageSizeFor = (limit: number) => (limit === 0 ? PAGE_SIZE : Math.min(limit, PAGE_SIZE));
 
-/** Newest first. */
+/** The newest version comes first. */
 export const versionsOf = (gateway: Gateway, node: Node, limit = 0) =>
   gateway.versions.list(node.id, { branch: "main", orderBy: "-number", pageSize: pageSizeFor(limit) });
 

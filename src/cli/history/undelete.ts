@@ -1,4 +1,4 @@
-/** `wsfs undelete PATH`: what was deleted comes back as the node it was, a folder with all that was deleted with it. */
+/** `wsfs undelete PATH`: brings back a deleted node as the same node; a folder with all that was deleted with it. */
 import { randomUUID } from "node:crypto";
 import { type Gateway, type ListedNode, RemoteError } from "../../client/index.ts";
 import { EXIT, Failure } from "../failure.ts";
@@ -14,7 +14,10 @@ import { atWorkspace, requireFeatures } from "./workspace.ts";
 
 const OPERATIONS = ["getNodeByPath", "listNodes", "restoreNode", "readJournal"] as const;
 
-/** The restoration of a folder says when its deletion had begun, so that one that is broken off can be gone on with. */
+/**
+ * The key of a folder's restoration contains when its deletion began, so that a restoration that was broken off can be
+ * continued.
+ */
 const keyOf = (begin: number) => `undelete-${begin}-${randomUUID()}`;
 const KEY = /^undelete-(\d+)-/;
 
@@ -40,7 +43,7 @@ export function undelete(values: Values<"undelete">): Promise<number> {
 
 interface Gone {
   readonly gone: ListedNode;
-  /** Of one whose return was broken off: when the deletion had begun. */
+  /** For a node whose restoration was broken off: when its deletion began, milliseconds. */
   readonly begin?: number;
 }
 
@@ -53,7 +56,7 @@ async function whatIsGone(gateway: Gateway, path: string): Promise<Gone> {
   );
 }
 
-/** A folder that is back, while things that went with it are not. */
+/** A folder that is back while nodes that were deleted with it are not. */
 async function brokenOff(gateway: Gateway, path: string): Promise<Gone | undefined> {
   const node = await findNode(gateway, path);
   if (node?.kind !== "folder") return undefined;
@@ -81,7 +84,10 @@ async function bringBack(gateway: Gateway, gone: ListedNode, begin: number, name
   }
 }
 
-/** Folders before what is in them. Answers how many came back: where a name is taken by now, or the folder stays, it is left. */
+/**
+ * Restores folders before the nodes in them. Returns how many came back: a node stays deleted when its name is taken by
+ * now or its folder stays deleted.
+ */
 async function restoreBelow(gateway: Gateway, nodes: readonly ListedNode[]): Promise<number> {
   const progress = showProgress(nodes.length, "brought back");
   let restored = 0;
@@ -102,7 +108,7 @@ async function restoreBelow(gateway: Gateway, nodes: readonly ListedNode[]): Pro
   return restored;
 }
 
-/** Each after that of the folders its nodes are in, as far as these are among them. */
+/** Groups of nodes. Each group comes after the folders that contain its nodes, as far as these are among the nodes. */
 function* levelsOf(nodes: readonly ListedNode[]): Generator<readonly ListedNode[]> {
   const inside = new Map<string, ListedNode[]>(nodes.map(({ id }) => [id, []]));
   let level: ListedNode[] = [];

@@ -1,17 +1,17 @@
 /**
- * What takes back the changes of a mount, node by node: the state before its first one is compared with that after the last
- * one. A node that somebody else has changed since stays as it is. Pure: knows no gateway.
+ * Plans how the changes of a mount are taken back, node by node. It compares the state before the mount's first change
+ * with the state after its last one. A node that others have changed since stays as it is. Pure: it knows no gateway.
  */
 import type { Attributes, Author, JournalEntry } from "../../client/index.ts";
 import { CHANGE_KINDS } from "../../contract/journal-kinds.ts";
 
-/** Which changes: those of a mount and account from one position to another, or of them those of one undo. */
+/** The changes to take back: those of a mount and account between two positions, or those of one undo among them. */
 export interface Range {
   readonly from: number;
   readonly to: number;
   readonly mount: string;
   readonly account: string | null;
-  /** What keys of that undo begin with. */
+  /** The beginning of the keys of that undo. */
   readonly ofUndo?: string | undefined;
 }
 
@@ -25,18 +25,18 @@ export type Action = "restore" | "move" | "delete" | "keep";
 export interface Step {
   readonly nodeId: string;
   readonly isFolder: boolean;
-  /** Of its latest change that is taken back: the later ones go first. */
+  /** Position of the node's latest change that is taken back. Later changes are undone first. */
   readonly position: number;
-  /** What becomes of its place. */
+  /** What happens to the node's place. */
   readonly action: Action;
-  /** Where it is, or was deleted from; and where it is to be. */
+  /** Where the node is or was deleted from, and where it belongs. */
   readonly now: Place;
   readonly target: Place;
   readonly revision: number;
   readonly head: string | null | undefined;
-  /** The version whose content it is to have; undefined: as it is. */
+  /** The version whose content it gets. Undefined: its content stays. */
   readonly version: string | undefined;
-  /** Those it is to have; undefined: as they are. */
+  /** The attributes it gets. Undefined: they stay. */
   readonly attributes: Attributes | undefined;
 }
 
@@ -50,12 +50,12 @@ export interface Skipped {
 }
 
 export interface Plan {
-  /** Latest changes first. */
+  /** The latest changes come first. */
   readonly steps: readonly Step[];
   readonly skipped: readonly Skipped[];
 }
 
-/** A name in between is not where the node is to be. */
+/** Ends the key of a move to a temporary name, which is not the node's target. */
 export const PARKING = "p";
 
 const isChange = ({ kind }: JournalEntry) => CHANGE_KINDS.some((own) => own === kind);
@@ -71,7 +71,9 @@ export function isInRange(entry: JournalEntry, { from, to, mount, account, ofUnd
   );
 }
 
-/** `entries`: all of the workspace since the range began, in their order. `own`: what keys of this undo begin with. */
+/**
+ * `entries`: all entries of the workspace since the range began, in order. `own`: the beginning of this undo's keys.
+ */
 export function planUndo(entries: readonly JournalEntry[], range: Range, own: string): Plan {
   const byNode = new Map<string, JournalEntry[]>();
   for (const entry of entries) {
@@ -92,7 +94,7 @@ export function planUndo(entries: readonly JournalEntry[], range: Range, own: st
   return { steps: steps.sort((a, b) => b.position - a.position), skipped };
 }
 
-/** Undefined: it is as it was. */
+/** Undefined: the node is already as it was. */
 function stepOf(
   nodeId: string,
   entries: readonly JournalEntry[],
@@ -144,16 +146,16 @@ const isParked = ({ key }: JournalEntry) => key?.endsWith(PARKING) === true;
 
 export interface Round {
   readonly steps: readonly Step[];
-  /** Has to leave its name and folder first, as several wait for each other. */
+  /** This step must leave its name and folder first, because several steps wait for each other. */
   readonly park?: Step;
   /** No step can be put off any more. */
   readonly isLast?: true;
 }
 
 /**
- * Steps that may be done at once, one such list after the other: a folder before what comes back into it, what has a name
- * before what is to have it, what is in a new folder before that one. Moves of folders are done one by one; `next` is told
- * which have to be put off, as their folder is still inside of them.
+ * Groups of steps that may be done at the same time. A folder comes back before the nodes in it. A node leaves a name
+ * before another one gets it. A new folder is deleted after the nodes in it. Folders are moved one at a time; the
+ * caller passes to `next` the steps to put off, because their target still lies inside them.
  */
 export function* rounds(steps: readonly Step[]): Generator<Round, void, ReadonlySet<Step>> {
   const waiting = new Map(steps.map((step) => [step.nodeId, step]));
@@ -194,7 +196,7 @@ export function* rounds(steps: readonly Step[]): Generator<Round, void, Readonly
     }
     const park = [...waiting.values()].find(({ action, now }) => action === "move" && leaving.has(placeOf(now)));
     if (park === undefined) {
-      // What is left waits for something that stays: the gateway says for what.
+      // The remaining steps wait for nodes that stay. The gateway's answers say which.
       yield { steps: [...waiting.values()], isLast: true };
       return;
     }

@@ -1,16 +1,16 @@
-/** Which changes of a mount an undo is to take back. */
+/** Chooses which changes of a mount an undo takes back. */
 import { createHash } from "node:crypto";
 import type { Gateway, JournalEntry } from "../../client/index.ts";
 import { CHANGE_KINDS } from "../../contract/journal-kinds.ts";
 import type { Place, Range } from "./undo-plan.ts";
 
-/** What follows on another change within this was done together with it. */
+/** Changes with a shorter pause than this between them belong together. */
 const PAUSE_MAX_MS = 60_000;
 
-/** "undo-FROM-TO-WISH:": of which positions, asked for in which way; the step follows. */
+/** "undo-FROM-TO-WISH:": the positions, and the kind of wish. The step follows. */
 const KEY = /^undo-(\d+)-(\d+)-([0-9a-f]{8}):/;
 
-/** The kind of the activity that ends an undo: without it, the same wish goes on with that one. */
+/** The kind of the activity that ends an undo. While it is missing, the same wish continues that undo. */
 export const UNDONE = "undone";
 export const endKey = (own: string) => `${own}end`;
 
@@ -27,11 +27,11 @@ export interface Author {
 
 export interface Choice {
   readonly range: Range;
-  /** What the keys of this undo begin with. */
+  /** The beginning of this undo's keys. */
   readonly own: string;
 }
 
-/** An undo of the same wish that has not ended, and what is taken back where there is none. */
+/** `begun`: an undo of the same wish that has not ended. `next`: what is taken back if there is none. */
 export interface Choices {
   readonly begun: Choice | undefined;
   readonly next: Choice;
@@ -43,7 +43,7 @@ const wishOf = ({ path, last, since }: Wish) =>
     .digest("hex")
     .slice(0, 8);
 
-/** Undefined: the mount has changed nothing of the kind. */
+/** Undefined: the mount has made no such change. */
 export async function chooseRange(
   gateway: Gateway,
   author: Author,
@@ -93,7 +93,7 @@ function undoOf({ key }: JournalEntry): Undo | undefined {
 const isLongAfter = (later: JournalEntry, earlier: JournalEntry) =>
   Date.parse(later.time) - Date.parse(earlier.time) > PAUSE_MAX_MS;
 
-/** The author's changes that are meant, counted from 0; read as far as they are asked for. */
+/** The author's changes that match, counted from 0. They are read as far as they are asked for. */
 function newestFirst(
   gateway: Gateway,
   { mount, account }: Author,
@@ -114,7 +114,7 @@ function newestFirst(
     }
     return seen[n];
   };
-  /** How many there are before the one of which `isOver` says so; at least one. */
+  /** How many changes come before the first one for which `isOver` is true; at least one. */
   const countUntil = async (isOver: (entry: JournalEntry, n: number, before: JournalEntry) => boolean) => {
     let before = await at(0);
     for (let n = 1; ; n += 1) {

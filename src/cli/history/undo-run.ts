@@ -1,4 +1,4 @@
-/** The steps of an undo, done at the gateway: each only if the node still is as it was planned for. */
+/** Carries out the steps of an undo at the gateway, each only if its node is still as it was planned. */
 import { type Gateway, type Node, RemoteError } from "../../client/index.ts";
 import { type Attributes, attributesDifference } from "../../contract/attributes.ts";
 import { nameBeside } from "../../contract/names.ts";
@@ -8,15 +8,15 @@ import { endKey, UNDONE } from "./undo-range.ts";
 
 export interface Undoing {
   readonly gateway: Gateway;
-  /** What its keys begin with: the same steps again change nothing twice. */
+  /** The beginning of its keys: the same steps, sent again, change nothing twice. */
   readonly own: string;
-  /** For names beside those that are taken: the same for all of an undo. */
+  /** For names beside taken ones. It is the same throughout an undo. */
   readonly moment: string;
   onDone(step: Step, node: Node): unknown;
   onSkipped(step: Step, why: string): unknown;
 }
 
-/** Without steps: it was broken off before its end was said. */
+/** Without steps: the undo was broken off before its end was recorded. */
 export async function runUndo(undoing: Undoing, steps: readonly Step[]): Promise<void> {
   const { gateway, own } = undoing;
   const revisions = new Map(steps.map(({ nodeId, revision }) => [nodeId, revision]));
@@ -46,14 +46,14 @@ async function parkIn(
     const { revision } = await gateway.nodes.update(nodeId, { parentId, name }, options);
     revisions.set(nodeId, revision);
   } catch (error) {
-    // Its own step says why, and those that wait for its name are told that it is taken.
+    // The node's own step reports the reason. Steps that wait for its name learn that it is taken.
     if (!isRefusal(error)) throw error;
   }
 }
 
 const keyOf = (own: string, { position }: Step, part: string) => `${own}${position}${part}`;
 
-/** False: it has to be put off. */
+/** False: the step must be put off. */
 async function isDone(
   undoing: Undoing,
   step: Step,
@@ -71,7 +71,7 @@ async function isDone(
   return true;
 }
 
-/** Of this node: others go on. */
+/** Whether this node is refused while other steps can go on. */
 function isRefusal(error: unknown): error is RemoteError {
   return error instanceof RemoteError && ["conflict", "changed", "notFound"].includes(error.code);
 }
@@ -104,7 +104,7 @@ async function takeBack(undoing: Undoing, step: Step, ifRevision: number | undef
   return gateway.nodes.update(nodeId, { attributes: patch }, options);
 }
 
-/** Where it is to be; where that name is taken, beside it. */
+/** Puts the node where it belongs; if that name is taken, beside it. */
 async function placed({ gateway, own, moment }: Undoing, step: Step, ifRevision: number | undefined): Promise<Node> {
   const { nodeId, action, target } = step;
   const parentId = target.parentId ?? undefined;
@@ -133,7 +133,7 @@ async function placed({ gateway, own, moment }: Undoing, step: Step, ifRevision:
   }
 }
 
-/** `link` is of the names of one file as they are now. */
+/** `link` belongs to the file's names as they are now, so it is not restored. */
 function withoutLink(attributes: Attributes | undefined): Attributes | undefined {
   if (attributes === undefined) return undefined;
   const { link: _, ...rest } = attributes;

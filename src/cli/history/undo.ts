@@ -1,4 +1,4 @@
-/** `wsfs undo [PATH]`: takes back what a mount did, as far as nobody else has changed it since. */
+/** `wsfs undo [PATH]`: takes back the changes of a mount, as far as others have not changed the nodes since. */
 import type { Gateway } from "../../client/index.ts";
 import { parseMountName } from "../../contract/mount-name.ts";
 import { EXIT, Failure } from "../failure.ts";
@@ -53,13 +53,13 @@ const nothing = (json: boolean, skipped: number) =>
 export interface Made {
   readonly plan: Plan;
   readonly choice: Choice;
-  /** It goes on with one that was broken off. */
+  /** It continues an undo that was broken off. */
   readonly isBegun: boolean;
-  /** Of its latest change, for names beside those that are taken. */
+  /** The time of the latest change that is taken back, for names beside taken ones. */
   readonly moment: string;
 }
 
-/** Undefined: the mount has changed nothing. */
+/** Undefined: the mount has made no such change. */
 export async function prepareUndo(
   gateway: Gateway,
   author: Author,
@@ -75,7 +75,7 @@ export async function prepareUndo(
     : { ...(await makePlan(gateway, choices.next, wish.path, paths)), isBegun: false };
 }
 
-/** Whether one of the places is that of the path, or below it. */
+/** Whether one of the places is the path or lies below it. */
 function placesWithin(path: string, paths: Paths) {
   return async (...places: readonly Place[]): Promise<boolean> => {
     if (path === "/") return true;
@@ -104,7 +104,7 @@ async function makePlan(gateway: Gateway, choice: Choice, path: string, paths: P
   return { plan, choice, moment: (latest?.time ?? "").slice(0, 19).replace("T", " ").replaceAll(":", ".") };
 }
 
-/** Of attributes the journal tells what they were, not what they are. */
+/** The journal tells what attributes were before, not what they are now, so the node is asked. */
 async function isAsItWas(gateway: Gateway, { nodeId, action, version, attributes }: Step): Promise<boolean> {
   if (action !== "keep" || version !== undefined || attributes === undefined) return false;
   return differenceTo(await gateway.nodes.get(nodeId), attributes) === undefined;

@@ -34,14 +34,14 @@ export function versions(values: Values<"versions">): Promise<number> {
   });
 }
 
-/** When it was saved, its size, who saved it and where. */
+/** Its time, its size, who saved it and where. */
 export function describeVersion({ createdAt, size, by }: Version): [string, string, string, string] {
   return [showTime(createdAt), formatSize(size), whoOf(by), fromOf(by)];
 }
 
 export const whoOf = (by: Author | null | undefined) => by?.account ?? "";
 
-/** The mount or the execution that a change was made in. */
+/** The mount or the execution that made a change. */
 export function fromOf(by: Author | null | undefined): string {
   if (by?.execution !== undefined) return `execution ${by.execution}`;
   return by?.mount === undefined ? "" : showMountName(by.mount);

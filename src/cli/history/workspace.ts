@@ -1,6 +1,6 @@
 /**
- * Where a command of history works: the workspace of the mount that a path lies in, with that mount's sign-in, or the one
- * that --workspace names, with the user's. A mount is never touched for it.
+ * Where a history command works: in the workspace of the mount that the path lies in, with that mount's sign-in, or in
+ * the workspace of --workspace, with the user's sign-in. The command never reads the mount itself.
  */
 import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
@@ -23,29 +23,32 @@ import { scopesOf, signedIn } from "../signed-in.ts";
 import { addressNow } from "../status.ts";
 
 export interface Given {
-  /** Means nothing of a mount, which has its gateway. */
+  /** Has no effect in a mount, which has its own gateway. */
   readonly env: string | undefined;
   readonly "in-workspace": string | undefined;
-  /** With --workspace: the mount that it is done for, as the journal shows it. */
+  /** With --workspace: the mount whose changes are meant, by its name in the journal. */
   readonly "of-mount"?: string | undefined;
 }
 
 export interface OfMount {
   readonly dir: string;
   readonly served: Served;
-  /** As the journal calls it. */
+  /** The mount's name in the journal. */
   readonly name: string;
 }
 
 export interface AtWorkspace {
   readonly gateway: Gateway;
-  /** Those that were given, as paths of the workspace. */
+  /** The given paths, as paths of the workspace. */
   readonly paths: readonly string[];
   /** Absent with --workspace. */
   readonly mount: OfMount | undefined;
 }
 
-/** `words`: paths of one mount, or of the workspace that is named. The token is good for these operations. */
+/**
+ * `words`: paths in one mount, or in the workspace that is named. The token is good for these operations. Rejects with
+ * a Failure.
+ */
 export async function atWorkspace<T>(
   given: Given,
   words: readonly string[],
@@ -104,7 +107,7 @@ function mountOf(word: string, table: readonly MountEntry[]): MountEntry {
   throw new Failure(`${word} is in no mount of wsfs; --workspace names the workspace of a path`, EXIT.notMounted);
 }
 
-/** What its daemon was started with says where the sign-in of the mount is. No secret stands there. */
+/** The settings that the daemon was started with say where the mount's sign-in is. They contain no secret. */
 function settingsOf({ record }: Served, dir: string): DaemonSettings {
   const { daemon } = record;
   let variables: string;
@@ -113,7 +116,7 @@ function settingsOf({ record }: Served, dir: string): DaemonSettings {
   } catch (cause) {
     throw new Failure(`the settings of the mount at ${dir} cannot be read`, EXIT.failure, { cause });
   }
-  // The number may be another process's by now.
+  // The process id may belong to another process by now.
   if (!isAlive(daemon)) throw new Failure(`the daemon of ${dir} has just ended; try again`);
   const pairs = variables.split("\0").map((pair): [string, string] => {
     const [name = ""] = pair.split("=", 1);
@@ -132,7 +135,7 @@ async function credentialsOf(
   return savedLogin(login.file, { scopes, workspace, howToSignIn: login.howToSignIn });
 }
 
-/** Said in one line, before anything is asked that such a gateway cannot answer. */
+/** Fails with one line before the gateway is asked something it cannot answer. */
 export async function requireFeatures(gateway: Gateway, ...features: readonly Feature[]): Promise<void> {
   const known = (await gateway.calls()).features;
   const missing = features.find((feature) => !known[feature]);

@@ -1,4 +1,4 @@
-/** Talks to the gateway's OAuth server through openid-client, and has its refusals as RemoteErrors. */
+/** Talks to the gateway's OAuth server through openid-client, and turns its refusals into RemoteErrors. */
 import type { Configuration } from "openid-client";
 import { z } from "zod";
 import { isLoopbackName } from "../../lib/loopback.ts";
@@ -6,13 +6,13 @@ import { isOfStranger } from "../connector.ts";
 import { RemoteError } from "../errors.ts";
 import { guardedFetch } from "./guarded-fetch.ts";
 
-/** Loaded when somebody signs in or a login is used: most programs do neither. */
+/** Loaded only when a person signs in or a login is used, because most programs do neither. */
 export const oauth = () => import("openid-client");
 
 export const CLIENT_ID = "wsfs";
 const TIMEOUT_SECONDS = 30;
 
-/** Where the server is asked what; kept with a login, so that its use takes one request. */
+/** The server's addresses. They are saved with a login, so that using it takes one request. */
 export const endpoints = z.object({
   issuer: z.url(),
   token_endpoint: z.url(),
@@ -21,7 +21,7 @@ export const endpoints = z.object({
 });
 export type Endpoints = z.infer<typeof endpoints>;
 
-/** Throws a RemoteError "invalid" for an address at which a login could be overheard. */
+/** Throws a RemoteError "invalid" for an address at which others could read the login. */
 export function checkAddress(baseUrl: string): URL {
   const url = URL.canParse(baseUrl) ? new URL(baseUrl) : undefined;
   if (url?.protocol !== "http:" && url?.protocol !== "https:") {
@@ -31,7 +31,7 @@ export function checkAddress(baseUrl: string): URL {
   throw new RemoteError("invalid", `${url.host}: a login over http can be overheard; expected https, or this machine`);
 }
 
-/** What the gateway, or another issuer, says of itself. Rejects with a RemoteError. */
+/** The addresses that the gateway, or another issuer, publishes. Rejects with a RemoteError. */
 export async function discover(issuer: string): Promise<Endpoints> {
   const url = checkAddress(issuer);
   const { allowInsecureRequests, customFetch, discovery, None } = await oauth();
@@ -44,7 +44,7 @@ export async function discover(issuer: string): Promise<Endpoints> {
         execute: url.protocol === "http:" ? [allowInsecureRequests] : [],
       }),
     );
-  // One of OpenID alone has another page.
+  // An issuer that has only OpenID publishes them on another page.
   const found = await ask("oauth2").catch((error: unknown) => {
     if (error instanceof RemoteError && error.code === "malformed") return ask("oidc");
     throw error;
@@ -71,7 +71,7 @@ export async function configure(server: Endpoints): Promise<Configuration> {
   return configuration;
 }
 
-/** The OAuth server has refused: `error` is the word of RFC 6749 for it. */
+/** A refusal of the OAuth server. `error` is its code of RFC 6749. */
 export class OauthRefusal extends RemoteError {
   readonly error: string;
   constructor(what: string, error: string, description: string | undefined, status: number, cause: unknown) {
@@ -82,7 +82,7 @@ export class OauthRefusal extends RemoteError {
 
 const refusal = z.object({ error: z.string(), error_description: z.string().optional(), status: z.number() });
 
-/** Runs a request, and has what went wrong as a RemoteError whose message holds no secret. */
+/** Runs a request. Any failure becomes a RemoteError whose message contains no secret. */
 export async function asking<T>(what: string, work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
   try {
     return await work();

@@ -1,4 +1,4 @@
-/** Signs a program in by device flow (RFC 8628): it shows a code, a person approves it in any browser. */
+/** Signs a program in by the device flow (RFC 8628): it shows a code, and a person approves it in any browser. */
 import { type AccountStatus, accountStatus } from "../../contract/resources.ts";
 import { RemoteError } from "../errors.ts";
 import { asking, checkAddress, configure, discover, OauthRefusal, oauth } from "./authorization.ts";
@@ -8,32 +8,34 @@ import type { Login } from "./login-file.ts";
 export type DeviceLoginEvent =
   | {
       readonly is: "code";
-      /** What the person compares or types. */
+      /** The code that the person compares or types. */
       readonly userCode: string;
       readonly address: string;
-      /** The same with the code in it. */
+      /** The address with the code in it. */
       readonly completeAddress: string;
       /** Milliseconds since the epoch. */
       readonly expiresAt: number;
     }
-  /** Asked, and not answered yet. */
+  /** The sign-in has begun and is not approved yet. */
   | { readonly is: "waiting" }
   | { readonly is: "done"; readonly account: Login["account"] };
 
 export interface DeviceLoginOptions {
   /** Address of the gateway. */
   readonly baseUrl: string;
-  /** Where people sign in, if that is not the gateway itself. */
+  /** The issuer that people sign in at, if it is not the gateway itself. */
   readonly issuer?: string | undefined;
-  /** What to ask for; all when absent. A person may allow less. */
+  /** The scopes to ask for. Absent: all. A person may allow fewer. */
   readonly scopes?: readonly string[] | undefined;
   readonly onEvent?: (event: DeviceLoginEvent) => void;
   readonly signal?: AbortSignal | undefined;
 }
 
 /**
- * Resolves once the person has approved it, for `saveLogin`. Rejects with a RemoteError: "forbidden" when the person denied
- * it, "unauthorized" when the code expired, "notFound" where nobody signs in, "aborted" by the signal.
+ * Resolves when the person has approved the code; `saveLogin` saves the result. Rejects with a RemoteError: "forbidden"
+ * when the person denied it, "unauthorized" when the code expired, "notFound" when the issuer has no sign-in by code,
+ * "invalid" for an unsafe address, "aborted" by the signal, "offline", "silent", "server" or "malformed" when the
+ * server fails.
  */
 export async function deviceLogin(options: DeviceLoginOptions): Promise<Login> {
   const { baseUrl, issuer = baseUrl, scopes, signal, onEvent = () => {} } = options;
@@ -80,7 +82,7 @@ export async function deviceLogin(options: DeviceLoginOptions): Promise<Login> {
   };
 }
 
-/** Before there is a client: its credentials are what is being made. */
+/** Asked before there is a client, because its credentials are being made. */
 async function whoIs(baseUrl: string, token: string): Promise<AccountStatus> {
   const url = `${checkAddress(baseUrl).href.replace(/\/$/, "")}/v1/account`;
   const headers = { authorization: `Bearer ${token}`, accept: "application/json" };

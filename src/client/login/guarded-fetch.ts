@@ -1,6 +1,7 @@
 /**
- * fetch as openid-client wants it, over connections that look who is at the other end (connector.ts): whoever takes the port
- * of a gateway that has ended is given a refresh token as little as an access token. A connection for each request.
+ * fetch, as openid-client needs it, over connections that check the other end (connector.ts): a program that takes the
+ * port of a gateway that has ended must get neither a refresh token nor an access token. It opens a connection for each
+ * request.
  */
 import { createConnector } from "../connector.ts";
 
@@ -14,7 +15,10 @@ export interface FetchOptions {
 const CONNECT_MS = 10_000;
 const WITHOUT_BODY = [204, 205, 304];
 
-/** Follows no redirect. Rejects with a TypeError whose cause says why, as fetch does; when aborted, with the signal's reason. */
+/**
+ * Follows no redirect. Rejects like fetch with a TypeError whose cause says why; when aborted, with the signal's
+ * reason.
+ */
 export async function guardedFetch(url: string, { method = "GET", headers, body, signal }: FetchOptions) {
   const [{ default: Pool }, { default: build }, { default: request }] = await Promise.all([
     import("undici/lib/dispatcher/pool.js"),
@@ -22,7 +26,7 @@ export async function guardedFetch(url: string, { method = "GET", headers, body,
     import("undici/lib/api/api-request.js"),
   ]);
   const { origin, pathname, search } = new URL(url);
-  // The kernel of another system does not say who listens.
+  // The kernels of other systems do not tell who listens.
   const connect = process.platform === "linux" ? createConnector(build, { timeout: CONNECT_MS }) : {};
   const pool = new Pool(origin, { connections: 1, connect });
   try {

@@ -1,7 +1,7 @@
 /**
- * A saved login: an owner-only file with the refresh token of a sign-in, or one that says that the system keyring has it.
- * Several programs use it at once, and each use replaces the token, so whoever uses it holds a lock beside the file and reads
- * it anew. A file is whole or not there.
+ * A saved login: an owner-only file with the refresh token of a sign-in, or a file that points to the system keyring.
+ * Several programs use it at once, and each use replaces the token. So a program holds a lock beside the file while it
+ * uses the login, and reads the file again. The file is whole or missing.
  */
 import { constants } from "node:fs";
 import { mkdir, open, readFile, rename, stat, unlink } from "node:fs/promises";
@@ -15,23 +15,23 @@ import { endpoints } from "./authorization.ts";
 const login = z.object({
   server: endpoints,
   refreshToken: z.string().min(1),
-  /** What was approved, space separated. */
+  /** The approved scopes, separated by spaces. */
   scope: z.string(),
   account: z.object({ id: z.string(), name: z.string() }).nullable(),
   signedInAt: z.iso.datetime(),
 });
 export type Login = z.infer<typeof login>;
 
-/** Where the token is. The keyring has it by the path of the file. */
+/** Where the token is kept. In the keyring it has the path of the file as its name. */
 export const STORES = ["file", "keyring"] as const;
 export type Store = (typeof STORES)[number];
 
-/** In the file, or in the keyring. */
+/** The content of the file, or of the keyring's secret. */
 const whole = login.extend({ version: z.literal(1) });
-/** In the file of one that is in the keyring. */
+/** The content of the file when the login is in the keyring. */
 const pointer = z.strictObject({ version: z.literal(1), store: z.literal("keyring") });
 
-/** Undefined: there is none. Rejects with a RemoteError "unauthorized" when it cannot be read. */
+/** Undefined: there is no login. Rejects with a RemoteError "unauthorized" when it cannot be read. */
 export async function readLogin(path: string, keyring: Keyring): Promise<(Login & { store: Store }) | undefined> {
   const text = await readOwnFile(path);
   if (text === undefined) return undefined;
@@ -43,7 +43,7 @@ export async function readLogin(path: string, keyring: Keyring): Promise<(Login 
     : { ...parsed(`${path}, in the system keyring`, whole, secret), store: "keyring" };
 }
 
-/** Where a login is kept; undefined: there is none, or none that can be read. */
+/** Where a login is kept. Undefined: there is none, or none that can be read. */
 export async function storeOf(path: string): Promise<Store | undefined> {
   try {
     const text = await readOwnFile(path);
@@ -79,13 +79,13 @@ function parsed<T>(where: string, schema: z.ZodType<T>, text: string): T {
   }
 }
 
-/** On the disk, or in the keyring, when it resolves: the token it replaces is used up. */
+/** Resolves when the login is on the disk or in the keyring. The token that it replaces is already used up. */
 export async function writeLogin(path: string, made: Login, store: Store, keyring: Keyring): Promise<void> {
   const { server, refreshToken, scope, account, signedInAt } = made;
   const all = { version: 1, server, refreshToken, scope, account, signedInAt };
   if (store === "file") return writeOwnFile(path, all);
   await keyring.set(path, JSON.stringify(all));
-  // Also where it was there: who waits for another sign-in looks at the file.
+  // Written even if it is there: a program that waits for another sign-in looks at the file.
   await writeOwnFile(path, { version: 1, store });
 }
 
@@ -110,14 +110,14 @@ export async function removeLogin(path: string): Promise<void> {
   });
 }
 
-/** A lock that is older was left behind: nothing that is done under one takes longer. */
+/** An older lock was left behind, because nothing that holds the lock takes longer. */
 const LOCK_AGE_MS = 60_000;
 const LOCK_POLL_MS = 50;
 
 /**
- * Runs `work` while no other program does with this login. A program that died leaves its lock: it is taken away when its
- * process is gone. Two programs may take away the lock at once and both go on: the gateway then gives both the same
- * successor (gateway/sign-in/refresh-rotation.ts), so nothing is lost.
+ * Runs `work` while no other program uses this login. The lock of a program that died is removed when its process is
+ * gone. Two programs may remove it at once and both go on: the gateway then gives both the same new token
+ * (gateway/sign-in/refresh-rotation.ts), so nothing is lost.
  */
 export async function withLoginLock<T>(path: string, work: () => Promise<T>): Promise<T> {
   const lock = `${path}.lock`;
@@ -155,7 +155,7 @@ async function isAbandoned(lock: string): Promise<boolean> {
   }
 }
 
-/** Which file this is now: another one after each sign-in and each refresh. Undefined: there is none. */
+/** The file's identity, which changes with each sign-in and each refresh. Undefined: there is no file. */
 export async function loginIdentity(path: string): Promise<string | undefined> {
   try {
     const { mtimeNs, ino, size } = await stat(path, { bigint: true });

@@ -1,6 +1,6 @@
 /**
- * Access tokens from a saved login: one is minted for what it is needed for (scopes, workspace), kept for most of its
- * life, and minted anew before its end or when the gateway refuses it. Any number of programs share a login.
+ * Access tokens from a saved login. A token is minted for a purpose (scopes, workspace), kept for most of its life, and
+ * replaced before its end or when the gateway refuses it. Any number of programs can share a login.
  */
 
 import { setTimeout as pause } from "node:timers/promises";
@@ -21,13 +21,13 @@ import {
 } from "./login-file.ts";
 
 export interface SavedLoginOptions {
-  /** Scopes of the tokens: not more than were approved. All of those when absent. */
+  /** Scopes of the tokens, among those that were approved. Absent: all of those. */
   readonly scopes?: readonly string[] | undefined;
-  /** The only workspace the tokens are good for: name or id. */
+  /** The only workspace that the tokens are good for, by name or id. */
   readonly workspace?: string | undefined;
-  /** How a person signs in again: ends the message of an error. */
+  /** How a person signs in again: the end of an error message. */
   readonly howToSignIn?: string | undefined;
-  /** The system's when absent. */
+  /** Absent: the system's keyring. */
   readonly keyring?: Keyring | undefined;
 }
 
@@ -39,12 +39,16 @@ interface Minted {
 
 const AGAIN_MS = [200, 1000];
 
-/** Credentials of the login in the file; `saveLogin` put it there. */
+/**
+ * Credentials from the login that `saveLogin` put into the file. They reject with "unauthorized" when there is no login
+ * or it has ended, with "notFound" when it shows no such workspace, and with "offline" or "silent" when the server does
+ * not answer.
+ */
 export function savedLogin(path: string, options: SavedLoginOptions = {}): Credentials {
   const { howToSignIn = "sign in", keyring = systemKeyring() } = options;
   let held: Minted | undefined;
   let minting: Promise<Minted> | undefined;
-  /** Which file had a login that is over: only another one is asked for a token again. */
+  /** A login that has ended, with the identity of its file. Only another file is tried again. */
   let ended: { readonly identity: string | undefined; readonly error: RemoteError } | undefined;
 
   async function mintNew(): Promise<Minted> {
@@ -77,7 +81,7 @@ export function savedLogin(path: string, options: SavedLoginOptions = {}): Crede
       return (await minted()).token;
     },
     async renew(rejected) {
-      // Another call has met the same 401 and found a new one.
+      // Another call has met the same 401 and found a new token.
       if (held !== undefined && held.token !== rejected) return held.token;
       const { token } = await minted();
       return token === rejected ? undefined : token;
@@ -85,7 +89,7 @@ export function savedLogin(path: string, options: SavedLoginOptions = {}): Crede
   };
 }
 
-/** Of the file as it is: no other try will go better. */
+/** The login in this file has ended, so that another try would fail too. */
 class LoginOver extends Error {
   readonly identity: string | undefined;
   constructor(message: string, identity: string | undefined, cause?: unknown) {
@@ -107,7 +111,8 @@ function mint(path: string, { scopes, workspace }: SavedLoginOptions, keyring: K
     };
     const begun = Date.now();
     const refresh = () => asking("login", () => refreshTokenGrant(configuration, login.refreshToken, asked));
-    // The token may have been used although no answer came: for a minute it gives the same successor, not later.
+    // The token may have been used up although no answer came. For a minute, and no longer, the gateway answers a
+    // repeated use with the same new token.
     const tokens = await again(refresh, AGAIN_MS).catch((error: unknown) => {
       if (!(error instanceof OauthRefusal)) throw error;
       if (error.error === "invalid_grant") throw new LoginOver("the login has ended", identity, error);
@@ -125,7 +130,7 @@ function mint(path: string, { scopes, workspace }: SavedLoginOptions, keyring: K
   });
 }
 
-/** Once more after each pause, while no answer comes. */
+/** Tries again after each pause, while no answer comes. */
 async function again<T>(work: () => Promise<T>, pausesMs: readonly number[]): Promise<T> {
   for (const pauseMs of pausesMs) {
     try {
@@ -139,14 +144,17 @@ async function again<T>(work: () => Promise<T>, pausesMs: readonly number[]): Pr
 }
 
 export interface StoreOptions {
-  /** Where it is kept: an owner-only file, or the system keyring and a file that says so. As the one before, else "file". */
+  /**
+   * Where the login is kept: in an owner-only file, or in the system keyring with a file that says so. Default: as the
+   * login before, otherwise "file".
+   */
   readonly store?: Store | undefined;
   readonly keyring?: Keyring | undefined;
 }
 
 /**
- * Keeps a login of `deviceLogin`, in the place of one that was there. Where the keyring does not take it, it is ended at the
- * gateway, and kept nowhere.
+ * Saves a login of `deviceLogin` in the place of an earlier one. Rejects with a RemoteError "unauthorized" when the
+ * keyring does not take it; the login is then ended at the gateway and saved nowhere.
  */
 export function saveLogin(path: string, login: Login, options: StoreOptions = {}): Promise<void> {
   const { keyring = systemKeyring() } = options;
@@ -159,18 +167,21 @@ export function saveLogin(path: string, login: Login, options: StoreOptions = {}
       await revoke(login).catch(() => {});
       throw error;
     }
-    // Nobody reads it any more: a keyring that does not answer may keep it.
+    // Nothing reads the old secret any more, so that a keyring which does not answer may keep it.
     if (before === "keyring" && store === "file") await keyring.remove(path).catch(() => {});
   });
 }
 
-/** Rejects with a RemoteError "unauthorized" where no keyring answers: before somebody signs in in vain. */
+/** Rejects with a RemoteError "unauthorized" when no keyring answers: to be called before a person signs in in vain. */
 export async function checkStore(path: string, options: StoreOptions = {}): Promise<void> {
   const { keyring = systemKeyring() } = options;
   if ((options.store ?? (await storeOf(path))) === "keyring") await keyring.get(path);
 }
 
-/** What is known of a saved login without asking the gateway. Undefined: there is none. */
+/**
+ * What is known of a saved login without asking the gateway. Undefined: there is none. Rejects with a RemoteError
+ * "unauthorized" when it cannot be read.
+ */
 export async function describeLogin(
   path: string,
   { keyring = systemKeyring() }: Pick<StoreOptions, "keyring"> = {},
@@ -182,8 +193,8 @@ export async function describeLogin(
 }
 
 /**
- * Ends the login at the gateway, and then removes it here. False: there was none. Where the gateway or the keyring cannot be
- * reached it rejects and the login stays, unless `isForced`: then it is only removed here.
+ * Ends the login at the gateway, then removes it here. False: there was none. When the gateway or the keyring cannot be
+ * reached, it rejects with a RemoteError and the login stays. With `isForced` it is then only removed here.
  */
 export function endLogin(
   path: string,

@@ -1,11 +1,11 @@
-/** Whose the token is, and who may do what in a workspace. */
+/** Calls about the token's account, and about the roles of accounts in a workspace. */
 import type { AccountStatus, Grant } from "../../contract/resources.ts";
 import type { Role } from "../../contract/roles.ts";
 import { type Context, type RequestOptions, read } from "./context.ts";
 import { type Paged, paged } from "./paged.ts";
 
 export interface GrantOptions extends RequestOptions {
-  /** Name or id. Default: the connection's. */
+  /** Name or id. Default: that of `connect`. */
   readonly workspace?: string | undefined;
 }
 
@@ -15,13 +15,18 @@ export interface GrantListOptions extends GrantOptions {
 }
 
 export interface AccountCalls {
-  /** Whose the token is, what it may do and where. Any token that is good; else "unauthorized". */
+  /** The account of the token, its scopes and its workspaces. Any valid token may ask; otherwise "unauthorized". */
   get(options?: RequestOptions): Promise<AccountStatus>;
-  /** Scope: account.grant.read; an owner of the workspace, else "forbidden". */
+  /**
+   * The roles of all accounts. "forbidden" unless the account is an owner of the workspace. Scope: account.grant.read.
+   */
   grants(options?: GrantListOptions): Paged<Grant>;
-  /** `account`: name or id, else "notFound". "conflict": a workspace keeps an owner. Scope: account.grant.update. */
+  /**
+   * Gives an account (name or id) a role. "notFound": there is no such account. "conflict": the workspace would lose
+   * its only owner. "forbidden": not an owner. Scope: account.grant.update.
+   */
   grant(account: string, role: Role, options?: GrantOptions): Promise<Grant>;
-  /** As `grant`; no error where the account had no role. */
+  /** Takes the role away. No error if the account had none; other errors as for `grant`. */
   revoke(account: string, options?: GrantOptions): Promise<void>;
 }
 
@@ -35,7 +40,7 @@ export function createAccountCalls(context: Context): AccountCalls {
           client.listGrants({ ...which, pageSize: options.pageSize, ...where(options) }),
         ),
       ),
-    // Sent twice they leave what they left: both are retried as reads are.
+    // Repeated, both have the same result, so they are retried like reads.
     grant: (account, role, options = {}) =>
       read(context, options, (client) => client.setGrant(account, role, where(options))),
     revoke: (account, options = {}) => read(context, options, (client) => client.removeGrant(account, where(options))),

@@ -1,4 +1,4 @@
-/** API keys of a workspace: what services call with. */
+/** API keys of a workspace, with which services call the gateway. */
 import type { ApiKey, CreatedApiKey } from "../../contract/api-keys.ts";
 import { type Context, type RequestOptions, read, removed } from "./context.ts";
 import { moment } from "./nodes.ts";
@@ -10,7 +10,7 @@ export interface ApiKeyOptions extends RequestOptions {
 }
 
 export interface NewApiKeyOptions extends ApiKeyOptions {
-  /** Without one it does not expire. */
+  /** Absent: the key does not expire. */
   readonly expiresAt?: Date | string | undefined;
 }
 
@@ -19,16 +19,19 @@ export interface ApiKeyListOptions extends ApiKeyOptions {
   readonly pageSize?: number | undefined;
 }
 
-/** For an owner of the workspace, else "forbidden". */
+/** All calls fail with "forbidden" unless the account is an owner of the workspace. */
 export interface ApiKeys {
   /**
-   * The key is in the answer, this once: `staticToken(made.key)` calls with it. `scopes`: of those of the token that makes
-   * it. Sent once: where the answer is lost ("offline"), look into the list and revoke it. Scope: account.key.create.
+   * Creates a key. Only this answer contains it: `staticToken(made.key)` calls with it. `scopes` must be among those of
+   * the token that creates it ("forbidden"). The call is sent once. If its answer is lost ("offline"), look for the key
+   * in the list and revoke it. Scope: account.key.create.
    */
   create(name: string, scopes: readonly string[], options?: NewApiKeyOptions): Promise<CreatedApiKey>;
-  /** Scope: account.key.read. */
+  /** The keys without their secrets. Scope: account.key.read. */
   list(options?: ApiKeyListOptions): Paged<ApiKey>;
-  /** At once; `keyId` is its id, not the key. Scope: account.key.delete. */
+  /**
+   * Revokes a key at once. `keyId` is its id, not the key. "notFound": there is no such key. Scope: account.key.delete.
+   */
   revoke(keyId: string, options?: RequestOptions): Promise<void>;
 }
 

@@ -1,4 +1,4 @@
-/** What each call of `connect`'s groups takes, checked before anything is sent; and the calls with these checks before them. */
+/** The arguments of each call in the groups of `connect`, and calls that check them before anything is sent. */
 
 import { EXECUTION_STATES } from "../../contract/execution-states.ts";
 import { ROLES } from "../../contract/roles.ts";
@@ -49,7 +49,10 @@ import type { NewTriggerOptions, TriggerListOptions, Triggers } from "./triggers
 import type { VersionListOptions, Versions } from "./versions.ts";
 import type { WorkspaceListOptions, Workspaces } from "./workspaces.ts";
 
-/** The arguments by name, in order, and what a call with wrong ones answers: as it does, something that fails when it is waited for. */
+/**
+ * The arguments by name, in order, and the result of a call with wrong arguments. It fails when it is awaited, as the
+ * call itself would.
+ */
 export interface Takes {
   readonly checks: Readonly<Record<string, Check>>;
   readonly fail: (error: RemoteError) => unknown;
@@ -75,7 +78,10 @@ export function streams(checks: Takes["checks"]): Takes {
   };
 }
 
-/** The same calls; one whose arguments are wrong sends nothing and fails with "invalid", `field` being the wrong one. */
+/**
+ * The same calls with checks. A call with wrong arguments sends nothing and fails with "invalid"; `field` is the wrong
+ * argument.
+ */
 export function checked<Calls extends object>(group: string, calls: Calls, table: Partial<Table<Calls>>): Calls {
   const over: Record<string, (...given: unknown[]) => unknown> = {};
   for (const [name, takes] of Object.entries<Takes | undefined>(table)) {
@@ -130,7 +136,7 @@ const workspace = optional(filledText);
 const branch = optional(filledText);
 const list = { pageSize: optional(PAGE_SIZE), orderBy: optional(filledText) };
 const change: Fields<ChangeOptions> = { ...write, ifRevision: optional(wholeNumber(0)) };
-// Of a folder there is none, and "" is none.
+// The head of a folder is "", which is not a version.
 const ifHead = optional(aText);
 const content: Fields<WriteContentOptions> = {
   ...write,

@@ -1,4 +1,4 @@
-/** What each call of one request takes (`calls()`), checked as those of the groups are. */
+/** The arguments of each call of `calls()`, checked in the same way as those of the groups. */
 
 import {
   aBoolean,

@@ -1,21 +1,21 @@
-/** What all groups of calls share: the calls of one request each, loaded when first needed, and the retries around them. */
+/** What all groups share: the calls of one request each, loaded when first needed, and the retries around them. */
 import type { Client } from "../client.ts";
 import { RemoteError } from "../errors.ts";
 import type { Retrier, RunOptions } from "./retry.ts";
 
-/** What every call takes. */
+/** Options of every call. */
 export interface RequestOptions {
   /** Aborting it ends the call with the RemoteError "aborted". */
   readonly signal?: AbortSignal | undefined;
-  /** False: sent once, whatever happens. */
+  /** False: the call is sent once, whatever happens. */
   readonly retries?: false | undefined;
 }
 
-/** What every write takes. */
+/** Options of every write. */
 export interface WriteOptions extends RequestOptions {
   /**
-   * Names the write, so that the gateway knows it when it comes again. Made when none is given, so
-   * that retries are safe; give your own (and keep it) to repeat the write after a crash.
+   * Names the write, so that the gateway recognises it when it is repeated. By default one is made, which makes retries
+   * safe. Give your own, and keep it, to repeat the write after a crash.
    */
   readonly idempotencyKey?: string | undefined;
 }
@@ -25,7 +25,7 @@ export interface Context {
   readonly load: () => Promise<Client>;
   readonly retrier: Retrier;
   readonly uuid: () => string;
-  /** Default of what names the workspace in calls by path and of the journal. */
+  /** The default workspace of calls by path and of the journal. */
   readonly workspace: string | undefined;
 }
 
@@ -33,10 +33,13 @@ export function read<T>(context: Context, options: RequestOptions, call: (client
   return context.retrier.run("read", async () => call(await context.load()), options);
 }
 
-/** Whether the gateway knows a write of its kind again by its key. */
+/** The feature by which a gateway recognises a repeated write of this kind by its key. */
 export type Keys = "uploadKeys" | "folderKeys" | "changeKeys";
 
-/** A write with its key: the caller's, or one that all its tries share. A gateway without such keys would do a repeated one twice. */
+/**
+ * A write with its key: the caller's, or one that all its tries share. A gateway without such keys would carry out a
+ * repeated write twice, so it is not repeated there.
+ */
 export async function write<T>(
   context: Context,
   keys: Keys,
@@ -49,7 +52,7 @@ export async function write<T>(
   return context.retrier.run(safety, () => call(client, key), options);
 }
 
-/** A removal that has no key: of one that is repeated since its answer was lost, "not found" says that it is done. */
+/** A removal, which has no key. If it was repeated because its answer was lost, "notFound" means that it is done. */
 export async function removed(
   context: Context,
   options: RequestOptions,

@@ -1,7 +1,7 @@
 /**
- * A file of the gateway into a file of the disk. The bytes go into a part file beside it, which
- * takes the name only when it is whole, hashed and synced: nobody ever sees half of a file under
- * the name. A download that was broken off, by a crash too, goes on where its part file ends.
+ * Downloads a file of the gateway to the local disk. The bytes go into a part file beside the target. It gets the
+ * target's name only when it is whole, checked and synced, so that half a file never appears under that name. A
+ * download that broke off, also by a crash, continues where its part file ends.
  */
 import { createHash } from "node:crypto";
 import type { FileHandle } from "node:fs/promises";
@@ -12,10 +12,10 @@ import { openPartFile } from "./part-file.ts";
 import { resumeBytes, wrongHash } from "./read.ts";
 
 export interface DownloadOptions extends RequestOptions {
-  /** Default: the head. Says the content by itself: not with `branch`. */
+  /** Default: the head. A version determines the content, so `branch` cannot be given with it ("invalid"). */
   readonly version?: string | undefined;
   readonly branch?: string | undefined;
-  /** Bytes of the content that are on the disk so far, those of an earlier attempt included. */
+  /** Called with the bytes of the content that are on the disk, those of an earlier attempt included. */
   readonly onProgress?: ((written: number, size: number) => void) | undefined;
 }
 
@@ -23,20 +23,20 @@ export interface Downloaded {
   readonly version: string;
   /** Bytes. */
   readonly size: number;
-  /** Lower-case hex SHA-256 of what was written, which is the gateway's where it says one. */
+  /** Lower-case hex SHA-256 of the written bytes. It equals the gateway's if the gateway has one. */
   readonly contentHash: string;
 }
 
 interface Wanted {
   readonly version: string;
   readonly size: number;
-  /** Undefined when the gateway does not say it. */
+  /** Undefined when the gateway does not tell it. */
   readonly contentHash: string | undefined;
 }
 
 const CHUNK_BYTES = 1024 * 1024;
 
-/** Replaces what is at `path`. After a failure what came is kept beside it for the next attempt. */
+/** Replaces the file at `path`. After a failure the received part is kept beside it for the next attempt. */
 export async function download(
   context: Context,
   nodeId: string,
@@ -51,7 +51,7 @@ export async function download(
     await part.finish();
     return { version: wanted.version, size: wanted.size, contentHash };
   } catch (error) {
-    // What is known to be wrong is no help to the next attempt.
+    // Content that is known to be wrong is of no use to the next attempt.
     isKept = !(error instanceof RemoteError && error.code === "malformed");
     throw error;
   } finally {
@@ -69,7 +69,7 @@ async function find(context: Context, nodeId: string, options: DownloadOptions):
   if (head !== undefined && (version === undefined || version === head)) return { version: head, size, contentHash };
   const found = await findVersion(context, nodeId, version, options);
   if (found !== undefined) return found;
-  // A gateway that lists no versions still says the size of one.
+  // A gateway that lists no versions still tells the size of a version.
   const content = await read(context, options, (client) =>
     client.getContent(nodeId, { version, branch, range: { start: 0, end: 1 }, signal }),
   );
@@ -77,7 +77,7 @@ async function find(context: Context, nodeId: string, options: DownloadOptions):
   return { version: content.version, size: content.size, contentHash: undefined };
 }
 
-/** Of a deleted node there is none, but its versions can be read. */
+/** A deleted node has no head, but its versions can be read. */
 async function currentHead(context: Context, nodeId: string, options: DownloadOptions) {
   const { version, branch, signal } = options;
   let node: Node;
@@ -112,7 +112,7 @@ async function findVersion(
   }
 }
 
-/** Until the part file holds the whole content; resolves with its hash. */
+/** Fills the part file with the whole content. Resolves with its hash. */
 async function fill(
   context: Context,
   nodeId: string,
@@ -121,7 +121,7 @@ async function fill(
   options: DownloadOptions,
 ): Promise<string> {
   const { size, contentHash: expected } = wanted;
-  // Without a hash to check against, what an earlier attempt left cannot be trusted: a crash may have left zeros in it.
+  // Without a hash, the bytes of an earlier attempt cannot be trusted: a crash may have left zeros in them.
   const { size: kept } = await part.stat();
   const mayResume = expected !== undefined && kept <= size;
   if (mayResume && kept > 0) {
@@ -170,7 +170,7 @@ async function* readUpTo(part: FileHandle, end: number): AsyncGenerator<Uint8Arr
   for (let position = 0; position < end; ) {
     const length = Math.min(CHUNK_BYTES, end - position);
     const { bytesRead, buffer } = await part.read(Buffer.allocUnsafe(length), 0, length, position);
-    if (bytesRead === 0) return; // cut meanwhile: the hash will tell
+    if (bytesRead === 0) return; // the file was cut meanwhile; the hash will show it
     position += bytesRead;
     yield buffer.subarray(0, bytesRead);
   }

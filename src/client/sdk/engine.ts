@@ -1,16 +1,16 @@
-/** What a program finds that the gateway runs as an engine. */
+/** What the gateway gives a program that it runs as an engine. */
 import { readFileSync } from "node:fs";
 import { connect, type Gateway } from "../connect.ts";
 import { staticToken } from "../credentials.ts";
 import { RemoteError } from "../errors.ts";
 
 export interface RunningEngine {
-  /** Connected as the execution, in its workspace, with the engine's scopes. To be closed. */
+  /** Connected as the execution, in its workspace, with the engine's scopes. Must be closed. */
   readonly gateway: Gateway;
-  /** What the execution was started with: any JSON. */
+  /** The input of the execution: any JSON. */
   readonly input: unknown;
   readonly executionId: string;
-  /** Ids of the workspace and of the installation's folder in it. */
+  /** Ids of the workspace, and of the installation's folder in it. */
   readonly workspace: string;
   readonly folderId: string;
 }
@@ -18,8 +18,8 @@ export interface RunningEngine {
 const VARIABLES = ["WSFS_BASE_URL", "WSFS_TOKEN", "WSFS_WORKSPACE", "WSFS_EXECUTION", "WSFS_FOLDER"] as const;
 
 /**
- * For a program that the gateway runs: reads its input (all of standard input) and connects with the token it was given.
- * Throws a RemoteError "invalid" where the program was not started by a gateway.
+ * For a program that the gateway runs: reads its input (all of standard input) and connects with the token it was
+ * given. Throws a RemoteError "invalid" when the program was not started by a gateway.
  */
 export function engine(environment: NodeJS.ProcessEnv = process.env): RunningEngine {
   const [baseUrl, token, workspace, executionId, folderId] = VARIABLES.map((name) => {

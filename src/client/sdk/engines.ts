@@ -1,4 +1,4 @@
-/** Engines and where they are installed. */
+/** Engines and their installations in workspaces. */
 import type { Engine, Installation } from "../../contract/engines.ts";
 import { type Context, type RequestOptions, read, removed, type WriteOptions, write } from "./context.ts";
 import { type Paged, paged } from "./paged.ts";
@@ -6,7 +6,7 @@ import { type Paged, paged } from "./paged.ts";
 export interface EngineListOptions extends RequestOptions {
   /** 1..1000; the gateway's default is 50. */
   readonly pageSize?: number | undefined;
-  /** A field of the engine, `-field` for descending. Default: name. */
+  /** A field of the engine; `-field` sorts in descending order. Default: name. */
   readonly orderBy?: string | undefined;
 }
 
@@ -20,25 +20,31 @@ export interface InstallationListOptions extends RequestOptions {
 export interface InstallOptions extends WriteOptions {
   /** Name or id. Default: that of `connect`. */
   readonly workspace?: string | undefined;
-  /** Where its folder is. Default: "/Engines/NAME". */
+  /** Path of its folder. Default: "/Engines/NAME". */
   readonly path?: string | undefined;
 }
 
 /** Programs of the gateway's owner. Scope: execution.execution.run. */
 export interface Engines {
   list(options?: EngineListOptions): Paged<Engine>;
-  /** By id or name, else "notFound". */
+  /** By id or name. "notFound": there is no such engine. */
   get(engine: string, options?: RequestOptions): Promise<Engine>;
 }
 
 export interface Installations {
-  /** Installs an engine, by name or id, which makes its folder. "conflict": it is there. An owner; scopes: marketplace.install.create, node.node.create. */
+  /**
+   * Installs an engine (name or id) and makes its folder. "notFound": there is no such engine. "conflict": it is
+   * installed already. "forbidden": not an owner. Scopes: marketplace.install.create, node.node.create.
+   */
   create(engine: string, options?: InstallOptions): Promise<Installation>;
-  /** Scope: marketplace.install.read. */
+  /** The installations of a workspace. Scope: marketplace.install.read. */
   list(options?: InstallationListOptions): Paged<Installation>;
-  /** Scope: marketplace.install.read. */
+  /** "notFound": there is no such installation. Scope: marketplace.install.read. */
   get(installationId: string, options?: RequestOptions): Promise<Installation>;
-  /** Its folder stays. "notFound": it is gone already. An owner; scope: marketplace.install.delete. */
+  /**
+   * Removes an installation; its folder stays. "notFound": it is gone already. "forbidden": not an owner. Scope:
+   * marketplace.install.delete.
+   */
   remove(installationId: string, options?: RequestOptions): Promise<void>;
 }
 

@@ -1,4 +1,4 @@
-/** Executions: runs of engines, and what they say. */
+/** Executions: runs of engines, and their logs. */
 import type { Execution, ExecutionState, LogLine } from "../../contract/engines.ts";
 import { RemoteError } from "../errors.ts";
 import { type Context, type RequestOptions, read, type WriteOptions, write } from "./context.ts";
@@ -7,7 +7,7 @@ import { type Paged, paged } from "./paged.ts";
 export interface StartOptions extends WriteOptions {
   /** Name or id. Default: that of `connect`. */
   readonly workspace?: string | undefined;
-  /** Any JSON that the engine takes. */
+  /** Any JSON that the engine accepts. */
   readonly input?: unknown;
 }
 
@@ -19,12 +19,12 @@ export interface ExecutionListOptions extends RequestOptions {
   readonly engine?: string | undefined;
   /** 1..1000; the gateway's default is 50. */
   readonly pageSize?: number | undefined;
-  /** A field of the execution, `-field` for descending. Default: -createdAt. */
+  /** A field of the execution; `-field` sorts in descending order. Default: -createdAt. */
   readonly orderBy?: string | undefined;
 }
 
 export interface LogOptions extends RequestOptions {
-  /** Number of a line: only those after it. Default 0: from the first. */
+  /** Only lines after this number. Default 0: from the first. */
   readonly after?: number | undefined;
 }
 
@@ -34,25 +34,43 @@ export interface LogListOptions extends LogOptions {
 }
 
 export interface LogFollowOptions extends LogOptions {
-  /** Told of each break, before the wait for the next try; undefined when the gateway ended the stream too early. */
+  /**
+   * Called at each break, before the wait for the next try. Undefined: the gateway ended the stream before the
+   * execution.
+   */
   readonly onBreak?: ((error: RemoteError | undefined) => void) | undefined;
 }
 
-/** States: queued, running, then for good succeeded, failed, cancelled, timed-out or interrupted. */
+/** States: queued, running, and then one of the final ones: succeeded, failed, cancelled, timed-out, interrupted. */
 export interface Executions {
-  /** Runs an engine, by name or id, that is installed in the workspace, else "conflict". "throttled": too many wait. An editor; scope: execution.execution.run. */
+  /**
+   * Runs an engine (name or id). "conflict": it is not installed in the workspace. "notFound": there is no such engine.
+   * "throttled": too many executions wait. "forbidden": not an editor. Scope: execution.execution.run.
+   */
   start(engine: string, options?: StartOptions): Promise<Execution>;
-  /** Newest first. Scope: execution.execution.read; `cause.entry` is there with node.node.read-all only, as in all of these. */
+  /**
+   * The newest comes first. Scope: execution.execution.read. In all these calls, `cause.entry` is present only with the
+   * scope node.node.read-all.
+   */
   list(options?: ExecutionListOptions): Paged<Execution>;
-  /** Scope: execution.execution.read. */
+  /** "notFound": there is no such execution. Scope: execution.execution.read. */
   get(executionId: string, options?: RequestOptions): Promise<Execution>;
-  /** One that has ended stays as it is. An editor; scope: execution.execution.cancel. */
+  /**
+   * An execution that has ended stays as it is. "notFound": there is none. "forbidden": not an editor. Scope:
+   * execution.execution.cancel.
+   */
   cancel(executionId: string, options?: RequestOptions): Promise<Execution>;
-  /** Resolves once it has ended, however it did. Breaks are waited out. Scope: execution.execution.read. */
+  /**
+   * Resolves when the execution has ended, in whatever state. Breaks are waited out. "notFound": there is no such
+   * execution. Scope: execution.execution.read.
+   */
   wait(executionId: string, options?: RequestOptions): Promise<Execution>;
-  /** What it has said up to now, oldest first. Scope: execution.execution.read. */
+  /** The lines of the log up to now, oldest first. Scope: execution.execution.read. */
   log(executionId: string, options?: LogListOptions): Paged<LogLine>;
-  /** What it says, as it comes, until it has ended. Breaks, and restarts of the gateway, are waited out; each line comes once. Scope: execution.execution.read. */
+  /**
+   * The lines of the log as they come, until the execution has ended. Breaks and restarts of the gateway are waited
+   * out; each line comes once. Scope: execution.execution.read.
+   */
   follow(executionId: string, options?: LogFollowOptions): AsyncGenerator<LogLine, void, undefined>;
 }
 
@@ -71,7 +89,7 @@ export function createExecutions(context: Context): Executions {
       );
     },
     get: (executionId, options = {}) => read(context, options, (client) => client.getExecution(executionId, options)),
-    // Sent twice it leaves what it left.
+    // Repeated, it has the same result, so it is retried like a read.
     cancel: (executionId, options = {}) =>
       read(context, options, (client) => client.cancelExecution(executionId, options)),
     async wait(executionId, options = {}) {
@@ -113,7 +131,7 @@ async function* followLog(
       const client = await context.load();
       for await (const event of client.streamLogs(executionId, last, { onHeard, signal })) {
         if (event.end !== undefined) return;
-        // A gateway that begins too early.
+        // A gateway may begin too early.
         if (event.line.number <= last) continue;
         last = event.line.number;
         yield event.line;

@@ -1,4 +1,4 @@
-/** Content of files: sent up, as new files and new versions, and read. */
+/** Content of files: uploaded as new files and new versions, and read. */
 import type { Attributes } from "../../contract/attributes.ts";
 import type { ContentSource } from "../../contract/http.ts";
 import type { WrittenNode } from "../../contract/resources.ts";
@@ -10,9 +10,12 @@ import { type FileContent, type ReadOptions, readContent } from "./read.ts";
 import { hashed, sourceOf, type Uploadable } from "./sources.ts";
 
 export interface WriteContentOptions extends WriteOptions, Omit<SentOptions, "idempotencyKey"> {
-  /** Bytes of content that does not say them itself; it must have exactly these. */
+  /** Bytes of a content that does not tell its size. The content must have exactly this many. */
   readonly size?: number | undefined;
-  /** Lower-case hex SHA-256: the gateway stores nothing that has another. Without, what it stored is compared with what was sent. */
+  /**
+   * Lower-case hex SHA-256: the gateway refuses content with another hash. Without it, the hash of the stored content
+   * is compared with what was sent ("malformed").
+   */
   readonly contentHash?: string | undefined;
 }
 
@@ -22,31 +25,44 @@ export interface UploadOptions extends WriteContentOptions, UploadConditions {
 }
 
 /**
- * Sizes and positions in bytes, hashes lower-case hex SHA-256. Every call may fail with "notFound"
- * and "forbidden"; "tooLarge" is content beyond the gateway's limit. Scopes of `upload` and
- * `create`: node.node.create, node.file.read, node.node.update, node.journal.create; without the
- * last, new folders stay hidden until a journal entry names them (gateway-spec §4, upload rules).
+ * Sizes and positions in bytes, hashes lower-case hex SHA-256. Every call may fail with "notFound" and "forbidden",
+ * every write with "tooLarge" (over the gateway's limit) and "overQuota" (the workspace is full). "aborted": the
+ * content to send could not be read. Scopes of `upload` and `create`: node.node.create, node.file.read,
+ * node.node.update, node.journal.create; without the last one, new folders stay hidden until a journal entry names them
+ * (gateway-spec §4, upload rules).
  */
 export interface Files {
-  /** The file at the path, its folders made: a new file, or a new version of the one that is there. */
+  /**
+   * Writes the file at the path and makes missing folders: a new file, or a new version of an existing one. "changed"
+   * (412): a condition does not hold. "conflict" (409): a folder has the name, or a file is on the way.
+   */
   upload(path: string, content: Uploadable, options?: UploadOptions): Promise<WrittenNode>;
-  /** A new file in a folder; "changed" (412) with the node that has the name in `error.node`. */
+  /** A new file in a folder. "changed" (412) with the node that has the name in `error.node`. */
   create(parentId: string, name: string, content: Uploadable, options?: WriteContentOptions): Promise<WrittenNode>;
-  /** A new version. With `ifHead` only if the head is still that; else "changed" (412). Scope: node.node.update. */
+  /** A new version. "changed" (412) when the head is not `ifHead` any more. Scope: node.node.update. */
   write(
     nodeId: string,
     content: Uploadable,
     options?: WriteContentOptions & { readonly ifHead?: string | undefined },
   ): Promise<WrittenNode>;
-  /** A new version with content the gateway has: an older version restored, another file's content. Scopes: node.node.update, node.file.read. */
+  /**
+   * A new version with content that the gateway has: an older version, or another file's content. "changed" (412) when
+   * the head is not `ifHead` any more. Scopes: node.node.update, node.file.read.
+   */
   writeCopy(
     nodeId: string,
     source: CopySource,
     options?: WriteOptions & { readonly ifHead?: string | undefined; readonly attributes?: Attributes | undefined },
   ): Promise<WrittenNode>;
-  /** Resolves when the answer begins. A connection that breaks is taken up again. Scope: node.file.read. */
+  /**
+   * Resolves when the answer begins. A broken connection is resumed. "notFound": no such node or version. Scope:
+   * node.file.read.
+   */
   read(nodeId: string, options?: ReadOptions): Promise<FileContent>;
-  /** Into a file of the disk, which is there when it is whole. Goes on where an earlier attempt ended. Scope: node.file.read. */
+  /**
+   * Downloads into a file of the disk, which appears when it is whole. Continues where an earlier attempt ended.
+   * "malformed": the bytes have another hash. Errors of the disk are those of the system. Scope: node.file.read.
+   */
   download(nodeId: string, path: string, options?: DownloadOptions): Promise<Downloaded>;
 }
 
@@ -98,7 +114,7 @@ export function createFiles(context: Context): Files {
   };
 }
 
-/** What the gateway stored is what was read here. On a branch the node shows another head. */
+/** Checks that the gateway stored the bytes that were read here. On a branch the node shows another head. */
 function checkStored(node: WrittenNode, sent: string | undefined, branch: string | undefined): void {
   if (sent === undefined || node.contentHash === null || branch !== undefined || node.contentHash === sent) return;
   throw new RemoteError(

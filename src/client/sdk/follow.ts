@@ -1,20 +1,19 @@
 /**
- * The journal as it goes on: a stream of events, taken up again after the last entry when it
- * breaks, so that none is lost and none comes twice. Where the gateway has no stream, the journal
- * is asked again and again.
+ * Follows the journal: a stream of events, which is resumed after the last entry when it breaks, so that no entry is
+ * lost and none comes twice. When the gateway has no stream, the journal is polled.
  */
 import type { JournalEntry } from "../../contract/resources.ts";
 import { hasNoStream, RemoteError } from "../errors.ts";
 import { type Context, type RequestOptions, read } from "./context.ts";
 
 export interface FollowOptions extends RequestOptions {
-  /** Position of the last entry that is known: what comes after it is wanted. 0: from the start. Default: what is new from now on. */
+  /** Position of the last known entry; later ones are wanted. 0: from the start. Default: only entries from now on. */
   readonly after?: number | undefined;
   /** Name or id. Default: that of `connect`. */
   readonly workspace?: string | undefined;
-  /** How long to wait between two looks where the gateway has no stream, milliseconds. Default 1000. */
+  /** The wait between two polls of a gateway without a stream, milliseconds. Default 1000. */
   readonly pollMs?: number | undefined;
-  /** Told of each break, before the wait for the next try; undefined when the gateway ended the stream. */
+  /** Called at each break, before the wait for the next try. Undefined: the gateway ended the stream. */
   readonly onBreak?: ((error: RemoteError | undefined) => void) | undefined;
 }
 
@@ -36,7 +35,7 @@ export async function* follow(
     try {
       const client = await context.load();
       for await (const entry of client.streamJournal(position, { workspace, onHeard, signal })) {
-        // A gateway that begins too early.
+        // A gateway may begin too early.
         if (entry.position <= position) continue;
         position = entry.position;
         yield entry;
@@ -47,7 +46,7 @@ export async function* follow(
       broken = error;
     }
     onBreak?.(broken);
-    // An end without an error, too, is waited after: the next stream may end at once.
+    // An end without an error is also followed by a wait, because the next stream may end at once.
     await context.retrier.waitForever(
       broken ?? new RemoteError("offline", "streamJournal: the stream ended"),
       tried,
@@ -82,7 +81,7 @@ async function* poll(
         position = entry.position;
         yield entry;
       }
-      // A total may be that of the whole journal: what brought nothing new is not asked again at once.
+      // The total may be that of the whole journal, so a page without new entries is not followed at once.
       if (page.items.length < page.totalCount && position > before) continue;
     } catch (error) {
       if (error instanceof RemoteError) onBreak?.(error);

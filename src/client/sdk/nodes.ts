@@ -1,4 +1,4 @@
-/** Nodes: files and folders, by id and by path; made, moved, changed, exchanged, deleted, restored. */
+/** Nodes: files and folders, by id and by path; created, moved, changed, exchanged, deleted, restored. */
 import type { Attributes } from "../../contract/attributes.ts";
 import type { ListedNode, Node, RestoredItem, RestoredSlice, WrittenNode } from "../../contract/resources.ts";
 import type {
@@ -16,15 +16,15 @@ import { RemoteError } from "../errors.ts";
 import { type Context, type RequestOptions, read, type WriteOptions, write } from "./context.ts";
 import { type Paged, paged } from "./paged.ts";
 
-/** Ordered by name unless `orderBy` says otherwise; `workspace` is that of `connect` unless named. */
+/** Ordered by name unless `orderBy` says otherwise. Default of `workspace`: that of `connect`. */
 export interface NodeListOptions extends RequestOptions, Omit<AskedList, "after" | "pageNo" | "at"> {
   /** The list as it was at this moment. */
   readonly at?: Date | string | undefined;
 }
 
-/** `workspace` is that of `connect` unless named. */
+/** Default of `workspace`: that of `connect`. */
 export interface PathOptions extends RequestOptions, Omit<AskedPath, "at"> {
-  /** What had the path at this moment. */
+  /** The node that had the path at this moment. */
   readonly at?: Date | string | undefined;
 }
 
@@ -40,43 +40,60 @@ export interface RestoreOptions extends WriteOptions, Pick<AskedRestore, "parent
 export interface RestoreTreeOptions extends WriteOptions, Pick<AskedTree, "exact" | "plan"> {}
 
 /**
- * Sizes in bytes, `createdAt` and `modifiedAt` ISO 8601 in UTC, `attributes` as file systems have
- * them (`mode` permission bits, `mtime` "seconds.nanoseconds"). A write answers the node as it is
- * after it, with the change's `position` in the journal. Every call may fail with "notFound" and
- * "forbidden" (gateway-spec §5, §7).
+ * Sizes in bytes, `createdAt` and `modifiedAt` ISO 8601 in UTC, `attributes` as file systems have them (`mode`:
+ * permission bits, `mtime`: "seconds.nanoseconds"). A write returns the node as it is afterwards, with the change's
+ * `position` in the journal. Every call may fail with "notFound" and "forbidden" (gateway-spec §5, §7). A call with
+ * `ifRevision` fails with "changed" (412) and the node in `error.node` when the revision is another one.
  */
 export interface Nodes {
   /**
    * The nodes of a folder, or with `deleted` those that were deleted from it and can be restored, each with `deletedAt`
-   * and `deletedBy`. Scope: node.node.read-all. As late as the gateway's path index.
+   * and `deletedBy`. The list lags as the gateway's path index does. Scope: node.node.read-all.
    */
   list(options?: NodeListOptions): Paged<ListedNode>;
-  /** By id, never old. "notFound" when there is none or it is deleted. Scope: node.file.read. */
+  /** By id, always the present state. "notFound" when there is none or it is deleted. Scope: node.file.read. */
   get(nodeId: string, options?: RequestOptions & { readonly branch?: string | undefined }): Promise<Node>;
-  /** By path, "/" being the root; as late as the gateway's path index. Scope: node.file.read. */
+  /** By path; "/" is the root. The answer lags as the gateway's path index does. Scope: node.file.read. */
   byPath(path: string, options?: PathOptions): Promise<Node>;
-  /** "conflict" (409) with the node that has the name in `error.node`. Scopes: node.node.create, node.journal.create. */
+  /**
+   * "conflict" (409) with the node that has the name in `error.node`. Scopes: node.node.create, node.journal.create.
+   */
   createFolder(parentId: string, name: string, options?: CreateOptions): Promise<WrittenNode>;
-  /** The folder at the path, made with those above it where they are missing. "conflict" when a file is in the way. */
+  /**
+   * The folder at the path, made together with missing ones above it. "conflict" when a file is in the way. Scopes:
+   * those of `byPath` and `createFolder`.
+   */
   ensureFolder(path: string, options?: RequestOptions & { readonly workspace?: string | undefined }): Promise<Node>;
-  /** A new file with content the gateway has, or a folder with all below it. As `createFolder`; the scope node.file.read, too. */
+  /**
+   * A new file with content that the gateway has, or a folder with all below it. Errors as for `createFolder`, and
+   * "overQuota". Scopes: those of `createFolder`, and node.file.read.
+   */
   copy(parentId: string, name: string, source: CopySource, options?: CreateOptions): Promise<WrittenNode>;
-  /** Moves, renames, changes attributes: what is not named stays. "conflict" when the name is taken. Scope: node.node.update. */
+  /**
+   * Moves, renames, changes attributes; what is not named stays. "conflict" (409) when the name is taken. "invalid"
+   * (field "parentId") when a folder would move into itself. Scope: node.node.update.
+   */
   update(nodeId: string, change: NodeChange, options?: ChangeOptions): Promise<WrittenNode>;
-  /** The two take each other's place; answers the first. Scope: node.node.update. */
+  /**
+   * The two nodes take each other's place. Returns the first one. "changed" (412) when a revision is another one.
+   * Scope: node.node.update.
+   */
   exchange(nodeId: string, otherId: string, options?: ExchangeOptions): Promise<WrittenNode>;
   /** "conflict" (409) for a folder that is not empty. Versions stay readable. Scope: node.file.delete. */
   delete(nodeId: string, options?: ChangeOptions): Promise<WrittenNode>;
   /**
-   * Back to where it was deleted, or to `parentId` and `name`. "conflict" when the name is taken, or the folder is
-   * deleted, with that one in `error.node`. Scope: node.node.update.
+   * Brings a deleted node back to its old place, or to `parentId` and `name`. "conflict" (409) when the node is not
+   * deleted, the name is taken, or the folder is deleted; the node in the way is in `error.node`. Scope:
+   * node.node.update.
    */
   restore(nodeId: string, options?: RestoreOptions): Promise<WrittenNode>;
   /**
-   * A node and all below it as they were at a moment, item by item as it is done: what was deleted comes back, what was
-   * moved goes back, contents and attributes are as then; a taken name gets `name (restored …)`. What is newer stays,
-   * unless `exact`. With `plan` nothing is done but said. Left before its end, or broken off, it has done what it said;
-   * the same call does the rest. Scopes: node.node.update, node.file.read; for `exact` node.file.delete.
+   * Brings a node and all below it back to a moment. Items come as they are done: deleted nodes come back, moved ones
+   * go back, contents and attributes become what they were; if a name is taken, the node is called `name (restored …)`.
+   * Newer nodes stay, unless `exact` is set. With `plan` nothing is changed and the items say what would be done. If
+   * the loop is left early or breaks off, the items it returned are done, and the same call does the rest. "notFound"
+   * when the node did not exist then; "conflict" when its folder is deleted. Scopes: node.node.update, node.file.read;
+   * with `exact` also node.file.delete.
    */
   restoreTree(
     nodeId: string,
@@ -92,7 +109,7 @@ export function createNodes(context: Context): Nodes {
   const nodes: Nodes = {
     list(options = {}) {
       const { retries: _, workspace = context.workspace, at, ...which } = options;
-      // Only calls by path say the workspace; an id says its own.
+      // Only calls by path name a workspace; an id implies its own.
       const where = which.parentId === undefined ? { workspace } : {};
       return paged((page) =>
         read(context, options, (client) => client.listNodes({ ...which, ...where, ...page, at: moment(at) })),
@@ -152,7 +169,8 @@ export function createNodes(context: Context): Nodes {
       const { exact, plan, signal, idempotencyKey = context.uuid() } = options;
       for (let after: string | null = ""; after !== null; ) {
         const part = { exact, plan, after, idempotencyKey, signal };
-        // A repeated request compares with what the first one left: it takes effect once, key or not.
+        // A repeated request compares with the result of the first, so that it takes effect once, with a key or
+        // without.
         const slice: RestoredSlice = await read(context, options, (client) =>
           client.restoreTree(nodeId, moment(at) ?? "", part),
         );
@@ -162,7 +180,10 @@ export function createNodes(context: Context): Nodes {
     },
   };
 
-  /** Made, or the one that is there: the path index may not show it yet, or another program was first. */
+  /**
+   * The folder is made, or the existing one is taken: the path index may not show it yet, or another program made it
+   * first.
+   */
   async function folderIn(parent: Node, name: string, options: RequestOptions): Promise<Node> {
     const { signal, retries } = options;
     try {
@@ -191,7 +212,7 @@ function parentOf(path: string): string | undefined {
   return end <= 0 ? "/" : path.slice(0, end);
 }
 
-/** As the contract writes moments: ISO 8601 in UTC. */
+/** A moment in the contract's form: ISO 8601 in UTC. */
 export function moment(at: Date | string | undefined): string | undefined {
   return at instanceof Date ? at.toISOString() : at;
 }

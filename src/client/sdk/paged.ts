@@ -1,16 +1,16 @@
-/** A paged list as a program walks it: item by item, page by page, or one page by its number. */
+/** A paged list for programs: item by item, page by page, or one page by its number. */
 import { wholeNumber, wrongArgument } from "../checks.ts";
 import { RemoteError } from "../errors.ts";
 
-/** What a list answers for one page. */
+/** The answer of a list for one page. */
 export interface Page<Item> {
   readonly items: readonly Item[];
-  /** Items of the whole list. */
+  /** Number of items in the whole list. */
   readonly totalCount: number;
   /** From 1. */
   readonly pageNo: number;
   readonly pageSize: number;
-  /** Journal position the list is complete up to. */
+  /** Position in the journal up to which the list is complete. */
   readonly asOf: number;
   readonly next?: string | null | undefined;
 }
@@ -23,13 +23,16 @@ export interface Page<Item> {
  */
 export interface Paged<Item> extends AsyncIterable<Item> {
   pages(): AsyncGenerator<Page<Item>, void, undefined>;
-  /** One page, from 1, of the list as it is now. `totalCount` says how much there is in all. */
+  /**
+   * One page, from 1, of the list as it is now. `totalCount` is the number of all items. "invalid" when `pageNo` is not
+   * a whole number from 1.
+   */
   page(pageNo: number): Promise<Page<Item>>;
   /** All items, in memory. */
   all(): Promise<Item[]>;
 }
 
-/** `after` is the `next` of the page before, `pageNo` the number of a page; the first page has neither. */
+/** `after` is the `next` of the page before; `pageNo` is a page's number. The first page has neither. */
 export interface WhichPage {
   readonly after?: string | undefined;
   readonly pageNo?: number | undefined;
@@ -45,7 +48,7 @@ export function paged<Item>(ask: (which: WhichPage) => Promise<Page<Item>>): Pag
       const { next } = page;
       if (next !== undefined && next !== null) which = { after: next };
       else {
-        // null ends a snapshot. A gateway that says nothing of it knows numbers only.
+        // null ends a snapshot. A gateway that sends no `next` knows only numbers.
         const isLast = next === null || page.items.length === 0 || seen >= page.totalCount;
         if (isLast) return;
         which = { pageNo: page.pageNo + 1 };

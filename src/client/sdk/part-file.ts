@@ -1,7 +1,7 @@
 /**
- * The file a download grows in, beside the one it becomes. Its name says what it is for, of which
- * version, and which process writes it: what a process left that is gone, or that gave up, is
- * taken over and gone on with; what somebody writes is left alone. Knows no gateway.
+ * The file that a download grows in, beside its target. Its name identifies the download, the version and the process
+ * that writes it. What a process left that is gone, or that gave up, is taken over and continued. A file that a live
+ * process writes is left alone. This file knows no gateway.
  */
 import { createHash } from "node:crypto";
 import { constants } from "node:fs";
@@ -11,19 +11,19 @@ import { basename, dirname, join } from "node:path";
 
 export interface PartFile {
   readonly handle: FileHandle;
-  /** Gives it the name it was made for, whole and synced. */
+  /** Gives it the target's name, whole and synced. */
   finish(): Promise<void>;
-  /** Closes it. `keep`: the next attempt may go on with it. */
+  /** Closes it. `keep`: the next attempt may continue with it. */
   leave(keep: boolean): Promise<void>;
 }
 
-/** Names in use by this process. */
+/** Part files in use by this process. */
 const active = new Set<string>();
 let made = 0;
 
 export async function openPartFile(path: string, nodeId: string, version: string): Promise<PartFile> {
   const folder = dirname(path);
-  // Processes are known by their ids on their own machine only.
+  // A process id identifies a process only on its own machine, so the machine's name is part of the file's.
   const target = digest(hostname(), nodeId, basename(path));
   const content = digest(version);
   made += 1;
@@ -50,7 +50,7 @@ export async function openPartFile(path: string, nodeId: string, version: string
   }
 }
 
-/** Renames to `own` what is left of the same download; removes what is left of other versions of it. */
+/** Renames what is left of the same download to `own`, and removes what is left of other versions. */
 async function takeOver(folder: string, target: string, content: string, own: string): Promise<void> {
   let isTaken = false;
   for (const name of await readdir(folder)) {
@@ -58,7 +58,7 @@ async function takeOver(folder: string, target: string, content: string, own: st
     if (match === null || match[1] !== target) continue;
     const found = join(folder, name);
     if (active.has(found) || isOthers(Number(match[3]))) continue;
-    // Two that find the same: one rename goes well.
+    // Two attempts may find the same file: only one rename succeeds.
     if (match[2] === content && !isTaken)
       isTaken = await rename(found, own).then(
         () => true,
@@ -68,14 +68,14 @@ async function takeOver(folder: string, target: string, content: string, own: st
   }
 }
 
-/** Another process that is alive. */
+/** Whether the process is another one and is alive. */
 function isOthers(pid: number): boolean {
   if (pid === process.pid) return false;
   try {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    // EPERM: alive, and somebody else's.
+    // EPERM: it is alive and belongs to another user.
     return error instanceof Error && "code" in error && error.code === "EPERM";
   }
 }

@@ -1,7 +1,7 @@
 /**
- * Content as it comes down, going on where it broke: what is left is asked for again by range, of
- * the same version, so that one reader never gets bytes of two. What a gateway answers without
- * ranges is read past what the reader has.
+ * Content that continues where its connection broke: the rest is requested by range, from the same version, so that a
+ * reader never gets bytes of two versions. If a gateway ignores the range, the bytes that the reader already has are
+ * skipped.
  */
 import { createHash } from "node:crypto";
 import type { Content } from "../client.ts";
@@ -10,30 +10,33 @@ import { type Context, type RequestOptions, read } from "./context.ts";
 import { moment } from "./nodes.ts";
 
 export interface ReadOptions extends RequestOptions {
-  /** Default: the head. Says the content by itself: not with `at` or `branch`. */
+  /** Default: the head. A version determines the content, so `at` and `branch` cannot be given with it. */
   readonly version?: string | undefined;
   /** Bytes [start, end). Default: all. */
   readonly range?: { readonly start: number; readonly end: number } | undefined;
-  /** The content the file had at this moment. */
+  /** The content that the file had at this moment. */
   readonly at?: Date | string | undefined;
   readonly branch?: string | undefined;
-  /** Lower-case hex SHA-256 of the whole content: reading all of it fails at its end ("malformed") when it differs. */
+  /**
+   * Lower-case hex SHA-256 of the whole content. Reading all of it fails at the end ("malformed") when the hash
+   * differs.
+   */
   readonly contentHash?: string | undefined;
 }
 
-/** One way to read it can be taken once. A content that is not read must be given up with `cancel`. */
+/** The content can be read once, in one of these ways. A content that is not read must be given up with `cancel`. */
 export interface FileContent {
-  /** Id of the version the bytes are of. */
+  /** Id of the version that the bytes belong to. */
   readonly version: string;
   /** Bytes of the whole content. */
   readonly size: number;
-  /** As the gateway says it. */
+  /** The type that the gateway tells. */
   readonly mimeType: string | undefined;
-  /** Bytes of what was asked for, as they come. Fails with a RemoteError when they end too soon. */
+  /** The requested bytes as they come. Fails with a RemoteError when they end too soon. */
   readonly bytes: AsyncIterable<Uint8Array>;
   /** All of `bytes`, in memory. */
   buffer(): Promise<Buffer>;
-  /** All of `bytes` as UTF-8. Rejects with a TypeError when they are none. */
+  /** All of `bytes` as UTF-8. Rejects with a TypeError when they are not UTF-8. */
   text(): Promise<string>;
   cancel(): Promise<void>;
 }
@@ -67,7 +70,7 @@ export async function readContent(context: Context, nodeId: string, options: Rea
   };
 }
 
-/** Bytes [start, end) of the version `first` is of, `first` being the answer whose body is read first. */
+/** Bytes [start, end) of the version of `first`. The body of `first` is read first. */
 export function resumeBytes(
   context: Context,
   nodeId: string,
@@ -78,13 +81,13 @@ export function resumeBytes(
   const { version } = first;
   const { end } = range;
   const { signal } = options;
-  /** What the reader has up to. */
+  /** The position up to which the reader has the bytes. */
   let position = range.start;
-  /** The answer being read; undefined when it broke. */
+  /** The answer that is being read. Undefined when it broke. */
   let chunks: AsyncIterator<Uint8Array> | undefined = first.bytes[Symbol.asyncIterator]();
-  /** Where its next chunk begins. */
+  /** The position of its next chunk. */
   let reached = first.start;
-  /** Since something came. */
+  /** Tries since bytes arrived. */
   let tried = 1;
   let isOver = false;
 
@@ -95,13 +98,13 @@ export function resumeBytes(
     reached = content.start;
     return content.bytes[Symbol.asyncIterator]();
   };
-  /** Reads the answer's end too, so that its connection can be used again. */
+  /** Also reads the end of the answer, so that its connection can be used again. */
   const finish = async () => {
     isOver = true;
     const rest = await chunks?.next().catch(() => undefined);
     if (rest?.done === false) await chunks?.return?.();
   };
-  /** The next bytes the reader has not; undefined at the end. */
+  /** The next bytes that the reader does not have. Undefined at the end. */
   const step = async (): Promise<Uint8Array | undefined> => {
     while (!isOver) {
       if (position >= end) {
@@ -133,7 +136,7 @@ export function resumeBytes(
     return undefined;
   };
 
-  // Not a generator: return() must reach the connection also when next() was never called.
+  // Not a generator, because return() must reach the connection even if next() was never called.
   const iterator: AsyncIterator<Uint8Array> = {
     async next() {
       const chunk = await step();
@@ -152,7 +155,7 @@ function short(position: number, end: number): RemoteError {
   return new RemoteError("malformed", `getContent: ended at byte ${position}, expected ${end}`);
 }
 
-/** Fails instead of ending when the bytes have another hash. */
+/** Fails at the end when the bytes have another hash. */
 function verified(bytes: AsyncIterable<Uint8Array>, expected: string): AsyncIterable<Uint8Array> {
   const inner = bytes[Symbol.asyncIterator]();
   const sum = createHash("sha256");

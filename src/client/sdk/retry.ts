@@ -1,7 +1,6 @@
 /**
- * Which failed calls are sent again, when, and how often. Repeated is only what cannot take effect
- * twice: reads, writes with an idempotency key, and whatever certainly had no effect. Knows no
- * operation.
+ * Which failed calls are sent again, when and how often. A call is repeated only if it cannot take effect twice: reads,
+ * writes with an idempotency key, and calls that certainly had no effect. This file knows no operation.
  */
 import { backoff } from "../../lib/backoff.ts";
 import type { Clock } from "../../lib/runtime.ts";
@@ -9,13 +8,16 @@ import { fields, optional, wholeNumber } from "../checks.ts";
 import { RemoteError } from "../errors.ts";
 
 export interface RetryOptions {
-  /** How often a call is sent at most. Default 5. */
+  /** How many times a call is sent at most. Default 5. */
   readonly tries?: number;
-  /** Wait before the second try, milliseconds; doubles with each, with jitter. Default 200. */
+  /** The wait before the second try, milliseconds. It doubles with each try, with jitter. Default 200. */
   readonly firstDelayMs?: number;
-  /** Default 20,000. */
+  /** The longest wait, milliseconds. Default 20,000. */
   readonly maxDelayMs?: number;
-  /** The longest Retry-After that is waited for; a longer one is the caller's to wait. Default 60,000. */
+  /**
+   * The longest Retry-After that is waited for, milliseconds. With a longer one the call fails, and the caller may
+   * wait. Default 60,000.
+   */
   readonly maxRetryAfterMs?: number;
 }
 
@@ -26,28 +28,28 @@ export const RETRIES = fields<RetryOptions>({
   maxRetryAfterMs: optional(wholeNumber(0)),
 });
 
-/** read: changes nothing; keyed: the gateway recognises the repeated request; unkeyed: it does not. */
+/** read: changes nothing. keyed: the gateway recognises the repeated request. unkeyed: it does not. */
 export type Safety = "read" | "keyed" | "unkeyed";
 
 export interface RunOptions {
   readonly signal?: AbortSignal | undefined;
   /** False: the call is sent once. */
   readonly retries?: false | undefined;
-  /** What was sent cannot be sent again. */
+  /** The content that was sent cannot be read again. */
   readonly isSpent?: (() => boolean) | undefined;
 }
 
 export interface Retrier {
-  /** Calls until it goes well, or fails for good: then with the last error. */
+  /** Calls until it succeeds or fails for good. Rejects with the last error. */
   run<T>(safety: Safety, call: () => Promise<T>, options?: RunOptions): Promise<T>;
   /**
-   * Waits before try number `tried` + 1. Throws `error` instead when it is no passing one of a
-   * `safety` call, the tries are used up, or its Retry-After is too long.
+   * Waits before try number `tried` + 1. Throws `error` instead when a call of this `safety` must not be repeated after
+   * it, when the tries are used up, or when its Retry-After is too long.
    */
   wait(error: unknown, safety: Safety, tried: number, options?: RunOptions): Promise<void>;
-  /** As `wait`, however often it was tried: for what follows something that has no end. */
+  /** Like `wait`, without a limit of tries: for streams, which have no end. */
   waitForever(error: unknown, tried: number, options?: RunOptions): Promise<void>;
-  /** Waits; an abort or `close` ends it at once, with "aborted". */
+  /** Waits. An abort or `close` ends it at once, with "aborted". */
   pause(milliseconds: number, signal?: AbortSignal): Promise<void>;
   /** Ends every wait. */
   close(): void;

@@ -1,6 +1,6 @@
 /**
- * What a program hands over to be uploaded, as a ContentSource: its size, if it can be known, and
- * whether it can be read again for another try.
+ * Turns what a program passes for an upload into a ContentSource: its size, if known, and whether it can be read again
+ * for another try.
  */
 import { createHash } from "node:crypto";
 import { open, stat } from "node:fs/promises";
@@ -8,10 +8,9 @@ import type { ContentSource } from "../../contract/http.ts";
 import { RemoteError } from "../errors.ts";
 
 /**
- * Content to upload. Bytes, text (sent as UTF-8), a `Blob`, a file by its path, or anything that
- * yields bytes: a Node or web stream, a generator. What yields bytes is read once, so such an
- * upload is tried again only while nothing of it was read; hand over a function that returns a
- * fresh one to have it repeated.
+ * Content to upload: bytes, text (sent as UTF-8), a `Blob`, a file by its path, or anything that yields bytes, such as
+ * a Node or web stream or a generator. What yields bytes can be read only once, so such an upload is retried only while
+ * nothing of it was read. Pass a function that returns a fresh one to allow retries.
  */
 export type Uploadable =
   | Uint8Array
@@ -38,7 +37,10 @@ function isFile(content: unknown): content is { readonly path: string | URL } {
   return Object.keys(content).length === 1 && ((typeof path === "string" && path !== "") || path instanceof URL);
 }
 
-/** `size`: bytes of a source that does not say them itself; checked while it is read. */
+/**
+ * `size`: bytes of a source that does not tell its size. It is checked while the source is read. Rejects with
+ * "invalid".
+ */
 export async function sourceOf(content: Uploadable, size?: number): Promise<ContentSource> {
   if (typeof content === "string" || content instanceof Uint8Array) {
     const bytes = typeof content === "string" ? Buffer.from(content) : content;
@@ -106,7 +108,7 @@ function unreadable(cause: unknown): never {
 
 export interface HashedSource {
   readonly source: ContentSource;
-  /** Lower-case hex SHA-256 of what the last read yielded; undefined when it was not read to its end. */
+  /** Lower-case hex SHA-256 of the bytes of the last read. Undefined when it was not read to its end. */
   hash(): string | undefined;
 }
 

@@ -1,4 +1,4 @@
-/** Triggers and schedules of a workspace: what starts engines by itself. */
+/** Triggers and schedules of a workspace, which start engines automatically. */
 import type { Trigger, TriggerPatch } from "../../contract/triggers.ts";
 import type { TriggerDescription } from "../client.ts";
 import { type Context, type RequestOptions, read, removed, type WriteOptions, write } from "./context.ts";
@@ -16,17 +16,26 @@ export interface TriggerListOptions extends RequestOptions {
   readonly pageSize?: number | undefined;
 }
 
-/** Each entry or time starts one execution; an engine must be written so that doing it twice does no harm. */
+/** Each entry or time starts one execution. It may happen twice, so an engine must do no harm when it runs twice. */
 export interface Triggers {
-  /** "conflict": the name is taken, or the engine is not installed. An owner; scope: execution.trigger.create. */
+  /**
+   * "conflict": the name is taken, or the engine is not installed. "notFound": there is no such engine. "invalid": a
+   * wrong condition. "forbidden": not an owner. Scope: execution.trigger.create.
+   */
   create(description: TriggerDescription, options?: NewTriggerOptions): Promise<Trigger>;
-  /** Scope: execution.trigger.read. */
+  /** The triggers of a workspace. Scope: execution.trigger.read. */
   list(options?: TriggerListOptions): Paged<Trigger>;
-  /** Scope: execution.trigger.read. */
+  /** "notFound": there is no such trigger. Scope: execution.trigger.read. */
   get(triggerId: string, options?: RequestOptions): Promise<Trigger>;
-  /** What is not named stays. An owner; scope: execution.trigger.update. */
+  /**
+   * Changes a trigger; what is not named stays. "notFound": there is none. "invalid": a wrong condition. "forbidden":
+   * not an owner. Scope: execution.trigger.update.
+   */
   update(triggerId: string, patch: TriggerPatch, options?: RequestOptions): Promise<Trigger>;
-  /** What it has started goes on. An owner; scope: execution.trigger.delete. */
+  /**
+   * Removes a trigger; executions that it started go on. "notFound": there is none. "forbidden": not an owner. Scope:
+   * execution.trigger.delete.
+   */
   remove(triggerId: string, options?: RequestOptions): Promise<void>;
 }
 
@@ -45,7 +54,7 @@ export function createTriggers(context: Context): Triggers {
       );
     },
     get: (triggerId, options = {}) => read(context, options, (client) => client.getTrigger(triggerId, options)),
-    // Sent twice it leaves what it left.
+    // Repeated, it has the same result, so it is retried like a read.
     update: (triggerId, patch, options = {}) =>
       read(context, options, (client) => client.updateTrigger(triggerId, patch, options)),
     remove: (triggerId, options = {}) =>

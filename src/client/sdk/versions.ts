@@ -1,20 +1,20 @@
-/** The versions of a file. Every write of content made one, and none is lost. */
+/** The versions of a file. Every write of content makes one. */
 import type { Version } from "../../contract/resources.ts";
 import { type Context, type RequestOptions, read } from "./context.ts";
 import { type Paged, paged } from "./paged.ts";
 
 export interface VersionListOptions extends RequestOptions {
-  /** Only those written on the branch. */
+  /** Only versions that were written on the branch. */
   readonly branch?: string | undefined;
   /** 1..1000; the gateway's default is 50. */
   readonly pageSize?: number | undefined;
-  /** A field of the version, `-field` for descending. Default: number, so the oldest first. */
+  /** A field of the version; `-field` sorts in descending order. Default: number, so that the oldest comes first. */
   readonly orderBy?: string | undefined;
 }
 
 /** Numbers count from 1, sizes are bytes (gateway-spec §3). Scope: node.file.read. */
 export interface Versions {
-  /** Also of a deleted file. */
+  /** Also works for a deleted file. "notFound": there is no such node. */
   list(nodeId: string, options?: VersionListOptions): Paged<Version>;
 }
 

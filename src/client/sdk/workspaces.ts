@@ -1,4 +1,4 @@
-/** The workspaces a token shows. */
+/** The workspaces that a token shows. */
 import type { Workspace } from "../../contract/resources.ts";
 import { type Context, type RequestOptions, read } from "./context.ts";
 import { type Paged, paged } from "./paged.ts";
@@ -6,16 +6,19 @@ import { type Paged, paged } from "./paged.ts";
 export interface WorkspaceListOptions extends RequestOptions {
   /** 1..1000; the gateway's default is 50. */
   readonly pageSize?: number | undefined;
-  /** A field of the workspace, `-field` for descending. Default: name. */
+  /** A field of the workspace; `-field` sorts in descending order. Default: name. */
   readonly orderBy?: string | undefined;
 }
 
-/** `quota` and `used` are bytes, where the gateway says them (gateway-spec §2). Scope: account.workspace.read. */
+/** `quota` and `used` are bytes, if the gateway tells them (gateway-spec §2). Scope: account.workspace.read. */
 export interface Workspaces {
-  /** A new one, whose maker is its owner. "conflict": the name is taken, also by this call where its first answer was lost. Scope: account.workspace.create. */
+  /**
+   * Creates a workspace; the caller becomes its owner. "conflict": the name is taken, possibly by an earlier try of
+   * this call whose answer was lost. Scope: account.workspace.create.
+   */
   create(name: string, options?: RequestOptions): Promise<Workspace>;
   list(options?: WorkspaceListOptions): Paged<Workspace>;
-  /** By name or id; undefined when the token shows none such. */
+  /** By name or id. Undefined when the token shows no such workspace. */
   find(nameOrId: string, options?: RequestOptions): Promise<Workspace | undefined>;
 }
 

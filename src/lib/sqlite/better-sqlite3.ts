@@ -1,4 +1,4 @@
-/** SQLite by better-sqlite3: an addon, of which each release of Node needs a build of its own. */
+/** SQLite by better-sqlite3, an addon that needs a build for each release of Node. */
 import Database from "better-sqlite3";
 import type { Connection, Driver } from "./types.ts";
 

@@ -1,6 +1,6 @@
-/** An error of SQLite, by either driver. `code` is the name of its result code, as "SQLITE_FULL". */
+/** An error of SQLite, of either driver. `code` is the name of its result code, such as "SQLITE_FULL". */
 import Database from "better-sqlite3";
 
-/** better-sqlite3's own class: plain JavaScript, which is there where its addon is not. */
+/** better-sqlite3's own class. It is plain JavaScript, which also exists where the addon does not. */
 export const { SqliteError } = Database;
 export type SqliteError = InstanceType<typeof SqliteError>;

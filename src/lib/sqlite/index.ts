@@ -1,6 +1,6 @@
 /**
- * SQLite, by whichever driver there is: better-sqlite3 where it has a build for the Node that runs, else Node's own
- * `node:sqlite`. The files are the same.
+ * SQLite, by the driver that is available: better-sqlite3 where it has a build for the running Node, otherwise Node's
+ * own `node:sqlite`. The database files are the same.
  */
 import { betterSqlite3 } from "./better-sqlite3.ts";
 import { nodeSqlite } from "./node-sqlite.ts";
@@ -10,12 +10,12 @@ export { SqliteError } from "./error.ts";
 export { rowMaker } from "./row-maker.ts";
 export type { Connection, OpenOptions, RunResult, Statement, Transaction } from "./types.ts";
 
-/** In the order in which they are taken. */
+/** In order of preference. */
 const DRIVERS = [betterSqlite3, nodeSqlite];
 
 let chosen: Driver | undefined;
 
-/** Of this process. For tests `WSFS_TEST_SQLITE` names the one to take. */
+/** The driver of this process. In tests, `WSFS_TEST_SQLITE` names it. */
 function driver(): Driver {
   chosen ??= choose(process.env.WSFS_TEST_SQLITE);
   return chosen;
@@ -37,8 +37,8 @@ function choose(only: string | undefined): Driver {
 export const sqliteDriver = (): string => driver().name;
 
 /**
- * `file`: a path, ":memory:", or what `serialize` gave. Throws an SqliteError where SQLite does not open it, and an Error
- * that names what is missing where there is no driver.
+ * `file`: a path, ":memory:", or the bytes of `serialize`. Throws an SqliteError when SQLite cannot open it, and an
+ * Error that names what is missing when there is no driver.
  */
 export function openSqlite(file: string | Buffer, options: OpenOptions = {}): Connection {
   return driver().open(file, options);

@@ -1,6 +1,6 @@
 /**
- * SQLite by Node's own module, for a Node of which better-sqlite3 has no build. Behaves as that does where the two
- * differ: names of errors, the database that must be there, the wait for a lock, nested transactions.
+ * SQLite by Node's own module, for a Node that better-sqlite3 has no build for. Where the two differ, it behaves like
+ * better-sqlite3: names of errors, a database that must exist, the wait for a lock, nested transactions.
  */
 import { pathToFileURL } from "node:url";
 import { SqliteError } from "./error.ts";
@@ -8,7 +8,7 @@ import { resultCodeName } from "./result-codes.ts";
 import { type RowMaker, rowMaker } from "./row-maker.ts";
 import type { Connection, Driver, RunResult, Statement, Transaction } from "./types.ts";
 
-/** What is used of `node:sqlite`; the types of the oldest Node that is supported do not have it. */
+/** The parts of `node:sqlite` that are used. The types of the oldest supported Node lack them. */
 interface NativeStatement {
   get(...parameters: unknown[]): readonly unknown[] | undefined;
   all(...parameters: unknown[]): (readonly unknown[])[];
@@ -38,19 +38,22 @@ interface NativeModule {
   backup?(database: NativeDatabase, path: string, options: { readonly rate: number }): Promise<number>;
 }
 
-/** Of better-sqlite3; `node:sqlite` waits for no lock by itself. */
+/** better-sqlite3's default; `node:sqlite` does not wait for locks by default. */
 const TIMEOUT_MS = 5_000;
 const OLDEST_NODE = "22.16";
 
 let found: NativeModule | undefined;
 
-/** Undefined where this Node has none. */
+/** Undefined when this Node has no such module. */
 function nativeModule(): NativeModule | undefined {
   found ??= withoutItsWarning(() => process.getBuiltinModule("node:sqlite") as NativeModule | undefined);
   return found;
 }
 
-/** Node says once a process, on stderr, that the module may change. Which releases have what is used here is tested. */
+/**
+ * Node warns once per process, on stderr, that the module may change. Tests check which releases have what is used
+ * here.
+ */
 function withoutItsWarning<T>(load: () => T): T {
   const { emitWarning } = process;
   process.emitWarning = (warning: string | Error, ...more: unknown[]) => {
@@ -64,7 +67,7 @@ function withoutItsWarning<T>(load: () => T): T {
   }
 }
 
-/** What SQLite said, as better-sqlite3 says it. */
+/** An error of SQLite in the form of better-sqlite3. */
 function asSqliteError(error: unknown): unknown {
   if (!(error instanceof Error && "errcode" in error && typeof error.errcode === "number")) return error;
   return new SqliteError(error.message, resultCodeName(error.errcode));
@@ -78,7 +81,10 @@ function told<T>(work: () => T): T {
   }
 }
 
-/** As better-sqlite3 takes them: what is undefined is null. The array is the caller's to change, an object is not. */
+/**
+ * Parameters in the form that better-sqlite3 takes: undefined becomes null. The array may be changed here, an object
+ * may not.
+ */
 function bound(parameters: unknown[]): unknown[] {
   for (let index = 0; index < parameters.length; index += 1) {
     const value = parameters[index];
@@ -96,11 +102,11 @@ function isNamed(value: unknown): value is object {
 
 function statementOf(native: NativeStatement, source: string): Statement {
   native.setReturnArrays(true);
-  // An object may have more than the statement asks for.
+  // An object may have more fields than the statement uses.
   native.setAllowUnknownNamedParameters(true);
   let make: RowMaker | undefined;
   const asObject: RowMaker = (values) => {
-    // Not before there is a row: SQLite compiles the statement again when the tables have changed.
+    // Made with the first row, because SQLite compiles the statement again when the tables have changed.
     make ??= rowMaker(native.columns().map(({ name }) => name));
     return make(values);
   };
@@ -234,7 +240,7 @@ function connectionOf(native: NativeDatabase, { backup }: NativeModule): Connect
   };
 }
 
-/** Node always asks for a database to be made; by its URL SQLite is told not to. */
+/** Node always opens with "create if missing"; the URL tells SQLite not to create. */
 function existing(path: string): URL {
   const url = pathToFileURL(path);
   url.searchParams.set("mode", "rw");

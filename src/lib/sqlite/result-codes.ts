@@ -1,9 +1,9 @@
-/** The names of SQLite's result codes (sqlite3.h), as better-sqlite3 puts them into `code` of its errors. */
+/** The names of SQLite's result codes (sqlite3.h), in the form of better-sqlite3's `code`. */
 
 const PRIMARY = `OK ERROR INTERNAL PERM ABORT BUSY LOCKED NOMEM READONLY INTERRUPT IOERR CORRUPT NOTFOUND FULL CANTOPEN
   PROTOCOL EMPTY SCHEMA TOOBIG CONSTRAINT MISMATCH MISUSE NOLFS AUTH FORMAT RANGE NOTADB NOTICE WARNING`.split(/\s+/);
 
-/** In the order of their numbers, from 1 on; "-": there is none. */
+/** In the order of their numbers, from 1; "-": the number is unused. */
 const EXTENDED: Readonly<Record<string, string>> = {
   ERROR: "MISSING_COLLSEQ RETRY SNAPSHOT RESERVESIZE KEY UNABLE",
   IOERR: `READ SHORT_READ WRITE FSYNC DIR_FSYNC TRUNCATE FSTAT UNLOCK RDLOCK DELETE BLOCKED NOMEM ACCESS
@@ -21,7 +21,10 @@ const EXTENDED: Readonly<Record<string, string>> = {
   AUTH: "USER",
 };
 
-/** "SQLITE_IOERR_WRITE" of 778. One without a name of its own has that of its kind, as the kind says what to do. */
+/**
+ * "SQLITE_IOERR_WRITE" for 778. A code without a name of its own gets the name of its kind, because the kind decides
+ * what to do.
+ */
 export function resultCodeName(code: number): string {
   const primary = PRIMARY[code & 0xff];
   if (primary === undefined) return `SQLITE_UNKNOWN_${code}`;

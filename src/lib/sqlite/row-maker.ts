@@ -1,4 +1,4 @@
-/** Rows as objects, made of the values that SQLite gives. */
+/** Makes row objects from the values that SQLite gives. */
 
 export type RowMaker = (values: readonly unknown[]) => unknown;
 
@@ -6,8 +6,8 @@ export type RowMaker = (values: readonly unknown[]) => unknown;
 const rowMakers = new Map<string, RowMaker>();
 
 /**
- * Makes a row of its values. Compiled, as SQLite compiles the statement: an object made by adding one column after the
- * other, as both drivers do, takes as long as the whole query.
+ * Returns a function that makes a row from its values. It is compiled, as SQLite compiles the statement: making an
+ * object by adding one column after the other, as both drivers do, takes as long as the whole query.
  */
 export function rowMaker(names: readonly string[]): RowMaker {
   const fields = names.map((name, index) => `${JSON.stringify(name)}: values[${index}]`).join(", ");

@@ -1,14 +1,14 @@
-/** The one interface of SQLite: what both drivers do alike. Its shape is better-sqlite3's, as far as it is used. */
+/** The interface that both drivers of SQLite have. It is the part of better-sqlite3's interface that is used. */
 
 export interface RunResult {
   readonly changes: number;
   readonly lastInsertRowid: number | bigint;
 }
 
-/** `Row`: what one row gives, by what `pluck` and `raw` have made of it. */
+/** `Row`: the type of a row, after `pluck` or `raw`. */
 export interface Statement<Parameters extends readonly unknown[] = unknown[], Row = unknown> {
   readonly source: string;
-  /** It gives rows: `run` is for the others alone. */
+  /** The statement returns rows. `run` is only for statements that return none. */
   readonly reader: boolean;
   /** Undefined: there is no row. */
   get(...parameters: Parameters): Row | undefined;
@@ -19,15 +19,17 @@ export interface Statement<Parameters extends readonly unknown[] = unknown[], Ro
   pluck(toggle?: boolean): this;
   /** From now on a row is an array of its values. */
   raw(toggle?: boolean): this;
-  /** From now on integers are bigints: none is rounded. */
+  /** From now on integers are bigints, so that none is rounded. */
   safeIntegers(toggle?: boolean): this;
   columns(): readonly { readonly name: string }[];
 }
 
-/** Runs the work in a transaction, or within the one that is under way in a savepoint; undone when it throws. */
+/**
+ * Runs the work in a transaction, or in a savepoint of the one that is under way. It is undone when the work throws.
+ */
 export interface Transaction<Parameters extends readonly unknown[], Result> {
   (...parameters: Parameters): Result;
-  /** The lock for writing is taken at once: nobody else writes between what is read and what is written. */
+  /** Takes the lock for writing at once, so that nothing else writes between the reads and the writes. */
   immediate(...parameters: Parameters): Result;
 }
 
@@ -39,34 +41,34 @@ export interface Connection {
   ): Parameters extends unknown[] ? Statement<Parameters, Row> : Statement<[Parameters], Row>;
   /** Runs all statements of the text. */
   exec(sql: string): unknown;
-  /** The rows of `PRAGMA sql`; `simple`: the first value of the first one. */
+  /** The rows of `PRAGMA sql`. `simple`: the first value of the first row. */
   pragma(sql: string, options?: { readonly simple?: boolean }): unknown;
   transaction<Parameters extends unknown[], Result>(
     work: (...parameters: Parameters) => Result,
   ): Transaction<Parameters, Result>;
-  /** A function for SQL to call; what it throws is thrown by the statement. */
+  /** Adds a function that SQL can call. What it throws, the statement throws. */
   function(name: string, work: (...values: unknown[]) => unknown): unknown;
-  /** Copies it to a file, page by page: `progress` answers how many come in the next step. */
+  /** Copies the database to a file, page by page. `progress` returns the number of pages of the next step. */
   backup(path: string, options: { readonly progress: () => number }): Promise<unknown>;
-  /** For this connection, or where the extension says so for the whole process. */
+  /** Loads it for this connection, or for the whole process if the extension says so. */
   loadExtension(path: string): unknown;
-  /** All of its bytes, as a file would have them. */
+  /** All bytes of the database, as a file would have them. */
   serialize(): Buffer;
   close(): unknown;
 }
 
 export interface OpenOptions {
   readonly readonly?: boolean;
-  /** Without it an empty database is made where there is none. */
+  /** Otherwise a missing database is created. */
   readonly fileMustExist?: boolean;
-  /** Milliseconds for which a locked database is waited for. Default 5000. */
+  /** How long a locked database is waited for, milliseconds. Default 5000. */
   readonly timeout?: number;
 }
 
 export interface Driver {
   readonly name: string;
-  /** Why it cannot be used with this Node; undefined: it can. */
+  /** Why it cannot be used with this Node. Undefined: it can. */
   missing(): string | undefined;
-  /** `file`: its path, ":memory:", or what `serialize` gave, for a database in memory. */
+  /** `file`: its path, ":memory:", or the bytes of `serialize`, for a database in memory. */
   open(file: string | Buffer, options: OpenOptions): Connection;
 }
