@@ -45,6 +45,7 @@ export type Flag = ValueFlag | ListFlag | SwitchFlag | OptionalValueFlag;
 
 export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
 const CACHE_SIZE = 10 * 1024 ** 3;
+const NAMES_AHEAD = 1_000_000;
 const MAX_UPLOAD = 64 * 1024 ** 3;
 
 const late = { type: "value", kind: values.jittered, default: { ms: 0, jitterMs: 0 }, defaultHelp: "0" } as const;
@@ -146,6 +147,16 @@ export const FLAGS = {
     file: true,
     setting: "unsentLimit",
     help: "How many bytes may wait to be uploaded; a program that writes more gets ENOSPC",
+  },
+  "names-ahead": {
+    type: "value",
+    kind: values.nameCount,
+    variable: true,
+    default: NAMES_AHEAD,
+    defaultHelp: "1000000",
+    file: true,
+    setting: "namesAhead",
+    help: "How many names are read in the background, so that their folders can be listed offline (0: none)",
   },
   "read-only": { type: "switch", variable: true, file: true, setting: "readOnly", help: "Refuse every change" },
   transport: {

@@ -63,6 +63,7 @@ export function chosenSettings(values: Values<"mount">, workspace: string) {
   return {
     ...readProfile(values.profile),
     cacheSize: values["cache-size"],
+    namesAhead: values["names-ahead"],
     ...(values["keep-free"] === undefined ? {} : { keepFree: values["keep-free"] }),
     ...(values["unsent-limit"] === undefined ? {} : { unsentLimit: values["unsent-limit"] }),
     patienceMs: values.wait * 1000,

@@ -65,6 +65,7 @@ function changesOf(values: Values<"reload">): SettingsChange {
     tokenFile,
     ...readProfile(values.profile),
     cacheSize: values["cache-size"],
+    namesAhead: values["names-ahead"],
     keepFree: values["keep-free"],
     unsentLimit: values["unsent-limit"],
     durability: values.durability,

@@ -77,6 +77,7 @@ export async function start(values: Values<"start">): Promise<number> {
         ...profile,
         ...(values["state-dir"] === undefined ? {} : { stateDir: absolute(values["state-dir"]) }),
         cacheSize: FLAGS["cache-size"].default,
+        namesAhead: FLAGS["names-ahead"].default,
         patienceMs: values.wait * 1000,
         shortenWaits: 1,
         readOnly: false,

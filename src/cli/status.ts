@@ -85,6 +85,7 @@ export function describeStatus(state: MountStatus, held: readonly Held[] = []): 
     ...held.slice(0, HELD_LINES).map((one): [string, string] => ["held open", describeHeld(one)]),
     ["held open", held.length > HELD_LINES ? `and ${held.length - HELD_LINES} more` : undefined],
     ["history", describeHistory(state)],
+    ["names", describeNames(state)],
     ["conflicts", state.conflicts === 0 ? undefined : formatCount(state.conflicts, "copy", "copies")],
     ["cache", `${formatSize(state.cacheBytes)} of ${formatSize(state.cacheLimit)}`],
     ["restored", describeRestored(state)],
@@ -125,6 +126,16 @@ function describeFreshness({ live, staleMs = 0, staleWhy, transport }: MountStat
   if (live && transport === "fuse-native") return "live: what others change is shown within a second or two";
   if (live) return "live: what others change is shown at once";
   return `not live for ${formatDuration(staleMs)}: ${staleWhy ?? "looked at again each second"}`;
+}
+
+const REST = {
+  all: "the whole workspace: every folder can be listed offline",
+  ahead: "the others are being read in the background",
+  visited: "the others are read when a program looks into their folder",
+} as const;
+
+function describeNames({ names }: MountStatus): string | undefined {
+  return names && `${formatCount(names.known, "name")} known; ${REST[names.rest]}`;
 }
 
 function describeHistory({ history }: MountStatus): string | undefined {

@@ -119,6 +119,10 @@ export const itemCount = number("N", "a whole number from 0 (all) to 1000000000"
   return Number.isInteger(value) && value >= 0 && value <= 1e9;
 });
 
+export const nameCount = number("N", "a whole number from 0 to 1000000000", (value) => {
+  return Number.isInteger(value) && value >= 0 && value <= 1e9;
+});
+
 export const changeCount = number("N", "a whole number from 1 to 1000000", (value) => {
   return Number.isInteger(value) && value >= 1 && value <= 1e6;
 });

@@ -50,6 +50,8 @@ const engineStatus = z.object({
   history: z.string().nullable().optional(),
   overtaken: z.array(overtakenFile).readonly().optional(),
   conflicts: count,
+  /** Absent: the daemon is of an earlier release. */
+  names: z.object({ known: count, rest: z.enum(["all", "ahead", "visited"]) }).optional(),
   cacheBytes: count,
   cacheLimit: count,
   restored: z.object({ why: z.string(), files: count }).optional(),

@@ -24,6 +24,7 @@ export const ON_RELOAD = {
   cacheSize: { may: true, why: "what is too much is given up bit by bit" },
   keepFree: { may: true, why: "what is too much is given up bit by bit" },
   unsentLimit: { may: true, why: "it is asked at each write, and what is unsent already stays" },
+  namesAhead: { may: true, why: "what is known stays, and the rest is read from the daemon's start on" },
   patienceMs: { may: true, why: "it is for a daemon's start alone" },
   shortenWaits: { may: false, why: "the supervisor has its limits from the start" },
   readOnly: { may: false, why: "the kernel refuses writes by the mount itself, and programs may be writing" },
@@ -41,8 +42,19 @@ type Changeable = {
   [K in keyof typeof ON_RELOAD]: (typeof ON_RELOAD)[K]["may"] extends true ? K : never;
 }[keyof typeof ON_RELOAD];
 
-const { tokenFile, profile, cacheSize, keepFree, unsentLimit, patienceMs, durability, logLevel } = daemonSettings.shape;
-const changeable = { tokenFile, profile, cacheSize, keepFree, unsentLimit, patienceMs, durability, logLevel };
+const { tokenFile, profile, cacheSize, keepFree, unsentLimit, namesAhead, patienceMs, durability, logLevel } =
+  daemonSettings.shape;
+const changeable = {
+  tokenFile,
+  profile,
+  cacheSize,
+  keepFree,
+  unsentLimit,
+  namesAhead,
+  patienceMs,
+  durability,
+  logLevel,
+};
 
 /** Strict: a daemon that does not know a change must not claim that it made the change. */
 export const settingsChange = z.strictObject(changeable satisfies { [K in Changeable]: z.ZodType }).partial();

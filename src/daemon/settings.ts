@@ -73,6 +73,8 @@ export const daemonSettings = z.object({
   keepFree: z.number().int().min(0).optional(),
   /** Bytes. Absent: as many as the disk takes. */
   unsentLimit: z.number().int().min(0).optional(),
+  /** Up to so many names are read in the background. Absent: none. */
+  namesAhead: z.number().int().min(0).optional(),
   /** Milliseconds. How long a failing gateway is asked again where the mount cannot do without its answer. */
   patienceMs: z.number().min(0),
   /** All limits on waiting are divided by this. It is 1 outside of tests. */

@@ -92,6 +92,7 @@ export function createEntries(
     "INSERT OR REPLACE INTO nameless (inode) SELECT @inode WHERE NOT EXISTS (SELECT 1 FROM entry WHERE inode = @inode)",
   );
   const links = prepare<{ count: number }>(database, "SELECT count(*) AS count FROM entry WHERE inode = ?");
+  const all = prepare<{ count: number }>(database, "SELECT count(*) AS count FROM entry");
 
   const get = remember(database, ["entry"], (id: EntryId) => byId.get(id));
   const find = remember(database, ["entry"], (key: string): Entry | undefined => {
@@ -211,6 +212,8 @@ export function createEntries(
     ofInode: (inode: InodeId): readonly Entry[] => namesOf(inode),
     /** The oldest name. There may be thousands of others. */
     firstOfInode: (inode: InodeId): Entry | undefined => namesOf.known(inode)?.[0] ?? firstOfInode.get(inode),
+    /** Of all names. Reads an index. */
+    count: (): number => all.get()?.count ?? 0,
     links: (inode: InodeId): number => namesOf.known(inode)?.length ?? linksOf(inode),
     isEmpty: (parent: InodeId): boolean => first.get(parent) === undefined,
     create(parent: InodeId, name: string, inode: InodeId, gatewayName: string | null = null): Entry {

@@ -161,6 +161,10 @@ export function createInodes(database: Connection, changed: ChangedRows, isNew: 
     database,
     `SELECT ${COLUMNS} FROM inode WHERE content <> 'clean' AND kind = 'file' AND id > ? ORDER BY id LIMIT +?`,
   );
+  const unlistedFolderAfter = prepare<{ id: InodeId }>(
+    database,
+    "SELECT id FROM inode WHERE kind = 'folder' AND listed IS NULL AND id > ? ORDER BY id LIMIT 1",
+  );
   const knownFolderAfter = prepare<{ id: InodeId | null }>(
     database,
     `SELECT min(id) AS id FROM (
@@ -321,6 +325,8 @@ export function createInodes(database: Connection, changed: ChangedRows, isNew: 
     unclean: (after: After<InodeId> = 0, limit = -1): Inode[] => decodeAll(unclean.all(after, limit)),
     /** Inodes whose content is, or grew from, a version of this node. */
     withOrigin: (nodeId: string): Inode[] => decodeAll(byOrigin.all(nodeId)),
+    /** The next folder in order that is not completely known. */
+    unlistedFolderAfter: (after: After<InodeId>): InodeId | undefined => unlistedFolderAfter.get(after)?.id,
     /** The next folder in order that is completely known or contains anything. */
     knownFolderAfter: (after: After<InodeId>): InodeId | undefined => knownFolderAfter.get({ after })?.id ?? undefined,
     ofGroup: (group: string): Inode[] => decodeAll(byGroup.all(group)),

@@ -366,4 +366,8 @@ export const MIGRATIONS: readonly string[] = [
   ) STRICT;
   CREATE INDEX past_list_age ON past_list(read_at);
   `,
+  `
+  -- Folders whose names are still to be read.
+  CREATE INDEX inode_unlisted ON inode(id) WHERE kind = 'folder' AND listed IS NULL;
+  `,
 ];

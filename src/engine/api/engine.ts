@@ -97,6 +97,11 @@ export interface EngineStatus {
   readonly overtaken?: readonly DetachedFile[];
   /** Conflict copies made since the mount began. */
   readonly conflicts: number;
+  /**
+   * Names of files and folders that are known here. all: the whole workspace, so that each folder can be listed offline.
+   * ahead: the rest is read in the background. visited: the rest is read when a program looks into its folder.
+   */
+  readonly names: { readonly known: number; readonly rest: "all" | "ahead" | "visited" };
   /** Bytes of all cache files on the disk. */
   readonly cacheBytes: number;
   /** Limit of the cache in bytes. */

@@ -63,6 +63,8 @@ export interface EngineSettings {
   readonly maximumAgeMs: number;
   /** How often the journal is asked for changes. */
   readonly pollMs: number;
+  /** The names of the workspace are read in the background up to so many. Absent or 0: only what programs look into. */
+  readonly namesAhead?: number;
   /** Limit of requests in flight for write-back. */
   readonly concurrency: number;
   /** From one round of the lookup probe to the next: no less than a request may take; see files/lookup-probe.ts. */

@@ -1,4 +1,4 @@
-/** Which folders programs look into, for gateways without a journal. */
+/** Which folders programs look into: those are listed first (remote/poll.ts, ops/prefetch-tree.ts). */
 import type { After, InodeId } from "../../metadata/ids.ts";
 
 /** When a program last looked into the folder, and when it was last listed for that. */

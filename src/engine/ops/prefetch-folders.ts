@@ -52,18 +52,22 @@ function follow(context: Context, folder: InodeId, isMissing: boolean): void {
   fetchNext(context, entry.parent, read, REACH, ({ inode }) => {
     const next = metadata.inodes.get(inode);
     if (next?.kind !== "folder" || next.listed !== null || rowOfFolder(context, inode)?.nodeId == null) return false;
-    inBackground(context, "listing the next folder", () => list(context, inode));
+    inBackground(context, "listing the next folder", () => listAhead(context, inode));
     return true;
   });
 }
 
-/** If this fails, the program that looks into the folder lists it again. */
-async function list(context: Context, folder: InodeId): Promise<void> {
+/**
+ * If this fails, the program that looks into the folder lists it again. `wantsAll` says after each page of a large
+ * folder whether to go on; by default the first page is all.
+ */
+export async function listAhead(context: Context, folder: InodeId, wantsAll = () => false): Promise<void> {
   try {
     const { signal } = context.fileState.stopped;
-    await unlessAborted(prefetchListing(context, folder), signal, () => new FsError("EIO", "the mount ends"));
+    const listing = prefetchListing(context, folder, wantsAll);
+    await unlessAborted(listing, signal, () => new FsError("EIO", "the mount ends"));
   } catch (error) {
-    context.log.debug({ err: error, folder }, "listing the next folder failed");
+    context.log.debug({ err: error, folder }, "listing a folder before a program asked failed");
   }
 }
 
@@ -71,7 +75,7 @@ async function list(context: Context, folder: InodeId): Promise<void> {
  * Nobody asked for a prefetch. So none where its list would be old by the time somebody wants it, where its rows could
  * not be stored, or where the gateway asked for a pause.
  */
-function mayList({ network, disk, client, fileState }: LocalFiles & Remote): boolean {
+export function mayList({ network, disk, client, fileState }: LocalFiles & Remote): boolean {
   if (!network.isOnline || network.pauseMs("listNodes") > 0 || disk.trouble !== undefined) return false;
   return client.features.journal && !fileState.stopped.signal.aborted;
 }

@@ -69,15 +69,18 @@ function run(context: Remote, folder: InodeId, list: (awaited: StillAwaited) => 
 }
 
 /**
- * Lists a folder that nobody has asked for: with one try, and only the first page of a large folder, unless somebody
- * comes to wait for it. Rejects like completeFolder.
+ * Lists a folder that nobody has asked for: with one try, and of a large folder only the pages that are wanted, unless
+ * somebody comes to wait for it. Rejects like completeFolder.
  */
-export async function prefetchListing(context: Context, folder: InodeId): Promise<void> {
+export async function prefetchListing(context: Context, folder: InodeId, wantsMore: () => boolean): Promise<void> {
   const { listings, listingPrefetches, fileState } = context;
   const nodeId = rowOfFolder(context, folder)?.nodeId;
   if (nodeId == null || listings.isRunning(folder)) return;
   const first = new AbortController();
-  const asking = { signal: fileState.stopped.signal, isAwaited: false, onMore: () => first.abort() };
+  const onMore = () => {
+    if (!wantsMore()) first.abort();
+  };
+  const asking = { signal: fileState.stopped.signal, isAwaited: false, onMore };
   listingPrefetches.add(folder);
   try {
     await run(context, folder, (awaited) => readList(context, folder, nodeId, { ...asking, awaited }), first.signal);
@@ -107,7 +110,7 @@ interface Asking {
   /** A program waits for it. Otherwise a failure is final: the list is asked for again another time. */
   readonly isAwaited: boolean;
   readonly awaited: StillAwaited;
-  /** Called when the first page is not all of it. */
+  /** Called after each page that is not the last. */
   readonly onMore?: () => void;
 }
 

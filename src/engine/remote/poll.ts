@@ -16,8 +16,7 @@ const VISIT_MS = 10 * 60_000;
 const VISITS_MAX = 1_000;
 
 /** A program looked into the folder. */
-export function visitFolder({ client, polled, runtime }: Remote & Host, folder: InodeId): void {
-  if (client.features.journal) return;
+export function visitFolder({ polled, runtime }: Remote & Host, folder: InodeId): void {
   const { visits } = polled;
   const polledAt = visits.get(folder)?.polledAt ?? Number.NEGATIVE_INFINITY;
   visits.delete(folder);

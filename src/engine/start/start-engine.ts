@@ -74,7 +74,7 @@ import {
   type Disk,
   type DiskLimits,
 } from "../host/index.ts";
-import { createFileSystem, drain, listQueue, pausedKinds, retryNow } from "../ops/index.ts";
+import { createFileSystem, createTreePrefetch, drain, listQueue, pausedKinds, retryNow } from "../ops/index.ts";
 import {
   createFollower,
   createHearing,
@@ -319,6 +319,11 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
   if (options.stateDisk !== undefined) space.start();
   const askKernel = createLookupProbe(context);
   askKernel.start();
+  const treePrefetch = createTreePrefetch(context);
+  inBackground(context, "reading the names of the workspace", async () => {
+    await options.inUse;
+    await treePrefetch.run();
+  });
   const fileSystem = withHistory(context, withReplays(context, createFileSystem(context), replays), () =>
     JSON.stringify(status(), null, 2).concat("\n"),
   );
@@ -354,6 +359,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
       ...(history === HISTORY_FOLDER ? {} : { history: history ?? null }),
       ...(detached.length === 0 ? {} : { overtaken: detached }),
       conflicts: activity.conflicts,
+      names: { known: metadata.entries.count(), rest: treePrefetch.rest() },
       cacheBytes: metadata.cacheFiles.totalBytes(),
       cacheLimit: settings.cacheLimit,
       oldestPendingMs: oldest === null ? 0 : runtime.ageOf(oldest),
@@ -393,6 +399,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
     },
     async stop() {
       askKernel.stop();
+      treePrefetch.stop();
       space.stop();
       quota.stop();
       fresh.stop();

@@ -53,6 +53,9 @@ const DEATH_MS = 2_000;
 /** Between two looks at a mount alone while time goes by. */
 const LOOK_MS = 700;
 
+/** So many names are read in the background: none, some, all of these small trees. */
+const NAMES_AHEAD = [0, 12, 1000];
+
 /** What may go wrong for a program when somebody else changes the same names. */
 const ORDINARY = new Set(["ENOENT", "EEXIST", "ENOTDIR", "EISDIR", "ENOTEMPTY", "EINVAL", "ELOOP", "EPERM", "EBUSY"]);
 
@@ -76,7 +79,7 @@ export async function playHistory(steps: readonly Step[], options: HistoryOption
       sabotage: options.sabotage,
       lacks: [...(options.lacks ?? []), ...(options.hasKeys === false ? (["changeKeys"] as const) : [])],
       faults: options.faults,
-      settings: { pollMs },
+      settings: { pollMs, namesAhead: NAMES_AHEAD[options.seed % NAMES_AHEAD.length] ?? 0 },
       apartMs: 331,
       onStep(mount, label) {
         if (deaths.left === undefined || deaths.mount !== mount) return;
