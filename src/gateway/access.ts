@@ -1,7 +1,8 @@
 /**
- * What a caller may do where. A token's scopes come first (scopes.ts); then the account's role in the workspace. An
- * account without one does not learn that there is such a workspace or node: 404, in the words of what is not there. A
- * role that is too low, or a token bound elsewhere, is a 403 with `grant`. A token of no account counts as an owner.
+ * What a caller may do where. The scopes of the token are checked first (scopes.ts), then the account's role in the
+ * workspace. An account without a role does not learn that the workspace or node exists: 404, in the same words as for
+ * something that does not exist. A role that is too low, or a token that is bound to another workspace, gets a 403 with
+ * `grant`. A token of no account counts as an owner.
  */
 import { type Author, author } from "../contract/resources.ts";
 import { includesRole, type Role } from "../contract/roles.ts";
@@ -9,12 +10,12 @@ import type { Context } from "./context.ts";
 import { lacksGrant, type ProblemError } from "./problems.ts";
 import type { Caller } from "./tokens.ts";
 
-/** Undefined: the caller may not see that it is there. */
+/** Undefined: the caller may not know that the workspace exists. */
 export function roleIn(context: Context, caller: Caller, workspace: string): Role | undefined {
   return caller.account === undefined ? "owner" : context.accounts.role(caller.account.id, workspace);
 }
 
-/** Throws `unseen` where the caller may not know of what is in the workspace, a 403 where its role or token is not enough. */
+/** Throws `unseen` when the caller may not know of the workspace, and a 403 when its role or token is not enough. */
 export function checkAccess(context: Context, caller: Caller, workspace: string, unseen: () => ProblemError): void {
   const role = roleIn(context, caller, workspace);
   if (role === undefined) throw unseen();
@@ -26,7 +27,7 @@ export function checkAccess(context: Context, caller: Caller, workspace: string,
   throw lacksGrant(`This takes the role ${needed} in the workspace; the account is ${role}.`, workspace, needed);
 }
 
-/** What a change of the caller's says of itself (changes.ts). */
+/** What a change records about its caller (changes.ts). */
 export function changeOf({ account, mount, execution }: Caller, key: string | null | undefined, journaled = true) {
   const by: Author = {
     account: account?.name ?? null,
@@ -37,6 +38,6 @@ export function changeOf({ account, mount, execution }: Caller, key: string | nu
   return { by: isNobody ? null : by, key, journaled };
 }
 
-/** As it was stored with a change. */
+/** The author that was stored with a change. */
 export const shownAuthor = (stored: string | null): Author | null =>
   stored === null ? null : author.parse(JSON.parse(stored));

@@ -1,4 +1,4 @@
-/** API keys over HTTP: made, listed, ended. */
+/** API keys over HTTP: created, listed, revoked. */
 import type { ApiKey, CreatedApiKey } from "../contract/api-keys.ts";
 import { checkAccess } from "./access.ts";
 import type { ApiKeyRow } from "./accounts/index.ts";
@@ -9,7 +9,10 @@ import { pageOfItems } from "./paging.ts";
 import { invalid, missingScope, notFound, unauthorized } from "./problems.ts";
 import { callWorkspace, type WorkspaceRow } from "./workspaces.ts";
 
-/** A key may do no more than the token that makes it. It makes no other (contract/api-keys.ts), so none is left once it is ended. */
+/**
+ * A key may permit no more than the token that creates it. A key cannot create another one (contract/api-keys.ts), so
+ * that none survives it.
+ */
 export function createApiKey(context: Context, call: Call<"createApiKey">): GatewayAnswer {
   const { caller, json } = call;
   const workspace = callWorkspace(context, caller, call.query.workspace);
@@ -51,13 +54,13 @@ export function listApiKeys(context: Context, call: Call<"listApiKeys">): Gatewa
 }
 
 export function revokeApiKey(context: Context, { caller, parameters }: Call<"revokeApiKey">): GatewayAnswer {
-  // Said without the id: somebody may have sent the key itself.
+  // The message does not contain the id, because a caller may have sent the key itself.
   const unseen = () => notFound("There is no API key of this id.");
   const row = context.apiKeys.byId(parameters.keyId);
   if (row === undefined) throw unseen();
   checkAccess(context, caller, row.workspace, unseen);
   context.apiKeys.remove(row.id);
-  // Whoever reads a stream with it is to look again whether that is allowed.
+  // A caller that reads a stream with this key must be checked again.
   context.news.fire([row.workspace]);
   return { status: 204, headers: {} };
 }

@@ -1,10 +1,10 @@
 /**
- * The attributes a node may have, and what its history keeps of those it had.
+ * The limits of a node's attributes, and what its history keeps of earlier attributes.
  *
- * Small states are kept whole with each change. Of large ones a change keeps what it made different ("+" and a
- * difference, "" where nothing is), and each revision that is a multiple of STRIDE keeps all: a small change of large
- * attributes takes little room, and an old state is read from STRIDE rows at most. Where they change often, the states
- * between two whole ones are given up in time; then the one before them is shown.
+ * Small states are kept whole with each change. For large states a change keeps only the difference ("+" and a
+ * difference; "" for no difference), and each revision that is a multiple of STRIDE keeps the whole state. So a small
+ * change of large attributes takes little room, and an old state is read from at most STRIDE rows. If they change
+ * often, the states between two whole ones are given up in time; then the whole state before them is shown.
  */
 
 import { ATTRIBUTES_BYTES_MAX, type Attributes, outgrow, sameValue } from "../contract/attributes.ts";
@@ -12,27 +12,27 @@ import type { Context } from "./context.ts";
 import { tooLarge } from "./problems.ts";
 import type { Store } from "./store.ts";
 
-/** Throws 413 where a change makes too much of `before`. */
+/** Throws 413 when a change makes the attributes too large. */
 export function checkAttributes(after: Attributes, before: Attributes = {}): void {
   const bytes = outgrow(before, after);
   if (bytes === undefined) return;
   throw tooLarge(`attributes: they come to ${bytes} bytes of JSON, more than ${ATTRIBUTES_BYTES_MAX}`, "attributes");
 }
 
-/** Up to so many characters of JSON a state is kept whole. */
+/** A state of at most this many characters of JSON is kept whole. */
 const SMALL = 1024;
 const STRIDE = 64;
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** What makes one object of another, whatever their values are. */
+/** What turns one object into another, whatever their values are. */
 interface Difference {
   readonly set: Json;
   readonly gone: readonly string[];
   readonly within: Readonly<Record<string, Difference>>;
 }
 
-/** What the change that makes `revision` keeps of the attributes: JSON, as they were before and are after it. */
+/** What the change that makes `revision` keeps of the attributes. `before` and `after`: JSON. */
 export function keptState(before: string, after: string, revision: number): string {
   if (after.length <= SMALL || revision % STRIDE === 0) return after;
   if (before === after) return "";
@@ -84,18 +84,21 @@ function apply(from: Json, { set, gone, within }: Difference): Json {
   return Object.fromEntries(to);
 }
 
-/** For so long an idempotency key is remembered: twice what is promised, as the clock may be set by up to a day (fault-options.ts). */
+/**
+ * How long an idempotency key is remembered: twice what is promised, because the clock may be set by up to a day
+ * (fault-options.ts).
+ */
 export const KEY_LIFETIME_MS = 48 * 3600 * 1000;
-/** Of so many changes of large attributes within this time, one to the hour, only the last stays. */
+/** If this many changes of large attributes come within this time (one per hour), only the last state stays. */
 const OFTEN_MS = STRIDE * 3600 * 1000;
 const LOOK_COUNT = 200;
-/** As in the schema, of the index. */
+/** The same condition as in the schema's index. */
 const LARGE = `activity = 0 AND revision > 1 AND revision % 64 <> 0
   AND (length(attributes) > 1024 OR substr(attributes, 1, 1) = '+')`;
 
 /**
- * Gives up, within a transaction, states after the position that lie between two whole ones: all of a stretch or none,
- * for they are made of each other. Answers where to go on; undefined at the end.
+ * Gives up, within a transaction, states after the position that lie between two whole ones: all states of a stretch or
+ * none, because each is made from others. Returns where to go on; undefined at the end.
  */
 export function thinAttributes({ store, clock }: Context, after: number): number | undefined {
   const oldest = clock.wallClock() - KEY_LIFETIME_MS;

@@ -1,8 +1,8 @@
 /**
- * The plainest gateway: around the core, only what gateway-spec.md shows (workspaces, upload by
- * path, content by id, pages) and the plainest list, node, folder, update, move and delete, in other
- * paths and words than ours. No condition, range, revision, version, attribute, position or journal
- * gets through in either direction. For finding out what clients do without.
+ * The plainest gateway: a layer around the core that allows only what gateway-spec.md shows (workspaces, upload by
+ * path, content by id, pages) and the plainest list, node, folder, update, move and delete, in other paths and words
+ * than ours. Conditions, ranges, revisions, versions, attributes, positions and the journal pass in neither direction.
+ * It shows what clients can do without.
  */
 import { z } from "zod";
 import { type Node, node, receipt } from "../contract/resources.ts";
@@ -15,7 +15,7 @@ import { decodeId } from "./routes.ts";
 
 interface Found {
   readonly request: GatewayRequest;
-  /** Of one or several segments, still encoded. */
+  /** One segment or several, still encoded. */
   readonly id: string;
 }
 
@@ -23,15 +23,15 @@ interface BareRoute {
   readonly method: string;
   /** `{id}` is one segment, `{path}` the rest. */
   readonly path: string;
-  /** Names the query may have. */
+  /** Names that the query may have. */
   readonly query: readonly string[];
-  /** What it is for the core. */
+  /** The request to the core. */
   readonly ask: (found: Found) => GatewayRequest | Promise<GatewayRequest>;
   readonly answer: (value: unknown) => unknown;
 }
 
 const PAGING = ["pageNo", "pageSize", "orderBy"];
-/** Fields of an entry a list can be ordered by, and ours for them. */
+/** Fields by which a list can be ordered, with our names for them. */
 const ORDERS: Readonly<Record<string, string>> = { id: "id", title: "name", bytes: "size", changed: "modifiedAt" };
 
 const place = z.strictObject({ in: z.string().min(1), title: z.string() });
@@ -125,7 +125,7 @@ const ROUTES: readonly BareRoute[] = [
     ask: ({ request, id }) => plain(request, "DELETE", `/v1/nodes/${id}`),
     answer: () => undefined,
   },
-  // What makes it misbehave is no part of the language.
+  // Faults are not part of this language.
   { method: "GET", path: CONTROL_PATH, query: [], ask: ({ request }) => request, answer: (value) => value },
   {
     method: "PATCH",
@@ -136,7 +136,7 @@ const ROUTES: readonly BareRoute[] = [
   },
 ];
 
-/** It has no word for who is over it. */
+/** The language has no word for "over quota", so quotas are refused. */
 function refusingQuota(request: GatewayRequest): GatewayRequest {
   const { body } = request;
   if (body?.kind !== "json") return request;
@@ -149,7 +149,7 @@ function refusingQuota(request: GatewayRequest): GatewayRequest {
   return { ...request, body: { kind: "json", read } };
 }
 
-/** The same gateway, spoken to in the bare way only. */
+/** The same gateway, but only in the bare language. */
 export function createBareGateway({ openApi: _, ...gateway }: Gateway): Gateway {
   return {
     ...gateway,
@@ -182,7 +182,7 @@ function findRoute(request: GatewayRequest): { route: BareRoute; id: string } {
   throw notFound(`There is no ${request.method} ${request.path}.`);
 }
 
-/** Nothing of the headers but the token gets through. */
+/** Of the headers only the token passes. */
 function plain(
   { headers: { authorization } }: GatewayRequest,
   method: string,
@@ -195,9 +195,9 @@ function plain(
 function withUpload(request: GatewayRequest, method: string, path: string): GatewayRequest {
   const { body } = request;
   const parts = body?.kind === "upload" ? { kind: "upload" as const, parts: checkedParts(body.parts) } : body;
-  // New content comes with its bytes.
+  // New content must come with its bytes.
   const sent = parts?.kind === "json" ? { kind: "other" as const, contentType: "application/json" } : parts;
-  // What is too large is refused before it is read.
+  // Content that is too large is refused before it is read.
   const { authorization, "content-length": length } = request.headers;
   return { ...plain(request, method, path), headers: { authorization, "content-length": length }, body: sent };
 }
@@ -209,7 +209,7 @@ async function* checkedParts(parts: AsyncIterable<Part>): AsyncGenerator<Part> {
 const METADATA_BYTES = 64 * 1024;
 const JSON_BYTES = 64 * 1024;
 
-/** The metadata part may have what gateway-spec.md shows, nothing else. */
+/** The metadata part may have only what gateway-spec.md shows. */
 async function checkedMetadata(part: Part): Promise<Part> {
   const chunks: Uint8Array[] = [];
   let size = 0;
@@ -246,7 +246,7 @@ function pagingOf({ totalCount, pageNo, pageSize }: { totalCount: number; pageNo
 
 function entry(value: unknown): unknown {
   const { data } = node.safeParse(value);
-  // Who may not read it hears that it is done.
+  // A caller who may not read the node learns only that the request is done.
   return data === undefined ? { id: receipt.parse(value).id } : entryOf(data);
 }
 
@@ -281,7 +281,7 @@ function translate(route: BareRoute, { status, headers, body }: GatewayAnswer): 
   return { status, headers: kept, ...(body === undefined ? {} : { body }) };
 }
 
-/** Of the headers what HTTP itself asks for: 401 says how to come in, 429 and 503 when to come again. */
+/** Headers that HTTP itself needs: how to sign in for 401, when to come again for 429 and 503. */
 const REFUSAL_HEADERS = ["www-authenticate", "retry-after"];
 
 function refusal(status: number, value: unknown, headers: GatewayAnswer["headers"] = {}): GatewayAnswer {

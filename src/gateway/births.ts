@@ -1,7 +1,6 @@
 /**
- * Which nodes are not found by their id yet: for a moment after its creation (`idLagMs`) GET by id
- * answers 404. Time is counted by the clock that never goes back. A node that has been found stays
- * so, also when the lag is raised.
+ * Nodes that are not found by their id yet: for a moment after its creation (`idLagMs`), GET by id answers 404. The
+ * time is counted by the clock that never goes back. A node that was found stays so, also when the lag is raised.
  */
 import type { Clock } from "../lib/runtime.ts";
 import type { FaultOptions } from "./fault-options.ts";
@@ -10,17 +9,17 @@ import type { Store } from "./store.ts";
 export interface Births {
   note(nodeId: string): void;
   isFound(nodeId: string): boolean;
-  /** Before the lag is changed: what is found by now stays found. */
+  /** To be called before the lag is changed: nodes that are found by now stay so. */
   settle(): void;
 }
 
 interface Birth {
   readonly since: number;
-  /** Of the jitter, 0..1; drawn when it is first asked for. */
+  /** Its part of the jitter, 0..1; drawn when first needed. */
   share: number | undefined;
 }
 
-/** How many old ones a new one looks at: more than are added, so that the list stays short. */
+/** How many old births each new one checks. More are checked than added, so that the list stays short. */
 const LOOK_COUNT = 4;
 
 export function createBirths(store: Store, clock: Clock, options: Readonly<FaultOptions>): Births {
@@ -32,7 +31,7 @@ export function createBirths(store: Store, clock: Clock, options: Readonly<Fault
     return clock.elapsed() - birth.since >= options.idLagMs + options.idLagJitterMs * (birth.share ?? 0);
   }
 
-  // Those of the gateway that ran before: as old as the wall clock says, but not from the future.
+  // Births of the gateway that ran before: their age is by the wall clock, and not negative.
   if (isLate()) {
     const now = clock.wallClock();
     const recent = store

@@ -1,16 +1,18 @@
 /**
- * Where contents too large for the store's own table are kept: named by random ids, written once,
- * never changed. `disk-blobs.ts` is the real one.
+ * Stores contents that are too large for a row of the store. Blobs have random ids, are written once and never change.
+ * `disk-blobs.ts` is the real implementation.
  */
 export interface Blobs {
   /**
-   * Keeps the whole stream under a random id that was never used; nothing is left when it fails.
-   * Once this resolves the blob survives the death of this process.
+   * Stores the whole stream under a random id that was never used. After a failure nothing is left. When it resolves,
+   * the blob survives the death of this process.
    */
   write(blob: string, data: AsyncIterable<Uint8Array>): Promise<void>;
-  /** Bytes [start, end) of a blob. A chunk holds until the next one is asked for: its memory is used again. */
+  /**
+   * Bytes [start, end) of a blob. A chunk is valid until the next one is asked for, because its memory is used again.
+   */
   read(blob: string, start: number, end: number): AsyncIterable<Uint8Array>;
-  /** Answers false where it has to stay for now: a later collection removes it. No error when it is not there. */
+  /** False: it must stay for now, and a later collection removes it. No error when it is missing. */
   remove(blob: string): Promise<boolean>;
   list(): AsyncIterable<string>;
 }

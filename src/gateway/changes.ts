@@ -1,10 +1,10 @@
 /**
- * The only writer of nodes and their history: every change is one row of `change`, moves `node`
- * on, and keeps `place` (what the path index will show) in step. Called within a transaction. `tree-rows.ts` makes
- * the rows of many new nodes at once.
+ * The only writer of nodes and their history. Every change is a row of `change`, updates `node`, and keeps `place`
+ * (what the path index will show) in step. Called within a transaction. `tree-rows.ts` makes the rows of many new nodes
+ * at once.
  *
- * Invariant: a folder is placed iff it is provisioned, a file always; what is placed at P is what
- * `node` said at P.
+ * Invariant: a folder has a place exactly when it is provisioned, a file always. The place at position P is what `node`
+ * said at P.
  */
 import type { Attributes } from "../contract/attributes.ts";
 import type { Author, ChangeKind } from "../contract/resources.ts";
@@ -26,19 +26,19 @@ export interface Content {
   readonly content: number;
 }
 
-/** What all changes of one request have in common. */
+/** What all changes of one request share. */
 export interface Change {
   readonly time: number;
   readonly key: string | null;
-  /** JSON of its Author; null: nobody, or it is not known. */
+  /** JSON of its Author. Null: there is none, or it is unknown. */
   readonly by: string | null;
   /** Whether journal entries are appended. */
   readonly journaled: boolean;
 }
 
 /**
- * Once in a transaction. Times never go back along positions, whatever the clock does (`positionAt`
- * relies on it).
+ * Called once in a transaction. Times never go back along positions, whatever the clock does (`positionAt` relies on
+ * it).
  */
 export function beginChange(
   context: Context,
@@ -64,10 +64,10 @@ interface State {
   readonly parent: string | null;
   readonly name: string;
   readonly head: string | null;
-  /** What is kept of them; see attribute-states.ts. */
+  /** The kept part of them; see attribute-states.ts. */
   readonly attributes: string;
   readonly deleted: number;
-  /** Whose head the change moved, and to which version. */
+  /** The branch whose head the change moved, and its new version. */
   readonly branch?: string | undefined;
   readonly branchHead?: string | undefined;
 }
@@ -79,7 +79,7 @@ function append(
   kind: string,
   activity: 0 | 1,
   state: State,
-  /** How many bytes more the workspace holds after it. */
+  /** By how many bytes the workspace grows. */
   growth = 0,
 ): number {
   const { store, told } = context;
@@ -114,7 +114,7 @@ function append(
   return Number(lastInsertRowid);
 }
 
-/** Both numbers of the workspace in one step. */
+/** Raises both numbers of the workspace in one statement. */
 function nextEntry(store: Store, workspace: string, growth: number): number {
   const row = store
     .prepare<{ entries: number }>(
@@ -132,11 +132,11 @@ export interface NewNodeRow {
   readonly name: string;
   readonly attributes: Attributes;
   readonly content?: Content;
-  /** A fresh one when absent. */
+  /** Absent: a new id is made. */
   readonly id?: string;
 }
 
-/** A new node; answers its id and the change's position. */
+/** Makes a new node. Returns its id and the position of the change. */
 export function createNodeRow(
   context: Context,
   change: Change,
@@ -229,7 +229,9 @@ export interface NodeChange {
   readonly name?: string;
   readonly attributes?: Attributes;
   readonly content?: Content;
-  /** Whose head `content` becomes, and that version's own mtime; default main, whose mtime is among the attributes. */
+  /**
+   * The branch whose head becomes `content`, and the mtime of that version. Default: main, whose mtime is an attribute.
+   */
   readonly branch?: { readonly name: string; readonly mtime: string | undefined };
   readonly deleted?: boolean;
 }
@@ -240,7 +242,7 @@ function growthOf(store: Store, row: NodeRow, to: NodeChange): number {
   return to.deleted ? -heldSize(store, row) : heldSize(store, row);
 }
 
-/** One change of a node that exists; answers its position. */
+/** Changes an existing node once. Returns the position. */
 export function changeNodeRow(
   context: Context,
   change: Change,
@@ -251,7 +253,7 @@ export function changeNodeRow(
   return changeNodeRows(context, change, [{ row, kind, to }]);
 }
 
-/** Several at once, so that two nodes can take each other's place; answers the last one's position. */
+/** Changes several nodes at once, so that two nodes can take each other's place. Returns the last position. */
 export function changeNodeRows(
   context: Context,
   change: Change,
@@ -290,7 +292,7 @@ export function changeNodeRows(
       if (row.parent !== null && row.provisioned === 1 && row.deleted === 0) {
         endPlace(store, row.parent, placeOf(row, row.name), position);
       }
-      // Out of the way of the others' names until all are gone from theirs.
+      // Frees the names until every node of the request has left its old name.
       store.prepare("UPDATE node SET deleted = 1 WHERE id = ?").run(row.id);
     }
     return { row, to, content, state, attributes, position, provisioned, replaced };
@@ -328,7 +330,7 @@ export function changeNodeRows(
 
 const placeOf = (row: NodeRow, name: string) => ({ name, node: row.id, createdAt: row.createdAt });
 
-/** A journal entry told by a caller. The node stays as it is; an unprovisioned folder is provisioned. */
+/** Appends a journal entry of a caller. The node stays as it is; an unprovisioned folder is provisioned. */
 export function recordActivity(context: Context, change: Change, row: NodeRow, kind: string): number {
   const { store } = context;
   const position = append(context, change, row, kind, 1, { ...row, attributes: "" });

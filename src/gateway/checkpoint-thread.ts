@@ -1,4 +1,4 @@
-/** The thread of checkpoint-worker.ts: a program of its own, with a connection of its own. */
+/** The thread of checkpoint-worker.ts: a separate program with its own connection. */
 import { parentPort, workerData } from "node:worker_threads";
 import { z } from "zod";
 import { openSqlite } from "../lib/sqlite/index.ts";

@@ -1,16 +1,16 @@
 /**
- * Blobs that no row names any more are removed. None goes that a row names, that an upload writes (`staged`), or that a
- * change which is not committed yet has let go of: were that undone, its row would name it again.
+ * Removes blobs that no row names any more. A blob stays while a row names it, while an upload writes it (`staged`),
+ * and while a change that released it is not committed: if that change were undone, its row would name the blob again.
  */
 import type { Context } from "./context.ts";
 import { pause } from "./source-trees.ts";
 
 type Needs = Pick<Context, "store" | "blobs" | "clock" | "staged">;
 
-/** So many blobs are looked at without a pause. */
+/** Blobs that are looked at without a pause. */
 const SLICE = 500;
 
-/** Answers whether it was removed; not while a backup holds it, say. */
+/** Returns whether it was removed. A backup, for example, may hold it. */
 export async function freeBlob(
   { store, blobs, clock }: Pick<Needs, "store" | "blobs" | "clock">,
   blob: string,
@@ -21,7 +21,7 @@ export async function freeBlob(
   return true;
 }
 
-/** All that are left over. Answers how many; `isDry`: they are only counted. */
+/** Removes all unused blobs and returns their number. `isDry`: only counts them. */
 export async function collectBlobs(context: Needs, isDry = false): Promise<number> {
   const { store, blobs, staged } = context;
   const user = store.prepare("SELECT 1 FROM content WHERE blob = ?");

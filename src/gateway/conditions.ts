@@ -4,8 +4,8 @@ import type { Node } from "../contract/resources.ts";
 import { invalid } from "./problems.ts";
 
 /**
- * Of an answer that is a node. The path in it changes with the folders above, which the revision does not; and at one
- * path another node may be found whose revision is the same.
+ * The ETag of an answer that is a node. The revision alone is not enough: the path also changes with the folders above,
+ * and another node with the same revision may be found at the same path.
  */
 export function nodeTag({ id, revision, path }: Pick<Node, "id" | "revision" | "path">): string {
   return `${revision}-${hash("sha256", `${id} ${path}`, "base64url").slice(0, 12)}`;
@@ -29,12 +29,15 @@ function parseTags(header: string, value: string): Condition {
 const hasOne = (condition: Condition, tags: readonly string[]) =>
   tags.length > 0 && (condition.any || tags.some((tag) => condition.tags.includes(tag)));
 
-/** Whether the header allows a change of what now has these tags (none: nothing is there). No header allows all. */
+/**
+ * Whether If-Match allows a change of something with these tags (none: it does not exist). Without the header every
+ * change is allowed.
+ */
 export function matches(value: string | undefined, ...tags: readonly string[]): boolean {
   return value === undefined || hasOne(parseTags("If-Match", value), tags);
 }
 
-/** Whether If-None-Match forbids: what is there has one of its tags. */
+/** Whether If-None-Match forbids it: the present thing has one of its tags. */
 export function isKnown(value: string | undefined, ...tags: readonly string[]): boolean {
   return value !== undefined && tags.length > 0 && hasOne(parseTags("If-None-Match", value), tags);
 }
@@ -42,8 +45,9 @@ export function isKnown(value: string | undefined, ...tags: readonly string[]): 
 export type ByteRange = { readonly start: number; readonly end: number };
 
 /**
- * The one range of bytes asked for, [start, end). "whole" when none is, or several, or in a way this
- * gateway does not know (RFC 9110 §14.2 lets it answer all); "unsatisfiable" when nothing lies in it.
+ * The single requested range of bytes, [start, end). "whole" when there is no range, when there are several, or when it
+ * has a form that this gateway does not know (RFC 9110 §14.2 allows the whole answer). "unsatisfiable" when the range
+ * contains no byte.
  */
 export function parseRange(value: string | undefined, size: number): ByteRange | "whole" | "unsatisfiable" {
   const match = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(value?.trim() ?? "");

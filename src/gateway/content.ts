@@ -1,4 +1,4 @@
-/** The bytes of versions: read, in ranges, and referred to by new versions and copies. */
+/** The bytes of versions: read whole and in ranges, and referred to by new versions and copies. */
 import type { Attributes } from "../contract/attributes.ts";
 import type { Content } from "./changes.ts";
 import { isKnown, parseRange, quoted } from "./conditions.ts";
@@ -36,7 +36,7 @@ function findVersion(context: Context, node: string, version: string): VersionCo
   return row;
 }
 
-/** Without version= or at= the head of a node that is there; versions of deleted nodes stay readable. */
+/** Without version= and at=, the head of a node that exists. Versions of deleted nodes stay readable. */
 function versionAsked(context: Context, call: Call<"getContent">, row: NodeRow): VersionContent {
   const { version, branch, at } = call.query;
   if (row.kind !== "file") throw invalid("nodeId", "nodeId: a folder has no content");
@@ -46,7 +46,7 @@ function versionAsked(context: Context, call: Call<"getContent">, row: NodeRow):
     }
     return findVersion(context, row.id, version);
   }
-  // By id nothing is late, at no moment.
+  // Reads by id never lag.
   const asOf = at === undefined ? Number.MAX_SAFE_INTEGER : positionAt(context.store, Date.parse(at));
   const state = nodeAt(context.store, row.id, asOf);
   if (state === undefined || state.deleted === 1) {
@@ -78,8 +78,8 @@ export function getContent(context: Context, call: Call<"getContent">): GatewayA
       "content-length": String(end - start),
       "accept-ranges": "bytes",
       etag,
-      // The type is the uploader's word: a browser must not guess another one, and what it shows
-      // must not act in this gateway's name.
+      // The uploader chose the type: a browser must not guess another one, and a page that it shows must not act in
+      // this gateway's name.
       "x-content-type-options": "nosniff",
       "content-security-policy": "sandbox",
       ...(range === "whole" ? {} : { "content-range": `bytes ${start}-${end - 1}/${version.size}` }),
@@ -99,13 +99,16 @@ async function* only(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
 
 export interface CopySource {
   readonly content: Content;
-  /** The source's, less what belongs to it alone: its `link`, and its mtime when another version is copied. */
+  /**
+   * The attributes of the source, without those that belong to it alone: its `link`, and its mtime when another version
+   * is copied.
+   */
   readonly attributes: Attributes;
 }
 
 /**
- * The content a copy or a new version by reference takes; of a deleted node too. Without a version
- * what the branch shows: its own head, else main's.
+ * The content for a copy or a new version by reference, also of a deleted node. Without a version it is what the branch
+ * shows: its own head, otherwise main's.
  */
 export function sourceOfCopy(
   context: Context,

@@ -1,4 +1,4 @@
-/** What every flow of the gateway is handed: its store, blobs, clock and the readers that lag. */
+/** What every flow of the gateway gets: the store, blobs, clock and the readers that lag. */
 import type { Clock } from "../lib/runtime.ts";
 import type { Accounts, ApiKeys, Engines } from "./accounts/index.ts";
 import type { Births } from "./births.ts";
@@ -11,7 +11,7 @@ import type { SortedLists } from "./sorted-lists.ts";
 import type { Store } from "./store.ts";
 
 export interface GatewayOptions extends FaultOptions {
-  /** Largest content of one version, bytes. */
+  /** Largest content of a version, bytes. */
   maxFileBytes: number;
   /** Largest JSON body or metadata part, bytes. */
   maxJsonBytes: number;
@@ -25,14 +25,14 @@ export const DEFAULT_OPTIONS: GatewayOptions = {
 
 export interface Context {
   readonly clock: Clock;
-  /** A fresh id of a node or version. */
+  /** A new id for a node or version. */
   readonly newId: () => string;
   readonly store: Store;
   readonly accounts: Accounts;
   readonly apiKeys: ApiKeys;
-  /** The engines that there are. */
+  /** The registered engines. */
   readonly registered: Engines;
-  /** Runs them; absent where none can be run, as in a simulation. */
+  /** Runs engines. Absent where none can run, as in a simulation. */
   readonly engines: EngineQueue | undefined;
   /** Starts engines by triggers. */
   readonly triggers: { look(workspace: string): void };
@@ -41,13 +41,16 @@ export interface Context {
   readonly pathLag: Lag;
   readonly journalLag: Lag;
   readonly births: Births;
-  /** Blobs that are being written, or are not referred to yet: not to be collected. */
+  /** Blobs that are being written, or that no row refers to yet. They must not be collected. */
   readonly staged: Set<string>;
-  /** Of each copy under way the position at which it began to read: what was a head there or since is not to be thinned. */
+  /**
+   * For each copy under way, the position at which it began to read. Versions that were heads then or later must not be
+   * thinned.
+   */
   readonly copying: Set<{ readonly position: number }>;
-  /** Of this store's rows, as long as it is open. */
+  /** Lists of this store's rows, while it is open. */
   readonly lists: SortedLists;
-  /** Of journal entries, fired when they are committed; and when options change. */
+  /** Signals committed journal entries, and changes of the options. */
   readonly news: Signal;
   /** Workspaces that got entries since the last commit. */
   readonly told: Set<string>;

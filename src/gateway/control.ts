@@ -1,6 +1,6 @@
 /**
- * The control endpoint, there only where a gateway is told to misbehave: GET /faults says how it
- * does, PATCH /faults changes what it names. Needs no token and meets no fault itself.
+ * The control endpoint of faults. It exists only if the gateway was told so: GET /faults shows the faults, PATCH
+ * /faults changes those that it names. It needs no token, and no fault affects it.
  */
 import type { GatewayOptions } from "./context.ts";
 import { type GatewayAnswer, type GatewayRequest, jsonAnswer } from "./exchange.ts";

@@ -1,9 +1,9 @@
 /**
- * What is kept of a large copy beside its nodes: whether its root is there yet (`copy`), and which of its nodes the journal
- * does not tell of yet (`copied`). All within transactions.
+ * What is stored about a large copy beside its nodes: whether its root has its place (`copy`), and which of its nodes
+ * the journal has not told yet (`copied`). Everything is called within transactions.
  *
- * Invariant: before the root has its place nobody knows of the others, and they can go again without a word; after that
- * each of them gets its entry, before any other entry of its own.
+ * Invariant: before the root has its place, the other nodes are invisible and can be removed without an entry. After
+ * that, each of them gets its entry before any other entry of its own.
  */
 import type { Context } from "./context.ts";
 import type { Store } from "./store.ts";
@@ -35,7 +35,7 @@ export function copiesLeft(store: Store): CopyState[] {
   return store.prepare<CopyState>("SELECT root, placed, journaled FROM copy").all();
 }
 
-/** The journal tells of some nodes of a copy that has its place. Answers whether there are more. */
+/** Appends the journal entries of some nodes of a copy that has its place. Returns whether more are left. */
 export function tellSome(context: Needs, time: number, root: string): boolean {
   const { store } = context;
   const some = store.prepare<string>("SELECT node FROM copied WHERE root = ? ORDER BY position LIMIT +?").pluck();
@@ -47,7 +47,7 @@ export function tellSome(context: Needs, time: number, root: string): boolean {
   return false;
 }
 
-/** Of a node something else is about to be told: that it was made comes first. */
+/** Called before another entry of a node: its creation must be told first. */
 export function tellFirst(context: Needs, time: number, node: string): void {
   const { store } = context;
   const root = store.prepare<string>("SELECT root FROM copied WHERE node = ?").pluck().get(node);
@@ -60,7 +60,7 @@ function remove(store: Store, nodes: readonly string[]): void {
   store.prepare("DELETE FROM copied WHERE node IN (SELECT value FROM json_each(?))").run(JSON.stringify(nodes));
 }
 
-/** An entry for each, as if the change that made it came now. */
+/** Appends an entry for each node, as if the change that made it came now. */
 function tell({ store, told }: Needs, time: number, nodes: readonly string[]): void {
   if (nodes.length === 0) return;
   const refs = JSON.stringify(nodes);
@@ -84,7 +84,7 @@ function tell({ store, told }: Needs, time: number, nodes: readonly string[]): v
   told.add(counted.id);
 }
 
-/** Removes some nodes of a copy that has no place, the last ones first. Answers whether there are more. */
+/** Removes some nodes of a copy without a place, the last ones first. Returns whether more are left. */
 export function dropSome({ store }: Needs, root: string): boolean {
   const nodes = store
     .prepare<string>("SELECT node FROM copied WHERE root = ? ORDER BY position DESC LIMIT +?")
@@ -99,14 +99,15 @@ export function dropSome({ store }: Needs, root: string): boolean {
   for (const rows of ["mark WHERE folder", "version WHERE node", "node WHERE id"]) {
     store.prepare(`DELETE FROM ${rows} ${those}`).run(refs);
   }
-  // Those of the copied nodes may have been thinned meanwhile: these were the last to use them.
+  // The versions of the copied nodes may have been thinned meanwhile, so that these rows were the last users of the
+  // content.
   store
     .prepare(
       `DELETE FROM content WHERE id IN (SELECT value FROM json_each(?))
        AND NOT EXISTS (SELECT 1 FROM version WHERE version.content = content.id)`,
     )
     .run(JSON.stringify(contents));
-  // Their changes stay: positions that were told are never taken again.
+  // Their changes stay: a position is never used again.
   remove(store, nodes);
   if (nodes.length === SLICE) return true;
   store.prepare("DELETE FROM mark WHERE folder = ?").run(root);

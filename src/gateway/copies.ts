@@ -1,13 +1,13 @@
 /**
- * A folder copied with all below it. It is read, and written if it is large, in pieces, so that other requests are answered
- * in between; readers see all of the copy or nothing.
+ * Copies a folder with all below it. It is read in pieces, and written in pieces if it is large, so that other requests
+ * are answered in between. Readers see the whole copy or nothing.
  *
- * A small copy is written in one transaction. A large one is staged: its nodes come in below a root that is not there yet,
- * so no path leads to them, no list has them, and no entry tells of them. Then one small transaction gives the root its
- * place, with its entry, the key's answer and the quota; and the entries of the others follow in pieces. Whatever a gateway
- * that dies leaves of that is finished or removed when it opens again (copied.ts).
+ * A small copy is written in one transaction. A large one is staged: its nodes come in below a root that has no place
+ * yet, so that no path leads to them, no list shows them and no entry tells of them. Then one small transaction gives
+ * the root its place, with its entry, the key's answer and the quota. The entries of the other nodes follow in pieces.
+ * If the gateway dies in between, the rest is finished or removed when it opens again (copied.ts).
  *
- * The authoritative store is what is copied, as it was at one moment while the request was carried out.
+ * The authoritative store is copied, as it was at one moment while the request was carried out.
  */
 import type { Attributes } from "../contract/attributes.ts";
 import { type Author, COPY_NODES_MAX } from "../contract/resources.ts";
@@ -21,38 +21,38 @@ import { addUsed, requireQuota } from "./quota.ts";
 import { pause, readTree, type SourceNode } from "./source-trees.ts";
 import { createTreeRows, type NewTreeRow } from "./tree-rows.ts";
 
-/** Nodes written without a pause; a copy of no more is written at once. */
+/** Nodes written without a pause. A copy of at most this many is written at once. */
 const SLICE = 250;
-/** So often what was read may have been undone. */
+/** How many times the reading begins again because what was read was undone. */
 const ATTEMPTS = 4;
 
-/** Where a copy goes, and in whose name. */
+/** The place of a copy, and its author. */
 export interface CopyPlace {
   readonly workspace: string;
   readonly parent: string;
   readonly name: string;
-  /** Of the folder itself; its own when absent. */
+  /** The attributes of the folder itself. Undefined: those of the source. */
   readonly attributes: Attributes | undefined;
   readonly key: string | null | undefined;
   readonly by: Author | null;
   readonly journaled: boolean;
 }
 
-/** What has been read, and staged where it is large. */
+/** What was read, and staged if it is large. */
 export interface PreparedCopy {
   readonly source: string;
-  /** Of the store, when the reading began. */
+  /** The store's number of rollbacks when the reading began. */
   readonly rollbacks: number;
-  /** The copy's own rows; its parent, name and attributes are the request's. */
+  /** The copy's root. Its parent, name and attributes come from the request. */
   readonly root: NewTreeRow;
-  /** Those below it, made anew each time. */
+  /** The rows below it; made again at each call. */
   readonly below: () => Iterable<readonly NewTreeRow[]>;
   /** Bytes of content. */
   readonly size: number;
   readonly isStaged: boolean;
 }
 
-/** Thrown by an effect that needs a copy of this folder to be prepared. */
+/** Thrown by an effect that needs a prepared copy of this folder. */
 export class CopyNeeded extends Error {
   readonly source: NodeRow;
   readonly place: CopyPlace;
@@ -65,7 +65,7 @@ export class CopyNeeded extends Error {
   }
 }
 
-/** Runs an effect, in a transaction, until it has the copy it needs. */
+/** Runs an effect in a transaction, again until it has the copy that it needs. */
 export async function withCopy<T>(context: Context, effect: (copy: PreparedCopy | undefined) => T): Promise<T> {
   const reading = { position: lastChange(context.store).position };
   context.copying.add(reading);
@@ -96,7 +96,7 @@ async function tryWithCopy<T>(context: Context, effect: (copy: PreparedCopy | un
   throw unsettled();
 }
 
-/** Within the transaction of the effect. */
+/** Called within the transaction of the effect. */
 export function placeCopy(
   context: Context,
   copy: PreparedCopy | undefined,
@@ -141,18 +141,18 @@ async function prepare(context: Context, { source, place }: CopyNeeded): Promise
       }
     },
   };
-  // Of what was undone while it was read nothing is written: it is read again.
+  // If what was read has been undone, nothing is written and it is read again.
   const isStaged = others.length >= SLICE && rollbacks === store.rollbacks();
   if (isStaged) await stage(context, copy, place);
   return { ...copy, isStaged };
 }
 
-/** `ids`: those of copies by their sources, as far as they have been made. */
+/** `ids`: the ids of the copies made so far, by their sources. */
 function rowOf({ newId }: Context, ids: Map<string, string>, node: SourceNode): NewTreeRow {
   const id = newId();
   ids.set(node.id, id);
   const { kind, name, content, size, hash, mimeType } = node;
-  // A link belongs to the node it was made for.
+  // A link belongs to the node that it was made for.
   const { link: _, ...attributes } = attributesOf(node);
   return {
     ...{ id, kind, name, attributes },
@@ -181,7 +181,7 @@ async function stage(
         for (const { id } of rows) context.births.note(id);
       });
       clock.step("gateway: copy staged in part");
-      // What was not committed is not there to be placed.
+      // Rows that are not committed cannot be given their place.
       await store.committed();
       await pause();
     }
@@ -191,7 +191,7 @@ async function stage(
   }
 }
 
-/** The rest of a copy that has its place is told of; one that has none is removed. */
+/** Tells the journal of the rest of a copy that has its place. Removes a copy that has none. */
 async function finishCopy(context: Context, root: string): Promise<void> {
   const { store, clock } = context;
   try {
@@ -202,12 +202,12 @@ async function finishCopy(context: Context, root: string): Promise<void> {
     }
     await store.committed();
   } catch (error) {
-    // For want of room: it is left for later, and what is asked for is done or not.
+    // The disk is full: the rest is left for later. The request itself is done or not.
     if (!isDiskFull(error)) throw error;
   }
 }
 
-/** Answers whether there is more to be done. */
+/** Returns whether more is left to do. */
 function finishSome(context: Context, root: string): boolean {
   const { store } = context;
   return store.transaction(() => {
@@ -219,12 +219,12 @@ function finishSome(context: Context, root: string): boolean {
   });
 }
 
-/** What the gateway before this one left; all of it before anything is asked. */
+/** Finishes all copies that the gateway before left, before any request is answered. */
 export function finishCopies(context: Context): void {
   for (const { root } of copiesLeft(context.store)) while (finishSome(context, root));
 }
 
-/** What there was no room for is told of when there is. */
+/** Tells the journal of copies for which there was no room before. */
 export async function finishPlaced(context: Context): Promise<void> {
   for (const { root, placed } of copiesLeft(context.store)) if (placed === 1) await finishCopy(context, root);
 }

@@ -1,7 +1,7 @@
 /**
- * The gateway without sockets: a request in, an answer out. Finds the operation, checks the token,
- * its scopes and what came, and calls the operation. It takes time and chance from a Clock, so the
- * same core serves HTTP and a simulation on a virtual clock.
+ * The gateway without sockets: a request in, an answer out. It finds the operation, checks the token, its scopes and
+ * the input, and calls the operation. Time and randomness come from a Clock, so that the same core serves HTTP and a
+ * simulation on a virtual clock.
  */
 import { withoutApiKeys } from "../contract/api-keys.ts";
 import { INPUTS } from "../contract/inputs.ts";
@@ -131,32 +131,35 @@ const HANDLERS: { readonly [N in OperationName]: Handler<N> } = {
   removeTrigger,
 };
 
-/** What a mount calls itself. */
+/** The name of the mount that sends the request. */
 const MOUNT_HEADER = "wsfs-mount";
 const MOUNT_NAME = /^[\x21-\x7e](?:[\x20-\x7e]{0,126}[\x21-\x7e])?$/;
-/** A key that was replaced is known for so long: longer than any access token of a sign-in lives. */
+/** How long a replaced key is known: longer than any access token of a sign-in lives. */
 const KEY_OVERLAP_MS = 3600_000;
 
 const OPEN_API = "/openapi.json";
-/** On a disk that is full one that keeps what it shows may fail, and the next one shows what is kept. */
+/** On a full disk, a read that stores what it shows may fail; the next one shows what is stored. */
 const READ_TRIES = 3;
 
 export interface GatewayNeeds {
   readonly clock: Clock;
-  /** Opened by the caller (`openDatabase`), who also closes it; in memory for a simulation. */
+  /** Opened by the caller (`openDatabase`), who also closes it. In memory for a simulation. */
   readonly database: Connection;
   readonly blobs: Blobs;
-  /** Secret that signs the access tokens of the command line, 32 bytes. */
+  /** The secret that signs the access tokens of the command line, 32 bytes. */
   readonly signingKey: Uint8Array;
-  /** Opened by the caller, who also closes it; in memory when absent. */
+  /** Opened by the caller, who also closes it. Absent: in memory. */
   readonly accounts?: AccountStore;
-  /** The address that people sign in at, once it is known: tokens of a sign-in are good where it is their issuer. */
+  /** The address that people sign in at, when it is known. A token of a sign-in is valid if this is its issuer. */
   readonly issuer?: () => string | undefined;
   readonly options?: Partial<GatewayOptions>;
   readonly log: Logger;
-  /** Runs engines; without it none can be run. */
+  /** Runs engines. Absent: none can run. */
   readonly engines?: EngineHost;
-  /** Calls back at the end of the event loop's turn, whose changes then share a commit; without it each has its own. */
+  /**
+   * Calls back at the end of the event loop's turn, so that the changes of a turn share a commit. Absent: each change
+   * has its own.
+   */
   readonly turn?: (callback: () => void) => void;
   /** Whether there is a control endpoint (control.ts). */
   readonly control?: boolean;
@@ -164,33 +167,33 @@ export interface GatewayNeeds {
 
 export interface Gateway {
   /**
-   * Never rejects but with ConnectionReset: then the caller's connection is to break without an answer.
-   * `reword`: the answer in other words, before it is slowed or cut off on purpose.
+   * Rejects only with ConnectionReset, for which the caller must break the connection without an answer. `reword`
+   * translates the answer before a fault slows it or cuts it off.
    */
   handle(request: GatewayRequest, reword?: (answer: GatewayAnswer) => GatewayAnswer): Promise<GatewayAnswer>;
-  /** Throws when they are not what fault-options.ts says, or name a workspace that is not there. */
+  /** Throws when the options do not fit fault-options.ts, or name a workspace that does not exist. */
   setOptions(options: Partial<GatewayOptions>): void;
-  /** Answers that would go on for ever end, at what they have said so far. Before the gateway closes. */
+  /** Ends endless answers after what they have sent so far. To be called before the gateway closes. */
   endStreams(): void;
-  /** Makes it when there is none of this name. */
+  /** Makes the workspace when there is none of this name. */
   ensureWorkspace(name: string): WorkspaceRow;
   issueToken(claims: TokenClaims): string;
-  /** What a token that was issued so says. Undefined: it is none. */
+  /** The claims of a token that `issueToken` made. Undefined: it is none. */
   readOwnToken(token: string): OwnToken | undefined;
-  /** Absent where no engines can be run. */
+  /** Absent where no engines can run. */
   readonly engines: EngineQueue | undefined;
-  /** What an account may use, by name. */
+  /** The workspaces that an account may use, ordered by name. */
   workspacesOf(account: string): readonly { readonly id: string; readonly name: string; readonly role: Role }[];
-  /** Drops what has expired of sign-ins, and has a new key sign where it is time. */
+  /** Removes expired records of sign-ins, and rotates the signing key when it is time. */
   tidyAccounts(): void;
-  /** Absent where another language is spoken than the contract's. */
+  /** Absent where another language than the contract's is spoken. */
   readonly openApi?: () => OpenApiDocument;
-  /** Removes blobs no version refers to, but for those of uploads under way. Answers how many. */
+  /** Removes blobs that no version refers to, except those of uploads under way. Returns their number. */
   collectBlobs(): Promise<number>;
-  /** Removes keys that have lived long enough, and old states of attributes, a few at a time. */
+  /** Removes expired idempotency keys and old states of attributes, a few at a time. */
   forget(): Promise<void>;
   readonly retention: Retention;
-  /** Commits what waits, and resolves when nothing goes on any more for callers that were let go. */
+  /** Commits pending changes. Resolves when no work is left for callers whose answers were given up. */
   settle(): Promise<void>;
 }
 
@@ -264,7 +267,7 @@ export function createGateway(needs: GatewayNeeds): Gateway {
   function setOptions(changes: Partial<GatewayOptions>): void {
     const checked = checkedOptions(changes, options);
     if (checked.quota !== undefined) checkQuotaNames(store, checked.quota);
-    // What was to be seen under the old ones stays so.
+    // What was visible under the old options stays visible.
     context.pathLag.shown();
     context.journalLag.shown();
     context.births.settle();
@@ -278,7 +281,7 @@ export function createGateway(needs: GatewayNeeds): Gateway {
     checkScopes(token, operation);
     const bearer = { ...token, needs: operation.role, mount: mountOf(request) };
     const input: { query: (typeof INPUTS)[OperationName]["query"]; body?: object } = INPUTS[route.operation];
-    // Some are of no workspace and take none.
+    // Some operations belong to no workspace and take none.
     const query: { workspace?: string | undefined; pageNo?: number } = check(input.query, request.query, "query");
     const caller = route.operation === "listWorkspaces" ? bearer : within(context, bearer, query.workspace);
     checkLength(request, options);
@@ -290,7 +293,7 @@ export function createGateway(needs: GatewayNeeds): Gateway {
       json: await jsonOf(route.operation, request, options),
       parts: request.body?.kind === "upload" ? request.body.parts : undefined,
     };
-    // Paired with the operation by the tables; the compiler cannot follow that.
+    // The tables pair it with the operation; the compiler cannot follow that.
     return call as unknown as Call<OperationName>;
   }
 
@@ -300,9 +303,9 @@ export function createGateway(needs: GatewayNeeds): Gateway {
     return document;
   };
   /**
-   * Every answer waits for the commit of what it tells; refusals too, for they tell of what is there. A
-   * read during which changes were undone looks again: what it tells of may never have been. Where that
-   * never ends, it tells nothing.
+   * Every answer waits for the commit of what it tells, refusals too, because they tell what exists. A read during
+   * which changes were undone is repeated, because what it tells may never have existed. If that does not end, it tells
+   * nothing.
    */
   async function answer(route: Route, request: GatewayRequest): Promise<GatewayAnswer> {
     const call = await callOf(route, request);
@@ -332,7 +335,7 @@ export function createGateway(needs: GatewayNeeds): Gateway {
     }
     const details = "answer" in told ? told.answer : told.error instanceof ProblemError ? told.error.details : {};
     if (details.isCommitted === true) return told;
-    // Asked for in the turn of the handler's end: a later one's commit is not its concern.
+    // Asked for in the turn in which the handler ends: the commit of a later turn does not concern this answer.
     const pending = store.committed();
     return pending === undefined
       ? told
@@ -355,7 +358,7 @@ export function createGateway(needs: GatewayNeeds): Gateway {
     });
   }
 
-  /** Refusals too are answers. */
+  /** Refusals are answers too. */
   async function tell(request: GatewayRequest, reword: Reword): Promise<GatewayAnswer> {
     try {
       if (request.method === "GET" && request.path === OPEN_API) return jsonAnswer(200, openApi());
@@ -400,7 +403,7 @@ export function createGateway(needs: GatewayNeeds): Gateway {
     async forget() {
       for (const forgetSome of [forgetKeys, thinAttributes]) {
         const some = (after: number) => store.transaction(() => forgetSome(context, after));
-        // Requests come in between.
+        // Other requests are answered in between.
         for (let after = some(0); after !== undefined; after = some(after)) await sleep(clock, 0);
       }
       await finishPlaced(context);
@@ -416,8 +419,8 @@ export function createGateway(needs: GatewayNeeds): Gateway {
 }
 
 /**
- * JSON in the place of content is a version by reference, as clients sent it before that had a path of its own. Who takes
- * events only is answered with events.
+ * JSON in the place of content means a version by reference: clients sent it so before that had its own path. A client
+ * that accepts only events gets events.
  */
 function routeOf({ method, path, headers, body }: GatewayRequest): Route {
   const route = findRoute(method, path);
@@ -426,7 +429,7 @@ function routeOf({ method, path, headers, body }: GatewayRequest): Route {
   return route.operation === "readLogs" && takesEvents ? { ...route, operation: "streamLogs" } : route;
 }
 
-/** Who names a workspace is, for this call, bound to it: the nodes it is about are there, or it is refused. */
+/** A call that names a workspace is bound to it: its nodes must be in that workspace, or it is refused. */
 function within(context: Context, caller: Caller, workspace: string | undefined): Caller {
   if (workspace === undefined) return caller;
   return { ...caller, workspace: callWorkspace(context, caller, workspace).id };
@@ -438,14 +441,14 @@ function mountOf({ headers }: GatewayRequest): string | undefined {
   throw invalid("Wsfs-Mount", "Wsfs-Mount: expected 1 to 128 visible ASCII characters");
 }
 
-/** An upload that says itself that it is too large is refused before any of it is received. */
+/** An upload that announces itself as too large is refused before it is received. */
 function checkLength({ body, headers }: GatewayRequest, { maxFileBytes, maxJsonBytes }: GatewayOptions): void {
   const length = Number(headers["content-length"] ?? 0);
   if (body?.kind !== "upload" || length <= maxFileBytes + maxJsonBytes + FRAMING_BYTES) return;
   throw tooLarge(`file: more than ${maxFileBytes} bytes`, "file");
 }
 
-/** `before`: what stays where nothing is said. */
+/** `before`: the options that stay when nothing is given. */
 function checkedOptions(
   { maxFileBytes, maxJsonBytes, ...faults }: Partial<GatewayOptions>,
   before: Readonly<GatewayOptions>,
@@ -461,7 +464,7 @@ function checkedOptions(
   return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined));
 }
 
-/** The JSON body, checked. Operations that take one say themselves when it is missing. */
+/** The checked JSON body. Operations that need one refuse a missing body themselves. */
 async function jsonOf(
   name: OperationName,
   request: GatewayRequest,
@@ -470,7 +473,7 @@ async function jsonOf(
   const input = INPUTS[name];
   if (request.body === undefined) return undefined;
   if (!("body" in input)) {
-    // Of GET it means nothing (RFC 9110 §9.3.1); a deletion's key would be taken for one.
+    // A body of GET means nothing (RFC 9110 §9.3.1). With DELETE, a body could be taken for the deletion's key.
     if (!("metadata" in input) && request.method !== "GET") throw invalid("body", "body: this call takes none");
     return undefined;
   }

@@ -1,6 +1,6 @@
 /**
- * The folder a gateway keeps everything in: database, blobs, signing key, lock. Owner-only. The
- * lock is held by an open SQLite database, so it ends with the process however that dies.
+ * The folder in which a gateway keeps everything: database, blobs, signing key, lock. Owner-only. An open SQLite
+ * database holds the lock, so that it ends with the process however that dies.
  */
 import { randomBytes } from "node:crypto";
 import { chmod, mkdir, open, readFile, rename } from "node:fs/promises";
@@ -11,7 +11,7 @@ const KEY_BYTES = 32;
 
 export const databasePath = (folder: string) => path.join(folder, "gateway.db");
 export const blobFolder = (folder: string) => path.join(folder, "blobs");
-/** Of executions: the folders that they run in, and their logs. */
+/** For executions: the folders that they run in, and their logs. */
 export const executionFolders = (folder: string) => ({
   work: path.join(folder, "executions", "work"),
   logs: path.join(folder, "executions", "logs"),
@@ -35,7 +35,7 @@ export interface Lock {
   release(): void;
 }
 
-/** By an SQLite database that holds nothing. Undefined: somebody has it, or a share of it. */
+/** Takes the lock of an empty SQLite database. Undefined: another process has it or a share of it. */
 export function lockWhole(file: string): Lock | undefined {
   const lock = openSqlite(file, { timeout: 0 });
   try {
@@ -53,10 +53,13 @@ const isBusy = (error: unknown) => error instanceof SqliteError && error.code.st
 
 const holdPath = (folder: string) => path.join(folder, "hold.db");
 
-/** Until `release` no process removes blobs from the folder, so that a backup finds each that its rows name. Shared by backups. */
+/**
+ * Until `release`, no process removes blobs from the folder, so that a backup finds every blob in its rows. Backups
+ * share it.
+ */
 export function holdBlobs(folder: string): Lock {
   const hold = openSqlite(holdPath(folder));
-  // The lock of a reader, kept by its transaction.
+  // A reader's lock, kept by its transaction.
   hold.exec("BEGIN");
   hold.prepare("SELECT count(*) FROM sqlite_master").get();
   return { release: () => void hold.close() };
@@ -67,7 +70,7 @@ export interface HoldCheck {
   close(): void;
 }
 
-/** Whether anybody holds the folder's blobs. */
+/** Whether a process holds the folder's blobs. */
 export function checkHold(folder: string): HoldCheck {
   const hold = openSqlite(holdPath(folder), { timeout: 0 });
   const begin = hold.prepare("BEGIN EXCLUSIVE");
@@ -102,11 +105,11 @@ export async function readSigningKey(folder: string): Promise<Buffer | undefined
   }
 }
 
-/** The key, made when there is none; whole or not there, however the process ends. */
+/** The key, made when there is none. It is whole or missing, however the process ends. */
 export async function ensureSigningKey(folder: string): Promise<Buffer> {
   const existing = await readSigningKey(folder);
   if (existing !== undefined) {
-    // Whoever can read it can make tokens: a copy or a restore may have opened it to others.
+    // A reader of the key can make tokens. A copy or a restore may have opened it to others.
     await chmod(keyPath(folder), 0o600);
     return existing;
   }

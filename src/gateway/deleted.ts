@@ -1,6 +1,7 @@
 /**
- * What was deleted from a folder, or from anywhere below it, and can be restored: as of a position, like every listing.
- * A deleted node has the place it was deleted from; where that folder is deleted too, this is below the place of that one.
+ * The nodes that were deleted from a folder, or from anywhere below it, and can be restored: as of a position, like
+ * every listing. A deleted node has the place that it was deleted from. If that folder is deleted too, the place is
+ * below that folder's own.
  */
 import { joinPath } from "../contract/names.ts";
 import type { ListedNode } from "../contract/resources.ts";
@@ -14,17 +15,19 @@ import { type Page, type PageQuery, pageOfList } from "./paging.ts";
 import { inBatches, type SortValue } from "./sorted-lists.ts";
 import type { Store } from "./store.ts";
 
-/** The folder as of the position, and what is asked of it. */
+/** The folder as of the position, and what is asked about it. */
 export interface DeletedScope {
   readonly folder: Pick<NodeRow, "id" | "workspace">;
-  /** Of the folder. */
+  /** The path of the folder. */
   readonly path: string;
   readonly recursive: boolean;
   readonly name: string | undefined;
   readonly asOf: number;
 }
 
-/** Fields of an item and where they are in `node` n, the `change` c that deleted it, and its head, `version` v. */
+/**
+ * Fields of an item, and where they are: in `node` n, in the `change` c that deleted it, and in its head, `version` v.
+ */
 const FIELDS = {
   id: "NULL",
   kind: "n.kind",
@@ -47,7 +50,9 @@ type Field = keyof typeof FIELDS;
 
 const BATCH = 2000;
 
-/** Whether the change that deleted the node is its last one as of the position, and the node is not given up (retention/). */
+/**
+ * Whether the change that deleted the node is its last one as of the position, and the node is not pruned (retention/).
+ */
 const IS_DELETED = `(n.position = c.position OR n.position > :asOf AND NOT EXISTS (
     SELECT 1 FROM change l WHERE l.node = c.node AND l.activity = 0 AND l.position > c.position AND l.position <= :asOf))
   AND n.purged = 0`;
@@ -74,7 +79,7 @@ export function listDeleted(
     fields: Object.keys(FIELDS) as Field[],
     fallback: "name",
     asOf: shown,
-    // What is given up is no change.
+    // Pruning is not a change.
     changedAt: (asOf) => `${lastChangeOf(store, folder.workspace, asOf)} ${prunedAt.get(folder.workspace)}`,
     *rows(field, asOf) {
       const pathOf = pathsBelow(store, folder.id, path, asOf);
@@ -123,7 +128,9 @@ export function listDeleted(
   });
 }
 
-/** The path of the folder and of folders below it, deleted ones too, as of a position; undefined: it is elsewhere. */
+/**
+ * Paths of the folder and of folders below it, deleted ones too, as of a position. Undefined: the folder is elsewhere.
+ */
 function pathsBelow(store: Store, folder: string, path: string, asOf: number) {
   const known = new Map<string, string | undefined>([[folder, path]]);
   return (id: string): string | undefined => {

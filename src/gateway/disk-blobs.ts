@@ -1,7 +1,7 @@
 /**
- * Blobs as files below one folder, spread over 256 subfolders. Written beside their place and
- * renamed into it when whole. Not synced: once written they survive the death of this process,
- * which is what an answer promises; power loss may take the last seconds.
+ * Blobs as files below one folder, spread over 256 subfolders. They are written beside their place and renamed when
+ * whole. They are not synced: a written blob survives the death of this process, which is what an answer promises;
+ * power loss may take the last seconds.
  */
 import { mkdir, open, readdir, rename, rm } from "node:fs/promises";
 import path from "node:path";
@@ -9,16 +9,19 @@ import { systemClock } from "../lib/system-clock.ts";
 import type { Blobs } from "./blobs.ts";
 
 const WRITE_BYTES = 512 * 1024;
-/** Each reader has two of these for as long as it takes, 256 KiB: as many read at once as like. */
+/** Each reader has two of these while it reads, 256 KiB, and any number may read at once. */
 const READ_BYTES = 128 * 1024;
 
 export const blobPath = (folder: string, blob: string) => path.join(folder, blob.slice(0, 2), blob);
 
-/** `isHeld`: nothing is to be removed now. Asked after the commit of what let a blob go, so a snapshot taken later does not name it. */
+/**
+ * `isHeld`: nothing may be removed now. It is asked after the commit that released a blob, so that a later snapshot
+ * does not name the blob.
+ */
 export async function openDiskBlobs(folder: string, isHeld: () => boolean = () => false): Promise<Blobs> {
   const unfinished = path.join(folder, "unfinished");
   await mkdir(folder, { recursive: true, mode: 0o700 });
-  // What a killed gateway left here was never answered for.
+  // No answer was given for the files that a killed gateway left here.
   await rm(unfinished, { recursive: true, force: true });
   await mkdir(unfinished, { mode: 0o700 });
   const shards = Array.from({ length: 256 }, (_, index) => index.toString(16).padStart(2, "0"));
@@ -53,8 +56,8 @@ export async function openDiskBlobs(folder: string, isHeld: () => boolean = () =
 
     async *read(blob, start, end) {
       const file = await open(place(blob), "r");
-      // Two that take turns: one is read into while the other is sent. New memory for each read costs
-      // more than the reading, because the system has to clear it first.
+      // Two buffers take turns: one is filled while the other is sent. New memory for each read would cost more than
+      // the read, because the system must clear it first.
       const buffers: Buffer[] = [];
       const readInto = async (index: number, position: number): Promise<Buffer> => {
         buffers[index] ??= Buffer.allocUnsafeSlow(Math.min(READ_BYTES, end - start));
@@ -65,7 +68,7 @@ export async function openDiskBlobs(folder: string, isHeld: () => boolean = () =
       };
       let next: Promise<Buffer> | undefined;
       try {
-        // Before the first of it is sent.
+        // Checked before the first byte is sent.
         const { size } = await file.stat();
         if (size < end) throw new Error(`Blob ${blob} has ${size} bytes, expected at least ${end}.`);
         next = start < end ? readInto(0, start) : undefined;
@@ -73,7 +76,7 @@ export async function openDiskBlobs(folder: string, isHeld: () => boolean = () =
           const chunk = await next;
           position += chunk.length;
           next = position < end ? readInto(1 - turn, position) : undefined;
-          // Whoever does not ask for more does not hear of it.
+          // If the reader asks for no more, the failure is of no interest.
           next?.catch(() => {});
           yield chunk;
         }

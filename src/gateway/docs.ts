@@ -1,6 +1,6 @@
 /**
- * The readable page of the OpenAPI document: Swagger UI from its package, nothing from the network.
- * Made at its first request, so that a gateway nobody reads about starts no slower.
+ * The readable page of the OpenAPI document: Swagger UI from its package, nothing from the network. It is made at the
+ * first request, so that a gateway starts no slower.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import fastify from "fastify";
@@ -9,7 +9,7 @@ import { notFound } from "./problems.ts";
 
 export const DOCS = "/docs";
 
-/** Scripts and requests of this origin only; no other page may show this one in a frame. */
+/** Only scripts and requests of this origin are allowed, and no other page may show this one in a frame. */
 const CONTENT_SECURITY = [
   "default-src 'none'",
   "connect-src 'self'",
@@ -26,7 +26,7 @@ export function isDocs(path: string): boolean {
   return path === DOCS || path.startsWith(`${DOCS}/`);
 }
 
-/** Answers a request for the page or what belongs to it; says what went out, once it has. */
+/** Answers a request for the page or its parts. Resolves with what was sent. */
 export type Docs = (request: IncomingMessage, response: ServerResponse) => Promise<{ status: number; bytes: number }>;
 
 export function createDocs(document: () => OpenApiDocument): Docs {
@@ -37,7 +37,7 @@ export function createDocs(document: () => OpenApiDocument): Docs {
     const { socket } = request;
     await new Promise<void>((resolve) => {
       response.once("close", resolve);
-      // An answer that waits for earlier ones of its connection does not hear itself that this has ended.
+      // An answer that waits for earlier ones of its connection is not told that the connection has ended.
       if (socket.destroyed) resolve();
       else socket.once("close", resolve);
       app.routing(request, response);
@@ -60,7 +60,7 @@ async function createPage(document: OpenApiDocument) {
     const { status, document: problem } = notFound(`There is nothing at ${request.url}.`);
     void reply.code(status).type("application/problem+json").send(JSON.stringify(problem));
   });
-  // The page asks this plugin for its document; ours is made elsewhere.
+  // The page asks this plugin for its document, but ours is made elsewhere.
   await app.register(swagger);
   await app.register(swaggerUi, {
     routePrefix: DOCS,

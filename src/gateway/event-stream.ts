@@ -1,4 +1,4 @@
-/** Server-sent events: what the streams of the journal and of logs have in common. */
+/** Server-sent events: the common part of the streams of the journal and of logs. */
 import type { GatewayAnswer } from "./exchange.ts";
 import { invalid } from "./problems.ts";
 
@@ -6,7 +6,7 @@ export const HEARTBEAT = Buffer.from(": heartbeat\n\n");
 
 export interface EventReader {
   gone: boolean;
-  /** Has the stream look whether it is gone. */
+  /** Makes the stream check whether its reader is gone. */
   wake(): void;
 }
 
@@ -18,7 +18,7 @@ export function eventAnswer(events: (reader: EventReader) => AsyncGenerator<Uint
   };
 }
 
-/** A generator's own return() would wait for its next event. */
+/** A return() of the generator itself would wait for its next event. */
 function readBy(events: (reader: EventReader) => AsyncGenerator<Uint8Array>): AsyncIterable<Uint8Array> {
   return {
     [Symbol.asyncIterator]() {
@@ -36,7 +36,10 @@ function readBy(events: (reader: EventReader) => AsyncGenerator<Uint8Array>): As
   };
 }
 
-/** What the reader saw last is later than the after= of the address it keeps asking with. `kind`: what ids of events are. */
+/**
+ * A browser keeps the after= of its address; the event it saw last is later, and counts. `kind` names the ids of the
+ * events.
+ */
 export function lastEventId(headers: Readonly<Record<string, string | undefined>>, kind: string): number | undefined {
   const value = headers["last-event-id"];
   if (value === undefined || value === "") return undefined;

@@ -1,25 +1,25 @@
 /**
- * A request and an answer as the core sees them, without sockets. `server.ts` translates from
- * HTTP; tests and the simulation make them by hand.
+ * A request and an answer as the core sees them, without sockets. `server.ts` translates from HTTP. Tests and the
+ * simulation make them by hand.
  */
 
 import type { BodyOf, QueryOf } from "../contract/inputs.ts";
 import type { OperationName, ParameterOf } from "../contract/operations.ts";
 import type { Caller } from "./tokens.ts";
 
-/** One part of a multipart/form-data body; to be read before the next one is asked for. */
+/** One part of a multipart/form-data body. It has to be read before the next one is requested. */
 export interface Part {
   readonly name: string;
-  /** As sent, parameters included. */
+  /** As sent, with its parameters. */
   readonly contentType: string | undefined;
   readonly filename: string | undefined;
   /** Fails when the body is broken off. */
   readonly data: AsyncIterable<Uint8Array>;
-  /** The same at once, where all of it is in memory. */
+  /** The same data as one piece, when all of it is in memory. */
   readonly bytes?: Uint8Array | undefined;
 }
 
-/** Bodies are read only once the token is known to be good. `other` is any body that is neither. */
+/** A body is read only once the token is known to be valid. `other` is any body that is neither JSON nor an upload. */
 export type RequestBody =
   | { readonly kind: "json"; read(limitBytes: number): Promise<unknown> }
   | { readonly kind: "upload"; readonly parts: AsyncIterable<Part> }
@@ -37,24 +37,27 @@ export interface GatewayRequest {
 
 export interface GatewayAnswer {
   readonly status: number;
-  /** Names in lower case; content-length is there unless the body is absent or has no end of its own. */
+  /** Names in lower case. content-length is present unless the body is absent or of unknown length. */
   readonly headers: Readonly<Record<string, string>>;
-  /** `json` is encoded once, `bytes` is to be read to its end or returned; a chunk holds until the next one is asked for. */
+  /**
+   * `json` is encoded once. `bytes` has to be read to its end or returned; a chunk stays valid until the next one is
+   * requested.
+   */
   readonly body?:
     | { readonly kind: "json"; readonly text: string }
     | { readonly kind: "bytes"; readonly stream: AsyncIterable<Uint8Array> };
-  /** Whether all it tells of is committed already. */
+  /** Whether everything the answer reports is already committed. */
   readonly isCommitted?: boolean;
 }
 
-/** A request that is routed, authorized and checked: what the operations get. */
+/** A request that is routed, authorized and checked: the input of the operations. */
 export interface Call<N extends OperationName> {
-  /** What the path says; `path` still encoded. */
+  /** The parameters of the path; `path` is still encoded. */
   readonly parameters: Readonly<Record<ParameterOf<N>, string>>;
   readonly query: QueryOf<N>;
   readonly headers: GatewayRequest["headers"];
   readonly caller: Caller;
-  /** The JSON body; undefined when none came or the operation takes none. */
+  /** The JSON body; undefined when none was sent or the operation takes none. */
   readonly json: BodyOf<N> | undefined;
   readonly parts: AsyncIterable<Part> | undefined;
 }
@@ -63,7 +66,7 @@ export function jsonAnswer(status: number, value: unknown, headers: Record<strin
   return jsonTextAnswer(status, JSON.stringify(value), headers);
 }
 
-/** Of JSON that is text already. */
+/** Makes an answer of JSON that is text already. */
 export function jsonTextAnswer(status: number, text: string, headers: Record<string, string> = {}): GatewayAnswer {
   return {
     status,
@@ -76,7 +79,7 @@ export function jsonTextAnswer(status: number, text: string, headers: Record<str
   };
 }
 
-/** A JSON body from a value in hand. */
+/** Makes a JSON body of a value in memory. */
 export function jsonBody(value: unknown): RequestBody {
   return { kind: "json", read: async () => value };
 }

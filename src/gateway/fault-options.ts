@@ -1,13 +1,13 @@
 /**
- * How a gateway misbehaves on purpose, and how little its workspaces may hold, as one schema: the
- * flags of `wsfs gateway`, the control endpoint, tests and the simulation all say it in these words.
- * Carried out by faults.ts (requests), lag.ts and births.ts (what is shown late), tokens.ts (their
- * life), quota.ts and core.ts (the skewed clock).
+ * How a gateway misbehaves on purpose, and how little its workspaces may hold, as one schema. The flags of `wsfs
+ * gateway`, the control endpoint, tests and the simulation all use it. The options are carried out by faults.ts
+ * (requests), lag.ts and births.ts (delayed visibility), tokens.ts (lifetime of tokens), quota.ts and core.ts (the
+ * skewed clock).
  */
 import { z } from "zod";
 import { OPERATIONS, type OperationName } from "../contract/operations.ts";
 
-/** At most one of them befalls a request. */
+/** A request meets at most one of them. */
 export const FAULTS = [
   /** 500, nothing was done. */
   "error",
@@ -17,20 +17,27 @@ export const FAULTS = [
   "throttled",
   /** The connection breaks, nothing was done. */
   "resetBefore",
-  /** The connection breaks once all of the request is received; then it is carried out. */
+  /** The connection breaks once the whole request is received; then the request is carried out. */
   "resetDuring",
-  /** It is carried out, then the connection breaks without an answer. */
+  /** The request is carried out, then the connection breaks without an answer. */
   "resetAfter",
-  /** The connection breaks somewhere within an upload's content, nothing was done. Of other requests: as resetBefore. */
+  /**
+   * The connection breaks somewhere within the content of an upload, nothing was done. Other requests: as resetBefore.
+   */
   "truncatedUpload",
-  /** It is carried out; the connection breaks somewhere within the answer's body. Of answers without one: as resetAfter. */
+  /**
+   * The request is carried out; the connection breaks somewhere within the body of the answer. Answers without a body:
+   * as resetAfter.
+   */
   "truncatedAnswer",
-  /** Range is passed over: the whole content with 200. */
+  /** Range is ignored: the answer is the whole content with 200. */
   "ignoredRange",
 ] as const;
 export type Fault = (typeof FAULTS)[number];
 
-/** From all of it behind to all of it ahead is a day: idempotency keys live that much longer than promised. */
+/**
+ * The difference between fully behind and fully ahead is a day: idempotency keys live that much longer than promised.
+ */
 const SKEW_MS_MAX = 12 * 3600 * 1000;
 
 const milliseconds = z.number().min(0).max(1e9);
@@ -51,43 +58,46 @@ const rates = z.strictObject({
 } satisfies Record<Fault, z.ZodType>);
 export type FaultRates = z.output<typeof rates>;
 
-/** Rates of one operation go before those of "all", each by itself. */
+/** Rates of one operation come before those of "all", each rate separately. */
 export const FAULT_TARGETS = ["all", ...(Object.keys(OPERATIONS) as OperationName[])] as const;
 export type FaultTarget = (typeof FAULT_TARGETS)[number];
 
-/** Where there is a jitter, each time is drawn anew from between the value and the value plus its jitter. */
+/** With a jitter, each time is drawn between the value and the value plus its jitter. */
 export const faultOptions = z.strictObject({
-  /** How long each answer takes, half of it before the effect and half after. */
+  /** Time each answer takes, half of it before the effect and half after. */
   latencyMs: milliseconds.default(0),
   latencyJitterMs: milliseconds.default(0),
-  /** How long after a change reads by path and listings show it. */
+  /** Time after a change until reads by path and listings show it. */
   pathLagMs: milliseconds.default(0),
   pathLagJitterMs: milliseconds.default(0),
-  /** How long after a change the journal shows it. */
+  /** Time after a change until the journal shows it. */
   journalLagMs: milliseconds.default(0),
   journalLagJitterMs: milliseconds.default(0),
-  /** How long after its creation GET by its id answers 404. */
+  /** Time after the creation of a node during which GET by its id answers 404. */
   idLagMs: milliseconds.default(0),
   idLagJitterMs: milliseconds.default(0),
-  /** Share of requests that fail: a third each with 503, with a reset before and with a reset after the effect. */
+  /** Share of requests that fail: a third each with 503, with a reset before the effect, and with a reset after it. */
   failRate: rate.default(0),
   /** Shares of requests that meet a fault, by operation. */
   faults: z.partialRecord(z.enum(FAULT_TARGETS), rates).default({}),
-  /** What a 429 says. */
+  /** Retry-After of a 429. */
   retryAfterSeconds: z.number().int().min(0).max(86_400).default(1),
-  /** How fast contents come in and answers go out; 0: as fast as can be. */
+  /** Speed at which contents come in and answers go out; 0: unlimited. */
   uploadBytesPerSecond: bytesPerSecond.default(0),
   downloadBytesPerSecond: bytesPerSecond.default(0),
-  /** How long after its issue a token is good at most, whatever it says itself; 0: as it says. */
+  /** Maximum lifetime of a token after its issue, whatever the token says; 0: no such limit. */
   tokenSeconds: z.number().int().min(0).max(1e9).default(0),
-  /** How far the gateway's clock is ahead of the machine's; behind it when negative. */
+  /** How far the clock of the gateway is ahead of that of the machine; behind it when negative. */
   clockSkewMs: z.number().int().min(-SKEW_MS_MAX).max(SKEW_MS_MAX).default(0),
-  /** How many bytes a workspace may hold, by its name; "all": each that is not named. Without: as many as the disk takes. */
+  /**
+   * How many bytes a workspace may hold, by its name; "all" is for each that is not named. Without it the disk is the
+   * limit.
+   */
   quota: z.record(z.string(), bytes).default({}),
 });
 export type FaultOptions = z.output<typeof faultOptions>;
 
-/** What is wrong with rates together, where something is: those a request meets are shares of one whole. */
+/** Answers what is wrong with rates together, if anything: the rates one request can meet are shares of one whole. */
 export function excessOfRates({
   failRate,
   faults,
@@ -102,7 +112,7 @@ export function excessOfRates({
   return undefined;
 }
 
-/** Some of them, to be changed; the others stay. Each value replaces the one before as a whole. */
+/** Changes to some options; the others stay. Each value replaces the one before as a whole. */
 export const faultChanges = z.strictObject(
   Object.fromEntries(
     Object.entries(faultOptions.shape).map(([name, schema]) => [name, schema.unwrap().optional()]),

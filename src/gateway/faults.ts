@@ -1,7 +1,7 @@
 /**
- * Misbehaviour on purpose, as fault-options.ts describes it: answers that wait, requests that fail
- * before, during or after their effect, bodies that crawl or break off. Chance and time are the
- * clock's, so that the same seed meets the same faults. Knows nothing of what a request is for.
+ * Misbehaviour on purpose, as fault-options.ts describes it: answers that wait, requests that fail before, during or
+ * after their effect, bodies that are slow or break off. Chance and time come from the clock, so that the same seed
+ * meets the same faults. This module does not know what a request is for.
  */
 import type { OperationName } from "../contract/operations.ts";
 import { deferred } from "../lib/deferred.ts";
@@ -12,7 +12,7 @@ import { ProblemError } from "./problems.ts";
 
 /** There is no answer, or no more of it: the connection breaks. */
 export class ConnectionReset extends Error {
-  /** What was sent of the answer is to arrive. */
+  /** Whether the part of the answer that was sent has to arrive. */
   readonly isPartial: boolean;
 
   constructor(when: string, isPartial = false) {
@@ -26,11 +26,11 @@ export interface FaultyRequest {
   readonly operation: OperationName;
   readonly request: GatewayRequest;
   readonly answer: (request: GatewayRequest) => Promise<GatewayAnswer>;
-  /** Is told of what goes on though its caller has been let go. */
+  /** Receives work that goes on although its caller has been answered. */
   readonly inBackground: (work: Promise<unknown>) => void;
 }
 
-/** Answers with the faults of the options: half of the latency before the effect, half after it. */
+/** Answers with the faults of the options. Half of the latency comes before the effect, half after it. */
 export async function withFaults(
   options: Readonly<FaultOptions>,
   clock: Clock,
@@ -69,7 +69,7 @@ export async function withFaults(
   return fault === "truncatedAnswer" ? truncatedAnswer(clock, shown) : shown;
 }
 
-/** One draw for a request, none where nothing is asked for: other draws stay what they were. */
+/** Draws once for a request, and not at all when no fault is configured: then the other draws stay the same. */
 function drawFault(
   { failRate, faults }: Readonly<FaultOptions>,
   clock: Clock,
@@ -98,7 +98,7 @@ function withoutRange(request: GatewayRequest): GatewayRequest {
   return { ...request, headers: { ...request.headers, range: undefined } };
 }
 
-/** The body, and when all of it has been read. */
+/** Answers the body, and a promise that resolves when all of it has been read. */
 function untilReceived(body: RequestBody | undefined): { body: RequestBody | undefined; received: Promise<void> } {
   if (body === undefined || body.kind === "other") return { body, received: Promise.resolve() };
   const { promise: received, resolve: done } = deferred<void>();
@@ -116,7 +116,7 @@ function untilReceived(body: RequestBody | undefined): { body: RequestBody | und
 
 type Bytes = AsyncIterable<Uint8Array>;
 
-/** `change` is applied to the content, the metadata stays. */
+/** Applies `change` to the content; the metadata stays. */
 async function* changedContent(parts: AsyncIterable<Part>, change: (data: Bytes) => Bytes): AsyncGenerator<Part> {
   for await (const part of parts) {
     yield part.name === "file" ? { ...part, data: change(part.data), bytes: undefined } : part;
@@ -128,7 +128,7 @@ function slowUpload(clock: Clock, body: RequestBody | undefined, bytesPerSecond:
   return { kind: "upload", parts: changedContent(body.parts, (data) => paced(clock, data, bytesPerSecond)) };
 }
 
-/** What is known of the length before it has come. */
+/** Assumed length of a body whose length is unknown. */
 const GUESSED_BYTES = 64 * 1024;
 
 function truncatedUpload(clock: Clock, { headers }: GatewayRequest, parts: AsyncIterable<Part>): RequestBody {
@@ -161,7 +161,7 @@ function truncatedAnswer(clock: Clock, answer: GatewayAnswer): GatewayAnswer {
   return { ...answer, body: { kind: "bytes", stream: cut(bytes, end, "within the answer") } };
 }
 
-/** Breaks off before byte `end`, or after the last where there are fewer. */
+/** Breaks off before byte `end`, or after the last byte when there are fewer. */
 async function* cut(data: Bytes, end: number, where: string): AsyncGenerator<Uint8Array> {
   let rest = end;
   for await (const chunk of data) {
@@ -172,7 +172,7 @@ async function* cut(data: Bytes, end: number, where: string): AsyncGenerator<Uin
   throw new ConnectionReset(where, true);
 }
 
-/** Pieces small enough that none of them takes longer than this. */
+/** Pieces are so small that none takes longer than this. */
 const PACE_MS = 50;
 
 async function* paced(clock: Clock, data: Bytes, bytesPerSecond: number): AsyncGenerator<Uint8Array> {

@@ -1,7 +1,7 @@
 /**
- * A request repeated with its idempotency key gets the first answer, also after a restart. Keys
- * belong to a workspace and live at least 24 hours. What makes the first answer again is stored in
- * the transaction of its effect, so of two requests at once the later one finds it.
+ * A request repeated with its idempotency key gets the first answer, also after a restart. Keys belong to a workspace
+ * and live at least 24 hours. The data for the first answer are stored in the transaction of its effect, so of two
+ * requests at once the later one finds them.
  */
 
 import { hash } from "node:crypto";
@@ -20,14 +20,17 @@ const LOOK_COUNT = 500;
 export interface KeyedRequest {
   readonly workspace: string;
   readonly key: string | null | undefined;
-  /** What must be the same for the request to be the same one: operation, place, content. Objects by key, in any order. */
+  /**
+   * The values that must be equal for a request to be the same: operation, place, content. The keys of objects may be
+   * in any order.
+   */
   readonly same: readonly (string | number | null | object)[];
 }
 
 /**
- * Removes, within a transaction, those that have lived long enough of some keys made after the one
- * numbered `after`. Answers after which to go on; undefined when what follows is younger still. One from
- * the future, where the clock was set back, begins to age now.
+ * Removes expired keys, within a transaction, from a batch of keys made after the one numbered `after`. Answers the
+ * number to go on after; undefined when the following keys are younger. A key from the future, because the clock was
+ * set back, begins to age now.
  */
 export function forgetKeys({ store, clock }: Context, after: number): number | undefined {
   const now = clock.wallClock();
@@ -45,7 +48,7 @@ export function forgetKeys({ store, clock }: Context, after: number): number | u
   return isYoung || keys.length < LOOK_COUNT ? undefined : last.id;
 }
 
-/** What a request came to: a node after it, or something else. */
+/** The result of a request: a node after it, or another value. */
 export type Outcome =
   | { readonly status: number; readonly written: Written }
   | { readonly status: number; readonly value: unknown };
@@ -59,7 +62,7 @@ export interface FirstOutcome {
   readonly answer: string | null;
 }
 
-/** What the key was used for, and what came of it. */
+/** Answers what the key was used for, and the result. */
 export function findKey({ store }: Pick<Context, "store">, workspace: string, key: string): FirstOutcome | undefined {
   return store
     .prepare<FirstOutcome>(
@@ -69,8 +72,9 @@ export function findKey({ store }: Pick<Context, "store">, workspace: string, ke
 }
 
 /**
- * Within a transaction: the first answer, or `effect` and what makes its answer again; as much of it as the caller may read.
- * `show` makes the answer of a value that is of no node: whoever may do it may see it.
+ * Within a transaction: answers the first answer, or runs `effect` and stores what makes its answer again. The answer
+ * shows as much as the caller may read. `show` makes the answer of a value that belongs to no node: a caller who may do
+ * the operation may see it.
  */
 export function once(
   context: Context,
@@ -130,7 +134,7 @@ function answerAgain(context: Context, caller: Caller, first: FirstOutcome, show
   return answerOf(context, caller, { status, written: { id: node, position, branch: branch ?? undefined } }, show);
 }
 
-/** For JSON.stringify: the keys of objects in one order. */
+/** A replacer for JSON.stringify: puts the keys of objects in one order. */
 function inOrder(_: string, value: unknown): unknown {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
   return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));

@@ -1,4 +1,4 @@
-/** Journal entries as the store has them and as the contract shows them; and which of them a reader asks for. */
+/** Journal entries as the store has them and as the contract shows them, and the filter of a reader. */
 import { CHANGE_KINDS } from "../contract/journal-kinds.ts";
 import type { FormerState, JournalEntry } from "../contract/resources.ts";
 import { shownAuthor } from "./access.ts";
@@ -30,7 +30,7 @@ export function showEntry(row: EntryRow): JournalEntry {
   return { ...row, time: new Date(row.time).toISOString(), by: shownAuthor(row.by) };
 }
 
-/** The entries of these positions, in this order. */
+/** Answers the entries of these positions, in this order. */
 export function entriesAt(store: Store, positions: readonly number[]): JournalEntry[] {
   return store
     .prepare<EntryRow>(
@@ -41,7 +41,7 @@ export function entriesAt(store: Store, positions: readonly number[]): JournalEn
     .map(showEntry);
 }
 
-/** With what the node was before, where it was something. */
+/** Adds what the node was before, if it existed. */
 export function withBefore(store: Store, entry: JournalEntry): JournalEntry {
   return { ...entry, before: stateBefore(store, entry) };
 }
@@ -60,7 +60,7 @@ function stateBefore(store: Store, { kind, revision, nodeId, position }: Journal
   return { parentId, name, head, attributes: attributesOf({ attributes: state }), isDeleted: deleted === 1 };
 }
 
-/** Fields of an entry and where they are. */
+/** Fields of an entry, and their SQL. */
 export const ENTRY_FIELDS = {
   position: "c.position",
   time: "c.time",
@@ -77,7 +77,7 @@ export const ENTRY_FIELDS = {
   by: "(c.by ->> 'account')",
 } as const satisfies Record<Exclude<keyof JournalEntry, "before">, string>;
 
-/** Which entries: those of all that is named. */
+/** Selects the entries that match all given fields. */
 export interface EntryFilter {
   readonly workspace: string;
   readonly nodeId?: string | undefined;
@@ -90,9 +90,9 @@ export const isFiltered = ({ nodeId, by, mount }: EntryFilter) =>
   nodeId !== undefined || by !== undefined || mount !== undefined;
 
 /**
- * SQL of what `columns` says of the entries with :after < position <= :end, in the order of positions: read from the index
- * of the node, of which the others are looked at row by row, else of the mount, the account, or both. Its values are those
- * of the filter.
+ * SQL that selects `columns` of the entries with :after < position <= :end, in the order of positions. It reads the
+ * index of the node and checks the other fields row by row; without a node it reads the index of the mount, of the
+ * account, or of both. Its values are those of the filter.
  */
 export function selectEntries(columns: string, { nodeId, by, mount }: EntryFilter, order: "ASC" | "DESC"): string {
   const asked = [
@@ -104,7 +104,7 @@ export function selectEntries(columns: string, { nodeId, by, mount }: EntryFilte
   const from = (index: string, also = "") =>
     `SELECT ${columns} FROM change c INDEXED BY ${index} WHERE ${asked}${also}`;
   const index = mount === undefined ? "change_account" : by === undefined ? "change_mount" : "change_mount_account";
-  // Of a node one index has the changes, one what is told of it.
+  // A node has one index of its changes, and one of the activity told of it.
   const which =
     nodeId !== undefined
       ? `${from("change_node", " AND c.activity = 0")} UNION ALL ${from("change_activity", " AND c.activity = 1")}`

@@ -1,7 +1,7 @@
 /**
- * The journal as server-sent events: one event an entry, its id the entry's position, so that a
- * reader that was cut off goes on with Last-Event-ID (or after=) without loss or doubling. Entries
- * are read from the store when the reader takes them: a slow one waits, nothing is piled up for it.
+ * The journal as server-sent events. Each entry is one event with the position of the entry as its id, so that a reader
+ * that was cut off goes on with Last-Event-ID (or after=) without loss or doubling. Entries are read from the store
+ * when the reader takes them: a slow reader waits, and nothing piles up for it.
  */
 
 import { HEARTBEAT_MS } from "../contract/http.ts";
@@ -13,7 +13,7 @@ import { checkReached, entriesBetween } from "./journal.ts";
 import { type Caller, goodUntil } from "./tokens.ts";
 import { callWorkspace } from "./workspaces.ts";
 
-/** While the journal's lag hides changes, or nothing can be committed: how often is looked whether it is still so. */
+/** Interval of checks while the lag of the journal hides changes, or nothing can be committed. */
 const LAG_POLL_MS = 50;
 const BATCH = 200;
 
@@ -25,7 +25,7 @@ export function streamJournal(context: Context, call: Call<"streamJournal">): Ga
   return eventAnswer((reader) => events(context, workspace.id, from, call.caller, reader));
 }
 
-/** Ends when the gateway closes, or the token expires, is revoked, or sees nothing of the workspace any more. */
+/** Ends when the gateway closes, or when the token expires, is revoked, or has no access to the workspace any more. */
 async function* events(
   context: Context,
   workspace: string,
@@ -38,18 +38,18 @@ async function* events(
     news.wait(clock, milliseconds, workspace, (wake) => {
       reader.wake = wake;
     });
-  /** How long tokens live may be set anew meanwhile. */
+  /** The lifetime of tokens may be changed meanwhile. */
   const rest = () => goodUntil(caller, options.tokenSeconds) - clock.wallClock();
   const isAllowed = () => rest() > 0 && caller.stands() && roleIn(context, caller, workspace) !== undefined;
   let position = from;
-  // Headers go out with the first bytes.
+  // The headers are sent with the first bytes.
   yield Buffer.from(": the journal\n\n");
   let sent = clock.elapsed();
   while (!news.ended && !reader.gone && isAllowed()) {
     const shown = journalLag.shown();
     const entries = entriesBetween(store, workspace, position, shown, BATCH);
     const last = entries.at(-1);
-    // Nothing is told before it is committed; what was undone is not told at all.
+    // Nothing is sent before it is committed. What was rolled back is not sent at all.
     const pending = store.committed();
     if (
       pending !== undefined &&
@@ -58,7 +58,7 @@ async function* events(
         () => true,
       ))
     ) {
-      // Asked at once, a store that is full would be asked for ever.
+      // Without a pause, a store that is full would be asked endlessly.
       await wait(LAG_POLL_MS);
       continue;
     }

@@ -1,4 +1,4 @@
-/** The journal: what changed, in the order of positions, shown as late as its lag; and entries told by callers. */
+/** The journal: the changes in the order of positions, delayed by its lag; and entries told by callers. */
 import { z } from "zod";
 import type { JournalEntry } from "../contract/resources.ts";
 import { changeOf } from "./access.ts";
@@ -48,7 +48,7 @@ export function appendJournal(context: Context, call: Call<"appendJournal">): Ga
 const ENTRIES = `SELECT ${ENTRY_COLUMNS} FROM change c LEFT JOIN version v ON v.id = c.head
   WHERE c.workspace = ? AND c.entry IS NOT NULL AND c.position > ? AND c.position <= ?`;
 
-/** The entries of a workspace with `after` < position <= `end`, oldest first. */
+/** Answers the entries of a workspace with `after` < position <= `end`, oldest first. */
 export function entriesBetween(
   store: Store,
   workspace: string,
@@ -66,12 +66,12 @@ const FIELDS = Object.keys(ENTRY_FIELDS) as (keyof typeof ENTRY_FIELDS)[];
 const BATCH = 2000;
 const LAST = Number.MAX_SAFE_INTEGER;
 
-/** after= is a position; the `next` of pages in another order than that of positions begins with one. */
+/** after= is a position. The `next` of pages in another order than that of positions begins with a position. */
 const AFTER = /^(\d{1,16})(?:\.([\w-]+))?$/;
 
 /**
- * Whoever knows a later position than there is has it of another past, which is not this gateway's
- * (any more): to answer "nothing new" would hide all that is new until that position comes again.
+ * A caller that knows a later position than there is has it from another past, which is not that of this gateway (any
+ * more). To answer "nothing new" would hide every new entry until that position comes again.
  */
 export function checkReached(store: Store, field: string, position: number): void {
   const { position: newest } = lastChange(store);
@@ -93,7 +93,7 @@ export async function readJournal(context: Context, call: Call<"readJournal">): 
     throw invalid("after", "after: expected a position, or the next of a page of this list");
   }
   checkReached(store, "after", given);
-  // Times go up with positions.
+  // Times increase with positions.
   const after = query.since === undefined ? given : Math.max(given, positionAt(store, Date.parse(query.since) - 1));
   const filter = { workspace, nodeId, by, mount };
   const { field, descending } = parseOrder(query.orderBy, FIELDS, "position");
@@ -141,12 +141,12 @@ interface Range {
 
 const count = z.number().int().min(0);
 
-/** How many entries of a filter are counted, and reached by number: nothing numbers these. */
+/** How many entries of a filter are counted, and can be reached by number: filtered entries have no stored numbers. */
 const COUNTED_MAX = 10_000;
-/** [position of the first page, pageNo, position of the last item, totalCount, what list it is of]. */
+/** [position of the first page, pageNo, position of the last item, totalCount, mark of the list]. */
 const filterCursor = z.tuple([count, z.number().int().min(1), count, count, z.string()]);
 
-/** Entries that a filter leaves, from its index, in either order. */
+/** Answers a page of the entries that match a filter, from the index of the filter, in either order. */
 function filteredPage(
   store: Store,
   { workspace, after, asOf: shown }: Range,
@@ -184,7 +184,7 @@ function filteredPage(
   };
 }
 
-/** Oldest first: entries are numbered, so any page is found without those before it. */
+/** Oldest first: entries are numbered, so any page is found without the pages before it. */
 function pageByPosition(
   store: Store,
   { workspace, after, asOf }: Range,
@@ -200,7 +200,7 @@ function pageByPosition(
   return { items, totalCount, pageNo, pageSize, asOf, next };
 }
 
-/** [position of the first page, pageNo, items before, what list it is of]. */
+/** [position of the first page, pageNo, items before, mark of the list]. */
 const endCursor = z.tuple([count, z.number().int().min(1), count, z.string()]);
 
 /** Newest first, from the position of the first page on. */
@@ -225,7 +225,7 @@ function pageFromTheEnd(
   return { items, totalCount, pageNo, pageSize, asOf, next };
 }
 
-/** The entries of a workspace with `after` < position <= `end`, newest first. */
+/** Answers the entries of a workspace with `after` < position <= `end`, newest first. */
 function entriesUpTo(store: Store, workspace: string, after: number, end: number, limit: number): JournalEntry[] {
   return store
     .prepare<EntryRow>(`${ENTRIES} ORDER BY c.position DESC LIMIT +?`)
@@ -233,7 +233,7 @@ function entriesUpTo(store: Store, workspace: string, after: number, end: number
     .map(showEntry);
 }
 
-/** The number of the last entry at or before a position; 0 before the first one. */
+/** Answers the number of the last entry at or before a position; 0 before the first one. */
 function entryAt(store: Store, workspace: string, position: number): number {
   const row = store
     .prepare<{ entry: number }>(
@@ -244,7 +244,7 @@ function entryAt(store: Store, workspace: string, position: number): number {
   return row?.entry ?? 0;
 }
 
-/** The position at which the workspace had this many entries, by halving. */
+/** Answers the position at which the workspace had this many entries, by halving. */
 function positionOfEntry(store: Store, workspace: string, entry: number, low: number, high: number): number {
   let from = low;
   let to = high;

@@ -1,10 +1,10 @@
-/** JSON as it comes in bodies and metadata parts: parsed once, with a limit on its depth, each key of an object once. */
+/** JSON of bodies and metadata parts: parsed once, with a limit on its depth, and each key of an object only once. */
 import { invalid } from "./problems.ts";
 
-/** Whoever walks deeper values, here or in a client, may come to the end of its stack. */
+/** Code that walks deeper values, here or in a client, may overflow its stack. */
 const DEPTH_MAX = 100;
 
-/** Throws a 400 naming the field when the bytes are not UTF-8, not JSON, nested too deeply, or name a key twice. */
+/** Throws a 400 that names the field when the bytes are not UTF-8, not JSON, nested too deeply, or name a key twice. */
 export function parseJson(chunks: readonly Uint8Array[], field: string): unknown {
   let text: string;
   let value: unknown;
@@ -16,12 +16,13 @@ export function parseJson(chunks: readonly Uint8Array[], field: string): unknown
   }
   const { depth, keys } = marksOf(text);
   if (depth > DEPTH_MAX) throw invalid(field, `${field}: nested more than ${DEPTH_MAX} deep`);
-  // Two readers may differ in which of them counts: who checked the request, and who carries it out.
+  // Two readers may differ in which of two equal keys counts: the one that checked the request, and the one that
+  // carries it out.
   if (keys !== countKeys(value)) throw invalid(field, `${field}: an object has the same key twice`);
   return value;
 }
 
-/** How deep arrays and objects lie in each other, and how many keys are written, in text that is JSON. */
+/** Answers how deep arrays and objects are nested, and how many keys are written, in text that is JSON. */
 function marksOf(text: string): { readonly depth: number; readonly keys: number } {
   let depth = 0;
   let deepest = 0;
@@ -39,7 +40,7 @@ function marksOf(text: string): { readonly depth: number; readonly keys: number 
   return { depth: deepest, keys };
 }
 
-/** Of what was written twice only one is left. */
+/** Only one of two equal keys is left in a parsed value. */
 function countKeys(value: unknown): number {
   if (typeof value !== "object" || value === null) return 0;
   const values: unknown[] = Object.values(value);

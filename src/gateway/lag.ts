@@ -1,24 +1,24 @@
 /**
- * A reader that follows the changes late: the path index or the journal. The queue is the table of
- * changes itself, so it survives a restart; what is kept beside it is how far the reader has come.
+ * A reader that follows the changes late: the path index or the journal. The queue is the table of changes itself, so
+ * it survives a restart. The position that the reader has reached is stored beside it.
  *
- * Invariant: that only ever goes up, one change after the other. What was shown is never taken
- * back, whether the lag is raised or the clock jumps; what is due early waits for what is before
- * it. Waiting is counted by the clock that never goes back.
+ * Invariant: that position only increases, one change after the other. What was shown is never taken back, whether the
+ * lag is raised or the clock jumps. A change that is due early waits for the changes before it. Waiting is measured by
+ * the clock that never goes back.
  */
 import type { Clock } from "../lib/runtime.ts";
 import type { Store } from "./store.ts";
 
 export interface Lag {
-  /** The position up to which the reader shows changes now. */
+  /** Answers the position up to which the reader shows changes now. */
   shown(): number;
-  /** What will follow the position comes now. */
+  /** Notes that the changes after the position happen now. */
   begin(position: number): void;
 }
 
 /** How many shown changes the queue may begin with. */
 const COMPACT_COUNT = 1000;
-/** When how far the reader has come could not be kept: for so long what was kept before is shown. */
+/** When the position of the reader could not be stored, the position stored before is shown for this long. */
 const HOLD_MS = 1000;
 
 export interface LagTimes {
@@ -27,11 +27,11 @@ export interface LagTimes {
   readonly jitterMs: number;
 }
 
-/** The changes after a position, up to where the next one begins. */
+/** The changes after a position, up to the position of the next item. */
 interface Waiting {
   readonly after: number;
   since: number;
-  /** Of the jitter, 0..1; drawn when it is the next to be shown. */
+  /** Share of the jitter, 0..1; drawn when the changes are the next to be shown. */
   share: number | undefined;
 }
 
@@ -40,15 +40,15 @@ interface ChangeTime {
   time: number;
 }
 
-/** The latest change. */
+/** Answers the latest change. */
 export function lastChange(store: Store): ChangeTime {
   const row = store.prepare<ChangeTime>("SELECT position, time FROM change ORDER BY position DESC LIMIT 1").get();
   return row ?? { position: 0, time: 0 };
 }
 
 /**
- * The position of the last change of a workspace up to `asOf`, 0 without one: what a workspace held is the same at both,
- * whatever went on in others meanwhile.
+ * Answers the position of the last change of a workspace up to `asOf`, or 0. The content of the workspace is the same
+ * at both positions, whatever happened in other workspaces meanwhile.
  */
 export function lastChangeOf(store: Store, workspace: string, asOf: number): number {
   // Each change is in one of the two indices.
@@ -64,9 +64,9 @@ export function lastChangeOf(store: Store, workspace: string, asOf: number): num
 }
 
 /**
- * The last position whose change happened at or before `time` (milliseconds), at least `from`.
- * Times never go back along positions, so this halves. All changes of one transaction have one
- * time: a position found here never lies within one.
+ * Answers the last position whose change happened at or before `time` (milliseconds), at least `from`. Times never
+ * decrease along positions, so this halves. All changes of one transaction have one time: a position found here never
+ * lies within a transaction.
  */
 export function positionAt(store: Store, time: number, from = 0): number {
   const last = lastChange(store);
@@ -94,7 +94,7 @@ export function createLag(store: Store, clock: Clock, reader: "path" | "journal"
   let first = 0;
   let heldUntil = Number.NEGATIVE_INFINITY;
 
-  /** As after a restart: as old as the wall clock says, but nothing is from the future. */
+  /** Loads the queue as after a restart: changes are as old as the wall clock says, but none is from the future. */
   function load(): void {
     const now = clock.wallClock();
     queue = [];
@@ -102,7 +102,7 @@ export function createLag(store: Store, clock: Clock, reader: "path" | "journal"
     let last = { position: shown, time: Number.NaN };
     const rows = store.prepare<ChangeTime>("SELECT position, time FROM change WHERE position > ? ORDER BY position");
     for (const row of rows.iterate(shown)) {
-      // All changes of one transaction have one time, and show together.
+      // All changes of one transaction have one time, and are shown together.
       if (row.time !== last.time) {
         const age = Math.max(0, now - row.time);
         queue.push({ after: last.position, since: clock.elapsed() - age, share: undefined });
@@ -131,7 +131,8 @@ export function createLag(store: Store, clock: Clock, reader: "path" | "journal"
     shown = Math.max(shown, head?.after ?? lastChange(store).position);
   }
 
-  // In the transaction that made the change, or that showed it: what a reader saw, a restart does not hide.
+  // The position is stored in the transaction that made or showed the change: a restart does not hide what a reader
+  // saw.
   store.beforeCommit(() => {
     advance();
     if (shown === kept) return;
@@ -150,20 +151,20 @@ export function createLag(store: Store, clock: Clock, reader: "path" | "journal"
     try {
       store.transaction(() => undefined);
     } catch {
-      // It has been undone: shown is what is kept.
+      // The transaction was rolled back: the stored position is shown.
     }
   }
 
   return {
     shown() {
-      // What a restart would hide again is not shown: on a disk that is full, nothing new.
+      // What a restart would hide again is not shown. So on a full disk nothing new is shown.
       if (clock.elapsed() < heldUntil && !store.isChanging()) return kept;
       advance();
       if (shown !== kept && !store.isChanging()) keepShown();
       return shown;
     },
     begin(position) {
-      // What was begun there and after it before did not come to pass.
+      // Changes noted before at this position or after it did not happen.
       while (queue.length > first && (queue.at(-1)?.after ?? 0) > position) queue.pop();
       const last = queue.at(-1);
       const since = clock.elapsed();

@@ -1,7 +1,7 @@
 /**
- * What a listing holds as of a position, in batches: the children of a folder, or all nodes below
- * it. Other changes may be made between two batches: a place that ends meanwhile is found again
- * among the past ones, so nothing is missed, and some rows come twice.
+ * The items of a listing as of a position, in batches: the children of a folder, or all nodes below it. Other changes
+ * may happen between two batches. A place that ends meanwhile is found again among the past ones, so nothing is missed,
+ * and some rows come twice.
  */
 import { joinPath } from "../contract/names.ts";
 import type { Node } from "../contract/resources.ts";
@@ -11,7 +11,10 @@ import type { Store } from "./store.ts";
 
 const BATCH = 2000;
 
-/** Fields of a node a listing can be ordered by, where they are in `place` p and `node` n, and what they hang on. */
+/**
+ * Fields of a node by which a listing can be ordered: their SQL in `place` p and `node` n, and what their value depends
+ * on.
+ */
 export const NODE_FIELDS = {
   // Ties are in the order of ids.
   id: { column: "NULL", of: "node" },
@@ -27,7 +30,8 @@ export const NODE_FIELDS = {
   revision: { column: "n.revision", of: "state" },
   createdAt: { column: "n.created_at", of: "node" },
   modifiedAt: { column: "ifnull(n.head_time, n.created_at)", of: "content" },
-  // By their JSON text, as the item shows it. With the content, for a branch has an mtime of its own.
+  // Ordered by their JSON text, as the item shows it. They depend on the content, because a branch has an mtime of its
+  // own.
   attributes: { column: "n.attributes", of: "content" },
 } as const satisfies Record<keyof Node, { column: string; of: "node" | "place" | "state" | "content" }>;
 
@@ -35,7 +39,7 @@ export type NodeField = keyof typeof NODE_FIELDS;
 
 export interface Scope {
   readonly folder: string;
-  /** Of the folder, as of the position. */
+  /** Path of the folder, as of the position. */
   readonly path: string;
   readonly recursive: boolean;
   /** Only nodes of this name. */

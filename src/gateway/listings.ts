@@ -1,7 +1,7 @@
 /**
- * The nodes of a folder, or all below it, as the path index shows them or showed them at a moment
- * of the past. Every page is answered as of one position. Pages by `after=` keep the position of
- * the first, so they show one snapshot whatever happens, in any order.
+ * The nodes of a folder, or all nodes below it, as the path index shows them or showed them in the past. Every page is
+ * answered as of one position. Pages by `after=` keep the position of the first page, so they show one snapshot
+ * whatever happens, in any order.
  */
 import { z } from "zod";
 import { shownPosition } from "./as-of.ts";
@@ -22,7 +22,7 @@ import { callWorkspace, visibleNode } from "./workspaces.ts";
 const FIELDS = Object.keys(NODE_FIELDS) as NodeField[];
 
 const count = z.number().int().min(0);
-/** [position, pageNo, totalCount, items before, key of the last one or null, what list it is of]. */
+/** [position, pageNo, totalCount, items before, key of the last one or null, mark of the list]. */
 const cursor = z.tuple([
   count,
   z.number().int().min(1),
@@ -86,7 +86,7 @@ interface Page {
   readonly items: string;
   readonly size: number;
   readonly totalCount: number;
-  /** The last item's, where the next page can go on from a key. */
+  /** Key of the last item, when the next page can go on from a key. */
   readonly last: Key | null;
 }
 
@@ -117,7 +117,7 @@ async function readPage(
       items: nodesAsJson(store, { by: "id", refs }, folder, asOf, branch),
       size: refs.length,
       totalCount: countPlaces(store, folder) - delta.newer.length + delta.gone.length,
-      // A place has the name its node had then.
+      // A place has the name that its node had then.
       last: lastRow === undefined ? null : keyOf(marked, { ...lastRow, node: lastRow.id }),
     };
   }
@@ -142,9 +142,9 @@ async function readPage(
 }
 
 /**
- * The folder as it was at the position. A folder the index does not know yet but the store has is
- * empty as of that position; an unprovisioned one is not found. Of a deleted folder nothing is listed but what was
- * deleted from it.
+ * Answers the folder as it was at the position. A folder that the store has but the index does not know yet is empty as
+ * of that position. An unprovisioned folder is not found. Of a deleted folder only the nodes that were deleted from it
+ * are listed.
  */
 function folderAsked(context: Context, call: Call<"listNodes">, asOf: number): NodeRow {
   const { store } = context;

@@ -1,4 +1,4 @@
-/** What cannot be read as HTTP: answered with a problem document on the bare socket, which then ends. */
+/** Input that cannot be read as HTTP. It is answered with a problem document on the bare socket, which then ends. */
 import { STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
 import { ProblemError } from "./problems.ts";

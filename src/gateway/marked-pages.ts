@@ -1,7 +1,7 @@
 /**
- * Pages of a large folder by name, id or createdAt, read from the indices of its places: from a
- * key on, or from any number on, found by the folder's marks. Index and marks tell what is there
- * now; what came or went after the position of the page is set right against it.
+ * Pages of a large folder by name, id or createdAt, read from the indices of its places: from a key on, or from any
+ * number on, found by the marks of the folder. Index and marks show the present. Places that came or went after the
+ * position of the page are corrected.
  */
 import { NAME_BYTES_MAX } from "../contract/names.ts";
 import {
@@ -17,18 +17,18 @@ import {
 import { compareText } from "./sorted-lists.ts";
 import type { Store } from "./store.ts";
 
-/** With more than this many changes since its position, a page is better read from a sorted list. */
+/** With more changes than this since its position, a page is better read from a sorted list. */
 const DELTA_MAX = 20_000;
 
 export function isMarked(field: string): field is MarkedField {
   return (MARKED_FIELDS as readonly string[]).includes(field);
 }
 
-/** What is between the folder now and the folder at a position, in the order of the field. */
+/** The difference between the folder now and the folder at a position, in the order of the field. */
 export interface Delta {
-  /** Keys of places that came after it. */
+  /** Keys of places that came after the position. */
   readonly newer: readonly Key[];
-  /** Keys of places that went after it, and their nodes. */
+  /** Keys of places that went after the position, and their nodes. */
   readonly gone: readonly { readonly key: Key; readonly node: string }[];
 }
 
@@ -38,10 +38,10 @@ export function compareKeys(a: Key, b: Key): number {
   return first || compareText(a[1], b[1]);
 }
 
-/** Undefined when no index has this order of the folder, or it has changed too much since. */
+/** Undefined when no index has this order of the folder, or when too much has changed since. */
 export function deltaSince(store: Store, folder: string, field: MarkedField, asOf: number): Delta | undefined {
   const big = isBig(store, folder);
-  // The order of names is that of the places themselves, in small folders too.
+  // Names are the order of the places themselves, in small folders too.
   if (!big && field !== "name") return undefined;
   const newer = store
     .prepare<Place>(
@@ -73,12 +73,12 @@ export interface MarkedPage {
   readonly limit: number;
 }
 
-/** The nodes of the page that follows a key; without one of the first. */
+/** Answers the nodes of the page that follows a key; without a key those of the first page. */
 export function pageAfter(store: Store, page: MarkedPage, key: Key | undefined): string[] {
   return scan(store, page, key, false, 0);
 }
 
-/** The nodes of the page that begins with the item of this number, counted from 0. */
+/** Answers the nodes of the page that begins with the item of this number, counted from 0. */
 export function pageAt(store: Store, page: MarkedPage, offset: number): string[] {
   if (offset === 0) return pageAfter(store, page, undefined);
   const stretches = stretchesOf(store, page);
@@ -89,7 +89,7 @@ export function pageAt(store: Store, page: MarkedPage, offset: number): string[]
     rest -= count;
     return false;
   });
-  // A stretch begins with its key, and ends before that of the next one.
+  // A stretch begins with its key, and ends before the key of the next one.
   const start = page.descending ? stretches[index - 1]?.start : stretches[index]?.start;
   if (index === -1) return [];
   return scan(store, page, start, !page.descending, rest);
@@ -97,7 +97,7 @@ export function pageAt(store: Store, page: MarkedPage, offset: number): string[]
 
 interface Stretch {
   readonly start: Key;
-  /** As of the page's position. */
+  /** As of the position of the page. */
   count: number;
 }
 
@@ -133,7 +133,10 @@ interface IndexRow {
   readonly b: string;
 }
 
-/** The nodes from a key on, in the page's direction, after so many: what is there still, and what is gone, merged. */
+/**
+ * Answers the nodes from a key on, in the direction of the page, after skipping `skip` of them. Present and past places
+ * are merged.
+ */
 function scan(store: Store, page: MarkedPage, from: Key | undefined, inclusive: boolean, skip: number): string[] {
   const { folder, field, descending, asOf, delta, limit } = page;
   const [a, b] = KEY_COLUMNS[field];
@@ -169,7 +172,7 @@ function scan(store: Store, page: MarkedPage, from: Key | undefined, inclusive: 
     .map(({ node }) => node);
 }
 
-/** After every key there is: names and ids are well-formed texts, times are numbers. */
+/** A key after every other: names and ids are well-formed texts, times are numbers. */
 const LAST_TEXT = "\u{10ffff}".repeat(NAME_BYTES_MAX);
 
 function rangeOf(field: MarkedField, descending: boolean, from: Key | undefined, inclusive: boolean): [string, Key] {

@@ -1,26 +1,26 @@
 /**
- * A multipart/form-data body (RFC 7578, RFC 2046 §5.1) as a sequence of parts, read as it comes in. A part that
- * is there whole is handed over at once, without copying; of a longer one each piece goes on as soon as it is
- * clear that it holds no boundary. What is not written as the standards say is refused, not guessed at.
+ * A multipart/form-data body (RFC 7578, RFC 2046 §5.1) as a sequence of parts, read as it arrives. A part that is
+ * complete in memory is handed over at once, without copying. Each piece of a longer part is handed over as soon as it
+ * certainly holds no boundary. A body that does not follow the standards is refused; nothing is guessed.
  */
 import type { Readable } from "node:stream";
 import type { Part } from "./exchange.ts";
 import { invalid } from "./problems.ts";
 
-/** What is received ahead of whoever reads the parts. */
+/** How much is received ahead of the reader of the parts. */
 const AHEAD_BYTES = 512 * 1024;
-/** The headers of one part. */
+/** Maximum size of the headers of one part. */
 const HEAD_BYTES = 16 * 1024;
 /** What transport may add to the line of a boundary. */
 const PADDING_BYTES = 1024;
 const [SPACE, TAB] = [0x20, 0x09];
-/** What a chunk takes besides its bytes. */
+/** Memory of a chunk besides its bytes. */
 const CHUNK_BYTES = 256;
-/** How much may come before the first boundary, and follow the closing one; RFC 2046 has readers ignore it. */
+/** How much may come before the first boundary, and after the closing one. RFC 2046 lets readers ignore both. */
 const IGNORED_BYTES = 64 * 1024;
 const BOUNDARY_LENGTH = 200;
 
-/** The boundary of a multipart/form-data content type; undefined when it is none. */
+/** Answers the boundary of a multipart/form-data content type; undefined when the type is another or has none. */
 export function multipartBoundary(contentType: string | undefined): string | undefined {
   const boundary =
     contentType === undefined ? undefined : parametersOf(contentType, "multipart/form-data")?.get("boundary");
@@ -30,7 +30,10 @@ export function multipartBoundary(contentType: string | undefined): string | und
 const brokenOff = () => invalid("file", "file: the body ended before its closing boundary");
 const malformed = (problem: string) => invalid("body", `body: not multipart/form-data: ${problem}`);
 
-/** The parts, one after the other; what of a part is not read is skipped. Fails with a 400 when the body is broken off. */
+/**
+ * Answers the parts, one after the other. The unread rest of a part is skipped. Fails with a 400 when the body is
+ * broken off.
+ */
 export async function* readParts(body: Readable, boundary: string): AsyncGenerator<Part> {
   const chunks = chunksOf(body);
   const content = contentOf(chunks, `\r\n--${boundary}`);
@@ -49,21 +52,24 @@ export async function* readParts(body: Readable, boundary: string): AsyncGenerat
 }
 
 interface Content {
-  /** Of the part that is being read, up to the next boundary. */
+  /** Pieces of the current part, up to the next boundary. */
   readonly pieces: AsyncIterable<Uint8Array>;
-  /** All of it, where it has come already. */
+  /** The whole part, when it has already arrived. */
   atOnce(): Buffer | undefined;
-  /** To the next boundary; refused where more than so many bytes come before it. */
+  /** Skips to the next boundary. Refuses the body when more than so many bytes come before it. */
   skip(limit?: number): Promise<void>;
-  /** After a boundary: whether another part follows. */
+  /** After a boundary: answers whether another part follows. */
   isFollowed(): Promise<boolean>;
-  /** After that: the part's headers, without the line ends around them. */
+  /** After `isFollowed`: answers the headers of the part, without the line ends around them. */
   head(): Promise<string>;
 }
 
 function contentOf(chunks: Chunks, delimiterText: string): Content {
   const delimiter = Buffer.from(delimiterText, "latin1");
-  /** What came and was not handed on. As if a line had ended before the body: it may begin with a boundary. */
+  /**
+   * Bytes received and not handed over. They begin as if a line had ended before the body, because the body may begin
+   * with a boundary.
+   */
   let rest: Buffer = Buffer.from("\r\n");
   let isOpen = true;
 
@@ -80,7 +86,7 @@ function contentOf(chunks: Chunks, delimiterText: string): Content {
     return found;
   }
 
-  /** How many of the last bytes may be the beginning of a boundary. */
+  /** Answers how many of the last bytes may be the beginning of a boundary. */
   function heldBack(): number {
     let at = rest.indexOf(0x0d, Math.max(0, rest.length - delimiter.length + 1));
     while (at !== -1 && delimiter.compare(rest, at, rest.length, 0, rest.length - at) !== 0) {
@@ -143,7 +149,7 @@ function contentOf(chunks: Chunks, delimiterText: string): Content {
         if (rest.length > HEAD_BYTES) throw malformed(`a part with more than ${HEAD_BYTES} bytes of headers`);
         await more();
       }
-      // The line end after the headers does not begin a boundary, too.
+      // The line end after the headers must not be the beginning of a boundary as well.
       while (rest.length < end + 2 + delimiter.length) await more();
       const boundary = rest.indexOf(delimiter);
       if (boundary !== -1 && boundary <= end + 2) throw malformed("a boundary among the headers of a part");
@@ -161,7 +167,7 @@ async function* piecesOf(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
 
 const HEADER = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([\t\x20-\x7e\x80-\xff]*)$/;
 
-/** A part by its headers; only two of them matter (RFC 7578 §4.8). */
+/** Makes a part of its headers; only two of them matter (RFC 7578 §4.8). */
 function partOf(head: string, data: Part["data"], bytes: Uint8Array | undefined): Part {
   let disposition: string | undefined;
   let contentType: string | undefined;
@@ -176,19 +182,22 @@ function partOf(head: string, data: Part["data"], bytes: Uint8Array | undefined)
   if (disposition !== undefined && parameters === undefined && /^form-data\s*;/i.test(disposition)) {
     throw malformed(`the parameters of a part cannot be told apart: ${quote(disposition)}`);
   }
-  // As browsers write a quote.
+  // Browsers write a quote this way.
   const [name, filename] = ["name", "filename"].map((one) => parameters?.get(one)?.replaceAll("%22", '"'));
   return { name: name ?? "", contentType, filename, data, bytes };
 }
 
 const quote = (line: string) => JSON.stringify(line.slice(0, 100));
 
-/** One parameter, and what is before the next one. A value without its closing quote is none. */
+/**
+ * One parameter, with the separator before it and up to the next one. A value without its closing quote does not match.
+ */
 const PARAMETER = /;[ \t]*(?:([^\s;="]+)=(?:"((?:[^"\\]|\\.)*)"|([^\s;"]*))[ \t]*)?(?=;|$)/y;
 
 /**
- * The parameters behind a word such as `form-data`, names in lower case; undefined where the value begins with another
- * one, or has parameters that cannot be told apart. One after the other: a quoted value may look like more of them.
+ * Answers the parameters after a word such as `form-data`, names in lower case; undefined when the value begins with
+ * another word, or when its parameters cannot be told apart. They are read one after the other, because a quoted value
+ * may look like several parameters.
  */
 function parametersOf(value: string, word: string): ReadonlyMap<string, string> | undefined {
   const mark = value.indexOf(";");
@@ -209,18 +218,21 @@ function parametersOf(value: string, word: string): ReadonlyMap<string, string> 
 interface Chunks {
   /** Undefined at the end of the body. */
   next(): Promise<Buffer | undefined>;
-  /** Reads on to the end, so that the connection is ready for the next request, but not for more than so much. */
+  /** Reads on to the end, so that the connection is ready for the next request, but not more than this many bytes. */
   skip(bytes: number): Promise<void>;
   close(): void;
 }
 
-/** The body as it comes: what is not taken yet is bounded, and its stream stays whole when nobody takes more. */
+/**
+ * The body as it arrives. The amount received but not taken is limited, and its stream stays intact when nobody takes
+ * more.
+ */
 function chunksOf(body: Readable): Chunks {
   let waiting: Buffer[] = [];
-  /** Those before it are taken: shifting a long list would cost its length each time. */
+  /** The chunks before this index are taken. Shifting a long list would cost its length each time. */
   let first = 0;
   let size = 0;
-  // Whose end was told before is not heard of any more.
+  // A stream that ended before does not report its end again.
   let state: "open" | "ended" | "broken" = body.destroyed ? "broken" : "open";
   let wake = () => {};
   const end = (how: "ended" | "broken") => {

@@ -1,19 +1,19 @@
 /**
- * Many nodes as JSON, as of a position: made by the database where a node has not changed since,
- * one text for each node. That is several times cheaper than a thousand objects made here.
+ * Many nodes as JSON, as of a position. The database makes the JSON of a node that has not changed since, as one text
+ * for each node. That is several times cheaper than a thousand objects made here.
  */
 import { joinPath } from "../contract/names.ts";
 import { MAIN, nodeAt, onBranch, pathOf, showNode } from "./node-rows.ts";
 import type { Store } from "./store.ts";
 
-/** How nodes are named: by the number of their row, which is good as long as the store is open, or by id. */
+/** How nodes are named: by the number of their row, which is valid as long as the store is open, or by id. */
 export type NodeRefs =
   | { readonly by: "row"; readonly refs: readonly number[] }
   | { readonly by: "id"; readonly refs: readonly string[] };
 
 const moment = (column: string) => `strftime('%Y-%m-%dT%H:%M:%fZ', ${column} / 1000.0, 'unixepoch')`;
 
-/** Most nodes have one time for both: to write it costs more than anything else of them. */
+/** Most nodes have one time for both: formatting it costs more than any other part of a node. */
 const NODE_JSON = `(SELECT json_object('id', n.id, 'kind', n.kind, 'path', (:prefixes ->> n.parent) || n.name, 'name', n.name,
     'parentId', n.parent, 'mimeType', n.mime_type, 'size', ifnull(n.size, 0), 'head', n.head, 'contentHash', n.hash,
     'lastKey', n.key, 'revision', n.revision, 'createdAt', t.created,
@@ -21,7 +21,7 @@ const NODE_JSON = `(SELECT json_object('id', n.id, 'kind', n.kind, 'path', (:pre
     'attributes', json(n.attributes))
   FROM (SELECT ${moment("n.created_at")} AS created LIMIT 1) t)`;
 
-/** `folder`: where all of them are; undefined: anywhere. */
+/** `folder`: the parent of all nodes; undefined: they may be anywhere. */
 export function nodesAsJson(
   store: Store,
   nodes: NodeRefs,

@@ -1,9 +1,9 @@
 /**
- * Nodes as they are now or were at a position: rows, their paths, and the Node the contract shows.
+ * Nodes as they are now or were at a position: rows, their paths, and the Node of the contract.
  *
- * Branches: places and attributes are common to all, content has one head per branch. A branch
- * without a head of its own shows main's; writing on it makes one. A branch's head is its latest
- * version, so the versions alone tell what it was at any position. Every file has a head on main.
+ * Branches: places and attributes are common to all branches, content has one head per branch. A branch without a head
+ * of its own shows the head of main; writing on it makes one. The head of a branch is its latest version, so the
+ * versions alone tell what it was at any position. Every file has a head on main.
  */
 import { type Attributes, attributes } from "../contract/attributes.ts";
 import { joinPath } from "../contract/names.ts";
@@ -35,9 +35,9 @@ export interface NodeRow {
   readonly headTime: number | null;
 }
 
-/** The node as it is now, deleted ones included. */
+/** Answers the node as it is now, also a deleted one. */
 export function findNode(store: Store, id: string): NodeRow | undefined {
-  // Read several times in most requests: an array costs half of an object with named columns.
+  // Most requests read this several times: an array costs half of an object with named columns.
   const row = store
     .prepare<NodeColumns>(
       `SELECT id, workspace, kind, created_at, provisioned, versions, position, revision, parent, name,
@@ -76,7 +76,7 @@ type NodeColumns = [
   ...[hash: string | null, headTime: number | null],
 ];
 
-/** The node as it was at a position; undefined when it was not there yet. */
+/** Answers the node as it was at a position; undefined when it did not exist yet. */
 export function nodeAt(store: Store, id: string, asOf: number): NodeRow | undefined {
   const now = findNode(store, id);
   if (now === undefined || now.position <= asOf) return now;
@@ -93,7 +93,7 @@ export function nodeAt(store: Store, id: string, asOf: number): NodeRow | undefi
   return then === undefined ? undefined : { ...then, attributes: stateAt(store, id, then.position, then.attributes) };
 }
 
-/** The branch whose content a node shows where none is named. */
+/** The branch whose content a node shows when none is named. */
 export const MAIN = "main";
 
 interface BranchHead {
@@ -105,7 +105,7 @@ interface BranchHead {
   readonly mtime: string | null;
 }
 
-/** The row with the branch's content as of a position instead of main's. */
+/** Answers the row with the content of the branch as of a position, instead of the content of main. */
 export function onBranch(store: Store, row: NodeRow, branch: string | undefined, asOf: number): NodeRow {
   if (branch === undefined || branch === MAIN || row.kind !== "file") return row;
   const found = store
@@ -120,7 +120,7 @@ export function onBranch(store: Store, row: NodeRow, branch: string | undefined,
   return { ...row, ...content, attributes: JSON.stringify(mtime === null ? common : { ...common, mtime }) };
 }
 
-/** The node that has a name in a folder now, unprovisioned folders included. */
+/** Answers the node that has a name in a folder now, unprovisioned folders included. */
 export function findChild(store: Store, parent: string, name: string): NodeRow | undefined {
   const row = store
     .prepare<{ id: string }>("SELECT id FROM node WHERE parent = ? AND name = ? AND deleted = 0")
@@ -128,7 +128,7 @@ export function findChild(store: Store, parent: string, name: string): NodeRow |
   return row === undefined ? undefined : findNode(store, row.id);
 }
 
-/** Id of the node the path index shows under a name as of a position. */
+/** Answers the id of the node that the path index shows under a name as of a position. */
 export function placedChild(store: Store, parent: string, name: string, asOf: number): string | undefined {
   const now = store
     .prepare<{ node: string }>("SELECT node FROM place WHERE parent = ? AND name = ? AND since <= ?")
@@ -141,26 +141,26 @@ export function placedChild(store: Store, parent: string, name: string, asOf: nu
     .get({ parent, name, asOf })?.node;
 }
 
-/** Whether the path index shows the node at its own name as of a position; a root always is. */
+/** Answers whether the path index shows the node at its own name as of a position. It always shows a root. */
 export function isPlaced(store: Store, id: string, asOf: number): boolean {
   const row = nodeAt(store, id, asOf);
   if (row === undefined || row.deleted === 1) return false;
   return row.parent === null || placedChild(store, row.parent, row.name, asOf) === id;
 }
 
-/** Undefined when the path index does not show all of the path as of the position. */
+/** Undefined when the path index does not show the whole path as of the position. */
 export function nodeByPath(store: Store, root: string, names: readonly string[], asOf: number): NodeRow | undefined {
   let id: string | undefined = root;
   for (const name of names) {
     id = placedChild(store, id, name, asOf);
     if (id === undefined) return undefined;
   }
-  // A workspace has its root before the index has seen it made.
+  // A workspace has its root before the index shows its creation.
   const row = nodeAt(store, id, asOf) ?? (names.length === 0 ? findNode(store, id) : undefined);
   return row === undefined || row.deleted === 1 ? undefined : row;
 }
 
-/** Whether a node is `ancestor` or below it. */
+/** Answers whether a node is `ancestor` or below it. */
 export function isWithin(store: Store, node: string, ancestor: string): boolean {
   const parentOf = store.prepare<{ parent: string | null }>("SELECT parent FROM node WHERE id = ?");
   for (let id: string | null | undefined = node; typeof id === "string"; id = parentOf.get(id)?.parent) {
@@ -169,7 +169,7 @@ export function isWithin(store: Store, node: string, ancestor: string): boolean 
   return false;
 }
 
-/** The path of a node through its folders as of a position (Infinity: now). */
+/** Answers the path of a node through its folders as of a position (Infinity: now). */
 export function pathOf(store: Store, row: Pick<NodeRow, "parent" | "name">, asOf: number): string {
   const names: string[] = [];
   let at: Pick<NodeRow, "parent" | "name"> | undefined = row;
@@ -180,7 +180,7 @@ export function pathOf(store: Store, row: Pick<NodeRow, "parent" | "name">, asOf
   return `/${names.reverse().join("/")}`;
 }
 
-/** Where a node is or was, of a deleted one where it was deleted. */
+/** Answers where a node is or was; for a deleted node, where it was deleted. */
 export function placeOf(store: Store, id: string, asOf: number): Pick<NodeRow, "parent" | "name"> | undefined {
   const now = store
     .prepare<{ parent: string | null; name: string; position: number }>(
@@ -216,33 +216,33 @@ export function showNode(row: NodeRow, path: string): Node {
     revision: row.revision,
     createdAt: moment(row.createdAt),
     modifiedAt: moment(row.headTime ?? row.createdAt),
-    // Checked when it came in.
+    // They were checked when they came in.
     attributes: row.attributes === "{}" ? {} : JSON.parse(row.attributes),
   };
 }
 
-/** A node as it is now, for answers by id. */
+/** Answers a node as it is now, for answers by id. */
 export function showCurrent(store: Store, row: NodeRow, branch?: string): Node {
   const shown = onBranch(store, row, branch, Number.MAX_SAFE_INTEGER);
   return showNode(shown, pathOf(store, row, Number.POSITIVE_INFINITY));
 }
 
-/** What a write came to: the node as of the request's last change. */
+/** The result of a write: the node as of the last change of the request. */
 export interface Written {
   readonly id: string;
   readonly position: number;
-  /** Whose content it shows; default main. */
+  /** Branch whose content is shown; default main. */
   readonly branch?: string | undefined;
 }
 
-/** What a write answers, then and at any time after: nothing but history is asked. */
+/** Answers what a write answers, both at once and at any later time: it depends on history only. */
 export function showWritten({ store }: Pick<Context, "store">, { id, position, branch }: Written): WrittenNode {
   const row = nodeAt(store, id, position);
   if (row === undefined) throw new Error(`Node ${id} was not there at ${position}.`);
   return { ...showNode(onBranch(store, row, branch, position), pathOf(store, row, position)), position };
 }
 
-/** Paths of children shown in one folder. */
+/** Answers the path of a child shown in a folder. */
 export function childPath(folder: string, row: NodeRow): string {
   return row.parent === null ? "/" : joinPath(folder, row.name);
 }

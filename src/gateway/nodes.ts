@@ -1,4 +1,6 @@
-/** Nodes by id and by path; folders and copies made; moved, renamed, changed, exchanged, deleted, restored. */
+/**
+ * Operations on nodes by id and by path: create folders and copies; move, rename, change, exchange, delete, restore.
+ */
 import { patchAttributes, sameValue } from "../contract/attributes.ts";
 import type { Node } from "../contract/resources.ts";
 import { changeOf } from "./access.ts";
@@ -53,7 +55,7 @@ function nodeAnswer(headers: Call<"getNode">["headers"], node: Node): GatewayAns
   return jsonAnswer(200, node, { etag });
 }
 
-/** 409 with the node that has the name. */
+/** Throws a 409 with the node that has the name. */
 function checkFree(context: Context, parent: string, name: string, except?: string): void {
   const other = findChild(context.store, parent, name);
   if (other === undefined || other.id === except) return;
@@ -89,7 +91,7 @@ export function createNode(context: Context, call: Call<"createNode">): Promise<
       const source =
         from === undefined ? undefined : sourceOfCopy(context, call.caller, parent.workspace, from.id, body.version);
       checkFree(context, parent.id, body.name);
-      // What a copy takes over is what there was room for.
+      // Attributes that a copy takes over were checked when they were set.
       if (body.attributes !== undefined) checkAttributes(body.attributes);
       const change = beginChange(context, changeOf(call.caller, body.idempotencyKey, mayJournal(call.caller)));
       const { id, position } = createNodeRow(context, change, {
@@ -138,7 +140,7 @@ export function patchNode(context: Context, call: Call<"patchNode">): GatewayAns
       const before = attributesOf(row);
       const attributes = patchAttributes(before, patch.attributes ?? {});
       checkAttributes(attributes, before);
-      // What changes nothing is no change: it is carried out as of now.
+      // A request that changes nothing makes no change: it is answered as of now.
       if (!moves && sameValue(before, attributes)) {
         return { status: 200, written: { id: row.id, position: lastChange(store).position } };
       }
@@ -158,7 +160,9 @@ export function patchNode(context: Context, call: Call<"patchNode">): GatewayAns
   });
 }
 
-/** Looked at only when the effect is at hand: a repeated request gets its first answer also when the node is deleted by now. */
+/**
+ * Checked only right before the effect: a repeated request gets its first answer even when the node is deleted by now.
+ */
 function checkLive(row: NodeRow): void {
   if (row.deleted === 1) throw notFound(`The node ${JSON.stringify(row.id)} is deleted.`);
 }
@@ -183,7 +187,7 @@ function checkMove(
 
 function checkRevision(context: Context, headers: Call<"patchNode">["headers"], row: NodeRow): void {
   const condition = headers["if-match"];
-  // Its path is looked up only where the revision alone does not do.
+  // The path is looked up only when the revision alone does not suffice.
   if (matches(condition, String(row.revision)) || matches(condition, nodeTag(showCurrent(context.store, row)))) return;
   throw hasMovedOn(context, row);
 }

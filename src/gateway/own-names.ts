@@ -1,6 +1,6 @@
 /**
- * By which names a gateway is known. A page in somebody's browser can have its own name lead to this address (DNS
- * rebinding) and then speak to the gateway as to its own server: such requests come with that name in Host.
+ * The names by which a gateway is known. A web page in a browser can make its own name resolve to this address (DNS
+ * rebinding) and then speak to the gateway as to its own server. Such requests have that name in Host.
  */
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
@@ -13,12 +13,12 @@ const HOST = /^(\[[\da-f:.]+\]|[^\s:@/?#[\]\\]+)(?::\d{1,5})?$/i;
 
 const MAPPED = /^::ffff:(?=\d+\.)/;
 
-/** `names`: that it listens on, and those the operator gives. */
+/** `names`: the names it listens on, and those the operator gives. */
 export function ownNames(names: readonly string[]): (incoming: IncomingMessage) => boolean {
   const own = new Set([...LOOPBACK, ...names.map(asInHost)]);
   return ({ headers, socket }) => {
     const { localAddress } = socket;
-    // Whoever may use the Unix socket is no browser; nor is who speaks HTTP/1.0 and names nobody.
+    // A client of the Unix socket is no browser; neither is an HTTP/1.0 client that names no host.
     if (localAddress === undefined || headers.host === undefined) return true;
     const name = HOST.exec(headers.host)?.[1]?.toLowerCase();
     return name !== undefined && (own.has(name) || name === asInHost(localAddress.replace(MAPPED, "")));
@@ -29,7 +29,10 @@ interface Asked extends Pick<IncomingMessage, "headers"> {
   readonly socket: Pick<Socket, "remoteAddress">;
 }
 
-/** Asked by a program of this machine and under a loopback name: not from afar, nor through a proxy that others reach. */
+/**
+ * Answers whether a program of this machine asks, under a loopback name: not from another machine, and not through a
+ * proxy that others reach.
+ */
 export function isAskedHere({ headers, socket }: Asked): boolean {
   const name = HOST.exec(headers.host ?? "")?.[1]?.toLowerCase() ?? "";
   const peer = (socket.remoteAddress ?? "").replace(MAPPED, "");

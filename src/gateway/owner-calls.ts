@@ -1,6 +1,6 @@
 /**
- * What the owner of the data folder asks of the gateway that serves it, by its Unix socket alone and without a token:
- * retention policies and prunes. The two ends of it: `ownerCalls` answers, `askOwner` asks.
+ * Requests of the owner of the data folder to the gateway that serves it: retention policies and prunes. They come by
+ * its Unix socket only, without a token. This module has both ends: `ownerCalls` answers, `askOwner` asks.
  */
 import { type IncomingMessage, request } from "node:http";
 import { text } from "node:stream/consumers";
@@ -58,14 +58,14 @@ const pruned = z.object({
 });
 const report = z.object({ workspaces: z.array(pruned), orphans: z.number() });
 
-/** What a command asks: of the gateway that runs, or of the data folder itself. */
+/** Calls of a command, to the gateway that runs or to the data folder itself. */
 export interface OwnerCalls {
   policies(workspace: string | undefined): Promise<readonly WorkspacePolicy[]>;
   setPolicy(workspace: string, change: PolicyChange): Promise<WorkspacePolicy>;
   prune(workspace: string | undefined, isDry: boolean): Promise<PruneReport>;
 }
 
-/** Of the gateway that serves the socket. Rejects with its ProblemError, or an Error of the connection. */
+/** Asks the gateway that serves the socket. Rejects with its ProblemError, or with an Error of the connection. */
 export function askOwner(socketPath: string): OwnerCalls {
   const ask = async <T extends z.ZodType>(schema: T, method: string, path: string, body?: unknown) =>
     schema.parse(await asked(socketPath, method, path, body));
@@ -78,7 +78,7 @@ export function askOwner(socketPath: string): OwnerCalls {
   };
 }
 
-/** However long it takes: a prune of much takes minutes. */
+/** Has no time limit: a prune of much takes minutes. */
 async function asked(socketPath: string, method: string, path: string, body: unknown): Promise<unknown> {
   const place = openSocket(socketPath, process.getuid?.() ?? 0);
   try {

@@ -1,7 +1,7 @@
 /**
- * Pages of lists (gateway-spec §4): pageNo from 1, pageSize, orderBy a field of the item, ties by
- * id, "-" before it for the exact reverse. `after` is an opaque word that goes on from the page
- * before, in what was there at the first one.
+ * Pages of lists (gateway-spec §4): pageNo from 1, pageSize, and orderBy, a field of the item; "-" before it is the
+ * exact reverse. Ties are in the order of ids. `after` is an opaque word that goes on after the page before, in the
+ * list as it was at the first page.
  */
 import { createHash } from "node:crypto";
 import { z } from "zod";
@@ -21,7 +21,7 @@ export interface Page<T> {
   readonly pageNo: number;
   readonly pageSize: number;
   readonly asOf: number;
-  /** What after= takes for the page after this one; null on the last. */
+  /** Value of after= for the next page; null on the last. */
   readonly next: string | null;
 }
 
@@ -46,7 +46,7 @@ export function parseOrder<F extends string>(orderBy: string | undefined, fields
 export const badCursor = () =>
   invalid("after", 'after: expected the "next" of a page of this list, or nothing for its first page');
 
-/** An opaque `next`, and back. */
+/** Encodes an opaque `next`; `decodeCursor` decodes it. */
 export function encodeCursor(value: readonly unknown[]): string {
   return Buffer.from(JSON.stringify(value)).toString("base64url");
 }
@@ -63,33 +63,33 @@ export function decodeCursor<T extends z.ZodType>(text: string, schema: T): z.ou
   return result.data;
 }
 
-/** A page of a sorted list; descending is its exact reverse. */
+/** Answers a page of a sorted list. Descending is the exact reverse. */
 export function sliceOf(rows: Float64Array, descending: boolean, offset: number, limit: number): number[] {
   if (!descending) return [...rows.subarray(offset, offset + limit)];
   const end = Math.max(0, rows.length - offset);
   return [...rows.subarray(Math.max(0, end - limit), end)].reverse();
 }
 
-/** A list that is sorted as a whole, once for each order and position at which it became another. */
+/** A list that is sorted as a whole, once for each order and each position at which it changed. */
 export interface SortableList<F extends string, T> {
-  /** What tells it from all others. */
+  /** Values that distinguish the list from all others. */
   readonly key: readonly unknown[];
   readonly fields: readonly F[];
   readonly fallback: F;
-  /** The position of its first page, if this is one. */
+  /** The position of the list, when the request is for its first page. */
   readonly asOf: number;
-  /** The last position up to another one at which the list became another. */
+  /** Answers the last position, up to `asOf`, at which the list changed. */
   changedAt(asOf: number): number | string;
-  /** All rows there were at a position, with their values of the field. */
+  /** Answers all rows of a position, with their values of the field. */
   rows(field: F, asOf: number): Iterable<readonly Row[]>;
   show(rows: readonly number[], asOf: number): readonly T[];
 }
 
 const count = z.number().int().min(0);
-/** [position, pageNo, totalCount, items before, what list it is of]. */
+/** [position, pageNo, totalCount, items before, mark of the list]. */
 const listCursor = z.tuple([count, z.number().int().min(1), count, count, z.string()]);
 
-/** A page by number, or the next one of a snapshot by `after=`. */
+/** Answers a page by number, or the next one of a snapshot by `after=`. */
 export async function pageOfList<F extends string, T>(
   lists: SortedLists,
   query: PageQuery,
@@ -116,14 +116,14 @@ export async function pageOfList<F extends string, T>(
   };
 }
 
-/** Short, for cursors: whether a page is asked for of the list it is of. */
+/** A short mark for cursors. It shows whether a cursor belongs to the requested list. */
 export function listMark(key: readonly unknown[]): string {
   return createHash("sha256").update(JSON.stringify(key)).digest("base64url").slice(0, 12);
 }
 
 /**
- * A list short enough to be put in order at each page. `after=` goes on by place: there is no snapshot, but of items that
- * are asked for as of the position of the first page.
+ * Answers a page of a list that is short enough to be sorted for each page. `after=` goes on by place: there is no
+ * snapshot, except for items that are requested as of the position of the first page.
  */
 export function pageOfItems<F extends string, T>(
   query: PageQuery,

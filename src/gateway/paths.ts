@@ -1,4 +1,4 @@
-/** Paths as they come in a URL or a query: decoded once, every name checked. Never used on a disk. */
+/** Paths of URLs and queries: decoded once, every name checked. They are never used on a disk. */
 import { nameProblem, splitPath } from "../contract/names.ts";
 import { invalid } from "./problems.ts";
 
@@ -10,8 +10,8 @@ function checkNames(names: readonly string[]): void {
 }
 
 /**
- * The names of an encoded path. "%2F" separates names as "/" does: no name has a "/", and clients generated from the
- * OpenAPI document encode it.
+ * Answers the names of an encoded path. "%2F" separates names as "/" does, because no name contains "/", and clients
+ * generated from the OpenAPI document encode it.
  */
 export function decodePath(encoded: string): string[] {
   let names: string[];
@@ -24,7 +24,7 @@ export function decodePath(encoded: string): string[] {
   return names;
 }
 
-/** The names of a path in plain text. */
+/** Answers the names of a path in plain text. */
 export function parsePath(path: string): string[] {
   const names = splitPath(path);
   checkNames(names);

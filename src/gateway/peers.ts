@@ -1,15 +1,18 @@
 /**
- * Connections whose peer is silent are broken. Only its own silence counts: it owes the rest of a
- * body it has begun, or does not take what was sent to it. Whoever waits for the gateway may wait
- * for as long as that takes. Knows nothing of what a request is.
+ * Breaks connections whose peer is silent. Only the silence of the peer itself counts: the peer owes the rest of a body
+ * it has begun, or does not take what was sent to it. A peer that waits for the gateway may wait as long as the gateway
+ * takes. This module does not know what a request is.
  */
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 
 export interface PeerWatch {
-  /** A request has come, behind all of its connection that are not answered yet. */
+  /** Notes a request that has come, after all unanswered requests of its connection. */
   begin(incoming: IncomingMessage, response: ServerResponse): void;
-  /** Calls back once all that have come whole are answered; not at all when another has come since, or the connection has ended. */
+  /**
+   * Calls back once all complete requests are answered. Does not call back when another request has come since, or when
+   * the connection has ended.
+   */
   whenAnswered(socket: Socket, callback: () => void): void;
 }
 
@@ -18,7 +21,7 @@ interface Exchange {
   readonly response: ServerResponse;
 }
 
-/** `milliseconds`: for so long nothing moved on the connection, in either direction. */
+/** `milliseconds`: how long nothing has moved on the connection, in either direction. */
 export function breakSilentPeers(server: Server, milliseconds: number): PeerWatch {
   const exchanges = new WeakMap<Socket, readonly Exchange[]>();
 
@@ -28,14 +31,14 @@ export function breakSilentPeers(server: Server, milliseconds: number): PeerWatc
     return rest;
   }
 
-  /** Whether it is the peer that everything waits for. */
+  /** Answers whether everything waits for the peer. */
   function isAwaited(socket: Socket): boolean {
     if (socket.writableLength > 0) return true;
-    // They are answered in the order they came: what is behind it waits for the first.
+    // Requests are answered in their order: those behind the first wait for it.
     const [first] = unanswered(socket);
-    // Between two requests there is only the peer; the server says how long that may last.
+    // Between two requests only the peer can act. The server limits how long that lasts.
     if (first === undefined) return true;
-    // What came and is not looked at yet is the gateway's to take: its silence, while that lasts.
+    // The gateway has to take the bytes that came and were not read yet. While that lasts, the silence is its own.
     return !first.incoming.complete && first.incoming.readableLength === 0;
   }
 

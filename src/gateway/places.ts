@@ -1,8 +1,8 @@
 /**
- * Which node has a name in a folder, and since when: the rows the path index is read from, and the
- * marks that count them. Written by `changes.ts` only, within its transactions.
+ * Which node has a name in a folder, and since when: the rows of the path index, and the marks that count them. Only
+ * `changes.ts` writes them, within its transactions.
  *
- * Invariant: the counts of a folder's marks of one field add up to its places.
+ * Invariant: the counts of the marks of a folder in one field add up to the number of its places.
  */
 import type { Store } from "./store.ts";
 
@@ -12,10 +12,10 @@ export type MarkedField = (typeof MARKED_FIELDS)[number];
 
 /** Folders with more places than this get marks, and are in the indices. */
 export const BIG_PLACES = 2048;
-/** Places between two marks when they are made; twice as many are split. */
+/** Number of places between two marks when they are made. A stretch of twice as many is split. */
 const MARK_PLACES = 1024;
 
-/** Where a place is in one of the orders: [name, ""], [id, ""] or [time, id]. */
+/** The key of a place in one of the orders: [name, ""], [id, ""] or [time, id]. */
 export type Key = readonly [a: string | number, b: string];
 
 export interface Place {
@@ -29,21 +29,21 @@ export function keyOf(field: MarkedField, place: Place): Key {
   return field === "id" ? [place.node, ""] : [place.createdAt, place.node];
 }
 
-/** The columns of `place` a key is made of; the second one is constant where there is none. */
+/** The columns of `place` that make up a key. The second one is constant when the key has only one. */
 export const KEY_COLUMNS: Readonly<Record<MarkedField, readonly [string, string]>> = {
   name: ["name", "''"],
   id: ["node", "''"],
   createdAt: ["created_at", "node"],
 };
 
-/** Before every key of the field. */
+/** A key before every key of the field. */
 export const firstKey = (field: MarkedField): Key => (field === "createdAt" ? [-1, ""] : ["", ""]);
 
 export function isBig(store: Store, folder: string): boolean {
   return store.prepare("SELECT 1 FROM mark WHERE folder = ? AND field = 'id' LIMIT 1").get(folder) !== undefined;
 }
 
-/** How many places a folder has now. */
+/** Answers how many places a folder has now. */
 export function countPlaces(store: Store, folder: string): number {
   const row = store
     .prepare<{ total: number }>("SELECT ifnull(sum(count), 0) AS total FROM mark WHERE folder = ? AND field = 'name'")
@@ -63,12 +63,12 @@ export function beginPlace(store: Store, folder: string, place: Place, position:
   if (addCount(store, folder, 1) > BIG_PLACES) makeBig(store, folder);
 }
 
-/** Places begun all at once in folders that are not big: how many in each. */
+/** Counts places that begin all at once in folders that are not big: the number in each. */
 export function countBegun(store: Store, counts: ReadonlyMap<string, number>): void {
   for (const [folder, count] of counts) if (addCount(store, folder, count) > BIG_PLACES) makeBig(store, folder);
 }
 
-/** Of a folder that is not big; answers how many places it has then. */
+/** Counts places of a folder that is not big. Answers how many places it has then. */
 function addCount(store: Store, folder: string, count: number): number {
   const counted = store
     .prepare<{ count: number }>(
@@ -94,7 +94,7 @@ export function endPlace(store: Store, folder: string, place: Place, position: n
   }
 }
 
-/** A folder that is gone; it was empty. */
+/** Removes the marks of a folder that is gone. It was empty. */
 export function forgetMarks(store: Store, folder: string): void {
   store.prepare("DELETE FROM mark WHERE folder = ?").run(folder);
 }
@@ -105,7 +105,7 @@ interface Mark {
   readonly count: number;
 }
 
-/** The mark whose stretch has the key. */
+/** Answers the mark whose stretch has the key. */
 function markOf(store: Store, folder: string, field: MarkedField, [a, b]: Key): Mark {
   const mark = store
     .prepare<Mark>(
@@ -157,7 +157,7 @@ function insertMark(store: Store, folder: string, field: MarkedField, [a, b]: Ke
   store.prepare("INSERT INTO mark (folder, field, a, b, count) VALUES (?, ?, ?, ?, ?)").run(folder, field, a, b, count);
 }
 
-/** Its places are indexed from now on, and marked in every order. */
+/** From now on the places of the folder are indexed, and marked in every order. */
 function makeBig(store: Store, folder: string): void {
   store.prepare("UPDATE place SET big = 1 WHERE parent = ?").run(folder);
   forgetMarks(store, folder);

@@ -1,6 +1,6 @@
 /**
- * Everything the gateway refuses, as RFC 9457 problem documents. Thrown anywhere below the core,
- * which turns them into answers; anything else thrown is a 500 and is logged with its cause.
+ * All refusals of the gateway, as RFC 9457 problem documents. They are thrown anywhere below the core, which turns them
+ * into answers. Any other thrown error is a 500, and is logged with its cause.
  */
 import { STATUS_CODES } from "node:http";
 import { z } from "zod";
@@ -11,22 +11,22 @@ import type { Role } from "../contract/roles.ts";
 export interface ProblemDetails {
   readonly field?: string;
   readonly scope?: string;
-  /** The role that is needed in a workspace. */
+  /** The required role in a workspace. */
   readonly grant?: { readonly workspace: string; readonly role: Role };
   readonly node?: Node | undefined;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Whether all it tells of is committed already. */
+  /** Whether everything the answer reports is already committed. */
   readonly isCommitted?: boolean;
   readonly excess?: Excess;
-  /** What was asked for was given up by a retention policy. */
+  /** The requested content was removed by a retention policy. */
   readonly isThinned?: boolean;
 }
 
-/** What is too much for a workspace. */
+/** What exceeds the quota of a workspace. */
 export interface Excess {
   readonly quota: number;
   readonly used: number;
-  /** What would be added, at least. */
+  /** How much would be added, at least. */
   readonly growth: number;
 }
 
@@ -57,7 +57,7 @@ export class ProblemError extends Error {
   }
 }
 
-/** For a caller who may not read what stands in the way. */
+/** For a caller who may not read the node in the way. */
 export function withoutNode(error: unknown): unknown {
   if (!(error instanceof ProblemError)) return error;
   const { node: _, ...details } = error.details;
@@ -71,54 +71,57 @@ export const unauthorized = (detail: string) =>
 
 export const missingScope = (scope: string) => new ProblemError(403, `The token lacks the scope ${scope}.`, { scope });
 
-/** 403: the account would have to be `role` in the workspace, or the token be bound to it. */
+/** 403: the account would need `role` in the workspace, or the token would have to be bound to it. */
 export const lacksGrant = (detail: string, workspace: string, role: Role) =>
   new ProblemError(403, detail, { grant: { workspace, role } });
 
 export const notFound = (detail: string) => new ProblemError(404, detail);
 
-/** 410: it was there, and its content was given up for good. */
+/** 410: the content existed, and was removed for good. */
 export const thinned = (detail: string) => new ProblemError(410, detail, { isThinned: true });
 
-/** 409: `node` stands in the way. */
+/** 409: `node` is in the way. */
 export const conflict = (detail: string, node?: Node) => new ProblemError(409, detail, { node });
 
-/** 412: `node` is not what the condition said. */
+/** 412: `node` is not what the condition requires. */
 export const changed = (detail: string, node?: Node) => new ProblemError(412, detail, { node });
 
 export const tooLarge = (detail: string, field?: string) =>
   new ProblemError(413, detail, field === undefined ? {} : { field });
 
-/** 429: nothing was done; there is room again once something of it has been worked off. */
+/** 429: nothing was done. There is room again once some of the waiting work is done. */
 export const tooMany = (detail: string, retryAfterSeconds: number) =>
   new ProblemError(429, detail, { headers: { "retry-after": String(retryAfterSeconds) } });
 
-/** 507: nothing was done; the same may go well when there is room again. */
+/** 507: nothing was done. The same request may succeed when there is room again. */
 export const diskFull = () => new ProblemError(507, "The gateway has no room left; nothing was done.");
 
-/** 507 of another kind: the gateway has room, the workspace has not. */
+/** Another kind of 507: the gateway has room, the workspace has not. */
 export function overQuota(workspace: string, excess: Excess): ProblemError {
   const { quota, used, growth } = excess;
   const detail = `The workspace ${JSON.stringify(workspace)} may hold ${quota} bytes: it holds ${used}, and ${growth} more are over its quota by ${used + growth - quota}; nothing was done.`;
   return new ProblemError(507, detail, { excess });
 }
 
-/** 503: a disk without room, most likely; what was read may never have been. */
+/** 503: most likely a disk without room. What was read may never have existed. */
 export const unsettled = () =>
   new ProblemError(503, "Changes made while it was read were undone, time and again; try again.", {
     headers: { "retry-after": "1" },
   });
 
-/** What went wrong is not the caller's business. */
+/** The cause is not the business of the caller. */
 export const failed = () => new ProblemError(500, "The gateway failed; its log says why.");
 
-/** What the system or the store says then, of files or of quotas. */
+/** Errors of the system or the store for a full disk or a quota. */
 export function isDiskFull(error: unknown): boolean {
   const code = error instanceof Error && "code" in error ? error.code : undefined;
   return code === "ENOSPC" || code === "EDQUOT" || code === "SQLITE_FULL";
 }
 
-/** What came, checked; a 400 naming the field when it is not what the schema says. `whole` names the value itself. */
+/**
+ * Answers the checked value. Throws a 400 that names the field when the value does not match the schema. `whole` names
+ * the value itself.
+ */
 export function check<T extends z.ZodType>(schema: T, value: unknown, whole: string): z.output<T> {
   const result = schema.safeParse(value);
   if (result.success) return result.data;
@@ -135,7 +138,7 @@ export function check<T extends z.ZodType>(schema: T, value: unknown, whole: str
   throw invalid(field, `${field}: unknown field${expected}`);
 }
 
-/** What an object may have at a place of the schema; nothing where the schema has no object there. */
+/** Answers the fields an object may have at a place of the schema; none when the schema has no object there. */
 function fieldsAt(schema: unknown, path: readonly string[]): string[] {
   if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable || schema instanceof z.ZodDefault) {
     return fieldsAt(schema.unwrap(), path);

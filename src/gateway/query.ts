@@ -1,4 +1,4 @@
-/** The query of a URL: form-encoded, every name at most once. What is not UTF-8 is refused, not replaced. */
+/** The query of a URL: form-encoded, every name at most once. Text that is not UTF-8 is refused, not replaced. */
 import { invalid } from "./problems.ts";
 
 const NONE: Readonly<Record<string, string>> = {};

@@ -1,9 +1,9 @@
 /**
- * What a workspace holds, and how much it may. `used` are the bytes of the files that are there: of
- * each its head, on every branch that has one. So it is what a program sees and can make less of:
- * deleting gives room, an earlier version costs none, and a copy counts like any file although the
- * bytes are shared. It is kept with each change (changes.ts, tree-rows.ts), in its transaction, and
- * there it is compared with the quota: neither two requests at once nor a crash can go past it.
+ * What a workspace holds, and how much it may hold. `used` is the size of the present files: of each file its head, on
+ * every branch that has one. So it is what a program sees and can reduce: deleting makes room, an earlier version costs
+ * nothing, and a copy counts like any file although its bytes are shared. It is updated with each change (changes.ts,
+ * tree-rows.ts), in the same transaction, and compared with the quota there. So neither two requests at once nor a
+ * crash can exceed the quota.
  */
 import type { UploadMetadata } from "../contract/resources.ts";
 import type { Context } from "./context.ts";
@@ -15,7 +15,7 @@ import type { Store } from "./store.ts";
 /** Stands for each workspace that is not named. */
 const ALL = "all";
 
-/** A quota of a workspace that is not there would limit nothing: a name that was mistyped, most likely. */
+/** A quota of a workspace that does not exist would limit nothing: most likely the name was mistyped. */
 export function checkQuotaNames(store: Store, quota: Readonly<Record<string, number>>): void {
   const names = store.prepare<string>("SELECT name FROM workspace ORDER BY name").pluck().all();
   const unknown = Object.keys(quota).find((name) => name !== ALL && !names.includes(name));
@@ -26,14 +26,16 @@ export function checkQuotaNames(store: Store, quota: Readonly<Record<string, num
 
 type Needs = Pick<Context, "store" | "options">;
 
-/** Undefined: there is none. */
+/** Undefined: the workspace has no quota. */
 export function quotaOf({ options }: Pick<Context, "options">, name: string): number | undefined {
   const { quota } = options;
   if (Object.hasOwn(quota, name)) return quota[name];
   return Object.hasOwn(quota, ALL) ? quota[ALL] : undefined;
 }
 
-/** Within the transaction that adds so many bytes, before anything is written: 507 when they are too many. */
+/**
+ * Within the transaction that adds this many bytes, before anything is written: throws a 507 when they are too many.
+ */
 export function requireQuota(context: Needs, workspace: string, growth: number): void {
   if (growth <= 0 || Object.keys(context.options.quota).length === 0) return;
   const row = context.store
@@ -44,12 +46,12 @@ export function requireQuota(context: Needs, workspace: string, growth: number):
   if (quota !== undefined && row.used + growth > quota) throw overQuota(row.name, { quota, used: row.used, growth });
 }
 
-/** Within the transaction that adds so many bytes, or takes them away. */
+/** Within the transaction that adds this many bytes, or removes them. */
 export function addUsed(store: Store, workspace: string, growth: number): void {
   store.prepare("UPDATE workspace SET used = used + ? WHERE id = ?").run(growth, workspace);
 }
 
-/** Of the branch's own head: what new content on it takes the place of. */
+/** Answers the size of the own head of the branch, which new content on the branch replaces. */
 export function headSize(store: Store, row: NodeRow, branch: string = MAIN): number {
   if (branch === MAIN) return row.size ?? 0;
   const head = store.prepare<{ size: number }>(
@@ -58,7 +60,7 @@ export function headSize(store: Store, row: NodeRow, branch: string = MAIN): num
   return head.get(row.id, branch)?.size ?? 0;
 }
 
-/** Of all its heads: what goes with it, and comes back with it. */
+/** Answers the size of all heads of the file: it leaves and comes back with the file. */
 export function heldSize(store: Store, row: NodeRow): number {
   const others = store.prepare<{ size: number }>(
     `SELECT coalesce(sum(size), 0) AS size FROM version v WHERE node = ? AND branch <> 'main' AND number =
@@ -67,20 +69,20 @@ export function heldSize(store: Store, row: NodeRow): number {
   return (row.size ?? 0) + (others.get(row.id)?.size ?? 0);
 }
 
-/** So many bytes may come in before it is judged again. */
+/** How many bytes may come in before the upload is judged again. */
 const JUDGED_BYTES = 256 * 1024;
 
-/** Where an upload goes to. */
+/** Destination of an upload. */
 export interface Destination {
   readonly workspace: string;
-  /** The file that is there now. */
+  /** The file that exists now. */
   readonly existing: NodeRow | undefined;
 }
 
 /**
- * Judges an upload while it comes in, so that what is too much need not be kept: throws when that it
- * has so many bytes at least is known to be too many. One whose key is known is not judged, it gets
- * its first answer. Whether it fits in the end is for `requireQuota`.
+ * Judges an upload while it comes in, so that an excess need not be stored: throws when the minimum size known so far
+ * is too much. An upload whose key is known is not judged, because it gets its first answer. `requireQuota` decides
+ * whether it fits in the end.
  */
 export function earlyQuota(
   context: Needs,
@@ -97,7 +99,8 @@ export function earlyQuota(
   let judged = Number.NEGATIVE_INFINITY;
   return (atLeast) => {
     if (atLeast < judged) return;
-    // Asked anew: meanwhile its key may have been carried out, or the file be there that it replaces.
+    // Judged again, because meanwhile a request with its key may have been carried out, or the file that it replaces
+    // may exist.
     judge(atLeast);
     judged = atLeast + JUDGED_BYTES;
   };

@@ -1,10 +1,10 @@
 /**
- * A node and all below it as they were at a moment, a slice at each request. The way through the tree of then is in `next`,
- * so nothing is kept between two requests; each slice is one transaction, and compares what was with what is, so that it may
- * be asked for twice.
+ * Restores a node and all nodes below it as of a moment, one slice per request. The way through the past tree is in
+ * `next`, so nothing is kept between two requests. Each slice is one transaction and compares the past with the
+ * present, so that a slice may be requested twice.
  *
- * First what was there then, a folder before what was in it; then, where `exact` is asked for, what is there now and was
- * not, what is in a folder before the folder. The topmost node stays where it is, unless it is deleted.
+ * The past nodes come first, a folder before its content. With `exact` they are followed by the present nodes that did
+ * not exist then, the content of a folder before the folder. The topmost node stays where it is, unless it is deleted.
  */
 import { z } from "zod";
 import { joinPath } from "../contract/names.ts";
@@ -23,20 +23,20 @@ import { requireScope } from "./scopes.ts";
 import type { Store } from "./store.ts";
 import { visibleNode } from "./workspaces.ts";
 
-/** Of a slice: what looking at a name, comparing a node and changing one count for, and how much is enough. */
+/** Costs within a slice: looking at a name, comparing a node, changing a node; and the cost that ends a slice. */
 const COSTS = { look: 1, compare: 4, change: 6 };
 const COST_MAX = 1500;
 
-/** A folder on the way, and how far it has been gone through: of its places, once `until` is above 0 of its past places. */
+/** A folder on the way, and how far it is done: among its places, or among its past places once `until` is above 0. */
 const level = z.object({
   id: z.string(),
-  /** Of the topmost one its path. */
+  /** For the topmost folder its path. */
   name: z.string(),
   until: z.number().int().min(0),
   after: z.string(),
 });
 type Level = z.infer<typeof level>;
-/** [position of the moment, what is gone through, the way down, of which restoration]. */
+/** [position of the moment, the tree in progress, the way down, mark of the restoration]. */
 const cursor = z.tuple([z.number().int().min(0), z.enum(["then", "now"]), z.array(level), z.string()]);
 
 export function restoreTree(context: Context, call: Call<"restoreTree">): GatewayAnswer {
@@ -95,7 +95,7 @@ function restoreSlice(context: Context, call: Call<"restoreTree">, wanted: Wante
   return { items, next, position: changedAt };
 }
 
-/** Answers the way into it. */
+/** Answers the way into the node. */
 function restoreTopmost(restoring: Restoring, row: NodeRow): Level[] {
   const { store } = restoring.context;
   const then = nodeAt(store, row.id, restoring.position);
@@ -117,8 +117,8 @@ function restoreTopmost(restoring: Restoring, row: NodeRow): Level[] {
 }
 
 /**
- * What has come back of the way down: it leads to folders of this workspace. Where one of them is not in the one above it
- * any more, that is not gone on with.
+ * Checks the way down that came back with the request: it must lead to folders of this workspace. When a folder is not
+ * in the folder above it any more, the way ends there.
  */
 function wayAgain(store: Store, top: NodeRow, plan: boolean, told: readonly Level[]): Level[] {
   const way: Level[] = [];
@@ -140,7 +140,7 @@ interface PlaceRow {
   readonly until: number;
 }
 
-/** The next of what was in the folder then. Answers what that cost, but for changes. */
+/** Restores the next node that was in the folder then. Answers the cost of that, without the cost of changes. */
 function restoreNext(restoring: Restoring, way: Level[], folder: Level): number {
   const { context, position } = restoring;
   const { store } = context;
@@ -158,7 +158,7 @@ function restoreNext(restoring: Restoring, way: Level[], folder: Level): number 
           )
           .get(folder.id, folder.until, folder.after);
   if (place === undefined) {
-    // What goes from its place meanwhile is among those that come after.
+    // A node that leaves its place meanwhile is among the past places that come next.
     if (folder.until === 0) Object.assign(folder, { until: position + 1, after: "" });
     else way.pop();
     return 0;
@@ -175,7 +175,7 @@ function restoreNext(restoring: Restoring, way: Level[], folder: Level): number 
   return COSTS.compare;
 }
 
-/** The next of what is in the folder now; after the last one the folder itself. */
+/** Removes the next node that is in the folder now; after the last one the folder itself. */
 function removeNext(restoring: Restoring, way: Level[], folder: Level): void {
   const { context, root, wasIn } = restoring;
   const { store } = context;
@@ -196,7 +196,7 @@ function removeNext(restoring: Restoring, way: Level[], folder: Level): void {
   if (row !== undefined && row.deleted === 0) removeNode(restoring, row);
 }
 
-/** Whether a node was the topmost one at a position, or below it. */
+/** Answers whether a node was the topmost one at a position, or below it. */
 function wasInTree(store: Store, root: string, position: number): (id: string) => boolean {
   const known = new Map<string, boolean>([[root, true]]);
   return (id) => {

@@ -1,7 +1,7 @@
 /**
- * One node put back to what it was at a moment: deleted, it comes back; elsewhere, it goes back to its place; its content and
- * attributes become those of then. It is compared with what it is now, so what was done already is not done again. With
- * `plan` nothing is done.
+ * Restores one node to its state of a moment. A deleted node comes back, a moved node goes back to its place, and
+ * content and attributes become those of the moment. The node is compared with its present state, so what was done
+ * already is not done again. With `plan` nothing is done.
  */
 import { type Attributes, sameValue } from "../contract/attributes.ts";
 import { joinPath, nameBeside } from "../contract/names.ts";
@@ -13,30 +13,33 @@ import type { Context } from "./context.ts";
 import { attributesOf, findChild, findNode, isWithin, type NodeRow, pathOf } from "./node-rows.ts";
 import { isRestorable } from "./retention/index.ts";
 
-/** A restoration of a tree, as one transaction of it sees it. */
+/** A restoration of a tree, as one of its transactions sees it. */
 export interface Restoring {
   readonly context: Context;
-  /** Of the topmost node. */
+  /** Id of the topmost node. */
   readonly root: string;
   /** The moment, as the position of its last change. */
   readonly position: number;
-  /** What a name that is taken is marked with. */
+  /** Marks a name that is taken. */
   readonly moment: string;
   readonly exact: boolean;
   readonly plan: boolean;
-  /** The transaction's change, begun when something is to be changed. */
+  /** The change of the transaction, begun when something has to be changed. */
   readonly change: () => Change;
-  /** What was done, or would be. */
+  /** Reports what was done, or would be done. */
   readonly told: (item: RestoredItem) => void;
-  /** Of the last change. */
+  /** Reports the position of the last change. */
   readonly changedAt: (position: number) => void;
-  /** Whether a node was in the tree then. */
+  /** Answers whether a node was in the tree then. */
   readonly wasIn: (id: string) => boolean;
 }
 
 const NOW = Number.POSITIVE_INFINITY;
 
-/** Puts a node into the folder where it was then. `pathIn`: of that folder. Answers the name it has there; undefined: it cannot come back. */
+/**
+ * Puts a node into the folder where it was then. `pathIn`: path of that folder. Answers its name there; undefined when
+ * the node cannot come back.
+ */
 export function restorePlace(
   restoring: Restoring,
   now: NodeRow,
@@ -53,7 +56,7 @@ export function restorePlace(
     told({ action: "skip", nodeId: now.id, kind: now.kind, path: from, reason: "it is no longer kept" });
     return undefined;
   }
-  // Of a plan its folder may be anywhere as yet.
+  // In a plan, the folder may still be anywhere.
   if (now.deleted === 0 && isWithin(store, plan ? root : parent, now.id)) {
     const reason = "the folder it was in is below it now";
     told({ action: "skip", nodeId: now.id, kind: now.kind, path: from, reason });
@@ -72,7 +75,7 @@ export function restorePlace(
   return name;
 }
 
-/** The name itself, where what has it makes way or nothing has it; else one beside it. */
+/** Answers the name itself when it is free or its node makes way; else a name beside it. */
 function freeName(restoring: Restoring, parent: string, name: string, own: string): string {
   const { context, moment, plan, wasIn, exact } = restoring;
   const other = findChild(context.store, parent, name);
@@ -84,13 +87,13 @@ function freeName(restoring: Restoring, parent: string, name: string, own: strin
     });
   const wasThere = wasIn(other.id);
   if (!wasThere && !exact) return beside(own);
-  // It is to go elsewhere itself, or to be deleted: a file at once, a folder once it is empty.
+  // The other node will be moved itself, or deleted: a file at once, a folder once it is empty.
   if (!plan && !wasThere && other.kind === "file") removeNode(restoring, other);
   else if (!plan) apply(restoring, other, "moved", { name: beside() });
   return name;
 }
 
-/** Deletes what was not there then. A folder that is not empty stays. */
+/** Deletes a node that did not exist then. A folder that is not empty stays. */
 export function removeNode(restoring: Restoring, now: NodeRow): void {
   const { context, plan, told } = restoring;
   const { store } = context;
@@ -104,7 +107,7 @@ export function removeNode(restoring: Restoring, now: NodeRow): void {
   told({ action: "delete", ...about });
 }
 
-/** Content and attributes of then. */
+/** Restores content and attributes of then. */
 export function restoreContent(restoring: Restoring, id: string, then: NodeRow, path: string): void {
   const { context, told } = restoring;
   const { store } = context;
@@ -126,7 +129,7 @@ export function restoreContent(restoring: Restoring, id: string, then: NodeRow, 
     told({ action: "attributes", ...about });
     return;
   }
-  // The other names of a linked file get the content too: it is what came last.
+  // The other names of a linked file get the content too: it is the latest save.
   const saves = link === undefined ? [] : savesOfContent(content.hash, savesOfLink(link));
   const attributes = link === undefined ? wanted : { ...wanted, link: { ...link, hash: content.hash, saves } };
   apply(restoring, now, "updated", { attributes, content });
@@ -144,7 +147,7 @@ function contentOf({ store }: Context, version: string): Content | undefined {
     .get(version);
 }
 
-/** With the mtime a file shows: without one of its own it is the time of its version. */
+/** Includes the mtime that a file shows: without one of its own it is the time of its version. */
 function attributesShown(row: NodeRow): Attributes {
   const own = attributesOf(row);
   if (row.headTime === null) return own;

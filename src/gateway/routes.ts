@@ -1,10 +1,10 @@
-/** Which operation a method and path mean, by the contract's table. */
+/** Finds the operation of a method and path, by the table of the contract. */
 import { OPERATIONS, type OperationName } from "../contract/operations.ts";
 import { invalid, notFound, ProblemError } from "./problems.ts";
 
 export interface Route {
   readonly operation: OperationName;
-  /** What the path says where its template has `{name}`: ids decoded, `path` (the rest) still encoded. */
+  /** The values of the path for `{name}` in its template: ids are decoded, `path` (the rest) is still encoded. */
   readonly parameters: Readonly<Record<string, string>>;
 }
 
@@ -14,7 +14,7 @@ const TABLE = (Object.keys(OPERATIONS) as OperationName[]).map((operation) => ({
   segments: OPERATIONS[operation].path.split("/"),
 }));
 
-/** 404 when no operation has the path, 405 when none has it with this method. */
+/** Throws a 404 when no operation has the path, and a 405 when none has it with this method. */
 export function findRoute(method: string, path: string): Route {
   const given = path.split("/");
   const allowed: string[] = [];

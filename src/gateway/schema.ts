@@ -1,15 +1,15 @@
 /**
- * The tables of the gateway's store, as numbered migrations: one that has been released is never
- * changed, a new one is appended.
+ * The tables of the gateway's store, as numbered migrations. A released migration is never changed; a new one is
+ * appended.
  *
- * History is kept, not overwritten. `change` has one row for every change of a node with its state
- * after it; `node` says which one is the latest. `place` says which node has a name in a folder
- * since which position, `past_place` who had it before; together they answer a listing as of any
- * position, which is how the path index (late by its lag), pages of one snapshot and at= are served
- * from the same rows. A position is a place in one sequence for all workspaces.
+ * History is kept, not overwritten. `change` has one row for every change of a node, with its state afterwards; `node`
+ * names the latest one. `place` says which node has a name in a folder and since which position; `past_place` says
+ * which node had it before. Together they answer a listing as of any position. So the path index (late by its lag),
+ * pages of one snapshot, and at= are served from the same rows. A position is a place in one sequence for all
+ * workspaces.
  *
- * `mark` counts the places of a folder, by stretches of each order in which a page can be jumped to:
- * a large folder ("big") has a mark about each thousand places, another one a single mark for all.
+ * `mark` counts the places of a folder, by stretches of each order in which one can jump to a page. A large folder
+ * ("big") has a mark about each thousand places, any other folder has a single mark.
  */
 import type { Connection } from "../lib/sqlite/index.ts";
 
@@ -293,7 +293,7 @@ const MIGRATIONS: readonly string[] = [
   `,
 ];
 
-/** Brings the tables to this program's version. Throws when they are from a newer one. */
+/** Brings the tables to the version of this program. Throws when they are from a newer one. */
 export function migrate(database: Connection): void {
   const version = Number(database.pragma("user_version", { simple: true }));
   if (version > MIGRATIONS.length) {

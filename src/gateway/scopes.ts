@@ -4,14 +4,17 @@ import type { Scope } from "../contract/scopes.ts";
 import { missingScope } from "./problems.ts";
 import type { Caller } from "./tokens.ts";
 
-/** 403 naming the first scope that is missing. */
+/** Throws a 403 that names the first missing scope. */
 export function checkScopes(caller: Caller, operation: Operation): void {
   for (const scope of operation.scopes) {
     if (!caller.scopes.has(scope) && !operation.mayLack?.includes(scope)) throw missingScope(scope);
   }
 }
 
-/** Whether it may be told of a node, and take its content: writing alone tells nothing of what is there. */
+/**
+ * Answers whether the caller may see nodes and read their content. The right to write alone reveals nothing of what is
+ * there.
+ */
 export function mayRead(caller: Caller): boolean {
   return caller.scopes.has(READ_SCOPE);
 }
@@ -24,12 +27,15 @@ export const requireRead = (caller: Caller) => requireScope(caller, READ_SCOPE);
 
 const READ_SCOPE = "node.file.read" satisfies Scope;
 
-/** Whether the caller may read journal entries, in a workspace that it may see. */
+/** Answers whether the caller may read journal entries, in a workspace that it may see. */
 export function mayReadJournal(caller: Caller): boolean {
   return OPERATIONS.readJournal.scopes.every((scope) => caller.scopes.has(scope));
 }
 
-/** Whether uploads and new folders append journal entries, which provision them (gateway-spec §4, upload rule 4). */
+/**
+ * Answers whether uploads and new folders append journal entries, which provision them (gateway-spec §4, upload rule
+ * 4).
+ */
 export function mayJournal(caller: Caller): boolean {
   return caller.scopes.has("node.journal.create");
 }

@@ -1,6 +1,6 @@
 /**
- * HTTP around the core: bodies in and answers out as streams, limits on silence, one log line a
- * request. Routing and every decision are the core's.
+ * HTTP around the core: bodies and answers as streams, limits on silence, one log line per request. The core does the
+ * routing and makes every decision.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
@@ -24,17 +24,17 @@ import { isSignIn, type SignIn } from "./sign-in/index.ts";
 import { openUnixListener, type UnixListener } from "./unix-listener.ts";
 
 const KEEP_ALIVE_MS = 65_000;
-/** On close, answers under way may take this long. */
+/** At close, running answers may take this long. */
 const CLOSE_MS = 3000;
-/** Then, for what is still at work for connections that are gone. */
+/** Time after that for work of connections that are gone. */
 const WORK_ENDS_MS = 1000;
 const IDLE_POLL_MS = 50;
-/** The rest of a body up to this size, by its Content-Length, is read without a word. */
+/** The rest of a body up to this size, by its Content-Length, is read without notice. */
 const SMALL_BODY_BYTES = 64 * 1024;
-/** How much of a body nobody wants is read, so that the client sees the answer instead of a reset. */
+/** How much of an unwanted body is read, so that the client sees the answer instead of a reset. */
 const LINGER_BYTES = 16 * 1024 * 1024;
 const LINGER_MS = 1000;
-/** How much is read behind what is no request, so that whoever sent it sees the answers instead of a reset. */
+/** How much is read after malformed input, so that its sender sees the answers instead of a reset. */
 const GARBAGE_BYTES = 1024 * 1024;
 const LONG_TEXT = 16 * 1024;
 const CORE_PREFIX = "/v1/";
@@ -42,12 +42,12 @@ const CORE_PREFIX = "/v1/";
 export interface Server {
   readonly baseUrl: string;
   readonly port: number;
-  /** The Unix socket that was asked for is there. */
+  /** Whether the requested Unix socket exists. */
   readonly hasSocket: boolean;
   close(): Promise<void>;
 }
 
-/** How long a client may be silent, milliseconds; a transfer that goes on, and the gateway itself, may take any time. */
+/** How long a client may be silent, in milliseconds. A moving transfer, and the gateway itself, may take any time. */
 export interface Silence {
   /** From the beginning of a request to the end of its headers. */
   readonly headersMs: number;
@@ -58,22 +58,22 @@ export interface Silence {
 }
 
 const SILENCE: Silence = { headersMs: 30_000, bodyMs: 60_000 };
-/** Overdue headers are looked for so many times within their limit. */
+/** How often overdue headers are looked for within their limit. */
 const HEADER_CHECKS = 6;
 
 export interface ServerOptions {
   readonly gateway: Gateway;
-  /** Made with the gateway's address, once that is known. Absent: nobody signs in here. */
+  /** Made with the address of the gateway, once that is known. Absent: there is no sign-in here. */
   readonly signInAt?: (baseUrl: string) => SignIn;
   readonly clock: Clock;
   readonly host: string;
-  /** Names it has besides its addresses. */
+  /** Names of the gateway besides its addresses. */
   readonly names?: readonly string[];
-  /** 0: any that is free. */
+  /** 0: any free port. */
   readonly port: number;
-  /** Listens on a Unix socket at this path as well, which only the owner may use. */
+  /** Also listens on a Unix socket at this path, which only the owner may use. */
   readonly socketPath?: string;
-  /** Answers what is asked by that socket below OWNER_PREFIX; anywhere else nothing is there. */
+  /** Answers requests by that socket below OWNER_PREFIX. By any other way there is nothing at these paths. */
   readonly owner?: (request: GatewayRequest) => Promise<GatewayAnswer>;
   readonly log: Logger;
   readonly silence?: Silence;
@@ -83,7 +83,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const { gateway, clock, host, names = [], port, log, silence = SILENCE } = options;
   const isOwn = ownNames([host, ...names]);
   let listener: UnixListener | undefined;
-  /** What answers requests of a connection. */
+  /** Answers the handler for requests of a connection. */
   const handlerFor = (incoming: IncomingMessage, path: string): Handler =>
     options.owner !== undefined && path.startsWith(OWNER_PREFIX) && listener?.has(incoming.socket) === true
       ? options.owner
@@ -103,7 +103,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     reply.hijack();
     await begin(request.raw, reply.raw);
   };
-  /** Connections with something on them that is no request, and how much had been read by then. */
+  /** Connections that sent malformed input, and how much had been read by then. */
   const malformed = new WeakMap<Socket, number>();
   const app = fastify({
     logger: false,
@@ -112,22 +112,22 @@ export async function startServer(options: ServerOptions): Promise<Server> {
       if (before === undefined) {
         malformed.set(socket, socket.bytesRead);
         peers?.whenAnswered(socket, () => answerMalformed(error, socket));
-        // Told again with each piece that comes behind it, while an answer before it goes on.
+        // Called again for each piece that follows, while an earlier answer is being sent.
       } else if (socket.bytesRead - before > GARBAGE_BYTES) socket.pause();
     },
     frameworkErrors: (_error, request, reply) => void serve(request, reply),
     serverFactory(handler) {
       const checks = { connectionsCheckingInterval: Math.ceil(silence.headersMs / HEADER_CHECKS) };
-      // What the core answers needs none of the framework.
+      // The answers of the core do not need the framework.
       const server = createServer(checks, (request, response) => {
         if (request.url?.startsWith(CORE_PREFIX) === true) void begin(request, response);
         else handler(request, response);
       });
       server.requestTimeout = 0;
-      // Each request that waits for its turn to answer listens for the end of its connection.
+      // Each request that waits for its turn listens for the end of its connection.
       server.on("connection", (socket) => {
         socket.setMaxListeners(0);
-        // Asked now, it is known also once the connection has ended.
+        // Once read, the address stays known after the connection has ended.
         void socket.localAddress;
       });
       peers = breakSilentPeers(server, silence.bodyMs);
@@ -162,7 +162,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     hasSocket: listener !== undefined,
     async close() {
       const deadline = clock.setTimer(CLOSE_MS, () => app.server.closeAllConnections());
-      // A connection whose answer has just gone out is idle only a moment later.
+      // A connection whose answer was just sent becomes idle only a moment later.
       let poll = clock.setTimer(0, function closeIdle() {
         app.server.closeIdleConnections();
         poll = clock.setTimer(IDLE_POLL_MS, closeIdle);
@@ -200,7 +200,7 @@ async function answer(
   const shownPath = withoutApiKeys(path);
   const sent = { status: 0, bytes: 0 };
   let broken = false;
-  // Of our own: one from outside could name another request's line of the log.
+  // The id is made here: an id from outside could name another request's line of the log.
   const requestId = clock.uuid();
   response.setHeader("x-request-id", requestId);
   try {
@@ -224,7 +224,7 @@ async function answer(
       Object.assign(sent, { status, bytes: 0 });
       await send(clock, incoming, response, jsonAnswer(status, document), sent).catch(() => {});
     } else {
-      // A fault on purpose, a client that went away, or content that broke: there is no answer any more.
+      // There is no answer any more: a deliberate fault, a client that went away, or content that broke.
       broken = true;
       if (error instanceof ConnectionReset && error.isPartial && response.headersSent) incoming.socket.destroySoon();
       else incoming.socket.resetAndDestroy();
@@ -235,7 +235,7 @@ async function answer(
   log.info({ method, path: shownPath, ...query, ...sent, ms, requestId, ...(broken ? { broken } : {}) }, "request");
 }
 
-/** Tokens do not belong in a query, but somebody will try. */
+/** A token does not belong in a query, but someone will try. */
 function withoutSecrets(search: string): string {
   return withoutApiKeys(search).replace(/((?:^|&)[^=&]*(?:token|secret|password|authorization)[^=&]*=)[^&]*/gi, "$1…");
 }
@@ -250,7 +250,7 @@ async function handle(
   let request: GatewayRequest;
   try {
     const headers = plainHeaders(incoming);
-    // There are parts of what GET answers only (RFC 9110 §14.2).
+    // Only GET answers parts (RFC 9110 §14.2).
     if (method === "HEAD") headers.range = undefined;
     request = {
       method: method === "HEAD" ? "GET" : method,
@@ -267,7 +267,7 @@ async function handle(
   return method === "HEAD" ? withoutBody(answer) : answer;
 }
 
-/** Of HEAD (RFC 9110 §9.3.2): all that GET answers but the body. */
+/** The answer to HEAD (RFC 9110 §9.3.2): that to GET without its body. */
 async function withoutBody({ status, headers, body }: GatewayAnswer): Promise<GatewayAnswer> {
   if (body?.kind === "bytes") await body.stream[Symbol.asyncIterator]().return?.();
   return { status, headers };
@@ -306,7 +306,7 @@ function bodyOf(incoming: IncomingMessage): RequestBody | undefined {
 async function readJson(incoming: IncomingMessage, limit: number): Promise<unknown> {
   const large = () => tooLarge(`body: more than ${limit} bytes`, "body");
   if (Number(incoming.headers["content-length"] ?? 0) > limit) throw large();
-  // Whoever left before is not heard of any more.
+  // A client that left before does not report it again.
   if (incoming.destroyed) throw invalid("body", "body: broken off");
   const chunks: Buffer[] = [];
   let size = 0;
@@ -326,7 +326,7 @@ async function readJson(incoming: IncomingMessage, limit: number): Promise<unkno
   return parseJson(chunks, "body");
 }
 
-/** Counts in `sent` the bytes of body that went out. */
+/** Counts in `sent` the bytes of body that were sent. */
 async function send(
   clock: Clock,
   incoming: IncomingMessage,
@@ -342,7 +342,7 @@ async function send(
   if (answer.body?.kind !== "bytes") begin();
   if (answer.body?.kind === "json") {
     const { text } = answer.body;
-    // A short one goes out in one piece with the headers; a long one handed over as text costs twice as much.
+    // A short text is sent in one piece with the headers. A long one would cost twice as much as text.
     const bytes = text.length < LONG_TEXT ? text : Buffer.from(text);
     sent.bytes = Buffer.byteLength(bytes);
     if (lingers) response.write(bytes);
@@ -355,7 +355,7 @@ async function send(
   response.end();
 }
 
-/** Begins the answer when the first of it is there: until then another one can be given. */
+/** Begins the answer when its first bytes exist: until then another answer is possible. */
 async function sendBytes(
   socket: Socket,
   response: ServerResponse,
@@ -372,7 +372,7 @@ async function sendBytes(
   if (!response.headersSent) begin();
 }
 
-/** What is to be sent cannot be read: a disk, not the connection. */
+/** The content cannot be read: a failure of the disk, not of the connection. */
 class Unreadable extends Error {}
 
 async function* readable(stream: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
@@ -384,8 +384,8 @@ async function* readable(stream: AsyncIterable<Uint8Array>): AsyncGenerator<Uint
 }
 
 /**
- * Once the system has the chunk: its memory may be used again then. An answer that waits for earlier ones
- * of its connection does not hear itself that this has ended.
+ * Resolves once the system has taken the chunk, because its memory may be reused then. An answer that waits for earlier
+ * ones of its connection is not told itself that the connection has ended, so this listens to the socket.
  */
 function written(socket: Socket, response: ServerResponse, chunk: Uint8Array): Promise<void> {
   return new Promise((resolve, reject) => {
@@ -399,7 +399,7 @@ function written(socket: Socket, response: ServerResponse, chunk: Uint8Array): P
   });
 }
 
-/** Reads on for a moment: a connection closed on unread bytes is reset, and the answer lost with it. */
+/** Reads on for a moment: a connection closed with unread bytes is reset, and the answer is lost with it. */
 function discardBody(clock: Clock, incoming: IncomingMessage): Promise<void> {
   return new Promise((resolve) => {
     let rest = LINGER_BYTES;

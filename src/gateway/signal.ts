@@ -1,17 +1,17 @@
-/** Wakes those who wait for news of a workspace; ends them all when the gateway closes. */
+/** Wakes those who wait for news of a workspace, and ends all waiting when the gateway closes. */
 import type { Clock } from "../lib/runtime.ts";
 
 export interface Signal {
   readonly ended: boolean;
-  /** Wakes everybody who waits for news of these workspaces. */
+  /** Wakes all who wait for news of these workspaces. */
   fire(workspaces: Iterable<string>): void;
-  /** Wakes everybody. */
+  /** Wakes all who wait. */
   fireAll(): void;
   /** Wakes them for the last time. */
   end(): void;
   /**
-   * Until there is news of the workspace, at most `milliseconds`. What happened before the call is not waited for.
-   * `waker` is handed what wakes this one waiter.
+   * Waits until there is news of the workspace, at most `milliseconds`. Events before the call do not count. `waker`
+   * receives a function that wakes this one waiter.
    */
   wait(
     clock: Pick<Clock, "setTimer">,

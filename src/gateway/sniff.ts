@@ -18,15 +18,15 @@ export async function sniffMimeType(beginning: Uint8Array): Promise<string> {
 function isText(bytes: Uint8Array): boolean {
   if (bytes.includes(0)) return false;
   if (isUtf8(bytes)) return true;
-  // The cut may have gone through a character of up to four bytes.
+  // The cut may have divided a character of up to four bytes.
   if (bytes.length < SNIFF_BYTES) return false;
   return [1, 2, 3].some((cut) => isUtf8(bytes.subarray(0, bytes.length - cut)));
 }
 
-/** A type with its parameters, in characters that may stand in a header when the content is read. */
+/** A type with its parameters, in characters that are valid in a header when the content is read. */
 const MIME_TYPE = /^([\w!#$&^.+-]{1,127}\/[\w!#$&^.+-]{1,127})(?:[ \t]*;[\x20-\x7e]{0,255})?$/;
 
-/** The uploader's own type, unless it says nothing or is none. */
+/** Answers the uploader's own type, unless it is empty, invalid or unspecific. */
 export async function mimeTypeOf(sent: string | undefined, beginning: Uint8Array): Promise<string> {
   const given = sent?.trim() ?? "";
   const essence = MIME_TYPE.exec(given)?.[1]?.toLowerCase() ?? UNKNOWN;

@@ -1,37 +1,39 @@
 /**
- * Lists in orders no index has: what a list holds as of a position never changes, so it is sorted
- * once and its rows' numbers are kept, as many as memory allows; a page is a slice of them. Built
- * and sorted in pieces, so that other requests are answered in between; one at a time, and only so
- * many wait for their turn.
+ * Lists in orders that no index has. The content of a list as of a position never changes, so it is sorted once, and
+ * the numbers of its rows are kept, as many as memory allows. A page is a slice of them. Lists are built and sorted in
+ * pieces, so that other requests are answered in between; only one is built at a time, and only a limited number waits.
  */
 import { LRUCache } from "lru-cache";
 import { invalid, ProblemError } from "./problems.ts";
 
 /** Memory of all lists kept. */
 const KEPT_BYTES = 128 * 1024 * 1024;
-/** Longest list, and the memory of what it is sorted by. */
+/** The longest list, and the memory of its sort keys. */
 const ROWS_MAX = 4_000_000;
 const KEY_BYTES_MAX = 512 * 1024 * 1024;
-/** Rows sorted, and merged, without a pause. */
+/** Rows sorted, or merged, without a pause. */
 const SORT_ROWS = 4096;
-/** Batches read without a pause: of a list that leaves most of what it reads out. */
+/** Batches read without a pause, for a list that leaves out most of what it reads. */
 const TAKEN_BATCHES = 8;
 const MERGE_ROWS = 16_384;
-/** Lists that wait for their turn. */
+/** How many lists may wait for their turn. */
 export const WAITING_MAX = 16;
 const RETRY_AFTER_SECONDS = 2;
 
 export type SortValue = string | number | null;
 
 export interface Row {
-  /** What stands for it in the list. */
+  /** The number that stands for it in the list. */
   readonly row: number;
   readonly value: SortValue;
   /** Ties are in the order of ids. */
   readonly id: string;
 }
 
-/** What `next` reads, a batch after the other, each after the key of the one before; the last is shorter than `size`. */
+/**
+ * Yields what `next` reads, batch by batch, each after the last key of the one before. The last batch is shorter than
+ * `size`.
+ */
 export function* inBatches<R>(
   size: number,
   start: number,
@@ -48,9 +50,12 @@ export function* inBatches<R>(
 }
 
 export interface SortedLists {
-  /** The list of this key: kept, or built from batches of rows. A row that comes twice is in it once. */
+  /**
+   * Answers the list of this key: a kept one, or one built from batches of rows. A row that comes twice is in the list
+   * once.
+   */
   get(key: string, batches: () => Iterable<readonly Row[]>): Promise<Float64Array>;
-  /** Changes were undone, and other ones will have their positions. */
+  /** Changes were rolled back, and other changes will take their positions. */
   forget(): void;
 }
 
@@ -65,7 +70,7 @@ export function createSortedLists(limits: SortLimits = { rows: ROWS_MAX, keyByte
     sizeCalculation: (rows, key) => rows.byteLength + key.length + 64,
   });
   const underWay = new Map<string, Promise<Float64Array>>();
-  // One at a time: what is being sorted takes far more memory than what is kept.
+  // One at a time: a list being sorted takes far more memory than a kept one.
   let last: Promise<unknown> = Promise.resolve();
   let age = 0;
 
@@ -78,7 +83,7 @@ export function createSortedLists(limits: SortLimits = { rows: ROWS_MAX, keyByte
       const iterator = batches()[Symbol.iterator]();
       const start = takeRows(iterator);
       if (start.isAll) {
-        // It is short: no reason to wait for a long one.
+        // The list is short: it need not wait for a long one.
         const rows = rowsOf(start.rows.sort(compareRows));
         kept.set(key, rows);
         return Promise.resolve(rows);
@@ -92,7 +97,7 @@ export function createSortedLists(limits: SortLimits = { rows: ROWS_MAX, keyByte
       const built: Promise<Float64Array> = last
         .then(async () => {
           const rows = await sortRows(start, iterator, limits);
-          // By then nothing is left that would wait for the commit of what was read.
+          // After a rollback, nothing is left that could wait for the commit of what was read.
           if (age !== begunAt) throw new Error("Changes were undone while the list was read.");
           kept.set(key, rows);
           return rows;
@@ -112,10 +117,13 @@ export function createSortedLists(limits: SortLimits = { rows: ROWS_MAX, keyByte
   };
 }
 
-/** Lets others run; the clock plays no part in it. */
+/** Lets other work run. The clock is not involved. */
 const pause = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-/** The next rows, a few more than are sorted at once when there are that many, from so many batches at most. */
+/**
+ * Answers the next rows, slightly more than are sorted at once if there are that many, from a limited number of
+ * batches.
+ */
 function takeRows(batches: Iterator<readonly Row[]>): { readonly rows: Row[]; readonly isAll: boolean } {
   const rows: Row[] = [];
   for (let taken = 0; rows.length <= SORT_ROWS && taken < TAKEN_BATCHES; taken += 1) {
@@ -157,27 +165,27 @@ function rowsOf(sorted: readonly Row[]): Float64Array {
 }
 
 /**
- * Sorted rows as bytes outside of the heap, a tenth of what objects take: of each a value and an id,
- * which compare as bytes as they do as values.
+ * Sorted rows as bytes outside the heap, at a tenth of the size of objects: a value and an id for each row. Both
+ * compare as bytes in the same order as they do as values.
  */
 interface Run {
   readonly rows: Float64Array;
   readonly keys: Buffer;
-  /** Of each row where its value ends, and where its id ends: there the next one begins. */
+  /** For each row the end of its value and the end of its id, where the next row begins. */
   readonly ends: Uint32Array;
-  /** The row it has come to. */
+  /** The current row. */
   at: number;
 }
 
 const NULL: Buffer = Buffer.of(0);
 
-/** Absent ones first, then numbers, then texts. */
+/** Absent values first, then numbers, then texts. */
 function keyOf(value: SortValue): Buffer {
   if (value === null) return NULL;
   if (typeof value === "string") return Buffer.from(`\u0002${value}`);
   const bytes = Buffer.alloc(9, 1);
   bytes.writeDoubleBE(value === 0 ? 0 : value, 1);
-  // Of positive numbers the sign, of negative ones every bit is turned: then bytes compare as numbers do.
+  // The sign bit of positive numbers is flipped, and every bit of negative ones: then bytes compare as numbers do.
   const isNegative = value < 0;
   for (let index = 1; index < 9; index += 1) {
     const byte = bytes[index] ?? 0;
@@ -200,7 +208,7 @@ function runOf(sorted: readonly Row[]): Run {
   return { rows: Float64Array.from(sorted, ({ row }) => row), keys: Buffer.concat(parts, end), ends, at: 0 };
 }
 
-/** Where the key of the row a run has come to begins, its value ends, its id ends. */
+/** Offsets of the current row of a run: begin of its key, end of its value, end of its id. */
 const startOf = ({ ends, at }: Run) => (at === 0 ? 0 : (ends[2 * at - 1] ?? 0));
 const middleOf = ({ ends, at }: Run) => ends[2 * at] ?? 0;
 const endOf = ({ ends, at }: Run) => ends[2 * at + 1] ?? 0;
@@ -213,7 +221,7 @@ function compareRuns(a: Run, b: Run): number {
   );
 }
 
-/** All at once, from a heap of the rows they have come to. */
+/** Merges all runs at once, by a heap of their current rows. */
 async function mergeRuns(runs: Run[], total: number): Promise<Float64Array> {
   const heap = runs.sort(compareRuns);
   const rows = new Float64Array(total);
@@ -237,7 +245,7 @@ async function mergeRuns(runs: Run[], total: number): Promise<Float64Array> {
   return count === total ? rows : rows.slice(0, count);
 }
 
-/** The first one goes down to where it belongs. */
+/** Moves the first run down to its place. */
 function sink(heap: Run[]): void {
   const moved = heap[0];
   if (moved === undefined) return;
@@ -257,7 +265,7 @@ export function compareRows(a: Pick<Row, "value" | "id">, b: Pick<Row, "value" |
   return compareValues(a.value, b.value) || compareText(a.id, b.id);
 }
 
-/** Absent ones first, then numbers, then texts: as the store's indices do. */
+/** Absent values first, then numbers, then texts, as in the indices of the store. */
 function compareValues(a: SortValue, b: SortValue): number {
   if (a === b) return 0;
   if (a === null) return -1;
@@ -266,7 +274,7 @@ function compareValues(a: SortValue, b: SortValue): number {
   return typeof b === "number" ? 1 : compareText(a, b);
 }
 
-/** In the order of code points, which is that of their UTF-8; JavaScript compares UTF-16. */
+/** Compares in the order of code points, which is that of UTF-8; JavaScript compares UTF-16. */
 export function compareText(a: string, b: string): number {
   const length = Math.min(a.length, b.length);
   for (let index = 0; index < length; index += 1) {

@@ -1,6 +1,7 @@
 /**
- * A folder with all below it, as the authoritative store has it at one moment: read in pieces, between which others change
- * it. What they changed meanwhile is looked at again, node by node, until nothing is left to be read; that is the moment.
+ * A folder with all nodes below it, as the authoritative store has it at one moment. It is read in pieces, between
+ * which other requests change it. Nodes changed meanwhile are read again, one by one, until nothing is left to read;
+ * that is the moment.
  */
 import type { Context } from "./context.ts";
 import { lastChange } from "./lag.ts";
@@ -26,7 +27,9 @@ export interface SourceNode {
 const COLUMNS = `n.id, n.kind, n.parent, n.name, n.attributes, n.mime_type AS mimeType, n.size, n.hash, v.content
   FROM node n LEFT JOIN version v ON v.id = n.head`;
 
-/** The nodes, a folder before what is in it, `source` first. `tooMany` is thrown where there are more than `limit`. */
+/**
+ * Answers the nodes, a folder before its content, `source` first. Throws `tooMany` when there are more than `limit`.
+ */
 export async function readTree(
   { store }: Pick<Context, "store">,
   source: NodeRow,
@@ -48,7 +51,7 @@ export async function readTree(
       for (const node of nodes) see(node);
       const last = nodes.at(-1);
       if (last !== undefined && nodes.length === SLICE) unread.push({ ...next, after: last.name });
-      // What has been moved away since counts as well; twice as many are not there for long.
+      // Nodes that were moved away since count as well. Twice as many as the limit cannot be a mere leftover of moves.
       if (found.size > 2 * limit) throw tooMany();
       read += nodes.length;
       if (read < SLICE || unread.length === 0) continue;
@@ -60,7 +63,7 @@ export async function readTree(
     for (const id of changed) {
       const node = findSource(store, id);
       if (node !== undefined && (id === source.id || (node.parent !== null && found.has(node.parent)))) see(node);
-      // What is copied may be deleted, as any source of a copy.
+      // The source itself may be deleted, like any source of a copy.
       else if (id !== source.id) found.delete(id);
     }
   }
@@ -69,7 +72,7 @@ export async function readTree(
   return nodes;
 }
 
-/** Undefined: it is deleted. */
+/** Undefined: the node is deleted. */
 function findSource(store: Store, id: string): SourceNode | undefined {
   return store.prepare<SourceNode>(`SELECT ${COLUMNS} WHERE n.id = ? AND n.deleted = 0`).get(id);
 }
@@ -83,12 +86,12 @@ function childrenOf(store: Store, folder: string, after: string): SourceNode[] {
 }
 
 function changedSince(store: Store, position: number): ReadonlySet<string> {
-  // By position, not by the index of nodes, which would be read whole.
+  // The query goes by position. The index of nodes would be read as a whole.
   const changed = store.prepare<string>("SELECT node FROM change WHERE position > ? AND +activity = 0").pluck();
   return new Set(changed.all(position));
 }
 
-/** Those that are below the root by now; what was below a folder that went away is not. */
+/** Answers the nodes that are below the root by now. Nodes below a folder that went away are left out. */
 function reached(found: ReadonlyMap<string, SourceNode>, root: string): readonly SourceNode[] {
   const children = new Map<string, SourceNode[]>();
   for (const node of found.values()) {
@@ -98,10 +101,10 @@ function reached(found: ReadonlyMap<string, SourceNode>, root: string): readonly
     else siblings.push(node);
   }
   const nodes = [...found.values()].filter(({ id }) => id === root);
-  // It grows while it is gone through.
+  // The list grows while it is iterated.
   for (const { id } of nodes) for (const child of children.get(id) ?? []) nodes.push(child);
   return nodes;
 }
 
-/** Lets others run; the clock plays no part in it. */
+/** Lets other work run. The clock is not involved. */
 export const pause = () => new Promise<void>((resolve) => setImmediate(resolve));

@@ -1,7 +1,7 @@
 /**
- * A multipart body received: its metadata checked, its content hashed and kept, but not yet part
- * of any version. Small contents stay in memory and go into the store with the change itself;
- * larger ones are blobs from the start. Nothing is left of a body that is broken off or refused.
+ * A received multipart body: its metadata checked, its content hashed and stored, but not yet part of any version.
+ * Small contents stay in memory and get into the store with the change itself; larger ones are blobs from the start.
+ * Nothing is left of a body that is broken off or refused.
  */
 import { createHash, hash } from "node:crypto";
 import { type UploadMetadata, uploadMetadata } from "../contract/resources.ts";
@@ -13,7 +13,7 @@ import { check, invalid, ProblemError, tooLarge } from "./problems.ts";
 import { type Destination, earlyQuota } from "./quota.ts";
 import { mimeTypeOf, SNIFF_BYTES } from "./sniff.ts";
 
-/** Up to this size contents are kept in the store's own table: no file to make, name and open. */
+/** Contents up to this size are kept in the table of the store: no file has to be made, named and opened. */
 const INLINE_BYTES = 32 * 1024;
 /** More than the boundaries and headers of a multipart body take. */
 export const FRAMING_BYTES = 64 * 1024;
@@ -22,18 +22,18 @@ export interface StagedUpload {
   readonly metadata: UploadMetadata;
   readonly size: number;
   readonly hash: string;
-  /** Within the transaction that makes the version: the content is now referred to. */
+  /** Within the transaction that makes the version: the content is now in use. */
   keep(): Content;
-  /** After everything: removes it, unless it was kept. */
+  /** Removes the content at the end, unless it was kept. */
   discard(): Promise<void>;
-  /** What kept it has been undone. */
+  /** The transaction that kept it was rolled back. */
   unkeep(): void;
 }
 
 /**
- * The effect of an upload, in one transaction, and what it leaves behind. Removing that takes time
- * in which the commit may fail: it is waited for first, so that nobody is told of what did not happen.
- * A refusal, too, tells of what is there. A commit that is pending after that is of others.
+ * Runs the effect of an upload in one transaction, and then removes what the upload leaves behind. That removal takes
+ * time, in which the commit may fail. So the commit is awaited first: the answer never reports what did not happen. A
+ * refusal, too, reports what is there. A commit pending after that belongs to others.
  */
 export async function settleUpload(
   { clock, store }: Context,
@@ -64,7 +64,7 @@ interface StagedContent {
   readonly bytes: Uint8Array | undefined;
 }
 
-/** `destination`: looked at when the content begins to come. */
+/** `destination`: called when the content begins to come in. */
 export async function stageUpload(
   context: Context,
   { parts, headers }: Pick<Call<"upload" | "writeContent">, "parts" | "headers">,
@@ -80,7 +80,7 @@ export async function stageUpload(
   const discard = async () => {
     if (content?.blob === undefined) return;
     if (!kept) await context.blobs.remove(content.blob);
-    // By now a row refers to it, or it is gone.
+    // By now a row refers to the blob, or it is gone.
     context.staged.delete(content.blob);
   };
   try {
@@ -90,7 +90,7 @@ export async function stageUpload(
         ({ metadata, bytes: metadataBytes } = await readMetadata(part, context.options.maxJsonBytes));
       } else if (part.name === "file") {
         if (content !== undefined) throw invalid("file", "file: came twice");
-        // Only with its key known can it be told from one that was carried out before.
+        // Only a known key tells an upload from one that was carried out before.
         const judge = metadata === undefined ? () => {} : earlyQuota(context, destination, metadata);
         judge(Number(headers["content-length"] ?? 0) - metadataBytes - FRAMING_BYTES);
         content = await receive(context, part, judge);
@@ -139,7 +139,7 @@ async function readMetadata({ data, bytes }: Part, limit: number) {
   return { metadata: check(uploadMetadata, parseJson(chunks, "metadata"), "metadata"), bytes: size };
 }
 
-/** `judge` throws where so many bytes are too many. */
+/** `judge` throws when this many bytes are too many. */
 async function receive(context: Context, part: Part, judge: (bytes: number) => void): Promise<StagedContent> {
   const { bytes } = part;
   if (bytes === undefined || bytes.length > INLINE_BYTES) return receiveStream(context, part, judge);
@@ -156,7 +156,7 @@ async function receiveStream(context: Context, part: Part, judge: (bytes: number
   const start: Uint8Array[] = [];
   let size = 0;
   const source = part.data[Symbol.asyncIterator]();
-  /** The next chunk, counted and hashed. */
+  /** Answers the next chunk, counted and hashed. */
   const take = async (): Promise<Uint8Array | undefined> => {
     const { done, value } = await source.next();
     if (done === true) return undefined;
@@ -194,7 +194,7 @@ async function receiveStream(context: Context, part: Part, judge: (bytes: number
   }
 }
 
-/** From before it is written until a row refers to it, it counts as in use. */
+/** A blob counts as in use from before it is written until a row refers to it. */
 async function writeBlob(context: Context, data: AsyncIterable<Uint8Array>): Promise<string> {
   const blob = context.clock.uuid();
   context.staged.add(blob);

@@ -34,7 +34,7 @@ import { openDatabase } from "./store.ts";
 import { startClaims, tokenFileKeeper, tokenPath, writeTokenFile } from "./token-file.ts";
 import { signToken, type TokenClaims } from "./tokens.ts";
 
-/** How `wsfs mount` learns to speak to a bare gateway. */
+/** The profile by which `wsfs mount` learns to speak to a bare gateway. */
 export const BARE_PROFILE = fileURLToPath(new URL("../../src/gateway/bare.profile.json", import.meta.url));
 export const DEFAULT_WORKSPACE = "workspace";
 
@@ -43,26 +43,29 @@ const TOKEN_LOOK_MS = 1000;
 const MAX_EXECUTIONS = 4;
 
 export interface StartGatewayOptions extends Partial<GatewayOptions> {
-  /** Made when missing; owner-only. */
+  /** Created when missing, readable by its owner only. */
   readonly dataDir: string;
   /** Default 127.0.0.1. */
   readonly host?: string;
-  /** Names that clients know it by, besides its addresses; requests for others are refused. */
+  /** Names by which clients know the gateway, besides its addresses. Requests for other names are refused. */
   readonly names?: readonly string[];
-  /** Default 0: any that is free. */
+  /** Default 0: any free port. */
   readonly port?: number;
-  /** For a Unix socket by which its owner alone reaches it as well. Default: none. */
+  /** Path of a Unix socket by which only the owner reaches the gateway as well. Default: none. */
   readonly socketPath?: string;
-  /** Names of workspaces to be there; made when missing. Without any, a gateway that has none gets "workspace". */
+  /**
+   * Names of the required workspaces, created when missing. Without this, a gateway that has no workspace gets
+   * "workspace".
+   */
   readonly workspaces?: readonly string[];
-  /** So many executions run at a time. Default 4. */
+  /** How many executions run at a time. Default 4. */
   readonly maxExecutions?: number;
-  /** Speak only the plainest calls; see bare.ts. */
+  /** Offers only the plainest calls; see bare.ts. */
   readonly bare?: boolean;
   readonly log?: Logger;
-  /** The OpenID issuer that people sign in at, instead of by a password of this gateway's. */
+  /** The OpenID issuer at which people sign in, instead of by a password of this gateway. */
   readonly outside?: OutsideIssuer | undefined;
-  /** Whether there is a control endpoint, with which anybody who reaches the gateway makes it misbehave. */
+  /** Whether there is a control endpoint, by which anyone who reaches the gateway can make it misbehave. */
   readonly control?: boolean;
 }
 
@@ -78,16 +81,19 @@ export interface TokenOptions {
 export interface RunningGateway {
   readonly baseUrl: string;
   readonly port: number;
-  /** It is reached by `socketPath`, which not every disk can hold. */
+  /** Whether it can be reached by `socketPath`, which some disks cannot hold. */
   readonly hasSocket: boolean;
   issueToken(options?: TokenOptions): Promise<string>;
-  /** Lag, latency and failures, while it runs. */
+  /** Changes lag, latency and failures while the gateway runs. */
   setOptions(options: Partial<GatewayOptions>): void;
   /** Ends within 5 s, open connections included, and frees the folder. */
   close(): Promise<void>;
 }
 
-/** Throws when the folder is served already or from a newer program, the port is taken, or a quota names no workspace. */
+/**
+ * Throws when the folder is already served or from a newer program, when the port is taken, or when a quota names no
+ * workspace.
+ */
 export async function startGateway(options: StartGatewayOptions): Promise<RunningGateway> {
   const {
     dataDir,
@@ -141,7 +147,7 @@ export async function startGateway(options: StartGatewayOptions): Promise<Runnin
       log,
       turn: setImmediate,
       control,
-      // A bare one has no word for them.
+      // The protocol of a bare gateway has no engines.
       ...(bare ? {} : { engines: engineHost(dataDir, maxExecutions) }),
     });
     for (const name of workspaces ?? [DEFAULT_WORKSPACE]) gateway.ensureWorkspace(name);
@@ -162,7 +168,7 @@ export async function startGateway(options: StartGatewayOptions): Promise<Runnin
       issuer = baseUrl;
       return createSignIn({ store, clock: systemClock, issuer, log, outside, workspacesOf: gateway.workspacesOf });
     };
-    // Another language than ours has no word for people.
+    // Another language than ours has no sign-in of people.
     const server = await startServer({
       ...{ gateway: served, clock: systemClock, host, names, port, log },
       ...(socketPath === undefined ? {} : { socketPath, owner: ownerCalls(gateway.retention) }),
@@ -201,7 +207,7 @@ function engineHost(dataDir: string, maxExecutions: number): EngineHost {
   };
 }
 
-/** What nothing refers to any more, and keys that have lived long enough. */
+/** Removes what is not in use any more, and expired keys. */
 async function tidy(gateway: Gateway, log: Logger): Promise<void> {
   try {
     gateway.tidyAccounts();
@@ -213,7 +219,10 @@ async function tidy(gateway: Gateway, log: Logger): Promise<void> {
   }
 }
 
-/** A token of the gateway whose data folder this is, running or not. Throws when there is none, or no such workspace. */
+/**
+ * Issues a token of the gateway with this data folder, running or not. Throws when there is no gateway, or no such
+ * workspace.
+ */
 export async function issueToken(dataDir: string, options: TokenOptions = {}): Promise<string> {
   const { workspace, scopes = SCOPES, ttlSeconds = 3600 } = options;
   return withSigner(dataDir, (_, sign) => {
@@ -222,16 +231,17 @@ export async function issueToken(dataDir: string, options: TokenOptions = {}): P
   });
 }
 
-/** What `wsfs start` has for its user. */
+/** What `wsfs start` gives its user. */
 export interface StartAccess {
   readonly tokenFile: string;
-  /** How its user signs in; undefined: the account that was made was removed, or others were there before. */
+  /** How the user signs in; undefined when the account was removed, or when others existed before. */
   readonly owner: { readonly account: string; readonly passwordFile: string | undefined } | undefined;
 }
 
 /**
- * Makes the account of `wsfs start` where it is due (first-owner.ts), and writes the token file. The caller holds the lock
- * of start. `name`: that of the person. `workspace`: name or id. `isRenewed`: the gateway that runs keeps the token file.
+ * Makes the account of `wsfs start` when it is due (first-owner.ts), and writes the token file. The caller holds the
+ * lock of start. `name`: name of the person. `workspace`: name or id. `isRenewed`: the running gateway keeps the token
+ * file.
  */
 export async function prepareStart(
   dataDir: string,
@@ -274,7 +284,7 @@ export function revokeAll(dataDir: string): void {
   }
 }
 
-/** The workspaces of a gateway, running or not, by name. */
+/** Answers the workspaces of a gateway, running or not, by name. */
 export function workspacesIn(dataDir: string): { readonly id: string; readonly name: string }[] {
   const database = openSqlite(databasePath(dataDir), { readonly: true });
   try {

@@ -1,15 +1,16 @@
 /**
- * The gateway's own database: opened, migrated, its statements prepared once, its commits shared.
- * Synchronous, so a flow between two awaits is atomic. Plain SQL rather than a query builder:
- * kysely's execution is asynchronous, which would let requests interleave inside a transaction.
+ * The gateway's own database: opened, migrated, its statements prepared once, its commits shared. It is synchronous, so
+ * a flow between two awaits is atomic. It uses plain SQL rather than a query builder: kysely's execution is
+ * asynchronous, which would let requests interleave inside a transaction.
  *
- * A commit costs as much as a small change, so all changes of one turn of the event loop share one
- * where `turn` is given. One that fails leaves the others alone: each is a savepoint of its own, or one of
- * those that are `queued` to the end of the turn. These share a savepoint, which costs each of them a copy
- * of every page it changes otherwise; when one of them fails after it changed something, which no refusal
- * does, all of them are undone and done again, each in its own.
- * Invariant: nothing that was read or written goes out as an answer before `committed` resolves; if
- * the commit fails it rejects for everybody of the turn, and nothing of them happened.
+ * A commit costs as much as a small change, so with `turn` all changes of one turn of the event loop share one commit.
+ * A failing change leaves the others alone: each has a savepoint of its own, or is `queued` to the end of the turn.
+ * Queued changes share a savepoint, because a savepoint costs each of them a copy of every page it changes. When one of
+ * them fails after it changed something, which no refusal does, all of them are rolled back and done again, each in its
+ * own savepoint.
+ *
+ * Invariant: nothing that was read or written is sent as an answer before `committed` resolves. When the commit fails,
+ * it rejects for the whole turn, and none of the changes happened.
  */
 import { type Deferred, deferred } from "../lib/deferred.ts";
 import { type Logger, SILENT } from "../lib/log.ts";
@@ -17,25 +18,34 @@ import { type Connection, openSqlite, type Statement } from "../lib/sqlite/index
 import { migrate } from "./schema.ts";
 
 export interface Store {
-  /** The statement of this text, prepared at its first use. */
+  /** Answers the statement of this text, prepared at its first use. */
   prepare<Row = unknown>(sql: string): Statement<unknown[], Row>;
-  /** All or nothing. Flows never nest it. */
+  /** Does all or nothing. Flows never nest it. */
   transaction<T>(body: () => T): T;
-  /** As `transaction`, at the end of the turn, and settled with its commit. The body may be called twice: the first time is undone then. */
+  /**
+   * Like `transaction`, but at the end of the turn; settles with its commit. The body may be called twice: then the
+   * first call is rolled back.
+   */
   queued<T>(body: () => T): Promise<T>;
-  /** Undefined when nothing waits for a commit; else resolves or rejects with it. */
+  /** Undefined when nothing waits for a commit; otherwise resolves or rejects with it. */
   committed(): Promise<void> | undefined;
   /** Commits now what waits. Throws when that fails. */
   flush(): void;
-  /** Whether a flow is within `transaction`. */
+  /** Answers whether a flow is within `transaction`. */
   isChanging(): boolean;
-  /** Done within each commit. */
+  /** Registers work done within each commit. */
   beforeCommit(work: () => void): void;
-  /** Done after each commit; one that fails is logged, and keeps nobody else from being told. */
+  /** Registers work done after each commit. A failure is logged, and the rest is still done. */
   afterCommit(work: () => void): void;
-  /** Done when changes were undone after their flows had ended. As after a commit. */
+  /**
+   * Registers work done when changes were rolled back after their flows had ended. Failures are treated as after a
+   * commit.
+   */
   afterRollback(work: () => void): void;
-  /** How often that was. What was read before may never have been, though its positions are taken again. */
+  /**
+   * Answers the number of such rollbacks. What was read before one may never have existed, although its positions are
+   * used again.
+   */
   rollbacks(): number;
   readonly database: Connection;
 }
@@ -43,11 +53,11 @@ export interface Store {
 export function openDatabase(path: string): Connection {
   const database = openSqlite(path);
   database.pragma("journal_mode = WAL");
-  // A committed change survives the death of this process; after power loss the last ones may be
-  // missing, but the store is never damaged.
+  // A committed change survives the death of this process. After a power loss the last changes may be missing, but the
+  // store is never damaged.
   database.pragma("synchronous = NORMAL");
   database.pragma("cache_size = -65536");
-  // Rows beyond the cache are read where the system keeps them, not copied page by page.
+  // Rows beyond the cache are read from the memory of the system, not copied page by page.
   database.pragma("mmap_size = 4294967296");
   // In pages of 4 KiB: what the checkpoint thread could not keep up with.
   database.pragma("wal_autocheckpoint = 65536");
@@ -55,7 +65,7 @@ export function openDatabase(path: string): Connection {
   return database;
 }
 
-/** `turn`: calls back at the end of the event loop's turn; without it each transaction is committed by itself. */
+/** `turn`: calls back at the end of the turn of the event loop. Without it each transaction is committed by itself. */
 export function createStore(database: Connection, turn?: (callback: () => void) => void, log: Logger = SILENT): Store {
   migrate(database);
   const statements = new Map<string, Statement<unknown[], unknown>>();
@@ -87,7 +97,7 @@ export function createStore(database: Connection, turn?: (callback: () => void) 
   function abandon(error: unknown): void {
     const failed = group;
     group = undefined;
-    // Those that were not begun fail with it.
+    // Flows that have not begun fail with the group.
     queue = [];
     rollbacks += 1;
     if (database.inTransaction) rollback.run();
@@ -95,7 +105,7 @@ export function createStore(database: Connection, turn?: (callback: () => void) 
     failed?.reject(error);
   }
 
-  /** What went wrong, if anything did; whoever waits has been told. */
+  /** Answers the error, if any; all who waited have been told. */
   function end(): { readonly error: unknown } | undefined {
     if (group === undefined) return undefined;
     const done = group;
@@ -130,7 +140,9 @@ export function createStore(database: Connection, turn?: (callback: () => void) 
     release.run();
   }
 
-  /** Whether it is done, or refused without a change. Throws when SQLite has undone everything. */
+  /**
+   * Answers whether the flow is done, or was refused without a change. Throws when SQLite has rolled back everything.
+   */
   function runClean(flow: () => void): boolean {
     const before = changeCount.get();
     isChanging = true;
@@ -173,7 +185,7 @@ export function createStore(database: Connection, turn?: (callback: () => void) 
         result = body();
         release.run();
       } catch (error) {
-        // SQLite undoes everything by itself when the disk is full or fails.
+        // SQLite rolls back everything by itself when the disk is full or fails.
         if (!database.inTransaction) abandon(error);
         else {
           undo.run();

@@ -1,7 +1,8 @@
 /**
- * The token of `wsfs start`: in a file of the data folder, which its mount and programs of that person read. It is good for
- * hours, and the gateway that serves the folder writes another one well before its end, or once it was revoked. It is of
- * the account that start made while this is an owner of the workspace, else of none: whoever has the folder is an owner.
+ * The token of `wsfs start`, in a file of the data folder, which its mount and programs of the person read. The token
+ * is valid for hours. The gateway that serves the folder writes another one well before its end, or once it was
+ * revoked. The token belongs to the account that start made while this account is an owner of the workspace, otherwise
+ * to no account: the person who has the folder is an owner.
  */
 import { readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import path from "node:path";
@@ -13,11 +14,11 @@ import type { OwnToken, TokenClaims } from "./tokens.ts";
 
 export const tokenPath = (dataDir: string) => path.join(dataDir, "token");
 
-/** Whoever reads the file has a token for half of it at least. */
+/** A reader of the file has a token for at least half of this time. */
 const LIFE_SECONDS = 8 * 3600;
-/** Of one that a gateway of a former release is to accept, which writes no other. */
+/** Lifetime of a token for a gateway of a former release, which writes no new one. */
 const LASTING_SECONDS = 365 * 86_400;
-/** Tells the tokens that are renewed from those that somebody else keeps in a file of this name. */
+/** Marks the tokens that are renewed. Someone may keep another token in a file of this name. */
 const CLIENT = "wsfs-start";
 
 /** `workspace`: its id. `isRenewed`: the gateway that serves the folder keeps the file. */
@@ -31,7 +32,7 @@ function ownerOf(accounts: Accounts, workspace: string): string | undefined {
   return id !== undefined && accounts.role(id, workspace) === "owner" ? id : undefined;
 }
 
-/** Owner-only, and never half written. On a full disk the file keeps the room it has. */
+/** The file is readable by its owner only, and never half written. On a full disk the file keeps its room. */
 export function writeTokenFile(file: string, token: string): void {
   const beside = `${file}.${process.pid}.new`;
   try {
@@ -53,7 +54,7 @@ export interface TokenFileNeeds {
   issue(claims: TokenClaims): string;
 }
 
-/** What it answers looks at the file, and writes a token into it where the one it holds is not good for long enough. */
+/** The answered function checks the file, and writes a new token when the held one is not valid for long enough. */
 export function tokenFileKeeper({ dataDir, accounts, log, read, issue }: TokenFileNeeds): () => void {
   const file = tokenPath(dataDir);
   let told: string | undefined;
@@ -63,12 +64,12 @@ export function tokenFileKeeper({ dataDir, accounts, log, read, issue }: TokenFi
     if (workspace !== undefined) writeTokenFile(file, issue(startClaims(accounts, workspace)));
   }
 
-  /** The workspace of a token that start made and that is to be followed by another. */
+  /** Answers the workspace of a token that start made and that has to be replaced. */
   function staleIn(token: string): string | undefined {
     const held = read(token);
     if (held?.client !== CLIENT || held.workspace === undefined) return undefined;
     const { secondsLeft, account, workspace } = held;
-    // More than it was given: the clock was set back meanwhile, or it is one for a former release.
+    // More time than it was given: the clock was set back meanwhile, or the token is one for a former release.
     const isFresh = secondsLeft > LIFE_SECONDS / 2 && secondsLeft <= LIFE_SECONDS;
     return isFresh && account === ownerOf(accounts, workspace) ? undefined : workspace;
   }

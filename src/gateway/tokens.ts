@@ -1,10 +1,10 @@
 /**
- * What a request may carry as its bearer token: an API key (accounts/api-keys.ts), or an access token, of two kinds, each
- * with its own algorithm. Those of a sign-in are checked by accounts/access-tokens.ts. Those of the gateway's command line,
- * below, are JWTs signed with HMAC-SHA-256, with `scope` (space separated), `exp`, if bound `workspace` (its id), and if of
- * an account `sub` (its id); that of an execution also has `execution`. Signed with node:crypto rather than jose: jose's
- * WebCrypto resolves on the thread pool,
- * and a gateway on a virtual clock must answer in the same order every time.
+ * The bearer tokens of a request: an API key (accounts/api-keys.ts), or an access token of two kinds, each with its own
+ * algorithm. Tokens of a sign-in are checked by accounts/access-tokens.ts. Tokens of the gateway's command line, below,
+ * are JWTs signed with HMAC-SHA-256. They have `scope` (space separated), `exp`, `workspace` (its id) if bound, and
+ * `sub` (its id) if they belong to an account; the token of an execution also has `execution`. They are signed with
+ * node:crypto rather than jose: jose's WebCrypto resolves on the thread pool, and a gateway on a virtual clock must
+ * answer in the same order every time.
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { LRUCache } from "lru-cache";
@@ -15,28 +15,28 @@ import type { Clock } from "../lib/runtime.ts";
 import { type AccountStore, readAccessToken } from "./accounts/index.ts";
 import { unauthorized } from "./problems.ts";
 
-/** Who calls: what its token says. */
+/** The caller, as its token describes it. */
 export interface Caller {
   readonly scopes: ReadonlySet<string>;
   /** Id of the workspace the token is bound to. */
   readonly workspace: string | undefined;
-  /** Undefined: a token of the gateway's command line, of no account. */
+  /** Undefined: a token of the gateway's command line, without an account. */
   readonly account: { readonly id: string; readonly name: string } | undefined;
-  /** What the account must be for this call, in the workspace it is about. */
+  /** Required role of the account for this call, in the workspace of the call. */
   readonly needs?: Role | undefined;
-  /** Which mount it calls itself; which execution its token was made for. */
+  /** The mount that the caller names, and the execution its token was made for. */
   readonly mount?: string | undefined;
   readonly execution?: string | undefined;
-  /** False once what the token came from has ended: a sign-in, an account. */
+  /** False once the source of the token has ended: a sign-in, an account. */
   stands(): boolean;
-  /** It is an API key, by id: nothing shortens its life. */
+  /** Id of the API key, if the token is one: nothing shortens its life. */
   readonly apiKey?: string;
-  /** When the token was issued and when it says that it expires, milliseconds since the epoch. */
+  /** When the token was issued, and its own expiry, in milliseconds since the epoch. */
   readonly issued: number;
   readonly until: number;
 }
 
-/** When a token expires that is good for at most so long, whatever it says itself (0: as it says). */
+/** Answers when a token expires if its lifetime is limited, whatever the token says itself (0: no limit). */
 export function goodUntil({ issued, until, apiKey }: Pick<Caller, "issued" | "until" | "apiKey">, lifeSeconds: number) {
   return lifeSeconds > 0 && apiKey === undefined ? Math.min(until, issued + lifeSeconds * 1000) : until;
 }
@@ -44,30 +44,30 @@ export function goodUntil({ issued, until, apiKey }: Pick<Caller, "issued" | "un
 export interface TokenClaims {
   readonly scopes: readonly string[];
   readonly workspace?: string | undefined;
-  /** Id of the account it is of. */
+  /** Id of the account. */
   readonly account?: string | undefined;
-  /** The program it is for. */
+  /** The program that uses the token. */
   readonly client?: string | undefined;
-  /** The execution that it was made for. */
+  /** The execution that the token was made for. */
   readonly execution?: string | undefined;
   readonly ttlSeconds: number;
 }
 
-/** What a token of the command line says, whether it is good or not. */
+/** The claims of a token of the command line, valid or not. */
 export interface OwnToken extends Pick<TokenClaims, "workspace" | "account" | "client"> {
-  /** None: it has expired or was revoked. */
+  /** 0: it has expired or was revoked. */
   readonly secondsLeft: number;
 }
 
-/** What `createTokenCheck` needs to know of a gateway. */
+/** The parts of a gateway that `createTokenCheck` needs. */
 export interface TokenNeeds {
   /** Signs the tokens of the command line. */
   readonly key: Uint8Array;
   readonly clock: Pick<Clock, "wallClock">;
   readonly store: AccountStore;
-  /** The address that tokens of a sign-in name as their issuer. */
+  /** Answers the address that tokens of a sign-in name as their issuer. */
   issuer(): string | undefined;
-  /** Whether an execution runs: its token is good for so long. */
+  /** Answers whether an execution runs: its token is valid for that long. */
   isRunning(execution: string): boolean;
   /** As for `goodUntil`. */
   lifeSeconds(): number;
@@ -91,7 +91,7 @@ function signature(key: Uint8Array, signed: string): Buffer {
   return createHmac("sha256", key).update(signed).digest();
 }
 
-/** `after`: seconds since the epoch; all tokens issued until then have been ended. */
+/** `after`: seconds since the epoch; all tokens issued until then are revoked. */
 export function signToken(
   key: Uint8Array,
   clock: Pick<Clock, "wallClock" | "uuid">,
@@ -101,7 +101,7 @@ export function signToken(
   const now = Math.floor(clock.wallClock() / 1000);
   const payload = {
     scope: token.scopes.join(" "),
-    // Absent where they are undefined.
+    // Left out when undefined.
     workspace: token.workspace,
     sub: token.account,
     client_id: token.client,
@@ -128,14 +128,14 @@ function parsePart(text: string): unknown {
   }
 }
 
-/** Undefined: not one that this key signed. */
+/** Undefined: this key did not sign the token. */
 function readClaims(key: Uint8Array, token: string): z.infer<typeof claims> | undefined {
   const [head = "", payload = "", given = "", ...more] = token.split(".");
   if (more.length > 0 || !header.safeParse(parsePart(head)).success) return undefined;
   const expected = signature(key, `${head}.${payload}`);
   const actual = Buffer.from(given, "base64url");
   if (actual.length !== expected.length || !timingSafeEqual(actual, expected)) return undefined;
-  // The last digit has bits that stand for nothing, and base64 other digits: one token, one spelling.
+  // The last digit has unused bits, and base64 has other digits: one token must have one spelling.
   if (given !== expected.toString("base64url")) return undefined;
   return claims.safeParse(parsePart(payload)).data;
 }
@@ -151,7 +151,7 @@ export function readOwnToken(
   return { workspace, account, client, secondsLeft };
 }
 
-/** A token of an account is good as long as that is there. */
+/** A token of an account is valid as long as the account exists. */
 function readOwnCaller({ key, store, isRunning }: TokenNeeds, token: string): KnownToken | undefined {
   const said = readClaims(key, token);
   if (said === undefined) return undefined;
@@ -171,7 +171,7 @@ function readOwnCaller({ key, store, isRunning }: TokenNeeds, token: string): Kn
   return { caller, from: nbf * 1000 };
 }
 
-/** A token of a sign-in is good as long as that stands and its account is there. */
+/** A token of a sign-in is valid as long as the sign-in and its account exist. */
 function readSignedInToken({ store, issuer }: TokenNeeds, token: string): KnownToken | undefined {
   const expected = issuer();
   const read = expected === undefined ? undefined : readAccessToken(store.keys, expected, token);
@@ -183,7 +183,7 @@ function readSignedInToken({ store, issuer }: TokenNeeds, token: string): KnownT
   return { caller: { scopes: new Set(scopes), workspace, account: { id, name }, issued, until, stands }, from };
 }
 
-/** A key is good as long as it is there: it goes with its account. */
+/** A key is valid as long as it exists: it is removed with its account. */
 function readApiKey({ store: { apiKeys, accounts } }: TokenNeeds, token: string): KnownToken | undefined {
   const row = token.startsWith(API_KEY_PREFIX) ? apiKeys.byKey(token) : undefined;
   if (row === undefined) return undefined;
@@ -197,11 +197,12 @@ function readApiKey({ store: { apiKeys, accounts } }: TokenNeeds, token: string)
     until: row.expiresAt ?? Number.POSITIVE_INFINITY,
     stands: () => apiKeys.byId(row.id) !== undefined,
   };
-  // Between the two reads another process may have removed the account, which would leave a key of none: an owner's.
+  // Between the two reads another process may have removed the account. That would leave a key without an account,
+  // which has the rights of an owner.
   return account === undefined && row.account !== null ? undefined : { caller, from: 0 };
 }
 
-/** Answers who calls by the Authorization header, or throws a 401. */
+/** Answers the caller of an Authorization header, or throws a 401. */
 export function createTokenCheck(needs: TokenNeeds): (header: string | undefined) => Caller {
   const known = new LRUCache<string, KnownToken>({ max: 1000 });
   return (authorization) => {

@@ -1,6 +1,6 @@
 /**
- * Many new nodes at once, within one transaction: the same rows as `createNodeRow` makes one by
- * one, a table at a time from a temporary one, which takes a fraction of the time.
+ * Many new nodes at once, within one transaction. The rows are the same as `createNodeRow` makes one by one, but made a
+ * table at a time from a temporary table, which takes a fraction of the time.
  */
 import type { Attributes } from "../contract/attributes.ts";
 import type { Change, Content } from "./changes.ts";
@@ -13,7 +13,7 @@ import { requireQuota } from "./quota.ts";
 export interface NewTreeRow {
   readonly id: string;
   readonly kind: "file" | "folder";
-  /** A folder that is there, or one of the rows before this one. */
+  /** A folder that exists, or one of the rows before this one. */
   readonly parent: string;
   readonly name: string;
   readonly attributes: Attributes;
@@ -26,13 +26,13 @@ const TREE = `CREATE TEMP TABLE IF NOT EXISTS tree (
   position INTEGER PRIMARY KEY, id TEXT, kind TEXT, parent TEXT, name TEXT, attributes TEXT, head TEXT,
   content INTEGER, size INTEGER, hash TEXT, mime_type TEXT, placed INTEGER, bulk INTEGER)`;
 
-/** How nodes come in below a root that is not there yet: nobody finds them, and the journal tells of them later. */
+/** How nodes come in below a root that does not exist yet: no one finds them, and the journal reports them later. */
 export interface Staged {
   readonly root: string;
   readonly journaled: boolean;
 }
 
-/** Answers the position of the last one. A folder comes before what is in it. */
+/** Answers the position of the last node. A folder comes before its content. */
 export function createTreeRows(
   context: Pick<Context, "store" | "options" | "told">,
   change: Change,
@@ -46,7 +46,7 @@ export function createTreeRows(
   if (entry !== null) told.add(workspace);
   const isJournaled = staged?.journaled ?? change.journaled;
   const placed = (row: NewTreeRow) => row.kind === "file" || isJournaled;
-  /** Places in these are counted at once, not one by one. */
+  /** Places in these folders are counted at once, not one by one. */
   const counts = new Map<string, number>();
   for (const row of rows) if (placed(row)) counts.set(row.parent, (counts.get(row.parent) ?? 0) + 1);
   for (const folder of [...counts.keys()]) if (isBig(store, folder)) counts.delete(folder);
@@ -113,7 +113,10 @@ export function createTreeRows(
   return before + rows.length;
 }
 
-/** The workspace holds them from now on. Answers the number of the entry before theirs; null where there are none. */
+/**
+ * Adds the nodes to the counts of the workspace. Answers the number of the entry before theirs; null when there are
+ * none.
+ */
 function countIn(
   context: Pick<Context, "store" | "options">,
   { journaled }: Change,

@@ -1,17 +1,20 @@
-/** A Unix socket beside a server's port, which only its owner may use. Its connections are the server's like any others. */
+/**
+ * A Unix socket beside the port of a server, which only its owner may use. The server treats its connections like any
+ * others.
+ */
 import { chmodSync, rmSync } from "node:fs";
 import type { Server } from "node:http";
 import { createServer, type Socket } from "node:net";
 import { socketAddress } from "../lib/socket-address.ts";
 
 export interface UnixListener {
-  /** Whether a connection came by it: only its owner's can. */
+  /** Answers whether a connection came by the socket: then it is one of the owner. */
   has(socket: Socket): boolean;
-  /** Takes nobody in any more; resolves when those who came by it are gone. */
+  /** Accepts no more connections; resolves when those of the socket are gone. */
   close(): Promise<void>;
 }
 
-/** One left over there by a gateway that was killed is replaced; the path is removed at the end. */
+/** Replaces a socket left there by a gateway that was killed; removes the path at the end. */
 export async function openUnixListener(path: string, server: Server): Promise<UnixListener> {
   const sockets = new WeakSet<Socket>();
   const listener = createServer({ allowHalfOpen: true }, (socket) => {
@@ -22,7 +25,7 @@ export async function openUnixListener(path: string, server: Server): Promise<Un
   const address = socketAddress(path);
   try {
     await new Promise<void>((resolve, reject) => {
-      // Later ones (no descriptor left) are of single connections.
+      // Later errors (no descriptor left) concern single connections.
       listener.on("error", reject);
       listener.listen(address.path, resolve);
     });

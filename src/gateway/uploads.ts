@@ -1,7 +1,7 @@
 /**
- * Content written: files uploaded by path with their parents made, new versions of a known file
- * by bytes or by reference. The body is received first; then one transaction looks at the store
- * as it is by then, so conditions, names and keys are judged at the moment of the effect.
+ * Writes of content: uploads of files by path, together with their parents; new versions of a known file, by bytes or
+ * by reference. The body is received first. Then one transaction looks at the store as it is by then, so conditions,
+ * names and keys are judged at the moment of the effect.
  */
 import { createHash } from "node:crypto";
 import { type Attributes, patchAttributes } from "../contract/attributes.ts";
@@ -58,19 +58,19 @@ export async function upload(context: Context, call: Call<"upload">): Promise<Ga
   });
 }
 
-/** As it is before the body has come; the way may lead elsewhere by then. */
+/** The destination before the body has come. The path may lead elsewhere by the time of the effect. */
 function destinationOf(context: Context, start: NodeRow, names: readonly string[]): Destination {
   let row: NodeRow | undefined = start;
   for (const name of names) row = row === undefined ? undefined : findChild(context.store, row.id, name);
   return { workspace: start.workspace, existing: row };
 }
 
-/** Looked at before anything is written, so that a refusal leaves nothing to be undone. */
+/** Checked before anything is written, so that a refusal leaves nothing to roll back. */
 function requireRoomFor(context: Context, row: NodeRow, size: number, branch: string | undefined): void {
   requireQuota(context, row.workspace, size - headSize(context.store, row, branch));
 }
 
-/** The folder the path begins at. */
+/** Answers the folder at which the path begins. */
 function startFolder(context: Context, call: Call<"upload">): NodeRow {
   const { parentId, workspace } = call.query;
   const id = parentId ?? callWorkspace(context, call.caller, workspace).root;
@@ -79,14 +79,16 @@ function startFolder(context: Context, call: Call<"upload">): NodeRow {
   return row;
 }
 
-/** The last folder of the way that is there, in the authoritative store, and the names below it that are not. */
+/**
+ * Answers the last folder of the path that exists in the authoritative store, and the names below it that do not exist.
+ */
 export function walk(
   context: Context,
   start: string,
   names: readonly string[],
 ): { parent: NodeRow; missing: readonly string[] } {
   let parent = reread(context, start);
-  // It may have been deleted while the body came in.
+  // The folder may have been deleted while the body came in.
   if (parent.deleted === 1) throw notFound(`The folder ${JSON.stringify(start)} is deleted.`);
   for (const [index, name] of names.entries()) {
     const child = findChild(context.store, parent.id, name);
@@ -99,7 +101,7 @@ export function walk(
   return { parent, missing: [] };
 }
 
-/** Below a folder, one in the other; answers the id of the last. */
+/** Makes folders below a folder, one in the other. Answers the id of the last. */
 export function makeFolders(context: Context, change: Change, parent: NodeRow, names: readonly string[]): string {
   let id = parent.id;
   for (const name of names) {
@@ -121,7 +123,7 @@ function checkConditions(
   branch: string | undefined,
 ): void {
   const node = existing === undefined ? undefined : showCurrent(context.store, existing, branch);
-  // The ETag of this address is that of the node; of its content it is the head.
+  // The ETag of this address is that of the node; the ETag of its content is the head.
   const tags = node === undefined ? [] : [nodeTag(node), String(node.revision), ...headOf(node)];
   if (isKnown(headers["if-none-match"], ...tags)) throw changed("The file is already there.", node);
   if (!matches(headers["if-match"], ...tags)) throw changed("The file is not the one expected.", node);
@@ -129,7 +131,7 @@ function checkConditions(
 
 const headOf = ({ head }: Pick<Node, "head">) => (head === null ? [] : [head]);
 
-/** What tells requests of other branches than main apart. */
+/** Distinguishes requests of other branches than main. */
 const otherBranch = (branch: string | undefined) => (branch === undefined || branch === MAIN ? [] : [branch]);
 
 interface Wanted {
@@ -137,7 +139,10 @@ interface Wanted {
   readonly attributes?: Attributes | undefined;
 }
 
-/** Attributes come merged by key; an mtime belongs to the version it came with. `keep`: once nothing can be refused. */
+/**
+ * Attributes are merged by key; an mtime belongs to the version it came with. `keep`: called once nothing can be
+ * refused.
+ */
 function writeVersion(context: Context, change: Change, row: NodeRow, keep: () => Content, wanted: Wanted): number {
   const { branch = MAIN, attributes: given = {} } = wanted;
   const { mtime: own, ...kept } = attributesOf(row);
@@ -154,7 +159,7 @@ function writeVersion(context: Context, change: Change, row: NodeRow, keep: () =
   });
 }
 
-/** A file that begins on another branch is empty on main: it is there for all branches, its content is not. */
+/** A file that begins on another branch is empty on main: the file exists on all branches, its content does not. */
 function createFile(
   context: Context,
   change: Change,
@@ -199,7 +204,7 @@ export async function writeContent(context: Context, call: Call<"writeContent">)
   });
 }
 
-/** A repeated request gets its first answer also when the node is deleted by now. */
+/** A repeated request gets its first answer even when the node is deleted by now. */
 function fileAsked(context: Context, { caller, parameters }: Call<"writeContent" | "writeReference">): NodeRow {
   const row = visibleNode(context, caller, parameters.nodeId);
   if (row.kind !== "file") throw invalid("nodeId", "nodeId: a folder has no content");
@@ -233,7 +238,7 @@ export function writeReference(context: Context, call: Call<"writeReference">): 
   });
 }
 
-/** The file as it is at the moment of the effect; 412 when its head is not the one of If-Match. */
+/** Answers the file as it is at the moment of the effect. Throws a 412 when its head is not the one of If-Match. */
 function currentHead(
   context: Context,
   call: Call<"writeContent" | "writeReference">,

@@ -1,6 +1,6 @@
 /**
- * The versions of a file, oldest first; also of a deleted one; with branch= those written on it. Those whose content was
- * thinned are not among them, but counted.
+ * The versions of a file, oldest first, also of a deleted file; with branch= the versions written on that branch.
+ * Versions whose content was thinned are left out, but counted.
  */
 import type { Attributes } from "../contract/attributes.ts";
 import type { Version } from "../contract/resources.ts";
@@ -18,15 +18,15 @@ import { visibleNode } from "./workspaces.ts";
 interface VersionRow extends Omit<Version, "createdAt" | "by" | "attributes"> {
   readonly createdAt: number;
   readonly position: number;
-  /** What the change that made it kept of them (attribute-states.ts). */
+  /** The attributes that the change of the version stored (attribute-states.ts). */
   readonly attributes: string;
-  /** Of a version of another branch than main: its own. */
+  /** For a version of another branch than main: its own mtime. */
   readonly mtime: string | null;
-  /** JSON of an Author: that of the change which made it. */
+  /** JSON of an Author: that of the change which made the version. */
   readonly by: string | null;
 }
 
-/** Fields of a version and where they are. */
+/** Fields of a version, and their SQL. */
 const FIELDS = {
   id: "id",
   nodeId: "NULL",
@@ -49,7 +49,7 @@ export async function listVersions(context: Context, call: Call<"listVersions">)
   const row = visibleNode(context, call.caller, call.parameters.nodeId);
   const thinned = countThinned(store, row.id, branch);
   const page = await pageOfList(context.lists, call.query, {
-    // Thinning is no change: with each of it the list becomes another.
+    // Thinning makes no change of the journal, but each thinning makes another list.
     key: ["versions", row.id, branch ?? null, thinned],
     fields: Object.keys(FIELDS) as Field[],
     fallback: "number",
@@ -93,7 +93,7 @@ function countThinned(store: Store, node: string, branch: string | undefined): n
   return counted.get({ node, branch: branch ?? null }) ?? 0;
 }
 
-/** Those of a version: its own mtime, and what belongs to the node alone left out. */
+/** Answers the attributes of a version: with its own mtime, without those that belong only to the node. */
 function attributesWith(state: string, branch: string, own: string | null): Attributes {
   const { link: _, mtime: ofMain, ...common } = attributesOf({ attributes: state });
   const mtime = branch === MAIN ? ofMain : (own ?? undefined);

@@ -1,4 +1,4 @@
-/** Workspaces: made, listed, and which one a request is about (DESIGN §7). */
+/** Workspaces: creation, listing, and the workspace of a request (DESIGN §7). */
 
 import { nameProblem } from "../contract/names.ts";
 import type { Author, Workspace } from "../contract/resources.ts";
@@ -32,7 +32,7 @@ export function findWorkspace(store: Store, nameOrId: string): WorkspaceRow | un
     .get({ text: nameOrId });
 }
 
-/** Makes the workspace when there is none of this name. Throws when the name is not good. */
+/** Makes the workspace when there is none of this name. Throws when the name is invalid. */
 export function ensureWorkspace(context: Context, name: string): WorkspaceRow {
   const { store } = context;
   const problem = nameProblem(name);
@@ -64,9 +64,9 @@ function insertWorkspace(context: Context, name: string, id: string, by: Author 
 }
 
 /**
- * Names are the gateway's, not an account's: that one is taken is told to whoever may make workspaces, and nothing else of
- * it. The role comes first, in its own store: whenever the gateway dies, there is no workspace without an owner, at most a
- * role in one that never came to be.
+ * Names belong to the gateway, not to an account: a caller who may make workspaces learns that a name is taken, and
+ * nothing else about that workspace. The role is stored first, in its own store. So whenever the gateway dies, there is
+ * no workspace without an owner, and at most a role in a workspace that was never created.
  */
 export function createWorkspace(context: Context, { caller, json }: Call<"createWorkspace">): GatewayAnswer {
   if (json === undefined) throw invalid("body", "body: expected a JSON object (content-type application/json)");
@@ -91,7 +91,7 @@ export function createWorkspace(context: Context, { caller, json }: Call<"create
   return jsonAnswer(201, shown(context, caller, made));
 }
 
-/** The workspace of a call by path or of the journal: the token's, or the one `workspace=` names. */
+/** Answers the workspace of a call by path or of the journal: that of the token, or the one of `workspace=`. */
 export function callWorkspace(context: Context, caller: Caller, asked: string | undefined): WorkspaceRow {
   if (caller.workspace === undefined) {
     if (asked === undefined) {
@@ -114,8 +114,8 @@ function seenWorkspace(context: Context, caller: Caller, nameOrId: string): Work
 }
 
 /**
- * The node of an id as it is now, deleted ones included. 404 when there is none or the account has no role in its
- * workspace, 403 when its role is too low or the token is bound elsewhere.
+ * Answers the node of an id as it is now, deleted nodes included. Throws a 404 when there is none or the account has no
+ * role in its workspace, and a 403 when its role is too low or the token is bound elsewhere.
  */
 export function visibleNode(context: Context, caller: Caller, id: string): NodeRow {
   const unseen = () => notFound(`There is no node ${JSON.stringify(id)}.`);
@@ -125,14 +125,14 @@ export function visibleNode(context: Context, caller: Caller, id: string): NodeR
   return row;
 }
 
-/** As `visibleNode`, and 404 when it is deleted. `field` makes that a 404 of a referenced node. */
+/** Like `visibleNode`, but throws a 404 when the node is deleted. */
 export function liveNode(context: Context, caller: Caller, id: string): NodeRow {
   const row = visibleNode(context, caller, id);
   if (row.deleted === 1) throw notFound(`The node ${JSON.stringify(id)} is deleted.`);
   return row;
 }
 
-/** A node another one of `workspace` is to be put in or beside; problems name the field it came in. */
+/** Answers a node of `workspace` that another one is to be put in or beside. Problems name the field of its id. */
 export function relatedNode(context: Context, caller: Caller, workspace: string, id: string, field: string): NodeRow {
   const row = findNode(context.store, id);
   if (row === undefined || roleIn(context, caller, row.workspace) === undefined) {
@@ -142,12 +142,12 @@ export function relatedNode(context: Context, caller: Caller, workspace: string,
   return row;
 }
 
-/** Fields of a workspace and where they are. */
+/** Fields of a workspace, and their SQL. */
 const FIELDS = {
   id: "w.id",
   name: "w.name",
   rootId: "w.root",
-  // As quotaOf says.
+  // As in quotaOf.
   quota: `coalesce((SELECT value FROM json_each(:quota) WHERE key = w.name),
                    (SELECT value FROM json_each(:quota) WHERE key = 'all'))`,
   used: "w.used",
@@ -158,12 +158,12 @@ type Field = keyof typeof FIELDS;
 export async function listWorkspaces(context: Context, call: Call<"listWorkspaces">): Promise<GatewayAnswer> {
   const { store } = context;
   const { caller, query } = call;
-  // A bound token asks for its own or is refused.
+  // A bound token gets its own workspace or is refused.
   if (caller.workspace !== undefined) callWorkspace(context, caller, query.workspace);
   const { position: asOf } = lastChange(store);
   const quota = JSON.stringify(context.options.quota);
   const memberships = caller.account && context.accounts.memberships({ account: caller.account.id });
-  // Null: all of them.
+  // Null: all workspaces.
   const roles =
     memberships === undefined
       ? null

@@ -1,6 +1,6 @@
 /**
  * Checks the access tokens that the OAuth server issues: JWTs (RFC 9068), signed with a key of signing-keys.ts. The
- * algorithm is the one of the key that `kid` names, whatever the token's header would like it to be.
+ * algorithm is that of the key which `kid` names, whatever the token's header asks for.
  */
 import { verify } from "node:crypto";
 import { z } from "zod";
@@ -10,9 +10,9 @@ export interface AccessToken {
   /** Id of the account. */
   readonly account: string;
   readonly scopes: readonly string[];
-  /** Id of the workspace it is bound to. */
+  /** Id of the workspace that the token is bound to. */
   readonly workspace: string | undefined;
-  /** The sign-in it comes from: ended with that. */
+  /** The sign-in that it comes from. The token ends with it. */
   readonly login: string;
   /** Milliseconds since the epoch. */
   readonly issued: number;
@@ -40,7 +40,7 @@ const claims = z.object({
   workspace: z.string().min(1).optional(),
 });
 
-/** Undefined: not a token of this issuer. Whether it is good now is the caller's question. */
+/** Undefined: it is not a token of this issuer. Whether the token is valid now is for the caller to check. */
 export function readAccessToken(keys: SigningKeys, issuer: string, token: string): AccessToken | undefined {
   const [head = "", payload = "", signature = "", ...more] = token.split(".");
   if (more.length > 0) return undefined;
@@ -48,7 +48,7 @@ export function readAccessToken(keys: SigningKeys, issuer: string, token: string
   if (!said.success) return undefined;
   const key = keys.publicKey(said.data.kid, said.data.alg);
   const bytes = Buffer.from(signature, "base64url");
-  // Base64url has several spellings of the same bytes: only one of them is this token.
+  // Base64url can write the same bytes in several ways; only one of them is this token.
   if (key === undefined || bytes.toString("base64url") !== signature) return undefined;
   const signed = Buffer.from(`${head}.${payload}`);
   if (!verify("sha256", signed, { key, dsaEncoding: "ieee-p1363" }, bytes)) return undefined;

@@ -1,4 +1,4 @@
-/** Accounts and their roles in workspaces. Other processes may change them at any time: nothing is cached. */
+/** Accounts and their roles in workspaces. Other processes may change them at any time, so nothing is cached. */
 import { randomUUID } from "node:crypto";
 import { ROLES, type Role } from "../../contract/roles.ts";
 import { type Connection, SqliteError } from "../../lib/sqlite/index.ts";
@@ -21,44 +21,47 @@ export interface Membership {
   readonly createdAt: number;
 }
 
-/** An account with an outside OpenID provider. */
+/** An account at an outside OpenID provider. */
 export interface OutsideIdentity {
   readonly issuer: string;
   readonly subject: string;
 }
 
 export interface Accounts {
-  /** Throws an AccountError when the name is taken or no good, or the password too short. Null: none, it signs in elsewhere. */
+  /**
+   * Throws an AccountError when the name is taken or invalid, or the password is too short. Password null: the account
+   * signs in elsewhere.
+   */
   add(name: string, password: string | null): Promise<Account>;
   list(): Account[];
   find(nameOrId: string): Account | undefined;
-  /** With its roles and logins. False: there is none. */
+  /** Removes the account with its roles and logins. False: there is none. */
   remove(id: string): boolean;
-  /** Ends its logins. Throws an AccountError when the password is too short. */
+  /** Also ends its logins. Throws an AccountError when the password is too short. */
   setPassword(id: string, password: string): Promise<void>;
-  /** The account, when that is its password. Takes as long when there is no such account. */
+  /** The account, if the password is right. Takes as long when there is no such account. */
   checkPassword(name: string, password: string): Promise<Account | undefined>;
   /**
-   * The account of an outside identity; `name`: what the provider calls the person. A new one has the account that was added
-   * under that name without a password, if nobody has had it yet, else one is made.
+   * The account of an outside identity. `name` is what the provider calls the person. A new identity gets the account
+   * that was added under that name without a password, if no identity has it yet; otherwise an account is made.
    */
   ofOutside(identity: OutsideIdentity, name: string): Account;
-  /** Whether `addFirstOwner` would make an account: there is none, and it never made one. */
+  /** Whether `addFirstOwner` would make an account: there is no account, and it never made one. */
   lacksFirstOwner(): boolean;
-  /** An owner of these workspaces (ids); `name` is made fit. Undefined: nothing was lacking. */
+  /** Makes an owner of these workspaces (ids). `name` is adapted to the rules. Undefined: an account was not needed. */
   addFirstOwner(name: string, password: string | null, workspaces: readonly string[]): Promise<Account | undefined>;
-  /** Undefined: it was never made, or has been removed. */
+  /** Undefined: it was never made, or was removed. */
   firstOwner(): Account | undefined;
-  /** Undefined: the account sees nothing of the workspace. */
+  /** Undefined: the account may not see the workspace. */
   role(account: string, workspace: string): Role | undefined;
   setRole(account: string, workspace: string, role: Role): void;
-  /** False: it had none. */
+  /** False: it had no role. */
   removeRole(account: string, workspace: string): boolean;
-  /** By the account's name. Undefined: of all. */
+  /** Ordered by the account's name. Undefined: no limit to an account or a workspace. */
   memberships(of: { readonly account?: string | undefined; readonly workspace?: string | undefined }): Membership[];
 }
 
-/** Somebody asked for something that cannot be: one line for a person. */
+/** A request that cannot be fulfilled. The message is one line for a person. */
 export class AccountError extends Error {
   override readonly name = "AccountError";
 }
@@ -75,10 +78,10 @@ interface AccountRow {
 const COLUMNS = "id, name, created_at AS createdAt, password";
 const shown = ({ id, name, createdAt }: AccountRow): Account => ({ id, name, createdAt });
 
-/** Both are called in the transaction of the change they belong to. */
+/** Both are called in the transaction of the change that they belong to. */
 export interface AccountHooks {
   endLogins(account: string): void;
-  /** The password that the first owner was given is no longer its password. */
+  /** The first owner's given password is not its password any more. */
   forgetFirstPassword(): void;
 }
 
@@ -133,7 +136,7 @@ export function createAccounts(
     return shown(row);
   }
 
-  /** What the account was proven by so far proves nothing any more. */
+  /** What proved the account so far is not valid any more. */
   function retireProofs(id: string): void {
     endLogins(id);
     if (firstOwnerId.get() === id) forgetFirstPassword();
@@ -149,7 +152,7 @@ export function createAccounts(
     },
     list: () => all.all().map(shown),
     find(nameOrId) {
-      // The id first: a former release let a name be like one.
+      // The id is tried first, because an earlier release allowed a name that looks like an id.
       const row = byId.get(nameOrId) ?? byName.get(nameOrId);
       return row === undefined ? undefined : shown(row);
     },
@@ -240,12 +243,12 @@ function checkName(name: string): void {
   );
 }
 
-/** A role this program does not know gives no right. */
+/** A role that this program does not know gives no right. */
 function checkedRole(text: string | undefined): Role | undefined {
   return ROLES.find((role) => role === text);
 }
 
-/** What the provider calls the person, made fit; with a number behind it where another account has that name. */
+/** The provider's name for the person, adapted to the rules; with a number when another account has the name. */
 function freeName(wanted: string, isTaken: (name: string) => boolean): string {
   const name = fitName(wanted);
   for (let number = 1; ; number += 1) {
@@ -254,7 +257,7 @@ function freeName(wanted: string, isTaken: (name: string) => boolean): string {
   }
 }
 
-/** What is taken of a name that was given elsewhere. */
+/** The part of a foreign name that our rules allow. */
 function fitName(wanted: string): string {
   const fit = wanted
     .normalize("NFC")

@@ -1,7 +1,7 @@
 /**
- * API keys. Of a key itself its SHA-256 alone is kept: it has 256 bits of chance, so its hash needs no salt, and a copy of
- * the file calls nobody. When a key was used last is noted in memory and written later, for a write may have to wait for
- * another process and for the disk.
+ * API keys. Of a key only its SHA-256 is stored. The key has 256 random bits, so that its hash needs no salt, and a
+ * copy of the file gives no access. When a key was used last is noted in memory and written later, because a write may
+ * have to wait for another process and for the disk.
  */
 
 import { createHash, randomBytes, randomUUID } from "node:crypto";
@@ -12,12 +12,12 @@ import { MINUTE_MS } from "../../lib/time.ts";
 
 export interface NewApiKeyRow {
   readonly name: string;
-  /** Id; null: of no account. */
+  /** Id of the account. Null: the key belongs to no account. */
   readonly account: string | null;
-  /** Id. */
+  /** Id of the workspace. */
   readonly workspace: string;
   readonly scopes: readonly string[];
-  /** Milliseconds since the epoch; null: it does not expire. */
+  /** Milliseconds since the epoch. Null: it does not expire. */
   readonly expiresAt: number | null;
 }
 
@@ -25,14 +25,14 @@ export interface ApiKeyRow extends NewApiKeyRow {
   readonly id: string;
   /** Milliseconds since the epoch. */
   readonly createdAt: number;
-  /** Milliseconds since the epoch, of a whole minute; null: never. */
+  /** Milliseconds since the epoch, a whole minute. Null: never used. */
   readonly usedAt: number | null;
 }
 
 export interface ApiKeys {
-  /** Undefined: the account was removed meanwhile. `key` is told this once. */
+  /** Undefined: the account was removed meanwhile. `key` is returned only this once. */
   create(key: NewApiKeyRow): { readonly row: ApiKeyRow; readonly key: string } | undefined;
-  /** Those of a workspace. */
+  /** The keys of a workspace. */
   list(workspace: string): ApiKeyRow[];
   byId(id: string): ApiKeyRow | undefined;
   byKey(key: string): ApiKeyRow | undefined;
@@ -41,7 +41,7 @@ export interface ApiKeys {
   removeAll(): void;
   /** Notes that a key is used now. */
   use(id: string): void;
-  /** Writes what was noted of uses, for the last time. */
+  /** Writes the noted uses for the last time. */
   close(): void;
 }
 
@@ -64,14 +64,14 @@ export function createApiKeys(database: Connection, clock: Pick<Clock, "wallCloc
   const removeRow = database.prepare("DELETE FROM api_key WHERE id = ?");
   const removeRows = database.prepare("DELETE FROM api_key");
   const setUse = database.prepare("UPDATE api_key SET used_at = ? WHERE id = ?");
-  /** When each was used last, milliseconds since the epoch, as far as it is not written yet. */
+  /** When each key was used last, milliseconds since the epoch, while that is not written yet. */
   const uses = new Map<string, number>();
   const writeUses = database.transaction(() => {
     for (const [id, time] of uses) setUse.run(time, id);
   });
   let timer: Timer | undefined;
 
-  /** It waits neither for another process nor for the disk: a use that is lost is no harm. */
+  /** Waits neither for another process nor for the disk: a lost use does no harm. */
   function keepUses(): void {
     const [wait, sync] = ["busy_timeout", "synchronous"].map((name) => database.pragma(name, { simple: true }));
     database.pragma("busy_timeout = 0");
@@ -80,7 +80,7 @@ export function createApiKeys(database: Connection, clock: Pick<Clock, "wallCloc
       writeUses.immediate();
       uses.clear();
     } catch (error) {
-      // A disk that is full, or another process that writes: later.
+      // The disk is full, or another process writes: it is tried again later.
       if (!(error instanceof SqliteError)) throw error;
     } finally {
       database.pragma(`synchronous = ${sync}`);

@@ -1,6 +1,6 @@
 /**
- * The engines that the gateway's owner has registered. One is never changed: what is known of an id stays true. Other
- * processes may add and remove some at any time.
+ * The engines that the gateway's owner has registered. An engine never changes: what is known of an id stays true.
+ * Other processes may add and remove engines at any time.
  */
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
@@ -13,9 +13,9 @@ export interface NewEngine {
   /** The program and its arguments. */
   readonly command: readonly string[];
   readonly timeLimitSeconds: number;
-  /** What the token of its executions may do. */
+  /** The scopes of the token of its executions. */
   readonly scopes: readonly string[];
-  /** A JSON Schema; null: it takes any JSON. */
+  /** A JSON Schema. Null: it accepts any JSON. */
   readonly inputSchema: Readonly<Record<string, unknown>> | null;
 }
 
@@ -26,21 +26,21 @@ export interface EngineEntry extends NewEngine {
 }
 
 export interface Engines {
-  /** Throws an EngineError when the name is taken or no good. */
+  /** Throws an EngineError when the name is taken or invalid. */
   add(engine: NewEngine): EngineEntry;
-  /** By name. */
+  /** Ordered by name. */
   list(): EngineEntry[];
   find(nameOrId: string): EngineEntry | undefined;
   /** False: there is none. */
   remove(id: string): boolean;
 }
 
-/** The owner asked for something that cannot be: one line for a person. */
+/** The owner asked for something impossible. The message is one line for a person. */
 export class EngineError extends Error {
   override readonly name = "EngineError";
 }
 
-/** Fit for a folder, a command line and a URL. */
+/** Names that can be used in a folder, a command line and a URL. */
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 
 const text = z.string().transform((json): unknown => JSON.parse(json));

@@ -1,7 +1,6 @@
 /**
- * The door to accounts.db: who there is, what each may do where, what signs tokens, and which engines there are. A running
- * gateway and commands beside it have it open at the same time, so whatever one of them changes holds for the other's
- * next call.
+ * The door to accounts.db: the accounts, their roles, the keys that sign tokens, and the engines. A running gateway and
+ * commands beside it have it open at the same time, so a change by one of them holds for the next call of the other.
  */
 import { existsSync, rmSync } from "node:fs";
 import path from "node:path";
@@ -27,11 +26,11 @@ export interface AccountStore {
   readonly keys: SigningKeys;
   readonly apiKeys: ApiKeys;
   readonly records: OauthRecords;
-  /** Seconds since the epoch: what the command line issued until then has ended. */
+  /** Seconds since the epoch: tokens that the command line issued until then have ended. */
   revokedUntil(): number;
-  /** Ends every token, login and API key there is. */
+  /** Ends every token, login and API key. */
   revokeAll(): void;
-  /** Where the password lies that `wsfs start` made, while it is the password of the account. */
+  /** The file with the password that `wsfs start` made, while it is the account's password. */
   firstPassword(): { readonly account: string; readonly file: string } | undefined;
   close(): void;
 }
@@ -40,17 +39,17 @@ type StoreClock = Pick<Clock, "wallClock" | "setTimer">;
 
 export const accountsPath = (dataFolder: string) => path.join(dataFolder, "accounts.db");
 
-/** The password of the account that `wsfs start` makes (first-owner.ts). */
+/** The file with the password of the account that `wsfs start` makes (first-owner.ts). */
 export const passwordPath = (dataFolder: string) => path.join(dataFolder, "password");
-/** The same, until the account is there. */
+/** The same file until the account exists. */
 export const newPasswordPath = (dataFolder: string) => `${passwordPath(dataFolder)}.new`;
 
-/** Opens the accounts of a data folder, made when missing. Throws when a newer program has written them. */
+/** Opens the accounts of a data folder; makes them when missing. Throws when a newer program has written them. */
 export function openAccounts(dataFolder: string, clock: StoreClock): AccountStore {
   return storeOf(openAccountsDatabase(accountsPath(dataFolder)), clock, dataFolder);
 }
 
-/** Accounts that live as long as the connection, or the process. */
+/** Accounts that live as long as the connection or the process. */
 export function accountsInMemory(clock: StoreClock, database = openSqlite(":memory:")): AccountStore {
   migrateAccounts(database);
   return storeOf(database, clock);

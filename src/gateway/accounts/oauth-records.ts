@@ -1,15 +1,15 @@
 /**
- * What the OAuth server remembers: device codes, logins (its "grants"), refresh tokens. What a client proves itself with is
- * kept as its SHA-256 alone: a copy of the file signs nobody in (but for device codes, which live ten minutes and are looked
- * up by the code a person types). A login is all that one sign-in gave: its refresh tokens
- * and, by a claim of theirs, its access tokens.
+ * The memory of the OAuth server: device codes, logins (its "grants"), refresh tokens. Secrets that clients prove
+ * themselves with are stored only as their SHA-256, so that a copy of the file signs nobody in. Device codes are the
+ * exception: they live ten minutes and are looked up by the code that a person types. A login is everything that one
+ * sign-in gave: its refresh tokens and, by a claim in them, its access tokens.
  */
 import { createHash } from "node:crypto";
 import type { Connection } from "../../lib/sqlite/index.ts";
 
 export interface OauthRecord {
   readonly payload: Readonly<Record<string, unknown>>;
-  /** Seconds since the epoch; undefined: not used up. */
+  /** Seconds since the epoch. Undefined: it is not used up. */
   readonly consumedAt: number | undefined;
 }
 
@@ -17,28 +17,28 @@ export interface OauthRecords {
   /** `expiresIn` in seconds. */
   upsert(kind: string, id: string, payload: Readonly<Record<string, unknown>>, expiresIn: number | undefined): void;
   find(kind: string, id: string): OauthRecord | undefined;
-  /** Undefined also once it has expired, which `find` leaves to the OAuth server to say. */
+  /** Undefined also when it has expired. `find` leaves the check of that to the OAuth server. */
   findCurrent(kind: string, id: string): OauthRecord | undefined;
   findByUserCode(kind: string, userCode: string): OauthRecord | undefined;
   findByUid(kind: string, uid: string): OauthRecord | undefined;
   /** False: it was used up before. */
   consume(kind: string, id: string): boolean;
-  /** It was not used up after all. */
+  /** Marks it as not used up after all. */
   unconsume(kind: string, id: string): void;
   destroy(kind: string, id: string): void;
-  /** Ends a login: nothing it gave is good any more. */
+  /** Ends a login: nothing that it gave is valid any more. */
   endLogin(login: string): void;
   /** Ends all logins of an account, and its visits to the sign-in pages. */
   endLogins(account: string): void;
-  /** Ends all logins there are. */
+  /** Ends all logins. */
   endAll(): void;
-  /** Whether a login stands: what its access tokens need. */
+  /** Whether a login exists. Its access tokens are valid only then. */
   isLogin(login: string): boolean;
-  /** Drops what has expired. */
+  /** Removes expired records. */
   tidy(): void;
 }
 
-/** The kind of record that stands for a login, as the OAuth server calls it. */
+/** The kind of record that stands for a login, in the words of the OAuth server. */
 export const LOGIN = "Grant";
 const DEVICE_CODE = "DeviceCode";
 
@@ -110,7 +110,7 @@ export function createOauthRecords(database: Connection, clock: { wallClock(): n
   };
 }
 
-/** The id of a login proves nothing: it stands in access tokens. */
+/** The id of a login is no secret: access tokens contain it. */
 const isSecret = (kind: string) => kind !== LOGIN && kind !== DEVICE_CODE;
 
 const stored = (kind: string, id: string) =>

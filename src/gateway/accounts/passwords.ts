@@ -1,5 +1,5 @@
 /**
- * Passwords as they are stored: scrypt (RFC 7914) with a salt of their own and its cost beside them, so that the cost
+ * Passwords as they are stored: scrypt (RFC 7914), each with its own salt and with the cost beside it, so that the cost
  * can be raised later. Hashing runs on the thread pool: it takes about a tenth of a second on purpose.
  */
 import { randomBytes, type ScryptOptions, scrypt, timingSafeEqual } from "node:crypto";
@@ -8,11 +8,11 @@ import { randomBytes, type ScryptOptions, scrypt, timingSafeEqual } from "node:c
 const COST = { N: 2 ** 16, r: 8, p: 2 };
 const SALT_BYTES = 16;
 const HASH_BYTES = 32;
-/** Bytes of UTF-8: more is no better, and hashing it takes time. */
+/** Bytes of UTF-8. A longer password is no better, and hashing it takes time. */
 const LONGEST = 1024;
 export const SHORTEST_PASSWORD = 8;
 
-/** What is wrong with a password as a new one; undefined: nothing. */
+/** What is wrong with a new password. Undefined: nothing. */
 export function passwordProblem(password: string): string | undefined {
   const length = [...password].length;
   if (length < SHORTEST_PASSWORD) return `expected at least ${SHORTEST_PASSWORD} characters, got ${length}`;
@@ -20,7 +20,7 @@ export function passwordProblem(password: string): string | undefined {
   return bytes > LONGEST ? `expected at most ${LONGEST} bytes, got ${bytes}` : undefined;
 }
 
-/** Throws when `passwordProblem` has something to say. */
+/** Throws when `passwordProblem` finds a problem. */
 export async function hashPassword(password: string): Promise<string> {
   const problem = passwordProblem(password);
   if (problem !== undefined) throw new Error(`password: ${problem}`);
@@ -29,7 +29,7 @@ export async function hashPassword(password: string): Promise<string> {
   return ["scrypt", COST.N, COST.r, COST.p, salt.toString("base64url"), hash.toString("base64url")].join("$");
 }
 
-/** `stored` null: takes as long as a wrong password, so that the time does not tell which accounts there are. */
+/** `stored` null: takes as long as a wrong password, so that the time does not reveal which accounts exist. */
 export async function isPassword(password: string, stored: string | null): Promise<boolean> {
   if (Buffer.byteLength(password) > LONGEST) return false;
   const [kind, N, r, p, salt = "", hash = ""] = (stored ?? UNKNOWN).split("$");
@@ -45,7 +45,7 @@ const UNKNOWN = ["scrypt", COST.N, COST.r, COST.p, "A".repeat(22), Buffer.alloc(
 );
 
 function derive(password: string, salt: Buffer, bytes: number, cost: { N: number; r: number; p: number }) {
-  // As typed on any keyboard: the same letters may come composed or not (RFC 8265).
+  // Keyboards may send the same letters composed or not (RFC 8265), so they are normalized.
   const text = password.normalize("NFC");
   const options: ScryptOptions = { ...cost, maxmem: 2 * 128 * cost.N * cost.r };
   return new Promise<Buffer>((resolve, reject) => {

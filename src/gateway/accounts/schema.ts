@@ -1,9 +1,9 @@
 /**
- * The tables of accounts.db: accounts, their roles in workspaces, the keys that sign access tokens, and what the OAuth
- * server remembers. They are a database of their own beside the gateway's store, because the command line changes them
+ * The tables of accounts.db: accounts, their roles in workspaces, the keys that sign access tokens, and the memory of
+ * the OAuth server. They are a database of their own beside the gateway's store, because the command line changes them
  * while a gateway runs: the store has a single writer, this one has short transactions of several processes.
  *
- * Numbered migrations: one that has been released is never changed, a new one is appended.
+ * Migrations are numbered. A released one is never changed; new ones are appended.
  */
 import { closeSync, openSync } from "node:fs";
 import { type Connection, openSqlite } from "../../lib/sqlite/index.ts";
@@ -91,12 +91,12 @@ const BUSY_MS = 5000;
 
 /** Throws when a newer program has written it. */
 export function openAccountsDatabase(path: string): Connection {
-  // The files SQLite makes beside it have the same mode.
+  // The files that SQLite makes beside it get the same mode.
   closeSync(openSync(path, "a", 0o600));
   const database = openSqlite(path, { timeout: BUSY_MS });
   try {
     database.pragma("journal_mode = WAL");
-    // A used refresh token that a power cut makes unused again could be used twice.
+    // Without full sync, a power loss could make a used refresh token unused again, so that it could be used twice.
     database.pragma("synchronous = FULL");
     database.pragma("foreign_keys = ON");
     migrateAccounts(database);

@@ -1,12 +1,12 @@
 /**
- * The keys that sign access tokens: ECDSA over P-256 (ES256), so that any service can check a token by the public keys.
- * The newest one signs. A key that was replaced is known for as long as a token may live that it signed.
+ * The keys that sign access tokens: ECDSA over P-256 (ES256), so that any service can check a token with the public
+ * keys. The newest key signs. A replaced key is known for as long as a token that it signed may live.
  */
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, randomUUID } from "node:crypto";
 import type { Connection } from "../../lib/sqlite/index.ts";
 
 export const ALGORITHM = "ES256";
-/** A key signs for so long. */
+/** How long a key signs. */
 const REPLACE_MS = 30 * 86_400_000;
 
 /** A JSON Web Key (RFC 7517) of this kind. */
@@ -15,7 +15,7 @@ export interface Jwk {
   readonly crv: string;
   readonly x: string;
   readonly y: string;
-  /** Only of a private key. */
+  /** Only in a private key. */
   readonly d?: string;
   readonly kid: string;
   readonly alg: string;
@@ -23,13 +23,13 @@ export interface Jwk {
 }
 
 export interface SigningKeys {
-  /** The newest first; made when there is none. With their private parts. */
+  /** The newest comes first. One is made when there is none. They contain the private parts. */
   all(): Jwk[];
-  /** Undefined: no key of ours, or one that has ended. */
+  /** Undefined: not a key of ours, or one that has ended. */
   publicKey(kid: string, algorithm: string): KeyObject | undefined;
-  /** A new key signs from now on where the last one is older than a month. `lifeMs`: how long a token may live. */
+  /** If the last key is older than a month, a new one signs from now on. `lifeMs`: how long a token may live. */
   rotate(lifeMs: number): void;
-  /** Ends all keys: nothing that they signed is good any more. */
+  /** Ends all keys: nothing that they signed is valid any more. */
   replaceAll(): void;
 }
 
@@ -54,7 +54,7 @@ export function createSigningKeys(database: Connection, clock: { wallClock(): nu
   const retire = database.prepare("UPDATE signing_key SET retired_at = ? WHERE retired_at IS NULL");
   const forget = database.prepare("DELETE FROM signing_key WHERE retired_at < ?");
   const forgetAll = database.prepare("DELETE FROM signing_key");
-  /** Of keys that are in the table: looked up there first. */
+  /** Key objects of keys in the table. The table is asked first. */
   const made = new Map<string, KeyObject>();
 
   function make(): void {

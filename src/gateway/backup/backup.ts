@@ -1,7 +1,7 @@
 /**
- * A data folder backed up while its gateway serves it, or while none does; by a process of its own, which costs the gateway
- * nothing. The store is copied by SQLite as it is at one moment. Its blobs never change, and while they are taken none is
- * removed (`holdBlobs`): the hold comes first, then the snapshot, so every blob that this names is there.
+ * Backs up a data folder while its gateway serves it, or while none does. It is a process of its own and costs the
+ * gateway nothing. SQLite copies the store as it is at one moment. Blobs never change, and none is removed during a
+ * backup (`holdBlobs`). The hold comes before the snapshot, so that every blob in the snapshot exists.
  */
 import { mkdir, readdir, rename, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
@@ -16,7 +16,7 @@ import { blobTaker, copyWhole, syncPath, type Taken } from "./copy-files.ts";
 import { BACKUPS, type Manifest, manifestPath, newestBackup, UNFINISHED } from "./layout.ts";
 import { type Verified, verifyCopy } from "./verify.ts";
 
-/** Pages of SQLite copied in one step. */
+/** Pages that SQLite copies in one step. */
 const STEP_PAGES = 1000;
 
 export interface BackupReport extends Verified, Taken {
@@ -26,9 +26,9 @@ export interface BackupReport extends Verified, Taken {
 
 export interface BackupOptions {
   readonly dataDir: string;
-  /** Of backups; made when missing. */
+  /** The folder of backups; made when missing. */
   readonly folder: string;
-  /** Whether all bytes are hashed in the end. */
+  /** Whether all bytes are hashed at the end. */
   readonly isThorough: boolean;
   readonly clock: Pick<Clock, "wallClock" | "step">;
 }
@@ -72,7 +72,7 @@ async function fill(
   const hold = holdBlobs(dataDir);
   try {
     await snapshot(databasePath(dataDir), databasePath(unfinished));
-    // Later than the store: a role in a workspace is there before the workspace.
+    // Copied after the store: a role in a workspace exists before the workspace.
     await snapshot(accountsPath(dataDir), accountsPath(unfinished));
     await copyWhole(keyPath(dataDir), keyPath(unfinished));
     await copyWhole(passwordPath(dataDir), passwordPath(unfinished)).catch(isAbsent);
@@ -93,11 +93,11 @@ async function fill(
   }
 }
 
-/** As it is at one moment, in one file. */
+/** Copies the database as it is at one moment into one file. */
 async function snapshot(from: string, to: string): Promise<void> {
   const source = openSqlite(from, { readonly: true, fileMustExist: true });
   try {
-    // A reader's transaction: what others commit meanwhile is not seen, and does not begin the copy anew.
+    // In a reader's transaction, commits of others are not seen and do not restart the copy.
     source.exec("BEGIN");
     source.prepare("SELECT count(*) FROM sqlite_master").get();
     await source.backup(to, { progress: () => STEP_PAGES });

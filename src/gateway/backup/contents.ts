@@ -1,15 +1,15 @@
-/** The contents of a store that was copied: read in pages, so that other statements can be run in between. */
+/** The contents of a copied store, read in pages so that other statements can run in between. */
 import type { Connection } from "../../lib/sqlite/index.ts";
 
 const PAGE = 500;
 
 export interface StoredContent {
   readonly id: number;
-  /** Null: it is a row. */
+  /** Null: the content is stored in a row. */
   readonly blob: string | null;
   readonly size: number;
   readonly hash: string;
-  /** A version that has it. */
+  /** A version that has this content. */
   readonly version: string;
 }
 

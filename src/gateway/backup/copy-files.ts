@@ -1,4 +1,6 @@
-/** Blobs from one place to another: a second name of the same file where the file system can, as a blob never changes; else a copy. */
+/**
+ * Copies blobs: as a hard link if the file system can do that, because a blob never changes; otherwise byte by byte.
+ */
 import { constants, copyFile, link, mkdir, open } from "node:fs/promises";
 import path from "node:path";
 import { hasCode } from "../../lib/system-error.ts";
@@ -6,11 +8,13 @@ import { blobPath } from "../disk-blobs.ts";
 
 export interface Taken {
   blobs: number;
-  /** Of these, copied byte by byte. */
+  /** How many of these were copied byte by byte. */
   copied: number;
 }
 
-/** `from`: blob folders in the order in which they are asked; the last resort is a copy from the first. */
+/**
+ * `from`: blob folders in the order in which a link is tried. As the last resort the blob is copied from the first one.
+ */
 export function blobTaker(
   from: readonly [string, ...string[]],
   to: string,
@@ -23,7 +27,7 @@ export function blobTaker(
       await link(source, target);
       return true;
     } catch (error) {
-      // It is on another disk, has as many names as it may, is not there, or this file system knows no links.
+      // The blob is on another disk, has as many names as allowed or is missing, or this file system has no links.
       if (hasCode(error, "EXDEV", "EMLINK", "ENOENT", "EPERM", "EOPNOTSUPP")) return false;
       throw error;
     }
@@ -44,13 +48,13 @@ export function blobTaker(
   };
 }
 
-/** Survives power loss. */
+/** Copies a file durably. */
 export async function copyWhole(from: string, to: string): Promise<void> {
   await copyFile(from, to, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
   await syncPath(to);
 }
 
-/** Of a file its bytes, of a folder its names. */
+/** Makes a file's bytes, or a folder's names, durable. */
 export async function syncPath(file: string): Promise<void> {
   const handle = await open(file, "r");
   try {

@@ -1,6 +1,6 @@
 /**
- * A folder of backups: one folder for each, named after its moment, that holds a data folder's store, accounts, secrets and
- * blobs, and `backup.json` once it is whole and verified. Until then its name ends in ".unfinished".
+ * A folder of backups. Each backup is a folder named after its moment, with a data folder's store, accounts, secrets
+ * and blobs, and with `backup.json` when it is whole and verified. Until then its name ends in ".unfinished".
  */
 import { readdir, readFile } from "node:fs/promises";
 import path from "node:path";
@@ -19,14 +19,14 @@ export const BACKUPS: Claim = {
 const manifest = z.object({
   format: z.literal(1),
   createdAt: z.string(),
-  /** The last change of the store. */
+  /** The last change in the store. */
   position: z.number(),
 });
 export type Manifest = z.infer<typeof manifest>;
 
 export const manifestPath = (backup: string) => path.join(backup, "backup.json");
 
-/** Undefined: it is no backup that is whole. */
+/** Undefined: it is not a complete backup. */
 export async function readManifest(backup: string): Promise<Manifest | undefined> {
   try {
     return manifest.parse(JSON.parse(await readFile(manifestPath(backup), "utf8")));
@@ -36,7 +36,7 @@ export async function readManifest(backup: string): Promise<Manifest | undefined
   }
 }
 
-/** The newest that is whole; of another name than ours none is. */
+/** The newest complete backup. A folder that we have not named is none. */
 export async function newestBackup(folder: string): Promise<string | undefined> {
   const names = (await readdir(folder)).filter((name) => !name.endsWith(UNFINISHED)).sort();
   for (const name of names.reverse()) {

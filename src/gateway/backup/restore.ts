@@ -1,4 +1,4 @@
-/** A backup becomes a data folder: made beside its place, verified, and renamed into it when it is whole. */
+/** Turns a backup into a data folder: it is made beside its place, verified, and renamed when it is complete. */
 import { existsSync } from "node:fs";
 import { readdir, rename, rm } from "node:fs/promises";
 import path from "node:path";
@@ -19,9 +19,9 @@ export interface RestoreReport extends Verified, Taken {
 }
 
 export interface RestoreOptions {
-  /** A backup, or a folder of backups: then its newest. */
+  /** A backup, or a folder of backups, of which the newest is taken. */
   readonly from: string;
-  /** Not there, or empty. */
+  /** Must be missing or empty. */
   readonly dataDir: string;
   /** Makes an empty data folder at a path. */
   readonly claim: (folder: string) => void;

@@ -1,4 +1,7 @@
-/** Whether a copy of a data folder is whole: each content that its rows name is there with its size, and with `isThorough` its bytes. */
+/**
+ * Checks that a copy of a data folder is complete: each content in its rows exists with its size, and with `isThorough`
+ * with its bytes.
+ */
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { stat } from "node:fs/promises";
@@ -13,7 +16,7 @@ export interface Verified {
   readonly bytes: number;
 }
 
-/** Throws where something is missing or other than it should be. */
+/** Throws when something is missing or wrong. */
 export async function verifyCopy(folder: string, isThorough: boolean): Promise<Verified> {
   const database = openSqlite(databasePath(folder), { readonly: true, fileMustExist: true });
   try {

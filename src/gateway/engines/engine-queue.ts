@@ -1,4 +1,4 @@
-/** What runs engines, as the rest of the gateway sees it (queue.ts), and what it takes. */
+/** The interface of the queue that runs engines (queue.ts), and what it needs. */
 import type { Logs } from "./logs.ts";
 import type { EngineProcesses } from "./processes.ts";
 
@@ -7,30 +7,33 @@ export interface Ending {
   readonly exitCode?: number | null;
   readonly detail?: string | null;
   readonly logBytes?: number;
-  /** Name of the account that ended it; that it runs for when absent. */
+  /** Name of the account that ended it. Absent: the account that it ran for. */
   readonly account?: string | null;
 }
 
-/** What the machine gives to run engines. */
+/** What the machine provides to run engines. */
 export interface EngineHost {
   readonly processes: EngineProcesses;
   readonly logs: Logs;
-  /** So many run at a time. */
+  /** The largest number of executions at a time. */
   readonly maxExecutions: number;
 }
 
 export interface EngineQueue {
   readonly logs: Logs;
-  /** Ends what a gateway that died left running. Before anybody is answered, as its tokens are good until then. */
+  /**
+   * Ends what a gateway that died left running. Called before any request is answered, because the tokens of those
+   * executions are valid until then.
+   */
   recover(): Promise<void>;
-  /** `baseUrl`: where engines reach the gateway. */
+  /** `baseUrl`: the address at which engines reach the gateway. */
   begin(baseUrl: string): void;
-  /** Something may be there to run. */
+  /** There may be an execution to run. */
   look(): void;
-  /** Resolves once it has ended; at once where it does not run. */
+  /** Resolves when it has ended; at once if it does not run. */
   cancel(execution: string, ending: Ending): Promise<void>;
-  /** Removes what is kept of executions that have ended long ago. */
+  /** Removes what is kept of executions that ended long ago. */
   forget(): Promise<void>;
-  /** Begins nothing any more, and ends what runs. */
+  /** Begins no more executions, and ends the running ones. */
   close(): Promise<void>;
 }

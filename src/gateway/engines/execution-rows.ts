@@ -1,6 +1,6 @@
 /**
- * The rows of executions. Each state is one change of the row and one journal entry of the installation's folder, in one
- * transaction: queued → running → a final one; queued → cancelled too. What is final stays.
+ * The rows of executions. Each state is one change of the row and one journal entry of the installation's folder, in
+ * one transaction: queued → running → a final one; also queued → cancelled. A final state stays.
  */
 import { z } from "zod";
 import { EXECUTION_STATES, type Execution, type ExecutionState } from "../../contract/engines.ts";
@@ -56,7 +56,10 @@ export function isRunning(store: Store, id: string): boolean {
   return store.prepare("SELECT 1 FROM execution WHERE id = ? AND state = 'running'").get(id) !== undefined;
 }
 
-/** 404 when there is none or the account has no role in its workspace, 403 when that or the token is not enough. */
+/**
+ * Throws 404 when there is none or the account has no role in its workspace, and 403 when the role or the token is not
+ * enough.
+ */
 export function executionSeen(context: Context, caller: Caller, id: string): ExecutionRow {
   const unseen = () => notFound(`There is no execution ${JSON.stringify(id)}.`);
   const row = findExecution(context.store, id);
@@ -68,7 +71,7 @@ export function executionSeen(context: Context, caller: Caller, id: string): Exe
 const storedCause = z.object({ entry: journalEntry.optional(), scheduledFor: z.number().optional() });
 const moment = (time: number) => new Date(time).toISOString();
 
-/** As the caller may see it: the journal entry that started it takes the scopes of the journal. */
+/** What the caller may see: the journal entry that started it needs the scopes of the journal. */
 export function executionFor(context: Pick<Context, "engines">, caller: Caller, row: ExecutionRow): Execution {
   const { cause, ...shown } = showExecution(context, row);
   if (cause === null || mayReadJournal(caller)) return { ...shown, cause };
@@ -76,7 +79,7 @@ export function executionFor(context: Pick<Context, "engines">, caller: Caller, 
   return { ...shown, cause: rest };
 }
 
-/** All of it, for the gateway itself and the engine's program. */
+/** Everything, for the gateway itself and the engine's program. */
 export function showExecution({ engines }: Pick<Context, "engines">, row: ExecutionRow): Execution {
   return {
     id: row.id,
@@ -121,7 +124,7 @@ export interface NewExecutionRow {
   };
 }
 
-/** Within a transaction: a new one, queued. Answers its id. */
+/** Called within a transaction: inserts a queued execution. Returns its id. */
 export function insertExecution(context: Context, made: NewExecutionRow): string {
   const { store, clock } = context;
   const id = clock.uuid();
@@ -158,7 +161,10 @@ const ALLOWED: Readonly<Record<ExecutionState, readonly ExecutionState[]>> = {
   ...{ succeeded: [], failed: [], cancelled: [], "timed-out": [], interrupted: [] },
 };
 
-/** Within a transaction: the next state. False: it has one by now from which this does not follow, and nothing was done. */
+/**
+ * Called within a transaction: sets the next state. False: this state cannot follow the present one, and nothing was
+ * done.
+ */
 export function moveExecution(context: Context, id: string, to: ExecutionState, ending: Ending = {}): boolean {
   const { store } = context;
   const row = findExecution(store, id);
@@ -182,6 +188,6 @@ function tell(
   account: string | null,
 ) {
   const change = beginChange(context, { by: { account, execution: id } });
-  // The folder may be deleted by now: its history goes on.
+  // The folder may be deleted by now; its history goes on.
   return { position: recordActivity(context, change, reread(context, folder), EXECUTION_KIND + state), ...change };
 }

@@ -21,10 +21,10 @@ import {
 import { checkedInput } from "./input.ts";
 import { findInstallation, requiredEngine } from "./installations.ts";
 
-/** So many may wait in a workspace. */
+/** How many executions may wait in a workspace. */
 const WAITING_MAX = 1000;
 const RETRY_AFTER_SECONDS = 5;
-/** An answer waits so long for the processes of what is cancelled. */
+/** How long an answer waits for the processes of a cancelled execution to end. */
 const CANCEL_MS = 10_000;
 
 interface Wanted {
@@ -36,7 +36,10 @@ interface Wanted {
   readonly by: Author | null;
 }
 
-/** The engine as it is installed in the workspace, and the input as JSON that it takes. Throws where there is no such thing. */
+/**
+ * The engine as it is installed in the workspace, and its input as JSON. Throws a ProblemError when the engine is
+ * missing or not installed, or does not accept the input.
+ */
 export function requiredInstallation(context: Context, workspace: string, nameOrId: string, given: unknown) {
   const engine = requiredEngine(context, nameOrId);
   const installation = findInstallation(context.store, workspace, engine.id);
@@ -44,7 +47,7 @@ export function requiredInstallation(context: Context, workspace: string, nameOr
   return { engine, installation, input: checkedInput(engine, given) };
 }
 
-/** Within a transaction. Answers the new one's id. */
+/** Called within a transaction. Returns the id of the new execution. */
 function enqueue(
   context: Context,
   { workspace, account, by, ...wanted }: Wanted,
@@ -82,7 +85,7 @@ export function startExecution(context: Context, call: Call<"startExecution">): 
         value: enqueue(context, { workspace, engine, input, account, by: changeOf(caller, key).by }),
       };
     };
-    // Kept with the key is the id alone: the row has the rest, and an input need not be kept twice.
+    // Only the id is stored with the key: the row has the rest, and the input need not be stored twice.
     return once(context, caller, request, effect, (id) => {
       const row = findExecution(context.store, String(id));
       if (row === undefined) throw notFound(`The execution ${id} that was started with this key is forgotten by now.`);
@@ -99,7 +102,7 @@ export function listExecutions(context: Context, call: Call<"listExecutions">): 
   const { store } = context;
   const { state = null, engine = null, orderBy = "-createdAt", ...query } = call.query;
   const { id: workspace } = callWorkspace(context, call.caller, query.workspace);
-  // Their number is limited; times go up with numbers.
+  // Their number is limited. Times grow with the numbers.
   const items = (asOf: number) =>
     store
       .prepare<Listed>(
@@ -130,7 +133,7 @@ export function getExecution(context: Context, call: Call<"getExecution">): Gate
   return jsonAnswer(200, executionFor(context, call.caller, row));
 }
 
-/** One that runs is cancelled once its processes are gone: the answer waits for that, but not for ever. */
+/** A running execution is cancelled when its processes are gone. The answer waits for that, but not for ever. */
 export async function cancelExecution(context: Context, call: Call<"cancelExecution">): Promise<GatewayAnswer> {
   const { store, clock, engines } = context;
   const { caller } = call;
@@ -144,34 +147,36 @@ export async function cancelExecution(context: Context, call: Call<"cancelExecut
     });
   if (takeOut() === "running" && engines !== undefined) {
     await Promise.race([engines.cancel(id, { account, detail }), sleep(clock, CANCEL_MS)]);
-    // One whose beginning could not be kept waits again.
+    // An execution whose start could not be committed waits again.
     takeOut();
   }
   return jsonAnswer(200, executionFor(context, caller, executionSeen(context, caller, id)));
 }
 
-/** What a trigger asks for. */
+/** The request of a trigger. */
 export interface TriggeredExecution extends Wanted {
   /** Id of the workspace. */
   readonly workspace: string;
   /** Id of the engine, which must be installed there. */
   readonly engine: string;
   readonly input: unknown;
-  /** Whose account it runs for, by id; null: none. */
+  /** Id of the account that it runs for. Null: none. */
   readonly account: string | null;
   readonly by: Author | null;
   readonly triggerId: string;
   readonly entry?: JournalEntry;
   /** Milliseconds since the epoch. */
   readonly scheduledFor?: number;
-  /** Unique for the trigger and its occasion: of two with one key the first is the only one, also after a restart. */
+  /**
+   * Unique for the trigger and its occasion. With the same key there is only the first execution, also after a restart.
+   */
   readonly key: string;
 }
 
 /**
- * Queues an execution within the caller's transaction, and answers its id; the same id for a key that was used before.
- * Throws a ProblemError where the engine is not there or not installed, the input is not what it takes, the account may
- * not run it any more, or too many wait (429).
+ * Queues an execution within the caller's transaction. Returns its id, and the same id for a key that was used before.
+ * Throws a ProblemError when the engine is missing or not installed, does not accept the input, when the account may
+ * not run it any more, or when too many wait (429).
  */
 export function queueTriggered(context: Context, wanted: TriggeredExecution): string {
   const { triggerId, key, entry, scheduledFor, workspace, account } = wanted;
@@ -187,21 +192,21 @@ export function queueTriggered(context: Context, wanted: TriggeredExecution): st
   return enqueue(context, wanted, { id: triggerId, key, cause });
 }
 
-/** Whether there still is the account, and its role is enough. */
+/** Whether the account still exists and its role is enough. */
 export function mayRun({ accounts }: Context, account: string | null, workspace: string): boolean {
   if (account === null) return true;
   const role = accounts.find(account) === undefined ? undefined : accounts.role(account, workspace);
   return role !== undefined && includesRole(role, "editor");
 }
 
-/** How an execution ended that a trigger started; undefined: it has not yet, or is not known. */
+/** How an execution that a trigger started has ended. Undefined: it has not ended, or is unknown. */
 export function endOf(context: Context, id: string): "succeeded" | "failed" | undefined {
   const row = findExecution(context.store, id);
   if (row === undefined || row.endedAt === null) return undefined;
   return row.state === "succeeded" ? "succeeded" : "failed";
 }
 
-/** What an execution was started by: a trigger, another execution (whose journal entry or call it was), both or none. */
+/** What started an execution: a trigger, another execution (by its journal entry or its call), both or neither. */
 export function originOf(
   context: Context,
   id: string,

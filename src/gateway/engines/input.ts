@@ -1,9 +1,10 @@
 /**
- * What an engine takes: a JSON Schema (2020-12), checked by ajv. `format` is a remark there, as that dialect has it.
+ * The input of an engine: checked against a JSON Schema (2020-12) by ajv. `format` is only a remark, as in that
+ * dialect.
  *
- * Some patterns take longer than anybody lives on an input made for it, and the gateway has one thread. So each check has a
- * limit of time, which V8 keeps within a regular expression as well; what takes longer is refused. A schema itself is the
- * owner's word: it is compiled without a limit.
+ * Some patterns take practically forever on an input that was made for it, and the gateway has one thread. So each
+ * check has a time limit, which V8 also keeps within a regular expression; a check that takes longer is a refusal. The
+ * schema itself comes from the owner, so it is compiled without a limit.
  */
 import { createContext, runInContext } from "node:vm";
 import { Ajv2020, type ErrorObject, type ValidateFunction } from "ajv/dist/2020.js";
@@ -11,22 +12,25 @@ import { LRUCache } from "lru-cache";
 import { type EngineEntry, EngineError } from "../accounts/index.ts";
 import { invalid, tooLarge } from "../problems.ts";
 
-/** An input waits in a row of the store: what is larger belongs into a file of the workspace. */
+/** An input waits in a row of the store. Larger data belong into a file of the workspace. */
 const INPUT_BYTES_MAX = 64 * 1024;
 const SCHEMA_BYTES_MAX = 64 * 1024;
-/** Of a machine's clock, so that one that stood still for a moment refuses nothing. */
+/**
+ * Time limit of one check, by the clock of the machine: long enough that a machine which stood still for a moment
+ * refuses nothing.
+ */
 const CHECK_MS = 500;
 
-/** An engine is never changed: by its id. */
+/** Compiled schemas by the id of the engine: an engine never changes. */
 const compiled = new LRUCache<string, ValidateFunction>({ max: 200 });
 const bench: { work: () => unknown } = { work: () => undefined };
 const context = createContext(bench);
 
-/** What `work` comes to, which must not throw; undefined when it is not done in time. */
+/** Answers the result of `work`, which must not throw; undefined when it is not done in time. */
 function inTime<T>(milliseconds: number, work: () => T): { readonly value: T } | undefined {
   bench.work = work;
   try {
-    // Interrupted is all that was called from there, wherever it was made.
+    // The time limit interrupts everything called from here, no matter in which context it was made.
     return { value: runInContext("work()", context, { timeout: milliseconds }) as T };
   } catch {
     return undefined;
@@ -39,7 +43,7 @@ function compile(schema: object): ValidateFunction {
   return new Ajv2020({ strict: false, validateFormats: false, logger: false }).compile(schema);
 }
 
-/** Throws an EngineError when it is no schema that inputs can be checked with. */
+/** Throws an EngineError when inputs cannot be checked with the schema. */
 export function checkSchema(schema: Readonly<Record<string, unknown>>): void {
   if (Buffer.byteLength(JSON.stringify(schema)) > SCHEMA_BYTES_MAX) {
     throw new EngineError(`an input schema has at most ${SCHEMA_BYTES_MAX} bytes`);
@@ -52,7 +56,7 @@ export function checkSchema(schema: Readonly<Record<string, unknown>>): void {
   }
 }
 
-/** The input as JSON. Throws a 400 or 413 that names what is wrong with it. */
+/** Answers the input as JSON. Throws a 400 or 413 that names what is wrong with it. */
 export function checkedInput(engine: Pick<EngineEntry, "id" | "inputSchema">, input: unknown): string {
   const text = JSON.stringify(input ?? null);
   if (Buffer.byteLength(text) > INPUT_BYTES_MAX) {

@@ -30,7 +30,7 @@ export function getEngine(context: Context, call: Call<"getEngine">): GatewayAns
   return jsonAnswer(200, shownEngine(engine));
 }
 
-/** Not its command: that is the owner's business. */
+/** Leaves out the command: it is the business of the owner. */
 function shownEngine({ command: _, scopes, createdAt, ...rest }: EngineEntry): Engine {
   return { ...rest, scopes: [...scopes], inputSchema: rest.inputSchema, createdAt: new Date(createdAt).toISOString() };
 }
@@ -51,7 +51,7 @@ const SELECT = `SELECT i.id, i.workspace, w.name AS workspaceName, i.engine, i.e
     i.created_at AS createdAt, i.by
   FROM installation i JOIN workspace w ON w.id = i.workspace`;
 
-/** Of an engine in a workspace, both by id. */
+/** Finds the installation of an engine in a workspace, both by id. */
 export function findInstallation(store: Store, workspace: string, engine: string): InstallationRow | undefined {
   return store.prepare<InstallationRow>(`${SELECT} WHERE i.workspace = ? AND i.engine = ?`).get(workspace, engine);
 }
@@ -102,12 +102,12 @@ export function createInstallation(context: Context, call: Call<"createInstallat
         .run(id, workspace.id, engine.id, engine.name, folder, change.time, change.by);
       return { status: 201, value: shown(installationSeen(context, caller, id)) };
     };
-    // Whoever may install is told so, also without the right to read files.
+    // A caller who may install sees the answer, even without the right to read files.
     return once(context, caller, request, effect, (value) => value);
   });
 }
 
-/** 404 of the field where there is none. */
+/** Throws a 404 that names the field when there is no such engine. */
 export function requiredEngine(context: Context, nameOrId: string): EngineEntry {
   const engine = context.registered.find(nameOrId);
   if (engine === undefined) throw notFound(`engine: there is no engine ${JSON.stringify(nameOrId)}.`);
@@ -129,7 +129,7 @@ export function getInstallation(context: Context, call: Call<"getInstallation">)
   return jsonAnswer(200, shown(installationSeen(context, call.caller, call.parameters.installationId)));
 }
 
-/** Its folder stays; what runs goes on; what waits is cancelled at its turn. */
+/** The folder of the installation stays. Running executions go on; waiting ones are cancelled at their turn. */
 export function removeInstallation(context: Context, call: Call<"removeInstallation">): GatewayAnswer {
   context.store.transaction(() => {
     const { id } = installationSeen(context, call.caller, call.parameters.installationId);

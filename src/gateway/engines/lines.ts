@@ -1,6 +1,6 @@
-/** Lines of what a program prints, however it comes in pieces. Pure: no files, no time. */
+/** Lines of the output of a program, in whatever pieces it comes. Pure: no files, no time. */
 
-/** A longer line is cut into pieces of at most so many bytes, none of them within a character. */
+/** A longer line is cut into pieces of at most this many bytes. No cut lies within a character. */
 export const LINE_MAX_BYTES = 16 * 1024;
 
 const NEWLINE = 0x0a;
@@ -8,14 +8,17 @@ const RETURN = 0x0d;
 const NOTHING = new Uint8Array(0);
 
 export interface LineCutter {
-  /** Lines that end in these bytes, without their ends ("\n" or "\r\n"); they hold until the bytes change. */
+  /**
+   * Answers the lines that end in these bytes, without their ends ("\n" or "\r\n"). They stay valid until the bytes
+   * change.
+   */
   push(bytes: Uint8Array): Uint8Array[];
-  /** The line that has no end. */
+  /** Answers the line that has no end. */
   rest(): Uint8Array[];
 }
 
 export function createLineCutter(maxBytes = LINE_MAX_BYTES): LineCutter {
-  /** Of the line that has no end yet, less than what is surely more than a piece. */
+  /** The line that has no end yet. It is kept shorter than what certainly exceeds a piece. */
   let begun: Uint8Array = NOTHING;
   return {
     push(bytes) {
@@ -27,8 +30,8 @@ export function createLineCutter(maxBytes = LINE_MAX_BYTES): LineCutter {
         from = end + 1;
         pieces(line.at(-1) === RETURN ? line.subarray(0, -1) : line, maxBytes, 0, lines);
       }
-      // Its last byte may be the "\r" of its end, which belongs to no piece.
-      // And it is copied: the caller's bytes may change.
+      // Its last byte may be the "\r" of its end, which belongs to no piece. It is copied, because the bytes of the
+      // caller may change.
       begun = Uint8Array.from(pieces(joined(begun, bytes.subarray(from)), maxBytes, 1, lines));
       return lines;
     },
@@ -46,8 +49,8 @@ function joined(before: Uint8Array, bytes: Uint8Array): Uint8Array {
 }
 
 /**
- * Adds the pieces of a line. With `spare`, of a line that goes on: all but the last one, which is answered, as are bytes that
- * could be the line's end.
+ * Adds the pieces of a line. With `spare` the line goes on: then all pieces but the last are added. The last piece is
+ * answered, together with a byte that may be part of the end of the line.
  */
 function pieces(line: Uint8Array, maxBytes: number, spare: 0 | 1, into: Uint8Array[]): Uint8Array {
   let rest = line;
@@ -60,7 +63,10 @@ function pieces(line: Uint8Array, maxBytes: number, spare: 0 | 1, into: Uint8Arr
   return rest;
 }
 
-/** Before a character that would be cut; a byte that goes on with one has the bits 10 first, of which there are at most three. */
+/**
+ * Answers the end of a piece, before a character that would be cut. A continuation byte of a character begins with the
+ * bits 10; a character has at most three of them.
+ */
 function pieceEnd(line: Uint8Array, maxBytes: number): number {
   for (let end = maxBytes; end > maxBytes - 4; end -= 1) {
     if (((line[end] ?? 0) & 0xc0) !== 0x80) return end;

@@ -1,14 +1,17 @@
-/** The two files of a log, as logs.ts describes them: lines are appended, and read from any number on. */
+/** The two files of a log, as logs.ts describes them. Lines are appended, and read from any number on. */
 import { closeSync, constants, fstatSync, ftruncateSync, openSync, readSync, writeSync } from "node:fs";
 import type { LogLine } from "../../contract/engines.ts";
 import { hasCode } from "../../lib/system-error.ts";
 
 export const STREAMS = ["out", "err", "gateway"] as const satisfies readonly LogLine["stream"][];
 
-/** When it came, in milliseconds since the epoch (float64), where its line ends (uint32), its stream (uint32); little-endian. */
+/**
+ * A record: the time of the line in milliseconds since the epoch (float64), the end of the line in the log (uint32),
+ * its stream (uint32); little-endian.
+ */
 const RECORD_BYTES = 16;
 const [TIME, END, STREAM] = [0, 8, 12];
-/** Its record, and its end in the log. */
+/** Cost of a line besides its text: its record, and its end in the log. */
 export const LINE_COST_BYTES = RECORD_BYTES + 1;
 
 export interface LogFiles {
@@ -22,9 +25,9 @@ export interface Line {
 }
 
 export interface Appender {
-  /** What both files hold. */
+  /** Size of both files. */
   bytes(): number;
-  /** Answers how many of the lines are kept, the first ones. Never throws. */
+  /** Answers how many of the lines, from the first on, were written. Never throws. */
   append(lines: readonly Line[], time: number): number;
   close(): void;
 }
@@ -34,7 +37,7 @@ interface OpenFiles {
   readonly index: number;
 }
 
-/** What is there: whole lines that a record names, and where the last of them ends. */
+/** The valid part of the files: the number of whole lines named by a record, and the end of the last one. */
 interface Extent {
   readonly lines: number;
   readonly end: number;
@@ -47,7 +50,7 @@ export function appendTo(files: LogFiles): Appender {
     if (opened === undefined) {
       opened = openBoth(files, constants.O_RDWR | constants.O_CREAT);
       extent = extentOf(opened);
-      // Records of lines that are not there would name bytes of later ones.
+      // Records of lines that are missing would name bytes of later lines.
       ftruncateSync(opened.index, extent.lines * RECORD_BYTES);
     }
     return opened;
@@ -56,7 +59,7 @@ export function appendTo(files: LogFiles): Appender {
     try {
       action();
     } catch {
-      // No room, or no descriptor: what is there is counted.
+      // There is no room, or no descriptor. The extent counts what was written.
     }
   };
   attempt(openOnce);
@@ -83,7 +86,7 @@ export function countIn(files: LogFiles): number {
   return reading(files, 0, (opened) => extentOf(opened).lines);
 }
 
-/** Lines with a number above `after`, at most `limit`. */
+/** Answers lines with a number above `after`, at most `limit`. */
 export function linesIn(files: LogFiles, after: number, limit: number): LogLine[] {
   return reading<LogLine[]>(files, [], (opened) => {
     const { lines } = extentOf(opened);
@@ -107,7 +110,7 @@ function reading<T>(files: LogFiles, absent: T, read: (opened: OpenFiles) => T):
   try {
     opened = openBoth(files, constants.O_RDONLY);
   } catch (error) {
-    // Nothing has been said yet.
+    // The execution has printed nothing yet.
     if (hasCode(error, "ENOENT")) return absent;
     throw error;
   }

@@ -1,8 +1,9 @@
 /**
- * Logs of executions, two files each: ID.log is what the engine said, line by line, for people too; ID.index has a record of
- * one size for each line, so that a page is found without those before it. Bytes come before the record that names them, and
- * what no record names is not there: a gateway may die, and a disk be full, between any two writes. Not synced: power loss may
- * take the last seconds. Knows no SQL, no HTTP and no process.
+ * Logs of executions, two files each. ID.log is the output of the engine, line by line, also readable by people.
+ * ID.index has a record of fixed size for each line, so that a page is found without the pages before it. Bytes are
+ * written before the record that names them, and what no record names does not count: a gateway may die, and a disk may
+ * be full, between any two writes. Nothing is synced: a power loss may take the last seconds. This module knows no SQL,
+ * no HTTP and no process.
  */
 import { mkdirSync, statSync } from "node:fs";
 import { rm } from "node:fs/promises";
@@ -13,35 +14,38 @@ import { createSignal, type Signal } from "../signal.ts";
 import { createLineCutter } from "./lines.ts";
 import { appendTo, countIn, LINE_COST_BYTES, type Line, type LogFiles, linesIn, STREAMS } from "./log-files.ts";
 
-/** What is kept of one execution: its lines, and what it costs to find them. */
+/** Limit of what is kept of one execution: its lines and its index. */
 export const LOG_MAX_BYTES = 10 * 2 ** 20;
-/** Of these, for what the gateway says of it. */
+/** Part of it reserved for the lines of the gateway itself. */
 const OWN_BYTES = 1024;
 const FULL = `The log is full: of an execution ${LOG_MAX_BYTES / 2 ** 20} MiB are kept, and nothing of what it says from here on.`;
 
 export interface LogWriter {
-  /** Never throws: what cannot be kept is said to be missing as soon as there is room again. */
+  /** Never throws. When lines could not be written, a line reports them missing as soon as there is room again. */
   write(stream: LogLine["stream"], bytes: Uint8Array): void;
-  /** Lines that have no end yet end. */
+  /** Ends the lines that have no end yet. */
   close(): Promise<void>;
 }
 
 export interface Logs {
-  /** Goes on after what is there. At most one at a time for an execution. */
+  /** Appends to what is there. An execution has at most one open log at a time. */
   open(execution: string): LogWriter;
-  /** Lines with a number above `after`, at most `limit`, the first one first. */
+  /** Answers lines with a number above `after`, at most `limit`, in order. */
   lines(execution: string, after: number, limit: number): Promise<LogLine[]>;
   count(execution: string): Promise<number>;
-  /** How much the engine has said, kept or not; of a log that a gateway before this one wrote, how much is kept. */
+  /**
+   * Answers how much output the engine has made, kept or not. For a log written by an earlier gateway process it
+   * answers how much was kept.
+   */
   bytes(execution: string): number;
-  /** Told of the execution's id when lines were added or the log was closed. */
+  /** Fires with the id of the execution when lines were added or the log was closed. */
   readonly news: Signal;
-  /** Not of one that is open. */
+  /** Must not be called for an open log. */
   remove(execution: string): Promise<void>;
 }
 
 export interface LogNeeds {
-  /** Made when missing, owner-only. */
+  /** Created when missing, readable by its owner only. */
   readonly folder: string;
   readonly clock: Pick<Clock, "wallClock">;
 }
@@ -49,7 +53,7 @@ export interface LogNeeds {
 export function openLogs({ folder, clock }: LogNeeds): Logs {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const news = createSignal();
-  /** Of logs that are open, and of those that were full. */
+  /** Size of the output of open logs, and of logs that were full. */
   const said = new Map<string, number>();
   const filesOf = (execution: string): LogFiles => ({
     log: path.join(folder, `${execution}.log`),
@@ -108,7 +112,7 @@ export function openLogs({ folder, clock }: LogNeeds): Logs {
 
 const own = (text: string): Line => ({ stream: "gateway", bytes: Buffer.from(text) });
 
-/** How many of the lines, the first ones, take no more than so many bytes. */
+/** Answers how many of the lines, from the first on, fit in this many bytes. */
 function fittingIn(lines: readonly Line[], bytes: number): number {
   let left = bytes;
   for (const [index, line] of lines.entries()) {

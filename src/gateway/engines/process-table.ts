@@ -1,7 +1,7 @@
 /**
- * The processes of executions, found in /proc: those with WSFS_EXECUTION=ID in their environment, wherever they went (their
- * parent, group and session are theirs to change), and those of the main program's session, as sudo or `env -i` take the
- * variable away. Knows nothing of how an execution is started.
+ * The processes of executions, found in /proc. One kind has WSFS_EXECUTION=ID in its environment, and is found wherever
+ * it went: a process may change its parent, group and session. The other kind belongs to the session of the main
+ * program, because sudo and `env -i` take the variable away. This module does not know how an execution is started.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { type Clock, sleep } from "../../lib/runtime.ts";
@@ -9,31 +9,31 @@ import { hasCode } from "../../lib/system-error.ts";
 
 export const EXECUTION_VARIABLE = "WSFS_EXECUTION";
 
-/** Requests are answered after so many processes that were looked at. */
+/** Requests are answered after each batch of this many processes looked at. */
 const LOOK_AT = 64;
-/** How long after a look that found nothing the next one is, see `remaining`. */
+/** Pause between two looks when one found nothing, see `lookWell`. */
 const NEXT_LOOK_MS = 10;
-/** How often a process that begins another and ends is looked for. */
+/** How often a process that begins another and ends is chased. */
 const CHASES = 50;
-/** How often is looked whether processes that were told to end have ended. */
+/** Interval of checks whether processes that were told to end have ended. */
 const POLL_MS = 50;
-/** A process that SIGKILL does not end waits for a device for good: that of a network file system, a broken disk. */
+/** A process that SIGKILL does not end waits for a device for good: a network file system, or a broken disk. */
 const UNKILLABLE_MS = 10_000;
 
-/** Whose processes are meant. */
+/** The processes that are meant. */
 export interface Ours {
   isExecution(id: string): boolean;
   /**
-   * Number of the session that the main program began. It is given to nobody else as long as the program or one of its
-   * session is there; they are looked for at once when the program has ended.
+   * Number of the session that the main program began. The kernel reuses it for no one as long as the program or a
+   * process of its session exists. These processes are searched at once when the program has ended.
    */
   readonly session?: number | undefined;
 }
 
-/** Answers whether there was such a process to do it to. */
+/** Answers whether the process existed and could be acted on. */
 type Act = (pid: number) => boolean;
 
-/** Does something to each of the processes, and answers which there were. Where no file can be opened now, it waits. */
+/** Applies the act to each of the processes and answers which there were. Waits while no file can be opened. */
 async function look(clock: Clock, ours: Ours, act: Act): Promise<number[]> {
   for (;;) {
     try {
@@ -53,7 +53,8 @@ async function lookOnce(clock: Clock, ours: Ours, act: Act): Promise<number[]> {
     if (index % LOOK_AT === LOOK_AT - 1) await new Promise<void>((resolve) => clock.soon(resolve));
     if (isOurs(pid, ours) && act(pid)) found.push(pid);
   }
-  // A process that begins another and ends, as that one does, is in no list for long enough: it is met where it comes up.
+  // A process that begins another and ends at once, as a fork chain does, may be in no list. It is met by looking at
+  // the newest process numbers.
   for (let tries = 0; tries < CHASES && found.length === 0 && newestProcess() !== before; tries += 1) {
     const newest = newestProcess();
     for (let pid = newest; pid > newest - 4; pid -= 1) if (isOurs(pid, ours) && act(pid)) found.push(pid);
@@ -66,7 +67,7 @@ const newestProcess = (): number => Number(readProc("/proc/loadavg").trim().spli
 
 function isOurs(pid: number, { isExecution, session }: Ours): boolean {
   if (pid === process.pid) return false;
-  // A zombie has ended: whoever began it has yet to ask how.
+  // A zombie has ended; its parent has not asked for its exit code yet.
   const [state, sid] = sessionOf(pid);
   if (state === undefined || state === "Z" || state === "X") return false;
   if (session !== undefined && sid === session) return true;
@@ -76,12 +77,12 @@ function isOurs(pid: number, { isExecution, session }: Ours): boolean {
 
 function sessionOf(pid: number): readonly [state: string | undefined, session: number] {
   const stat = readProc(`/proc/${pid}/stat`);
-  // The name before it is in parentheses, and may hold some, and spaces.
+  // The name before it is in parentheses, and may itself contain parentheses and spaces.
   const [state, , , session] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   return [stat === "" ? undefined : state, Number(session)];
 }
 
-/** Empty where the process is gone, or another user's. */
+/** Empty when the process is gone or belongs to another user. */
 function readProc(path: string): string {
   try {
     return readFileSync(path, "latin1");
@@ -92,8 +93,8 @@ function readProc(path: string): string {
 }
 
 /**
- * None only after three looks: a process has no environment for a moment while it executes another program, and one that
- * began another and ended may have been missed with it.
+ * Answers no process only after three looks: a process has no environment for a moment while it executes another
+ * program, and a process that began another and ended may have been missed along with it.
  */
 async function lookWell(clock: Clock, ours: Ours, act: Act): Promise<number[]> {
   for (let looks = 1; ; looks += 1) {
@@ -103,7 +104,7 @@ async function lookWell(clock: Clock, ours: Ours, act: Act): Promise<number[]> {
   }
 }
 
-/** Of a process of another user, as it may have become (setuid), it can do nothing. */
+/** A process may have become that of another user (setuid); then the gateway can do nothing. */
 function signal(pid: number, name: NodeJS.Signals | 0): boolean {
   try {
     return process.kill(pid, name);
@@ -114,16 +115,17 @@ function signal(pid: number, name: NodeJS.Signals | 0): boolean {
 }
 
 export interface Ended {
-  /** How many were there at first. */
+  /** Number of processes at the beginning. */
   readonly found: number;
-  /** Numbers of those that even SIGKILL did not end. */
+  /** Numbers of the processes that even SIGKILL did not end. */
   readonly left: readonly number[];
 }
 
-/** SIGTERM, and SIGKILL once `killAt` is over, a time of clock.elapsed(); ends as soon as there are none. */
+/** Sends SIGTERM, and SIGKILL at `killAt`, a time of clock.elapsed(). Ends as soon as no process is left. */
 export async function endProcesses(clock: Clock, ours: Ours, killAt: () => number): Promise<Ended> {
   const isOver = () => clock.elapsed() >= killAt();
-  // A stopped one hears it when it goes on. Those that are begun later do what is to be done at the end, and are not told.
+  // A stopped process receives the signal when it continues. Processes begun later belong to the work of ending, and
+  // are not told.
   let pids = isOver() ? [] : await lookWell(clock, ours, (pid) => signal(pid, "SIGTERM") && signal(pid, "SIGCONT"));
   const found = pids.length;
   while (pids.length > 0 && !isOver()) {
@@ -134,8 +136,8 @@ export async function endProcesses(clock: Clock, ours: Ours, killAt: () => numbe
 }
 
 /**
- * All are stopped first, until none is new: those that begin others as fast as they are killed begin none while they are
- * stopped, and keep the places (RLIMIT_NPROC) that others of them would take.
+ * Stops all processes first, until there is no new one. Processes that begin others as fast as they are killed begin
+ * none while they are stopped, and they keep the places (RLIMIT_NPROC) that others of them would take.
  */
 async function killProcesses(clock: Clock, ours: Ours): Promise<readonly number[]> {
   const started = clock.elapsed();

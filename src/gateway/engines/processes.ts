@@ -1,9 +1,10 @@
 /**
- * The processes of executions: begun in a folder of their own, heard, and ended with all they began. An execution is over
- * once its program has ended; what that leaves running is told to end, and killed after the grace. Knows no SQL and no HTTP.
+ * The processes of executions. Each program is begun in a folder of its own, its output is read, and it is ended with
+ * everything it began. An execution is over once its program has ended. Processes it leaves running are told to end,
+ * and killed after the grace. This module knows no SQL and no HTTP.
  *
- * The folder is there from before the program begins until none of its processes is left: by the folders, a gateway that
- * comes after one that died knows whose processes to look for.
+ * The folder exists from before the program begins until none of its processes is left. By the folders, the next
+ * gateway after one that died knows whose processes to look for.
  */
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import {
@@ -29,22 +30,25 @@ import { hasCode } from "../../lib/system-error.ts";
 import type { LogWriter } from "./logs.ts";
 import { EXECUTION_VARIABLE, endProcesses, type Ours } from "./process-table.ts";
 
-/** Between SIGTERM and SIGKILL. */
+/** Time between SIGTERM and SIGKILL. */
 export const TERM_GRACE_MS = 5000;
-/** What is in the pipes when the last process has ended is read for so long; others may still hold their other ends. */
+/**
+ * How long the rest of the pipes is read after the last process has ended. Other processes may still hold the other
+ * ends.
+ */
 const DRAIN_MS = 1000;
-/** What a program gets of the gateway's own environment. */
+/** Variables that a program gets from the environment of the gateway itself. */
 const INHERITED = /^(?:PATH|HOME|USER|LOGNAME|LANG|LC_\w+|TZ|TMPDIR)$/;
 
 export interface EngineRun {
-  /** Of the execution: the name of its folder too. */
+  /** Id of the execution, and name of its folder. */
   readonly id: string;
   readonly command: readonly string[];
-  /** All of it but what INHERITED names and WSFS_EXECUTION, which is the id. */
+  /** The whole environment, except the variables of INHERITED and WSFS_EXECUTION, which is the id. */
   readonly environment: Readonly<Record<string, string>>;
-  /** Given on standard input, a file: it ends, and nobody waits until it is read. */
+  /** The standard input. It is a file: it has an end, and nobody waits until it is read. */
   readonly input: string;
-  /** Files that are in the folder when the program begins: name and content. */
+  /** Files in the folder when the program begins: name and content. */
   readonly files: Readonly<Record<string, string>>;
   readonly timeLimitMs: number;
   /** Closed before `ended` resolves. */
@@ -52,31 +56,38 @@ export interface EngineRun {
 }
 
 export interface RunEnd {
-  /** Null where the program has none: a signal ended it, or it never began. */
+  /** Null when the program has no exit code: a signal ended it, or it never began. */
   readonly exitCode: number | null;
   readonly timedOut: boolean;
-  /** Why it ended as it did, where the exit code does not say it. */
+  /** Why it ended, when the exit code does not say so. */
   readonly detail: string | null;
 }
 
 export interface RunningEngine {
-  /** Once the program has ended, no process of the execution and no folder is left, and the log is closed. Never rejects. */
+  /**
+   * Resolves once the program has ended, no process of the execution and no folder is left, and the log is closed.
+   * Never rejects.
+   */
   readonly ended: Promise<RunEnd>;
-  /** SIGTERM to all its processes, SIGKILL after the grace (TERM_GRACE_MS when absent); resolves as `ended`. */
+  /**
+   * Sends SIGTERM to all processes of the execution, and SIGKILL after the grace (default TERM_GRACE_MS). Resolves as
+   * `ended`.
+   */
   end(graceMs?: number): Promise<RunEnd>;
 }
 
 export interface EngineProcesses {
   start(run: EngineRun): RunningEngine;
   /**
-   * Kills what is left of these executions and of those whose folder is left, and removes the folders. Before the first
-   * `start`, of a gateway that may come after one that died. Answers the numbers of processes that could not be killed.
+   * Kills the processes left of these executions and of those whose folder is left, and removes the folders. Called
+   * before the first `start` of a gateway that may follow one that died. Answers the numbers of processes that could
+   * not be killed.
    */
   endLeft(executions: readonly string[]): Promise<readonly number[]>;
 }
 
 export interface ProcessNeeds {
-  /** Of all their folders; made when missing, owner-only. Nothing else may be in it. */
+  /** Parent of all their folders. Created when missing, readable by its owner only. Nothing else may be in it. */
   readonly folder: string;
   readonly clock: Clock;
   readonly environment: NodeJS.ProcessEnv;
@@ -84,7 +95,7 @@ export interface ProcessNeeds {
 
 export function createEngineProcesses({ folder, clock, environment }: ProcessNeeds): EngineProcesses {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
-  // As the table of mounts has it.
+  // The path as the table of mounts spells it.
   const home = realpathSync(folder);
   const inherited = Object.fromEntries(Object.entries(environment).filter(([name]) => INHERITED.test(name)));
   return {
@@ -97,7 +108,7 @@ export function createEngineProcesses({ folder, clock, environment }: ProcessNee
         [EXECUTION_VARIABLE]: run.id,
       };
       const program: Program = {
-        // In a session of its own.
+        // The program gets a session of its own.
         begin: (cwd, stdio) => spawn(command, args, { cwd, env, stdio: [...stdio], detached: true }),
         whyNotBegun: (error, cwd) => whyNotBegun(error, command, env.PATH ?? "", cwd),
       };
@@ -115,7 +126,7 @@ export function createEngineProcesses({ folder, clock, environment }: ProcessNee
 
 interface Program {
   begin(folder: string, stdio: readonly number[]): ChildProcess;
-  /** For people. */
+  /** The reason, for people. */
   whyNotBegun(error: Error, folder: string): string;
 }
 
@@ -125,7 +136,7 @@ interface ProgramEnd {
 }
 
 function supervise(clock: Clock, run: EngineRun, place: string, program: Program): RunningEngine {
-  /** Resolves when it is to end before its program does. */
+  /** Resolves when the execution has to end before its program does. */
   const told = deferred<void>();
   let killAt = Number.POSITIVE_INFINITY;
   const endWithin = (graceMs: number) => {
@@ -200,7 +211,7 @@ const STUCK: Promise<ProgramEnd> = Promise.resolve({ exitCode: null, detail: "Ev
 const say = (log: LogWriter, line: string) => log.write("gateway", Buffer.from(`${line}\n`));
 const processes = (count: number) => (count === 1 ? "1 process" : `${count} processes`);
 
-/** As setTimer, for any time. */
+/** Like setTimer, but for a time of any length. */
 function after(clock: Clock, milliseconds: number, callback: () => void): Timer {
   const due = clock.elapsed() + milliseconds;
   const next = (): Timer =>
@@ -213,15 +224,15 @@ function after(clock: Clock, milliseconds: number, callback: () => void): Timer 
 }
 
 interface Begun {
-  /** Descriptors that the program gets: 0, 1 and 2. */
+  /** Descriptors of the program: 0, 1 and 2. */
   readonly stdio: readonly number[];
   /** The other ends of 1 and 2. */
   readonly outputs: readonly [number, number];
 }
 
 /**
- * The folder, its files, and what the program reads and writes: a file and two named pipes, which then lose their names. The
- * pipes that Node makes are sockets, and /dev/stderr cannot be opened where it is a socket.
+ * Makes the folder, its files, and what the program reads and writes: a file and two named pipes, whose names are then
+ * removed. The pipes that Node makes are sockets, and a program cannot open /dev/stderr when it is a socket.
  */
 async function makeFolder(run: EngineRun, place: string): Promise<Begun> {
   mkdirSync(place, { mode: 0o700 });
@@ -238,7 +249,7 @@ async function makeFolder(run: EngineRun, place: string): Promise<Begun> {
   };
   try {
     const { O_RDONLY, O_WRONLY, O_NONBLOCK } = constants;
-    // The reader first: one that waits for nobody.
+    // The reading end is opened first: it waits for no one.
     const outputs = [open(out, O_RDONLY | O_NONBLOCK), open(err, O_RDONLY | O_NONBLOCK)] as const;
     const stdio = [open(input, O_RDONLY), open(out, O_WRONLY), open(err, O_WRONLY)];
     for (const file of [input, out, err]) unlinkSync(file);
@@ -276,11 +287,11 @@ function listen(fd: number, hear: (bytes: Uint8Array) => void): Reader {
   const socket = new Socket({ fd, readable: true, writable: false });
   socket.on("data", (bytes) => {
     hear(bytes);
-    // Others have their turn between any two of these: a program can print faster than lines are made of it.
+    // Other work gets its turn between two pieces: a program can print faster than lines are made of its output.
     socket.pause();
     setImmediate(() => socket.resume());
   });
-  // It ends so as well.
+  // An error closes the socket as well.
   socket.on("error", () => {});
   return {
     closed: new Promise((resolve) => socket.once("close", () => resolve())),
@@ -288,7 +299,10 @@ function listen(fd: number, hear: (bytes: Uint8Array) => void): Reader {
   };
 }
 
-/** Answers why it is kept, if it is. What is mounted in it is not the folder's: it would be removed there. */
+/**
+ * Answers why the folder is kept, if it is. A file system mounted in the folder does not belong to it: removing the
+ * folder would remove its files.
+ */
 async function removeFolder(place: string): Promise<string | undefined> {
   const mounted = readFileSync("/proc/self/mountinfo", "utf8")
     .split("\n")

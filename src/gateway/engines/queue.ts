@@ -1,10 +1,10 @@
 /**
- * Runs what waits: so many executions at a time, those of a workspace in the order in which they were asked for, and
- * workspaces by turns. What waits is in the store alone.
+ * Runs the waiting executions: a limited number at a time, those of one workspace in the order in which they were
+ * requested, and workspaces in turn. Waiting executions exist only in the store.
  *
- * Invariant: a program starts only once it is committed that its execution is running, and that is changed to a final state
- * only once none of its processes is left. So what a gateway that died leaves is running in the store: it did not start, or
- * what is left of it is known by its id. It is never started again.
+ * Invariant: a program starts only once it is committed that its execution is running, and that state changes to a
+ * final one only once none of its processes is left. So an execution left by a gateway that died is running in the
+ * store: either it did not start, or its processes are known by its id. It is never started again.
  */
 import type { Logger } from "../../lib/log.ts";
 import { sleep } from "../../lib/runtime.ts";
@@ -16,21 +16,24 @@ import { mayRun } from "./executions.ts";
 import { findInstallation } from "./installations.ts";
 import type { RunEnd, RunningEngine } from "./processes.ts";
 
-/** What failed at the store is tried again after so long. */
+/** A failed action of the store is tried again after this time. */
 const RETRY_MS = 1000;
-/** When the gateway closes, engines have so long to end by themselves. */
+/** When the gateway closes, engines have this long to end by themselves. */
 const CLOSE_GRACE_MS = 1000;
-/** An execution that has ended is kept for so long, with its log, and of a workspace so many. */
+/** How long an execution that has ended is kept, with its log; and how many of a workspace. */
 const KEPT_MS = 30 * 86_400_000;
 const KEPT_COUNT = 1000;
 const FORGET_BATCH = 100;
-/** An execution's token outlives its time limit by this: its end ends it, and a machine may sleep meanwhile. */
+/**
+ * The token of an execution outlives its time limit by this. The end of the execution ends the token, and a machine may
+ * sleep meanwhile.
+ */
 const TOKEN_SPARE_SECONDS = 30 * 86_400;
 
 interface Running {
   done: Promise<void>;
   engine?: RunningEngine;
-  /** How it is to end, whatever its exit code. */
+  /** How the execution is to end, whatever its exit code. */
   ending?: Ending & { readonly state: "cancelled" | "interrupted" };
 }
 
@@ -48,10 +51,10 @@ export function createQueue(
   let baseUrl: string | undefined;
   let isClosing = false;
   let isLooking = false;
-  /** The workspace whose turn was last. */
+  /** The workspace that had the last turn. */
   let last = "";
 
-  /** The workspace after another one in which something waits. */
+  /** Answers the next workspace after this one with a waiting execution. */
   function workspaceAfter(workspace: string): string | undefined {
     return store
       .prepare<string>(
@@ -68,7 +71,7 @@ export function createQueue(
       .get(workspace);
   }
 
-  /** Within a transaction: the next one, running by now; undefined: none waits. */
+  /** Within a transaction: answers the next execution, now running; undefined when none waits. */
   function takeNext(): ExecutionRow | undefined {
     for (;;) {
       const workspace = workspaceAfter(last) ?? workspaceAfter("");
@@ -85,7 +88,7 @@ export function createQueue(
     }
   }
 
-  /** What has changed since it was asked for. */
+  /** Answers what has changed since the request and prevents the execution. */
   function hindrance({ engine, engineName, workspace, account }: ExecutionRow): string | undefined {
     if (context.registered.find(engine) === undefined) return `There is no engine ${engineName} any more.`;
     if (findInstallation(store, workspace, engine) === undefined) {
@@ -117,7 +120,7 @@ export function createQueue(
   function look(): void {
     if (isLooking || isClosing) return;
     isLooking = true;
-    // Within a change it is not done yet.
+    // Within a change of the store, the change is not done yet.
     clock.soon(fill);
   }
 
@@ -125,7 +128,7 @@ export function createQueue(
     try {
       await store.committed();
     } catch (error) {
-      // It waits as before.
+      // The execution waits as before.
       log.error({ err: error, execution: row.id }, "an execution could not begin");
       running.delete(row.id);
       clock.setTimer(RETRY_MS, look);
@@ -182,7 +185,10 @@ export function createQueue(
     };
   }
 
-  /** Until it is kept, or the gateway closes: its next start says then that it was interrupted. */
+  /**
+   * Tries until the result is stored or the gateway closes. In that case its next start marks the execution as
+   * interrupted.
+   */
   async function finish(row: ExecutionRow, end: RunEnd, ending: Running["ending"]): Promise<void> {
     const state = ending?.state ?? (end.timedOut ? "timed-out" : end.exitCode === 0 ? "succeeded" : "failed");
     const detail = ending?.detail ?? end.detail ?? (state === "succeeded" ? null : detailOf(state, end));
@@ -221,7 +227,7 @@ export function createQueue(
       .all(clock.wallClock() - KEPT_MS);
   }
 
-  /** The row goes last: as long as it is there, its log is known. */
+  /** The row is removed last: as long as it exists, its log is known. */
   async function forgetAll(some: () => readonly string[]): Promise<void> {
     try {
       for (let ids = some(); ids.length > 0 && !isClosing; ids = some()) {

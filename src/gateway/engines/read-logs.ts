@@ -1,6 +1,7 @@
 /**
- * Logs over HTTP: as pages, and as server-sent events: one event a line, its id the line's number, so that a reader that was
- * cut off, also by a restart of the gateway, goes on with Last-Event-ID; then the event `end`.
+ * Logs over HTTP: as pages, and as server-sent events. Each line is one event with the number of the line as its id, so
+ * that a reader that was cut off, also by a restart of the gateway, goes on with Last-Event-ID. The last event is
+ * `end`.
  */
 
 import type { LogEnd, LogLine } from "../../contract/engines.ts";
@@ -16,9 +17,9 @@ import type { Store } from "../store.ts";
 import { type Caller, goodUntil } from "../tokens.ts";
 import { executionSeen, findExecution } from "./execution-rows.ts";
 
-/** Of events that are made at once. */
+/** Number of events made at once. */
 const BATCH = 100;
-/** While nothing can be committed: how often is looked whether it is still so. */
+/** Interval of checks while nothing can be committed. */
 const UNCOMMITTED_POLL_MS = 50;
 
 const isFinal = (state: ExecutionState) => state !== "queued" && state !== "running";
@@ -54,8 +55,8 @@ export function streamLogs(context: Context, call: Call<"streamLogs">): GatewayA
 }
 
 /**
- * Ends after `end`; without it when the gateway closes, the execution is forgotten, or the token expires, is revoked, or sees
- * nothing of the workspace any more.
+ * Ends after `end`. Ends without it when the gateway closes, when the execution is forgotten, or when the token
+ * expires, is revoked, or has no access to the workspace any more.
  */
 async function* events(
   context: Context,
@@ -66,7 +67,10 @@ async function* events(
 ): AsyncGenerator<Uint8Array> {
   const { clock, store, news, options } = context;
   const logs = context.engines?.logs;
-  /** For lines and the execution's end; for the end of the gateway, and of what the caller may see. */
+  /**
+   * Waits for lines and the end of the execution; also for the end of the gateway, and for changes of what the caller
+   * may see.
+   */
   const wait = async (milliseconds: number) => {
     const wakes: (() => void)[] = [];
     reader.wake = () => {
@@ -83,7 +87,7 @@ async function* events(
   const isAllowed = () => rest() > 0 && caller.stands() && roleIn(context, caller, workspace) !== undefined;
   let number = from;
   let end: LogEnd | undefined;
-  // Headers go out with the first bytes.
+  // The headers are sent with the first bytes.
   yield Buffer.from(": the log\n\n");
   let sent = clock.elapsed();
   while (!news.ended && !reader.gone && isAllowed()) {
@@ -98,11 +102,11 @@ async function* events(
       yield Buffer.from(`event: end\ndata: ${JSON.stringify(end)}\n\n`);
       return;
     }
-    // From here to the wait nothing else happens: no news is missed.
+    // Nothing else happens from here to the wait: no news is missed.
     const row = findExecution(store, id);
     if (row === undefined) return;
     if (isFinal(row.state)) {
-      // Nothing is told before it is committed. What it has said last is read once more.
+      // Nothing is sent before it is committed. The last lines are read once more.
       const { state, exitCode, detail } = row;
       if (await isCommitted(store)) end = { state, exitCode, detail };
       else await wait(UNCOMMITTED_POLL_MS);

@@ -1,4 +1,4 @@
-/** The policies are applied without anybody's asking: where a day has passed, looked at every hour, and at the start. */
+/** Applies the policies by itself, once a day. It checks every hour, and at the start, whether a day has passed. */
 import type { Logger } from "../../lib/log.ts";
 import { type Clock, every, type Timer } from "../../lib/runtime.ts";
 import type { PruneReport, Retention } from "./index.ts";
@@ -16,7 +16,7 @@ export function pruneDaily(
     try {
       tell(await retention.pruneDue(), log);
     } catch (error) {
-      // The gateway ends, and a prune with it.
+      // The gateway ends, and the prune with it.
       if (isOver) return;
       log.error({ err: error }, "the policies of retention could not be applied; tried again in an hour");
     }

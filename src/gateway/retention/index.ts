@@ -1,6 +1,6 @@
 /**
- * What a gateway keeps of the past, by a policy for each workspace: everything, unless it is told otherwise. A policy is
- * applied once a day, and when its owner asks for it; one prune at a time.
+ * What a gateway keeps of the past, by a policy for each workspace. Without a policy it keeps everything. A policy is
+ * applied once a day, and when its owner requests it. Only one prune runs at a time.
  */
 import { collectBlobs } from "../collect-blobs.ts";
 import { invalid, notFound, ProblemError, thinned } from "../problems.ts";
@@ -11,13 +11,13 @@ import { type Pruned, type PruneNeeds, prune } from "./prune.ts";
 export type { PolicyWords } from "./policy.ts";
 export type { Pruned, PruneNeeds } from "./prune.ts";
 
-/** What a version has in place of the row of its content. */
+/** Stands in a version instead of the number of its content row. */
 export const THINNED_CONTENT = 0;
 
 const DAY_MS = 24 * 3600_000;
 
 export interface WorkspacePolicy extends PolicyWords {
-  /** Its name. */
+  /** Name of the workspace. */
   readonly workspace: string;
 }
 
@@ -28,19 +28,19 @@ export interface PolicyChange {
 
 export interface PruneReport {
   readonly workspaces: readonly (Pruned & { readonly workspace: string })[];
-  /** Files of the blob store that no row named any more: what was left by a gateway that died. */
+  /** Number of files of the blob store that no row named any more: they were left by a gateway that died. */
   readonly orphans: number;
 }
 
 export interface Retention {
-  /** By name; of one workspace, by name or id, or of all. */
+  /** Answers the policies by name of workspace: of one workspace, given by name or id, or of all. */
   policies(workspace?: string): readonly WorkspacePolicy[];
-  /** What is not given stays. It is applied a day later, unless it is asked for. */
+  /** Keeps what is not given. The policy is applied a day later, unless someone requests a prune. */
   setPolicy(workspace: string, change: PolicyChange): WorkspacePolicy;
   prune(options?: { readonly workspace?: string | undefined; readonly isDry?: boolean }): Promise<PruneReport>;
-  /** Applies policies that were not for a day. */
+  /** Applies the policies that were not applied for a day. */
   pruneDue(): Promise<PruneReport>;
-  /** Resolves when no prune is under way any more: one that is ends where it is, and the next one goes on. */
+  /** Resolves when no prune runs any more: a running prune ends where it is, and the next one goes on. */
   close(): Promise<void>;
 }
 
@@ -91,7 +91,7 @@ export function createRetention(context: PruneNeeds): Retention {
     });
   }
 
-  /** After those that are under way. */
+  /** Runs after the work in progress. */
   function inTurn(work: () => Promise<PruneReport>): Promise<PruneReport> {
     const done = last.then(() => {
       goOn();
@@ -119,7 +119,7 @@ export function createRetention(context: PruneNeeds): Retention {
     pruneDue() {
       return inTurn(async () => {
         const now = clock.wallClock();
-        // A time that is still to come is from before the clock was set back.
+        // A time in the future is from before the clock was set back.
         const isDue = ({ policy, prunedAt }: PolicyRow) =>
           policy !== null && (prunedAt === null || prunedAt > now || prunedAt <= now - DAY_MS);
         const due = rows(undefined).filter(isDue);
@@ -146,12 +146,12 @@ function checked(words: PolicyWords): PolicyWords {
   }
 }
 
-/** Whether the policy has not given a deleted node up. */
+/** Answers whether a deleted node can still be restored: the policy has not removed it. */
 export function isRestorable(store: Store, node: string): boolean {
   return store.prepare("SELECT 1 FROM node WHERE id = ? AND purged = 1").get(node) === undefined;
 }
 
-/** Within a transaction: 410 where the policy has given a deleted node up. */
+/** Within a transaction: throws a 410 when the policy has removed a deleted node. */
 export function requireRestorable(store: Store, node: string): void {
   if (!isRestorable(store, node))
     throw thinned("The node was deleted too long ago: the workspace's policy of retention has given it up.");

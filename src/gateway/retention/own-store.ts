@@ -1,4 +1,7 @@
-/** Policies and prunes of a data folder that no gateway serves: for a command, which has the folder's lock meanwhile. */
+/**
+ * Policies and prunes of a data folder that no gateway serves. A command uses them and holds the lock of the folder
+ * meanwhile.
+ */
 import { systemClock } from "../../lib/system-clock.ts";
 import { blobFolder, checkHold, databasePath, lockDataFolder } from "../data-folder.ts";
 import { openDiskBlobs } from "../disk-blobs.ts";
@@ -16,7 +19,7 @@ export async function withOwnStore<T>(dataDir: string, work: (retention: Retenti
         clock: systemClock,
         store: createStore(database),
         blobs: await openDiskBlobs(blobFolder(dataDir), hold.isHeld),
-        // Nobody uploads or copies.
+        // There are no uploads and no copies.
         staged: new Set(),
         copying: new Set(),
       }),

@@ -1,9 +1,10 @@
 /**
- * Retention policies: which contents of the past are kept, and their words. A policy of versions is a list of steps such
- * as "all for 1d, hourly for 7d, monthly for ever". Each step keeps the contents that files had at its moments: at every
- * moment ("all"), or at each full hour, midnight, Monday, first of a month or of a year, in UTC. What any step keeps stays.
+ * Retention policies: which past contents are kept, and the words of a policy. A policy of versions is a list of steps
+ * such as "all for 1d, hourly for 7d, monthly for ever". Each step keeps the contents that files had at its moments: at
+ * every moment ("all"), or at each full hour, midnight, Monday, first of a month or of a year, in UTC. A content stays
+ * when any step keeps it.
  *
- * The moments of a coarse step do not depend on the others: what it will keep in a year, no earlier prune has taken.
+ * The moments of a coarse step do not depend on the other steps: no earlier prune takes what it will keep in a year.
  */
 import { z } from "zod";
 
@@ -34,18 +35,18 @@ type Every = keyof typeof LATEST;
 
 interface Step {
   readonly every: Every;
-  /** Up to which age, milliseconds; infinite: for ever. */
+  /** The maximum age, in milliseconds; infinite: for ever. */
   readonly age: number;
 }
 
 export interface Policy {
-  /** None: the heads alone are kept. */
+  /** No steps: only the heads are kept. */
   readonly steps: readonly Step[];
-  /** How long a deleted node can be restored, milliseconds. */
+  /** How long a deleted node can be restored, in milliseconds. */
   readonly deletedAge: number;
 }
 
-/** In words, as it is set, kept and shown. */
+/** A policy in words, as it is set, stored and shown. */
 export const policyWords = z.strictObject({ versions: z.string(), deleted: z.string() });
 export type PolicyWords = z.infer<typeof policyWords>;
 
@@ -56,12 +57,12 @@ const STEPS_EXPECTED =
   `(${Object.keys(LATEST).join(", ")}; for so many h, d, w or y, or for ever), "all", or "none"`;
 const AGE_EXPECTED = 'an age such as 12h, 30d, 8w or 2y, or "ever"';
 
-/** What the words say. Throws an Error that says what was expected. */
+/** Answers the policy of the words. Throws an Error that says what was expected. */
 export function readPolicy({ versions, deleted }: PolicyWords): Policy {
   return { steps: stepsOf(versions), deletedAge: ageOf(deleted.trim()) };
 }
 
-/** The same in one spelling. Throws as `readPolicy` does. */
+/** Answers the same policy in one spelling. Throws as `readPolicy` does. */
 export function inOneSpelling(words: PolicyWords): PolicyWords {
   const { steps, deletedAge } = readPolicy(words);
   const versions = steps.map(({ every, age }) => `${every} for ${ageWords(age)}`).join(", ");
@@ -95,7 +96,7 @@ function ageWords(age: number): string {
   return age % DAY_MS === 0 ? `${age / DAY_MS}d` : `${age / HOUR_MS}h`;
 }
 
-/** Whether a content is kept that a file had since `from`, and no more at `until`. */
+/** Answers whether a content is kept that a file had from `from` on, and no more at `until`. */
 export function isKept({ steps }: Policy, from: number, until: number, now: number): boolean {
   return steps.some(({ every, age }) => {
     const latest = LATEST[every](until - 1);

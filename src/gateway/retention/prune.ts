@@ -1,13 +1,14 @@
 /**
- * A policy applied to a workspace: contents that it does not keep go, and with them what only they used. Names, sizes,
- * hashes and the journal stay, so that lists of any moment are what they were; a content that went is a 410.
+ * Applies a policy to a workspace: contents that it does not keep are removed, together with the blobs that only they
+ * used. Names, sizes, hashes and the journal stay, so that lists of any moment stay the same. A removed content is a
+ * 410.
  *
- * In slices, between which requests are answered. Of each slice first the rows go, then, once that is committed, the blobs:
- * whoever dies between leaves blobs that no row names, for the next collection. What a slice decides holds for good: a
- * version that is no head never becomes one again, and a purged node is not restored.
+ * The prune works in slices, between which requests are answered. Each slice removes rows first, and blobs once that is
+ * committed. A process that dies between the two leaves blobs that no row names, for the next collection. The decisions
+ * of a slice are final: a version that is no head never becomes one again, and a purged node is not restored.
  *
- * Never touched are heads, of every branch, of what is there or may be restored; and what was a head when a copy under way
- * began to read (`context.copying`).
+ * Never touched are heads, of every branch, of nodes that exist or may be restored; and versions that were heads when a
+ * running copy began to read (`context.copying`).
  */
 import { freeBlob } from "../collect-blobs.ts";
 import type { Context } from "../context.ts";
@@ -16,21 +17,21 @@ import { isKept, isToBePurged, type Policy } from "./policy.ts";
 
 export type PruneNeeds = Pick<Context, "store" | "blobs" | "clock" | "staged" | "copying">;
 
-/** What goes, or would. */
+/** What is removed, or would be. */
 export interface Pruned {
-  /** Versions whose content is not to be read any more. */
+  /** Versions whose content cannot be read any more. */
   versions: number;
-  /** Deleted files and folders that are not to be restored any more. */
+  /** Deleted files and folders that cannot be restored any more. */
   nodes: number;
-  /** Of contents that no version uses any more. */
+  /** Size of contents that no version uses any more. */
   bytes: number;
   /** Files of the blob store that held them; small contents are rows. */
   blobs: number;
 }
 
-/** A slice ends after so long, at the end of a page. */
+/** A slice ends after this time, at the end of a page. */
 const SLICE_MS = 5;
-/** So many pages in a slice at most. */
+/** Maximum number of pages in a slice. */
 const SLICE_PAGES = 100;
 /** Nodes, or versions of a node, looked at in one go. */
 const PAGE = 50;
@@ -41,9 +42,9 @@ interface PastVersion {
   readonly size: number;
 }
 
-/** What was found in one go. */
+/** The findings of one go. */
 interface Found {
-  /** A node whose purge begins with it. */
+  /** A node whose purge begins here. */
   readonly purged: string | undefined;
   readonly versions: readonly PastVersion[];
 }
@@ -51,9 +52,9 @@ interface Found {
 export interface Pruning {
   readonly workspace: string;
   readonly policy: Policy;
-  /** Nothing is changed. */
+  /** Changes nothing. */
   readonly isDry: boolean;
-  /** Asked between slices; throws to end it there. */
+  /** Called between slices; throws to end the prune there. */
   readonly goOn: () => void;
 }
 
@@ -90,7 +91,7 @@ export async function prune(context: PruneNeeds, pruning: Pruning): Promise<Prun
 
 type Take = (found: Found, freed: string[]) => void;
 
-/** Within a transaction. `freed`: blobs that no row names after it. */
+/** Within a transaction. `freed`: blobs that no row names afterwards. */
 function removal({ store }: PruneNeeds, pruned: Pruned): Take {
   const purge = store.prepare("UPDATE node SET purged = 1 WHERE id = ?");
   const thin = store.prepare("UPDATE version SET content = 0 WHERE id = ?");
@@ -112,7 +113,7 @@ function removal({ store }: PruneNeeds, pruned: Pruned): Take {
 function foresight({ store }: PruneNeeds, pruned: Pruned): Take {
   const users = store.prepare<number>("SELECT count(*) FROM version WHERE content = ?").pluck();
   const hasBlob = store.prepare<number>("SELECT blob IS NOT NULL FROM content WHERE id = ?").pluck();
-  /** Of contents with several users: how many of them are left. */
+  /** For contents with several users: how many users are left. */
   const left = new Map<number, number>();
   return ({ purged, versions }) => {
     if (purged !== undefined) pruned.nodes += 1;
@@ -133,11 +134,11 @@ interface PastNode {
   readonly deleted: number;
   readonly purged: number;
   readonly position: number;
-  /** Of its latest change. */
+  /** Time of its latest change. */
   readonly time: number;
 }
 
-/** Answers after each go, whether it has found something or not. */
+/** Yields after each go, with findings or without. */
 function* findPast(context: PruneNeeds, pruning: Pruning): Generator<Found> {
   const { store } = context;
   const nodes = store.prepare<PastNode>(
@@ -159,11 +160,14 @@ interface VersionRow extends PastVersion {
   readonly createdAt: number;
 }
 
-/** The latest first: a content was in use from its version's time until that of the next one on the branch. */
+/**
+ * The latest version comes first: a content was in use from the time of its version until that of the next one on the
+ * branch.
+ */
 function* findIn(context: PruneNeeds, { policy }: Pruning, { id }: PastNode): Generator<Found> {
   const { store, clock, copying } = context;
   const now = clock.wallClock();
-  // Looked at again: what was read with its page may have been restored since.
+  // The node is read again, because it may have been restored since its page was read.
   const node = findPastNode(context, id);
   if (node === undefined) return;
   const isOver = (position: number) => [...copying].every((copy) => position <= copy.position);

@@ -1,6 +1,6 @@
 /**
- * How oidc-provider keeps its records: in accounts.db. One difference to what it expects: a refresh token that was used a
- * moment ago does not look used while its successor is unused (refresh-rotation.ts).
+ * How oidc-provider stores its records: in accounts.db. One thing differs from what it expects: a refresh token that
+ * was used a moment ago does not appear used while its successor is unused (refresh-rotation.ts).
  */
 import type { Adapter, AdapterPayload } from "oidc-provider";
 import type { OauthRecord, OauthRecords } from "../accounts/index.ts";

@@ -1,7 +1,7 @@
 /**
- * The pages a person approves a program on: a code, who one is, what the program may do. Whatever is wrong shows the same
- * page again and says so. Nothing is done by GET, but for coming back from an outside issuer (outside.ts); each form is good
- * only in the visit whose page showed it.
+ * The pages on which a person approves a program: a code, the sign-in of the person, the rights of the program. Every
+ * mistake shows the same page again with a message. GET changes nothing, except for the return from an outside issuer
+ * (outside.ts). Each form is valid only in the visit whose page showed it.
  */
 import cookie from "@fastify/cookie";
 import formbody from "@fastify/formbody";
@@ -40,14 +40,14 @@ export interface ApprovalNeeds {
   readonly store: AccountStore;
   readonly clock: Clock;
   readonly requests: DeviceRequests;
-  /** Whether cookies are for HTTPS alone. */
+  /** Whether cookies are for HTTPS only. */
   readonly isSecure: boolean;
   /** Undefined: people have passwords here. */
   readonly outside?: OutsideSignIn | undefined;
   workspacesOf(account: string): readonly WorkspaceChoice[];
 }
 
-/** A person mistypes a code now and then; a guesser needs thousands of millions of tries. */
+/** A person mistypes a code now and then; a guesser needs billions of tries. */
 const WRONG_CODES = { burst: 20, everyMs: 30_000 };
 const WRONG_PASSWORDS = { burst: 10, everyMs: 60_000 };
 /** Hashing a password takes a processor for a tenth of a second. */
@@ -121,7 +121,10 @@ export function createApproval({
     return visit;
   }
 
-  /** The program that waits with the code, or why there is none. Wrong codes count against the address they come from. */
+  /**
+   * Answers the program that waits with the code, or why there is none. Wrong codes count against the address they come
+   * from.
+   */
   async function requestOf(request: FastifyRequest, code: string): Promise<DeviceRequest | string> {
     const wait = wrongCodes.waitSeconds(request.ip);
     if (wait > 0) return `Too many wrong codes. Try again in ${wait} seconds.`;
@@ -143,17 +146,17 @@ export function createApproval({
       : send(reply, outsidePage({ ...form, issuer: outside.name }));
   }
 
-  /** A new visit: a cookie from before is nobody's. */
+  /** Begins a new visit: a cookie from before belongs to no one. */
   async function goOn(request: FastifyRequest, reply: FastifyReply, account: Account, code: string) {
     const signedIn = setVisit(reply, visits.begin(account));
     const waiting = await requestOf(request, code);
     return typeof waiting === "string" ? showCode(reply, signedIn, code, waiting) : showNext(reply, signedIn, waiting);
   }
 
-  /** What was wrong with an approval, and what it was. */
+  /** The error of an approval, and the choices made. */
   type Again = Required<Pick<ApprovalPage, "error" | "chosen">>;
 
-  /** The page that comes next for somebody with this code. */
+  /** Shows the next page of a visit with this code. */
   function showNext(reply: FastifyReply, visit: Visit, waiting: DeviceRequest, again?: Again) {
     const token = visits.formToken(visit);
     const { code, application, scopes } = waiting;
@@ -169,7 +172,7 @@ export function createApproval({
     readonly fields: Form;
   }
 
-  /** What was filled in, when it comes from a page of this visit; else the first page was sent again. */
+  /** Answers the values of a form from a page of this visit; otherwise sends the first page again. */
   function submitted(request: FastifyRequest, reply: FastifyReply): Submitted | undefined {
     const visit = visitOf(request);
     const read = form.safeParse(request.body ?? {});
@@ -178,7 +181,8 @@ export function createApproval({
     if (read.success && isOurs && visit !== undefined && visits.isFormToken(visit, read.data.token)) {
       return { visit, fields: read.data };
     }
-    // No cookie is set: another site's form, which brings none, would end the visit of the person who is lured there.
+    // No cookie is set here. A form of another site brings no cookie; a new one would end the visit of the person who
+    // was lured there.
     if (visit === undefined || !isOurs) void send(reply.code(400), refusalPage("Try once more", STALE_FORM));
     else void showCode(reply, visit, read.success ? read.data.code : "", STALE_FORM);
     return undefined;
@@ -211,7 +215,7 @@ export function createApproval({
     if (outside !== undefined) return again(`Sign in at ${outside.name}.`);
     const wait = Math.max(wrongPasswords.waitSeconds(name), passwords.waitSeconds("all"));
     if (wait > 0) return again(`Too many tries. Try again in ${wait} seconds.`);
-    // Counted before the password is looked at: many tries at once are many tries.
+    // The try is counted before the password is checked: many tries at once are many tries.
     passwords.take("all");
     wrongPasswords.take(name);
     const account = await store.accounts.checkPassword(name, password);
@@ -222,7 +226,7 @@ export function createApproval({
   });
 
   if (outside !== undefined) {
-    // Lax: coming back is a step from the issuer's site to this one.
+    // Lax: the return is a navigation from the site of the issuer to this one.
     const cookieOptions = { path: "/sign-in/outside", httpOnly: true, sameSite: "lax", secure: isSecure } as const;
 
     app.post("/sign-in/outside", async (request, reply) => {
@@ -233,7 +237,7 @@ export function createApproval({
       if (way === undefined)
         return showWho(reply, given.visit, code, `${outside.name} does not answer. Try again later.`);
       reply.setCookie(OUTSIDE_COOKIE, way.cookie, { ...cookieOptions, maxAge: OUTSIDE_SECONDS });
-      // Not a redirect: what this page's forms may lead to is this site alone.
+      // This is no redirect: the forms of this page may lead only to this site.
       return send(reply.header("refresh", `0; url=${way.address}`), leavingPage(outside.name, way.address));
     });
 

@@ -1,8 +1,8 @@
 /**
- * The OAuth 2.0 authorization server: oidc-provider, set up for device authorization (RFC 8628), refresh (RFC 6749 §6) and
- * revocation (RFC 7009), with access tokens as JWTs (RFC 9068). People are asked by our own pages (approval.ts).
+ * The OAuth 2.0 authorization server: oidc-provider, set up for device authorization (RFC 8628), refresh (RFC 6749 §6)
+ * and revocation (RFC 7009), with access tokens as JWTs (RFC 9068). Our own pages ask people (approval.ts).
  *
- * `workspace` (name or id) is a parameter of ours of the token endpoint: the access token is bound to that workspace.
+ * `workspace` (name or id) is a parameter of ours of the token endpoint: it binds the access token to that workspace.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Configuration, KoaContextWithOIDC, Provider } from "oidc-provider";
@@ -23,17 +23,17 @@ export const ROUTES = {
 } as const;
 export const DISCOVERY = ["/.well-known/openid-configuration", "/.well-known/oauth-authorization-server"] as const;
 
-/** The one client there is: the command line and programs with the SDK. It is public, a person approves each login. */
+/** The only client: the command line and programs with the SDK. It is public, because a person approves each login. */
 export const CLIENT = { id: "wsfs", name: "wsfs" } as const;
 const DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code";
 
 export const ACCESS_TOKEN_SECONDS = 300;
 const DEVICE_CODE_SECONDS = 600;
-/** A login that is not used for so long ends; each use begins it anew. */
+/** A login that is unused for this long ends; each use starts the time again. */
 const REFRESH_SECONDS = 90 * 86_400;
 const LOGIN_SECONDS = 10 * 365 * 86_400;
 
-/** What a person said of a login; kept beside it. */
+/** Choices of a person for a login, stored beside it. */
 export const LOGIN_CHOICE = "LoginChoice";
 
 export interface AuthorizationServerNeeds {
@@ -41,7 +41,7 @@ export interface AuthorizationServerNeeds {
   readonly clock: Clock;
   readonly issuer: string;
   readonly log: Logger;
-  /** Id of a workspace the account may see. */
+  /** Answers the id of a workspace that the account may see. */
   workspaceId(account: string, nameOrId: string): string | undefined;
 }
 
@@ -56,7 +56,7 @@ export async function createAuthorizationServer(needs: AuthorizationServerNeeds)
   const { Provider: OidcProvider, errors } = await quietly(log, () => import("oidc-provider"));
   const rotation = createRefreshRotation(store.records, clock);
   const polls = createDevicePolls(clock);
-  /** Requests that are to make the successor of the refresh token they bring. */
+  /** Requests that have to make the successor of their refresh token. */
   const claims = new WeakSet<IncomingMessage>();
 
   const configuration: Configuration = {
@@ -126,7 +126,7 @@ export async function createAuthorizationServer(needs: AuthorizationServerNeeds)
     },
   };
 
-  /** A login that a person bound to a workspace gives tokens for that one alone. */
+  /** A login that a person bound to a workspace gives tokens for that workspace only. */
   function workspaceOf(login: string, account: string, asked: unknown): string | undefined {
     const bound = store.records.find(LOGIN_CHOICE, login)?.payload.workspace;
     if (asked === undefined) return typeof bound === "string" ? bound : undefined;
@@ -160,7 +160,10 @@ export async function createAuthorizationServer(needs: AuthorizationServerNeeds)
     }
   });
 
-  /** Whatever became of a refresh: the request that claimed the token lets go of it, any other has the same successor. */
+  /**
+   * Ends a refresh, whatever its result. The request that claimed the token releases it; any other request answers the
+   * same successor.
+   */
   async function endRefresh(context: KoaContextWithOIDC): Promise<void> {
     const token = context.oidc.body?.refresh_token;
     if (context.path !== ROUTES.token || typeof token !== "string") return;
@@ -201,7 +204,7 @@ function presented({ oidc }: KoaContextWithOIDC): string {
   return token;
 }
 
-/** oidc-provider tells the console what it thinks of its surroundings; that is for the log. */
+/** oidc-provider prints remarks about its surroundings to the console; they belong in the log. */
 async function quietly<T>(log: Logger, work: () => Promise<T>): Promise<T> {
   const { info, warn } = console;
   const note = (...words: unknown[]) => log.debug({ said: words.map(String).join(" ") }, "the OAuth server says");

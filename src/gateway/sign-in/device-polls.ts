@@ -1,10 +1,13 @@
-/** How often a device may ask whether it was approved (RFC 8628 §3.5): each time it asks too soon, five seconds less often. */
+/**
+ * How often a device may ask whether it was approved (RFC 8628 §3.5). Each poll that comes too soon lengthens its
+ * interval by five seconds.
+ */
 import { LRUCache } from "lru-cache";
 
-/** A person who has approved it waits for so long. */
+/** A person who has approved the device waits this long. */
 export const POLL_SECONDS = 2;
 const SLOWER_MS = 5000;
-/** A line that is late brings two polls together. */
+/** A slow line brings two polls close together. */
 const TOLERANCE_MS = 1000;
 const DEVICES = 10_000;
 

@@ -1,4 +1,7 @@
-/** What a program that signs in waits for: found by the code it shows, then approved or denied by a person. */
+/**
+ * The request of a program that signs in: it is found by the code the program shows, and approved or denied by a
+ * person.
+ */
 import type { Provider } from "oidc-provider";
 import { isScope, SCOPES, type Scope } from "../../contract/scopes.ts";
 import type { Account, AccountStore } from "../accounts/index.ts";
@@ -11,7 +14,7 @@ export interface DeviceRequest {
   readonly code: string;
   readonly application: string;
   readonly scopes: readonly Scope[];
-  /** False: another answer was there first. */
+  /** False: another answer came first. */
   approve(choice: Approval): Promise<boolean>;
   deny(): Promise<boolean>;
 }
@@ -28,7 +31,7 @@ export interface DeviceRequests {
   find(code: string): Promise<DeviceRequest | undefined>;
 }
 
-/** As a person may type it. */
+/** Answers the code in its plain form, however a person types it. */
 export const plainCode = (code: string) => code.toUpperCase().replace(/[^A-Z]/g, "");
 const shownCode = (plain: string) => `${plain.slice(0, 4)}-${plain.slice(4)}`;
 
@@ -48,7 +51,7 @@ export function createDeviceRequests(provider: Provider, issuer: string, { recor
       const asked = typeof scope === "string" ? scope.split(" ").filter(isScope) : [];
       const scopes = asked.length === 0 ? SCOPES : asked;
 
-      /** As it is now: somebody else may have answered meanwhile. */
+      /** The request is read again: someone else may have answered meanwhile. */
       const answer = async (change: (code: DeviceCode) => void) => {
         const now = await DeviceCode.findByUserCode(plain);
         if (!isOpen(now)) return false;

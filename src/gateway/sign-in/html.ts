@@ -1,4 +1,4 @@
-/** HTML as text: whatever is put into a template is escaped, but for what is HTML already. */
+/** HTML as text: each value of a template is escaped, unless it is HTML already. */
 export interface Html {
   readonly html: string;
 }

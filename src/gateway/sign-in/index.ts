@@ -1,6 +1,6 @@
 /**
- * The door of sign-in: OAuth endpoints and the pages people approve programs on. Made at the first request for one of
- * them, so that a gateway where nobody signs in starts no slower.
+ * The entry of sign-in: OAuth endpoints, and the pages on which people approve programs. It is made at the first
+ * request for one of them, so that a gateway without sign-ins starts no slower.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { deferred } from "../../lib/deferred.ts";
@@ -18,16 +18,16 @@ const WELL_KNOWN = /^\/\.well-known\/(?:openid-configuration|oauth-authorization
 export interface SignInNeeds {
   readonly store: AccountStore;
   readonly clock: Clock;
-  /** The gateway's own address, without a slash at its end. */
+  /** The address of the gateway, without a slash at its end. */
   readonly issuer: string;
   readonly log: Logger;
   /** Where people sign in instead of here. */
   readonly outside?: OutsideIssuer | undefined;
-  /** What an account may use, by name. */
+  /** Answers the workspaces an account may use, by name. */
   workspacesOf(account: string): readonly WorkspaceChoice[];
 }
 
-/** Answers a request of its own paths; says what went out, once it has. */
+/** Answers a request of its own paths. Resolves with what was sent, once it was sent. */
 export type SignIn = (
   request: IncomingMessage,
   response: ServerResponse,
@@ -67,7 +67,7 @@ export function createSignIn(needs: SignInNeeds): SignIn {
     return { server, approval };
   }
 
-  /** A new key to sign with, another process's too, is a new server. */
+  /** A new signing key, also one made by another process, requires a new server. */
   function current() {
     const keys = store.keys
       .all()
@@ -83,7 +83,7 @@ export function createSignIn(needs: SignInNeeds): SignIn {
     const { promise: ended, resolve } = deferred<void>();
     const end = () => resolve();
     response.once("close", end);
-    // An answer that waits for earlier ones of its connection does not hear itself that this has ended.
+    // An answer that waits for earlier ones of its connection is not told itself that the connection has ended.
     if (socket.destroyed) end();
     else socket.once("close", end);
     if (path.startsWith("/sign-in")) approval.routing(request, response);

@@ -1,13 +1,14 @@
 /**
- * How often something may be tried: so many times, then one more each time a while has passed (a token bucket). Counts
- * live in memory: a restart gives a guesser one more handful, which the number of possible codes and passwords bears.
+ * How often something may be tried: a number of tries at once, then one more after each interval (a token bucket).
+ * Counts are in memory: a restart gives a guesser one more burst, which the number of possible codes and passwords
+ * bears.
  */
 import { LRUCache } from "lru-cache";
 
 export interface Limit {
-  /** Counts a try of `who`. False: it is one too many, and is not to be answered for `waitSeconds`. */
+  /** Counts a try of `who`. False: it is one too many, and must not be answered for `waitSeconds`. */
   take(who: string): boolean;
-  /** Gives tries back: it was not a guess. */
+  /** Gives the tries back: it was no guess. */
   forget(who: string): void;
   waitSeconds(who: string): number;
 }
@@ -15,15 +16,15 @@ export interface Limit {
 export interface LimitOptions {
   /** How many tries at once. */
   readonly burst: number;
-  /** One more after so long, milliseconds. */
+  /** Interval after which one more try is allowed, in milliseconds. */
   readonly everyMs: number;
 }
 
-/** Of so many callers the tries are counted; the one not heard of for longest is forgotten first. */
+/** How many callers are counted. The one that was inactive for longest is forgotten first. */
 const CALLERS = 10_000;
 
 export function createLimit(clock: { elapsed(): number }, { burst, everyMs }: LimitOptions): Limit {
-  /** When all tries of a caller are back: `elapsed` milliseconds. */
+  /** When a caller has all tries back: `elapsed` milliseconds. */
   const fullAt = new LRUCache<string, number>({ max: CALLERS });
   const spent = (who: string) => Math.max(0, (fullAt.get(who) ?? 0) - clock.elapsed());
   return {

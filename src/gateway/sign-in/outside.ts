@@ -1,7 +1,7 @@
 /**
- * Signing in at an outside OpenID issuer instead of by a password of ours: authorization code with PKCE, state and nonce,
- * by openid-client, which also checks the issuer's answers (`iss`, signature, audience, nonce). What is kept between going
- * there and coming back is found by a cookie of the browser that went, and is good for one return.
+ * Sign-in at an outside OpenID issuer instead of by a password of ours: authorization code with PKCE, state and nonce,
+ * by openid-client, which also checks the answers of the issuer (`iss`, signature, audience, nonce). The data kept
+ * between leaving and coming back are found by a cookie of the browser that left, and are valid for one return.
  */
 import { randomBytes } from "node:crypto";
 import type { Configuration } from "openid-client";
@@ -19,7 +19,7 @@ export interface OutsideIssuer {
 export interface OutsideNeeds {
   readonly outside: OutsideIssuer;
   readonly store: AccountStore;
-  /** Where people come back to, as the issuer knows it. */
+  /** The address people come back to, as the issuer knows it. */
   readonly returnTo: string;
   readonly log: Logger;
 }
@@ -27,9 +27,11 @@ export interface OutsideNeeds {
 export interface OutsideSignIn {
   /** The issuer in few words. */
   readonly name: string;
-  /** Where a person with this code goes, and the cookie to come back with. Undefined: the issuer does not answer. */
+  /**
+   * Answers where a person with this code goes, and the cookie for the return. Undefined: the issuer does not answer.
+   */
   begin(code: string): Promise<{ readonly address: string; readonly cookie: string } | undefined>;
-  /** Who came back. Undefined: not somebody who went from this browser and signed in there. */
+  /** Answers who came back. Undefined: the person did not leave from this browser, or did not sign in there. */
   finish(cookie: string | undefined, query: string): Promise<{ account: Account; code: string } | undefined>;
 }
 
@@ -67,7 +69,7 @@ export function createOutsideSignIn({ outside, store, returnTo, log }: OutsideNe
     return known;
   }
 
-  /** What the issuer calls the person; an address only where it has looked whose that is. */
+  /** Answers the issuer's name for the person. An email address counts only when the issuer has verified it. */
   function nameOf(claims: unknown): string {
     const { preferred_username: name, email, email_verified: isVerified } = person.parse(claims);
     return name ?? (isVerified === true ? email : undefined) ?? "";
@@ -130,6 +132,6 @@ export function createOutsideSignIn({ outside, store, returnTo, log }: OutsideNe
   };
 }
 
-/** An answer of the issuer holds secrets: its words are not for the log. */
+/** An answer of the issuer contains secrets: its text must not get into the log. */
 const problemOf = (error: unknown) =>
   error instanceof Error ? `${error.message} ${"code" in error ? String(error.code) : ""}`.trim() : "";

@@ -1,4 +1,4 @@
-/** The pages of a sign-in: plain HTML that needs no JavaScript, on a phone and on a desk. */
+/** The pages of a sign-in: plain HTML without JavaScript, for phones and desktops. */
 import { SCOPE_WORDS } from "../../contract/scope-words.ts";
 import type { Scope } from "../../contract/scopes.ts";
 import { type Html, html } from "./html.ts";
@@ -51,22 +51,22 @@ function page(title: string, body: Html): Html {
 }
 
 interface FormPage {
-  /** Proves that the form is of this visit. */
+  /** Proves that the form belongs to this visit. */
   readonly token: string;
-  /** What was wrong with the last try: shown at the field it is about. */
+  /** What was wrong with the last try, shown at its field. */
   readonly error?: string | undefined;
 }
 
 const errorOf = ({ error }: FormPage) =>
   error === undefined ? html`` : html`<p class="error" id="error" role="alert">${error}</p>`;
-/** Of the field that the error is about. */
+/** Attributes of the field with the error. */
 const wrong = ({ error }: FormPage) =>
   error === undefined ? html`` : html` aria-invalid="true" aria-describedby="error"`;
 const titleOf = ({ error }: FormPage, title: string) => (error === undefined ? title : `Error: ${title}`);
 const tokenOf = ({ token }: FormPage) => html`<input type="hidden" name="token" value="${token}">`;
 const focus = html` autofocus`;
 
-/** Which code the program shows. */
+/** Asks for the code the program shows. */
 export function codePage(form: FormPage & { readonly code: string }): Html {
   return page(
     titleOf(form, "Sign in a program"),
@@ -84,7 +84,10 @@ ${errorOf(form)}
 export interface PasswordPage extends FormPage {
   readonly code: string;
   readonly name: string;
-  /** Where the person finds the password that `wsfs start` made. Absent: nowhere, or a stranger asks. */
+  /**
+   * Where the person finds the password that `wsfs start` made. Absent: there is none, or the request comes from a
+   * stranger.
+   */
   readonly first?: { readonly account: string; readonly file: string } | undefined;
 }
 
@@ -93,7 +96,7 @@ const firstOf = ({ first }: PasswordPage) =>
     ? html``
     : html`<p class="soft">The account <strong>${first.account}</strong> was made by wsfs start; its password is in <code>${first.file}</code>.</p>`;
 
-/** Who the person is. */
+/** Asks who the person is. */
 export function passwordPage(form: PasswordPage): Html {
   const isAgain = form.name !== "";
   return page(
@@ -112,7 +115,7 @@ ${errorOf(form)}
   );
 }
 
-/** Who the person is, where an outside issuer says it; `issuer`: in few words. */
+/** Asks who the person is, when an outside issuer answers that; `issuer`: in few words. */
 export function outsidePage(form: FormPage & { readonly code: string; readonly issuer: string }): Html {
   return page(
     titleOf(form, "Sign in"),
@@ -126,7 +129,7 @@ ${errorOf(form)}
   );
 }
 
-/** Between here and there; a browser goes on by itself. */
+/** The page between this site and the issuer; a browser goes on by itself. */
 export function leavingPage(issuer: string, address: string): Html {
   return page(
     `On to ${issuer}`,
@@ -142,11 +145,11 @@ export interface ApprovalPage extends FormPage {
   readonly code: string;
   readonly scopes: readonly Scope[];
   readonly workspaces: readonly { readonly id: string; readonly name: string; readonly role: string }[];
-  /** What was left on at the last try; all when absent. */
+  /** The choices of the last try; absent: everything is chosen. */
   readonly chosen?: { readonly scopes: readonly Scope[]; readonly workspace: string } | undefined;
 }
 
-/** What the program may do. */
+/** Asks what the program may do. */
 export function approvalPage(form: ApprovalPage): Html {
   const { chosen = { scopes: form.scopes, workspace: "" } } = form;
   const scopes = form.scopes.map((scope) => {

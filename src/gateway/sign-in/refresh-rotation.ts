@@ -1,10 +1,10 @@
 /**
- * Refresh tokens rotate: each use gives a successor. A client whose answer was lost, and two programs that share a login,
- * may use one twice: for a minute, and while its successor is unused, it gives that same successor. Used again after that,
- * it was stolen, or its successor was: the whole login ends (RFC 9700 §4.14.2).
+ * Refresh tokens rotate: each use gives a successor. A client whose answer was lost, and two programs that share a
+ * login, may use a token twice. For a minute, and while its successor is unused, the token gives that same successor. A
+ * later use means that the token or its successor was stolen: the whole login ends (RFC 9700 §4.14.2).
  *
- * Two requests at once: the first to claim the token makes the successor, the second waits for it. A process that dies
- * between claiming and the successor leaves a used token without one: the next use makes one.
+ * Of two requests at once, the first to claim the token makes the successor, and the second waits for it. A process
+ * that dies between the claim and the successor leaves a used token without one: the next use makes one.
  */
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
 import { type Deferred, deferred } from "../../lib/deferred.ts";
@@ -15,13 +15,19 @@ const SUCCESSOR = "Successor";
 const REPEAT_SECONDS = 60;
 
 export interface RefreshRotation {
-  /** Whether a used token may be used once more. */
+  /** Answers whether a used token may be used once more. */
   isRepeatable(token: string): boolean;
-  /** Whether this request is to make a successor; else `successor` will have it. Every claim is followed by `settle`. */
+  /**
+   * Answers whether this request has to make a successor; otherwise `successor` answers it. Every claim is followed by
+   * `settle`.
+   */
   claim(token: string): boolean;
-  /** The request that claimed `token` has ended; `successor` undefined: refused, and the token is as if it was not used. */
+  /**
+   * Notes that the request that claimed `token` has ended. `successor` undefined: it was refused, and the token counts
+   * as unused.
+   */
   settle(token: string, successor: string | undefined, login: string | undefined): void;
-  /** What a used token gave; undefined: nothing, the request that used it failed. */
+  /** Answers the successor of a used token; undefined when the request that used it failed. */
   successor(token: string): Promise<string | undefined>;
 }
 
@@ -63,7 +69,7 @@ export function createRefreshRotation(records: OauthRecords, clock: { wallClock(
   };
 }
 
-/** Only who has the token can read its successor: a copy of the database signs nobody in. */
+/** Only the holder of the token can read its successor: a copy of the database signs no one in. */
 const keyOf = (token: string) => createHash("sha256").update(`successor of ${token}`).digest();
 const IV_BYTES = 12;
 const TAG_BYTES = 16;

@@ -1,13 +1,14 @@
 /**
- * A person's visit to the sign-in pages: a cookie, and who signed in with it. Signing in begins a new visit, so that a
- * cookie that somebody planted before is nobody's. Until then nothing is kept of it. Forms carry a token that only a page of the same visit has (CSRF).
+ * The visit of a person to the sign-in pages: a cookie, and the account that signed in with it. Each sign-in begins a
+ * new visit, so that a cookie planted by someone else belongs to no one. Before the sign-in nothing is stored for a
+ * visit. Forms carry a token that only a page of the same visit has (CSRF).
  */
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import type { Account, AccountStore } from "../accounts/index.ts";
 
 const KIND = "Visit";
 export const VISIT_COOKIE = "wsfs-visit";
-/** After so long one signs in anew. */
+/** After this time a person has to sign in again. */
 export const VISIT_SECONDS = 8 * 3600;
 const ID_BYTES = 32;
 const ID = /^[\w-]{43}$/;
@@ -18,7 +19,9 @@ export interface Visit {
 }
 
 export interface Visits {
-  /** A visit by its cookie, of nobody where it has ended; undefined: none. */
+  /**
+   * Answers a visit by its cookie, without an account when the visit has ended; undefined: there is no valid cookie.
+   */
   find(cookie: string | undefined): Visit | undefined;
   begin(account: Account | undefined): Visit;
   end(visit: Visit): void;
@@ -27,7 +30,7 @@ export interface Visits {
 }
 
 export function createVisits({ records, accounts }: AccountStore): Visits {
-  /** Only of this process: a form that is older than it is filled in again. */
+  /** Belongs to this process only: a form from before its start has to be filled in again. */
   const secret = randomBytes(ID_BYTES);
   const formToken = ({ id }: Visit) => createHmac("sha256", secret).update(id).digest("base64url");
   return {

@@ -1,4 +1,4 @@
-/** When a trigger starts its engine: what was asked for, checked; and whether a journal entry is one of those. */
+/** When a trigger starts its engine: the requested condition, checked; and whether a journal entry matches it. */
 import { LRUCache } from "lru-cache";
 import { EXECUTION_KIND } from "../../contract/journal-kinds.ts";
 import type { JournalEntry } from "../../contract/resources.ts";
@@ -13,7 +13,7 @@ export type Condition =
   | { readonly kinds: ReadonlySet<string> | undefined; readonly pattern: PathPattern | undefined }
   | { readonly schedule: Schedule };
 
-/** Throws a 400 naming the field. `now`: milliseconds since the epoch. */
+/** Throws a 400 that names the field. `now`: milliseconds since the epoch. */
 export function checkCondition(on: TriggerCondition, now: number): void {
   if ("schedule" in on) checkSchedule(on.schedule, now);
   else if (on.journal.path !== undefined && parsePattern(on.journal.path) === undefined) {
@@ -23,7 +23,7 @@ export function checkCondition(on: TriggerCondition, now: number): void {
 
 const known = new LRUCache<string, Condition>({ max: 1000 });
 
-/** As it is stored: JSON of a condition that was checked. */
+/** Answers a stored condition: JSON of a condition that was checked. */
 export function conditionOf(stored: string): Condition {
   const made = known.get(stored) ?? compile(triggerCondition.parse(JSON.parse(stored)));
   known.set(stored, made);
@@ -40,8 +40,9 @@ function compile(on: TriggerCondition): Condition {
 }
 
 /**
- * By its kind, and where the node was at that time. What executions tell of themselves is meant by name only: else each of
- * somebody else's would start three.
+ * Answers whether an entry matches, by its kind and by the place of the node at that time. Entries that executions
+ * write about themselves match only when the trigger names their kind; otherwise each execution of another engine would
+ * start three.
  */
 export function isMeant(
   store: Store,

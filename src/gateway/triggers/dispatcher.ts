@@ -1,13 +1,13 @@
 /**
- * Starts engines by triggers. A trigger's place (the position of its last entry, the time that is due) moves on in the
- * transaction that queues the execution, whose key is the trigger and that place: whenever the gateway dies, an entry or a
- * time has either started its one execution, or is still to come.
+ * Starts engines by triggers. The place of a trigger (the position of its last entry, the next due time) advances in
+ * the transaction that queues the execution, whose key is the trigger and that place. So whenever the gateway dies, an
+ * entry or a time has either started its one execution, or is still to come.
  *
- * A trigger deals with its entries in their order. Where its engine cannot be started it tries the same one again; an
- * execution that failed is not run again. Both make a pause, longer each time, until an execution succeeds. Of several that
- * run one is watched at a time, so that those of one burst do not count one by one.
+ * A trigger handles its entries in their order. When its engine cannot be started, it tries the same entry again; an
+ * execution that failed is not run again. Both cause a pause, longer each time, until an execution succeeds. When
+ * several executions run, only one is watched at a time, so that those of one burst do not count one by one.
  *
- * There is a loop for each workspace that has triggers which are on, and none where there are none.
+ * Each workspace with enabled triggers has a loop; other workspaces have none.
  */
 import type { JournalEntry } from "../../contract/resources.ts";
 import { backoff } from "../../lib/backoff.ts";
@@ -23,28 +23,31 @@ import { enabledTriggersOf, findTrigger, type TriggerRow } from "./rows.ts";
 import type { Schedule } from "./schedule.ts";
 
 export interface Dispatcher {
-  /** Begins with what was there when the gateway ended. */
+  /** Begins with the state from when the gateway ended. */
   begin(): void;
-  /** A trigger of the workspace is there, or is another, within or after the transaction that makes it so. */
+  /** A trigger of the workspace was created or changed; called within or after the transaction of that change. */
   look(workspace: string): void;
 }
 
 const PAUSES = { firstMs: 1000, maxMs: 3600_000 };
-/** What fails unexpectedly, as at a full disk, is tried again after so long. */
+/** An unexpected failure, for example at a full disk, is tried again after this time. */
 const RETRY_MS = 1000;
-/** Where nothing is to be waited for but news. */
+/** Longest wait when only news can end it. */
 const IDLE_MS = 3600_000;
-/** The machine's clock may be set, and it may sleep: how often that is looked at where a time is waited for. */
+/**
+ * How often the clock is checked while a due time is awaited: the clock of the machine may be set, and the machine may
+ * sleep.
+ */
 const CLOCK_MS = 30_000;
-/** Executions queued before requests come in between. */
+/** Number of executions queued before requests come in between. */
 const STARTS = 50;
 const BATCH = 200;
-/** A place is written down after so many positions in which nothing was meant. */
+/** A place is stored after this many positions without a match. */
 const PASSED = 1000;
-/** Executions that led to one another: longer chains are taken for one without end. */
+/** Executions that led to one another: a longer chain counts as endless. */
 const CHAIN_MAX = 100;
 
-/** What an execution is started for, and the trigger's place after it. */
+/** The reason for an execution, and the place of the trigger after it. */
 interface Occasion {
   readonly key: string;
   readonly entry?: JournalEntry;
@@ -56,9 +59,9 @@ interface Occasion {
 export function createDispatcher(context: Context, log: Logger): Dispatcher {
   const { store, clock, news } = context;
   const active = new Set<string>();
-  /** Up to where a trigger's entries were looked at and none was meant, as far as it is not written down. */
+  /** How far the entries of a trigger were checked without a match, when that is not stored yet. */
   const passed = new Map<string, number>();
-  // Positions that are undone are taken again.
+  // Positions that are rolled back are used again.
   store.afterRollback(() => passed.clear());
 
   async function run(workspace: string): Promise<void> {
@@ -66,7 +69,7 @@ export function createDispatcher(context: Context, log: Logger): Dispatcher {
       let wait: number | undefined;
       try {
         wait = round(workspace);
-        // Without an await in between: a trigger that comes later begins a loop of its own.
+        // There is no await in between: a trigger that comes later begins a loop of its own.
         if (wait === undefined) return void active.delete(workspace);
         const pending = store.committed();
         await pending;
@@ -84,7 +87,7 @@ export function createDispatcher(context: Context, log: Logger): Dispatcher {
     }
   }
 
-  /** How long to wait for the next one, at most; undefined: there is no trigger that is on. */
+  /** Answers how long to wait for the next round at most; undefined: no trigger is enabled. */
   function round(workspace: string): number | undefined {
     const rows = enabledTriggersOf(store, workspace);
     if (rows.length === 0) return undefined;
@@ -99,7 +102,7 @@ export function createDispatcher(context: Context, log: Logger): Dispatcher {
       try {
         return dispatch(row, entriesAfter);
       } catch (error) {
-        // It keeps no other one up.
+        // One trigger must not block the others.
         log.error({ err: error, trigger: row.id }, "a trigger could not be looked at");
         return RETRY_MS;
       }
@@ -107,12 +110,12 @@ export function createDispatcher(context: Context, log: Logger): Dispatcher {
     return Math.min(IDLE_MS, ...waits);
   }
 
-  /** Starts what is to be started, a few at a time. Answers how long to wait then; 0: there is more, or may be. */
+  /** Starts what is due, a few at a time. Answers how long to wait then; 0: there is more, or may be. */
   function dispatch(given: TriggerRow, entriesAfter: (position: number) => readonly JournalEntry[]): number {
     const row = judge(given);
     const now = clock.wallClock();
     const pause = row.retryAt === null ? 0 : row.retryAt - now;
-    // One that is longer than any was made before the clock was set back.
+    // A pause longer than any was made before the clock was set back.
     if (pause > 0 && pause <= PAUSES.maxMs) return Math.min(pause, CLOCK_MS);
     const condition = conditionOf(row.condition);
     return "schedule" in condition ? keepTime(row, condition.schedule, now) : follow(row, condition, entriesAfter);
@@ -121,14 +124,14 @@ export function createDispatcher(context: Context, log: Logger): Dispatcher {
   function keepTime(row: TriggerRow, schedule: Schedule, now: number): number {
     if (row.dueAt === null) return IDLE_MS;
     if (row.dueAt > now) {
-      // The clock was set back since: a time that comes again has had its execution.
+      // The clock was set back since: a time that comes again has already had its execution.
       const next = Math.min(row.dueAt, schedule.next(now) ?? row.dueAt);
       if (next < row.dueAt) {
         store.transaction(() => store.prepare("UPDATE engine_trigger SET due_at = ? WHERE id = ?").run(next, row.id));
       }
       return Math.min(next - now, CLOCK_MS);
     }
-    // Of those that were missed the latest one.
+    // Of the missed times the latest one counts.
     const scheduledFor = schedule.latest(row.dueAt, now);
     const dueAt = schedule.next(scheduledFor) ?? null;
     return start(row, { key: `${row.id}@${scheduledFor}`, scheduledFor, position: row.position, dueAt });
@@ -160,8 +163,9 @@ export function createDispatcher(context: Context, log: Logger): Dispatcher {
   }
 
   /**
-   * Whether an entry was made by an execution that the trigger started, or by one that such an execution led to: by a call
-   * of its own, or by what it wrote and another trigger started. It would go round for ever.
+   * Answers whether an entry was made by an execution that the trigger started, or by one that such an execution led
+   * to: by a call of its own, or by a file it wrote that another trigger acted on. Such an entry would go round for
+   * ever.
    */
   function isOwn(trigger: string, { by }: JournalEntry): boolean {
     let execution = by?.execution ?? null;
@@ -196,13 +200,13 @@ export function createDispatcher(context: Context, log: Logger): Dispatcher {
       return 0;
     } catch (error) {
       if (!(error instanceof ProblemError)) throw error;
-      // The engine is asked for by its id, and people know it by its name.
+      // The engine is requested by its id, but people know it by its name.
       const detail = error.message.replaceAll(row.engine, row.engineName);
       return store.transaction(() => noteFailure(row.id, detail));
     }
   }
 
-  /** Looks at how the execution that is watched has ended, if it has. */
+  /** Checks how the watched execution has ended, if it has. */
   function judge(row: TriggerRow): TriggerRow {
     if (row.watched === null) return row;
     const execution = findExecution(store, row.watched);
@@ -234,7 +238,7 @@ export function createDispatcher(context: Context, log: Logger): Dispatcher {
   function look(workspace: string): void {
     if (active.has(workspace)) return;
     active.add(workspace);
-    // Within a transaction it is not there yet.
+    // Within a transaction the trigger does not exist yet.
     clock.soon(() => void run(workspace));
   }
 

@@ -14,7 +14,7 @@ import { findTrigger, showTrigger, triggerSeen, triggersOf } from "./rows.ts";
 
 export { createDispatcher, type Dispatcher } from "./dispatcher.ts";
 
-/** It begins at the present: entries that are there, and times that are past, start nothing. */
+/** The trigger begins at the present: existing entries and past times start nothing. */
 export function createTrigger(context: Context, call: Call<"createTrigger">): GatewayAnswer {
   const { store, clock } = context;
   const { caller, json } = call;
@@ -50,14 +50,14 @@ export function createTrigger(context: Context, call: Call<"createTrigger">): Ga
       context.told.add(workspace);
       return { status: 201, value: shown(context, id) };
     };
-    // Whoever may make one is told so, also without the right to read files.
+    // A caller who may make a trigger sees the answer, even without the right to read files.
     return once(context, caller, request, effect, (value) => value);
   });
   context.triggers.look(workspace);
   return answer;
 }
 
-/** Where a trigger of this condition, as it is stored, begins now. */
+/** Answers where a trigger of this stored condition begins now. */
 function present({ store, clock }: Context, stored: string) {
   const condition = conditionOf(stored);
   const dueAt = "schedule" in condition ? (condition.schedule.next(clock.wallClock()) ?? null) : null;
@@ -89,8 +89,8 @@ export function getTrigger(context: Context, call: Call<"getTrigger">): GatewayA
 }
 
 /**
- * Whoever changes it last is who its executions run for: nobody has another one's account do something else. It begins at
- * the present where its condition is another, or it was off; and tries again at once where it was failing.
+ * Executions run for the last caller who changed the trigger: no one can make another account do something else. The
+ * trigger begins at the present when its condition changes or it was off, and tries again at once when it was failing.
  */
 export function updateTrigger(context: Context, call: Call<"updateTrigger">): GatewayAnswer {
   const { store, clock } = context;
@@ -124,7 +124,7 @@ export function updateTrigger(context: Context, call: Call<"updateTrigger">): Ga
   return jsonAnswer(200, changed);
 }
 
-/** What it has started goes on. */
+/** The executions it has started go on. */
 export function removeTrigger(context: Context, call: Call<"removeTrigger">): GatewayAnswer {
   context.store.transaction(() => {
     const { id } = triggerSeen(context, call.caller, call.parameters.triggerId);

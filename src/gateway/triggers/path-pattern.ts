@@ -1,17 +1,18 @@
 /**
- * Patterns of paths: "*" is any part of a name, "?" one character of it, "**" as a name any number of names, "\" takes
- * what follows it as it is. Own, for the pattern is anybody's: matching by regular expressions, as libraries do, takes time
- * that doubles with each "*". Here it is at most the length of the pattern times that of the path.
+ * Patterns of paths: "*" is any part of a name, "?" is one character of a name, "**" as a whole name is any number of
+ * names, and "\" takes the next character literally. The matcher is our own, because anyone can give a pattern: the
+ * regular expressions of libraries take time that doubles with each "*". Here the time is at most the length of the
+ * pattern times that of the path.
  */
 export const PATTERN_MAX = 1024;
 
-/** One character of a name, or what stands for several. */
+/** One character of a name, or a placeholder. */
 type Token = { readonly is: string } | "one" | "part";
 type Part = readonly Token[] | "names";
 
 export type PathPattern = readonly Part[];
 
-/** Undefined where it is none: it begins with "/", and none of its names is empty. */
+/** Undefined when the text is no pattern: a pattern begins with "/", and none of its names is empty. */
 export function parsePattern(text: string): PathPattern | undefined {
   if (!text.startsWith("/") || text.length > PATTERN_MAX) return undefined;
   if (text === "/") return [];
@@ -43,8 +44,9 @@ function matchesName(tokens: readonly Token[], name: string): boolean {
 }
 
 /**
- * Whether items stand for all values in their order, where some stand for any number of them. When it does not go on, the
- * last one of these takes one value more: those before it need not be tried again, for they left it as much as they could.
+ * Answers whether items stand for all values in their order, when some items stand for any number of values. When a
+ * match gets stuck, the last of these items takes one more value. Earlier ones need not be tried again, because they
+ * left it as much as they could.
  */
 function matchesAll<Item, Value>(
   items: readonly Item[],

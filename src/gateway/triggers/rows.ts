@@ -19,20 +19,20 @@ export interface TriggerRow {
   readonly input: string;
   readonly enabled: number;
   readonly createdAt: number;
-  /** Id of the account that its executions run for; null: of none. */
+  /** Id of the account that its executions run for; null: no account. */
   readonly account: string | null;
   /** JSON of an Author. */
   readonly by: string | null;
-  /** Of a journal: entries up to it have been dealt with. */
+  /** For a journal condition: entries up to here are handled. */
   readonly position: number;
-  /** Of a schedule: when it starts next. */
+  /** For a schedule: the next due time. */
   readonly dueAt: number | null;
   readonly failures: number;
-  /** It starts nothing before. */
+  /** The trigger starts nothing before this time. */
   readonly retryAt: number | null;
   readonly detail: string | null;
   readonly lastExecution: string | null;
-  /** An execution of its whose end is to be looked at. */
+  /** One of its executions, whose end has to be checked. */
   readonly watched: string | null;
 }
 
@@ -53,7 +53,10 @@ export function enabledTriggersOf(store: Store, workspace: string): TriggerRow[]
   return store.prepare<TriggerRow>(`${SELECT} WHERE t.workspace = ? AND t.enabled = 1 ORDER BY t.name`).all(workspace);
 }
 
-/** 404 when there is none or the account has no role in its workspace, 403 when that or the token is not enough. */
+/**
+ * Throws a 404 when there is no such trigger or the account has no role in its workspace, and a 403 when the role or
+ * the token is not enough.
+ */
 export function triggerSeen(context: Context, caller: Caller, id: string): TriggerRow {
   const unseen = () => notFound(`There is no trigger ${JSON.stringify(id)}.`);
   const row = findTrigger(context.store, id);

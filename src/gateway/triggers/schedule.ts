@@ -1,6 +1,6 @@
 /**
- * Times of a cron expression: five fields of numbers, names, ranges, lists and steps, in a time zone. A time that a change
- * of clocks leaves out comes with the change; one that it brings twice comes the first time, if an hour is named.
+ * Times of a cron expression: five fields of numbers, names, ranges, lists and steps, in a time zone. A time that a
+ * change of clocks skips comes at the change. A time that occurs twice counts the first time, if an hour is named.
  */
 
 import { Cron } from "croner";
@@ -11,9 +11,9 @@ import { invalid } from "../problems.ts";
 type ScheduleCondition = Extract<TriggerCondition, { schedule: unknown }>["schedule"];
 
 export interface Schedule {
-  /** The first time after a moment, both in milliseconds since the epoch; undefined: there is none. */
+  /** Answers the first time after a moment, both in milliseconds since the epoch; undefined: there is none. */
   next(after: number): number | undefined;
-  /** The last time up to `now`; `due`: one that has come by then. */
+  /** Answers the last time up to `now`; `due`: a time that has come by then. */
   latest(due: number, now: number): number;
 }
 
@@ -23,7 +23,7 @@ const FIELD = new RegExp(`^${RANGE}(?:,${RANGE})*$`);
 const ZONE = /^[A-Za-z][\w+/-]*$/;
 const EXPECTED = 'expected five fields (minute, hour, day of the month, month, day of the week), like "30 6 * * 1-5"';
 
-/** Throws a 400 where it is none, or its times never come. `now`: milliseconds since the epoch. */
+/** Throws a 400 when the expression is invalid, or its times never come. `now`: milliseconds since the epoch. */
 export function checkSchedule({ cron, timeZone = "UTC" }: ScheduleCondition, now: number): Schedule {
   if (!isZone(timeZone)) {
     throw invalid("on.schedule.timeZone", `on.schedule.timeZone: expected one like "Europe/Berlin", got ${timeZone}`);
@@ -42,9 +42,9 @@ export function checkSchedule({ cron, timeZone = "UTC" }: ScheduleCondition, now
   throw invalid("on.schedule.cron", `on.schedule.cron: expected times that come, got ${cron}, which never does`);
 }
 
-/** Of an expression that was checked. */
+/** Answers the schedule of a checked expression. */
 export function scheduleOf(cron: string, timeZone = "UTC"): Schedule {
-  // Paused and without a function it sets no timer: the gateway's clock decides.
+  // Paused and without a function it sets no timer: the clock of the gateway decides.
   const times = new Cron(cron, { mode: "5-part", timezone: timeZone, paused: true });
   const next = (after: number) => times.nextRun(new Date(after))?.getTime();
   return {
@@ -52,7 +52,8 @@ export function scheduleOf(cron: string, timeZone = "UTC"): Schedule {
     latest(due, now) {
       const second = next(due);
       if (second === undefined || second > now) return due;
-      // Times are whole minutes, and the later the moment the later is the next one: halved, until one is left.
+      // Times are whole minutes, and a later moment has a later next time. So the range is halved until one time is
+      // left.
       let [low, high] = [due, now];
       while (high - low >= MINUTE_MS) {
         const middle = Math.floor((low + high) / 2);
