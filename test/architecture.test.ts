@@ -45,6 +45,25 @@ const examples: Record<keyof typeof RULES, [path: string, wrong: string, right: 
     ["src/daemon/a.ts", 'import "../engine/ops/index.ts";', 'import "../engine/api/index.ts";'],
     ["src/daemon/a.ts", 'import "../engine/start/start-engine.ts";', 'import "../engine/start/index.ts";'],
   ],
+  "tests go through doors": [
+    [
+      "test/sim/a.test.ts",
+      'import { a } from "../../src/engine/sync/plan.ts";',
+      'import { a } from "../../src/engine/sync/index.ts"; import { b } from "../../src/metadata/inodes.ts";',
+    ],
+    ["test/engine/a.ts", 'type A = import("../../src/engine/files/evict.ts").A;', 'import "../support/a.ts";'],
+    [
+      "test/engine/files/a.test.ts",
+      'import type { A } from "../../../src/engine/tree/stat.ts";',
+      'import { a } from "../../../src/engine/files/evict.ts";',
+    ],
+    [
+      "test/engine/files/a.ts",
+      'export {\n  a,\n} from "../../../src/engine/files/evict.ts";',
+      'export { a } from "../../../src/engine/tree/index.ts";',
+    ],
+    ["test/support/a.mjs", 'await import("../../src/engine/start/recover.ts");', ""],
+  ],
   "no imports in a circle": [
     ["src/lib/a.ts", 'import type { A } from "./a.ts";', 'import type { A } from "./b.ts";'],
     [

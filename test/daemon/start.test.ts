@@ -8,7 +8,7 @@ import { writeRecord } from "../../src/daemon/runtime-folder.ts";
 import type { DaemonSettings } from "../../src/daemon/settings.ts";
 import { type DaemonOptions, runDaemon } from "../../src/daemon/start.ts";
 import { STATE_CLAIM } from "../../src/daemon/state-folder.ts";
-import type { StartedEngine } from "../../src/engine/start/start-engine.ts";
+import type { startEngine } from "../../src/engine/start/index.ts";
 import { openControl, socketPair } from "../../src/fuse/native.ts";
 import { claimFolder } from "../../src/lib/claim-folder.ts";
 import { SILENT } from "../../src/lib/log.ts";
@@ -91,7 +91,7 @@ it("a daemon that takes over and fails before it serves leaves what programs hav
     const condition = () => {
       throw new Error("no space left on the disk");
     };
-    return { stop, condition } as unknown as StartedEngine;
+    return { stop, condition } as unknown as Awaited<ReturnType<typeof startEngine>>;
   });
   expect(exitCode).toBe(1);
   const said = () => lines.filter((line) => line !== "heartbeat");

@@ -1,13 +1,14 @@
 /** What the kernel is told, message by message: each thing once, names and inodes on their own ways, never at once. */
 import { expect, it } from "vitest";
-import type { KnownRows } from "../../src/engine/api/index.ts";
-import type { Invalidations } from "../../src/engine/api/kernel-cache.ts";
+import type { KernelCache, KnownRows } from "../../src/engine/api/index.ts";
 import { CONNECTION_ERRNO, ERRNO } from "../../src/fuse/errno.ts";
 import { createKernelCache } from "../../src/fuse/kernel-cache.ts";
 import { NOTIFY } from "../../src/fuse/notifications.ts";
 import { SILENT } from "../../src/lib/log.ts";
 import { entryId, kernelNodeId } from "../../src/metadata/ids.ts";
 import { createVirtualClock } from "../support/virtual-clock.ts";
+
+type Invalidations = Parameters<KernelCache["tell"]>[0];
 
 const NOTHING: Invalidations = { names: [], listings: [], inodes: [] };
 /** Linux 6.2. */

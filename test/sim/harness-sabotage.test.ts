@@ -1,11 +1,10 @@
 /** The simulation itself: an engine broken on purpose does not get through. How many histories it takes is printed. */
 import { expect, test } from "vitest";
 import type { HttpRequest } from "../../src/contract/http.ts";
-import type { StartedEngine } from "../../src/engine/start/start-engine.ts";
 import type { Connection } from "../../src/metadata/database.ts";
 import { ignoring } from "./support/break-rows.ts";
 import { playHistory } from "./support/history.ts";
-import type { Sabotage } from "./support/mount.ts";
+import type { Sabotage, StartedEngine } from "./support/mount.ts";
 import { playHistories } from "./support/run.ts";
 import type { Step } from "./support/steps.ts";
 

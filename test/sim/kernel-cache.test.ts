@@ -2,7 +2,6 @@
 
 import { describe, expect, test } from "vitest";
 import type { FileSystem, KernelCache, KernelNodeId } from "../../src/engine/api/index.ts";
-import type { Invalidations } from "../../src/engine/api/kernel-cache.ts";
 import { kernelNodeId } from "../../src/metadata/ids.ts";
 import { playHistory } from "./support/history.ts";
 import { diskViolations } from "./support/invariants.ts";
@@ -56,7 +55,7 @@ describe("changed elsewhere", () => {
     ...look(1),
   ];
 
-  const without = (left: Partial<Invalidations>): Sabotage => ({
+  const without = (left: Partial<Parameters<KernelCache["tell"]>[0]>): Sabotage => ({
     kernelCache: (cache: KernelCache) => ({ ...cache, tell: (news, known) => cache.tell({ ...news, ...left }, known) }),
   });
 

@@ -1,7 +1,7 @@
 /** A workspace with a quota: what does not fit waits here, programs get EDQUOT in time, and free space is used once there is some. */
 import { expect, test } from "vitest";
 import type { Node } from "../../src/contract/resources.ts";
-import { CALLER } from "../support/bytes-world.ts";
+import { CALLER } from "../engine/start/bytes-world.ts";
 import { codeOf } from "./support/calls.ts";
 import type { Sabotage } from "./support/mount.ts";
 import { begin, there } from "./support/one-world.ts";

@@ -5,8 +5,8 @@ import type { HttpRequest } from "../../src/contract/http.ts";
 import type { Role } from "../../src/contract/roles.ts";
 import { SCOPES } from "../../src/contract/scopes.ts";
 import { kernelNodeId } from "../../src/metadata/ids.ts";
+import { CALLER } from "../engine/start/bytes-world.ts";
 import { accountToken, newAccount } from "../support/account-token.ts";
-import { CALLER } from "../support/bytes-world.ts";
 import { codeOf } from "./support/calls.ts";
 import { tampered } from "./support/tampered.ts";
 

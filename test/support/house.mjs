@@ -20,6 +20,8 @@ const tests = filesIn("test");
 const inEngine = sources.filter((path) => path.startsWith(`${engine}/`));
 const isDoor = (path) => path.startsWith(`${engine}/`) && path.endsWith("/index.ts");
 const roomOf = (path) => (path.startsWith(`${engine}/`) ? dirname(relative(engine, path)) : "");
+/** The room that a test is of: a test in test/engine/ROOM. */
+const roomOfTest = (path) => /^test\/engine\/([^/]+)\//.exec(path)?.[1];
 
 const FROM = /^\s*(?:import|export)\s+(?:type\s+)?(\{[^}]*\}|\*[^"]*|[\w$]+)\s*from\s*"(\.[^"]+)"/gms;
 function importsOf(path) {
@@ -47,6 +49,7 @@ const behind = new Map(
 );
 let pastDoors = 0;
 let pastDoorsInTests = 0;
+let ofTheirRoom = 0;
 for (const path of [...sources, ...tests]) {
   for (const { target, names } of importsOf(path)) {
     for (const name of isDoor(path) ? [] : names) {
@@ -56,7 +59,8 @@ for (const path of [...sources, ...tests]) {
     }
     const isInto = roomOf(target) !== "" && roomOf(target) !== roomOf(path) && !isDoor(target);
     if (!isInto) continue;
-    if (path.startsWith("test/")) pastDoorsInTests += names.length;
+    if (roomOfTest(path) === roomOf(target)) ofTheirRoom += names.length;
+    else if (path.startsWith("test/")) pastDoorsInTests += names.length;
     else pastDoors += names.length;
   }
 }
@@ -86,6 +90,7 @@ const lines = {
   "exports at doors": atDoors.length,
   "names imported past doors, src": pastDoors,
   "names imported past doors, test": pastDoorsInTests,
+  "names that tests of a room import from in it": ofTheirRoom,
   "parameters that take all of Context": everything,
   "largest record, fields that can be changed": `${largest?.fields} (${largest?.name})`,
   "lines of src": linesOf(sources),

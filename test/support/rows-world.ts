@@ -1,13 +1,15 @@
 /** Node rows of a world without a gateway: programs make, rename and remove names, and requests are under way. */
-import type { Node } from "../../src/contract/resources.ts";
+import type { Client } from "../../src/client/client.ts";
+import type { JournalEntry, Node } from "../../src/contract/resources.ts";
 import type { Context, Request } from "../../src/engine/core/index.ts";
+import { createHearing, createJournalStream } from "../../src/engine/remote/index.ts";
 import { advance } from "../../src/engine/sync/index.ts";
 import { addName, moveName, removeName } from "../../src/engine/tree/index.ts";
 import type { Attempt } from "../../src/metadata/attempts.ts";
 import type { InodeId } from "../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { born, type NodeRow } from "../../src/metadata/nodes.ts";
-import { type BytesWorld, createBytesWorld } from "./bytes-world.ts";
+import { type BytesWorld, createBytesWorld } from "../engine/start/bytes-world.ts";
 
 export const TIME = "2026-01-01T00:00:00.000Z";
 export const EMPTY = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
@@ -108,4 +110,21 @@ export function rowOf({ context }: BytesWorld, nodeId: string): NodeRow {
   const row = context.metadata.nodes.ofNodeId(nodeId);
   if (row === undefined) throw new Error(`no row of ${nodeId}`);
   return row;
+}
+
+/** The journal is these entries, and the mount hears of those that are new to it. */
+export async function hearJournal(context: Context, entries: readonly JournalEntry[]): Promise<void> {
+  const readJournal: Client["readJournal"] = async (_, after) => ({
+    items: entries.filter(({ position }) => position > after),
+    totalCount: 0,
+    pageNo: 1,
+    pageSize: 500,
+    asOf: 0,
+  });
+  await hearOnce({ ...context, client: { ...context.client, readJournal } });
+}
+
+/** As a mount does in turn: lists what is to be listed, and reads the journal. */
+export async function hearOnce(context: Context): Promise<void> {
+  await createHearing(context, createJournalStream(context))(context, new AbortController().signal);
 }

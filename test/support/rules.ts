@@ -79,6 +79,12 @@ function mayEnter(from: string, to: string): boolean {
   return here === there ? !isDoor(to) : isDoor(to) && ROOMS.indexOf(there) < ROOMS.indexOf(here);
 }
 
+/** The room that a test is of: it may import what is in there. */
+const roomOfTest = (path: string) => /^test\/engine\/([^/]+)\//.exec(path)?.[1];
+
+/** What a file exports of others. */
+const HANDED_ON = /^export\s+(?:type\s+)?(?:\*[^"]*|\{[^}]*\}\s*from\s*)"([^"]+)"/gm;
+
 const isSeenFromOutside = (path: string) => isDoor(path) && SEEN_FROM_OUTSIDE.includes(roomOf(path) ?? "");
 
 function sources(project: Project, ...folders: string[]): [string, string][] {
@@ -118,6 +124,21 @@ export const RULES = {
       if (from === to) return from !== "engine" || mayEnter(path, target);
       return below.includes(to) && (to !== "engine" || isSeenFromOutside(target));
     }),
+
+  "tests go through doors": (project) => {
+    const isInside = (target: string | undefined) => target?.startsWith("src/engine/") === true && !isDoor(target);
+    return [...project]
+      .filter(([path]) => /^test\/.*\.(?:ts|mjs)$/.test(path))
+      .flatMap(([path, text]) => {
+        const room = roomOfTest(path);
+        const isOfRoom = (specifier: string) => room !== undefined && roomOf(resolved(path, specifier) ?? "") === room;
+        const handedOn = [...text.matchAll(HANDED_ON)].map(([, specifier = ""]) => specifier);
+        return [
+          ...importsOf(text).filter((one) => isInside(resolved(path, one)) && !isOfRoom(one)),
+          ...handedOn.filter((one) => isInside(resolved(path, one)) && isOfRoom(one)),
+        ].map((specifier) => `${path} imports ${specifier}`);
+      });
+  },
 
   "no imports in a circle": (project) => {
     const graph = sources(project).map(([path, text]): [string, string[]] => [

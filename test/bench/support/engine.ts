@@ -11,11 +11,12 @@ import * as systemCalls from "../../../src/content/system-calls.ts";
 import { createRowSync } from "../../../src/daemon/row-sync.ts";
 import { createRuntime } from "../../../src/daemon/runtime.ts";
 import { startEngine } from "../../../src/engine/start/index.ts";
-import type { StartedEngine } from "../../../src/engine/start/start-engine.ts";
 import { startCheckpoints } from "../../../src/lib/checkpoints.ts";
 import { SILENT } from "../../../src/lib/log.ts";
 import { systemClock } from "../../../src/lib/system-clock.ts";
 import { checkpoint, openDatabase } from "../../../src/metadata/database.ts";
+
+type StartedEngine = Awaited<ReturnType<typeof startEngine>>;
 
 export interface EngineAlone {
   readonly engine: StartedEngine;

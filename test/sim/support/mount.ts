@@ -13,7 +13,6 @@ import type { Feature } from "../../../src/contract/features.ts";
 import type { HttpRequest } from "../../../src/contract/http.ts";
 import type { FileSystem, KernelCache } from "../../../src/engine/api/index.ts";
 import { type EngineOptions, startEngine } from "../../../src/engine/start/index.ts";
-import type { StartedEngine } from "../../../src/engine/start/start-engine.ts";
 import type { Gateway } from "../../../src/gateway/core.ts";
 import type { GatewayAnswer } from "../../../src/gateway/exchange.ts";
 import { describeError, type Logger } from "../../../src/lib/log.ts";
@@ -35,6 +34,8 @@ import {
   type Weather,
   type Withdrawable,
 } from "./transport.ts";
+
+export type StartedEngine = Awaited<ReturnType<typeof startEngine>>;
 
 export type Settings = EngineOptions["settings"];
 

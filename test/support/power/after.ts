@@ -14,7 +14,6 @@ import { createLayout } from "../../../src/content/layout.ts";
 import type { Transport } from "../../../src/contract/http.ts";
 import { SCOPES } from "../../../src/contract/scopes.ts";
 import { startEngine } from "../../../src/engine/start/index.ts";
-import type { StartedEngine } from "../../../src/engine/start/start-engine.ts";
 import { createGateway } from "../../../src/gateway/core.ts";
 import { describeError, type Logger, SILENT } from "../../../src/lib/log.ts";
 import { openSqlite } from "../../../src/lib/sqlite/index.ts";
@@ -29,6 +28,8 @@ import { createMemoryFiles } from "../memory-files.ts";
 import { createVirtualClock, type VirtualClock } from "../virtual-clock.ts";
 import type { CutDisk } from "./disk.ts";
 import { gatewayAt, type Recording, SIGNING_KEY, STATE } from "./record.ts";
+
+type StartedEngine = Awaited<ReturnType<typeof startEngine>>;
 
 const mark = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("saved"), name: z.string(), hash: z.string() }),

@@ -1,0 +1,88 @@
+/** A cut of a passed file that ends at any moment while a writer is being let in: what he writes then is neither lost nor called whole. */
+import { expect, test } from "vitest";
+import type { OpenFlags } from "../../../src/engine/api/index.ts";
+import { createFileSystem } from "../../../src/engine/ops/index.ts";
+import { takeSnapshot } from "../../../src/engine/upload/index.ts";
+import type { InodeId } from "../../../src/metadata/ids.ts";
+import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
+import { holdNext } from "../../support/hold-next.ts";
+import { type BytesWorld, CALLER, createBytesWorld, hashOf } from "../start/bytes-world.ts";
+
+const READING: OpenFlags = { read: true, write: false, append: false, truncate: false, exclusive: false };
+const WRITING: OpenFlags = { ...READING, write: true };
+
+const inodeAt = ({ context, inode }: BytesWorld, name: string) =>
+  inode(context.metadata.entries.find(ROOT_INODE, name)?.inode);
+
+/** File "a" of the gateway, all here, as the writer finds it; a reader has it open. */
+async function begin(state: "clean" | "written" | "synced") {
+  const world = await createBytesWorld({}, { isPassing: true });
+  const { context, clock, passthrough } = world;
+  const { id, lineage } = world.addRemote(Buffer.from("the head"), { name: "a" });
+  await world.readAll(world.inode(id));
+  await clock.advance(1_000);
+  const write = (backing: number | undefined, bytes: string) =>
+    passthrough?.fileOf(backing ?? -1).write(Buffer.from(bytes), 0);
+  if (state !== "clean") {
+    const first = await createFileSystem(context).open(CALLER, lineage, WRITING);
+    write(first.backing, "news");
+    await clock.advance(1_000);
+    if (state === "synced") await createFileSystem(context).fsync(CALLER, first.handle, false);
+    await world.close(first.handle);
+    while (context.fileState.tasks.size > 0) await Promise.all(context.fileState.tasks);
+  }
+  await createFileSystem(context).open(CALLER, lineage, READING);
+  await clock.advance(1_000);
+  const live = context.cacheFiles.get(lineage);
+  if (live === undefined) throw new Error("not open");
+  Object.assign(context, { dirtyLog: { ...context.dirtyLog } });
+  return { world, id, lineage, live, write };
+}
+
+const cut = ({ context }: BytesWorld, id: InodeId) => takeSnapshot(context, id, CALLER.signal);
+
+const STATES = ["clean", "written", "synced"] as const;
+const MOMENTS = ["flush", "syncRows", "stat"] as const;
+// Rows that never said that it is safe need not be synced first.
+const CASES = STATES.flatMap((state) => MOMENTS.map((moment) => ({ state, moment }))).filter(
+  ({ state, moment }) => state !== "written" || moment !== "syncRows",
+);
+
+/** A writer has been let in, and a cut was made while he was at `moment`. */
+async function letInDuringCut({ state, moment }: (typeof CASES)[number]) {
+  const one = await begin(state);
+  const { world, id, lineage, live } = one;
+  const { context } = world;
+  // Of clean content a cut says that it is safe.
+  if (state === "clean" && moment === "syncRows") live.changes.isDurable = true;
+  const held =
+    moment === "stat"
+      ? holdNext(live.disk.file, "stat")
+      : moment === "flush"
+        ? holdNext(context.dirtyLog, "flush")
+        : holdNext(context, "syncRows");
+  const opening = createFileSystem(context).open(CALLER, lineage, WRITING);
+  for (let turns = 0; !held.isReached() && turns < 1_000; turns += 1) await undefined;
+  expect([held.isReached(), live.use.writers, live.passthrough.lastStat]).toEqual([true, 1, undefined]);
+  expect(await cut(world, id)).toBe(state === "clean" ? "clean" : "cut");
+  held.goOn();
+  const { backing } = await opening;
+  return { ...one, write: (bytes: string) => one.write(backing, bytes) };
+}
+
+test.each(CASES)("killed then, what he wrote is there and is sent: $state before, cut at $moment", async (it) => {
+  const { world, id, write } = await letInDuringCut(it);
+  write("late");
+  const next = world.crash();
+  await next.recover();
+  expect(await cut(next, id)).toBe("cut");
+  expect(next.inode(id).hash).toBe(hashOf(Buffer.from("latehead")));
+});
+
+test.each(CASES)("after power loss what he was writing replaces nothing: $state before, cut at $moment", async (it) => {
+  const { world, write } = await letInDuringCut(it);
+  write("torn");
+  await world.context.syncRows();
+  const next = await world.powerLoss();
+  expect(await cut(next, inodeAt(next, "a").id)).toBe(it.state === "synced" ? "held" : "clean");
+});

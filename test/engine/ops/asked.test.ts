@@ -1,0 +1,50 @@
+/** What programs change, told to the kernel only of lineages it did not ask by. */
+import { expect, test } from "vitest";
+import type { KernelNodeId } from "../../../src/engine/api/index.ts";
+import { createFileSystem } from "../../../src/engine/ops/index.ts";
+import { inodeId, kernelNodeId } from "../../../src/metadata/ids.ts";
+import { CALLER, createBytesWorld } from "../start/bytes-world.ts";
+
+const TEXT = Buffer.from("some text");
+const ROOT = inodeId(1);
+
+async function begin() {
+  const world = await createBytesWorld();
+  const { metadata } = world.context;
+  metadata.inodes.update(ROOT, { listed: 1 });
+  const { id, lineage: old } = world.addRemote(TEXT);
+  const told: number[] = [];
+  metadata.changed.onTell(({ inodes }) => void told.push(...inodes));
+  /** Somebody elsewhere wrote it anew, while a program has the old bytes open. */
+  const replace = () => {
+    const { lineage } = metadata.inodes.replaceKernelNodeId(id, { size: 4, hash: null });
+    told.length = 0;
+    return lineage;
+  };
+  return { context: world.context, id, old, told, replace };
+}
+
+test.each<[string, (context: Awaited<ReturnType<typeof begin>>["context"], lineage: KernelNodeId) => Promise<unknown>]>(
+  [
+    ["mode", (context, lineage) => createFileSystem(context).setattr(CALLER, lineage, { mode: 0o600 })],
+    [
+      "extended attribute",
+      (context, lineage) =>
+        createFileSystem(context).setxattr(CALLER, lineage, "user.a", Buffer.from("x"), {
+          create: false,
+          replace: false,
+        }),
+    ],
+    [
+      "number of names",
+      (context, lineage) => createFileSystem(context).link(CALLER, lineage, kernelNodeId(1), "second"),
+    ],
+  ],
+)("%s: the kernel is told once the file has two lineages, by whichever it is changed", async (_, change) => {
+  for (const which of ["only", "left", "current"]) {
+    const { context, id, old, told, replace } = await begin();
+    const current = which === "only" ? old : replace();
+    await change(context, which === "left" ? old : current);
+    expect(told.includes(id)).toBe(which !== "only");
+  }
+});

@@ -1,0 +1,23 @@
+/** What people are told of what waits: where it is. */
+import { expect, test } from "vitest";
+import { pathOfEntry } from "../../../src/engine/ops/queue-list.ts";
+import { entryId } from "../../../src/metadata/ids.ts";
+import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
+import { born, unborn } from "../../../src/metadata/nodes.ts";
+import { nodeOf } from "../../support/rows-world.ts";
+import { createBytesWorld } from "../start/bytes-world.ts";
+
+test("a file that is gone, and whose birth was given up and may still arrive, is named by where it would be", async () => {
+  const { context } = await createBytesWorld();
+  const { metadata } = context;
+  const [root] = metadata.entries.ofInode(ROOT_INODE);
+  metadata.nodes.create(born(root?.id ?? null, nodeOf("root", { kind: "folder", parentId: null, name: "" })));
+  const row = metadata.nodes.create({ ...unborn(entryId(0), "file", 1, 1), entry: null });
+  expect(pathOfEntry(context, row)).toBe("…/?");
+  const request = { do: "upload", parent: "root", name: "new", hash: "h", size: 1, attributes: {} } as const;
+  const sent = { node: row.id, key: "k", request, generation: null, nextAt: 1, createdAt: 1 };
+  const { id } = metadata.attempts.create(sent);
+  expect(pathOfEntry(context, row)).toBe("/new");
+  metadata.attempts.abandon(id, 2);
+  expect(pathOfEntry(context, row)).toBe("/new");
+});

@@ -1,0 +1,376 @@
+/** Cuts, the uploads that read them, and writers that arrive meanwhile. */
+
+import { parse } from "node:path";
+import { expect, test } from "vitest";
+import { handleId } from "../../../src/engine/api/index.ts";
+import type { Request } from "../../../src/engine/core/index.ts";
+import { dropSnapshot, snapshotSource } from "../../../src/engine/files/index.ts";
+import { createFileSystem } from "../../../src/engine/ops/index.ts";
+import { EMPTY_HASH } from "../../../src/engine/tree/index.ts";
+import { takeSnapshot } from "../../../src/engine/upload/index.ts";
+import { sleep } from "../../../src/lib/runtime.ts";
+import type { Attempt } from "../../../src/metadata/attempts.ts";
+import { type InodeId, inodeId, snapshotId } from "../../../src/metadata/ids.ts";
+import { type BytesWorld, CALLER, createBytesWorld, hashOf, pattern } from "../start/bytes-world.ts";
+
+const TEXT = Buffer.from("written here");
+
+async function written(world: BytesWorld, bytes: Uint8Array = TEXT): Promise<InodeId> {
+  const { inode, handle } = await world.create();
+  await world.write(handle, 0, bytes);
+  await world.close(handle);
+  return inode.id;
+}
+
+const cut = (world: BytesWorld, id: InodeId) => takeSnapshot(world.context, id, CALLER.signal);
+const newest = (world: BytesWorld, id: InodeId) => world.context.metadata.snapshots.newestOf(id);
+
+async function bytesOf(world: BytesWorld, id: InodeId): Promise<Buffer> {
+  const generation = newest(world, id);
+  if (generation === undefined) throw new Error("no generation");
+  const parts: Uint8Array[] = [];
+  for await (const part of snapshotSource(world.context, generation).read()) parts.push(part);
+  return Buffer.concat(parts);
+}
+
+/** As the write-back loop makes one. */
+function attempt(world: BytesWorld, id: InodeId, key: string): Attempt<Request> {
+  const { metadata } = world.context;
+  const [entry] = metadata.entries.ofInode(id);
+  const row = entry === undefined ? undefined : metadata.nodes.ofEntry(entry.id);
+  const generation = newest(world, id);
+  if (row === undefined || generation === undefined) throw new Error("nothing to send");
+  const { hash, size } = generation;
+  const request: Request = { do: "upload", parent: "root", name: "a", hash, size, attributes: {} };
+  return metadata.attempts.create({
+    node: row.id,
+    key,
+    request,
+    generation: generation.id,
+    nextAt: 0,
+    createdAt: 0,
+  });
+}
+
+test("closed, the live file itself is the cut", async () => {
+  const world = await createBytesWorld();
+  const id = await written(world);
+  expect(await cut(world, id)).toBe("cut");
+  const inode = world.inode(id);
+  expect(newest(world, id)).toMatchObject({
+    lineage: inode.lineage,
+    changes: inode.changes,
+    size: TEXT.length,
+    synced: 1,
+  });
+  expect(inode.hash).toBe(hashOf(TEXT));
+  expect(await bytesOf(world, id)).toEqual(TEXT);
+  expect(world.files.openHandles()).toBe(0);
+});
+
+test("an empty file without a live file needs none", async () => {
+  const world = await createBytesWorld();
+  const { inode, handle } = await world.create();
+  await world.close(handle);
+  expect(await cut(world, inode.id)).toBe("cut");
+  expect(world.inode(inode.id)).toMatchObject({ hash: EMPTY_HASH, size: 0 });
+  expect(newest(world, inode.id)).toBeUndefined();
+});
+
+test("written back to what it was, it is clean again", async () => {
+  const world = await createBytesWorld();
+  const { id } = world.addRemote(pattern(1000));
+  const handle = await world.open(world.inode(id), { write: true });
+  await world.write(handle, 0, pattern(1000).subarray(0, 500));
+  await world.close(handle);
+  expect(world.inode(id).content).toBe("dirty");
+  expect(await cut(world, id)).toBe("clean");
+  expect(world.inode(id)).toMatchObject({ content: "clean", hash: hashOf(pattern(1000)) });
+  expect(newest(world, id)).toBeUndefined();
+});
+
+test("open for writing, a copy is cut; a change after it makes the row dirty anew", async () => {
+  const world = await createBytesWorld();
+  const { inode, handle } = await world.create();
+  await world.write(handle, 0, TEXT);
+  await world.clock.advance(1000);
+  expect(await cut(world, inode.id)).toBe("cut");
+  const { changes } = world.inode(inode.id);
+  expect(newest(world, inode.id)).toMatchObject({ lineage: null, changes });
+  await world.write(handle, 0, Buffer.from("WRITTEN"));
+  expect(world.inode(inode.id)).toMatchObject({ changes: changes + 1, hash: null });
+  expect(await bytesOf(world, inode.id)).toEqual(TEXT);
+});
+
+test("a write during a cut is in it, or is another change; also after a crash", async () => {
+  const after = Buffer.from("wriXYen here");
+  const kinds = new Set<string>();
+  for (let turns = 0; turns < 150; turns += 1) {
+    const world = await createBytesWorld({}, { turns: () => 5 });
+    const { inode, handle } = await world.create();
+    await world.write(handle, 0, TEXT);
+    await world.clock.advance(1000);
+    const cutting = cut(world, inode.id);
+    for (let turn = 0; turn < turns; turn += 1) await undefined;
+    await world.write(handle, 3, Buffer.from("XY"));
+    const result = await cutting;
+    const made = newest(world, inode.id);
+    const { hash, changes } = world.inode(inode.id);
+    const isIn = made?.hash === hashOf(after);
+    kinds.add(made === undefined ? result : isIn ? "in it" : "another");
+    expect([hash, made?.changes === changes], `${result} after ${turns} turns`).toEqual([
+      isIn ? made.hash : null,
+      isIn,
+    ]);
+    if (made !== undefined) expect(hashOf(await bytesOf(world, inode.id))).toBe(made.hash);
+    const next = world.crash();
+    await next.recover();
+    await next.clock.advance(1000);
+    expect(await cut(next, inode.id)).toBe("cut");
+    expect(await bytesOf(next, inode.id)).toEqual(after);
+  }
+  expect([...kinds].toSorted()).toEqual(["another", "busy", "in it"]);
+});
+
+test("what is written once the copy was made does not make it void; the cut is as old as the copy", async () => {
+  const world = await createBytesWorld();
+  const { inode, handle } = await world.create();
+  await world.write(handle, 0, TEXT);
+  await world.clock.advance(1000);
+  const { files } = world.context.runtime;
+  const at = world.clock.wallClock();
+  const hash: typeof files.hash = async (path) => {
+    await world.clock.advance(500);
+    await world.write(handle, 0, Buffer.from("WRITTEN"));
+    return files.hash(path);
+  };
+  Object.assign(world.context, { runtime: { ...world.context.runtime, files: { ...files, hash } } });
+  expect(await cut(world, inode.id)).toBe("cut");
+  expect(world.inode(inode.id)).toMatchObject({ content: "dirty", hash: null, synced: 0 });
+  expect([await bytesOf(world, inode.id), world.context.lastSnapshots.get(inode.id)?.at]).toEqual([TEXT, at]);
+});
+
+test("what is being done to a file that is cut is known for as long as it is", async () => {
+  const world = await createBytesWorld();
+  const id = await written(world);
+  const { snapshotsUnderWay } = world.context.fileState;
+  const said = new Set<string | undefined>();
+  let isOver = false;
+  const done = cut(world, id).finally(() => {
+    isOver = true;
+  });
+  while (!isOver) {
+    said.add(snapshotsUnderWay.get(id)?.what);
+    await undefined;
+  }
+  await done;
+  expect([...said]).toEqual(expect.arrayContaining(["synced to the disk", "hashed"]));
+  expect(snapshotsUnderWay.size).toBe(0);
+});
+
+test("a writer that is let in while a cut waits for its commit: the cut counts for nothing", async () => {
+  const world = await createBytesWorld();
+  const id = await written(world);
+  const { groupCommit } = world.context;
+  let writer = handleId(0);
+  const later = async <T>(change: () => T) => {
+    writer = await world.open(world.inode(id), { write: true });
+    return groupCommit(change);
+  };
+  Object.assign(world.context, { groupCommit: Object.assign(later, { now: groupCommit.now }) });
+  expect([await cut(world, id), newest(world, id)]).toEqual(["busy", undefined]);
+  Object.assign(world.context, { groupCommit });
+  await world.close(writer);
+  expect(await cut(world, id)).toBe("cut");
+});
+
+test.each([
+  ["stays", false],
+  ["has gone", true],
+])("a small file grows while a cut of it begins, its writer %s: it is not read byte by byte", async (_, isGone) => {
+  const world = await createBytesWorld();
+  const id = await written(world, Buffer.from("."));
+  await world.open(world.inode(id));
+  const live = world.context.cacheFiles.get(world.inode(id).lineage);
+  if (live === undefined) throw new Error("not open");
+  const {
+    disk: { sync, file },
+  } = live;
+  const content = pattern(100_000);
+  let writer = handleId(0);
+  const arrives = async () => {
+    Object.assign(live.disk, { sync });
+    writer = await world.open(world.inode(id), { write: true });
+    await world.write(writer, 0, content);
+    if (isGone) await world.close(writer);
+  };
+  let reads = 0;
+  const read: typeof file.read = (...args) => {
+    reads += 1;
+    return file.read(...args);
+  };
+  Object.assign(live.disk, {
+    sync: async () => void (await Promise.all([sync(), arrives()])),
+    file: { ...file, read },
+  });
+  expect([await cut(world, id), reads < 10]).toEqual(["busy", true]);
+  if (!isGone) await world.close(writer);
+  expect(await cut(world, id)).toBe("cut");
+  expect(await bytesOf(world, id)).toEqual(Buffer.from(content));
+});
+
+test("a file that stays open is cut once its writing has paused, however often it is saved, and soon after an fsync", async () => {
+  const world = await createBytesWorld();
+  const { inode, handle } = await world.create();
+  for (let save = 0; save < 10; save += 1) {
+    const text = Buffer.from(`save ${save}`);
+    await world.write(handle, 0, text);
+    await world.clock.advance(2_000);
+    await world.write(handle, 0, text);
+    await world.clock.advance(2_500);
+    expect(newest(world, inode.id)?.hash).not.toBe(hashOf(text));
+    await world.clock.advance(1_000);
+    expect(newest(world, inode.id)?.hash).toBe(hashOf(text));
+    await world.clock.advance(10 * 60_000);
+  }
+  await world.write(handle, 0, Buffer.from("S"));
+  await world.clock.advance(100);
+  await createFileSystem(world.context).fsync(CALLER, handle, false);
+  await world.clock.advance(1000);
+  expect(await bytesOf(world, inode.id)).toEqual(Buffer.from("Save 9"));
+});
+
+test("a file that is written all the time is cut all the same, and a pause of it is longer then", async () => {
+  const world = await createBytesWorld();
+  const { inode, handle } = await world.create();
+  const cuts = () => world.context.lastSnapshots.get(inode.id)?.at ?? 0;
+  const write = async (seconds: number) => {
+    for (let second = 0; second < seconds; second += 1) {
+      await world.write(handle, 0, TEXT);
+      await world.clock.advance(1_000);
+    }
+  };
+  await write(14);
+  expect(cuts()).toBe(0);
+  await write(4);
+  const first = cuts();
+  expect(first).toBeGreaterThan(0);
+  await world.clock.advance(4_000);
+  expect(cuts()).toBe(first);
+  await world.clock.advance(3_000);
+  expect(cuts()).toBeGreaterThan(first);
+});
+
+test("a large file is not copied again before ten times as long as that took, whether it came to a cut or not", async () => {
+  const world = await createBytesWorld();
+  const { inode, handle } = await world.create();
+  const { runtime, lastSnapshots } = world.context;
+  const { clone } = runtime.files;
+  let copies = 0;
+  const slow = async (from: string, to: string) => {
+    copies += 1;
+    if (copies === 2) await world.write(handle, 0, Buffer.from("W"));
+    await sleep(runtime, 5_000);
+    return clone(from, to);
+  };
+  Object.assign(world.context, { runtime: { ...runtime, files: { ...runtime.files, clone: slow } } });
+  await world.write(handle, 0, TEXT);
+  await world.clock.advance(9_000);
+  expect([copies, newest(world, inode.id)?.hash]).toEqual([1, hashOf(TEXT)]);
+  const first = lastSnapshots.get(inode.id)?.at;
+  await world.write(handle, 0, Buffer.from("w"));
+  await world.clock.advance(45_000);
+  expect(copies).toBe(1);
+  await world.clock.advance(10_000);
+  expect([copies, lastSnapshots.get(inode.id)?.at]).toEqual([2, first]);
+  await world.clock.advance(45_000);
+  expect(copies).toBe(2);
+  await world.clock.advance(10_000);
+  expect(copies).toBe(3);
+});
+
+test("a writer stops an upload of the live file twice; the third time the upload gets a copy", async () => {
+  const world = await createBytesWorld();
+  const id = await written(world);
+  const stopped: number[] = [];
+  for (let round = 1; round <= 3; round += 1) {
+    expect(await cut(world, id)).toBe("cut");
+    const sent = attempt(world, id, `key ${round}`);
+    world.context.sending.set(sent.id, () => stopped.push(round));
+    const before = newest(world, id);
+    const handle = await world.open(world.inode(id), { write: true });
+    const kept = world.context.metadata.attempts.ofKey(`key ${round}`);
+    if (round < 3) {
+      expect(kept).toMatchObject({ state: "abandoned", generation: null });
+      expect(world.context.metadata.snapshots.get(before?.id ?? snapshotId(0))).toBeUndefined();
+      expect(world.inode(id).hash).toBeNull();
+    } else {
+      expect(kept).toMatchObject({ state: "open", generation: before?.id });
+      expect(newest(world, id)).toMatchObject({ id: before?.id, lineage: null });
+      await world.write(handle, 0, Buffer.from("changed"));
+      expect(await bytesOf(world, id)).toEqual(TEXT);
+    }
+    world.context.sending.delete(sent.id);
+    await world.close(handle);
+  }
+  expect(stopped).toEqual([1, 2, 3]);
+});
+
+test("two names send one cut: a writer stops both, and the first answer leaves it for the second", async () => {
+  const world = await createBytesWorld();
+  const id = await written(world);
+  await cut(world, id);
+  const { metadata } = world.context;
+  const first = attempt(world, id, "one");
+  const second = { ...metadata.entries.create(inodeId(1), "other", id) };
+  const { unborn } = await import("../../../src/metadata/nodes.ts");
+  const row = metadata.nodes.create(unborn(second.id, "file", 0, 0));
+  metadata.attempts.create({
+    node: row.id,
+    key: "two",
+    request: first.request,
+    generation: first.generation,
+    nextAt: 0,
+    createdAt: 0,
+  });
+  metadata.attempts.remove(first.id);
+  dropSnapshot(world.context, first.generation ?? snapshotId(0));
+  expect(newest(world, id)?.id).toBe(first.generation);
+  const handle = await world.open(world.inode(id), { write: true });
+  expect(metadata.attempts.ofKey("two")).toMatchObject({ state: "abandoned" });
+  await world.close(handle);
+});
+
+test("after a crash a cut without its file is none, and one with it is as it was", async () => {
+  const world = await createBytesWorld();
+  const id = await written(world);
+  await cut(world, id);
+  const { inode: open, handle } = await world.create();
+  await world.write(handle, 0, TEXT);
+  await world.clock.advance(1000);
+  await cut(world, open.id);
+  const copy = newest(world, open.id);
+  await world.files.remove(world.context.paths.snapshot(copy?.id ?? snapshotId(0)));
+  const next = world.crash();
+  await next.recover();
+  expect(await bytesOf(next, id)).toEqual(TEXT);
+  expect(next.inode(id).hash).toBe(hashOf(TEXT));
+  expect(newest(next, open.id)).toBeUndefined();
+  expect(next.inode(open.id).hash).toBeNull();
+  expect(await cut(next, open.id)).toBe("cut");
+  expect(await bytesOf(next, open.id)).toEqual(TEXT);
+});
+
+test("of a file that stays open too, the name is synced before the rows call its content safe", async () => {
+  const world = await createBytesWorld();
+  const { inode, handle } = await world.create();
+  await world.write(handle, 0, TEXT);
+  await world.clock.advance(1_000);
+  const { dir } = parse(world.context.paths.cacheFile(inode.lineage));
+  const restore = world.files.fail({ path: new RegExp(`^${dir}$`), code: "EIO", on: ["syncFolder"] });
+  await expect(cut(world, inode.id)).rejects.toThrow("EIO");
+  expect(world.inode(inode.id).synced).toBeNull();
+  restore();
+  expect(await cut(world, inode.id)).toBe("cut");
+  expect(world.inode(inode.id).synced).toBe(1);
+});
