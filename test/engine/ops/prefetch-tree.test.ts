@@ -1,16 +1,16 @@
 /** The names of the whole workspace are read in the background, so that every folder can be listed offline. */
 import { afterEach, expect, test } from "vitest";
-import type { Client } from "../../src/client/client.ts";
-import { RemoteError } from "../../src/client/errors.ts";
-import type { Node } from "../../src/contract/resources.ts";
-import { type Context, stopBytes } from "../../src/engine/core/index.ts";
-import { createTreePrefetch } from "../../src/engine/ops/index.ts";
-import { completeFolder, visitFolder } from "../../src/engine/remote/index.ts";
-import { type InodeId, inodeId } from "../../src/metadata/ids.ts";
-import { ROOT_INODE } from "../../src/metadata/metadata.ts";
-import { born } from "../../src/metadata/nodes.ts";
-import { createBytesWorld } from "../support/bytes-world.ts";
-import { nodeOf } from "../support/rows-world.ts";
+import type { Client } from "../../../src/client/client.ts";
+import { RemoteError } from "../../../src/client/errors.ts";
+import type { Node } from "../../../src/contract/resources.ts";
+import { type Context, stopBytes } from "../../../src/engine/core/index.ts";
+import { createTreePrefetch } from "../../../src/engine/ops/index.ts";
+import { completeFolder, visitFolder } from "../../../src/engine/remote/index.ts";
+import { type InodeId, inodeId } from "../../../src/metadata/ids.ts";
+import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
+import { born } from "../../../src/metadata/nodes.ts";
+import { nodeOf } from "../../support/rows-world.ts";
+import { createBytesWorld } from "../start/bytes-world.ts";
 
 const folderOf = (id: string, parentId: string | null) =>
   nodeOf(id, { kind: "folder", head: null, contentHash: null, size: 0, parentId, name: id });
