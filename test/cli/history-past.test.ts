@@ -188,7 +188,9 @@ test("a tree goes back to a moment: planned, then done", async () => {
   );
   const ofDocs = (text: string) => text.split("\n").filter((line) => line.startsWith("./docs/"));
   await until("the mount shows it", async () => ofDocs(await seen()).join() === ofDocs(before).join());
-  expect(await history.output("restore", "mount/docs", "--at", then)).toMatch(/^\/docs is as it was at /);
+  expect(await history.output("restore", "mount/docs", "--at", then)).toMatch(
+    /^\/docs is as it was at .*, beside what is newer\.\n$/,
+  );
   expect(await history.wsfs("restore", "mount/docs/newer", "--at", then)).toMatchObject({ code: 1, stdout: "" });
   expect(await history.wsfs("restore", "mount/docs", "--exact")).toMatchObject({ code: 2, stdout: "" });
 });
@@ -200,7 +202,12 @@ test("what the mount did is taken back, and that again; what others changed sinc
   await history.work("rm -rf docs tree; echo mine > shared; mkdir fresh; echo f > fresh/f; mv raw renamed");
   const after = await seen();
   const planned = await history.wsfs("undo", history.mount.dir, "--since", then);
-  expect(planned).toMatchObject({ code: 1, stderr: expect.stringMatching(/nothing was changed; --yes does it\n$/) });
+  const said = (less: string) =>
+    new RegExp(`what was done from ${TIME} to ${TIME}${less}\nwsfs: nothing was changed; --yes does it\n$`);
+  expect(planned).toMatchObject({ code: 1, stderr: expect.stringMatching(said("")) });
+  expect(await history.wsfs("undo", history.mount.dir)).toMatchObject({
+    ...{ code: 1, stderr: expect.stringMatching(said("; --since or --last takes back less")) },
+  });
   expect(planned.stdout).toMatch(/^restore +\/docs$/m);
   expect(planned.stdout).toMatch(/^delete +\/fresh\/f$/m);
   expect(planned.stdout).toMatch(/^move +\/raw, back from \/renamed$/m);

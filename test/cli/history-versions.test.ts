@@ -186,6 +186,9 @@ describe("of a workspace that is named", () => {
       /^wsfs: not signed in: run "wsfs login --env team"\n$/,
     );
     await signIn(history.place, { env: "team", baseUrl: history.gateway.baseUrl, password: added.stdout.trim() });
+    expect(await history.wsfs("list", "--workspace", "elsewhere", "/")).toMatchObject({
+      ...{ code: 1, stderr: 'wsfs: no workspace "elsewhere" is visible to this login\n' },
+    });
     const before = await history.json("versions", ...W, "/notes.txt");
     expect(await history.json("restore", ...W, "notes.txt@2")).toMatchObject([
       { isChanged: true, version: { number: 2 } },

@@ -140,12 +140,24 @@ test("a kept content that is not the version's is fetched again", async () => {
   expect(await sh(read)).toBe("three three three");
 });
 
+test("a content that the gateway has given up is told from one that cannot be had now", async () => {
+  await sh("echo one > given-up");
+  const then = await momentBetween();
+  await sh("echo two > given-up");
+  await drain();
+  const own = ["--data", gateway.data, "--workspace", "workspace"];
+  check(await place.wsfs(["gateway", "policy", "set", ...own, "--versions", "none"]));
+  check(await place.wsfs(["gateway", "prune", ...own]));
+  expect((await mount.sh(`cat .wsfs/at/${then}/given-up`)).stderr).toContain("No data available");
+  expect(await sh("cat given-up")).toBe("two");
+});
+
 test("what was read is there without the gateway; what was not says so", async () => {
-  const read = "cat .wsfs/versions/moved/deep/renamed.md/0003*";
-  expect(await sh(read)).toBe("three three three");
+  const read = "cat .wsfs/versions/moved/deep/renamed.md/0004*";
+  expect(await sh(read)).toBe("one");
   await gateway.stop();
   await sh("cat /proc/self/mounts > /dev/null; sleep 1.2");
-  expect(await sh(read)).toBe("three three three");
+  expect(await sh(read)).toBe("one");
   const { code, stderr } = await mount.sh("ls .wsfs/versions/tree");
   expect([code !== 0, stderr]).toEqual([true, expect.stringContaining("Input/output error")]);
 });

@@ -23,6 +23,7 @@ export function restoreAt(values: Values<"restore">, at: Date): Promise<number> 
     await requireFeatures(gateway, "history");
     await settle(mount, [path], values["settle-timeout"]);
     const moment = showTime(at.toISOString());
+    const isBack = `${path} is as it was at ${moment}${exact ? "" : ", beside what is newer"}`;
     const node = await findNode(gateway, path, at);
     if (node === undefined) throw new Failure(`${path} was not there at ${moment}`);
     const items = await itemsOf(gateway, node.id, at, exact);
@@ -30,7 +31,7 @@ export function restoreAt(values: Values<"restore">, at: Date): Promise<number> 
     if (json) process.stdout.write(items.map((item) => `${JSON.stringify({ plan: item })}\n`).join(""));
     else await printSome(items, describeItem);
     if (planned.length === 0) {
-      return print(json, { result: { done: 0, skipped: items.length } }, `${path} is as it was at ${moment}.\n`);
+      return print(json, { result: { done: 0, skipped: items.length } }, `${isBack}.\n`);
     }
     const count = formatCount(planned.length, "change");
     if (!(await isConfirmed(yes, `Back to ${moment}, by ${count}?`))) return unconfirmed();
@@ -52,7 +53,7 @@ export function restoreAt(values: Values<"restore">, at: Date): Promise<number> 
     if (json) process.stdout.write(`${JSON.stringify({ result: { done, skipped } })}\n`);
     else
       process.stdout.write(
-        `${path} is as it was at ${moment}: ${formatCount(done, "change")}${skipped === 0 ? "" : `, ${skipped} skipped`}.\n`,
+        `${isBack}: ${formatCount(done, "change")}${skipped === 0 ? "" : `, ${skipped} skipped`}.\n`,
       );
     return EXIT.ok;
   });

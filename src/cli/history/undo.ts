@@ -40,6 +40,8 @@ export function undo(values: Values<"undo">): Promise<number> {
     if (made === undefined) return nothing(json, 0);
     const { plan } = made;
     await printPlan(plan, where, json);
+    const less = since === undefined && last === undefined ? "; --since or --last takes back less" : "";
+    process.stderr.write(`wsfs: that is for what was done from ${made.begin} to ${made.end}${less}\n`);
     if (plan.steps.length === 0 && !made.isBegun) return nothing(json, plan.skipped.length);
     if (made.isBegun) process.stderr.write("wsfs: this undo was begun before; what is left of it is shown\n");
     if (!(await isConfirmed(yes, `Take back ${formatCount(plan.steps.length, "change")}?`))) return unconfirmed();
@@ -55,6 +57,9 @@ export interface Made {
   readonly choice: Choice;
   /** It continues an undo that was broken off. */
   readonly isBegun: boolean;
+  /** The times of the first and the latest change that is taken back. */
+  readonly begin: string;
+  readonly end: string;
   /** The time of the latest change that is taken back, for names beside taken ones. */
   readonly moment: string;
 }
@@ -96,12 +101,13 @@ async function makePlan(gateway: Gateway, choice: Choice, path: string, paths: P
   await eachOf(skipped, async ({ nodeId, place }) => {
     if (await isMeant(place)) wanted.add(nodeId);
   });
-  const latest = entries.findLast(({ position }) => position <= to);
+  const timeOf = (at: number) => entries.find(({ position }) => position === at)?.time ?? "";
   const plan = {
     steps: steps.filter(({ nodeId }) => wanted.has(nodeId)),
     skipped: skipped.filter(({ nodeId }) => wanted.has(nodeId)),
   };
-  return { plan, choice, moment: (latest?.time ?? "").slice(0, 19).replace("T", " ").replaceAll(":", ".") };
+  const moment = timeOf(to).slice(0, 19).replace("T", " ").replaceAll(":", ".");
+  return { plan, choice, begin: showTime(timeOf(from)), end: showTime(timeOf(to)), moment };
 }
 
 /** The journal tells what attributes were before, not what they are now, so the node is asked. */

@@ -63,7 +63,11 @@ export async function atWorkspace<T>(
   const mount = parseMountName(given["of-mount"] ?? "");
   const gateway = connect({ baseUrl: at.baseUrl, credentials, workspace: named, mount });
   const paths = words.map((word) => resolve("/", word));
-  return withGateway(gateway, () => use({ gateway, paths, mount: undefined }));
+  return withGateway(gateway, async () => {
+    // Of a workspace that is not visible the sign-in says so; a path of it would seem to be of a node that is not there.
+    await credentials.token();
+    return use({ gateway, paths, mount: undefined });
+  });
 }
 
 async function inMount<T>(

@@ -6,6 +6,8 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { LRUCache } from "lru-cache";
+import { RemoteError } from "../../client/errors.ts";
+import { FsError } from "../api/index.ts";
 import type { Host, LocalFiles, Remote } from "../core/index.ts";
 import { fetchVersionRange, isTight } from "../files/index.ts";
 import type { Content } from "./place.ts";
@@ -21,7 +23,10 @@ const SHARE = 1 / 8;
 type Needs = LocalFiles & Remote & Host;
 
 export interface PastContents {
-  /** Fewer bytes only at the end. Rejects with EIO when they cannot be had, EINTR when interrupted. */
+  /**
+   * Fewer bytes only at the end. Rejects with EIO when they cannot be had, ENODATA when the gateway has given them up, EINTR
+   * when interrupted.
+   */
   read(content: Content, offset: number, size: number, signal: AbortSignal): Promise<Uint8Array>;
 }
 
@@ -120,7 +125,7 @@ export function createPastContents(context: Needs): PastContents {
       : { start: index * WINDOW, end: Math.min(content.size, (index + 1) * WINDOW) };
     // Not by the signal of one program: others may wait for the same.
     const { signal } = new AbortController();
-    const bytes = onDisk ?? (await fetchVersionRange(context, content, part, signal));
+    const bytes = onDisk ?? (await fetchVersionRange(context, content, part, signal).catch(rejectThinned));
     windows.set(key, bytes);
     if (isWhole && onDisk === undefined && content.hash !== null) await keep(name, bytes);
     return bytes;
@@ -145,4 +150,10 @@ export function createPastContents(context: Needs): PastContents {
       return parts.length === 1 && parts[0] !== undefined ? parts[0] : Buffer.concat(parts);
     },
   };
+}
+
+function rejectThinned(error: unknown): never {
+  const { cause } = error as { cause?: unknown };
+  if (!(cause instanceof RemoteError) || cause.status !== 410) throw error;
+  throw new FsError("ENODATA", "the gateway no longer keeps the content of this version", { cause });
 }
