@@ -160,7 +160,7 @@ bool take_reload_back(char **named, const char *why)
   change_sides(named);
   self.is_back = true;
   tell_trial();
-  say("the daemon that took over cannot: %s; one as before takes over", why);
+  say("the new daemon cannot serve: %s; a daemon with the old settings takes over", why);
   return true;
 }
 
@@ -174,7 +174,7 @@ bool stay_with_reload(char **named, const char *why)
   self.is_back = false;
   tell_trial();
   await_somebody();
-  say("there is no way back to the release before: %s; the one that took over is tried again", why);
+  say("the release before cannot serve any more: %s; the new one is tried again", why);
   return true;
 }
 

@@ -64,7 +64,7 @@ function addressOf(baseUrl: string, path: string, query: readonly { name: string
 function operationOf(method: string, path: string): OperationName {
   const operation = findOperation(method, path);
   if (operation !== undefined) return operation;
-  throw new Failure(`call: ${method} ${path} is not known here: name what it takes with --scope`, EXIT.usage);
+  throw new Failure(`call: ${method} ${path} is unknown to this release: name its scope with --scope`, EXIT.usage);
 }
 
 async function bodyOf({ body: data, form }: Values<"call">) {

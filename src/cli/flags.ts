@@ -77,11 +77,11 @@ export const FLAGS = {
   "file-version": {
     type: "value",
     kind: values.named("V"),
-    help: "The version, as behind @; what is given as FILE is all name then",
+    help: "The version, as after @; FILE is then taken as a whole name",
   },
   recursive: { type: "switch", help: "All that is below the folder, too" },
   "at-time": { type: "value", kind: values.moment, help: "As it was at this moment" },
-  deleted: { type: "switch", help: "What was deleted and can come back, instead of what is there" },
+  deleted: { type: "switch", help: "List deleted nodes that can be restored, instead of present ones" },
   exact: { type: "switch", help: "With --at: delete what was not there then" },
   yes: { type: "switch", help: "Do it, without a question" },
   last: { type: "value", kind: values.changeCount, help: "So many changes" },
@@ -91,7 +91,7 @@ export const FLAGS = {
     defaultHelp: "the one PATH is in",
     help: "With --workspace: whose changes, MACHINE:/FOLDER",
   },
-  "as-name": { type: "value", kind: values.named("NAME"), help: "The name it comes back with" },
+  "as-name": { type: "value", kind: values.named("NAME"), help: "The name to restore it under" },
   since: { type: "value", kind: values.moment, help: "From this moment on" },
   by: {
     type: "value",
@@ -247,7 +247,7 @@ export const FLAGS = {
     defaultHelp: "its addresses and localhost",
     help: "Other names that clients know the gateway by",
   },
-  "client-id": { type: "value", kind: values.named("ID"), help: "How --issuer knows this gateway" },
+  "client-id": { type: "value", kind: values.named("ID"), help: "Id of this gateway at --issuer" },
   "client-secret-file": {
     type: "value",
     kind: values.named("FILE"),

@@ -88,7 +88,7 @@ export async function grantRemove(values: Values<"gateway grant remove">): Promi
     const account = required(store, values.positionals.NAME);
     const [id, name] = workspaceOf(workspaces, values.workspace);
     const had = store.accounts.removeRole(account.id, id);
-    const is = had ? "sees nothing any more of" : "had no role in";
+    const is = had ? "has no access any more to" : "had no role in";
     process.stdout.write(`${account.name} ${is} ${printable(name)}\n`);
     return EXIT.ok;
   });

@@ -40,7 +40,7 @@ export async function reload(values: Values<"reload">): Promise<number> {
   }
   const { failed, waitedMs, isMigrated = false } = reload;
   if (failed !== undefined) {
-    throw new Failure(`${dir} is served as before, since a new daemon could not: ${failed}`);
+    throw new Failure(`${dir} is still served with the old settings, because a new daemon could not start: ${failed}`);
   }
   const { pid } = record.daemon;
   const result = { release: version, pid, waitedMs, isMigrated };

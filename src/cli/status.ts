@@ -104,7 +104,7 @@ export function describeStatus(state: MountStatus, held: readonly Held[] = []): 
       "bytes",
       state.passthroughOff === undefined
         ? undefined
-        : `all through the daemon, the kernel reads and writes no file by itself: ${state.passthroughOff}`,
+        : `all bytes go through the daemon (no passthrough): ${state.passthroughOff}`,
     ],
     ["state dir", state.stateDir],
     ["daemon", `pid ${state.pid}, release ${state.version}, ${formatCount(requests, "request")} of the kernel`],
@@ -125,7 +125,7 @@ function describeGateway({ online, offlineMs }: MountStatus): string {
 function describeFreshness({ live, staleMs = 0, staleWhy, transport }: MountStatus): string {
   if (live && transport === "fuse-native") return "live: what others change is shown within a second or two";
   if (live) return "live: what others change is shown at once";
-  return `not live for ${formatDuration(staleMs)}: ${staleWhy ?? "looked at again each second"}`;
+  return `not live for ${formatDuration(staleMs)}: ${staleWhy ?? "checked again every second"}`;
 }
 
 const REST = {

@@ -67,7 +67,11 @@ export function checkedJson<T extends z.ZodType>(
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
   if (bareReceipt.safeParse(value).success) {
-    throw malformed(operation, answer, "it is done, but the token lacks the scope node.file.read to hear of what");
+    throw malformed(
+      operation,
+      answer,
+      "the write is done, but the token lacks the scope node.file.read to see the result",
+    );
   }
   const [issue] = parsed.error.issues;
   const where = issue === undefined || issue.path.length === 0 ? "" : `${issue.path.join(".")}: `;

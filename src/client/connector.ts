@@ -75,7 +75,7 @@ function strangerAt({ remoteAddress = "", remotePort = 0 }: Socket): Error | und
     const stranger = listeningUsers(remoteAddress, remotePort).find((user) => user !== 0 && user !== ownUser());
     if (stranger === undefined) return undefined;
     return new Stranger(
-      `a program of user ${stranger} listens there, who would be given the token: expected one of this user or of root`,
+      `a program of user ${stranger} listens there and would get the token; expected one of this user or root`,
     );
   } catch (cause) {
     return new Error("whose program listens there cannot be found out", { cause });

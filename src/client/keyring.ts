@@ -64,7 +64,7 @@ async function answerOf(request: KeyringRequest): Promise<string | null> {
     child.once("error", reject);
     child.once("exit", (code, signal) => {
       if (code === 0) resolve();
-      else reject(new Error(signal === null ? "the library for it fails" : `nothing within ${LIMIT_MS / 1000} s`));
+      else reject(new Error(signal === null ? "the keyring library failed" : `nothing within ${LIMIT_MS / 1000} s`));
     });
   });
   ended.catch(() => {});

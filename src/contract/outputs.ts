@@ -71,7 +71,7 @@ export const PROBLEMS = {
   421: "The Host of the request is none of this gateway's names",
   429: "Too much of it waits already; Retry-After says when to come again",
   500: "The gateway failed; nothing was done",
-  503: "Too many long lists are being put in order at once; Retry-After says when to come again",
+  503: "Too many long lists are being sorted at once; Retry-After says when to come again",
   507: "The gateway has no room left, or (type urn:wsfs:problem:over-quota, with `quota`, `used` and `growth`) the workspace has none; nothing was done, and the same may go well later",
 } as const;
 

@@ -300,7 +300,7 @@ export type Exchange = z.infer<typeof exchange>;
 export const restoration = z
   .strictObject({
     parentId: id.optional().describe("The folder it comes back to; the one it was deleted from when absent"),
-    name: nodeName.optional().describe("The name it comes back with; the one it had when absent"),
+    name: nodeName.optional().describe("The name to restore it under; the one it had when absent"),
     idempotencyKey: idempotencyKey.nullish(),
   })
   .meta({ id: "Restoration", description: "How a node is brought back; may be left out" });

@@ -39,8 +39,8 @@ export function followEnvironment(options: FollowOptions): Follower {
   function tell(now: string | undefined): void {
     if (now === trouble) return;
     trouble = now;
-    if (now === undefined) log.info({ file }, "all of the configuration counts again");
-    else log.warn({ file }, `not taken over from the configuration: ${now}`);
+    if (now === undefined) log.info({ file }, "the whole configuration is in effect again");
+    else log.warn({ file }, `part of the configuration is not in effect: ${now}`);
   }
 
   const look = shareRuns(async () => {

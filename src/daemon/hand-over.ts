@@ -119,9 +119,9 @@ export function createHandOver(
       };
       try {
         const isLeft = await withTimeout(served.leave(quiet), atHandMs + REST_LIMIT_MS);
-        if (!isLeft) log.warn({}, "not all came to rest in time");
+        if (!isLeft) log.warn({}, "some parts of the daemon did not stop in time");
       } catch (error) {
-        log.error({ err: error }, "not all came to rest");
+        log.error({ err: error }, "a part of the daemon could not stop");
       }
       await quiet();
       systemClock.step("reload: at rest");
@@ -165,7 +165,7 @@ async function checkProgram(settings: DaemonSettings, program: Program): Promise
     execFile(node, [...args, CHECK_ARGUMENT], options, (error, _, stderr) => {
       if (error === null) return resolve();
       const said = stderr.split("\n").find((line) => /^\w*Error\b/.test(line)) ?? error.message;
-      reject(new Refused(`a daemon of the program as it is now cannot start: ${said.trim()}`));
+      reject(new Refused(`the installed daemon cannot start: ${said.trim()}`));
     });
   });
 }

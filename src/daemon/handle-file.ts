@@ -32,7 +32,7 @@ const SLOTS_MAX = 2 ** 20;
 const SLOTS_AT_FIRST = 1024;
 
 const NO_FILE = -1;
-const UNWRITTEN = "what is open cannot be written down; a crash of the daemon would end it";
+const UNWRITTEN = "open files cannot be recorded; a crash of the daemon would close them";
 
 const USED = 1;
 const FOLDER = 2;

@@ -95,7 +95,7 @@ export function startReplayer(options: ReplayerOptions): Replayer {
       await replayAll(program);
       idle = clock.setTimer(IDLE_MS, end);
     } catch (error) {
-      if (!isClosed) log.warn({ err: error }, "programs that watch the mount may not hear of what others changed");
+      if (!isClosed) log.warn({ err: error }, "programs that watch the mount may not be told of remote changes");
       replays.drop();
       end();
       askAgainAt = clock.elapsed() + PAUSE_MS;
@@ -191,7 +191,7 @@ export function startReplayer(options: ReplayerOptions): Replayer {
     compiled(PROGRAM);
     replays.onAny(begin);
   } catch (error) {
-    log.warn({ err: error }, "programs that watch the mount do not hear of what others change");
+    log.warn({ err: error }, "programs that watch the mount are not told of remote changes");
   }
   return {
     close() {

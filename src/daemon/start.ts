@@ -78,7 +78,7 @@ const POLL_MS = 1000;
 const REQUESTS = 48;
 /** The file with the state of this mount that outlives the daemon. */
 const KEPT = "handles";
-const NOTHING_KEPT = "the state dir holds nothing of this mount: it cannot be taken over";
+const NOTHING_KEPT = "the state dir has no record of this mount, so no daemon can take it over";
 /** How often the supervisor gets a heartbeat. */
 const SIGN_OF_LIFE_MS = 1000;
 

@@ -75,7 +75,7 @@ export function removeGrant(context: Context, call: Call<"removeGrant">): Gatewa
 function checkOwnerLeft({ accounts }: Context, workspace: WorkspaceRow, leaving: string): void {
   const owners = accounts.memberships({ workspace: workspace.id }).filter(({ role }) => role === "owner");
   if (owners.length !== 1 || owners[0]?.account.id !== leaving) return;
-  throw conflict(`${owners[0].account.name} is the only owner of the workspace: make another one first.`);
+  throw conflict(`${owners[0].account.name} is the only owner of the workspace: make another account an owner first.`);
 }
 
 function shown(workspace: WorkspaceRow, { account, role, createdAt }: Membership): Grant {

@@ -105,7 +105,7 @@ export function overQuota(workspace: string, excess: Excess): ProblemError {
 
 /** 503: most likely a disk without room. What was read may never have existed. */
 export const unsettled = () =>
-  new ProblemError(503, "Changes made while it was read were undone, time and again; try again.", {
+  new ProblemError(503, "Changes were rolled back repeatedly while this was read; try again.", {
     headers: { "retry-after": "1" },
   });
 

@@ -89,7 +89,7 @@ export function createSortedLists(limits: SortLimits = { rows: ROWS_MAX, keyByte
         return Promise.resolve(rows);
       }
       if (underWay.size > WAITING_MAX) {
-        throw new ProblemError(503, "Too many long lists are being put in order; try again.", {
+        throw new ProblemError(503, "Too many long lists are being sorted; try again.", {
           headers: { "retry-after": String(RETRY_AFTER_SECONDS) },
         });
       }

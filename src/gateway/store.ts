@@ -89,7 +89,7 @@ export function createStore(database: Connection, turn?: (callback: () => void) 
       try {
         work();
       } catch (error) {
-        log.error({ err: error }, "what follows a commit or its undoing failed");
+        log.error({ err: error }, "a callback after a commit or rollback failed");
       }
     }
   }

@@ -70,7 +70,7 @@ function insertWorkspace(context: Context, name: string, id: string, by: Author 
  */
 export function createWorkspace(context: Context, { caller, json }: Call<"createWorkspace">): GatewayAnswer {
   if (json === undefined) throw invalid("body", "body: expected a JSON object (content-type application/json)");
-  if (isUuid(json.name)) throw invalid("name", `name: expected one that is not like an id, got ${json.name}`);
+  if (isUuid(json.name)) throw invalid("name", `name: expected a name that does not look like an id, got ${json.name}`);
   if (caller.workspace !== undefined) {
     throw lacksGrant(
       "The token is bound to a workspace: it takes one that is not to make others.",

@@ -70,7 +70,7 @@ test("the journal in words", async () => {
   const ofFile = await history.json("log", "mount/docs/a.txt");
   expect(ofFile.map(({ kind }) => kind)).toEqual(["updated", "created"]);
   expect(ofFile[0]).toMatchObject({ path: "/docs/a.txt", by: { mount: expect.stringContaining(history.mount.dir) } });
-  expect(await history.output("log", "mount", "--by", "nobody")).toBe("Nothing is known of it.\n");
+  expect(await history.output("log", "mount", "--by", "nobody")).toBe("The journal has no entry for it.\n");
   const [, , from = ""] = /^(\S+ \S+) +(\S+:\/\S+) /m.exec(await history.output("log", "mount", "--limit", "2")) ?? [];
   expect(await history.json("log", "mount", "--by", from, "--limit", "0")).not.toHaveLength(0);
   expect(await history.json("log", "mount", "--by", "elsewhere:/folder")).toEqual([]);

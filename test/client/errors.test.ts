@@ -35,7 +35,9 @@ test("a write that is done and may not be told of is no success: with a better t
   const client = await clientFor((_, response) => answerJson(response, 200, { id: "n1", revision: 2, position: 9 }));
   const error = await failureOf(client.patchNode("n1", { name: "b" }));
   expect([error.code, error.isTransient, error.isAmbiguous]).toEqual(["malformed", true, true]);
-  expect(error.message).toBe("patchNode: it is done, but the token lacks the scope node.file.read to hear of what");
+  expect(error.message).toBe(
+    "patchNode: the write is done, but the token lacks the scope node.file.read to see the result",
+  );
 });
 
 test("Retry-After may be a date", async () => {

@@ -76,7 +76,7 @@ describe.each(KINDS)("%s, guarded", (method) => {
     const baseUrl = `http://localhost:${stranger.port()}`;
     await expect(ask(method, { baseUrl, guarded: true })).rejects.toMatchObject({
       code: "offline",
-      message: expect.stringContaining(`a program of user ${STRANGER} listens there, who would be given the token`),
+      message: expect.stringContaining(`a program of user ${STRANGER} listens there and would get the token`),
       details: { isUnsent: true },
     });
     expect(stranger.heard()).toBe("");

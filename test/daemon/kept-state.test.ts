@@ -124,7 +124,7 @@ test("without a place for the file all goes on, but for what a successor would f
   expect(first.handleTable.add(FILE)).toBeGreaterThan(0);
   first.atHand.suspected([2]);
   first.close();
-  expect(warnings.splice(0)).toEqual(["what is open cannot be written down; a crash of the daemon would end it"]);
+  expect(warnings.splice(0)).toEqual(["open files cannot be recorded; a crash of the daemon would close them"]);
 });
 
 test("a disk that takes nothing costs no program its file; the log says so once", async () => {
@@ -133,7 +133,7 @@ test("a disk that takes nothing costs no program its file; the log says so once"
   first.close();
   const ids = [first.handleTable.add(FILE), first.handleTable.add(FILE)];
   expect(new Set(ids).size).toBe(2);
-  expect(warnings).toEqual(["what is open cannot be written down; a crash of the daemon would end it"]);
+  expect(warnings).toEqual(["open files cannot be recorded; a crash of the daemon would close them"]);
   expect(readFileSync(path).length).toBeGreaterThan(0);
 });
 
@@ -151,7 +151,7 @@ test("a handle that found no room counts as not written down, whatever is writte
   first.handleTable.remove(ids[1] ?? handleId(0));
   expect(first.isWritten()).toBe(true);
   expect(resume(path)?.handles.map(({ id }) => id)).toEqual(ids.slice(2));
-  expect(warnings).toEqual(["what is open cannot be written down; a crash of the daemon would end it"]);
+  expect(warnings).toEqual(["open files cannot be recorded; a crash of the daemon would close them"]);
 });
 
 test("a mount begun on a full disk can be taken over once there is room, and says so no sooner", async () => {

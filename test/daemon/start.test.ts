@@ -106,7 +106,7 @@ it("a daemon that takes over makes no state dir where that of its mount was", as
   const settings = { ...settingsIn(folder, join(folder, "run")), stateDir };
   const { exitCode, lines } = await takeOver(settings, () => Promise.reject(new Error("there is nothing to start")));
   expect(exitCode).toBe(1);
-  const why = "failed 1 the state dir holds nothing of this mount: it cannot be taken over";
+  const why = "failed 1 the state dir has no record of this mount, so no daemon can take it over";
   await vi.waitFor(() => expect(lines).toContain(why));
   expect(existsSync(stateDir)).toBe(false);
 });

@@ -299,6 +299,6 @@ test("an owner gives and takes roles; the last owner stays", async () => {
   const last = await core.call("DELETE", "/v1/grants", { query: { ...query, account: "ada" }, token: owner });
   expect([last.status, last.json.detail]).toEqual([
     409,
-    "ada is the only owner of the workspace: make another one first.",
+    "ada is the only owner of the workspace: make another account an owner first.",
   ]);
 });

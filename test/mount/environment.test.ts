@@ -100,7 +100,7 @@ test("what cannot change, and a file with a fault, change nothing and are told",
   rmSync(file());
   await troubleIs('there is no environment "team"');
   expect((await now()).pid).toBe(pid);
-  expect(log()).toContain("not taken over from the configuration: ");
+  expect(log()).toContain("part of the configuration is not in effect: ");
 
   // As editors save: another file in its place.
   writeFileSync(place.path("beside"), good.replace('"baseUrl"', '"cacheSize": "6M", "baseUrl"'));

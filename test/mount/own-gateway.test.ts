@@ -169,7 +169,7 @@ describe.skipIf(!isRoot)("another user who takes the gateway's port (needs root)
     await stranger.listens();
     check(await mount.sh("echo b > b; cat a"));
     await until("it is offline", async () => (await mount.status()).online === false);
-    const why = `a program of user ${STRANGER} listens there, who would be given the token`;
+    const why = `a program of user ${STRANGER} listens there and would get the token`;
     await until("its log says why", () => readFileSync(`${mount.stateDir}/daemon.log`, "utf8").includes(why));
     check(await mount.sh("echo c > c"));
     expect(stranger.heard()).toBe("");

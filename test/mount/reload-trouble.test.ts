@@ -27,7 +27,8 @@ async function begin(wsfs = place, args: readonly string[] = []) {
 }
 
 const ENDED = "ended before it could give way; another one serves it as before";
-const AS_BEFORE = "is served as before, since a new daemon could not: the daemon ended unexpectedly (signal 9)";
+const AS_BEFORE =
+  "is still served with the old settings, because a new daemon could not start: the daemon ended unexpectedly (signal 9)";
 /** Where the daemon that gives way dies, or the one that comes, and what the command says then. More of it is in the soaks. */
 const DEATHS = [
   ["reload: checked", ENDED],
@@ -101,7 +102,7 @@ test("a mount nobody can serve any more waits for the release that can", { timeo
   expect(await reloading).toMatchObject({
     code: 1,
     stderr: expect.stringContaining(
-      "served as before, since a new daemon could not: the daemon ended unexpectedly (exit code 70)",
+      "served with the old settings, because a new daemon could not start: the daemon ended unexpectedly (exit code 70)",
     ),
   });
   await program.goesOn();
@@ -227,7 +228,7 @@ test("a release that has changed the database cannot be taken back, and goes on"
   const back = await reload(mount, "--cache-size", "1G");
   expect([back.code, back.stderr]).toEqual([
     1,
-    expect.stringMatching(/as before, .* the database has schema \d+, newer/),
+    expect.stringMatching(/with the old settings, .* the database has schema \d+, newer/),
   ]);
   expect(programOf(mount)).toBe(join(later, "dist/daemon/main.js"));
   await program.goesOn();
@@ -237,7 +238,7 @@ test("a release that has changed the database cannot be taken back, and goes on"
   const latest = release("latest", unwell(file), 2);
   const reloading = reloadFrom(latest, mount, "--cache-size", "2G");
   const log = () => readFileSync(place.path("run/background.log"), "utf8");
-  await until("there is no way back", () => log().includes("there is no way back to the release before: the database"));
+  await until("there is no way back", () => log().includes("the release before cannot serve any more: the database"));
   rmSync(file);
   expect(check(await reloading).stderr).toContain("its database was changed for this release");
   await program.goesOn();

@@ -175,7 +175,7 @@ describe.skipIf(!canMount)("a daemon that came by a reload (root and /dev/fuse)"
         .match(/^settings .*$/gm)
         ?.slice(-1) ?? [];
     expect(last).toMatch(/ reload tag:1$/);
-    expect(trial.stderr()).toContain("there is no way back to the release before: the store is of a later release");
+    expect(trial.stderr()).toContain("the release before cannot serve any more: the store is of a later release");
     // It is kept until somebody serves for a minute.
     for (let deaths = 0; deaths < 6; deaths++) {
       const said = trial.stderr().split("\n").length;

@@ -270,7 +270,7 @@ describe.skipIf(!canMount)("a daemon that gives way (root and /dev/fuse)", () =>
     const why = "the daemon ended unexpectedly (exit code 70)";
     expect(given(trial)).toEqual(["bad 3 reload tag:1", `first 5 reload tag:1 ${why}`]);
     expect(trial.log().match(/^restarts .*$/gm)).toEqual(["restarts 0", "restarts 0"]);
-    expect(trial.stderr()).toContain(`the daemon that took over cannot: ${why}`);
+    expect(trial.stderr()).toContain(`the new daemon cannot serve: ${why}`);
     expect((await run("ls", trial.dir)).code).toBe(0);
     await end(trial);
   });

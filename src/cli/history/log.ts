@@ -40,7 +40,7 @@ export function log(values: Values<"log">): Promise<number> {
       if (json) process.stdout.write(shown.map(jsonLine).join(""));
       else
         process.stdout.write(
-          shown.length === 0 ? "Nothing is known of it.\n" : table(HEADS, shown.map(rowOf), terminalWidth()),
+          shown.length === 0 ? "The journal has no entry for it.\n" : table(HEADS, shown.map(rowOf), terminalWidth()),
         );
       return EXIT.ok;
     }

@@ -34,7 +34,7 @@ export function undelete(values: Values<"undelete">): Promise<number> {
     const inside = await restoreBelow(gateway, withIt);
     const left = below.length - inside;
     const inIt = inside === 0 ? "" : `, with ${formatCount(inside, "thing")} in it`;
-    const stays = `${left} that went another time ${left === 1 ? "stays" : "stay"} deleted, as wsfs list --deleted shows`;
+    const stays = `${left} deleted at another time ${left === 1 ? "stays" : "stay"} deleted, as wsfs list --deleted shows`;
     const text = `Back: ${printable(node.path)} (deleted ${showTime(gone.deletedAt ?? null)})${inIt}`;
     const result = { node, restored: inside + (begin === undefined ? 1 : 0), left };
     return print(values.json, result, left === 0 ? `${text}.\n` : `${text}; ${stays}.\n`);

@@ -43,7 +43,7 @@ export async function deviceLogin(options: DeviceLoginOptions): Promise<Login> {
   const configuration = await configure(server);
   const { initiateDeviceAuthorization, pollDeviceAuthorizationGrant } = await oauth();
   if (server.device_authorization_endpoint === undefined) {
-    throw new RemoteError("notFound", `${issuer} signs no programs in by a code`);
+    throw new RemoteError("notFound", `${issuer} has no sign-in by code`);
   }
   const asked = scopes === undefined ? {} : { scope: scopes.join(" ") };
   const device = await asking("sign-in", () => initiateDeviceAuthorization(configuration, asked), signal);

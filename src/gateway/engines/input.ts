@@ -60,10 +60,7 @@ export function checkSchema(schema: Readonly<Record<string, unknown>>): void {
 export function checkedInput(engine: Pick<EngineEntry, "id" | "inputSchema">, input: unknown): string {
   const text = JSON.stringify(input ?? null);
   if (Buffer.byteLength(text) > INPUT_BYTES_MAX) {
-    throw tooLarge(
-      `input: more than ${INPUT_BYTES_MAX} bytes; larger things belong into files of the workspace`,
-      "input",
-    );
+    throw tooLarge(`input: more than ${INPUT_BYTES_MAX} bytes; larger data belong in files of the workspace`, "input");
   }
   const { inputSchema } = engine;
   if (inputSchema === null) return text;

@@ -106,7 +106,7 @@ export function createQueue(
       try {
         row = store.transaction(takeNext);
       } catch (error) {
-        log.error({ err: error }, "what waits to be run cannot be taken from the store");
+        log.error({ err: error }, "the next execution cannot be taken from the store");
         clock.setTimer(RETRY_MS, look);
         return;
       }
