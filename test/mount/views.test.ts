@@ -107,11 +107,16 @@ test("it goes on where the folder was moved, also with the next daemon and by co
 });
 
 test("what the mount has not uploaded is in the way of a restoration only where it is about the same path", async () => {
-  await sh(part, "exec 9>>here; echo open >&9; echo free > free; (sleep 6; echo done >&9) & sleep 0.2");
+  const args = ["--port", new URL(gateway.baseUrl).port];
+  await gateway.stop();
+  gateway = await place.gateway({ args: [...args, "--fault", "writeContent:unavailable=1"] });
+  await sh(part, "echo unsent > here");
   const { code, stderr } = await place.wsfs(["restore", `${part.dir}/here@1`, "--timeout", "1"]);
-  expect([code, stderr]).toEqual([1, expect.stringMatching(/nothing was changed.*\/here \(/)]);
+  expect([code, stderr]).toEqual([1, expect.stringMatching(/nothing was changed.*not uploaded all: \/here \(/)]);
   await wsfs("restore", `${part.dir}/in@2`, "--timeout", "1");
   await until("it is restored", async () => (await part.sh("cat in")).stdout === "in\ntwo\n");
+  await gateway.stop();
+  gateway = await place.gateway({ args });
 });
 
 test("a mount of a moment shows the tree as it was, and later changes never; nothing can be changed", async () => {
