@@ -68,6 +68,20 @@ export const FLAGS = {
     setting: "workspace",
     help: "Workspace, by name or id",
   },
+  "mount-path": {
+    type: "value",
+    kind: values.workspacePath,
+    setting: "path",
+    defaultHelp: "all of it",
+    help: "Only this folder of the workspace: it is the root of the mount, and nothing above it can be seen",
+  },
+  "mount-at": {
+    type: "value",
+    kind: values.moment,
+    setting: "at",
+    defaultHelp: "now",
+    help: "All as it was at this moment, read-only",
+  },
   /** The flag of the history commands. It has no variable: without the flag, a path lies in a mount. */
   "in-workspace": {
     type: "value",

@@ -20,6 +20,8 @@ import { type Launched, launch } from "./launch.ts";
 import { checkMountpoint, findPlace } from "./mountpoint.ts";
 import { describeMissing, type Values } from "./options.ts";
 import { howToSignIn } from "./signed-in.ts";
+import { showTime } from "./table.ts";
+import { printable } from "./wording.ts";
 import { absolute } from "./working-folder.ts";
 
 export async function mount(given: Values<"mount">, isGiven: ReadonlySet<FlagName>): Promise<number> {
@@ -27,6 +29,7 @@ export async function mount(given: Values<"mount">, isGiven: ReadonlySet<FlagNam
   const at = environmentOf(given);
   const values = at === undefined ? given : withEntry(given, isGiven, at.entry);
   const gateway = at === undefined ? byTokenFile(values) : byLogin(values, at);
+  const view = viewOf(values);
   const mountpoint = await prepareMountpoint(values.dir);
   checkApart(values.dir, ownFolders(values["state-dir"]));
   if (values["token-file"] !== undefined) checkTokenFile(values["token-file"]);
@@ -39,12 +42,29 @@ export async function mount(given: Values<"mount">, isGiven: ReadonlySet<FlagNam
       mountpoint,
       ...gateway,
       ...chosenSettings(values, gateway.workspace),
+      ...view,
       ...(values["state-dir"] === undefined ? {} : { stateDir: absolute(values["state-dir"]) }),
       shortenWaits: values["shorten-waits"],
       ...(at === undefined ? {} : followed(values.dir, at, fixed)),
     },
-    onReady: () => process.stdout.write(`${gateway.workspace} mounted at ${mountpoint}\n`),
+    onReady() {
+      const what = view.path === undefined ? gateway.workspace : `${view.path} of ${gateway.workspace}`;
+      const when = view.at === undefined ? "" : `, as it was at ${showTime(view.at)}`;
+      process.stdout.write(`${printable(what)} mounted at ${mountpoint}${when}\n`);
+    },
   });
+}
+
+/** A moment such as "yesterday" is told once, here. Nothing of the past can be changed. */
+function viewOf(values: Values<"mount">): Partial<Pick<DaemonSettings, "path" | "at" | "readOnly">> {
+  const { "mount-path": path, "mount-at": at } = values;
+  if (at !== undefined && at.getTime() > Date.now()) {
+    throw new Failure(`--at: expected a moment that is over, got ${showTime(at.toISOString())}`, EXIT.usage);
+  }
+  return {
+    ...(path === undefined ? {} : { path }),
+    ...(at === undefined ? {} : { at: at.toISOString(), readOnly: true }),
+  };
 }
 
 /** Flags and variables go before the environment's entry, the entry before defaults. */

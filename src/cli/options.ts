@@ -22,7 +22,7 @@ const OF_THE_MOUNT = [
 ] as const;
 
 /** Flags of a mount that a reload refuses. */
-export const FIXED = ["base-url", "workspace", "state-dir", ...OF_THE_MOUNT] as const;
+export const FIXED = ["base-url", "workspace", "mount-path", "mount-at", "state-dir", ...OF_THE_MOUNT] as const;
 
 export const COMMANDS = {
   start: {
@@ -45,6 +45,8 @@ export const COMMANDS = {
       "env",
       "base-url",
       "workspace",
+      "mount-path",
+      "mount-at",
       "token-file",
       "profile",
       "state-dir",
@@ -64,6 +66,8 @@ export const COMMANDS = {
     orEnvironment: true,
     examples: [
       ["wsfs mount ~/work --workspace main", "of the gateway that you are signed in to (wsfs login)"],
+      ["wsfs mount ~/x --workspace main --path /projects/x", "only that folder"],
+      ["wsfs mount ~/then --workspace main --at yesterday", "as it was, read-only"],
       ["wsfs mount ~/work --base-url URL --workspace main --token-file ~/.token", "Ctrl-C unmounts"],
       [
         "WSFS_BASE_URL=URL wsfs mount ~/work --workspace main --token-file ~/.token --background",
@@ -331,6 +335,8 @@ const OTHER_NAMES: Readonly<Partial<Record<FlagName, string>>> = {
   "file-version": "version",
   "settle-timeout": "timeout",
   "at-time": "at",
+  "mount-at": "at",
+  "mount-path": "path",
   "as-name": "as",
   "of-mount": "mount",
   "follow-journal": "follow",

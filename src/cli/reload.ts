@@ -13,7 +13,7 @@ import { FLAGS } from "./flags.ts";
 import { followedFile } from "./followed.ts";
 import { DAEMON } from "./launch.ts";
 import { checkTokenFile, readProfile } from "./mount.ts";
-import { FIXED, type Values } from "./options.ts";
+import { FIXED, flagName, type Values } from "./options.ts";
 import { pollUntil } from "./poll.ts";
 import { formatWait } from "./wording.ts";
 import { absolute } from "./working-folder.ts";
@@ -57,7 +57,7 @@ function changesOf(values: Values<"reload">): SettingsChange {
   for (const name of FIXED) {
     if (values[name] === undefined) continue;
     const { why } = ON_RELOAD[FLAGS[name].setting];
-    throw new Failure(`--${name} cannot change while a workspace is mounted: ${why}`, EXIT.usage);
+    throw new Failure(`--${flagName(name)} cannot change while a workspace is mounted: ${why}`, EXIT.usage);
   }
   const tokenFile = values["token-file"] === undefined ? undefined : absolute(values["token-file"]);
   if (tokenFile !== undefined) checkTokenFile(tokenFile);

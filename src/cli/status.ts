@@ -9,6 +9,7 @@ import { EXIT } from "./failure.ts";
 import { findServed, type Served, whyUnserved } from "./find-mount.ts";
 import { findPlace } from "./mountpoint.ts";
 import type { Values } from "./options.ts";
+import { showTime } from "./table.ts";
 import { describeAllLeft, formatCount, formatDuration, formatSize, printable } from "./wording.ts";
 
 export async function status(values: Values<"status">): Promise<number> {
@@ -33,8 +34,8 @@ async function ofNoMount({ dir, json }: Values<"status">): Promise<number> {
   const { leftBehindAt } = await import("../daemon/left-behind.ts");
   const left = leftBehindAt(userFolders().state, findPlace(dir, readMountTable()).path);
   const lines = left.map(
-    ({ workspace, stateDir, ...unsent }) =>
-      `; left to upload with the next mount of "${workspace}": ${describeAllLeft(unsent)}, in ${stateDir}`,
+    ({ workspace, path, stateDir, ...unsent }) =>
+      `; left to upload with the next mount of "${workspace}"${path === undefined ? "" : ` with --path ${path}`}: ${describeAllLeft(unsent)}, in ${stateDir}`,
   );
   const shown = json ? JSON.stringify({ mounted: false, ...(left.length === 0 ? {} : { left }) }) : undefined;
   process.stdout.write(`${shown ?? `${dir}: not mounted${printable(lines.join(""))}`}\n`);
@@ -71,6 +72,8 @@ export function describeStatus(state: MountStatus, held: readonly Held[] = []): 
   const requests = Object.values(state.operations).reduce((sum, count) => sum + count, 0);
   const lines: [string, string | undefined][] = [
     ["mounted", `${state.workspace.name} at ${state.mountpoint}, for ${formatDuration(state.uptime * 1000)}`],
+    ["folder", state.folder === undefined ? undefined : `"${state.folder.name}" of the workspace, nothing else of it`],
+    ["moment", state.at === undefined ? undefined : `${showTime(state.at)} (${state.at}): all is as it was then`],
     ["gateway", `${state.baseUrl} (${describeGateway(state)})`],
     ["changes", describeFreshness(state)],
     ["read-only", state.readOnly],
@@ -122,7 +125,8 @@ function describeGateway({ online, offlineMs }: MountStatus): string {
 }
 
 /** Whether remote changes are shown at once. */
-function describeFreshness({ live, staleMs = 0, staleWhy, transport }: MountStatus): string {
+function describeFreshness({ at, live, staleMs = 0, staleWhy, transport }: MountStatus): string {
+  if (at !== undefined) return "none: what has changed since is not shown";
   if (live && transport === "fuse-native") return "live: what others change is shown within a second or two";
   if (live) return "live: what others change is shown at once";
   return `not live for ${formatDuration(staleMs)}: ${staleWhy ?? "checked again every second"}`;

@@ -3,6 +3,7 @@
  * expected; the caller adds the name of the flag and what came.
  */
 
+import { resolve } from "node:path";
 import { isLoopbackName } from "../lib/loopback.ts";
 import { parseMoment } from "../lib/moment.ts";
 
@@ -99,6 +100,16 @@ export const lifetime: Kind<number> = {
 export const moment: Kind<Date> = {
   placeholder: "TIME",
   parse: (given) => new Date(parseMoment(given, Date.now())),
+};
+
+/** A folder of a workspace; "/projects/x/" and "projects/x" are the same. Undefined: all of the workspace. */
+export const workspacePath: Kind<string | undefined> = {
+  placeholder: "PATH",
+  parse(given) {
+    if (given === "") throw new Error("a path in the workspace, such as /projects/x");
+    const path = resolve("/", given);
+    return path === "/" ? undefined : path;
+  },
 };
 
 /** At most a week. */

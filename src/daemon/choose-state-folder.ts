@@ -5,7 +5,16 @@ import { RemoteError } from "../client/errors.ts";
 import { lockStateFolder, StateFolderBusy, type StateLock } from "../content/state-lock.ts";
 import * as systemCalls from "../content/system-calls.ts";
 import { StartError } from "../engine/api/index.ts";
-import { atOnce, notVisible, noWorkspace, ONE_TRY, type RetryBudget, retryAtStart } from "../engine/start/index.ts";
+import {
+  atOnce,
+  findRoot,
+  notVisible,
+  noWorkspace,
+  ONE_TRY,
+  type RetryBudget,
+  retryAtStart,
+  viewKey,
+} from "../engine/start/index.ts";
 import { claimFolder, FolderOfOthers, isUnused, unclaimFolder } from "../lib/claim-folder.ts";
 import type { Logger } from "../lib/log.ts";
 import { systemClock } from "../lib/system-clock.ts";
@@ -14,8 +23,8 @@ import type { DaemonSettings } from "./settings.ts";
 import { defaultStateFolder, findStateFolder, STATE_CLAIM } from "./state-folder.ts";
 
 /**
- * Without --state-dir. The folder is named by the workspace's id, which the gateway is asked for. Without an answer,
- * the folder that an earlier mount left is found by the workspace's name or id. Throws a StartError.
+ * Without --state-dir. The folder is named by the ids of what is mounted, which the gateway is asked for. Without an
+ * answer, the folder that an earlier mount left is found by the workspace's name or id. Throws a StartError.
  */
 export async function chooseStateFolder(
   settings: DaemonSettings,
@@ -24,14 +33,20 @@ export async function chooseStateFolder(
   log: Logger,
 ): Promise<string> {
   const { stateHome, baseUrl, workspace: nameOrId } = settings;
-  const known = findStateFolder(stateHome, baseUrl, nameOrId);
+  const known = findStateFolder(stateHome, baseUrl, nameOrId, viewKey(settings));
   try {
-    const ask = () => client.findWorkspace(nameOrId);
+    const ask = async () => {
+      const workspace = await client.findWorkspace(nameOrId);
+      if (workspace === undefined || settings.path === undefined) return { workspace };
+      return { workspace, folder: (await findRoot(client, workspace, settings)).id };
+    };
     const asked = retryAtStart(systemClock, known === undefined ? patience : ONE_TRY, ask);
     const told = known === undefined ? { value: await asked } : await atOnce(systemClock, asked);
     if (known !== undefined && told === undefined) return known;
-    const workspace = told?.value;
-    if (workspace !== undefined) return defaultStateFolder(stateHome, workspace.id);
+    const { workspace, folder } = told?.value ?? {};
+    if (workspace !== undefined) {
+      return defaultStateFolder(stateHome, workspace.id, { folder, isPast: settings.at !== undefined });
+    }
     throw await noWorkspace(client, nameOrId);
   } catch (error) {
     if (!(error instanceof RemoteError)) throw error;

@@ -34,6 +34,8 @@ const overtakenFile = z.object({ path: z.string(), inode: count, isRemoved: z.bo
 
 const engineStatus = z.object({
   workspace: z.object({ id: z.string(), name: z.string() }),
+  folder: z.object({ id: z.string(), name: z.string() }).optional(),
+  at: z.string().optional(),
   online: z.boolean(),
   live: z.boolean(),
   staleMs: count.optional(),

@@ -9,7 +9,13 @@ import { z } from "zod";
 import type { Logger } from "../lib/log.ts";
 import { makeOwnFolder } from "../lib/own-folder.ts";
 
-const lastMount = z.object({ mountpoint: z.string(), stateDir: z.string(), workspace: z.string() });
+const lastMount = z.object({
+  mountpoint: z.string(),
+  stateDir: z.string(),
+  workspace: z.string(),
+  /** As --path named the folder. */
+  path: z.string().optional(),
+});
 export type LastMount = z.infer<typeof lastMount>;
 
 const folderOf = (stateHome: string) => join(stateHome, "last-mounts");

@@ -14,6 +14,8 @@ export const ON_RELOAD = {
   gatewaySocket: { may: false, why: "it belongs to the gateway, which stays the same" },
   keptGateway: { may: false, why: "it belongs to the gateway, which stays the same" },
   workspace: { may: false, why: "programs have its files open" },
+  path: { may: false, why: "programs have its files open" },
+  at: { may: false, why: "programs have its files open" },
   tokenFile: { may: true, why: "a daemon reads it whenever it needs a token, and learns its scopes at its start" },
   login: { may: false, why: "it is another user's workspace then; a token file takes its place" },
   environment: { may: false, why: "--env says which one is followed" },

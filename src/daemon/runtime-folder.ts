@@ -47,6 +47,10 @@ export const mountRecord = z.object({
   /** The Unix socket of the gateway of `wsfs start`. */
   gatewaySocket: z.string().optional(),
   workspace: z.object({ id: z.string(), name: z.string() }),
+  /** Node id of the folder that is mounted; absent: all of the workspace. */
+  folder: z.string().optional(),
+  /** The moment (ISO 8601, UTC) that is shown; absent: now. */
+  at: z.string().optional(),
   /** The `wsfs reload` that started this daemon. */
   reload: z
     .object({

@@ -56,6 +56,10 @@ export const daemonSettings = z.object({
   keptGateway: z.string().optional(),
   /** Name or id. */
   workspace: z.string(),
+  /** The folder of the workspace that is mounted, as a path in it; absent: all of it. */
+  path: z.string().optional(),
+  /** The moment (ISO 8601, UTC) that is shown; absent: now. */
+  at: z.string().optional(),
   /** Absent when there is a login. */
   tokenFile: z.string().optional(),
   /** The file in which this user's login is saved, and the command that renews it. */

@@ -20,7 +20,7 @@ import { createStateDisk, removeNow, spaceAt } from "../content/state-disk.ts";
 import * as systemCalls from "../content/system-calls.ts";
 import { mountName } from "../contract/mount-name.ts";
 import { type Engine, type EngineCondition, OutdatedError, StartError } from "../engine/api/index.ts";
-import type { EngineOptions, EngineSettings, RetryBudget } from "../engine/start/index.ts";
+import { type EngineOptions, type EngineSettings, type RetryBudget, viewKey } from "../engine/start/index.ts";
 import { openControl } from "../fuse/native.ts";
 import { startCheckpoints } from "../lib/checkpoints.ts";
 import { deferred } from "../lib/deferred.ts";
@@ -279,6 +279,7 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
     settings: engineSettings(settings, umask, boot, owners),
     accounts,
     workspace: settings.workspace,
+    view: { path: settings.path, at: settings.at },
     scopes: await scopesOf(credentials, log),
     patience,
   });
@@ -298,8 +299,9 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
   };
   const checkpoints = startCheckpoints({ worker, databasePath, lookMs: 1_000, logBytes: 4 * 1024 * 1024, finish, log });
   closers.push(() => checkpoints.close());
-  const { workspace } = engine.condition();
-  writeOwner(stateDir, { ...workspace, baseUrl: settings.baseUrl });
+  const { workspace, folder } = engine.condition();
+  const view = viewKey(settings);
+  writeOwner(stateDir, { ...workspace, baseUrl, ...(view === undefined ? {} : { view }) });
 
   systemClock.step("daemon: prepared");
   // libfuse may have mounted before it reports so.
@@ -318,6 +320,8 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
     baseUrl,
     ...(gatewaySocket === undefined ? {} : { gatewaySocket }),
     workspace,
+    ...(folder === undefined ? {} : { folder: folder.id }),
+    ...(settings.at === undefined ? {} : { at: settings.at }),
     ...(reload === undefined ? {} : { reload: cameBy(reload, createSettings(database).get("migrated") === reload.id) }),
   };
   const mountOver = session.ended.then(async (reason) => {
@@ -327,7 +331,8 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
   const { passthrough } = transport;
   const parts = { engine, serving, passthrough, mountOver, since: kept.since, restarts, reload, overseer };
   await openToCommands(settings, record, parts, log, link, closers);
-  noteMount(settings.stateHome, { mountpoint: settings.mountpoint, stateDir, workspace: workspace.name }, log);
+  const { mountpoint, path } = settings;
+  noteMount(settings.stateHome, { mountpoint, stateDir, workspace: workspace.name, path }, log);
   // The record is written by now. It says that the gateway is needed.
   gateway.keep();
   closers.push(() => gateway.letGo());

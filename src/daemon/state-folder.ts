@@ -21,18 +21,26 @@ export const STATE_CLAIM: Claim = {
 };
 
 const FILE = "workspace.json";
-const owner = z.object({ id: z.string(), name: z.string(), baseUrl: z.string() });
+/** `view`: what of the workspace is mounted (engine/start/view.ts); absent: all of it, as it is. */
+const owner = z.object({ id: z.string(), name: z.string(), baseUrl: z.string(), view: z.string().optional() });
 export type StateOwner = z.infer<typeof owner>;
 
-export function defaultStateFolder(stateHome: string, workspaceId: string): string {
+/** `folder`: node id of the folder that is mounted; undefined: all of the workspace. */
+export function defaultStateFolder(
+  stateHome: string,
+  workspaceId: string,
+  { folder, isPast = false }: { readonly folder?: string | undefined; readonly isPast?: boolean } = {},
+): string {
   // An id is text of the gateway: it must stay one path component, and must not be the name of one of our own folders.
-  return join(stateHome, `workspace-${encodeURIComponent(workspaceId).replaceAll(".", "%2E")}`);
+  const textOf = (id: string) => encodeURIComponent(id).replaceAll(".", "%2E");
+  const ofFolder = folder === undefined ? "" : `.folder-${textOf(folder)}`;
+  return join(stateHome, `workspace-${textOf(workspaceId)}${ofFolder}${isPast ? ".past" : ""}`);
 }
 
 export function writeOwner(stateDir: string, value: StateOwner): void {
   const path = join(stateDir, FILE);
   // Skipped when nothing changes: on a full disk a takeover then needs no write.
-  if (isDeepStrictEqual(readOwner(stateDir), { id: value.id, name: value.name, baseUrl: value.baseUrl })) return;
+  if (isDeepStrictEqual(readOwner(stateDir), value)) return;
   writeFileSync(`${path}.new`, `${JSON.stringify(value)}\n`, { mode: 0o600 });
   renameSync(`${path}.new`, path);
 }
@@ -52,8 +60,13 @@ export function ownerOtherThan(stateDir: string, nameOrId: string): string | und
   return found === undefined || found.id === nameOrId || found.name === nameOrId ? undefined : found.name;
 }
 
-/** The default folder that belongs to the workspace of this name or id on this gateway, if there is one. */
-export function findStateFolder(stateHome: string, baseUrl: string, nameOrId: string): string | undefined {
+/** The default folder that belongs to this view of the workspace of this name or id on this gateway, if there is one. */
+export function findStateFolder(
+  stateHome: string,
+  baseUrl: string,
+  nameOrId: string,
+  view?: string,
+): string | undefined {
   let names: string[];
   try {
     names = readdirSync(stateHome);
@@ -64,6 +77,7 @@ export function findStateFolder(stateHome: string, baseUrl: string, nameOrId: st
     .map((name) => join(stateHome, name))
     .find((path) => {
       const found = readOwner(path);
-      return found !== undefined && found.baseUrl === baseUrl && (found.name === nameOrId || found.id === nameOrId);
+      const isOfWorkspace = found?.baseUrl === baseUrl && (found.name === nameOrId || found.id === nameOrId);
+      return isOfWorkspace && found.view === view;
     });
 }

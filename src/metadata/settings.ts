@@ -8,6 +8,8 @@ export type SettingKey =
   | "workspaceName"
   /** Node id of the root. */
   | "root"
+  /** What of the workspace is shown, see engine/start/view.ts. Absent: all of it, as it is. */
+  | "view"
   /** Journal position up to which everything is applied. */
   | "cursor"
   /** The last journal entry that was applied, see engine/core/history.ts. */

@@ -26,6 +26,7 @@ describe("values of a command", () => {
       "token-file": "t",
       "state-dir": undefined,
       "cache-size": 10 * 1024 ** 3,
+      "names-ahead": 1_000_000,
       "read-only": false,
       "shorten-waits": 1,
       transport: "kernel",

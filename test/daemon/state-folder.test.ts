@@ -10,10 +10,9 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(home, { recursive: true }));
 
-function made(id: string, name: string, baseUrl: string): string {
-  const path = defaultStateFolder(home, id);
+function made(id: string, name: string, baseUrl: string, path = defaultStateFolder(home, id), view?: string): string {
   mkdirSync(path);
-  writeOwner(path, { id, name, baseUrl });
+  writeOwner(path, { id, name, baseUrl, ...(view === undefined ? {} : { view }) });
   return path;
 }
 
@@ -36,6 +35,20 @@ it("is found again by name or id, but never for another gateway", () => {
   expect(findStateFolder(home, "http://a", "other")).toBe(undefined);
   expect(findStateFolder(join(home, "absent"), "http://a", "main")).toBe(undefined);
   expect(readOwner(one)).toEqual({ id: "1", name: "main", baseUrl: "http://a" });
+});
+
+it("is another one for each folder of the workspace and for the past, whatever the ids are", () => {
+  const views = [{}, { folder: "past" }, { folder: "f" }].flatMap((view) => [view, { ...view, isPast: true }]);
+  const folders = views.map((view) => defaultStateFolder(home, "1", view));
+  expect(new Set([...folders, defaultStateFolder(home, "1.folder-f"), defaultStateFolder(home, "1.past")]).size).toBe(
+    8,
+  );
+  const past = made("1", "main", "http://a", defaultStateFolder(home, "1", { isPast: true }), "past /");
+  const folder = made("1", "main", "http://a", defaultStateFolder(home, "1", { folder: "f" }), "now /f");
+  const find = (view?: string) => findStateFolder(home, "http://a", "main", view);
+  expect([find("past /"), find("now /f"), find("past /f"), find()]).toEqual([past, folder, undefined, undefined]);
+  const whole = made("1", "main", "http://a");
+  expect(find()).toBe(whole);
 });
 
 it("who owns it is written where that is not what stands there: a mount is taken over on a full disk too", () => {

@@ -4,7 +4,7 @@ import { drainWithProgress } from "../drain.ts";
 import { Failure } from "../failure.ts";
 import { describeLeft, formatCount, printable } from "../wording.ts";
 import { isWithin } from "./target.ts";
-import type { OfMount } from "./workspace.ts";
+import { type OfMount, pathBelow } from "./workspace.ts";
 
 const NAMED_MAX = 5;
 const ALL_ITEMS = 1e9;
@@ -23,7 +23,7 @@ export async function noteUnsent(mount: OfMount | undefined): Promise<void> {
  */
 export async function settle(mount: OfMount | undefined, paths: readonly string[], seconds: number): Promise<void> {
   if (mount === undefined) return;
-  const { dir, served } = mount;
+  const { dir, served, folder } = mount;
   const status = await statusOf(mount);
   if (status.dirty > 0) {
     process.stderr.write(`wsfs: waiting until ${dir} has uploaded ${describeLeft(status)}\n`);
@@ -36,7 +36,7 @@ export async function settle(mount: OfMount | undefined, paths: readonly string[
     items.length = 0;
     return getQueue(socket, ALL_ITEMS, { sums() {}, item: (item) => items.push(item) });
   });
-  const inTheWay = items.filter((item) => paths.some((path) => isAbout(item.path, path)));
+  const inTheWay = items.filter((item) => paths.some((path) => isAbout(pathBelow(folder, item.path), path)));
   if (inTheWay.length === 0 && items.length > 0) return;
   const named = inTheWay.slice(0, NAMED_MAX).map(({ path, why }) => `${path} (${why})`);
   const more = inTheWay.length - named.length;

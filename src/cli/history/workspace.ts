@@ -5,7 +5,7 @@
 import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { resolve } from "node:path";
-import { connect, type Gateway, savedLogin, tokenFile } from "../../client/index.ts";
+import { connect, type Gateway, RemoteError, savedLogin, tokenFile } from "../../client/index.ts";
 import { FEATURES, type Feature } from "../../contract/features.ts";
 import { mountName, parseMountName } from "../../contract/mount-name.ts";
 import type { OperationName } from "../../contract/operations.ts";
@@ -35,6 +35,8 @@ export interface OfMount {
   readonly served: Served;
   /** The mount's name in the journal. */
   readonly name: string;
+  /** The folder that it shows, as a path of the workspace. */
+  readonly folder: string;
 }
 
 export interface AtWorkspace {
@@ -88,6 +90,11 @@ async function inMount<T>(
   if (record.mountpoint !== dir) {
     throw new Failure(`${dir} shows the mount at ${record.mountpoint}: name the path as it is there`);
   }
+  if (record.at !== undefined) {
+    throw new Failure(
+      `${dir} shows a moment of the past: name the path as it is now, in a mount of now or with --workspace`,
+    );
+  }
   if (socket.owner !== process.getuid?.()) {
     throw new Failure(`user ${socket.owner} mounted ${dir}, and only that user's commands may use its sign-in`);
   }
@@ -96,13 +103,32 @@ async function inMount<T>(
   const name = mountName(hostname(), dir);
   const gateway = connect({
     baseUrl: addressNow(served) ?? record.baseUrl,
-    credentials: await credentialsOf(settings, operations, workspace),
+    credentials: await credentialsOf(settings, [...operations, "getNode"], workspace),
     workspace,
     mount: name,
     ...(settings.profile === undefined ? {} : { profile: JSON.parse(settings.profile.text) }),
   });
-  const paths = words.map((word) => pathInMount(word, mount, table));
-  return withGateway(gateway, () => use({ gateway, paths, mount: { dir, served, name } }));
+  return withGateway(gateway, async () => {
+    const folder = record.folder === undefined ? "/" : await pathOf(gateway, record.folder, dir);
+    const paths = words.map((word) => pathBelow(folder, pathInMount(word, mount, table)));
+    return use({ gateway, paths, mount: { dir, served, name, folder } });
+  });
+}
+
+/** `inside`: from the root of a mount, which shows this folder of the workspace. */
+export function pathBelow(folder: string, inside: string): string {
+  if (folder === "/") return inside;
+  return inside === "/" ? folder : `${folder}${inside}`;
+}
+
+async function pathOf(gateway: Gateway, folder: string, dir: string): Promise<string> {
+  try {
+    return (await gateway.nodes.get(folder)).path;
+  } catch (cause) {
+    if (!(cause instanceof RemoteError) || cause.code !== "notFound") throw cause;
+    const how = "wsfs list --deleted --workspace W shows it, wsfs undelete --workspace W PATH brings it back";
+    throw new Failure(`the folder that is mounted at ${dir} was deleted; ${how}`, EXIT.failure, { cause });
+  }
 }
 
 function mountOf(word: string, table: readonly MountEntry[]): MountEntry {

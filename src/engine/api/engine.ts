@@ -68,6 +68,10 @@ export interface DetachedFile {
 
 export interface EngineStatus {
   readonly workspace: { readonly id: string; readonly name: string };
+  /** The folder of the workspace that is the root of the mount; absent when all of it is mounted. */
+  readonly folder?: { readonly id: string; readonly name: string };
+  /** The moment (ISO 8601, UTC) at which the mount shows everything; absent when it shows what is there now. */
+  readonly at?: string;
   /** The gateway answered the last request. */
   readonly online: boolean;
   /** Remote changes are heard of at once: all of the journal is applied, and the journal was heard of a moment ago. */
@@ -122,7 +126,7 @@ export interface EngineStatus {
 }
 
 /** The part of the status that is cheap to read. */
-export type EngineCondition = Pick<EngineStatus, "workspace" | "online" | "readOnly" | "paused">;
+export type EngineCondition = Pick<EngineStatus, "workspace" | "folder" | "at" | "online" | "readOnly" | "paused">;
 
 /** How far a drain has come. */
 export interface DrainProgress {

@@ -55,12 +55,21 @@ export function historyFolderName({ metadata }: Pick<Rows, "metadata">): string 
   return NAMES.find((name) => root !== undefined && metadata.entries.find(root.id, name) === undefined);
 }
 
-/** `status`: the text of status.json, made anew for each open. */
-export function withHistory(context: Needs, fileSystem: FileSystem, status: () => string): FileSystem {
+/**
+ * `status`: the text of status.json, made anew for each open. `at`: the moment (ISO 8601, UTC) at which the root itself
+ * is shown; undefined: the root is that of the file system behind, with the history folder in it.
+ */
+export function withHistory(
+  context: Needs,
+  fileSystem: FileSystem,
+  { at, status }: { readonly at?: string | undefined; readonly status: () => string },
+): FileSystem {
   const { metadata, client, settings } = context;
   const { past } = metadata;
   const places = createPlaces(context, createPastLists(context));
   const contents = createPastContents(context);
+  const pastRoot = at === undefined ? undefined : places.root(at);
+  const isPast = (id: number) => isPastNode(id) || (id === ROOT && pastRoot !== undefined);
   /** How often the kernel was told of a place by this daemon; of one that it was told of before, nothing is known. */
   const lookups = new Map<KernelNodeId, number>();
   /** Texts and lists that are open, and by how many. */
@@ -72,6 +81,7 @@ export function withHistory(context: Needs, fileSystem: FileSystem, status: () =
   }
 
   function placeOf(id: number): Place {
+    if (id === ROOT && pastRoot !== undefined) return pastRoot;
     const json = past.placeOf(kernelNodeId(id));
     const place = json === undefined ? undefined : parsePlace(json);
     // The kernel looks the name up again.
@@ -219,7 +229,6 @@ export function withHistory(context: Needs, fileSystem: FileSystem, status: () =
     return part;
   }
 
-  const isPast = (id: number) => isPastNode(id);
   const refuse = () => Promise.reject(readOnly());
   /** A change at the root that names the history folder, or anything in it. */
   const names = (parent: KernelNodeId, name: string) =>

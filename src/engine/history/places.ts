@@ -2,7 +2,7 @@
 import type { ListedNode, Node, Version } from "../../contract/resources.ts";
 import { parseMoment } from "../../lib/moment.ts";
 import { FsError } from "../api/index.ts";
-import type { Host, Remote } from "../core/index.ts";
+import type { Host, Remote, Rows } from "../core/index.ts";
 import { isoToTimeText, kindOf } from "../tree/index.ts";
 import type { PastLists, Which } from "./past-lists.ts";
 import { deletedName, unique, versionName } from "./past-names.ts";
@@ -12,13 +12,18 @@ import type { Content, FolderView, Place } from "./place.ts";
 const MOMENTS = ["10m", "1h", "1d", "1w", "yesterday"];
 const ABSOLUTE = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
-type Needs = Remote & Host;
+/** A gateway that tells of more folders above a node is taken to tell of a circle. */
+const DEPTH_MAX = 1000;
+
+type Needs = Pick<Rows, "metadata"> & Remote & Host;
 
 export interface Places {
   /** Undefined: there is no such name. Rejects with an FsError: EOPNOTSUPP where the gateway keeps no history, ENOTDIR. */
   child(parent: Place, name: string, signal: AbortSignal): Promise<Place | undefined>;
   /** By name, sorted. The same errors. */
   list(parent: Place, signal: AbortSignal): Promise<ReadonlyMap<string, Place>>;
+  /** The root of the mount as it was at the moment (ISO 8601, UTC). */
+  root(at: string): Place;
 }
 
 export function createPlaces(context: Needs, lists: PastLists): Places {
@@ -31,8 +36,10 @@ export function createPlaces(context: Needs, lists: PastLists): Places {
     throw new FsError("EOPNOTSUPP", `${view}/: this gateway keeps no history that can be read`);
   }
 
+  const rootAt = (at: string) => folder({ show: "at", at }, root, at);
+
   function momentOf(name: string): Place | undefined {
-    if (ABSOLUTE.test(name) && !Number.isNaN(Date.parse(name))) return folder({ show: "at", at: name }, root, name);
+    if (ABSOLUTE.test(name) && !Number.isNaN(Date.parse(name))) return rootAt(name);
     const now = runtime.wallClock();
     try {
       // Colons are awkward in names: 2026-11-27 10.22.31, as versions are called, means the same.
@@ -94,6 +101,7 @@ export function createPlaces(context: Needs, lists: PastLists): Places {
   }
 
   return {
+    root: rootAt,
     async list(parent, signal) {
       const all = await list(parent, signal);
       return new Map([...all].toSorted(([a], [b]) => (a < b ? -1 : 1)));
@@ -104,10 +112,26 @@ export function createPlaces(context: Needs, lists: PastLists): Places {
         return momentOf(name);
       }
       if (parent.is !== "nodes") return (await list(parent, signal)).get(name);
-      const node = await context.network.ask(signal, (limit) => client.getNode(name, { signal: limit }));
+      const node = await ask(name, signal);
+      if (!(await isMounted(node, signal))) return undefined;
       return node.kind === "folder" ? folderOf(node, { show: "now" }, false) : contentOf(node);
     },
   };
+
+  function ask(id: string, signal: AbortSignal): Promise<Node> {
+    return context.network.ask(signal, (limit) => client.getNode(id, { signal: limit }));
+  }
+
+  /** Whether the node is in the folder that is mounted. Known nodes are; for others the folders above are asked for. */
+  async function isMounted(node: Node, signal: AbortSignal): Promise<boolean> {
+    const isKnown = (id: string) => context.metadata.nodes.ofNodeId(id) !== undefined;
+    let above = node;
+    for (let depth = 0; !isKnown(above.id); depth += 1) {
+      if (above.parentId === null || depth === DEPTH_MAX) return false;
+      above = await ask(above.parentId, signal);
+    }
+    return true;
+  }
 
   function folder(view: FolderView, node: string, mtime = new Date(0).toISOString()): Place {
     return { is: "folder", view, node, mtime: isoToTimeText(mtime), isDeleted: false };

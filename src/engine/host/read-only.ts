@@ -1,8 +1,8 @@
 /**
- * Why nothing may be changed here, and nothing that waits is sent: the user asked for that, the token lacks a scope, or
- * the account's role in the workspace is too low. The role comes with the workspace, and with the first change that is
- * refused for it. From then on all other changes wait, and programs hear EROFS. sync/quota.ts asks for the workspace
- * again.
+ * Why nothing may be changed here, and nothing that waits is sent: the user asked for that, the token lacks a scope, the
+ * account's role in the workspace is too low, or the folder that is mounted was deleted. The role comes with the
+ * workspace, and with the first change that is refused for it. From then on all other changes wait, and programs hear
+ * EROFS. sync/quota.ts asks for the workspace again.
  */
 import type { RemoteErrorDetails } from "../../client/errors.ts";
 import type { Workspace } from "../../contract/resources.ts";
@@ -10,6 +10,7 @@ import { includesRole, type Role } from "../../contract/roles.ts";
 
 /** The role that changing files takes. */
 const NEEDED: Role = "editor";
+const ROOT_DELETED = "the folder that is mounted was deleted; once it is restored, the mount goes on by itself";
 
 export interface ReadOnly {
   /** In words for people; undefined: changes are allowed, as far as is known. */
@@ -28,14 +29,19 @@ export interface ReadOnly {
 }
 
 /**
- * `lack`: see tokenChanged. `onChange`: called with true when a role turned out to be lacking, with false when it was
- * given.
+ * `lack`: see tokenChanged. `isRootDeleted`: whether the folder that is mounted was deleted. `onChange`: called with true
+ * when a role turned out to be lacking, with false when it was given.
  */
 export function createReadOnly(
   workspace: Workspace,
-  options: { isAskedFor: boolean; lack: string | undefined; onChange: (isForRole: boolean) => void },
+  options: {
+    isAskedFor: boolean;
+    lack: string | undefined;
+    isRootDeleted?: () => boolean;
+    onChange: (isForRole: boolean) => void;
+  },
 ): ReadOnly {
-  const { isAskedFor, onChange } = options;
+  const { isAskedFor, isRootDeleted, onChange } = options;
   let { lack } = options;
   let role = roleProblem(workspace);
 
@@ -54,7 +60,8 @@ export function createReadOnly(
 
   return {
     get why() {
-      return isAskedFor ? "asked for" : (lack ?? role);
+      if (isAskedFor) return "asked for";
+      return lack ?? role ?? (isRootDeleted?.() === true ? ROOT_DELETED : undefined);
     },
     get isForRole() {
       return role !== undefined;

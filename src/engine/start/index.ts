@@ -3,4 +3,5 @@ export type { EngineSettings } from "../core/index.ts";
 export type { DiskLimits } from "../host/index.ts";
 export { atOnce, ONE_TRY, type RetryBudget, retryAtStart } from "./retry-at-start.ts";
 export { type EngineOptions, startEngine } from "./start-engine.ts";
+export { findRoot, type View, viewKey } from "./view.ts";
 export { notVisible, noWorkspace } from "./which-workspace.ts";

@@ -98,6 +98,7 @@ import { recoverOpenFiles } from "./recover.ts";
 import type { Resumed } from "./resume.ts";
 import type { RetryBudget } from "./retry-at-start.ts";
 import { createSyncRows } from "./sync-rows.ts";
+import { type View, WHOLE } from "./view.ts";
 import { findOut, goOn, hearLater, missingScopes } from "./which-workspace.ts";
 
 const WRITE_SCOPES = [...new Set<Scope>([...UPLOAD_SCOPES, "node.node.update"])];
@@ -115,6 +116,8 @@ export interface EngineOptions {
   readonly accounts?: Accounts;
   /** Name or id of the workspace. */
   readonly workspace: string;
+  /** Absent: all of it, as it is. */
+  readonly view?: View;
   /** What the token may do. Undefined: the token does not say. */
   readonly scopes: ReadonlySet<string> | undefined;
   /** How long to wait for a gateway that fails, when the workspace is not known here yet. Default: a moment. */
@@ -148,7 +151,7 @@ export interface StartedEngine extends Engine {
  * the database or a recovery step fails.
  */
 export async function startEngine(options: EngineOptions): Promise<StartedEngine> {
-  const { client, log, paths, settings, scopes } = options;
+  const { client, log, paths, settings, scopes, view = WHOLE } = options;
   const metadata = createMetadata<Request>(options.database, parseRequest);
   const time = createRowClock(options.runtime, metadata, settings.boot);
   const { runtime } = time;
@@ -178,10 +181,14 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
   const dirtyLog = await openDirtyLog(runtime.files, paths.dirtyLog, log);
   const start =
     (options.mount?.resumed === undefined ? undefined : goOn(metadata, client)) ??
-    (await findOut(metadata, runtime, client, options.workspace, scopes, log, options.patience));
+    (await findOut(metadata, runtime, client, options.workspace, view, scopes, log, options.patience));
   const readOnly = createReadOnly(start.workspace, {
     isAskedFor: settings.readOnly,
     lack: lackOf(scopes),
+    isRootDeleted() {
+      const seen = metadata.nodes.ofNodeId(start.workspace.rootId)?.seen;
+      return seen != null && "deleted" in seen;
+    },
     onChange(isForRole) {
       log.warn({ why: readOnly.why }, isForRole ? "nothing can be changed or sent" : "the role for changes was given");
       if (isForRole) running?.quota.lookLater();
@@ -298,7 +305,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
 
   const writeBack = createWriteBack(context);
   const backlog = createBacklog(context, metadata.nodes.pendingBytes);
-  stream = client.features.journal ? createJournalStream(context) : undefined;
+  stream = client.features.journal && view.at === undefined ? createJournalStream(context) : undefined;
   // A profile without a journal has nobody who would make up for a rollback.
   if (stream === undefined && isRolledBack(context)) forgetHistory(context);
   const follower = createFollower(context, stream === undefined ? pollFolders : createHearing(context, stream), stream);
@@ -307,26 +314,31 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
     stream?.renew();
     expireAllEntries(context);
   });
-  inBackground(context, "looking through what the mount before left", async () => {
-    await options.inUse;
-    await sweep?.().finally(() => writeBack.start());
-  });
-  if (sweep === undefined) writeBack.start();
-  follower.start();
-  stream?.start();
-  fresh.start();
-  quota.start();
-  if (options.stateDisk !== undefined) space.start();
   const askKernel = createLookupProbe(context);
-  askKernel.start();
   const treePrefetch = createTreePrefetch(context);
-  inBackground(context, "reading the names of the workspace", async () => {
-    await options.inUse;
-    await treePrefetch.run();
+  if (options.stateDisk !== undefined) space.start();
+  // The past needs none of the loops: nothing changes there, and nothing is sent.
+  if (view.at === undefined) {
+    inBackground(context, "looking through what the mount before left", async () => {
+      await options.inUse;
+      await sweep?.().finally(() => writeBack.start());
+    });
+    if (sweep === undefined) writeBack.start();
+    follower.start();
+    stream?.start();
+    fresh.start();
+    quota.start();
+    askKernel.start();
+    inBackground(context, "reading the names of the workspace", async () => {
+      await options.inUse;
+      await treePrefetch.run();
+    });
+  }
+  const ofNow = withReplays(context, createFileSystem(context), replays);
+  const fileSystem = withHistory(context, ofNow, {
+    at: view.at,
+    status: () => JSON.stringify(status(), null, 2).concat("\n"),
   });
-  const fileSystem = withHistory(context, withReplays(context, createFileSystem(context), replays), () =>
-    JSON.stringify(status(), null, 2).concat("\n"),
-  );
 
   function condition(): EngineCondition {
     const held = network.isOnline ? pauseReason(context)?.why : undefined;
@@ -336,7 +348,15 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
       online: network.isOnline,
       ...(readOnly.why === undefined ? {} : { readOnly: readOnly.why }),
       ...(paused.length === 0 ? {} : { paused: paused.join("; ") }),
+      ...(view.path === undefined ? {} : { folder: folder() }),
+      ...(view.at === undefined ? {} : { at: view.at }),
     };
+  }
+
+  /** Its own name only: nothing above it is to be seen in the mount. */
+  function folder(): NonNullable<EngineStatus["folder"]> {
+    const { rootId: id } = start.workspace;
+    return { id, name: metadata.nodes.ofNodeId(id)?.base?.name ?? "" };
   }
 
   function status(): EngineStatus {
@@ -349,7 +369,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
     const history = historyFolderName(context);
     return {
       ...condition(),
-      ...freshness(context),
+      ...(view.at === undefined ? freshness(context) : { live: true }),
       ...(offlineSince === undefined ? {} : { offlineMs: runtime.ageOf(offlineSince) }),
       dirty,
       uploading: writeBack.inFlight().length,

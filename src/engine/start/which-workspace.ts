@@ -15,6 +15,7 @@ import type { RowClockRuntime } from "../host/index.ts";
 import { shownUpTo } from "../sync/index.ts";
 import { contentOfNode, fileTimeText, isoToTimeText, withinLimits } from "../tree/index.ts";
 import { atOnce, ONE_TRY, type RetryBudget, retryAtStart, type Waits } from "./retry-at-start.ts";
+import { findRoot, type View, viewKey } from "./view.ts";
 
 const READ_SCOPES = ["account.workspace.read", "node.node.read-all", "node.file.read"] as const satisfies Scope[];
 
@@ -23,6 +24,7 @@ export function missingScopes(scopes: ReadonlySet<string> | undefined, needed: r
 }
 
 export interface Start {
+  /** `rootId` is the folder that is mounted, which may be one in the workspace. */
   readonly workspace: Workspace;
   /** Why the gateway could not be asked. Undefined when it answered. The start goes on because the rows know enough. */
   readonly trouble: unknown;
@@ -50,11 +52,13 @@ export async function findOut(
   runtime: Waits & Pick<RowClockRuntime, "now" | "files">,
   client: Client,
   name: string,
+  view: View,
   scopes: ReadonlySet<string> | undefined,
   log: Logger,
   patience: RetryBudget = ONE_TRY,
 ): Promise<Start> {
   const known = knownWorkspace(metadata);
+  if (known !== undefined) requireSameTime(metadata, view);
   const counting = requireSameCounting(metadata, client, known !== undefined);
   const insistently = <T>(ask: () => Promise<T>) =>
     retryAtStart(runtime, known === undefined ? patience : ONE_TRY, ask);
@@ -67,31 +71,65 @@ export async function findOut(
     );
   }
   try {
-    const asked = insistently(() => client.findWorkspace(name));
+    const isRootAsked = known === undefined || view.path !== undefined || view.at !== undefined;
+    const asked = insistently(async () => {
+      const found = await client.findWorkspace(name);
+      const root = found !== undefined && isRootAsked ? await findRoot(client, found, view) : undefined;
+      return found === undefined ? undefined : { found: { ...found, rootId: root?.id ?? found.rootId }, root };
+    });
     const told = known === undefined ? { value: await asked } : await atOnce(runtime, asked);
-    if (known !== undefined && told === undefined) return { workspace: known, trouble: undefined, asked };
-    const workspace = told?.value;
-    if (workspace === undefined) throw await noWorkspace(client, name);
+    if (known !== undefined && told === undefined) {
+      requireSamePath(metadata, view);
+      return { workspace: known, trouble: undefined, asked: asked.then((later) => later?.found) };
+    }
+    if (told?.value === undefined) throw await noWorkspace(client, name);
+    const { found: workspace, root } = told.value;
     if (known !== undefined && known.id !== workspace.id) {
       throw new StartError(
         `the state dir belongs to workspace "${known.name}" (${known.id}), not to "${workspace.name}" (${workspace.id})`,
       );
     }
-    if (known === undefined) {
-      const root = await insistently(() => client.getNode(workspace.rootId));
+    if (known !== undefined && known.rootId !== workspace.rootId) throw otherFolder(metadata, view);
+    if (known === undefined && root !== undefined) {
       const begun = runtime.now();
-      const { asOf } = await insistently(() => client.listFolder(workspace.rootId, { pageSize: 1 }));
+      // Nothing is followed from a moment of the past on.
+      const { asOf } =
+        view.at === undefined ? await insistently(() => client.listFolder(root.id, { pageSize: 1 })) : { asOf: 0 };
       firstStart(metadata, runtime, workspace, root, shownUpTo({ client }, asOf, begun), counting);
     }
     metadata.settings.set("workspaceName", workspace.name);
+    const key = viewKey(view);
+    if (key !== undefined) metadata.settings.set("view", key);
     return { workspace, trouble: undefined };
   } catch (error) {
     if (error instanceof StartError || !(error instanceof RemoteError)) throw error;
     const isPassing = error.isTransient || error.code === "unauthorized" || error.code === "throttled";
     if (known === undefined || !isPassing) throw new StartError(startProblem(error, name), 1, { cause: error });
+    requireSamePath(metadata, view);
     log.warn({ err: error }, "the gateway cannot be asked; going on from what is known here");
     return { workspace: known, trouble: error };
   }
+}
+
+const isPast = (key: string | undefined) => key?.startsWith("past ") === true;
+
+/** Throws a StartError if the state dir is that of a mount of now and a moment was asked for, or the other way round. */
+function requireSameTime(metadata: Metadata<Request>, view: View): void {
+  if (isPast(metadata.settings.get("view")) === isPast(viewKey(view))) return;
+  const whose = view.at === undefined ? "mounts of the past (--at)" : "a mount of now";
+  throw new StartError(`the state dir belongs to ${whose}: give another --state-dir`);
+}
+
+/** For a start without the gateway, which cannot say what a path leads to by now. */
+function requireSamePath(metadata: Metadata<Request>, view: View): void {
+  if (metadata.settings.get("view") !== viewKey(view)) throw otherFolder(metadata, view);
+}
+
+function otherFolder(metadata: Metadata<Request>, { path }: View): StartError {
+  const known = metadata.settings.get("view")?.replace(/^\w+ /, "") ?? "/";
+  const [its, asked] = [known, path ?? "/"].map((one) => (one === "/" ? "all of the workspace" : `folder ${one}`));
+  const not = its === asked ? "and that is another folder now" : `not to ${asked}`;
+  return new StartError(`the state dir belongs to ${its}, ${not}: give another --state-dir`);
 }
 
 const NAMES_SHOWN = 10;

@@ -3,11 +3,13 @@ import { RemoteError } from "../../client/errors.ts";
 import { SETTLE_MS } from "../../contract/features.ts";
 import { OPERATIONS } from "../../contract/operations.ts";
 import type { Node } from "../../contract/resources.ts";
+import { sleep } from "../../lib/runtime.ts";
+import type { NodeRow } from "../../metadata/nodes.ts";
 import type { Reread } from "../../metadata/rereads.ts";
 import type { Context, Host, Remote, Rows, Uploads } from "../core/index.ts";
-import { folderOfNode } from "../tree/index.ts";
+import { folderOfNode, nodeIdOfFolder } from "../tree/index.ts";
 import { withHash } from "./content-hash.ts";
-import { newestRevision, observeDeletion, observeNode } from "./observe.ts";
+import { newestRevision, observeDeletion, observeMovedOut, observeNode } from "./observe.ts";
 import { isContentUnknown } from "./own-writes.ts";
 import { requestRelist } from "./request-relist.ts";
 
@@ -20,6 +22,8 @@ const DEPTH_MAX = 1000;
 const UNTOLD_MS = 10_000;
 /** The same pause for a node that may not be read itself. */
 const HIDDEN_MS = 60_000;
+/** Nodes that are moved out in one synchronous stretch. */
+const SLICE = 200;
 /** The shortest time after which an id that answered 404 is read again. */
 const ASK_AGAIN_MS = 1_000;
 
@@ -70,13 +74,14 @@ export function isUntellable({ network }: Pick<Remote, "network">, error: unknow
  * RemoteError of a read.
  */
 export async function refreshNode(context: Context, reread: Reread, signal: AbortSignal): Promise<void> {
-  const { metadata } = context;
+  const { metadata, workspace } = context;
   const told = await readNode(context, reread.nodeId, signal);
   if (told === undefined) return confirmGone(context, reread, signal);
   const chain = [isContentUnknown(context, told) ? await withHash(context, told, signal) : told];
-  while (chain.length < DEPTH_MAX) {
+  while (chain.length < DEPTH_MAX && chain[0]?.id !== workspace.rootId) {
     const parentId = chain[0]?.parentId ?? null;
-    if (parentId === null || metadata.nodes.ofNodeId(parentId) !== undefined) break;
+    if (parentId === null) return moveOut(context, reread, told);
+    if (metadata.nodes.ofNodeId(parentId) !== undefined) break;
     const parent = await readNode(context, parentId, signal);
     if (parent === undefined) return askMoreSeldom(context, reread);
     chain.unshift(parent);
@@ -85,6 +90,34 @@ export async function refreshNode(context: Context, reread: Reread, signal: Abor
     for (const link of chain) observeNode(context, link, "id");
     metadata.rereads.done(reread);
   });
+}
+
+/**
+ * The node was moved out of the folder that is mounted. For this mount it is gone, with all that is in it: first what is
+ * in a folder, then the folder, in slices, so that other requests get in between. If the process dies in the middle, the
+ * node is read again, and the rest goes.
+ */
+async function moveOut(context: Context, reread: Reread, told: Node): Promise<void> {
+  const { metadata } = context;
+  const outside = [told.id];
+  for (const id of outside) {
+    for (const row of metadata.nodes.below(id)) if (isIn(context, row, id)) outside.push(row.nodeId);
+  }
+  for (let end = outside.length; end > 0; end -= SLICE) {
+    metadata.transaction(() => {
+      for (const id of outside.slice(Math.max(0, end - SLICE), end).reverse()) {
+        observeMovedOut(context, id, id === told.id ? told : undefined);
+      }
+    });
+    await sleep(context.runtime, 0);
+  }
+  metadata.rereads.done(reread);
+}
+
+/** Whether the node's name is here, too, in the folder. A program may have moved it elsewhere, which is yet to be sent. */
+function isIn({ metadata }: Rows, row: NodeRow, folder: string): row is NodeRow & { readonly nodeId: string } {
+  const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
+  return entry !== undefined && row.nodeId !== null && nodeIdOfFolder({ metadata }, entry.parent) === folder;
 }
 
 /**

@@ -37,6 +37,8 @@ export function observeNode(context: Context, told: Node, source: Source = "othe
     if (hidden !== undefined && recognizeOwn(context, node, hidden)) return;
     const seen = isNews ? metadata.nodes.update(row.id, { seen: { node }, seenAt: context.runtime.now() }) : row;
     advance(context, seen.id);
+    // While the root was deleted, nothing was sent (host/read-only.ts); it may be restored.
+    if (node.id === context.workspace.rootId) metadata.afterCommit(() => context.activity.wake());
     const left = source === "id" ? metadata.nodes.get(seen.id) : undefined;
     if (left !== undefined) giveUndeletable(context, left);
   });
@@ -85,6 +87,24 @@ export function observeDeletion(context: Context, nodeId: string, revision: numb
     const seen = { deleted: true, revision, ...(position === null ? {} : { position }) } as const;
     metadata.nodes.update(row.id, { seen, seenAt: context.runtime.now() });
     if (row.kind === "folder" && !context.client.features.journal) askBelow(context, nodeId);
+    advance(context, row.id);
+  });
+}
+
+/**
+ * The node is no longer in the folder that is mounted. That counts as a deletion just before its newest state, since it
+ * may come back in that very state. `told`: the node as it was read by id; absent: it went with a folder.
+ */
+export function observeMovedOut(context: Context, nodeId: string, told?: Node): void {
+  const { metadata, runtime } = context;
+  metadata.transaction(() => {
+    metadata.arrivals.remove(nodeId);
+    const row = metadata.nodes.ofNodeId(nodeId);
+    if (row === undefined) return;
+    const revision = told === undefined ? 0 : withRevision(context, told, "id").revision;
+    const position = metadata.settings.getNumber("cursor");
+    const seen = { deleted: true, revision: Math.max(newestRevision(row), revision) - 1, position } as const;
+    metadata.nodes.update(row.id, { seen, seenAt: runtime.now() });
     advance(context, row.id);
   });
 }
