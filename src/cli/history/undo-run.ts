@@ -89,7 +89,7 @@ async function takeBack(undoing: Undoing, step: Step, ifRevision: number | undef
   if (action === "delete") {
     return gateway.nodes.delete(nodeId, { ifRevision, idempotencyKey: keyOf(own, step, "d") });
   }
-  let node = action === "keep" ? undefined : await placed(undoing, step, ifRevision);
+  let node = action === "keep" ? await unchanged(gateway, nodeId, ifRevision) : await placed(undoing, step, ifRevision);
   if (version !== undefined) {
     node = await gateway.files.writeCopy(
       nodeId,
@@ -97,11 +97,17 @@ async function takeBack(undoing: Undoing, step: Step, ifRevision: number | undef
       { ifHead: step.head ?? undefined, attributes: withoutLink(attributes), idempotencyKey: keyOf(own, step, "c") },
     );
   }
-  node ??= await gateway.nodes.get(nodeId);
   const patch = attributes === undefined ? undefined : differenceTo(node, attributes);
   if (patch === undefined) return node;
   const options = { ifRevision: node.revision, idempotencyKey: keyOf(own, step, "a") };
   return gateway.nodes.update(nodeId, { attributes: patch }, options);
+}
+
+/** A node that stays in its place: somebody may have changed it since the plan was made, or the journal told of it late. */
+async function unchanged(gateway: Gateway, nodeId: string, ifRevision: number | undefined): Promise<Node> {
+  const node = await gateway.nodes.get(nodeId);
+  if (node.revision === ifRevision) return node;
+  throw new RemoteError("changed", `${node.path} has changed`, { node });
 }
 
 /** Puts the node where it belongs; if that name is taken, beside it. */

@@ -234,6 +234,7 @@ export function createMount(options: MountOptions): Mount {
         credentials: credentialsOf(options.tokenWithout, weather),
         now: wallClock,
         profile,
+        mount: name,
         onRefusal: () => current?.engine.context.network.isThere(),
       });
       const paths = createLayout(runtime.files, STATE);
