@@ -3,7 +3,7 @@
  * What happens is written down line by line; the same seed gives the same lines.
  */
 import type { Client } from "../../../src/client/client.ts";
-import { connect, type Gateway as Connected } from "../../../src/client/connect.ts";
+import { type Gateway as Connected, connect } from "../../../src/client/connect.ts";
 import { createClient } from "../../../src/client/create-client.ts";
 import { staticToken } from "../../../src/client/credentials.ts";
 import type { Feature } from "../../../src/contract/features.ts";
