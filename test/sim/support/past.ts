@@ -136,9 +136,9 @@ export function createPast(world: World, seed: number, tally: Tally | undefined)
   }
 
   function toldOf(what: string, came: Awaited<ReturnType<typeof restoreTo>>): void {
-    if (came === undefined) return told(`${what}: not compared`);
-    told(came.done === 0 ? `${what}: of nothing` : `${what}: compared`);
-    for (const why of came.skipped) told(`${what}: skipped: ${why.replace(/ (\/\S*|[0-9a-f-]{36})/g, " …")}`);
+    const how = came === undefined ? "not compared" : came.done === 0 ? "of nothing" : "compared";
+    told(`${what}: ${how}`);
+    for (const why of came?.skipped ?? []) told(`${what}: skipped: ${why.replace(/ (\/\S*|[0-9a-f-]{36})/g, " …")}`);
   }
 
   async function between(player: PastPlayer, index: number): Promise<void> {
@@ -147,7 +147,6 @@ export function createPast(world: World, seed: number, tally: Tally | undefined)
     const mount = pick(random, mounts) as Mount;
     const again = pick(random, looked);
     const time = again === undefined || random() < 0.5 ? anyTime(random) : again;
-    // Lists that are late would say of the present what is not there any more.
     if (chance < 0.3) await compareAt(mount, time, player.isTrusted(mount));
     else if (chance < 0.36) {
       const program = { do: "look back", path: atMoment(time) } as const;

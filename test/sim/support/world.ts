@@ -178,8 +178,11 @@ export async function createWorld(options: WorldOptions): Promise<World> {
     store,
     accounts,
     outside,
-    connectAs: (mount) =>
-      connect({ baseUrl: "http://gateway", workspace: row.id, retries: false, clock, credentials, transport, mount }),
+    connectAs(mount) {
+      const through = options.sabotage?.connected ?? ((all: Connected) => all);
+      const at = { baseUrl: "http://gateway", workspace: row.id, mount };
+      return through(connect({ ...at, retries: false, clock, credentials, transport }), mount);
+    },
     workspace: row,
     lines,
     note,
