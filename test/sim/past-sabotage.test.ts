@@ -44,7 +44,10 @@ const withoutOthers: Sabotage = {
     const list = (options: Parameters<typeof journal.list>[0] = {}): Paged<JournalEntry> => {
       const all = journal.list(options);
       if (options.mount !== undefined) return all;
-      const entries = all.all().then((whole) => whole.map((entry) => ({ ...entry, by: { account: null, mount } })));
+      const entries = all.all().then((whole) => {
+        const newest = whole.findLastIndex(({ by }) => by?.mount === mount);
+        return whole.map((entry, index) => (index > newest ? entry : { ...entry, by: { account: null, mount } }));
+      });
       entries.catch(() => {});
       return Object.assign(Object.create(all) as Paged<JournalEntry>, { all: () => entries });
     };
