@@ -6,10 +6,12 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { pathsOf } from "../../src/cli/history/entries.ts";
 import { prepareUndo } from "../../src/cli/history/undo.ts";
+import type { Step } from "../../src/cli/history/undo-plan.ts";
 import { UNDONE } from "../../src/cli/history/undo-range.ts";
 import { runUndo } from "../../src/cli/history/undo-run.ts";
 import { connect, type Gateway, type Node, RemoteError, staticToken } from "../../src/client/index.ts";
 import type { Transport } from "../../src/contract/http.ts";
+import { formatTime, timeFromMilliseconds } from "../../src/lib/time.ts";
 import { createCoreTransport } from "../support/core-transport.ts";
 import { createTestCore, type TestCore } from "../support/gateway-core.ts";
 import { SEED } from "../support/seed.ts";
@@ -127,6 +129,41 @@ test("folders that were in each other, and names that went round", async () => {
   await doAll(ours, after);
   expect(await undoOnce(ours, undefined)).toEqual({ skipped: [], failed: [], isBegun: false });
   expect(await treeOf(ours)).toEqual(then);
+});
+
+test("a file without a time of its own has the one that it had", async () => {
+  const { core, ours } = await begin([]);
+  const file = await ours.files.create(core.workspace.root, "a", "before");
+  await core.clock.advance(HOUR_MS);
+  await ours.files.write(file.id, "after");
+  await core.clock.advance(HOUR_MS);
+  expect(await undoOnce(ours, undefined)).toEqual({ skipped: [], failed: [], isBegun: false });
+  const { contentHash, attributes } = await ours.nodes.get(file.id);
+  expect([contentHash, attributes]).toEqual([
+    file.contentHash,
+    { mtime: formatTime(timeFromMilliseconds(Date.parse(file.modifiedAt))) },
+  ]);
+});
+
+test("attributes that another mount has changed since the plan was made stay, and so does the content", async () => {
+  const { core, ours } = await begin([]);
+  const made = await ours.nodes.createFolder(core.workspace.root, "d");
+  const file = await ours.files.create(core.workspace.root, "a", "before");
+  await core.clock.advance(HOUR_MS);
+  await ours.nodes.update(made.id, { attributes: { mode: 0o700 } });
+  await ours.files.write(file.id, "after");
+  const theirs = mountOf(core, OTHERS);
+  const wish = { path: "/", last: undefined, since: undefined };
+  const plan = await prepareUndo(ours, { mount: OURS, account: null }, wish, pathsOf(ours));
+  await theirs.nodes.update(made.id, { attributes: { mode: 0o750 } });
+  await theirs.nodes.update(file.id, { attributes: { mode: 0o640 } });
+  const now = await treeOf(ours);
+  const skipped: string[] = [];
+  const { choice, moment, plan: { steps = [] } = {} } = plan ?? expect.unreachable("nothing to undo");
+  const onSkipped = ({ now: { name } }: Step, why: string) => skipped.push(`${name}: ${why}`);
+  await runUndo({ gateway: ours, own: choice.own, moment, onDone() {}, onSkipped }, steps);
+  const why = "somebody else has changed it at this moment";
+  expect([skipped.sort(), await treeOf(ours)]).toEqual([[`a: ${why}`, `d: ${why}`], now]);
 });
 
 test("what only this mount has changed is as it was, and an undo is undone", async () => {

@@ -9,6 +9,7 @@ import { CALLER } from "../engine/start/bytes-world.ts";
 import { accountToken, newAccount } from "../support/account-token.ts";
 import { codeOf } from "./support/calls.ts";
 import { tampered } from "./support/tampered.ts";
+import { beginTwo, TURNS_MS } from "./support/two-world.ts";
 
 describe("scopes and refused tokens", () => {
   const TIMEOUT = { timeout: 120_000 };
@@ -437,4 +438,21 @@ describe("whether what is shown is live", () => {
       world.end();
     },
   );
+});
+
+test("what another deletes and restores while the account may not read it is there once it may", async () => {
+  const { world, alpha, beta, calls, run, drain, nodes } = await beginTwo();
+  await run(alpha, { do: "save", path: "a", size: 20 });
+  await drain(alpha);
+  await world.clock.advance(TURNS_MS);
+  expect(await world.run(calls(beta).list(""))).toEqual(["a"]);
+  const [{ id } = expect.unreachable("it was saved")] = await nodes();
+  beta.weather.refusal = 403;
+  await world.run(world.outside.deleteNode(id));
+  await world.run(world.outside.restoreNode(id));
+  await world.clock.advance(10_000);
+  beta.weather.refusal = undefined;
+  await world.clock.advance(TURNS_MS);
+  expect(await world.run(calls(beta).list(""))).toEqual(["a"]);
+  world.end();
 });

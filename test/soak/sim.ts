@@ -7,7 +7,7 @@
 import { randomInt } from "node:crypto";
 import { playHistories } from "../sim/support/run.ts";
 import { createTally, describeTally } from "../sim/support/tally.ts";
-import { commandFor, LESSER, ONE, THREE, TWO, type WorldKind } from "../sim/support/worlds.ts";
+import { commandFor, LESSER, ONE, PAST, THREE, TWO, type WorldKind } from "../sim/support/worlds.ts";
 
 const DEFAULT_COUNT = 1_000;
 /** Histories of one seed. */
@@ -26,7 +26,7 @@ const most = unit === "m" ? Number.POSITIVE_INFINITY : Number(number);
 /** Most of them on the gateway mounts are made for. */
 function* kinds(): Generator<WorldKind, never> {
   for (;;) {
-    for (const lesser of LESSER) yield* [TWO, THREE, ONE, TWO, lesser];
+    for (const lesser of LESSER) yield* [TWO, THREE, ONE, PAST, lesser];
   }
 }
 

@@ -38,6 +38,8 @@ export interface Step {
   readonly version: string | undefined;
   /** The attributes it gets. Undefined: they stay. */
   readonly attributes: Attributes | undefined;
+  /** The version whose time its modification time was, where it had none of its own and this one goes; see undo-run.ts. */
+  readonly timeOf: string | undefined;
 }
 
 export interface Skipped {
@@ -127,7 +129,7 @@ function stepOf(
   };
   if (!wasThere) {
     return isThere
-      ? { ...step, action: "delete", target: place, version: undefined, attributes: undefined }
+      ? { ...step, action: "delete", target: place, version: undefined, attributes: undefined, timeOf: undefined }
       : undefined;
   }
   const target = { parentId: before.parentId, name: before.name };
@@ -139,7 +141,9 @@ function stepOf(
   const changedThem = (entry: JournalEntry) => /^(?:created|updated|changed)$/.test(entry.kind);
   const attributes = ours.some(changedThem) ? before.attributes : undefined;
   if (action === "keep" && version === undefined && attributes === undefined) return undefined;
-  return { ...step, action, target, version, attributes };
+  const hasOwnTime = before.head === last.head || attributes?.mtime !== undefined;
+  const timeOf = hasOwnTime ? undefined : (before.head ?? undefined);
+  return { ...step, action, target, version, attributes, timeOf };
 }
 
 const isParked = ({ key }: JournalEntry) => key?.endsWith(PARKING) === true;

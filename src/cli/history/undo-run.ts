@@ -2,6 +2,7 @@
 import { type Gateway, type Node, RemoteError } from "../../client/index.ts";
 import { type Attributes, attributesDifference } from "../../contract/attributes.ts";
 import { nameBeside } from "../../contract/names.ts";
+import { formatTime, timeFromMilliseconds } from "../../lib/time.ts";
 import { eachOf } from "./at-once.ts";
 import { PARKING, rounds, type Step } from "./undo-plan.ts";
 import { endKey, UNDONE } from "./undo-range.ts";
@@ -85,11 +86,12 @@ function whyRefused({ code, node, message }: RemoteError, { nodeId, action, targ
 
 async function takeBack(undoing: Undoing, step: Step, ifRevision: number | undefined): Promise<Node> {
   const { gateway, own } = undoing;
-  const { nodeId, action, version, attributes } = step;
+  const { nodeId, action, version } = step;
   if (action === "delete") {
     return gateway.nodes.delete(nodeId, { ifRevision, idempotencyKey: keyOf(own, step, "d") });
   }
-  let node = action === "keep" ? undefined : await placed(undoing, step, ifRevision);
+  let node = action === "keep" ? await unchanged(gateway, nodeId, ifRevision) : await placed(undoing, step, ifRevision);
+  const attributes = await attributesThen(gateway, step);
   if (version !== undefined) {
     node = await gateway.files.writeCopy(
       nodeId,
@@ -97,11 +99,17 @@ async function takeBack(undoing: Undoing, step: Step, ifRevision: number | undef
       { ifHead: step.head ?? undefined, attributes: withoutLink(attributes), idempotencyKey: keyOf(own, step, "c") },
     );
   }
-  node ??= await gateway.nodes.get(nodeId);
   const patch = attributes === undefined ? undefined : differenceTo(node, attributes);
   if (patch === undefined) return node;
   const options = { ifRevision: node.revision, idempotencyKey: keyOf(own, step, "a") };
   return gateway.nodes.update(nodeId, { attributes: patch }, options);
+}
+
+/** A node that stays in its place: somebody may have changed it since the plan was made, or the journal told of it late. */
+async function unchanged(gateway: Gateway, nodeId: string, ifRevision: number | undefined): Promise<Node> {
+  const node = await gateway.nodes.get(nodeId);
+  if (node.revision === ifRevision) return node;
+  throw new RemoteError("changed", `${node.path} has changed`, { node });
 }
 
 /** Puts the node where it belongs; if that name is taken, beside it. */
@@ -131,6 +139,16 @@ async function placed({ gateway, own, moment }: Undoing, step: Step, ifRevision:
       if (!isTaken) throw error;
     }
   }
+}
+
+/** Content that comes back is a new version: a file without a time of its own would take that of now. */
+async function attributesThen(gateway: Gateway, step: Step): Promise<Attributes | undefined> {
+  const { nodeId, attributes, timeOf } = step;
+  if (timeOf === undefined || attributes === undefined) return attributes;
+  for await (const { id, createdAt } of gateway.versions.list(nodeId, { orderBy: "-number", pageSize: 1000 })) {
+    if (id === timeOf) return { ...attributes, mtime: formatTime(timeFromMilliseconds(Date.parse(createdAt))) };
+  }
+  return attributes;
 }
 
 /** `link` belongs to the file's names as they are now, so it is not restored. */

@@ -19,7 +19,7 @@ import { atWorkspace, requireFeatures } from "./workspace.ts";
 
 const OPERATIONS = [
   ...(["getAccount", "getNode", "readJournal", "restoreNode"] as const),
-  ...(["getNodeByPath", "patchNode", "deleteNode", "writeReference", "appendJournal"] as const),
+  ...(["listVersions", "getNodeByPath", "patchNode", "deleteNode", "writeReference", "appendJournal"] as const),
 ];
 
 export function undo(values: Values<"undo">): Promise<number> {

@@ -24,7 +24,7 @@ import {
 } from "../api/index.ts";
 import type { Host, LocalFiles, Remote, Rows } from "../core/index.ts";
 import { createPastContents } from "./past-contents.ts";
-import { createPastLists } from "./past-lists.ts";
+import { createPastLists, isSettled } from "./past-lists.ts";
 import { isFolder, type Place, parsePlace } from "./place.ts";
 import { createPlaces } from "./places.ts";
 
@@ -32,7 +32,7 @@ const ROOT = kernelNodeId(1);
 /** A node of the workspace that has the first name keeps it. */
 export const HISTORY_FOLDER = ".wsfs";
 const NAMES = [HISTORY_FOLDER, ".wsfs-history"];
-/** A list of now stands for a second; a moment stays what it is. */
+/** What may change stands for a second; what was long ago stays what it is. */
 const NOW_MS = 1_000;
 const THEN_MS = 60_000;
 
@@ -64,7 +64,7 @@ export function withHistory(
   fileSystem: FileSystem,
   { at, status }: { readonly at?: string | undefined; readonly status: () => string },
 ): FileSystem {
-  const { metadata, client, settings } = context;
+  const { metadata, client, settings, runtime } = context;
   const { past } = metadata;
   const places = createPlaces(context, createPastLists(context));
   const contents = createPastContents(context);
@@ -130,28 +130,38 @@ export function withHistory(
   }
 
   function attributed(id: KernelNodeId, place: Place): Attributed {
-    return { stat: statOf(id, place), validMs: place.is === "text" ? 0 : validMs(place) };
+    // A place says all that its attributes are made of: where they are others, it is another one.
+    return { stat: statOf(id, place), validMs: place.is === "text" ? 0 : THEN_MS };
   }
 
-  function found(place: Place): Found {
+  /** `entryValidMs`: how long the name stands for the place. */
+  function found(place: Place, entryValidMs: number): Found {
     const lineage = idOf(place);
     lookups.set(lineage, (lookups.get(lineage) ?? 0) + 1);
-    // A relative moment is another one the next time.
-    const entryValidMs = place.is === "link" ? 0 : validMs(place);
     return { ...attributed(lineage, place), lineage, entryValidMs };
+  }
+
+  function entryValidMs(parent: Place): number {
+    // A relative moment is another one the next time.
+    if (parent.is === "moments") return 0;
+    const isThen =
+      parent.is === "versions" ||
+      (parent.is === "folder" && parent.view.show === "at" && isSettled(parent.view.at, runtime));
+    return isThen ? THEN_MS : NOW_MS;
   }
 
   async function atRoot(caller: Caller, name: string): Promise<Found | NegativeEntry> {
     if (historyFolderName(context) !== name) return fileSystem.lookup(caller, ROOT, name);
     requireOwner(caller);
-    return found({ is: "top" });
+    return found({ is: "top" }, NOW_MS);
   }
 
   async function lookup(caller: Caller, parent: KernelNodeId, name: string): Promise<Found> {
     requireOwner(caller);
-    const place = await places.child(placeOf(parent), name, caller.signal);
+    const folder = placeOf(parent);
+    const place = await places.child(folder, name, caller.signal);
     if (place === undefined) throw new FsError("ENOENT", `no ${JSON.stringify(name)} in the past`);
-    return found(place);
+    return found(place, entryValidMs(folder));
   }
 
   function forget(id: KernelNodeId, count: number): void {
@@ -309,11 +319,6 @@ export function withHistory(
 }
 
 const EPOCH: Time = { seconds: 0, nanoseconds: 0 };
-
-function validMs(place: Place): number {
-  const isThen = place.is === "content" || (place.is === "folder" && place.view.show === "at");
-  return isThen ? THEN_MS : NOW_MS;
-}
 
 function readOnly(): FsError {
   return new FsError("EROFS", "the history folder cannot be changed");

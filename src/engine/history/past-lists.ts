@@ -1,6 +1,6 @@
 /**
- * Lists of the past, as the gateway tells them. A list of a moment that lies further back than any gateway is late never
- * changes; every other one is asked for again after a second. What was read is kept: in memory for the next name that is
+ * Lists of the past, as the gateway tells them. A list of a moment that lies further back than any gateway is late does
+ * not change; every other one is asked for again after a second. What was read is kept: in memory for the next name that is
  * looked up, and in the rows for when the gateway is away.
  */
 import { LRUCache } from "lru-cache";
@@ -8,14 +8,14 @@ import { z } from "zod";
 import { RemoteError } from "../../client/errors.ts";
 import { SETTLE_MS } from "../../contract/features.ts";
 import { type ListedNode, listedNode, type Version, version } from "../../contract/resources.ts";
-import { sleep } from "../../lib/runtime.ts";
+import { type Clock, sleep } from "../../lib/runtime.ts";
 import { FsError } from "../api/index.ts";
 import { type Host, isRetryable, type Remote, type Rows, retryDelay } from "../core/index.ts";
 import { limitList, OFFLINE_PATIENCE_MS } from "../host/index.ts";
 import { createSharedAnswers } from "./shared-answer.ts";
 
 const PAGE = 1000;
-/** How long a list of the present stands. */
+/** How long a list stands that may change. */
 const FRESH_MS = 1_000;
 /** Items of all lists in memory. */
 const ITEMS_MAX = 300_000;
@@ -41,6 +41,11 @@ export interface PastLists {
   versions(node: string, signal: AbortSignal): Promise<readonly Version[]>;
 }
 
+/** Whether a moment lies further back than any gateway is late: what was then is all known. */
+export function isSettled(at: string, { wallClock }: Pick<Clock, "wallClock">): boolean {
+  return Date.parse(at) < wallClock() - SETTLE_MS;
+}
+
 export function createPastLists(context: Needs): PastLists {
   const { client, metadata, network, runtime } = context;
   const memory = new LRUCache<string, Read<unknown>>({ maxSize: ITEMS_MAX, sizeCalculation: sizeOf });
@@ -49,24 +54,24 @@ export function createPastLists(context: Needs): PastLists {
   async function list<Item>(
     key: string,
     schema: z.ZodType<Item>,
-    isForever: boolean,
+    standsMs: number,
     signal: AbortSignal,
     read: (signal: AbortSignal) => Promise<Item[]>,
   ): Promise<readonly Item[]> {
     const known = memory.get(key) as Read<Item> | undefined;
     if (known !== undefined && runtime.now() < known.until) return known.items;
-    return answers.get(key, () => ask(key, schema, isForever, read), signal);
+    return answers.get(key, () => ask(key, schema, standsMs, read), signal);
   }
 
   async function ask<Item>(
     key: string,
     schema: z.ZodType<Item>,
-    isForever: boolean,
+    standsMs: number,
     read: (signal: AbortSignal) => Promise<Item[]>,
   ): Promise<readonly Item[]> {
     try {
       const items = await askAgain(read);
-      remember(key, items, isForever ? Number.POSITIVE_INFINITY : runtime.now() + FRESH_MS);
+      remember(key, items, runtime.now() + standsMs);
       if (items.length <= KEPT_ITEMS_MAX) {
         metadata.transaction(() => metadata.past.keepList(key, JSON.stringify(items), runtime.now(), KEPT_LISTS_MAX));
       }
@@ -103,15 +108,16 @@ export function createPastLists(context: Needs): PastLists {
   return {
     children(folder, which, signal) {
       const key = JSON.stringify(["children", folder, which.at ?? null, which.deleted ?? false]);
-      const isForever = which.at !== undefined && Date.parse(which.at) < runtime.wallClock() - SETTLE_MS;
-      return list(key, listedNode, isForever, signal, (limit) =>
+      // Not forever: the clock of this machine may be wrong.
+      const standsMs = which.at !== undefined && isSettled(which.at, runtime) ? SETTLE_MS : FRESH_MS;
+      return list(key, listedNode, standsMs, signal, (limit) =>
         everyPage("a folder of the past", (after) =>
           client.listNodes({ parentId: folder, ...which, after, pageSize: PAGE, signal: limit }),
         ),
       );
     },
     versions(node, signal) {
-      return list(JSON.stringify(["versions", node]), version, false, signal, async (limit) => {
+      return list(JSON.stringify(["versions", node]), version, FRESH_MS, signal, async (limit) => {
         const all = await everyPage("versions", (after) =>
           client.listVersions(node, { after, pageSize: PAGE, signal: limit }),
         );

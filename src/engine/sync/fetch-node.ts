@@ -159,11 +159,12 @@ async function confirmGone(context: Context, reread: Reread, signal: AbortSignal
 
 /**
  * The account may not read the node. What is here of the node is kept. A node without a row here is soon not read any
- * more.
+ * more. Whether the node is deleted the refusal does not say: one that was deleted may have been restored.
  */
 export function notVisible(context: Rows & Remote & Uploads & Host, reread: Reread): void {
   const { metadata, runtime } = context;
-  if (metadata.nodes.ofNodeId(reread.nodeId) === undefined) metadata.transaction(() => waitOrForget(context, reread));
+  if (metadata.nodes.ofNodeId(reread.nodeId) === undefined)
+    metadata.transaction(() => waitOrForget(context, reread, false));
   else metadata.rereads.postpone(reread, runtime.now() + HIDDEN_MS);
 }
 
@@ -189,12 +190,15 @@ function isSettled({ metadata, runtime }: Rows & Host, { nodeId }: Reread): bool
  * is gone, or not for us. After that, only a list of its folder would tell that it can be seen after all, so the folder
  * is listed.
  */
-function waitOrForget(context: Rows & Remote & Uploads & Host, reread: Reread): void {
+function waitOrForget(
+  context: Rows & Remote & Uploads & Host,
+  reread: Reread,
+  isDeleted = context.metadata.tombstones.get(reread.nodeId) !== undefined,
+): void {
   const { metadata, runtime } = context;
   const now = runtime.now();
   const since = metadata.rereads.missingSince(reread.nodeId) ?? now;
   const isOurs = metadata.nodes.ofNodeId(reread.nodeId) !== undefined;
-  const isDeleted = metadata.tombstones.get(reread.nodeId) !== undefined;
   if (isOurs || (!isDeleted && now - since < SETTLE_MS)) {
     metadata.rereads.missing(reread, since, nextAsk(since, now));
     return;

@@ -1,21 +1,20 @@
 /** Plays a history: the steps, what is checked after each, and the end in which all must agree. */
 import type { Feature } from "../../../src/contract/features.ts";
-import { SETTLE_MS } from "../../../src/contract/features.ts";
 import { sleep } from "../../../src/lib/runtime.ts";
 import { CallError, type Calls, NETWORK_CODES } from "./calls.ts";
-import { diskViolations, violations } from "./invariants.ts";
+import { createEnding } from "./ending.ts";
+import { violations } from "./invariants.ts";
 import { createModel } from "./model.ts";
 import type { Mount, Process, Sabotage } from "./mount.ts";
 import { createOracle, type Oracle } from "./oracle.ts";
 import { edit } from "./outside.ts";
 import { createPaired, type Paired } from "./paired.ts";
+import { createPast, type Past } from "./past.ts";
 import { bytesOf, type Program, runProgram } from "./programs.ts";
-import { describeRest, isQuiet } from "./rest.ts";
-import { rowsOf } from "./rows.ts";
 import { describeStep, type Step } from "./steps.ts";
 import { count, type Tally } from "./tally.ts";
 import type { Fault as TransportFault } from "./transport.ts";
-import { behindLinks, differences, gatewayTree, lookAround, plain, treeOf } from "./tree.ts";
+import { lookAround } from "./tree.ts";
 import { createWorld, Fault, type World } from "./world.ts";
 
 export interface HistoryOptions {
@@ -34,6 +33,8 @@ export interface HistoryOptions {
   readonly tally?: Tally | undefined;
   /** Faults of the network, where not all. */
   readonly faults?: readonly TransportFault[];
+  /** Of several mounts: the past is looked at, restored and taken back too; see past.ts. */
+  readonly hasPast?: true;
 }
 
 export const NAMES: readonly string[] = ["alpha", "beta", "gamma"];
@@ -44,10 +45,6 @@ const LESSER_POLLS_MS = [5_000, 20_000, 10_000, 20_000];
 const QUIET_MS = 15_000;
 /** … and than it takes to ask so often. */
 const QUIET_POLLS = 3;
-/** A list may be under way that is never answered (ten seconds), and who waited for it then leaves the gateway alone (thirty at most). */
-const LEFT_ALONE_MS = 40_000;
-/** A scope that was refused again and again is tried after an hour at most. */
-const ROUNDS_MAX = 300;
 /** A death at a place that is not come to in this time does not happen. */
 const DEATH_MS = 2_000;
 /** Between two looks at a mount alone while time goes by. */
@@ -62,6 +59,7 @@ const ORDINARY = new Set(["ENOENT", "EEXIST", "ENOTDIR", "EISDIR", "ENOTEMPTY", 
 /** Rejects with a Fault when something did not hold; resolves with the lines of what happened. */
 export async function playHistory(steps: readonly Step[], options: HistoryOptions): Promise<readonly string[]> {
   let world: World | undefined;
+  let past: Past | undefined;
   try {
     const names = NAMES.slice(0, options.mounts);
     const polls = options.lacks === undefined ? POLLS_MS : LESSER_POLLS_MS;
@@ -93,8 +91,10 @@ export async function playHistory(steps: readonly Step[], options: HistoryOption
         deaths.die();
       },
       onAnswer: oracle.onAnswer,
+      onHandled: () => past?.record.note(),
       tally: options.tally,
     });
+    if (options.hasPast === true) past = createPast(world, options.seed, options.tally);
     const quietMs = Math.max(QUIET_MS, QUIET_POLLS * pollMs);
     const player = await createPlayer(world, oracle, { ...options, quietMs, deaths });
     for (const [index, step] of steps.entries()) {
@@ -102,10 +102,12 @@ export async function playHistory(steps: readonly Step[], options: HistoryOption
       if (options.tally !== undefined) count(options.tally.steps, step.do);
       await player.play(step, `${index}`);
       await player.check();
+      await past?.between(player, index);
       const [first] = faults;
       if (first !== undefined) throw new Fault(first);
     }
     await player.end();
+    await past?.after(player);
     if (options.tally !== undefined) options.tally.histories += 1;
     const [first] = faults;
     if (first !== undefined) throw new Fault(first);
@@ -409,94 +411,10 @@ async function createPlayer(world: World, oracle: Oracle, options: PlayerOptions
     await compare();
   }
 
-  /** Nothing is in the way any more: everybody must come to the same, and to rest. */
-  async function end(): Promise<void> {
-    world.note("end: fair weather");
-    const fair = { isOffline: false, latencyMs: 20, faultShare: 0, refusal: undefined, withdrawn: undefined };
-    for (const mount of mounts) Object.assign(mount.weather, fair);
-    await clock.advance(1_000);
-    world.setLag({ path: 0, journal: 0, id: 0 });
-    // What programs merely keep open hides nothing; what they wrote to it a drain sends.
-    if (held.size > 0) await comeToRest();
-    if (held.size > 0) await bringLinksTogether();
-    if (held.size > 0 && !lacks.includes("revisions") && !lacks.includes("positions")) await compareAll();
-    for (const mount of mounts) await release(mount);
-    await comeToRest();
-    await bringLinksTogether();
-    if (lacks.includes("revisions") || lacks.includes("positions")) {
-      // What was taken for lag is looked at when it cannot be that any more.
-      await clock.advance(SETTLE_MS + quietMs);
-      await comeToRest();
-    }
-    await check();
-    for (const { name, process } of mounts) {
-      const [first] = process === undefined ? [] : diskViolations(process);
-      if (first !== undefined) throw new Fault(`${name}: ${first}`);
-    }
-    const lost = oracle.missing();
-    if (lost.length > 0) throw new Fault(lost.join("\n"));
-    await compareAll();
-  }
-
-  /** Of all up to this position, which is the latest since then. Where no cursor says so, the folders that were listed do. */
-  function hasHeard({ name, process }: Mount, position: number, since: number): boolean {
-    if (process === undefined) return false;
-    if (!lacks.includes("journal") && !lacks.includes("positions"))
-      return rowsOf(process.database).cursor() >= position;
-    const [folder] = process.heard.notSince(since);
-    if (folder === undefined || clock.elapsed() - since <= LEFT_ALONE_MS + quietMs) return folder === undefined;
-    throw new Fault(`${name} does not list folder ${folder} again`);
-  }
-
-  async function comeToRest(): Promise<void> {
-    let [before, since] = [Number.NaN, 0];
-    for (let round = 0; round < ROUNDS_MAX; round += 1) {
-      for (const mount of mounts) await drain(mount);
-      if (world.position() !== before) since = clock.elapsed();
-      before = world.position();
-      await clock.advance(quietMs);
-      world.check();
-      // What was sent only now (a scope that a former token lacked is tried again after minutes) nobody can have heard.
-      if (world.position() !== before) continue;
-      const isAtRest = mounts.every(
-        (mount) => mount.process !== undefined && isQuiet(mount.process) && hasHeard(mount, before, since),
-      );
-      if (isAtRest) return;
-    }
-    const stateOf = async ({ name, process }: Mount) =>
-      `${name}: ${process === undefined ? "down" : await describeRest(process)}`;
-    const states = await world.run(Promise.all(mounts.map(stateOf)));
-    throw new Fault(`they do not come to rest: ${states.join("; ")}`);
-  }
-
-  /**
-   * A linked file's nodes are brought together by who knows two of its names. Where nobody had listed both
-   * folders that is from the first look on: then, and only then, all look once before they are compared.
-   */
-  async function bringLinksTogether(): Promise<void> {
-    if ((await world.run(behindLinks(world.outside, world.workspace.root))).length === 0) return;
-    for (const { process } of mounts) {
-      if (process !== undefined) await world.run(treeOf(process.kernel, { withContent: false }));
-    }
-    await comeToRest();
-    const [behind] = await world.run(behindLinks(world.outside, world.workspace.root));
-    if (behind !== undefined) throw new Fault(`${behind} is not brought together with its other names`);
-  }
-
-  async function compareAll(): Promise<void> {
-    const gateway = await world.run(gatewayTree(world.outside, world.workspace.root));
-    for (const mount of mounts) {
-      if (mount.process === undefined) continue;
-      if (paired !== undefined) await world.run(paired.compare(true));
-      const shown = await world.run(treeOf(mount.process.kernel, { withContent: true }));
-      const isPlain = lacks.includes("attributes");
-      const found = differences(
-        ...(isPlain ? ([plain(shown), plain(gateway)] as const) : ([shown, gateway] as const)),
-        [mount.name, "the gateway"],
-      );
-      if (found.length > 0) throw new Fault(found.join("\n"));
-    }
-  }
-
-  return { play, check, end };
+  const ending = createEnding(world, oracle, {
+    ...{ lacks, quietMs, drain, release, check },
+    isHolding: () => held.size > 0,
+    compareModel: async () => paired && world.run(paired.compare(true)),
+  });
+  return { play, check, isTrusted, end: ending.end };
 }

@@ -17,6 +17,7 @@ import type {
 import type { Clock } from "../../../src/lib/runtime.ts";
 import type { Connection } from "../../../src/metadata/database.ts";
 import { entryId, kernelNodeId } from "../../../src/metadata/ids.ts";
+import { isPastNode } from "../../../src/metadata/past-nodes.ts";
 
 export interface Dentry {
   readonly parent: KernelNodeId;
@@ -214,9 +215,12 @@ export function createKernelMemory(clock: Pick<Clock, "elapsed" | "soon">): Kern
       // What has just been told is heard.
       await new Promise<void>((resolve) => clock.soon(resolve));
       const isKeptForLong = (one: { isLong: boolean; until: number }) => one.isLong && isValid(one);
-      const all = [...dentries.values(), ...absents.values(), ...attributes.values()];
+      // Of the past nobody would tell: a moment stays what it is.
+      const names = [...dentries.values()].filter((dentry) => !isPastNode(dentry.lineage));
+      const stats = [...attributes].flatMap(([lineage, one]) => (isPastNode(lineage) ? [] : [one]));
+      const all = [...names, ...absents.values(), ...stats];
       if (!isLive && all.some(isKeptForLong)) wrong.push("something is kept for long although nobody would tell");
-      for (const dentry of dentries.values()) {
+      for (const dentry of names) {
         if (!dentry.isLong || !isValid(dentry)) continue;
         const lineage = find(dentry.parent, dentry.name);
         if (lineage !== dentry.lineage)

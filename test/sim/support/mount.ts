@@ -5,6 +5,7 @@
  * the next one starts from.
  */
 import type { Client } from "../../../src/client/client.ts";
+import type { Gateway as Connected } from "../../../src/client/connect.ts";
 import { createClient } from "../../../src/client/create-client.ts";
 import type { Credentials } from "../../../src/client/credentials.ts";
 import { OWN_PROFILE, withoutFeatures } from "../../../src/client/profile.ts";
@@ -53,6 +54,8 @@ export interface Sabotage {
   readonly fileSystem?: (fileSystem: FileSystem) => FileSystem;
   /** What the kernel is told goes through it. */
   readonly kernelCache?: (cache: KernelCache) => KernelCache;
+  /** What commands that work for a mount ask goes through it. */
+  readonly connected?: (gateway: Connected, mount: string | undefined) => Connected;
   /** Changes the rows a crash leaves. */
   readonly crash?: (rows: Connection) => void;
   /** What goes wrong with a request, instead of what the weather says. */
@@ -234,6 +237,7 @@ export function createMount(options: MountOptions): Mount {
         credentials: credentialsOf(options.tokenWithout, weather),
         now: wallClock,
         profile,
+        mount: name,
         onRefusal: () => current?.engine.context.network.isThere(),
       });
       const paths = createLayout(runtime.files, STATE);

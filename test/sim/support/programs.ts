@@ -1,6 +1,7 @@
 /** What programs do with files, as sequences of system calls: saves of all kinds, and the small tools. */
 import type { ContentSource } from "../../../src/contract/http.ts";
 import type { Calls } from "./calls.ts";
+import { readTree } from "./past-read.ts";
 import { readFile, TAG } from "./tree.ts";
 
 export type Program =
@@ -20,7 +21,9 @@ export type Program =
   | { readonly do: "rename" | "exchange" | "link"; readonly path: string; readonly to: string }
   | { readonly do: "chmod"; readonly path: string; readonly mode: number }
   | { readonly do: "utimens"; readonly path: string; readonly seconds: number }
-  | { readonly do: "setxattr"; readonly path: string };
+  | { readonly do: "setxattr"; readonly path: string }
+  /** Reads all of a folder of the past. */
+  | { readonly do: "look back"; readonly path: string };
 
 /** Recognizable bytes: no two labels give the same, but at size 0; what is too short for its label is as long as that. */
 export function bytesOf(label: string, size: number): Buffer {
@@ -91,6 +94,8 @@ export async function runProgram(calls: Calls, program: Program, label: string):
       return calls.setxattr(path, TAG, label);
     case "read":
       return void (await readFile(calls, path));
+    case "look back":
+      return void (await readTree(calls, path));
     case "list":
       for (const name of await calls.list(path)) await calls.stat(`${path}/${name}`);
       return;

@@ -10,10 +10,12 @@ export interface Tally {
   readonly faults: Map<Fault | Refusal | "offline" | "expired" | "withdrawn", number>;
   /** Deaths of mounts in the middle of what they do, by the place. */
   readonly deaths: Map<string, number>;
+  /** What was looked at of the past, and brought back. */
+  readonly past: Map<string, number>;
 }
 
 export function createTally(): Tally {
-  return { histories: 0, steps: new Map(), requests: 0, faults: new Map(), deaths: new Map() };
+  return { histories: 0, steps: new Map(), requests: 0, faults: new Map(), deaths: new Map(), past: new Map() };
 }
 
 export function count<K>(counts: Map<K, number>, key: K): void {
@@ -21,7 +23,7 @@ export function count<K>(counts: Map<K, number>, key: K): void {
 }
 
 /** The sums, then one line for each kind of thing. */
-export function describeTally({ histories, steps, requests, faults, deaths }: Tally): string {
+export function describeTally({ histories, steps, requests, faults, deaths, past }: Tally): string {
   const list = (counts: ReadonlyMap<unknown, number>) =>
     [...counts]
       .sort(([, a], [, b]) => b - a)
@@ -35,5 +37,6 @@ export function describeTally({ histories, steps, requests, faults, deaths }: Ta
     `steps: ${list(steps)}`,
     `faults: ${list(faults)}`,
     `crashes at places: ${list(deaths)}`,
+    ...(past.size === 0 ? [] : [`the past: ${list(past)}`]),
   ].join("\n");
 }

@@ -3,6 +3,7 @@
  * What happens is written down line by line; the same seed gives the same lines.
  */
 import type { Client } from "../../../src/client/client.ts";
+import { type Gateway as Connected, connect } from "../../../src/client/connect.ts";
 import { createClient } from "../../../src/client/create-client.ts";
 import { staticToken } from "../../../src/client/credentials.ts";
 import type { Feature } from "../../../src/contract/features.ts";
@@ -37,6 +38,8 @@ export interface World {
   readonly accounts: AccountStore;
   /** Reaches the gateway at once and always. */
   readonly outside: Client;
+  /** As commands do that work for a mount; undefined: for none. */
+  connectAs(mount: string | undefined): Connected;
   readonly workspace: { readonly id: string; readonly root: string };
   /** What happened, each line with its time. */
   readonly lines: readonly string[];
@@ -77,6 +80,8 @@ export interface WorldOptions {
   readonly tally?: Tally | undefined;
   readonly engine?: MountOptions["engine"];
   readonly onAnswer?: (mount: Mount, request: HttpRequest, answer: GatewayAnswer) => void;
+  /** Right after the gateway carried out a request of anybody. */
+  readonly onHandled?: (() => void) | undefined;
 }
 
 /** Of the gateway's tokens. */
@@ -143,6 +148,7 @@ export async function createWorld(options: WorldOptions): Promise<World> {
         const { status } = answer;
         if (options.tally !== undefined && status === 401) count(options.tally.faults, "expired");
         if (options.tally !== undefined && status === 403) count(options.tally.faults, "withdrawn");
+        options.onHandled?.();
         options.onAnswer?.(mount, request, answer);
       },
       onRequest(met) {
@@ -154,19 +160,17 @@ export async function createWorld(options: WorldOptions): Promise<World> {
       fault,
     }),
   );
-  const outside = createClient({
-    transport: createSimTransport({
-      clock,
-      gateway: () => gateway,
-      weather: { isOffline: false, latencyMs: 0, faultShare: 0 },
-      random: seededRandom(seed),
-      isAlive: () => true,
-      onAnswer: () => {},
-      note: () => {},
-    }),
-    credentials: staticToken(tokenFor(30 * 86400)),
-    now: clock.wallClock,
+  const transport = createSimTransport({
+    clock,
+    gateway: () => gateway,
+    weather: { isOffline: false, latencyMs: 0, faultShare: 0 },
+    random: seededRandom(seed),
+    isAlive: () => true,
+    onAnswer: () => options.onHandled?.(),
+    note: () => {},
   });
+  const credentials = staticToken(tokenFor(30 * 86400));
+  const outside = createClient({ transport, credentials, now: clock.wallClock });
 
   const world: World = {
     clock,
@@ -174,6 +178,11 @@ export async function createWorld(options: WorldOptions): Promise<World> {
     store,
     accounts,
     outside,
+    connectAs(mount) {
+      const through = options.sabotage?.connected ?? ((all: Connected) => all);
+      const at = { baseUrl: "http://gateway", workspace: row.id, mount };
+      return through(connect({ ...at, retries: false, clock, credentials, transport }), mount);
+    },
     workspace: row,
     lines,
     note,

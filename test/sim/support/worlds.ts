@@ -31,6 +31,12 @@ export const THREE: WorldKind = {
   options: { mounts: 3 },
 };
 
+export const PAST: WorldKind = {
+  name: "the past of two mounts is what was recorded, and a tree restored and an undo come to it",
+  file: "past.test.ts",
+  options: { mounts: 2, hasPast: true },
+};
+
 const KEYS: readonly Feature[] = ["uploadKeys", "folderKeys", "changeKeys", "lastKey"];
 const LACKS: readonly (readonly [name: string, lacks: readonly Feature[]])[] = [
   ["revisions", ["revisions"]],

@@ -1,0 +1,37 @@
+/** A moment that is looked at before the gateway's lists have come to it is shown as it was once they have. */
+import { expect, test } from "vitest";
+import { SETTLE_MS } from "../../src/contract/features.ts";
+import { atMoment } from "./support/past-read.ts";
+import { readFile } from "./support/tree.ts";
+import { beginTwo } from "./support/two-world.ts";
+
+const LAG = { path: 8_000, journal: 0, id: 0 };
+
+test.each([
+  { name: "the clock is right", skewMs: 0, afterMs: 10_000 },
+  // The moment seems to be long ago.
+  { name: "the clock is an hour ahead", skewMs: 3_600_000, afterMs: SETTLE_MS + 1 },
+  { name: "the clock is an hour behind", skewMs: -3_600_000, afterMs: 10_000 },
+])("seen by a mount: $name", async ({ skewMs, afterMs }) => {
+  const { world, alpha, beta, calls, run, drain } = await beginTwo();
+  await run(alpha, { do: "save", path: "a", size: 20 }, "first");
+  await drain(alpha);
+  await world.clock.advance(60_000);
+  beta.skewMs = skewMs;
+  world.setLag(LAG);
+  await run(alpha, { do: "save", path: "a", size: 20 }, "second");
+  await run(alpha, { do: "save", path: "b", size: 20 }, "b");
+  await world.clock.advance(4_000);
+  const moment = atMoment(world.clock.wallClock());
+  const shown = async () => {
+    const names = await world.run(calls(beta).list(moment));
+    const text = (await world.run(readFile(calls(beta), `${moment}/a`))).toString();
+    return [names, text.slice(0, text.indexOf(";"))];
+  };
+  expect(await shown()).toEqual([["a"], "first"]);
+  await world.clock.advance(afterMs);
+  expect(await shown()).toEqual([["a", "b"], "second"]);
+  beta.weather.isOffline = true;
+  expect(await shown()).toEqual([["a", "b"], "second"]);
+  world.end();
+});
