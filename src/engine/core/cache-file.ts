@@ -1,26 +1,18 @@
-/** A cache file while it is open: the one local file that every open of a kernel node id reads and writes. */
-import type { FileStat, OpenFile } from "../../lib/files.ts";
-import type { RangeLock } from "../../lib/range-lock.ts";
-import type { Ranges } from "../../lib/ranges.ts";
+/**
+ * A cache file while it is open: the one local file that every open of a kernel node id reads and writes. Here is what
+ * other rooms ask of it; files/cache-file.ts has the class, and its state is known to files/ only.
+ */
+import type { FileStat } from "../../lib/files.ts";
 import type { Timer } from "../../lib/runtime.ts";
 import type { Time } from "../../lib/time.ts";
 import type { InodeId, KernelNodeId } from "../../metadata/ids.ts";
+import type { Inode } from "../../metadata/inodes.ts";
+import type { Caller, HandleId } from "../api/index.ts";
 
 /** The version that the missing ranges belong to. */
 export interface Origin {
   readonly node: string;
   readonly version: string;
-}
-
-/** A request for bytes of the origin that is under way. Its range may grow to the whole content. */
-export interface Download {
-  start: number;
-  end: number;
-  /** No program has asked for these bytes yet: if the request fails, no program hears of it. */
-  readonly isPrefetch: boolean;
-  failure: Error | undefined;
-  readonly controller: AbortController;
-  done: Promise<void>;
 }
 
 /** Where the sequential reading of one handle goes on, and how far ahead bytes are fetched. In bytes. */
@@ -48,166 +40,197 @@ export interface SnapshotPace {
 const NEVER = Number.NEGATIVE_INFINITY;
 export const NO_SNAPSHOT_YET: SnapshotPace = { step: 0, snapshotAt: NEVER, writtenAt: NEVER, notBefore: NEVER };
 
-/** Which bytes are here: the origin, what is missing of it, and what was checked against its hash. */
-export interface OriginRanges {
-  origin: Origin | undefined;
-  /** SHA-256 of the origin version, also when the file has changed since; null when not known. */
-  originHash: string | null;
-  /** Bytes of the origin version. Known while the file is that version, or while something is unverified. */
-  originSize: number;
-  /** Missing ranges: bytes of the origin that are not here yet. */
-  missing: Ranges;
-  /** Persisted missing ranges, as the row has them. Never less than `missing`. After a crash they count. */
-  persistedMissing: Ranges;
-  /**
-   * Unverified ranges: once a program has changed other bytes, the bytes of the origin, here or missing, that were not
-   * checked.
-   */
-  unverified: Ranges;
-  /** The file was cut short to this size, and the row does not yet say that nothing behind it is missing. */
-  truncatedTo: number | undefined;
-  /** One of `downloads`: the last that verifies the unverified ranges. */
-  verification: Download | undefined;
-  /** Every byte is the origin's, so the whole can be checked against the origin's hash. */
-  isOriginal: boolean;
-  /** The check of the complete file against the hash; resolves to whether it matches. Undefined: not begun. */
-  check: Promise<boolean> | undefined;
-  /** The bytes of the origin that are here are known to be right. */
-  isChecked: boolean;
-  /**
-   * Held while bytes of the origin, or a program's bytes that replace them, are being written, and while bytes of the
-   * origin are read to be checked.
-   */
-  readonly lock: RangeLock;
-  readonly downloads: Set<Download>;
-  /** Called whenever `missing` or the downloads change. */
-  readonly waiting: Set<() => void>;
-}
-
-/** The file on the disk, or its stand-in while the disk has no room. */
-export interface FileOnDisk {
-  file: OpenFile;
-  /** Files that were open here before `file`. A read may still use them, so they are closed together with it. */
-  readonly former: OpenFile[];
-  /**
-   * False: there is no file (see missingFile in files/backing-file.ts), or none that can be written. Missing ranges are
-   * then read uncached.
-   */
-  isKept: boolean;
-  /** The last uncached read. */
-  uncachedBytes: { readonly start: number; readonly bytes: Uint8Array } | undefined;
-  /** The file's name may not survive power loss yet. */
-  isNew: boolean;
-  /** fdatasync. Callers that come while one runs share the next one. */
-  readonly sync: () => Promise<void>;
-}
-
-/** Opens and writers, and how a writer is admitted. */
-export interface FileUse {
-  /** Handles, and flows that need the file open for a moment. */
-  opens: number;
-  /** A program has used the file since it was opened. */
-  isUsed: boolean;
-  /** Opens for writing. */
-  writers: number;
-  /** Writers admitted since the file was opened. */
-  writersAdmitted: number;
-  /** The mtime of the file itself is the true one, or will be after a crash. Fetched bytes must not change it. */
-  keepsTimes: boolean;
-  /** The mtime that the file was given for a writer to start from. */
-  preparedTime: string | undefined;
-  preparing: Promise<void> | undefined;
-}
-
-/** What programs changed, and how much of that the rows, the kernel and the disk know. */
-export interface FileChanges {
-  /** The row says that the content has changed since the last snapshot or clean state: its hash is null. */
-  isContentDirty: boolean;
-  /**
-   * The row, in memory or on the disk, says that the content is durable. Before another byte changes, the row on the
-   * disk must say that it is not.
-   */
-  isDurable: boolean;
-  /** Size and times in the rows are older than the file's. */
-  hasUnpersistedStat: boolean;
-  /** What is known of the size that the kernel was told. */
-  shownSize: ShownSize;
-  /** The mtime that the kernel was told together with just that size; undefined: not known. */
-  shownTime: Time | undefined;
-  /** Counts changes that programs began … */
-  writes: number;
-  /** … and those of them that are not done yet. */
-  inFlight: number;
-  /** How often a program has set the file's time. */
-  timesSet: number;
-  /** Runtime.elapsed() of the first change since the last snapshot (undefined: none), and of the last change. */
-  firstWriteAt: number | undefined;
-  lastWriteAt: number;
-  /** A program called fsync since the last snapshot. */
-  isFsyncAsked: boolean;
-}
-
-/** When the next snapshot of a file that stays open is taken. */
+/** When the next snapshot of a file that stays open is taken: what upload/snapshot-open.ts remembers of the file. */
 export interface SnapshotPacing {
   pace: SnapshotPace;
   snapshotTimer: Timer | undefined;
   /** When the timer goes off, by Runtime.elapsed(). */
   snapshotAt: number;
-}
-
-/** Handles of the kernel, and what is known of writes that the kernel makes by itself. */
-export interface PassthroughUse {
-  /** Handles that the kernel has. */
-  kernelHandles: number;
-  /**
-   * The id under which the kernel reads and writes the file by itself; undefined: we serve it. Decided with the first
-   * handle.
-   */
-  backingId: number | undefined;
-  /** Writable handles that the kernel serves by itself. */
-  passthroughWriters: number;
-  /**
-   * All descriptors of passthrough writers are closed, and one of them still has the file mapped; see
-   * files/mapping-wait.ts.
-   */
-  isMapped: boolean;
-  admittingWriter: Promise<void> | undefined;
-  /** The stat of the last look for writes of passthrough writers; undefined: no such writer. */
-  lastStat: FileStat | undefined;
-  /** When that was, by Runtime.elapsed(). */
-  lastStatAt: number;
-  /** Any change since then shows in size and times. */
-  isLastStatExact: boolean;
-  /** True for the rest of a turn: `lastStat` is the state of the file now. */
-  isStatCurrent: boolean;
-  /** The value of `lastStat` when the file was last synced: up to there the content is durable. */
-  durableStat: FileStat | undefined;
+  /** A program called fsync since the last snapshot. */
+  isFsyncAsked: boolean;
 }
 
 export interface CacheFile {
   readonly lineage: KernelNodeId;
   readonly inode: InodeId;
   readonly path: string;
-  readonly ranges: OriginRanges;
-  readonly disk: FileOnDisk;
-  readonly use: FileUse;
-  readonly changes: FileChanges;
   readonly pacing: SnapshotPacing;
-  readonly passthrough: PassthroughUse;
+
+  /** Opens for writing. */
+  readonly writers: number;
+  /** A program has used the file since it was opened, or somebody else has it open. */
+  readonly isUsed: boolean;
+  /** The id under which the kernel reads and writes the file by itself; undefined: we serve it. */
+  readonly backingId: number | undefined;
+  /** A passthrough writer was admitted, whose writes only write detection finds. */
+  readonly hasPassthroughWriter: boolean;
+  /** The same, and the file was not looked at in this turn (whileSeen). */
+  readonly mayHaveUnseenWrites: boolean;
+  /** False: there is no file, or none that can be written. Missing ranges are then read uncached. */
+  readonly isKept: boolean;
+  /** No range is missing. */
+  readonly isWhole: boolean;
+  /** The row says that the content has changed since the last snapshot or clean state: its hash is null. */
+  readonly isContentDirty: boolean;
+  /** Size and time in the rows may be older than the file's. */
+  readonly mayHaveUnpersistedStat: boolean;
+  /** Counts changes that programs began. */
+  readonly writes: number;
+  /** Runtime.elapsed() of the first change since the last snapshot (undefined: none), and of the last change. */
+  readonly firstWriteAt: number | undefined;
+  readonly lastWriteAt: number;
+
+  /** For a handle that reads. */
+  createReader(): SequentialReader;
+  /** Bytes of [offset, offset + size), fetched first where they are missing; fewer at the end of the file. */
+  read(
+    handle: HandleId,
+    reader: SequentialReader,
+    offset: number,
+    size: number,
+    signal: AbortSignal,
+  ): Promise<Uint8Array>;
+  /** lseek(2). Undefined: there is nothing of that kind at or after the offset. */
+  seek(kind: "data" | "hole", offset: number): Promise<number | undefined>;
+  /** Resolves to how many bytes were written: fewer when the disk became full. Rejects with an FsError. */
+  write(handle: HandleId, offset: number, data: Uint8Array): Promise<number>;
+  /** Call it within CacheFiles.whileTruncating. Rejects as `write` does. */
+  truncate(caller: Caller, size: number): Promise<void>;
+  /** fallocate(2) with the mode bits of the kernel. Rejects with EOPNOTSUPP, EINVAL, or as `write` does. */
+  allocate(mode: number, offset: number, length: number): Promise<void>;
+  /** The thread that made the file shorter sends another request, so it has gone on. */
+  threadWentOn(caller: Pick<Caller, "pid">): void;
+  /** Resolves once such a thread has gone on. True: there was something to wait for. Rejects with EINTR. */
+  untilTruncateKnown(signal: AbortSignal): Promise<boolean>;
+
+  /** Counts as written from here on what passthrough writers did since the last look. */
+  detectWrites(): Promise<void>;
+  /** In the turn after detectWrites: while `work` runs, no writes are unseen. */
+  whileSeen(work: () => void): void;
+  /** Records size and mtime of a written file in the rows. */
+  persistStat(): Promise<void>;
+  /** Makes bytes and name durable, and the row say so. The caller syncs the rows. */
+  makeDurable(): Promise<void>;
+  /** fdatasync. Callers that come while one runs share the next one. */
+  sync(): Promise<void>;
+  /** Makes the file's name durable, once. */
+  syncName(): Promise<void>;
+  /** The name is durable: somebody synced the whole disk. */
+  nameIsDurable(): void;
+  /** Stat of the file itself. */
+  stat(): Promise<FileStat>;
+  /** Any change after the file had this stat shows in its times. */
+  isExact(stat: FileStat): boolean;
+
+  /** Fetches every missing byte and verifies those of the origin, until the row says so too. */
+  fetchAll(signal: AbortSignal): Promise<void>;
+  /** Fetches a small file before a program reads it. Rejects when `signal` is aborted. */
+  prefetchSmall(signal: AbortSignal): Promise<void>;
+  /** No version has this content any more: nothing is compared with the origin any more. */
+  leaveOriginForGood(): void;
+
+  /** The next write comes to us, and is counted. */
+  revokeWriteLeases(): void;
+  /** Undefined: something is being written. Else `writes`, which another write changes from here on. */
+  beginSnapshot(): number | undefined;
+  /**
+   * SHA-256 and size of a file of about `expected` bytes; of a small one its bytes too. Undefined: a writer came.
+   */
+  hash(expected: number, signal: AbortSignal): Promise<{ hash: string; size: number; bytes?: Uint8Array } | undefined>;
+  /** Sets the content dirty in the rows, and counts a change. `at`: Runtime.elapsed() of it. */
+  setContentDirty(at?: number): void;
+  /** A snapshot has everything written so far. `isDurable`: and nobody can change the content unnoticed. */
+  setContentClean(isDurable: boolean): void;
+
+  /** An answer is about to tell the kernel this size, and this time if the answer is about nothing else. */
+  shown(size: number, time?: Time): void;
+  /** An answer tells the kernel this size, which it may ignore. */
+  mayBeShown(size: number): void;
+  /** The kernel may have been told any size. */
+  shownUnknown(): void;
+
+  /** Counts a handle. Resolves to the backing id to answer with; undefined: we serve the file. */
+  attach(write: boolean): Promise<number | undefined>;
+  /** The end of a handle. Call it before the close. */
+  detach(write: boolean): void;
+  /** Ends one open. Never rejects. */
+  close(options: { write: boolean }): Promise<void>;
+  /** Replaces `close` for a passthrough writer: closes when the last descriptor and mapping are gone. */
+  closePassthrough(): Promise<void>;
 }
 
-/**
- * A number: at least the size that the kernel was told last. cut: since then the kernel has cut the file short by
- * itself. unknown: the kernel may have been told anything.
- */
-export type ShownSize = number | "cut" | "unknown";
+/** The open cache files, and what is done to those that may not be open. */
+export interface CacheFiles {
+  readonly size: number;
+  has(lineage: KernelNodeId): boolean;
+  get(lineage: KernelNodeId): CacheFile | undefined;
+  values(): Iterable<CacheFile>;
 
-/** The kernel was not told yet that the file is so long. */
-export function isLongerThanShown(size: number, shown: ShownSize): boolean {
-  return shown === "cut" || (shown !== "unknown" && size > shown);
+  /**
+   * Opens a cache file. It counts as one open until its close. With `write`, the inode is marked in the rows before
+   * this resolves. Rejects with an FsError: ESTALE when the kernel node id is superseded, else as fromDisk says.
+   */
+  open(
+    lineage: KernelNodeId,
+    options: {
+      write: boolean;
+      /** The row was made together with the inode (rowOfNewFile), and there is no file yet. */
+      isNew?: boolean;
+      /** False: opened to be sent, which is no reason to keep the file in the cache for longer. */
+      isUse?: boolean;
+    },
+  ): Promise<CacheFile>;
+  /** Call it in the transaction that makes the inode. False: `open` makes the row. */
+  rowOfNewFile(lineage: KernelNodeId): boolean;
+  /** `work` may make the file shorter, and the request is answered right after it. */
+  whileTruncating<T>(lineage: KernelNodeId, work: () => Promise<T>): Promise<T>;
+  /** Bytes of one version, not kept. Rejects with an FsError. */
+  fetchVersion(
+    of: VersionContent,
+    part: { readonly start: number; readonly end: number },
+    signal: AbortSignal,
+  ): Promise<Uint8Array>;
+
+  /** Writable opens of the inode. */
+  writersOf(inode: Inode): number;
+  /** Size in bytes and mtime of a file that a program may have written to; undefined: the rows know them. */
+  stat(inode: Inode): Promise<{ size: number; mtime: Time } | undefined>;
+  /** A program set the time; the caller changes the row. Rejects with an FsError. */
+  setTimes(inode: Inode, mtime: Time): Promise<void>;
+  /** The content is this version too: what is missing is fetched from it from now on. */
+  comesFrom(lineage: KernelNodeId, origin: Origin): void;
+
+  /** For a takeover: opens the file again, as the earlier daemon had it open. */
+  resume(lineage: KernelNodeId, handles: readonly { write: boolean; backing: number }[]): Promise<CacheFile>;
+  /** The same for a file that a passthrough writer has closed and still has mapped. */
+  resumeMapped(lineage: KernelNodeId): Promise<CacheFile>;
+  /** Only one piece of work at a time makes, closes or removes the cache file. Rejects as `work` does. */
+  alone<T>(lineage: KernelNodeId, work: () => Promise<T>): Promise<T>;
+  /** Whether the file has this content, as far as that is found out quickly. */
+  isStill(inode: Inode, hash: string): Promise<boolean>;
+  /** True also when there is no such file. */
+  hasNoWriter(lineage: KernelNodeId): Promise<boolean>;
+  /** A file that programs of an ended mount may still write to is left to them; a copy takes its place. */
+  leaveToDetachedWriters(lineage: KernelNodeId): Promise<void>;
+
+  /** Inodes that have a passthrough writer, or one whose mapping has not ended. */
+  passthroughWritten(): InodeId[];
+  /** Of all files: the next write comes to us. */
+  revokeWriteLeases(): void;
+  /** The state dir is gone: changed files stay open until closeKept, and are sent from there. */
+  keepOpenForUpload(): void;
+  closeKept(): Promise<void>;
+  /** A local file that belongs to nothing known is set aside. */
+  quarantine(path: string, name: string): Promise<void>;
+  /** Removes files that a crash left, and those that could not be removed earlier. */
+  removeLeft(): Promise<void>;
+  /** Ends timers and background work. Open files stay open. The rows may be closed afterwards. */
+  stop(): Promise<void>;
 }
 
-/** Size and time in the rows may be older than the file's. */
-export function mayHaveUnpersistedStat(cacheFile: CacheFile): boolean {
-  return cacheFile.changes.hasUnpersistedStat || cacheFile.passthrough.lastStat !== undefined;
+export interface VersionContent {
+  readonly node: string;
+  readonly version: string;
+  /** Of the whole content; null: not known. */
+  readonly hash: string | null;
 }

@@ -9,7 +9,7 @@ import type { Workspace } from "../../contract/resources.ts";
 import type { Logger } from "../../lib/log.ts";
 import type { SingleFlight } from "../../lib/single-flight.ts";
 import type { Pass } from "../../metadata/entries.ts";
-import type { AttemptId, InodeId, KernelNodeId, SnapshotId } from "../../metadata/ids.ts";
+import type { AttemptId, InodeId, SnapshotId } from "../../metadata/ids.ts";
 import type { Metadata } from "../../metadata/metadata.ts";
 import type { Accounts, FastPath, HandleId, HandleTable, Passthrough, Replays } from "../api/index.ts";
 import type {
@@ -22,7 +22,8 @@ import type {
   RowClockRuntime,
   Space,
 } from "../host/index.ts";
-import type { CacheFile, SequentialReader } from "./cache-file.ts";
+import type { CacheFile, CacheFiles, SequentialReader } from "./cache-file.ts";
+import type { DirtyFiles, Orphans, ReadFailures, SnapshotFiles } from "./file-services.ts";
 import type { FileState } from "./file-state.ts";
 import type { ForegroundThrottle } from "./foreground-throttle.ts";
 import type { GroupCommit } from "./group-commit.ts";
@@ -100,14 +101,18 @@ export interface Rows {
 
 /** The local files: the open ones, their bytes on the disk, and the room there. */
 export interface LocalFiles {
-  /** Open cache files by kernel node id. */
-  readonly cacheFiles: Map<KernelNodeId, CacheFile>;
+  /** Open cache files. */
+  readonly cacheFiles: CacheFiles;
   readonly fileState: FileState;
   readonly paths: Layout;
   readonly passthrough: Passthrough;
   readonly fastPath: FastPath;
   readonly disk: Disk;
   readonly space: Space;
+  readonly snapshotFiles: SnapshotFiles;
+  readonly orphans: Orphans;
+  readonly dirtyFiles: DirtyFiles;
+  readonly readFailures: ReadFailures;
   /** Bytes of small snapshots; see upload/snapshot.ts. */
   readonly snapshotBytes: Map<SnapshotId, Uint8Array>;
   /** Files that wait to be synced before their snapshot; see upload/group-sync.ts. */

@@ -11,7 +11,7 @@ export function addHandle(context: Kernel & Host, caller: Caller, lineage: Kerne
     kind: handle.kind,
     write: isFile && handle.write,
     append: isFile && handle.append,
-    backing: (isFile && handle.live.passthrough.backingId) || 0,
+    backing: (isFile && handle.live.backingId) || 0,
   });
   context.handles.set(id, handle);
   context.runtime.step("handle: written down");

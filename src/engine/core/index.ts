@@ -4,24 +4,18 @@
  */
 export {
   type CacheFile,
-  type Download,
-  isLongerThanShown,
-  mayHaveUnpersistedStat,
+  type CacheFiles,
   NO_SNAPSHOT_YET,
   type Origin,
   type SequentialReader,
   type SnapshotPace,
+  type SnapshotPacing,
+  type VersionContent,
 } from "./cache-file.ts";
 export type { Context, EngineSettings, Handle, Host, Kernel, LocalFiles, Remote, Rows, Uploads } from "./context.ts";
 export { dueTime, enqueue, enqueueAfterQuiet, enqueueInode, setInodeDirty, setNodeDirty } from "./enqueue.ts";
-export {
-  alone,
-  createFileState,
-  inBackground,
-  type SnapshotProgress,
-  stopBytes,
-  type Unreadable,
-} from "./file-state.ts";
+export type { DirtyFiles, Orphans, ReadFailures, SnapshotFiles } from "./file-services.ts";
+export { type FileState, inBackground, type SnapshotProgress, type Unreadable } from "./file-state.ts";
 export { isRetryable, retryDelay } from "./foreground-retry.ts";
 export { createForegroundThrottle, RIGHT_OF_WAY_LOOK_MS } from "./foreground-throttle.ts";
 export { createGroupCommit, MANY, TOGETHER_MS } from "./group-commit.ts";

@@ -5,24 +5,17 @@
 import type { Files, OpenFile } from "../../lib/files.ts";
 import { createRangeLock } from "../../lib/range-lock.ts";
 import { clipRanges, formatRanges, NO_RANGES, parseRanges, type Ranges, rangeOf } from "../../lib/ranges.ts";
-import { shareRuns } from "../../lib/shared-run.ts";
 import { hasCode } from "../../lib/system-error.ts";
 import { formatTime } from "../../lib/time.ts";
 import type { CacheFileRow } from "../../metadata/cache-files.ts";
 import type { KernelNodeId } from "../../metadata/ids.ts";
 import { type Inode, QUARANTINED } from "../../metadata/inodes.ts";
 import { FsError } from "../api/index.ts";
-import {
-  alone,
-  type CacheFile,
-  type Host,
-  type LocalFiles,
-  NO_SNAPSHOT_YET,
-  type Origin,
-  type Remote,
-  type Rows,
-} from "../core/index.ts";
+import type { Host, Origin, Remote, Rows } from "../core/index.ts";
+import type { OpenCacheFile } from "./cache-file.ts";
 import { despiteFullDisk } from "./disk-room.ts";
+import { alone } from "./file-state.ts";
+import type { LocalFiles } from "./room.ts";
 import { mtimeOf } from "./times.ts";
 
 /** A superseded kernel node id takes no new opens: ESTALE makes the kernel look the name up again. */
@@ -37,7 +30,7 @@ export async function openFile(
   context: Rows & LocalFiles & Host,
   lineage: KernelNodeId,
   mayBeAbsent: boolean,
-): Promise<CacheFile> {
+): Promise<OpenCacheFile> {
   const inode = requireCurrent(context, lineage);
   return createCacheFile(context, inode, context.paths.cacheFile(lineage), await findFile(context, inode, mayBeAbsent));
 }
@@ -46,7 +39,7 @@ export async function openFile(
  * Opens a file whose row was made in the transaction that made the inode (rowOfNewFile): it has no version and no
  * bytes. Nobody else has it open, so it is ready for a writer.
  */
-export async function openNewFile(context: Rows & LocalFiles & Host, lineage: KernelNodeId): Promise<CacheFile> {
+export async function openNewFile(context: Rows & LocalFiles & Host, lineage: KernelNodeId): Promise<OpenCacheFile> {
   const inode = requireCurrent(context, lineage);
   const path = context.paths.cacheFile(lineage);
   const mtime = mtimeOf(context, inode);
@@ -99,7 +92,7 @@ export async function reopenFile(
   context: Rows & LocalFiles & Host,
   lineage: KernelNodeId,
   isWritten: boolean,
-): Promise<CacheFile> {
+): Promise<OpenCacheFile> {
   const inode = context.metadata.inodes.ofKernelNodeId(lineage);
   const row = context.metadata.cacheFiles.get(lineage);
   if (inode === undefined) throw new FsError("ESTALE", `kernel node id ${lineage} is not known`);
@@ -118,7 +111,7 @@ export async function reopenFile(
  * For a cache file that was opened without a file, or with one that cannot be written. Readers go on with the missing
  * ranges of the new file. A read of the former file that is under way may end.
  */
-export async function regain(context: Rows & LocalFiles & Remote & Host, cacheFile: CacheFile): Promise<void> {
+export async function regain(context: Rows & LocalFiles & Remote & Host, cacheFile: OpenCacheFile): Promise<void> {
   const open = () =>
     alone(context, cacheFile.lineage, async () => {
       if (cacheFile.disk.isKept) return;
@@ -283,8 +276,13 @@ async function closeIfFailed<T>(file: OpenFile, work: () => Promise<T>): Promise
   }
 }
 
-function createCacheFile({ metadata }: Rows, inode: Inode, path: string, found: FoundFile): CacheFile {
-  const cacheFile: CacheFile = {
+function createCacheFile(
+  { metadata, cacheFiles }: Rows & LocalFiles,
+  inode: Inode,
+  path: string,
+  found: FoundFile,
+): OpenCacheFile {
+  return cacheFiles.make({
     lineage: inode.lineage,
     inode: inode.id,
     path,
@@ -301,7 +299,6 @@ function createCacheFile({ metadata }: Rows, inode: Inode, path: string, found: 
       isKept: found.isKept,
       uncachedBytes: undefined,
       isNew: found.isNew,
-      sync: shareRuns(() => cacheFile.disk.file.sync()),
     },
     use: {
       opens: 1,
@@ -323,23 +320,8 @@ function createCacheFile({ metadata }: Rows, inode: Inode, path: string, found: 
       timesSet: 0,
       firstWriteAt: undefined,
       lastWriteAt: 0,
-      isFsyncAsked: false,
     },
-    pacing: { pace: NO_SNAPSHOT_YET, snapshotTimer: undefined, snapshotAt: 0 },
-    passthrough: {
-      kernelHandles: 0,
-      backingId: undefined,
-      passthroughWriters: 0,
-      isMapped: false,
-      admittingWriter: undefined,
-      lastStat: undefined,
-      lastStatAt: 0,
-      isLastStatExact: true,
-      isStatCurrent: false,
-      durableStat: undefined,
-    },
-  };
-  return cacheFile;
+  });
 }
 
 /**

@@ -10,16 +10,8 @@
  */
 import type { Attempt, Snapshot } from "../../metadata/attempts.ts";
 import type { InodeId, KernelNodeId, NodeRowId } from "../../metadata/ids.ts";
-import {
-  enqueue,
-  enqueueInode,
-  type Host,
-  isKeyed,
-  type LocalFiles,
-  type Remote,
-  type Rows,
-  type Uploads,
-} from "../core/index.ts";
+import { enqueue, enqueueInode, type Host, isKeyed, type Remote, type Rows, type Uploads } from "../core/index.ts";
+import type { LocalFiles } from "./room.ts";
 import { removeSnapshot } from "./snapshot-source.ts";
 
 const INTERRUPTIONS_MAX = 2;

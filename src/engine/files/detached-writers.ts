@@ -4,7 +4,8 @@
  */
 import { hasCode } from "../../lib/system-error.ts";
 import type { InodeId, KernelNodeId } from "../../metadata/ids.ts";
-import type { Host, LocalFiles } from "../core/index.ts";
+import type { Host } from "../core/index.ts";
+import type { LocalFiles } from "./room.ts";
 
 /**
  * Called at the start for each file that had a writer when the last mount ended. The copy has the same bytes and time.

@@ -8,7 +8,9 @@ import type { Entry } from "../../metadata/entries.ts";
 import type { After, InodeId, KernelNodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
-import { type CacheFile, type Host, inBackground, type LocalFiles, type Rows } from "../core/index.ts";
+import { type Host, inBackground, type Rows } from "../core/index.ts";
+import type { OpenCacheFile } from "./cache-file.ts";
+import type { LocalFiles } from "./room.ts";
 
 type Needs = Pick<Rows & Host, "metadata" | "dirtyLog" | "runtime">;
 
@@ -16,7 +18,7 @@ type Needs = Pick<Rows & Host, "metadata" | "dirtyLog" | "runtime">;
 const SLICE = 40;
 
 /** The content is about to change or has changed, and the rows say so. The log has it after the next flush. */
-export function logDirty({ metadata, dirtyLog }: Needs, inode: Inode, cacheFile?: CacheFile): void {
+export function logDirty({ metadata, dirtyLog }: Needs, inode: Inode, cacheFile?: OpenCacheFile): void {
   dirtyLog.add(writtenOf(metadata, inode, cacheFile));
 }
 
@@ -73,7 +75,7 @@ export async function renewList(context: Needs & Pick<LocalFiles & Host, "fileSt
   }
 }
 
-function writtenOf(metadata: Rows["metadata"], inode: Inode, cacheFile?: CacheFile): Written {
+function writtenOf(metadata: Rows["metadata"], inode: Inode, cacheFile?: OpenCacheFile): Written {
   const { lineage, changes, originNode, originVersion } = inode;
   const entry = metadata.entries.firstOfInode(inode.id);
   const row = entry === undefined ? undefined : metadata.nodes.ofEntry(entry.id);

@@ -7,8 +7,9 @@ import { join } from "node:path";
 import { sleep } from "../../lib/runtime.ts";
 import { hasCode } from "../../lib/system-error.ts";
 import { FsError } from "../api/index.ts";
-import type { Host, LocalFiles, Remote, Rows } from "../core/index.ts";
+import type { Host, Remote, Rows } from "../core/index.ts";
 import { evict } from "./evict.ts";
+import type { LocalFiles } from "./room.ts";
 
 /** Resolves when the disk can be written. Rejects with ENOSPC, EROFS or EIO. */
 export async function requireDisk(context: LocalFiles & Host): Promise<void> {

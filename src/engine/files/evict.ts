@@ -7,15 +7,9 @@
 import { formatRanges, rangeOf } from "../../lib/ranges.ts";
 import type { CacheFileRow } from "../../metadata/cache-files.ts";
 import type { KernelNodeId } from "../../metadata/ids.ts";
-import {
-  alone,
-  type Host,
-  inBackground,
-  isRolledBack,
-  type LocalFiles,
-  type Remote,
-  type Rows,
-} from "../core/index.ts";
+import { type Host, inBackground, isRolledBack, type Remote, type Rows } from "../core/index.ts";
+import { alone } from "./file-state.ts";
+import type { LocalFiles } from "./room.ts";
 
 type Needs = Pick<
   Rows & LocalFiles & Remote & Host,

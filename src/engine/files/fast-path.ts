@@ -8,7 +8,9 @@
  */
 
 import type { HandleId } from "../api/index.ts";
-import type { CacheFile, Kernel, LocalFiles, Remote, Rows } from "../core/index.ts";
+import type { Kernel, Remote, Rows } from "../core/index.ts";
+import type { OpenCacheFile } from "./cache-file.ts";
+import type { LocalFiles } from "./room.ts";
 import { withoutPrivileges } from "./set-id-bits.ts";
 import { isTight } from "./space.ts";
 
@@ -25,7 +27,7 @@ const UNHEARD_MS = 100;
 export function grantRead(
   { fastPath, handles, fileState }: LocalFiles & Kernel,
   handle: HandleId,
-  cacheFile: CacheFile,
+  cacheFile: OpenCacheFile,
 ): void {
   const { descriptor } = cacheFile.disk.file;
   if (descriptor === undefined || !handles.has(handle) || !isAllHere(cacheFile)) return;
@@ -36,7 +38,11 @@ export function grantRead(
 }
 
 /** Called when a write of the handle is done and still counts as in flight. */
-export function grantWrite(context: Rows & LocalFiles & Kernel & Remote, handle: HandleId, cacheFile: CacheFile): void {
+export function grantWrite(
+  context: Rows & LocalFiles & Kernel & Remote,
+  handle: HandleId,
+  cacheFile: OpenCacheFile,
+): void {
   const { descriptor } = cacheFile.disk.file;
   if (descriptor === undefined || !context.handles.has(handle) || !isAllHere(cacheFile) || isTight(context)) return;
   // A snapshot or a sync has ended meanwhile, and the next write has to take back what it told the rows.
@@ -52,7 +58,7 @@ export function grantWrite(context: Rows & LocalFiles & Kernel & Remote, handle:
   context.fastPath.grantWrite(handle, descriptor, UNHEARD_MS);
 }
 
-function isAllHere(cacheFile: CacheFile): boolean {
+function isAllHere(cacheFile: OpenCacheFile): boolean {
   return (
     cacheFile.disk.isKept &&
     [cacheFile.ranges.missing, cacheFile.ranges.persistedMissing, cacheFile.ranges.unverified].every(

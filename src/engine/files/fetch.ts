@@ -12,22 +12,21 @@ import { sleep } from "../../lib/runtime.ts";
 import { unlessAborted } from "../../lib/single-flight.ts";
 import { FsError, fromDisk } from "../api/index.ts";
 import {
-  type CacheFile,
-  type Download,
   type Host,
   inBackground,
   isRetryable,
-  type LocalFiles,
   type Remote,
   type Rows,
   retryDelay,
   type Uploads,
 } from "../core/index.ts";
 import { toFsError } from "../host/index.ts";
+import type { Download, OpenCacheFile } from "./cache-file.ts";
 import { despiteFullDisk } from "./disk-room.ts";
 import { evictSoon } from "./evict.ts";
 import { lost, rangeFetched, recordArrived, wakeReaders } from "./missing-ranges.ts";
 import { closeCacheFile } from "./open-close.ts";
+import type { LocalFiles } from "./room.ts";
 
 /** Bytes. Content up to this size comes in one piece and is checked before a byte of it is used. */
 export const SMALL = 1024 * 1024;
@@ -43,7 +42,7 @@ export const WRONG = "downloaded bytes are not the version's";
  */
 export async function requireRange(
   context: Rows & LocalFiles & Remote & Uploads & Host,
-  cacheFile: CacheFile,
+  cacheFile: OpenCacheFile,
   start: number,
   end: number,
   signal: AbortSignal,
@@ -73,7 +72,7 @@ export async function requireRange(
  * A complete file up to CHECKED_AT_ONCE is read only once it is known to be what the gateway said. Rejects with EINTR
  * or EIO.
  */
-export async function untilChecked(cacheFile: CacheFile, signal: AbortSignal): Promise<void> {
+export async function untilChecked(cacheFile: OpenCacheFile, signal: AbortSignal): Promise<void> {
   if (cacheFile.ranges.check === undefined || cacheFile.ranges.isChecked) return;
   const interrupted = () => new FsError("EINTR", "interrupted while a download was checked");
   const check = cacheFile.ranges.check;
@@ -85,7 +84,7 @@ export async function untilChecked(cacheFile: CacheFile, signal: AbortSignal): P
 /** Fetches what is missing from `start` on before a reader asks for it. Returns where the download ends. */
 export function prefetchRange(
   context: Rows & LocalFiles & Remote & Uploads & Host,
-  cacheFile: CacheFile,
+  cacheFile: OpenCacheFile,
   start: number,
   end: number,
 ): number {
@@ -94,7 +93,7 @@ export function prefetchRange(
   return begin(context, cacheFile, start, end, true).end;
 }
 
-function downloadOf(cacheFile: CacheFile, position: number): Download | undefined {
+function downloadOf(cacheFile: OpenCacheFile, position: number): Download | undefined {
   for (const download of cacheFile.ranges.downloads) {
     if (download.start <= position && position < download.end && !download.controller.signal.aborted) return download;
   }
@@ -113,7 +112,7 @@ export function readError(failure: unknown): FsError {
  * A bell for one reader. It rings when something of the file changed, when the reader is interrupted, and when the
  * gateway has been known to be offline for too long.
  */
-export function watch(context: Remote, cacheFile: CacheFile, signal: AbortSignal) {
+export function watch(context: Remote, cacheFile: OpenCacheFile, signal: AbortSignal) {
   let hasRung = false;
   let isOut = false;
   let resolve = () => {};
@@ -148,7 +147,7 @@ export function watch(context: Remote, cacheFile: CacheFile, signal: AbortSignal
 
 function begin(
   context: Rows & LocalFiles & Remote & Uploads & Host,
-  cacheFile: CacheFile,
+  cacheFile: OpenCacheFile,
   from: number,
   wantedEnd: number,
   isPrefetch: boolean,
@@ -178,7 +177,7 @@ function begin(
 /**
  * A small origin is requested whole also when a program has changed other bytes of the file: only the whole has a hash.
  */
-function isCheckedWhole({ ranges: { unverified, originSize } }: CacheFile): boolean {
+function isCheckedWhole({ ranges: { unverified, originSize } }: OpenCacheFile): boolean {
   return unverified.length > 0 && originSize <= SMALL;
 }
 
@@ -192,7 +191,7 @@ interface Course {
 
 export function launch(
   context: Rows & LocalFiles & Remote & Host,
-  cacheFile: CacheFile,
+  cacheFile: OpenCacheFile,
   what: Pick<Download, "start" | "end" | "isPrefetch">,
   course: Course,
 ): Download {
@@ -213,7 +212,7 @@ export function launch(
 /** Never rejects: the failure is kept for whoever waits. */
 async function carryOut(
   context: Rows & LocalFiles & Remote & Host,
-  cacheFile: CacheFile,
+  cacheFile: OpenCacheFile,
   download: Download,
   course: Course,
 ): Promise<void> {
@@ -254,7 +253,7 @@ async function carryOut(
 }
 
 /** Readers do not depend on it. If it fails, the row says that more is missing than is, and that is fetched again. */
-async function written(context: Host, cacheFile: CacheFile, work: () => Promise<void>): Promise<void> {
+async function written(context: Host, cacheFile: OpenCacheFile, work: () => Promise<void>): Promise<void> {
   try {
     await work();
   } catch (error) {
@@ -262,7 +261,7 @@ async function written(context: Host, cacheFile: CacheFile, work: () => Promise<
   }
 }
 
-function firstGap(cacheFile: CacheFile, download: Download): number | undefined {
+function firstGap(cacheFile: OpenCacheFile, download: Download): number | undefined {
   return partsWithin(cacheFile.ranges.missing, download.start, download.end)[0]?.start;
 }
 
@@ -277,7 +276,7 @@ function retryAfter(context: Host, error: unknown, tries: number, hasProgressed:
 /** Makes one request for what is still missing of the download, and stores its answer in the file. */
 async function requestGap(
   context: Rows & LocalFiles & Remote & Uploads & Host,
-  cacheFile: CacheFile,
+  cacheFile: OpenCacheFile,
   download: Download,
 ): Promise<void> {
   const [gap] = partsWithin(cacheFile.ranges.missing, download.start, download.end);
@@ -295,7 +294,7 @@ async function requestGap(
 /** The answer begins at `start` or before. Without an end, all of the content is requested. */
 export async function requestContent(
   context: Remote,
-  cacheFile: CacheFile,
+  cacheFile: OpenCacheFile,
   download: Download,
   { start, end }: { readonly start: number; readonly end: number | undefined },
 ): Promise<Content> {
@@ -326,7 +325,7 @@ async function discard(content: Content): Promise<void> {
 }
 
 /** The gateway ignores ranges and sends everything. One such answer is read and kept. */
-function takesWhole(context: LocalFiles, cacheFile: CacheFile, download: Download): boolean {
+function takesWhole(context: LocalFiles, cacheFile: OpenCacheFile, download: Download): boolean {
   context.fileState.ignoresRanges = true;
   for (const other of cacheFile.ranges.downloads) {
     if (other !== download && other.end === EVERYTHING && !other.controller.signal.aborted) return false;
@@ -338,7 +337,7 @@ function takesWhole(context: LocalFiles, cacheFile: CacheFile, download: Downloa
 
 async function store(
   context: Rows & LocalFiles & Remote & Uploads & Host,
-  cacheFile: CacheFile,
+  cacheFile: OpenCacheFile,
   download: Download,
   content: Content,
 ): Promise<void> {
@@ -382,7 +381,7 @@ async function store(
   });
 }
 
-function requireHash(context: Host, cacheFile: CacheFile, hash: string): void {
+function requireHash(context: Host, cacheFile: OpenCacheFile, hash: string): void {
   if (hash === cacheFile.ranges.originHash) return;
   const fields = {
     inode: cacheFile.inode,
@@ -397,7 +396,7 @@ function requireHash(context: Host, cacheFile: CacheFile, hash: string): void {
 /** Writes those parts of the chunk that are still missing. */
 async function fill(
   context: Rows & LocalFiles & Remote & Uploads & Host,
-  cacheFile: CacheFile,
+  cacheFile: OpenCacheFile,
   chunk: Uint8Array,
   position: number,
 ): Promise<void> {
@@ -444,7 +443,7 @@ async function fill(
 /** The check of the whole begins with the last missing byte, before any reader goes on. */
 function arrivedAndChecked(
   context: Rows & LocalFiles & Remote & Uploads & Host,
-  cacheFile: CacheFile,
+  cacheFile: OpenCacheFile,
   start: number,
   end: number,
 ): void {
@@ -455,7 +454,7 @@ function arrivedAndChecked(
   rangeFetched(cacheFile, start, end);
 }
 
-function beginCheck(context: Rows & LocalFiles & Remote & Uploads & Host, cacheFile: CacheFile): void {
+function beginCheck(context: Rows & LocalFiles & Remote & Uploads & Host, cacheFile: OpenCacheFile): void {
   if (!cacheFile.ranges.isOriginal || cacheFile.ranges.originHash === null || cacheFile.ranges.isChecked) return;
   cacheFile.use.opens += 1;
   const check = checkWhole(context, cacheFile);
@@ -474,7 +473,7 @@ function beginCheck(context: Rows & LocalFiles & Remote & Uploads & Host, cacheF
  */
 export async function requireChecked(
   context: Rows & LocalFiles & Remote & Uploads & Host,
-  cacheFile: CacheFile,
+  cacheFile: OpenCacheFile,
   signal: AbortSignal,
 ): Promise<void> {
   if (cacheFile.ranges.check === undefined) beginCheck(context, cacheFile);
@@ -489,7 +488,7 @@ export async function requireChecked(
 }
 
 /** Whether the complete file is the version that it was said to be. If not, all of it is missing again. */
-async function checkWhole(context: Rows & LocalFiles & Host, cacheFile: CacheFile): Promise<boolean> {
+async function checkWhole(context: Rows & LocalFiles & Host, cacheFile: OpenCacheFile): Promise<boolean> {
   // The caller first records in this turn that the last bytes came.
   await undefined;
   const {

@@ -4,8 +4,9 @@
  * belonging to nothing known.
  */
 import type { GoneFile } from "../../metadata/gone-files.ts";
-import { type Host, inBackground, type LocalFiles, type Rows } from "../core/index.ts";
+import { type Host, inBackground, type Rows } from "../core/index.ts";
 import { logClean } from "./dirty-file-log.ts";
+import type { LocalFiles } from "./room.ts";
 
 type Needs = Pick<
   Rows & LocalFiles & Host,

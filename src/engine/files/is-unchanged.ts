@@ -1,7 +1,8 @@
 /** After a crash: whether a file that a program may have written to is still what its row says. */
 import { hasCode } from "../../lib/system-error.ts";
 import type { Inode } from "../../metadata/inodes.ts";
-import type { Host, LocalFiles } from "../core/index.ts";
+import type { Host } from "../core/index.ts";
+import type { LocalFiles } from "./room.ts";
 
 /** Bytes. A bigger file counts as changed until its snapshot is taken, which hashes it while others are served. */
 const HASHED_AT_START = 16 * 1024 * 1024;

@@ -16,8 +16,8 @@
  */
 import type { InodeId } from "../../metadata/ids.ts";
 import type { KernelNodeId } from "../api/index.ts";
-import type { Context } from "../core/index.ts";
 import { dropTogether, SLICE } from "./on-forget.ts";
+import type { Context } from "./room.ts";
 
 /** Milliseconds from one round to the next, unless the settings say otherwise. */
 export const ROUND_MS = 60_000;

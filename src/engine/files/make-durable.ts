@@ -3,12 +3,17 @@
  * disk or the rows refuse.
  */
 import { QUARANTINED } from "../../metadata/inodes.ts";
-import type { CacheFile, Host, LocalFiles, Rows, Uploads } from "../core/index.ts";
-import { rowsFromFile, syncName } from "./open-close.ts";
+import type { Host, Rows, Uploads } from "../core/index.ts";
+import type { OpenCacheFile } from "./cache-file.ts";
+import { persistStat, syncName } from "./open-close.ts";
 import { revokeWriteLeases } from "./revoke-leases.ts";
+import type { LocalFiles } from "./room.ts";
 
-export async function makeDurable(context: Rows & LocalFiles & Uploads & Host, cacheFile: CacheFile): Promise<void> {
-  await rowsFromFile(context, cacheFile);
+export async function makeDurable(
+  context: Rows & LocalFiles & Uploads & Host,
+  cacheFile: OpenCacheFile,
+): Promise<void> {
+  await persistStat(context, cacheFile);
   revokeWriteLeases(context, cacheFile);
   const {
     changes: { writes, inFlight },
@@ -31,7 +36,7 @@ export async function makeDurable(context: Rows & LocalFiles & Uploads & Host, c
 }
 
 /** `isAll`: nothing was written during the sync. */
-function nowSafe(context: Rows, cacheFile: CacheFile, isAll: boolean): void {
+function nowSafe(context: Rows, cacheFile: OpenCacheFile, isAll: boolean): void {
   const inode = context.metadata.inodes.get(cacheFile.inode);
   if (inode?.lineage !== cacheFile.lineage || inode.content === "clean") return;
   const isKnown = inode.content !== "dirty" || inode.synced === QUARANTINED;

@@ -5,16 +5,10 @@
  * readers are gone.
  */
 import { sleep } from "../../lib/runtime.ts";
-import {
-  type CacheFile,
-  type Host,
-  inBackground,
-  type LocalFiles,
-  type Remote,
-  type Rows,
-  type Uploads,
-} from "../core/index.ts";
+import { type Host, inBackground, type Remote, type Rows, type Uploads } from "../core/index.ts";
+import type { OpenCacheFile } from "./cache-file.ts";
 import { closeCacheFile } from "./open-close.ts";
+import type { LocalFiles } from "./room.ts";
 
 /** A file that was just closed may count as open for a moment longer. */
 const FIRST_MS = 5;
@@ -23,7 +17,7 @@ const LONGEST_MS = 1000;
 /** Replaces closeCacheFile for a passthrough writer: closes when the last descriptor and mapping are gone. */
 export async function closePassthrough(
   context: Rows & LocalFiles & Remote & Uploads & Host,
-  cacheFile: CacheFile,
+  cacheFile: OpenCacheFile,
 ): Promise<void> {
   if (
     cacheFile.passthrough.passthroughWriters > 0 ||
@@ -46,7 +40,7 @@ export async function closePassthrough(
   });
 }
 
-async function isAlone({ log }: Host, cacheFile: CacheFile): Promise<boolean> {
+async function isAlone({ log }: Host, cacheFile: OpenCacheFile): Promise<boolean> {
   try {
     return (await cacheFile.disk.file.isOnlyWriter?.()) ?? true;
   } catch (error) {

@@ -19,14 +19,16 @@ import {
   touchesRange,
 } from "../../lib/ranges.ts";
 import type { KernelNodeId } from "../../metadata/ids.ts";
-import type { CacheFile, LocalFiles, Origin, Rows } from "../core/index.ts";
+import type { Origin, Rows } from "../core/index.ts";
+import type { OpenCacheFile } from "./cache-file.ts";
+import type { LocalFiles } from "./room.ts";
 
-export function wakeReaders(cacheFile: CacheFile): void {
+export function wakeReaders(cacheFile: OpenCacheFile): void {
   for (const look of [...cacheFile.ranges.waiting]) look();
 }
 
 /** Bytes of the origin are in the file. */
-export function rangeFetched(cacheFile: CacheFile, start: number, end: number): void {
+export function rangeFetched(cacheFile: OpenCacheFile, start: number, end: number): void {
   cacheFile.ranges.missing = subtractRange(cacheFile.ranges.missing, start, end);
   wakeReaders(cacheFile);
 }
@@ -35,7 +37,7 @@ export function rangeFetched(cacheFile: CacheFile, start: number, end: number): 
  * A program's bytes are in the file. After this, no crash makes anybody fetch there, or take these bytes for the
  * origin's.
  */
-export function overwritten(context: Rows, cacheFile: CacheFile, start: number, end: number): void {
+export function overwritten(context: Rows, cacheFile: OpenCacheFile, start: number, end: number): void {
   const {
     ranges: { persistedMissing, unverified },
   } = cacheFile;
@@ -46,7 +48,7 @@ export function overwritten(context: Rows, cacheFile: CacheFile, start: number, 
 }
 
 /** The file ends at `size` now: nobody wants what was missing behind it. */
-export function truncated(context: Rows, cacheFile: CacheFile, size: number): void {
+export function truncated(context: Rows, cacheFile: OpenCacheFile, size: number): void {
   cacheFile.ranges.missing = clipRanges(cacheFile.ranges.missing, size);
   cacheFile.ranges.unverified = clipRanges(cacheFile.ranges.unverified, size);
   cacheFile.ranges.truncatedTo = Math.min(size, cacheFile.ranges.truncatedTo ?? size);
@@ -61,7 +63,7 @@ export function truncated(context: Rows, cacheFile: CacheFile, size: number): vo
  * After the file was cut short, new bytes behind the cut are not the origin's. If the row could not be changed, no
  * further change is acknowledged before it is: once the file has grown again, its size does not tell where it was cut.
  */
-export function persistTruncation(context: Rows, cacheFile: CacheFile): void {
+export function persistTruncation(context: Rows, cacheFile: OpenCacheFile): void {
   if (cacheFile.ranges.truncatedTo === undefined) return;
   record(
     context,
@@ -91,7 +93,7 @@ export function comesFrom(
  * Before the first byte of the file changes: what was not checked by now becomes unverified. Call it in the transaction
  * that sets the content dirty. That may fail, so the caller changes the memory after it.
  */
-export function leaveOrigin({ metadata }: Rows, cacheFile: CacheFile): Ranges {
+export function leaveOrigin({ metadata }: Rows, cacheFile: OpenCacheFile): Ranges {
   const {
     lineage,
     ranges: { originHash, originSize, isOriginal },
@@ -108,7 +110,7 @@ export function leaveOrigin({ metadata }: Rows, cacheFile: CacheFile): Ranges {
  * No version has this content any more, so nothing is compared with the origin any more. Programs that have the file
  * open write to content that is changed already.
  */
-export function leaveOriginForGood({ ranges }: CacheFile): void {
+export function leaveOriginForGood({ ranges }: OpenCacheFile): void {
   ranges.origin = undefined;
   ranges.originHash = null;
   ranges.isOriginal = false;
@@ -116,12 +118,12 @@ export function leaveOriginForGood({ ranges }: CacheFile): void {
 }
 
 /** The bytes of the origin that are here are synced and known to be right, or nobody can check them. */
-export function markVerified(context: Rows, cacheFile: CacheFile): void {
+export function markVerified(context: Rows, cacheFile: OpenCacheFile): void {
   record(context, cacheFile, cacheFile.ranges.persistedMissing, NO_RANGES);
 }
 
 /** These ranges have to be fetched again. */
-export function lost(context: Rows, cacheFile: CacheFile, missing: Ranges): void {
+export function lost(context: Rows, cacheFile: OpenCacheFile, missing: Ranges): void {
   cacheFile.ranges.isChecked = false;
   cacheFile.ranges.missing = missing;
   record(context, cacheFile, missing, cacheFile.ranges.unverified);
@@ -132,7 +134,7 @@ export function lost(context: Rows, cacheFile: CacheFile, missing: Ranges): void
  * Records what was fetched. A file counts as whole only once it is checked. In a file that a program has changed, whose
  * hash nobody knows, fetched bytes are recorded only after a sync.
  */
-export async function recordArrived(context: Rows, cacheFile: CacheFile): Promise<void> {
+export async function recordArrived(context: Rows, cacheFile: OpenCacheFile): Promise<void> {
   const isUnchecked =
     cacheFile.ranges.isOriginal && cacheFile.ranges.originHash !== null && !cacheFile.ranges.isChecked;
   if (!cacheFile.disk.isKept || (isUnchecked && cacheFile.ranges.missing.length === 0)) return;
@@ -144,7 +146,7 @@ export async function recordArrived(context: Rows, cacheFile: CacheFile): Promis
   record(context, cacheFile, intersectRanges(missing, cacheFile.ranges.persistedMissing), cacheFile.ranges.unverified);
 }
 
-function record({ metadata }: Rows, cacheFile: CacheFile, recorded: Ranges, unverified: Ranges): void {
+function record({ metadata }: Rows, cacheFile: OpenCacheFile, recorded: Ranges, unverified: Ranges): void {
   const row = metadata.cacheFiles.get(cacheFile.lineage);
   const next = { missing: formatRanges(recorded), unproven: formatRanges(unverified) };
   const isTold = row === undefined || (row.missing === next.missing && row.unproven === next.unproven);

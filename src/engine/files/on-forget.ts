@@ -5,8 +5,8 @@
  */
 import type { Inode } from "../../metadata/inodes.ts";
 import type { KernelNodeId } from "../api/index.ts";
-import type { Context, LocalFiles } from "../core/index.ts";
 import { dropIfUnused, keepForgottenByKernel } from "./orphans.ts";
+import type { Context, LocalFiles } from "./room.ts";
 
 /** Milliseconds from the first FORGET to the commit. */
 export const FORGET_GATHER_MS = 20;

@@ -10,28 +10,26 @@ import type { KernelNodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { fromDisk } from "../api/index.ts";
 import {
-  alone,
   byKernelRequest,
-  type CacheFile,
   enqueueAfterQuiet,
   type Host,
   inBackground,
-  isLongerThanShown,
-  type LocalFiles,
-  mayHaveUnpersistedStat,
   type Remote,
   type Rows,
   setInodeDirty,
   type Uploads,
 } from "../core/index.ts";
 import { isUncut, openFile, openNewFile, regain, requireCurrent } from "./backing-file.ts";
+import { isLongerThanShown, type OpenCacheFile } from "./cache-file.ts";
 import { cancelForWriter, yieldToNewer } from "./cancel-upload.ts";
 import { logClean } from "./dirty-file-log.ts";
 import { despiteFullDisk, requireDisk } from "./disk-room.ts";
 import { evictSoon } from "./evict.ts";
 import { removeSoon } from "./file-removal.ts";
+import { alone } from "./file-state.ts";
 import { recordArrived } from "./missing-ranges.ts";
 import { revokeWriteLeases } from "./revoke-leases.ts";
+import type { LocalFiles } from "./room.ts";
 import { setContentDirty } from "./set-dirty.ts";
 import { ctimeOf, mtimeOf } from "./times.ts";
 import { detectWrites, type Look } from "./write-detection.ts";
@@ -53,7 +51,7 @@ export async function openCacheFile(
     /** False: opened to be sent, which is no reason to keep the file in the cache for longer. */
     isUse?: boolean;
   },
-): Promise<CacheFile> {
+): Promise<OpenCacheFile> {
   const cacheFile = await hold(context, lineage, options.isNew ?? false);
   cacheFile.use.isUsed ||= options.isUse ?? true;
   try {
@@ -70,7 +68,7 @@ export async function openCacheFile(
 /** A writer needs the file and hears why there is none. A reader can do without. */
 async function haveFile(
   context: Rows & LocalFiles & Remote & Host,
-  cacheFile: CacheFile,
+  cacheFile: OpenCacheFile,
   isNeeded: boolean,
 ): Promise<void> {
   if (isNeeded) {
@@ -85,7 +83,7 @@ async function hold(
   context: Rows & LocalFiles & Remote & Host,
   lineage: KernelNodeId,
   isNew: boolean,
-): Promise<CacheFile> {
+): Promise<OpenCacheFile> {
   const { cacheFiles, fileState, disk } = context;
   let isUntried = isNew;
   for (let mayBeAbsent = disk.trouble !== undefined; ; ) {
@@ -129,7 +127,10 @@ async function hold(
  * Admits a writer. Before that no upload may read the file, its times are those of the row, and the inode is marked in
  * the rows. All of that must hold in the same moment, so it is looked at again after each wait.
  */
-async function becomeWriter(context: Rows & LocalFiles & Remote & Uploads & Host, cacheFile: CacheFile): Promise<void> {
+async function becomeWriter(
+  context: Rows & LocalFiles & Remote & Uploads & Host,
+  cacheFile: OpenCacheFile,
+): Promise<void> {
   const { metadata } = context;
   for (;;) {
     const inode = requireCurrent(context, cacheFile.lineage);
@@ -164,7 +165,7 @@ async function becomeWriter(context: Rows & LocalFiles & Remote & Uploads & Host
 
 async function prepareForWriter(
   context: Rows & LocalFiles & Remote & Uploads & Host,
-  cacheFile: CacheFile,
+  cacheFile: OpenCacheFile,
 ): Promise<void> {
   await cancelForWriter(context, cacheFile.lineage);
   if (cacheFile.use.writers > 0) return;
@@ -188,17 +189,17 @@ async function prepareForWriter(
  */
 export async function closeCacheFile(
   context: Rows & LocalFiles & Remote & Uploads & Host,
-  cacheFile: CacheFile,
+  cacheFile: OpenCacheFile,
   options: { write: boolean },
 ): Promise<void> {
   if (options.write) {
     // Until the rows are true, size and time are read from the file, so the writer counts until then. The loop goes on
     // when another writer was admitted meanwhile, which may have gone since.
-    for (let isBehind = mayHaveUnpersistedStat(cacheFile); cacheFile.use.writers === 1 && isBehind; ) {
+    for (let isBehind = cacheFile.mayHaveUnpersistedStat; cacheFile.use.writers === 1 && isBehind; ) {
       const {
         use: { writersAdmitted },
       } = cacheFile;
-      if (await logged(context, cacheFile, () => rowsFromFile(context, cacheFile))) {
+      if (await logged(context, cacheFile, () => persistStat(context, cacheFile))) {
         isBehind = cacheFile.changes.hasUnpersistedStat || cacheFile.use.writersAdmitted !== writersAdmitted;
       } else {
         // Nobody knows what this writer did. So a snapshot under way must not count, and the last sync did not cover
@@ -219,7 +220,7 @@ export async function closeCacheFile(
 }
 
 /** True: it went well. */
-async function logged(context: Host, cacheFile: CacheFile, work: () => Promise<void>): Promise<boolean> {
+async function logged(context: Host, cacheFile: OpenCacheFile, work: () => Promise<void>): Promise<boolean> {
   try {
     await work();
     return true;
@@ -229,7 +230,7 @@ async function logged(context: Host, cacheFile: CacheFile, work: () => Promise<v
   }
 }
 
-function writersLeft(context: Rows & LocalFiles & Remote & Uploads & Host, cacheFile: CacheFile): void {
+function writersLeft(context: Rows & LocalFiles & Remote & Uploads & Host, cacheFile: OpenCacheFile): void {
   const { metadata } = context;
   const {
     passthrough: { lastStat, durableStat },
@@ -258,7 +259,7 @@ function writersLeft(context: Rows & LocalFiles & Remote & Uploads & Host, cache
   // What could not be recorded is found out after a crash, or at the next close. The mark belongs to the inode: if the
   // file's version was replaced meanwhile, the mark is left to the writers of the new one.
   const inode = metadata.inodes.get(cacheFile.inode);
-  if (!cacheFile.changes.hasUnpersistedStat && (inode === undefined || writersOf(context, inode) === 0))
+  if (!cacheFile.changes.hasUnpersistedStat && (inode === undefined || context.cacheFiles.writersOf(inode) === 0))
     metadata.writers.end(cacheFile.inode);
   cacheFile.changes.firstWriteAt = undefined;
   cacheFile.passthrough.lastStat = undefined;
@@ -271,7 +272,7 @@ function writersLeft(context: Rows & LocalFiles & Remote & Uploads & Host, cache
   context.runtime.step("release: no writer left");
 }
 
-async function closeFile(context: Rows & LocalFiles & Remote & Host, cacheFile: CacheFile): Promise<void> {
+async function closeFile(context: Rows & LocalFiles & Remote & Host, cacheFile: OpenCacheFile): Promise<void> {
   const { metadata, cacheFiles, fileState, runtime } = context;
   // Another open came while this one waited for its turn.
   if (cacheFile.use.opens > 0) return;
@@ -305,7 +306,10 @@ async function closeFile(context: Rows & LocalFiles & Remote & Host, cacheFile: 
 }
 
 /** Records size and mtime of a written file in the rows. */
-export async function rowsFromFile(context: Rows & LocalFiles & Uploads & Host, cacheFile: CacheFile): Promise<void> {
+export async function persistStat(
+  context: Rows & LocalFiles & Uploads & Host,
+  cacheFile: OpenCacheFile,
+): Promise<void> {
   // What passthrough writers do after this look is another change, which the next look finds.
   let look = await detectWrites(context, cacheFile);
   while (cacheFile.changes.hasUnpersistedStat) {
@@ -318,7 +322,7 @@ export async function rowsFromFile(context: Rows & LocalFiles & Uploads & Host, 
   }
 }
 
-async function lookNow(cacheFile: CacheFile): Promise<Look> {
+async function lookNow(cacheFile: OpenCacheFile): Promise<Look> {
   const {
     changes: { writes, inFlight, timesSet },
   } = cacheFile;
@@ -329,7 +333,7 @@ async function lookNow(cacheFile: CacheFile): Promise<Look> {
  * Stat of the file as programs know it. While bytes of the origin are being written, the file has a time that is set
  * back afterwards (fetch.ts).
  */
-async function statAsKnown(cacheFile: CacheFile): Promise<FileStat> {
+async function statAsKnown(cacheFile: OpenCacheFile): Promise<FileStat> {
   if (cacheFile.ranges.missing.length === 0) return cacheFile.disk.file.stat();
   const free = await cacheFile.ranges.lock.hold(0, Number.POSITIVE_INFINITY);
   try {
@@ -342,11 +346,15 @@ async function statAsKnown(cacheFile: CacheFile): Promise<FileStat> {
 /**
  * No change was under way at the look, and none has come since. A change that another, later look has found counts too.
  */
-function isAsSeen(cacheFile: CacheFile, { writes, inFlight, timesSet }: Look): boolean {
+function isAsSeen(cacheFile: OpenCacheFile, { writes, inFlight, timesSet }: Look): boolean {
   return inFlight === 0 && cacheFile.changes.writes === writes && cacheFile.changes.timesSet === timesSet;
 }
 
-function recordStat(context: Rows & Uploads & Host, cacheFile: CacheFile, { size, allocated, mtime }: FileStat): void {
+function recordStat(
+  context: Rows & Uploads & Host,
+  cacheFile: OpenCacheFile,
+  { size, allocated, mtime }: FileStat,
+): void {
   const { metadata, runtime } = context;
   const record = () => {
     metadata.cacheFiles.update(cacheFile.lineage, { size, bytes: allocated });
@@ -368,11 +376,6 @@ function recordStat(context: Rows & Uploads & Host, cacheFile: CacheFile, { size
   else metadata.changed.ours(() => metadata.transaction(record));
   runtime.step("write: size and time recorded");
   cacheFile.changes.hasUnpersistedStat = false;
-}
-
-/** Writable opens of the inode. */
-export function writersOf(context: Pick<LocalFiles, "cacheFiles">, inode: Inode): number {
-  return context.cacheFiles.get(inode.lineage)?.use.writers ?? 0;
 }
 
 /**
@@ -443,14 +446,8 @@ export function dropKernelNodeId(context: Rows & LocalFiles & Host, lineage: Ker
 }
 
 /** Makes the file's name durable, once. Rejects with the error of the disk. */
-export async function syncName(context: Host, cacheFile: CacheFile): Promise<void> {
+export async function syncName(context: Host, cacheFile: OpenCacheFile): Promise<void> {
   if (!cacheFile.disk.isNew) return;
   await context.runtime.files.syncFolder(dirname(cacheFile.path));
   cacheFile.disk.isNew = false;
-}
-
-/** An answer is about to tell the kernel this size, and this time if the answer is about nothing else. */
-export function shown({ changes }: CacheFile, size: number, time?: Time): void {
-  changes.shownSize = size;
-  changes.shownTime = time;
 }

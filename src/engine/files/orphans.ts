@@ -2,8 +2,9 @@
 import type { InodeId, KernelNodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
-import type { Context, Host, Kernel, LocalFiles, Rows } from "../core/index.ts";
+import type { Host, Kernel, Rows } from "../core/index.ts";
 import { dropKernelNodeId } from "./open-close.ts";
+import type { Context, LocalFiles } from "./room.ts";
 import { removeSnapshot } from "./snapshot-source.ts";
 import { forgetFailures } from "./unreadable.ts";
 

@@ -8,9 +8,11 @@
  * be true (write-detection.ts).
  */
 import { QUARANTINED } from "../../metadata/inodes.ts";
-import type { CacheFile, Host, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
+import type { Host, Remote, Rows, Uploads } from "../core/index.ts";
 import { requireCurrent } from "./backing-file.ts";
+import type { OpenCacheFile } from "./cache-file.ts";
 import { logDirty } from "./dirty-file-log.ts";
+import type { LocalFiles } from "./room.ts";
 import { noLongerDurable, setContentDirty } from "./set-dirty.ts";
 import { isTight } from "./space.ts";
 import { remember, statFile } from "./write-detection.ts";
@@ -28,7 +30,7 @@ const WRITERS_ROOM = 1024 ** 3;
  */
 export async function attachPassthrough(
   context: Rows & LocalFiles & Remote & Uploads & Host,
-  cacheFile: CacheFile,
+  cacheFile: OpenCacheFile,
   write: boolean,
 ): Promise<number | undefined> {
   if (
@@ -52,7 +54,7 @@ export async function attachPassthrough(
 }
 
 /** The end of a handle. Call it before closeCacheFile. */
-export function detachPassthrough(context: LocalFiles, cacheFile: CacheFile, write: boolean): void {
+export function detachPassthrough(context: LocalFiles, cacheFile: OpenCacheFile, write: boolean): void {
   if (cacheFile.passthrough.backingId !== undefined && write) cacheFile.passthrough.passthroughWriters -= 1;
   cacheFile.passthrough.kernelHandles -= 1;
   if (cacheFile.passthrough.kernelHandles > 0 || cacheFile.passthrough.backingId === undefined) return;
@@ -66,7 +68,7 @@ export function detachPassthrough(context: LocalFiles, cacheFile: CacheFile, wri
  * what was written. And if a program writes to it, now or later: nobody counts how much, no change has to clear bits of
  * the mode, and the content is not quarantined.
  */
-function mayUsePassthrough(context: Rows & LocalFiles & Remote, cacheFile: CacheFile): boolean {
+function mayUsePassthrough(context: Rows & LocalFiles & Remote, cacheFile: OpenCacheFile): boolean {
   const { passthrough, disk } = context;
   if (!passthrough.isOn || cacheFile.disk.file.descriptor === undefined) return false;
   if (
@@ -83,14 +85,17 @@ function mayUsePassthrough(context: Rows & LocalFiles & Remote, cacheFile: Cache
 }
 
 /** From the moment when this resolves, bytes may change at any time without a message. */
-export async function admitWriter(context: Rows & LocalFiles & Uploads & Host, cacheFile: CacheFile): Promise<void> {
+export async function admitWriter(
+  context: Rows & LocalFiles & Uploads & Host,
+  cacheFile: OpenCacheFile,
+): Promise<void> {
   cacheFile.passthrough.admittingWriter ??= prepare(context, cacheFile).finally(() => {
     cacheFile.passthrough.admittingWriter = undefined;
   });
   await cacheFile.passthrough.admittingWriter;
 }
 
-async function prepare(context: Rows & LocalFiles & Uploads & Host, cacheFile: CacheFile): Promise<void> {
+async function prepare(context: Rows & LocalFiles & Uploads & Host, cacheFile: OpenCacheFile): Promise<void> {
   if (cacheFile.passthrough.lastStat !== undefined) return;
   for (;;) {
     expectWrites(context, cacheFile);
@@ -111,12 +116,12 @@ async function prepare(context: Rows & LocalFiles & Uploads & Host, cacheFile: C
 }
 
 /** The rows say already that the file may change. */
-function isExpected(context: Rows, cacheFile: CacheFile): boolean {
+function isExpected(context: Rows, cacheFile: OpenCacheFile): boolean {
   return cacheFile.changes.isContentDirty || requireCurrent(context, cacheFile.lineage).content !== "dirty";
 }
 
 /** After a crash the rows say that the file may have changed, and the dirty-file log names it. */
-function expectWrites(context: Rows & Uploads & Host, cacheFile: CacheFile): void {
+function expectWrites(context: Rows & Uploads & Host, cacheFile: OpenCacheFile): void {
   const { metadata } = context;
   const inode = requireCurrent(context, cacheFile.lineage);
   if (inode.content === "dirty") {

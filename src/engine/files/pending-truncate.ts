@@ -7,14 +7,16 @@
 import { deferred } from "../../lib/deferred.ts";
 import { unlessAborted } from "../../lib/single-flight.ts";
 import { type Caller, FsError, type KernelNodeId } from "../api/index.ts";
-import type { CacheFile, Host, LocalFiles } from "../core/index.ts";
+import type { Host } from "../core/index.ts";
+import type { OpenCacheFile } from "./cache-file.ts";
 import { revokeWriteLeases } from "./revoke-leases.ts";
+import type { LocalFiles } from "./room.ts";
 
 /** Milliseconds from the answer. A thread that has its answer runs within that time, also on a busy machine. */
 const HEARD_MS = 50;
 
 /** Call it right before the file is cut short, within whileTruncating. */
-export function beginTruncate(context: LocalFiles, { pid }: Pick<Caller, "pid">, cacheFile: CacheFile): void {
+export function beginTruncate(context: LocalFiles, { pid }: Pick<Caller, "pid">, cacheFile: OpenCacheFile): void {
   const { fileState, fastPath } = context;
   const { promise, resolve } = deferred<void>();
   const one = {

@@ -3,8 +3,10 @@
  * hardly any.
  */
 import { partsWithin } from "../../lib/ranges.ts";
-import type { CacheFile, Host, LocalFiles, Remote, Rows, SequentialReader, Uploads } from "../core/index.ts";
+import type { Host, Remote, Rows, SequentialReader, Uploads } from "../core/index.ts";
+import type { OpenCacheFile } from "./cache-file.ts";
 import { prefetchRange, requireRange } from "./fetch.ts";
+import type { LocalFiles } from "./room.ts";
 
 const WINDOW_FIRST = 1024 * 1024;
 const WINDOW_MAX = 8 * 1024 * 1024;
@@ -27,7 +29,7 @@ export function createWholeReader(): SequentialReader {
 /** Resolves when [start, end) of the file is here. Rejects as requireRange does. */
 export async function fetchAround(
   context: Rows & LocalFiles & Remote & Uploads & Host,
-  cacheFile: CacheFile,
+  cacheFile: OpenCacheFile,
   reader: SequentialReader,
   start: number,
   end: number,
@@ -55,7 +57,7 @@ export async function fetchAround(
 
 function readAhead(
   context: Rows & LocalFiles & Remote & Uploads & Host,
-  cacheFile: CacheFile,
+  cacheFile: OpenCacheFile,
   from: number,
   window: number,
 ): void {

@@ -2,8 +2,9 @@
  * Revokes the write leases that fast-path.ts granted: from here on the next WRITE to this file comes to us and is
  * counted.
  */
-import type { CacheFile, LocalFiles } from "../core/index.ts";
+import type { OpenCacheFile } from "./cache-file.ts";
+import type { LocalFiles } from "./room.ts";
 
-export function revokeWriteLeases({ fastPath }: Pick<LocalFiles, "fastPath">, cacheFile: CacheFile): void {
+export function revokeWriteLeases({ fastPath }: Pick<LocalFiles, "fastPath">, cacheFile: OpenCacheFile): void {
   if (cacheFile.disk.file.descriptor !== undefined) fastPath.revokeWrites(cacheFile.disk.file.descriptor);
 }

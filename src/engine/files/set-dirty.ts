@@ -1,7 +1,8 @@
 /** What the rows say before a byte of a cache file changes: that the content is dirty, and no longer durable. */
 import type { Inode } from "../../metadata/inodes.ts";
 import { FsError } from "../api/index.ts";
-import { type CacheFile, type Host, type Rows, setInodeDirty, type Uploads } from "../core/index.ts";
+import { type Host, type Rows, setInodeDirty, type Uploads } from "../core/index.ts";
+import type { OpenCacheFile } from "./cache-file.ts";
 import { logDirty } from "./dirty-file-log.ts";
 import { leaveOrigin } from "./missing-ranges.ts";
 
@@ -11,7 +12,7 @@ import { leaveOrigin } from "./missing-ranges.ts";
  */
 export function setContentDirty(
   context: Rows & Uploads & Host,
-  cacheFile: CacheFile,
+  cacheFile: OpenCacheFile,
   at = context.runtime.elapsed(),
 ): void {
   const { metadata, runtime } = context;
@@ -47,7 +48,7 @@ export function setContentDirty(
 }
 
 /** Power loss may come when only some of the new bytes are on the disk. It must not find the content called durable. */
-export async function noLongerDurable(context: Rows, cacheFile: CacheFile): Promise<void> {
+export async function noLongerDurable(context: Rows, cacheFile: OpenCacheFile): Promise<void> {
   const inode = context.metadata.inodes.get(cacheFile.inode);
   if (inode?.lineage === cacheFile.lineage && inode.synced !== null) {
     context.metadata.inodes.update(inode.id, { synced: 0 });
@@ -61,7 +62,7 @@ export async function noLongerDurable(context: Rows, cacheFile: CacheFile): Prom
  * A snapshot has everything that was written so far. `isDurable`: the content is durable, and no passthrough writer can
  * change it unnoticed.
  */
-export function setContentClean({ changes }: CacheFile, isDurable: boolean): void {
+export function setContentClean({ changes }: OpenCacheFile, isDurable: boolean): void {
   changes.isContentDirty = false;
   changes.isDurable = isDurable;
   changes.firstWriteAt = undefined;

@@ -6,8 +6,10 @@ import type { ContentSource } from "../../contract/http.ts";
 import { systemError } from "../../lib/system-error.ts";
 import type { Snapshot } from "../../metadata/attempts.ts";
 import type { SnapshotId } from "../../metadata/ids.ts";
-import type { CacheFile, Host, LocalFiles, Rows, Uploads } from "../core/index.ts";
+import type { Host, Rows, Uploads } from "../core/index.ts";
+import type { OpenCacheFile } from "./cache-file.ts";
 import { removeSoon } from "./file-removal.ts";
+import type { LocalFiles } from "./room.ts";
 
 /** The bytes of a snapshot, from where they are at this moment. */
 export function snapshotSource(context: LocalFiles & Host, snapshot: Snapshot): ContentSource {
@@ -79,7 +81,7 @@ const SMALL = 32 * 1024;
  */
 export async function hashCacheFile(
   context: LocalFiles & Host,
-  cacheFile: CacheFile,
+  cacheFile: OpenCacheFile,
   expected: number,
   signal: AbortSignal,
 ): Promise<{ hash: string; size: number; bytes?: Uint8Array } | undefined> {

@@ -3,33 +3,27 @@
  * A full disk is looked at again, and cached files are evicted before a program hears ENOSPC. There is one look at a
  * time, and one now and then when nobody asks: room comes back and folders vanish without a message.
  */
-import { inStep } from "../../lib/runtime.ts";
+import { inStep, type Timer } from "../../lib/runtime.ts";
 import { shareRuns } from "../../lib/shared-run.ts";
 import { FsError } from "../api/index.ts";
-import {
-  type Context,
-  type Host,
-  inBackground,
-  type LocalFiles,
-  mayHaveUnpersistedStat,
-  type Remote,
-  type Rows,
-} from "../core/index.ts";
+import { type Host, inBackground, type Remote, type Rows } from "../core/index.ts";
 import type { Space } from "../host/index.ts";
 import { addUp } from "./backlog.ts";
-import { requireDisk } from "./disk-room.ts";
+import { despiteFullDisk, requireDisk } from "./disk-room.ts";
 import { evict } from "./evict.ts";
 import { removeLeft } from "./file-removal.ts";
 import { repeatForgets } from "./on-forget.ts";
+import type { Context, LocalFiles } from "./room.ts";
 
 const LOOK_MS = 2_000;
 
-export function createSpace(context: Context): Space {
-  const { disk, runtime, metadata, settings } = context;
-  let timer: ReturnType<typeof runtime.setTimer> | undefined;
+export function createSpace(room: () => Context): Space {
+  let timer: Timer | undefined;
   let isStopped = false;
 
   async function lookOnce(): Promise<void> {
+    const context = room();
+    const { disk } = context;
     disk.look();
     if (disk.trouble !== undefined && disk.trouble !== "full") return;
     if (!disk.hasRows) tryCommit();
@@ -39,6 +33,8 @@ export function createSpace(context: Context): Space {
   }
 
   function tryCommit(): void {
+    const context = room();
+    const { disk, metadata, settings } = context;
     try {
       metadata.transaction(() => metadata.settings.set("boot", settings.boot));
       disk.commitWorked();
@@ -52,6 +48,8 @@ export function createSpace(context: Context): Space {
 
   function lookLater(): void {
     if (isStopped) return;
+    const context = room();
+    const { runtime } = context;
     timer = runtime.setTimer(inStep(runtime, LOOK_MS), () => {
       inBackground(context, "looking at the disk", () => look().finally(lookLater));
     });
@@ -65,6 +63,9 @@ export function createSpace(context: Context): Space {
       timer?.cancel();
     },
     look,
+    isTight: () => isTight(room()),
+    require: (bytes, growth) => requireRoom(room(), bytes, growth),
+    despiteFull: (bytes, work) => despiteFullDisk(room(), bytes, work),
   };
 }
 
@@ -97,7 +98,7 @@ async function requireUnsent(context: Rows & LocalFiles & Host, limit: number, a
   let total = await addUp(context, metadata.nodes.pendingBytes);
   for (const cacheFile of cacheFiles.values()) {
     // The row is as old as the last flush.
-    if (mayHaveUnpersistedStat(cacheFile))
+    if (cacheFile.mayHaveUnpersistedStat)
       total += (await cacheFile.disk.file.stat()).size - (metadata.inodes.get(cacheFile.inode)?.size ?? 0);
   }
   unsent.mostly = total + added;

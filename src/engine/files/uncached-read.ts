@@ -5,10 +5,12 @@
 import { createHash } from "node:crypto";
 import { RemoteError } from "../../client/errors.ts";
 import { backoff } from "../../lib/backoff.ts";
-import { partsWithin } from "../../lib/ranges.ts";
+import { partsWithin, type Ranges } from "../../lib/ranges.ts";
 import { sleep } from "../../lib/runtime.ts";
 import { FsError } from "../api/index.ts";
-import type { CacheFile, Host, LocalFiles, Remote } from "../core/index.ts";
+import type { Host, Remote, VersionContent } from "../core/index.ts";
+import type { OpenCacheFile } from "./cache-file.ts";
+import type { LocalFiles } from "./room.ts";
 
 const WINDOW = 1024 * 1024;
 /** So many open files keep a window in memory. */
@@ -28,7 +30,7 @@ interface Passing {
  */
 export async function fetchUncached(
   context: LocalFiles & Remote & Host,
-  cacheFile: CacheFile,
+  cacheFile: OpenCacheFile,
   start: number,
   end: number,
   signal: AbortSignal,
@@ -58,7 +60,7 @@ export async function fetchUncached(
 /** The file that was not read for longest loses its window and fetches anew. */
 function keep(
   { fileState: { uncachedReaders }, cacheFiles }: LocalFiles,
-  cacheFile: CacheFile,
+  cacheFile: OpenCacheFile,
   passing: Passing,
 ): void {
   // The file was closed during the fetch.
@@ -73,12 +75,7 @@ function keep(
 }
 
 /** `missing`: missing ranges of the file from before it was read into `buffer`, from `offset` on. */
-export function layOver(
-  missing: CacheFile["ranges"]["missing"],
-  passing: Passing,
-  buffer: Uint8Array,
-  offset: number,
-): void {
+export function layOver(missing: Ranges, passing: Passing, buffer: Uint8Array, offset: number): void {
   for (const part of partsWithin(missing, offset, offset + buffer.length)) {
     const from = part.start - passing.start;
     buffer.set(passing.bytes.subarray(from, from + part.end - part.start), part.start - offset);
@@ -109,13 +106,6 @@ export async function fetchVersionRange(
       await sleep(context.runtime, backoff(RETRY, tries), signal);
     }
   }
-}
-
-export interface VersionContent {
-  readonly node: string;
-  readonly version: string;
-  /** Of the whole content; null: not known. */
-  readonly hash: string | null;
 }
 
 async function fetchRange(

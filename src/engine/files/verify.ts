@@ -8,17 +8,11 @@ import { createHash } from "node:crypto";
 import { RemoteError } from "../../client/errors.ts";
 import { containsRange, missingWithin, partsWithin, totalBytes } from "../../lib/ranges.ts";
 import { FsError, fromDisk } from "../api/index.ts";
-import {
-  type CacheFile,
-  type Download,
-  type Host,
-  hasVersion,
-  type LocalFiles,
-  type Remote,
-  type Rows,
-} from "../core/index.ts";
+import { type Host, hasVersion, type Remote, type Rows } from "../core/index.ts";
+import type { Download, OpenCacheFile } from "./cache-file.ts";
 import { launch, readError, requestContent, WRONG, watch } from "./fetch.ts";
 import { lost, markVerified } from "./missing-ranges.ts";
+import type { LocalFiles } from "./room.ts";
 import { isLastTry } from "./unreadable.ts";
 
 const WORTH = 64 * 1024 * 1024;
@@ -29,7 +23,7 @@ const CHUNK = 256 * 1024;
  */
 export async function verify(
   context: Rows & LocalFiles & Remote & Host,
-  cacheFile: CacheFile,
+  cacheFile: OpenCacheFile,
   signal: AbortSignal,
 ): Promise<void> {
   if (cacheFile.ranges.missing.length > 0 || cacheFile.ranges.unverified.length === 0) return;
@@ -59,7 +53,7 @@ interface Proof {
   position: number;
 }
 
-function begin(context: Rows & LocalFiles & Remote & Host, cacheFile: CacheFile): Download {
+function begin(context: Rows & LocalFiles & Remote & Host, cacheFile: OpenCacheFile): Download {
   const proof: Proof = { hash: createHash("sha256"), position: 0 };
   // This download brings no bytes: no reader waits for it.
   const nowhere = { start: 0, end: 0, isPrefetch: false };
@@ -71,7 +65,7 @@ function begin(context: Rows & LocalFiles & Remote & Host, cacheFile: CacheFile)
 
 async function goOn(
   context: Rows & LocalFiles & Remote & Host,
-  cacheFile: CacheFile,
+  cacheFile: OpenCacheFile,
   download: Download,
   proof: Proof,
 ): Promise<void> {
@@ -98,7 +92,7 @@ async function goOn(
   cacheFile.ranges.isChecked = true;
 }
 
-function isWorthIt({ ranges: { originSize, unverified } }: CacheFile): boolean {
+function isWorthIt({ ranges: { originSize, unverified } }: OpenCacheFile): boolean {
   const here = totalBytes(unverified);
   return originSize - here <= here + WORTH;
 }
@@ -106,7 +100,7 @@ function isWorthIt({ ranges: { originSize, unverified } }: CacheFile): boolean {
 /** False: nobody has that version any more. */
 async function readAll(
   context: LocalFiles & Remote & Host,
-  cacheFile: CacheFile,
+  cacheFile: OpenCacheFile,
   download: Download,
   proof: Proof,
 ): Promise<boolean> {
@@ -134,7 +128,7 @@ async function readAll(
  */
 async function isGone(
   context: LocalFiles & Remote,
-  { lineage, ranges: { origin } }: CacheFile,
+  { lineage, ranges: { origin } }: OpenCacheFile,
   { controller }: Download,
 ): Promise<boolean> {
   if (origin === undefined || isLastTry(context, lineage)) return true;
@@ -145,7 +139,7 @@ async function isGone(
  * Hashes the next bytes if they are here; true: there were some. A writer to these bytes waits, so they are read as
  * they were or not at all.
  */
-async function readHere(cacheFile: CacheFile, proof: Proof, until: number): Promise<boolean> {
+async function readHere(cacheFile: OpenCacheFile, proof: Proof, until: number): Promise<boolean> {
   const { position } = proof;
   const [part] = partsWithin(cacheFile.ranges.unverified, position, Math.min(until, position + CHUNK));
   if (part?.start !== position) return false;
@@ -173,7 +167,7 @@ async function readHere(cacheFile: CacheFile, proof: Proof, until: number): Prom
  */
 async function readThere(
   context: LocalFiles & Remote,
-  cacheFile: CacheFile,
+  cacheFile: OpenCacheFile,
   download: Download,
   proof: Proof,
 ): Promise<void> {

@@ -3,8 +3,9 @@
  * still have the rows. So changes in open files are sent from there, and these files stay open until the mount ends.
  * Everything else that was not sent went with the folder.
  */
-import type { Host, LocalFiles, Rows, Uploads } from "../core/index.ts";
-import { rowsFromFile } from "./open-close.ts";
+import type { Host, Remote, Rows, Uploads } from "../core/index.ts";
+import { closeCacheFile, persistStat } from "./open-close.ts";
+import type { LocalFiles } from "./room.ts";
 
 /** Keeps changed files open, and records their newest sizes in the rows. */
 export function keepOpenForUpload(context: Rows & LocalFiles & Uploads & Host): void {
@@ -15,8 +16,13 @@ export function keepOpenForUpload(context: Rows & LocalFiles & Uploads & Host): 
   for (const live of changed) {
     live.use.opens += 1;
     fileState.keptOpen.add(live);
-    rowsFromFile(context, live).catch((error: unknown) => log.warn({ err: error }, "a size is not known"));
+    persistStat(context, live).catch((error: unknown) => log.warn({ err: error }, "a size is not known"));
   }
   if (changed.length > 0)
     log.warn({ files: changed.length }, "open files with changes are sent before they are closed");
+}
+
+/** The mount ends. */
+export async function closeKept(context: Rows & LocalFiles & Remote & Uploads & Host): Promise<void> {
+  for (const live of context.fileState.keptOpen) await closeCacheFile(context, live, { write: false });
 }

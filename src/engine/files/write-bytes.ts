@@ -6,11 +6,13 @@
 import { touchesRange } from "../../lib/ranges.ts";
 import { bytesWritten } from "../../lib/system-error.ts";
 import { type Caller, FsError, fromDisk, type HandleId } from "../api/index.ts";
-import type { CacheFile, Context, Host, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
+import type { Host, Remote, Rows, Uploads } from "../core/index.ts";
+import type { OpenCacheFile } from "./cache-file.ts";
 import { despiteFullDisk } from "./disk-room.ts";
 import { grantWrite } from "./fast-path.ts";
 import { overwritten, persistTruncation, truncated } from "./missing-ranges.ts";
 import { beginTruncate } from "./pending-truncate.ts";
+import type { Context, LocalFiles } from "./room.ts";
 import { noLongerDurable, setContentDirty } from "./set-dirty.ts";
 import { isTight, requireRoom } from "./space.ts";
 
@@ -27,7 +29,7 @@ export const ZERO_RANGE = 16;
 export async function writeBytes(
   context: Context,
   handle: HandleId,
-  cacheFile: CacheFile,
+  cacheFile: OpenCacheFile,
   offset: number,
   data: Uint8Array,
 ): Promise<number> {
@@ -47,7 +49,7 @@ export async function writeBytes(
 
 async function writeAsFits(
   context: Rows & LocalFiles & Remote & Host,
-  cacheFile: CacheFile,
+  cacheFile: OpenCacheFile,
   offset: number,
   data: Uint8Array,
 ): Promise<number> {
@@ -67,7 +69,7 @@ async function writeAsFits(
 export async function truncateBytes(
   context: Rows & LocalFiles & Remote & Uploads & Host,
   caller: Caller,
-  cacheFile: CacheFile,
+  cacheFile: OpenCacheFile,
   size: number,
 ): Promise<void> {
   if (size > 0 && isTight(context)) {
@@ -90,7 +92,7 @@ export async function truncateBytes(
  */
 export async function allocateBytes(
   context: Rows & LocalFiles & Remote & Uploads & Host,
-  cacheFile: CacheFile,
+  cacheFile: OpenCacheFile,
   mode: number,
   offset: number,
   length: number,
@@ -113,7 +115,7 @@ export async function allocateBytes(
  * All of it or nothing. A part that a full disk had room for would only take up room, and make the file longer than the
  * rows know.
  */
-async function allocateAll(cacheFile: CacheFile, mode: number, offset: number, length: number): Promise<void> {
+async function allocateAll(cacheFile: OpenCacheFile, mode: number, offset: number, length: number): Promise<void> {
   const { size } = await cacheFile.disk.file.stat();
   try {
     await cacheFile.disk.file.allocate(mode, offset, length);
@@ -129,7 +131,7 @@ async function allocateAll(cacheFile: CacheFile, mode: number, offset: number, l
  */
 function requireGrowth(
   context: Rows & LocalFiles & Remote & Host,
-  cacheFile: CacheFile,
+  cacheFile: OpenCacheFile,
   bytes: number,
   end: number,
 ): Promise<void> {
@@ -140,7 +142,7 @@ function requireGrowth(
 
 async function change<T>(
   context: Rows & LocalFiles & Uploads & Host,
-  cacheFile: CacheFile,
+  cacheFile: OpenCacheFile,
   start: number,
   end: number,
   work: () => Promise<T>,

@@ -1,11 +1,13 @@
 /** Write detection: finds out from size and times what passthrough writers did to a file. */
 import { type FileStat, isSameStat } from "../../lib/files.ts";
 import { toMilliseconds } from "../../lib/time.ts";
-import type { CacheFile, Host, LocalFiles, Rows, Uploads } from "../core/index.ts";
+import type { Host, Rows, Uploads } from "../core/index.ts";
+import type { OpenCacheFile } from "./cache-file.ts";
+import type { LocalFiles } from "./room.ts";
 import { setContentDirty } from "./set-dirty.ts";
 
 /** Milliseconds. Before Linux 6.13, two changes within one tick of its clock may leave the same times. */
-export const TICK_MS = 20;
+const TICK_MS = 20;
 
 /** The file as a look found it, and the counters from before the look: a change since then shows in the counters. */
 export interface Look {
@@ -21,7 +23,7 @@ export interface Look {
  */
 export async function detectWrites(
   context: Rows & LocalFiles & Uploads & Host,
-  cacheFile: CacheFile,
+  cacheFile: OpenCacheFile,
 ): Promise<Look | undefined> {
   for (;;) {
     const {
@@ -47,7 +49,7 @@ interface Seen {
   readonly isLastStatExact: boolean;
 }
 
-export function remember({ passthrough }: CacheFile, { lastStat, lastStatAt, isLastStatExact }: Seen): void {
+export function remember({ passthrough }: OpenCacheFile, { lastStat, lastStatAt, isLastStatExact }: Seen): void {
   passthrough.lastStat = lastStat;
   passthrough.lastStatAt = lastStatAt;
   passthrough.isLastStatExact = isLastStatExact;
@@ -57,15 +59,20 @@ export function remember({ passthrough }: CacheFile, { lastStat, lastStatAt, isL
  * Runtime.elapsed() of the last write, from the ctime. The wall clock may be set meanwhile, so the result is kept
  * between the two looks.
  */
-function writtenAt({ runtime }: Host, { passthrough: { lastStatAt } }: CacheFile, seen: Seen): number {
+function writtenAt({ runtime }: Host, { passthrough: { lastStatAt } }: OpenCacheFile, seen: Seen): number {
   const age = runtime.wallClock() - toMilliseconds(seen.lastStat.ctime);
   return Math.min(seen.lastStatAt, Math.max(lastStatAt, runtime.elapsed() - age));
 }
 
 /** Stat of now, for a later comparison. */
-export async function statFile(context: LocalFiles & Host, cacheFile: CacheFile): Promise<Seen> {
+export async function statFile(context: LocalFiles & Host, cacheFile: OpenCacheFile): Promise<Seen> {
   const lastStat = await cacheFile.disk.file.stat();
   const lastStatAt = context.runtime.elapsed();
-  const age = context.runtime.wallClock() - toMilliseconds(lastStat.mtime);
-  return { lastStat, lastStatAt, isLastStatExact: context.passthrough.timesAreExact || age >= TICK_MS || age < 0 };
+  return { lastStat, lastStatAt, isLastStatExact: isExact(context, lastStat) };
+}
+
+/** Any change after the file had this stat shows in its times. */
+export function isExact({ runtime, passthrough }: LocalFiles & Host, { mtime }: FileStat): boolean {
+  const age = runtime.wallClock() - toMilliseconds(mtime);
+  return passthrough.timesAreExact || age >= TICK_MS || age < 0;
 }

@@ -9,7 +9,6 @@ import { LRUCache } from "lru-cache";
 import { RemoteError } from "../../client/errors.ts";
 import { FsError } from "../api/index.ts";
 import type { Host, LocalFiles, Remote } from "../core/index.ts";
-import { fetchVersionRange, isTight } from "../files/index.ts";
 import type { Content } from "./place.ts";
 import { createSharedAnswers } from "./shared-answer.ts";
 
@@ -70,7 +69,7 @@ export function createPastContents(context: Needs): PastContents {
   async function keep(name: string, bytes: Uint8Array): Promise<void> {
     try {
       const known = await keptFiles();
-      if (isTight(context)) return await thin(known, 0);
+      if (context.space.isTight()) return await thin(known, 0);
       const part = pathOf(`${name}.part`);
       await files.remove(part);
       const file = await files.open(part, "wx+");
@@ -125,7 +124,7 @@ export function createPastContents(context: Needs): PastContents {
       : { start: index * WINDOW, end: Math.min(content.size, (index + 1) * WINDOW) };
     // Not by the signal of one program: others may wait for the same.
     const { signal } = new AbortController();
-    const bytes = onDisk ?? (await fetchVersionRange(context, content, part, signal).catch(rejectThinned));
+    const bytes = onDisk ?? (await context.cacheFiles.fetchVersion(content, part, signal).catch(rejectThinned));
     windows.set(key, bytes);
     if (isWhole && onDisk === undefined && content.hash !== null) await keep(name, bytes);
     return bytes;

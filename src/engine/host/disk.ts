@@ -62,6 +62,16 @@ export interface Space {
   stop(): void;
   /** Looks at the disk, and does what can be done about the trouble found. */
   look(): Promise<void>;
+  /** Whether `require` has to be asked before something is added: nearly never. */
+  isTight(): boolean;
+  /**
+   * Call it before bytes or a name are added. Rejects with ENOSPC or EDQUOT when there is no room even after another
+   * look, with EROFS or EIO when the disk takes no changes. `growth`: bytes by which the files of the workspace grow,
+   * at most and exactly.
+   */
+  require(bytes?: number, growth?: { readonly most: number; readonly exactly: () => Promise<number> }): Promise<void>;
+  /** Runs `work` until the disk does not refuse it as full, as long as room can be made. Rejects as `work` does. */
+  despiteFull<T>(bytes: number, work: () => Promise<T>): Promise<T>;
 }
 
 const CODES: Readonly<Record<DiskTrouble, FsErrorCode>> = {

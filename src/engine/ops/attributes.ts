@@ -14,7 +14,7 @@ import {
   setInodeDirty,
   type Uploads,
 } from "../core/index.ts";
-import { revokeWriteLeases, setCacheFileTimes, withoutPrivileges } from "../files/index.ts";
+import { withoutPrivileges } from "../files/index.ts";
 import {
   type Account,
   accountOf,
@@ -60,7 +60,7 @@ async function setRest(
   const time = now(context);
   const mtime = resolve(change.mtime, time);
   // While the cache file is open for writing, its own times count: they change first.
-  if (mtime !== undefined && inode.kind === "file") await setCacheFileTimes(context, inode, mtime);
+  if (mtime !== undefined && inode.kind === "file") await context.cacheFiles.setTimes(inode, mtime);
   const set = () => {
     const current = inodeOf(context, lineage);
     const attributes = changedAttributes(context, current, { ...change, user, group }, mtime);
@@ -81,7 +81,7 @@ async function setRest(
   else commitRequest(context, caller, set, { about: () => lineage, by: lineage });
   const cacheFile = context.cacheFiles.get(lineage);
   // The file may have set-id bits now, which the next write must remove.
-  if (cacheFile !== undefined) revokeWriteLeases(context, cacheFile);
+  if (cacheFile !== undefined) cacheFile.revokeWriteLeases();
   context.runtime.step("setattr: set");
   return attributed(context, inodeOf(context, lineage), lineage);
 }

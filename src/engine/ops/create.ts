@@ -14,7 +14,7 @@ import {
   type OpenFlags,
 } from "../api/index.ts";
 import { type Context, type Host, type Remote, type Rows, setInodeDirty } from "../core/index.ts";
-import { dropIfUnused, handedDown, isTight, pinMtime, requireRoom } from "../files/index.ts";
+import { handedDown, pinMtime } from "../files/index.ts";
 import { completeFolder } from "../remote/index.ts";
 import {
   addName,
@@ -47,9 +47,9 @@ async function requireFreeName(
   linked?: KernelNodeId,
 ): Promise<Inode> {
   requireWritable(context);
-  if (isTight(context)) {
+  if (context.space.isTight()) {
     const size = () => (linked === undefined ? 0 : inodeOf(context, linked).size);
-    await requireRoom(context, 0, { most: size(), exactly: async () => size() });
+    await context.space.require(0, { most: size(), exactly: async () => size() });
   }
   checkName(name);
   const known = folderOf(context, parent);
@@ -202,7 +202,7 @@ function unmake(context: Context, { mark }: Caller, made: { readonly inode: Inod
     if (entry.parent !== made.entry.parent || entry.name !== made.entry.name) return;
     if (!sameAttributes(inode.attributes, made.inode.attributes)) return;
     removeName(context, entry);
-    if (fileState.notLookedUp.has(inode.lineage)) dropIfUnused(context, inode.lineage);
+    if (fileState.notLookedUp.has(inode.lineage)) context.orphans.dropIfUnused(inode.lineage);
     if (mark !== undefined) metadata.done.undone(mark.id);
   });
 }

@@ -5,7 +5,7 @@ import type { InodeId, NodeRowId } from "../../metadata/ids.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import type { DrainProgress, DrainResult } from "../api/index.ts";
 import { type Context, type Host, isRolledBack, type LocalFiles, type Remote, type Rows } from "../core/index.ts";
-import { type Backlog, detectWrites, writersOf } from "../files/index.ts";
+import type { Backlog } from "../files/index.ts";
 import { areConfirmed, askIndexWatermark, isAnyUnconfirmed, pathOf, plan, type Step, viewOf } from "../sync/index.ts";
 import { rowsOfInode } from "../tree/index.ts";
 import { attemptAtOnce, pauseReason, takeSnapshot, type WriteBack } from "../upload/index.ts";
@@ -142,7 +142,7 @@ function isUnderWay(context: Rows & LocalFiles & Remote & Host, writeBack: Write
   if (context.readOnly.why !== undefined) return false;
   if (context.metadata.attempts.nextDue() !== undefined) return true;
   if (context.network.isUndecided) return true;
-  if ([...context.cacheFiles.values()].some(({ use: { writers } }) => writers > 0)) return true;
+  if ([...context.cacheFiles.values()].some(({ writers }) => writers > 0)) return true;
   return pauseReason(context) !== undefined;
 }
 
@@ -176,7 +176,7 @@ function countAfterCut(context: Context, start: number): number {
   const { metadata, cacheFiles } = context;
   const rows = new Set<NodeRowId>();
   for (const cacheFile of cacheFiles.values()) {
-    if (cacheFile.use.writers === 0) continue;
+    if (cacheFile.writers === 0) continue;
     for (const entry of metadata.entries.ofInode(cacheFile.inode)) {
       const row = metadata.nodes.ofEntry(entry.id);
       if (row !== undefined && isAfterCut(context, row, cacheFile.inode, start)) rows.add(row.id);
@@ -216,10 +216,10 @@ async function snapshotOpenFiles(
 ): Promise<void> {
   for (const cacheFile of [...context.cacheFiles.values()]) {
     const { inode } = cacheFile;
-    if (cacheFile.use.writers === 0 || done.has(inode) || signal.aborted) continue;
+    if (cacheFile.writers === 0 || done.has(inode) || signal.aborted) continue;
     try {
-      await detectWrites(context, cacheFile);
-      if (cacheFile.changes.isContentDirty && !isSent(context, inode, start) && wantsCut(context, inode)) {
+      await cacheFile.detectWrites();
+      if (cacheFile.isContentDirty && !isSent(context, inode, start) && wantsCut(context, inode)) {
         await takeSnapshot(context, inode, signal, () => attemptAtOnce(context, inode));
       }
       if (isSent(context, inode, start)) done.add(inode);
@@ -292,7 +292,9 @@ function unsent(context: Context, start: number): NodeRow[] {
   const { nodes } = context.metadata;
   const isUnsent = (row: NodeRow) => {
     const inode = inodeOf(context, row);
-    return inode === undefined || writersOf(context, inode) === 0 || !isAfterCut(context, row, inode.id, start);
+    return (
+      inode === undefined || context.cacheFiles.writersOf(inode) === 0 || !isAfterCut(context, row, inode.id, start)
+    );
   };
   const parked = nodes.parked(LEFT_LINES);
   const others = nodes.dirty(LEFT_LINES * 2 + context.cacheFiles.size).filter((row) => row.parked === null);

@@ -2,7 +2,6 @@
 
 import type { FileSystem } from "../api/index.ts";
 import { type Context, expireAllEntries } from "../core/index.ts";
-import { onForget } from "../files/index.ts";
 import { answeredBefore } from "./answered-before.ts";
 import * as attributes from "./attributes.ts";
 import * as create from "./create.ts";
@@ -24,7 +23,7 @@ export function createFileSystem(context: Context): FileSystem {
     unheard: () => expireAllEntries(context),
     noteProgramTime: (milliseconds, mayAsk) => context.foregroundThrottle.noteProgramTime(milliseconds, mayAsk),
     lookup: (caller, parent, name) => lookup.lookup(context, caller, parent, name),
-    forget: (lineages) => onForget(context, lineages),
+    forget: (lineages) => context.orphans.forgotten(lineages),
     getattr: (_caller, lineage) => lookup.getattr(context, lineage),
     setattr: (caller, lineage, change) => attributes.setattr(context, caller, lineage, change),
     access: (_caller, lineage, mask) => lookup.access(context, lineage, mask),

@@ -20,20 +20,8 @@ import {
   type Rows,
   type Uploads,
 } from "../core/index.ts";
-import {
-  attachPassthrough,
-  closeCacheFile,
-  closePassthrough,
-  createReader,
-  detachPassthrough,
-  logDirty,
-  openCacheFile,
-  rowOfNewFile,
-  truncateBytes,
-  whileTruncating,
-} from "../files/index.ts";
 import { inodeOf, requireWritable } from "../tree/index.ts";
-import { fetchAll, snapshotWhenQuiet } from "../upload/index.ts";
+import { snapshotWhenQuiet } from "../upload/index.ts";
 import * as siblings from "./prefetch-files.ts";
 
 export async function open(context: Context, caller: Caller, lineage: KernelNodeId, flags: OpenFlags): Promise<Opened> {
@@ -43,7 +31,7 @@ export async function open(context: Context, caller: Caller, lineage: KernelNode
   if (inode.kind !== "file") throw new FsError("ENXIO", `a ${inode.kind} is opened by the kernel`);
   requireShown(context, inode, lineage);
   const openIt = () => openInode(context, caller, inode, flags);
-  if (flags.truncate) return whileTruncating(context, lineage, openIt);
+  if (flags.truncate) return context.cacheFiles.whileTruncating(lineage, openIt);
   return flags.write ? whenFetched(context, lineage, caller.signal, openIt) : openIt();
 }
 
@@ -70,13 +58,13 @@ export async function whenFetched<T>(
   then: () => Promise<T>,
 ): Promise<T> {
   if (context.client.features.versions) return then();
-  const cacheFile = await openCacheFile(context, lineage, { write: false });
+  const cacheFile = await context.cacheFiles.open(lineage, { write: false });
   try {
-    await fetchAll(context, cacheFile, signal);
-    if (!cacheFile.disk.isKept) throw new FsError("ENOSPC", "the disk has no room for what has to be here");
+    await cacheFile.fetchAll(signal);
+    if (!cacheFile.isKept) throw new FsError("ENOSPC", "the disk has no room for what has to be here");
     return await then();
   } finally {
-    await closeCacheFile(context, cacheFile, { write: false });
+    await cacheFile.close({ write: false });
   }
 }
 
@@ -128,7 +116,7 @@ const isWriting = ({ write, truncate }: OpenFlags) => write || truncate;
  * before the cache file is made and a writer is let in. True when the cache file has its row.
  */
 export function prepareOpen(context: Rows & LocalFiles & Host, made: Inode, flags: OpenFlags): boolean {
-  const hasRow = rowOfNewFile(context, made.lineage);
+  const hasRow = context.cacheFiles.rowOfNewFile(made.lineage);
   if (hasRow && isWriting(flags)) context.metadata.writers.begin(made.id);
   return hasRow;
 }
@@ -140,7 +128,7 @@ export function openCreated(
   { inode, hasRow }: { readonly inode: Inode; readonly hasRow: boolean },
   flags: OpenFlags,
 ): Promise<Opened> {
-  if (inode.hash === null) logDirty(context, inode);
+  if (inode.hash === null) context.dirtyFiles.dirty(inode);
   return openInode(context, caller, inode, flags, hasRow);
 }
 
@@ -154,22 +142,28 @@ async function openInode(
 ): Promise<Opened> {
   const write = isWriting(flags);
   if (write) requireWritable(context);
-  const cacheFile = await openCacheFile(context, inode.lineage, { write, isNew });
+  const cacheFile = await context.cacheFiles.open(inode.lineage, { write, isNew });
   let backing: number | undefined;
   let isCounted = false;
   let handle: HandleId;
   try {
     // A file made for this open is empty. What somebody else has written to it since came after the truncation.
-    if (flags.truncate && !isNew) await truncateBytes(context, caller, cacheFile, 0);
-    backing = await attachPassthrough(context, cacheFile, write);
+    if (flags.truncate && !isNew) await cacheFile.truncate(caller, 0);
+    backing = await cacheFile.attach(write);
     isCounted = true;
-    const opened = { kind: "file", live: cacheFile, write, append: flags.append, reader: createReader() } as const;
+    const opened = {
+      kind: "file",
+      live: cacheFile,
+      write,
+      append: flags.append,
+      reader: cacheFile.createReader(),
+    } as const;
     handle = addHandle(context, caller, cacheFile.lineage, opened);
   } catch (error) {
     // The kernel hears that the open failed, not that the file was truncated for it.
-    cacheFile.changes.shownSize = "unknown";
-    if (isCounted) detachPassthrough(context, cacheFile, write);
-    await closeCacheFile(context, cacheFile, { write });
+    cacheFile.shownUnknown();
+    if (isCounted) cacheFile.detach(write);
+    await cacheFile.close({ write });
     throw fromDisk(error, `cache file ${cacheFile.lineage} cannot be opened`);
   }
   // A change that an earlier writer left without a snapshot must not wait until this writer closes.
@@ -188,12 +182,12 @@ export async function release(context: Context, handleId: HandleId): Promise<voi
   context.fastPath.end(handleId);
   if (handle?.kind !== "file") return;
   const { live: cacheFile, write } = handle;
-  const wasPassthrough = write && cacheFile.passthrough.backingId !== undefined;
-  detachPassthrough(context, cacheFile, write);
+  const wasPassthrough = write && cacheFile.backingId !== undefined;
+  cacheFile.detach(write);
   // From here on a daemon that takes over finds in the rows a writer without a handle, as after any crash.
   context.handleTable.remove(handleId);
   context.runtime.step("release: not written down any more");
-  await (wasPassthrough ? closePassthrough(context, cacheFile) : closeCacheFile(context, cacheFile, { write }));
+  await (wasPassthrough ? cacheFile.closePassthrough() : cacheFile.close({ write }));
 }
 
 export type FileHandle = Extract<Handle, { kind: "file" }>;

@@ -2,12 +2,9 @@
  * Prefetch of small files: when programs open the files of a folder in order, the next ones are fetched before they are
  * opened. It only fetches: what a program opens never waits for this and is not decided here.
  */
-import { partsWithin } from "../../lib/ranges.ts";
-import { unlessAborted } from "../../lib/single-flight.ts";
 import { isWhole } from "../../metadata/cache-files.ts";
 import type { KernelNodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
-import { FsError } from "../api/index.ts";
 import {
   type CacheFile,
   type Host,
@@ -17,7 +14,7 @@ import {
   type Rows,
   type Uploads,
 } from "../core/index.ts";
-import { closeCacheFile, openCacheFile, prefetchRange, SMALL } from "../files/index.ts";
+import { SMALL } from "../files/index.ts";
 import { AHEAD_MAX, fetchNext, recordAccess } from "../host/index.ts";
 
 const REACH = { skipped: 8, lookedAt: 32 };
@@ -37,7 +34,7 @@ function follow(context: Rows & LocalFiles & Remote & Uploads & Host, cacheFile:
   const [entry] = names;
   // Of a file with several names nobody knows by which one it was opened.
   if (entry === undefined || names.length > 1) return;
-  const read = recordAccess(context, fileSequences, entry, cacheFile.ranges.missing.length > 0, REACH);
+  const read = recordAccess(context, fileSequences, entry, !cacheFile.isWhole, REACH);
   if (read === undefined || !mayFetch(context)) return;
   fetchNext(context, entry.parent, read, REACH, (next) => {
     const inode = context.metadata.inodes.get(next.inode);
@@ -67,15 +64,11 @@ function isWanted(
 async function fetchWhole(context: Rows & LocalFiles & Remote & Uploads & Host, lineage: KernelNodeId): Promise<void> {
   const { signal } = context.fileState.stopped;
   try {
-    const cacheFile = await openCacheFile(context, lineage, { write: false });
+    const cacheFile = await context.cacheFiles.open(lineage, { write: false });
     try {
-      const [gap] = partsWithin(cacheFile.ranges.missing, 0, SMALL);
-      if (gap === undefined || !cacheFile.disk.isKept) return;
-      prefetchRange(context, cacheFile, gap.start, SMALL);
-      const done = Promise.all([...cacheFile.ranges.downloads].map((download) => download.done));
-      await unlessAborted(done, signal, () => new FsError("EIO", "the mount ends"));
+      await cacheFile.prefetchSmall(signal);
     } finally {
-      await closeCacheFile(context, cacheFile, { write: false });
+      await cacheFile.close({ write: false });
     }
   } catch (error) {
     context.log.debug({ err: error, lineage }, "fetching the next file of a folder failed");

@@ -14,7 +14,6 @@ import {
   type Rows,
   scopesOf,
 } from "../core/index.ts";
-import { writersOf } from "../files/index.ts";
 import { exchangeOf, growthOf, plan, QUARANTINE_REASON, type Step, viewOf, type Waiting } from "../sync/index.ts";
 import { folderOfNode } from "../tree/index.ts";
 import { type InFlight, pauseReason } from "../upload/index.ts";
@@ -207,7 +206,7 @@ function stateOf(
 
 function unreadableWhy(context: Rows & LocalFiles, row: NodeRow): string | undefined {
   const inode = inodeOf(context, row);
-  const unreadable = inode && context.fileState.unreadable.get(inode.lineage);
+  const unreadable = inode && context.readFailures.get(inode.lineage);
   if (unreadable === undefined) return undefined;
   return `its content could not be read ${unreadable.tries} times: ${unreadable.why}`;
 }
@@ -266,7 +265,7 @@ function isLost(context: Rows & LocalFiles, row: NodeRow): boolean {
 
 function isOpen(context: Rows & LocalFiles, row: NodeRow): boolean {
   const inode = inodeOf(context, row);
-  return inode !== undefined && writersOf(context, inode) > 0;
+  return inode !== undefined && context.cacheFiles.writersOf(inode) > 0;
 }
 
 function inodeOf({ metadata }: Rows, row: NodeRow) {

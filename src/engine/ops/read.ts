@@ -1,28 +1,6 @@
-/**
- * read(2) and lseek(2) from the cache file. For a read, missing ranges are fetched first. For lseek they count as data.
- */
-import { listRanges, partsWithin, touchesRange } from "../../lib/ranges.ts";
-import { type Caller, FsError, fromDisk, type HandleId } from "../api/index.ts";
-import type {
-  CacheFile,
-  Context,
-  Host,
-  Kernel,
-  LocalFiles,
-  Remote,
-  Rows,
-  SequentialReader,
-  Uploads,
-} from "../core/index.ts";
-import {
-  fetchAround,
-  fetchUncached,
-  grantRead,
-  layOver,
-  threadWentOn,
-  untilChecked,
-  untilTruncateKnown,
-} from "../files/index.ts";
+/** read(2) and lseek(2). */
+import type { Caller, HandleId } from "../api/index.ts";
+import type { Kernel } from "../core/index.ts";
 import { fileOf } from "./open.ts";
 
 /**
@@ -32,95 +10,34 @@ import { fileOf } from "./open.ts";
 const CUTS = 4;
 
 export async function read(
-  context: Context,
+  context: Kernel,
   caller: Caller,
   handleId: HandleId,
   offset: number,
   size: number,
 ): Promise<Uint8Array> {
   const { live: cacheFile } = fileOf(context, handleId);
-  threadWentOn(context, caller, cacheFile.lineage);
+  cacheFile.threadWentOn(caller);
   let bytes = await readOnce(context, caller, handleId, offset, size);
   for (let times = 0; times < CUTS && bytes.length < size; times += 1) {
-    if (!(await untilTruncateKnown(context, cacheFile.lineage, caller.signal))) break;
+    if (!(await cacheFile.untilTruncateKnown(caller.signal))) break;
     bytes = await readOnce(context, caller, handleId, offset, size);
   }
   return bytes;
 }
 
 async function readOnce(
-  context: Context,
-  caller: Caller,
+  context: Kernel,
+  { signal }: Caller,
   handleId: HandleId,
   offset: number,
   size: number,
 ): Promise<Uint8Array> {
   const { live: cacheFile, reader } = fileOf(context, handleId);
-  const end = offset + size;
-  if (!(await isKept(context, cacheFile, reader, offset, end, caller.signal))) {
-    return readUncached(context, cacheFile, offset, end, caller.signal);
-  }
-  await untilChecked(cacheFile, caller.signal);
-  const buffer = Buffer.allocUnsafe(size);
-  const length = await readFile(cacheFile, buffer, offset);
-  // These bytes just turned out not to be the version's: they are never shown.
-  if (touchesRange(cacheFile.ranges.missing, offset, end))
-    throw new FsError("EIO", "downloaded bytes are not the version's");
-  grantRead(context, handleId, cacheFile);
-  return length === size ? buffer : buffer.subarray(0, length);
+  return cacheFile.read(handleId, reader, offset, size, signal);
 }
 
-/** Whether the range is in the file now. False: the disk has no room for it. */
-async function isKept(
-  context: Rows & LocalFiles & Remote & Uploads & Host,
-  cacheFile: CacheFile,
-  reader: SequentialReader,
-  offset: number,
-  end: number,
-  signal: AbortSignal,
-): Promise<boolean> {
-  const { disk } = context;
-  if ((!cacheFile.disk.isKept || !disk.mayKeep) && touchesRange(cacheFile.ranges.missing, offset, end)) return false;
-  try {
-    await fetchAround(context, cacheFile, reader, offset, end, signal);
-    return true;
-  } catch (error) {
-    if (disk.mayKeep) throw error;
-    return false;
-  }
-}
-
-/** A write into a missing range during this read may show or not, as if it came before or after the read. */
-async function readUncached(
-  context: LocalFiles & Remote & Host,
-  cacheFile: CacheFile,
-  offset: number,
-  end: number,
-  signal: AbortSignal,
-): Promise<Uint8Array> {
-  const passing = await fetchUncached(context, cacheFile, offset, end, signal);
-  const {
-    ranges: { missing },
-  } = cacheFile;
-  const buffer = Buffer.alloc(end - offset);
-  const shown = buffer.subarray(0, await readFile(cacheFile, buffer, offset));
-  if (passing !== undefined) layOver(missing, passing, shown, offset);
-  return shown;
-}
-
-async function readFile(cacheFile: CacheFile, buffer: Uint8Array, offset: number): Promise<number> {
-  try {
-    return await cacheFile.disk.file.read(buffer, 0, buffer.length, offset);
-  } catch (error) {
-    throw fromDisk(error, "the local file cannot be read");
-  }
-}
-
-/**
- * Undefined: there is nothing of that kind at or after the offset. Missing ranges belong to the origin and count as
- * data. What a program stores in a writable mapping is in the kernel's pages alone. So with a writer, whose handle does
- * not tell whether it maps, nothing counts as a hole. With passthrough the pages are those of the cache file itself.
- */
+/** Undefined: there is nothing of that kind at or after the offset. */
 export async function seek(
   context: Kernel,
   _caller: Caller,
@@ -128,44 +45,5 @@ export async function seek(
   kind: "data" | "hole",
   offset: number,
 ): Promise<number | undefined> {
-  const { live: cacheFile } = fileOf(context, handleId);
-  const mayBeMapped = cacheFile.use.writers > 0 && cacheFile.passthrough.backingId === undefined;
-  try {
-    if (mayBeMapped) return await seekWithoutHoles(cacheFile, kind, offset);
-    return kind === "data" ? await seekData(cacheFile, offset) : await seekHole(cacheFile, offset);
-  } catch (error) {
-    throw fromDisk(error, "lseek");
-  }
-}
-
-async function seekWithoutHoles(
-  cacheFile: CacheFile,
-  kind: "data" | "hole",
-  offset: number,
-): Promise<number | undefined> {
-  const { size } = await cacheFile.disk.file.stat();
-  if (offset >= size) return undefined;
-  return kind === "data" ? offset : size;
-}
-
-async function seekData(cacheFile: CacheFile, offset: number): Promise<number | undefined> {
-  const here = await cacheFile.disk.file.seek("data", offset);
-  const [missing] = partsWithin(
-    cacheFile.ranges.missing,
-    offset,
-    Math.max(offset, cacheFile.ranges.missing.at(-1) ?? 0),
-  );
-  if (here === undefined || missing === undefined) return here ?? missing?.start;
-  return Math.min(here, missing.start);
-}
-
-async function seekHole(cacheFile: CacheFile, offset: number): Promise<number | undefined> {
-  let position = offset;
-  for (;;) {
-    const hole = await cacheFile.disk.file.seek("hole", position);
-    if (hole === undefined) return position > offset ? position : undefined;
-    const missing = [...listRanges(cacheFile.ranges.missing)].find((range) => range.start <= hole && hole < range.end);
-    if (missing === undefined) return hole;
-    position = missing.end;
-  }
+  return fileOf(context, handleId).live.seek(kind, offset);
 }

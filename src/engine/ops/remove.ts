@@ -6,7 +6,6 @@ import type { Entry } from "../../metadata/entries.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { type Caller, FsError, type KernelNodeId } from "../api/index.ts";
 import type { Context, LocalFiles, Remote, Rows } from "../core/index.ts";
-import { logNames } from "../files/index.ts";
 import { completeFolder } from "../remote/index.ts";
 import { folderOf, removeName, requireWritable, rowOfFolder } from "../tree/index.ts";
 import { commitRequest } from "./request-log.ts";
@@ -52,7 +51,7 @@ export async function unlink(context: Context, caller: Caller, parent: KernelNod
     removeName(context, entry);
     return inode;
   });
-  logNames(context, removed.id);
+  context.dirtyFiles.named(removed.id);
   context.runtime.step("unlink: gone");
 }
 

@@ -3,7 +3,6 @@ import type { InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { type Caller, FsError, fromDisk, type KernelNodeId } from "../api/index.ts";
 import type { Context, Host, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
-import { closeCacheFile, logNames, makeDurable, openCacheFile } from "../files/index.ts";
 import { completeFolder } from "../remote/index.ts";
 import {
   exchangeNames,
@@ -42,7 +41,7 @@ export async function rename(
     if (!flags.exchange && !flags.noReplace) await makeReplacementSafe(context, from, to);
   };
   const renamed = await whenWhole(caller, from.name, bring, () => renameNow(context, caller, from, to, flags));
-  for (const id of renamed) logNames(context, id);
+  for (const id of renamed) context.dirtyFiles.named(id);
   context.runtime.step("rename: done");
 }
 
@@ -145,13 +144,13 @@ async function makeReplacementSafe(
   const target = inodeAt(context, to);
   if (target === undefined || target.id === source.id || target.synced === null) return;
   if (source.kind !== "file" || source.content !== "dirty" || source.synced === 1) return;
-  const cacheFile = await openCacheFile(context, source.lineage, { write: false });
+  const cacheFile = await context.cacheFiles.open(source.lineage, { write: false });
   try {
-    await makeDurable(context, cacheFile);
+    await cacheFile.makeDurable();
   } catch (error) {
     throw fromDisk(error, "the local disk failed");
   } finally {
-    await closeCacheFile(context, cacheFile, { write: false });
+    await cacheFile.close({ write: false });
   }
 }
 

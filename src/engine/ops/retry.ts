@@ -3,7 +3,6 @@ import { QUARANTINED } from "../../metadata/inodes.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import type { RetryResult } from "../api/index.ts";
 import type { Host, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
-import { forgetFailures } from "../files/index.ts";
 import { exchangeOf } from "../sync/index.ts";
 import { openEndedPauseReason } from "../upload/index.ts";
 import { inSlices, pathOfEntry } from "./queue-list.ts";
@@ -51,7 +50,7 @@ function letGo(context: Rows & LocalFiles & Remote, row: NodeRow): void {
   const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
   const inode = entry === undefined ? undefined : metadata.inodes.get(entry.inode);
   if (inode === undefined) return;
-  forgetFailures(context, inode);
+  context.readFailures.forget(inode);
   if (inode.synced === QUARANTINED) metadata.inodes.update(inode.id, { synced: 0 });
 }
 

@@ -2,19 +2,7 @@
 
 import { type Caller, FsError, fromDisk, type HandleId, type KernelNodeId } from "../api/index.ts";
 import type { CacheFile, Context, LocalFiles, Rows } from "../core/index.ts";
-import {
-  allocateBytes,
-  closeCacheFile,
-  detectWrites,
-  makeDurable,
-  openCacheFile,
-  rowsFromFile,
-  threadWentOn,
-  truncateBytes,
-  whileTruncating,
-  withoutPrivileges,
-  writeBytes,
-} from "../files/index.ts";
+import { withoutPrivileges } from "../files/index.ts";
 import { inodeOf, requireWritable } from "../tree/index.ts";
 import { snapshotAfterSync, snapshotWhenQuiet } from "../upload/index.ts";
 import { fileOf, requireShown, whenFetched, writableOf } from "./open.ts";
@@ -30,8 +18,8 @@ export async function write(
   options: { killPrivileges: boolean },
 ): Promise<number> {
   const { live: cacheFile } = writableOf(context, handleId);
-  threadWentOn(context, caller, cacheFile.lineage);
-  const written = await writeBytes(context, handleId, cacheFile, offset, data);
+  cacheFile.threadWentOn(caller);
+  const written = await cacheFile.write(handleId, offset, data);
   if (options.killPrivileges) dropPrivileges(context, cacheFile);
   snapshotWhenQuiet(context, cacheFile);
   return written;
@@ -58,21 +46,21 @@ export async function truncate(
   if (inode.kind !== "file") throw new FsError("EINVAL", `a ${inode.kind} has no size`);
   if (handleId !== undefined && context.handles.has(handleId)) {
     const { live: cacheFile } = writableOf(context, handleId);
-    await whileTruncating(context, lineage, () => truncateBytes(context, caller, cacheFile, size));
+    await context.cacheFiles.whileTruncating(lineage, () => cacheFile.truncate(caller, size));
     snapshotWhenQuiet(context, cacheFile);
     return;
   }
   requireWritable(context);
   requireShown(context, inode, lineage);
   const truncateIt = async () => {
-    const live = await openCacheFile(context, lineage, { write: true });
+    const live = await context.cacheFiles.open(lineage, { write: true });
     try {
-      await truncateBytes(context, caller, live, size);
+      await live.truncate(caller, size);
     } finally {
-      await closeCacheFile(context, live, { write: true });
+      await live.close({ write: true });
     }
   };
-  await whileTruncating(context, lineage, () =>
+  await context.cacheFiles.whileTruncating(lineage, () =>
     size > 0 ? whenFetched(context, lineage, caller.signal, truncateIt) : truncateIt(),
   );
 }
@@ -86,7 +74,7 @@ export async function allocate(
   length: number,
 ): Promise<void> {
   const { live: cacheFile } = writableOf(context, handleId);
-  await allocateBytes(context, cacheFile, mode, offset, length);
+  await cacheFile.allocate(mode, offset, length);
   // Unlike a write, this request does not say whether its program may keep the bits.
   if (caller.uid !== 0) dropPrivileges(context, cacheFile);
   snapshotWhenQuiet(context, cacheFile);
@@ -99,9 +87,9 @@ export async function allocate(
 export async function flush(context: Context, caller: Caller, handleId: HandleId): Promise<void> {
   const { live: cacheFile, write: isWriter } = fileOf(context, handleId);
   if (!isWriter) return;
-  threadWentOn(context, caller, cacheFile.lineage);
-  await onDisk(() => rowsFromFile(context, cacheFile));
-  if (cacheFile.changes.isContentDirty) requireFolder(context);
+  cacheFile.threadWentOn(caller);
+  await onDisk(() => cacheFile.persistStat());
+  if (cacheFile.isContentDirty) requireFolder(context);
   context.runtime.step("flush: recorded");
   if (context.settings.durability === "remote") await untilGatewayHas(context, cacheFile.inode, caller.signal);
 }
@@ -110,9 +98,9 @@ export async function flush(context: Context, caller: Caller, handleId: HandleId
 export async function fsync(context: Context, caller: Caller, handleId: HandleId, _dataOnly: boolean): Promise<void> {
   const { live: cacheFile, write: isWriter } = fileOf(context, handleId);
   await onDisk(async () => {
-    await detectWrites(context, cacheFile);
-    if (cacheFile.changes.isContentDirty) requireFolder(context);
-    await makeDurable(context, cacheFile);
+    await cacheFile.detectWrites();
+    if (cacheFile.isContentDirty) requireFolder(context);
+    await cacheFile.makeDurable();
     await context.syncRows();
     context.runtime.step("fsync: rows synced");
   });

@@ -9,7 +9,6 @@ import type { Inode } from "../../metadata/inodes.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
 import { EVERYTHING, type KernelNodeId, type Place, type Replay, type Replays, type Watched } from "../api/index.ts";
 import { type Context, inBackground } from "../core/index.ts";
-import { writersOf } from "../files/index.ts";
 import { completeFolder } from "./listing.ts";
 
 /** A change to replay. It becomes one or several replays. */
@@ -256,7 +255,7 @@ export function createReplays(context: Context): Replays {
     const inode = inodeAt(place);
     const row = inode === undefined ? undefined : metadata.inodes.get(inode);
     if (row === undefined || !filled.has(keyOf(place))) return false;
-    return row.kind !== "file" || (writersOf(context, row) === 0 && metadata.entries.links(row.id) === 1);
+    return row.kind !== "file" || (context.cacheFiles.writersOf(row) === 0 && metadata.entries.links(row.id) === 1);
   }
 
   const isUnreported = (place: Place) => isNew(place) && filled.get(keyOf(place))?.isTold === false;

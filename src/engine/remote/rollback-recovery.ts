@@ -19,7 +19,6 @@ import {
   setNodeDirty,
   type Uploads,
 } from "../core/index.ts";
-import { leaveOriginForGood, logDirty } from "../files/index.ts";
 import { isStandIn, readOrHidden } from "../sync/index.ts";
 import { rowsOfInode } from "../tree/index.ts";
 import { READERS } from "./follow.ts";
@@ -155,11 +154,10 @@ function keep(
     // A change made here keeps its age, so that a drain under way does not end without it.
     for (const row of rowsOfInode(context, id)) setNodeDirty(context, row, row.changedAt === 0 ? null : row.changedAt);
     metadata.afterCommit(() => {
-      const cacheFile = cacheFiles.get(lineage);
       // What programs write to the open file now goes to changed content, and no check may compare that with the lost
       // version.
-      if (cacheFile !== undefined) leaveOriginForGood(cacheFile);
-      logDirty(context, kept, cacheFile);
+      cacheFiles.get(lineage)?.leaveOriginForGood();
+      context.dirtyFiles.dirty(kept);
       void dirtyLog.flush();
       log.warn({ inode: id, size: inode.size }, "the gateway has lost this content: it is kept, and sent again");
     });

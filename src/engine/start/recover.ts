@@ -10,7 +10,7 @@ import { isWhole } from "../../metadata/cache-files.ts";
 import type { KernelNodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { type Context, type Host, type LocalFiles, type Rows, setInodeDirty, type Uploads } from "../core/index.ts";
-import { ctimeOf, hasNoWriter, isStill, leaveToDetachedWriters, logNames, mtimeOf } from "../files/index.ts";
+import { ctimeOf, mtimeOf } from "../files/index.ts";
 import { distrustContents, resolveDetached, wentDown } from "../sync/index.ts";
 import { bringBack } from "./restore-rows.ts";
 import { type Resumed, resumeAllMapped, resumeHandles, writtenBy } from "./resume.ts";
@@ -36,11 +36,12 @@ export async function recoverOpenFiles(
   const inWriting = inodes.writing();
   const written = resumed === undefined ? new Set<KernelNodeId>() : writtenBy(resumed);
   const mapped = resumed === undefined ? [] : await mappedOf(context, inWriting, written);
-  if (resumed === undefined) for (const { lineage } of inWriting) await leaveToDetachedWriters(context, lineage);
+  if (resumed === undefined)
+    for (const { lineage } of inWriting) await context.cacheFiles.leaveToDetachedWriters(lineage);
   for (const inode of needsCheck || wasOlder ? inodes.unfinished() : inWriting) {
     if (!wasOlder && (written.has(inode.lineage) || mapped.includes(inode.lineage))) continue;
     await recoverInode(context, inode);
-    logNames(context, inode.id);
+    context.dirtyFiles.named(inode.id);
   }
   const { metadata } = context;
   metadata.transaction(() => {
@@ -71,7 +72,7 @@ async function mappedOf(
 ): Promise<KernelNodeId[]> {
   const mapped: KernelNodeId[] = [];
   for (const { lineage } of inWriting) {
-    if (!written.has(lineage) && !(await hasNoWriter(context, lineage))) mapped.push(lineage);
+    if (!written.has(lineage) && !(await context.cacheFiles.hasNoWriter(lineage))) mapped.push(lineage);
   }
   return mapped;
 }
@@ -90,7 +91,7 @@ async function recoverInode(context: Rows & LocalFiles & Uploads & Host, inode: 
       if (inode.size > 0) context.log.error({ inode: inode.id }, "the only copy of changed content is not there");
       return;
     }
-    if (inode.hash !== null && (await isStill(context, inode, inode.hash))) return;
+    if (inode.hash !== null && (await context.cacheFiles.isStill(inode, inode.hash))) return;
     const stat = await runtime.files.stat(paths.cacheFile(inode.lineage));
     const missing = parseRanges(row.missing);
     metadata.transaction(() => {
@@ -129,7 +130,7 @@ async function recoverOpen(
 ): Promise<void> {
   const { metadata } = context;
   let isClean = !isWhole(row);
-  if (!isClean && inode.hash !== null) isClean = await isStill(context, inode, inode.hash);
+  if (!isClean && inode.hash !== null) isClean = await context.cacheFiles.isStill(inode, inode.hash);
   metadata.transaction(() => {
     if (isClean) {
       metadata.inodes.update(inode.id, { content: "clean" });

@@ -31,7 +31,6 @@ import {
 import {
   type Context,
   createAcknowledgedWrites,
-  createFileState,
   createForegroundThrottle,
   createGroupCommit,
   createGroupSync,
@@ -50,19 +49,9 @@ import {
   parseRequest,
   type Remote,
   type Request,
-  stopBytes,
   type Uploads,
 } from "../core/index.ts";
-import {
-  closeCacheFile,
-  createBacklog,
-  createLookupProbe,
-  createSpace,
-  dropForgottenByKernel,
-  keepOpenForUpload,
-  revokeWriteLeases,
-  withPassthroughWriters,
-} from "../files/index.ts";
+import { addLocalFiles, createBacklog } from "../files/index.ts";
 import { HISTORY_FOLDER, historyFolderName, withHistory } from "../history/index.ts";
 import {
   createActivity,
@@ -167,10 +156,10 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
     log,
     onChange() {
       // The reserve for the rows may be given up in this turn: no write on the fast path must take its room.
-      for (const cacheFile of running?.cacheFiles.values() ?? []) revokeWriteLeases({ fastPath }, cacheFile);
+      running?.cacheFiles.revokeWriteLeases();
       activity.wake();
       activity.progressed();
-      if (disk.trouble === "gone" && running !== undefined) keepOpenForUpload(running);
+      if (disk.trouble === "gone" && running !== undefined) running.cacheFiles.keepOpenForUpload();
     },
   });
   onDiskFailure(options.database, (error) => disk.commitFailed(error));
@@ -217,11 +206,8 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
   });
   network.failed(start.trouble);
   const sending: Uploads["sending"] = new Map();
-  const context: Context = {
+  const context: Context = addLocalFiles({
     disk,
-    get space() {
-      return space;
-    },
     restored: { why: undefined, files: 0 },
     get replays() {
       return replays;
@@ -244,12 +230,10 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
     workspace: start.workspace,
     handles: new Map(),
     handleTable: options.handleTable ?? countHandles(),
-    cacheFiles: new Map(),
     passthrough: options.passthrough ?? NO_PASSTHROUGH,
     fastPath,
     kernel: createKernelCacheState(options.kernelCache ?? NO_KERNEL_CACHE),
     fresh: createFreshness(options.runtime),
-    fileState: { ...createFileState(), ignoresRanges: !client.features.ranges },
     cancellations: new Map(),
     directorySequences: new Map(),
     listingPrefetches: new Set(),
@@ -269,7 +253,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
     syncRows: createSyncRows(metadata, async () => {
       await Promise.all([options.syncRows(), dirtyLog.sync()]);
     }),
-  };
+  });
   running = context;
   const replays = createReplays(context);
   metadata.changed.onTell((changed) => {
@@ -284,7 +268,6 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
   });
   const { fresh } = context;
   runtime.step("start: workspace known");
-  const space = createSpace(context);
   const quota = createQuota(context, start.workspace, network.isOnline && start.asked === undefined);
   if (start.asked !== undefined) {
     network.doubts(`the gateway has not said yet whether it has workspace "${start.workspace.name}"`);
@@ -314,9 +297,8 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
     stream?.renew();
     expireAllEntries(context);
   });
-  const askKernel = createLookupProbe(context);
   const treePrefetch = createTreePrefetch(context);
-  if (options.stateDisk !== undefined) space.start();
+  if (options.stateDisk !== undefined) context.space.start();
   // The past needs none of the loops: nothing changes there, and nothing is sent.
   if (view.at === undefined) {
     inBackground(context, "looking through what the mount before left", async () => {
@@ -328,7 +310,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
     stream?.start();
     fresh.start();
     quota.start();
-    askKernel.start();
+    context.orphans.startProbe();
     inBackground(context, "reading the names of the workspace", async () => {
       await options.inUse;
       await treePrefetch.run();
@@ -413,28 +395,28 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
       if (isAwaited) await quiet();
       await writeBack.stop();
       if (!isAwaited) await quiet();
-      askKernel.stop();
-      dropForgottenByKernel(context);
+      context.orphans.stopProbe();
+      context.orphans.dropForgotten();
       await dirtyLog.flush();
     },
     async stop() {
-      askKernel.stop();
+      context.orphans.stopProbe();
       treePrefetch.stop();
-      space.stop();
+      context.space.stop();
       quota.stop();
       fresh.stop();
       await stream?.stop();
       await follower.stop();
       await writeBack.stop();
-      const inWriting = withPassthroughWriters(context);
+      const inWriting = context.cacheFiles.passthroughWritten();
       for (const handle of [...context.handles.keys()]) await fileSystem.release(handle);
-      dropForgottenByKernel(context);
-      await stopBytes(context);
+      context.orphans.dropForgotten();
+      await context.cacheFiles.stop();
       // Their programs may go on: a mapping outlives the mount, and a descriptor outlives a mount that was only
       // detached.
       for (const inode of inWriting) metadata.writers.begin(inode);
       runtime.step("stop: quiet");
-      for (const live of context.fileState.keptOpen) await closeCacheFile(context, live, { write: false });
+      await context.cacheFiles.closeKept();
       try {
         resolveDetached(context);
         // All bytes are synced, by one call, before the rows say so.

@@ -13,7 +13,6 @@ import { hasCode } from "../../lib/system-error.ts";
 import type { Snapshot } from "../../metadata/attempts.ts";
 import type { InodeId, KernelNodeId, SnapshotId } from "../../metadata/ids.ts";
 import {
-  alone,
   type Context,
   type Host,
   inBackground,
@@ -22,14 +21,6 @@ import {
   setInodeDirty,
   type Uploads,
 } from "../core/index.ts";
-import {
-  dropKernelNodeId,
-  quarantineFile,
-  removeInode,
-  removeLeft,
-  removeSnapshot,
-  renewList,
-} from "../files/index.ts";
 
 /** Rows looked at in one go. */
 const SLICE = 50;
@@ -64,11 +55,11 @@ async function sweep(context: Context, before: Before): Promise<void> {
   for (const shard of await shardsOf(context, "live")) await sweepCacheFile(context, shard, before);
   fileState.isUnswept = false;
   for (const shard of await shardsOf(context, "generation")) await sweepCuts(context, shard, before);
-  await removeLeft(context).catch((error: unknown) => {
+  await context.cacheFiles.removeLeft().catch((error: unknown) => {
     log.warn({ err: error }, "files nobody needs could not be removed yet");
   });
   if (dirtyLog.isNew || dirtyLog.isLong() || restored.why !== undefined) {
-    inBackground(context, "writing the list of changed files anew", () => renewList(context));
+    inBackground(context, "writing the list of changed files anew", () => context.dirtyFiles.renew());
   }
   context.runtime.step("start: swept");
 }
@@ -84,7 +75,7 @@ async function forgetSuperseded(context: Rows & LocalFiles & Host, upTo: number)
   for (let after = 0; await goesOn(context); ) {
     const rows = metadata.inodes.superseded(after, upTo, SLICE);
     metadata.transaction(() => {
-      for (const { lineage } of rows) dropKernelNodeId(context, lineage);
+      for (const { lineage } of rows) context.orphans.dropKernelNodeId(lineage);
     });
     after = rows.at(-1)?.id ?? after;
     if (rows.length < SLICE) return;
@@ -112,8 +103,8 @@ function removeIfOrphan(context: Context, id: InodeId): void {
     metadata.inodes.hasName(id);
     return;
   }
-  for (const snapshot of metadata.snapshots.unusedOf(id)) removeSnapshot(context, snapshot);
-  if (metadata.entries.isEmpty(id)) removeInode(context, inode);
+  for (const snapshot of metadata.snapshots.unusedOf(id)) context.snapshotFiles.remove(snapshot);
+  if (metadata.entries.isEmpty(id)) context.orphans.removeInode(inode);
 }
 
 /** Shards that have a folder, and shards that have rows. */
@@ -161,7 +152,7 @@ async function sweepCacheFile(
 
 async function forgetIfAbsent(context: Rows & LocalFiles & Host, lineage: KernelNodeId): Promise<void> {
   const { metadata, paths, cacheFiles } = context;
-  await alone(context, lineage, async () => {
+  await cacheFiles.alone(lineage, async () => {
     if (cacheFiles.has(lineage) || (await exists(context, paths.cacheFile(lineage)))) return;
     if (metadata.cacheFiles.get(lineage) !== undefined && metadata.cacheFiles.isEvictable(lineage))
       metadata.cacheFiles.remove(lineage);
@@ -171,7 +162,7 @@ async function forgetIfAbsent(context: Rows & LocalFiles & Host, lineage: Kernel
 /** The file was open at the crash and its bytes were not counted: without a count they would never be evicted. */
 async function countBytes(context: Rows & LocalFiles & Host, lineage: KernelNodeId): Promise<void> {
   const { metadata, runtime, paths, cacheFiles } = context;
-  await alone(context, lineage, async () => {
+  await cacheFiles.alone(lineage, async () => {
     const isCounted = () => cacheFiles.has(lineage) || metadata.cacheFiles.get(lineage)?.bytes !== 0;
     if (isCounted()) return;
     const { allocated } = await runtime.files.stat(paths.cacheFile(lineage));
@@ -181,10 +172,10 @@ async function countBytes(context: Rows & LocalFiles & Host, lineage: KernelNode
 
 async function quarantineUnknown(context: Rows & LocalFiles & Host, lineage: KernelNodeId): Promise<void> {
   const { metadata, paths, cacheFiles } = context;
-  await alone(context, lineage, async () => {
+  await cacheFiles.alone(lineage, async () => {
     const isKnown = cacheFiles.has(lineage) || metadata.cacheFiles.get(lineage) !== undefined;
     if (!isKnown && !metadata.gone.has({ kind: "live", id: lineage }))
-      await quarantineFile(context, paths.cacheFile(lineage), `live-${lineage}`);
+      await context.cacheFiles.quarantine(paths.cacheFile(lineage), `live-${lineage}`);
   });
 }
 
@@ -207,10 +198,10 @@ async function judgeCutFile(context: Rows & LocalFiles & Host, id: SnapshotId, b
   if (isOfThisMount || cut?.lineage === null || gone.has({ kind: "generation", id })) return;
   // The file was made just before a crash that lost its row. No new snapshot may get its number.
   snapshots.passIds(id);
-  if (cut === undefined) return quarantineFile(context, paths.snapshot(id), `generation-${id}`);
+  if (cut === undefined) return context.cacheFiles.quarantine(paths.snapshot(id), `generation-${id}`);
   // The copy was not finished, and the cache file has the bytes. A writer may be making the copy anew.
   const { lineage } = cut;
-  await alone(context, lineage, async () => {
+  await cacheFiles.alone(lineage, async () => {
     if (!cacheFiles.has(lineage) && snapshots.get(id)?.lineage != null) await runtime.files.remove(paths.snapshot(id));
   });
 }
@@ -233,7 +224,7 @@ function dropStaleSnapshot(context: Rows & LocalFiles & Uploads & Host, cut: Sna
   const { metadata, runtime } = context;
   metadata.transaction(() => {
     for (const { id } of metadata.attempts.ofSnapshot(cut.id)) metadata.attempts.abandon(id, runtime.now());
-    removeSnapshot(context, cut);
+    context.snapshotFiles.remove(cut);
     const inode = metadata.inodes.get(cut.inode);
     if (inode === undefined || inode.changes !== cut.changes || inode.content !== "dirty") return;
     metadata.inodes.update(inode.id, { changes: inode.changes + 1, hash: null });

@@ -25,7 +25,6 @@ import {
   scopesOf,
   type Uploads,
 } from "../core/index.ts";
-import { comesFrom, dropSnapshot, handOver, writersOf } from "../files/index.ts";
 import { retryAfterOf } from "../host/index.ts";
 import { dropRow, folderOfNode, inodeOfRow, kindOf, nodeIdOfFolder } from "../tree/index.ts";
 import { addTombstone, advance, leftPlace } from "./advance.ts";
@@ -157,7 +156,7 @@ function absorbStranger(context: Rows & LocalFiles & Uploads & Host, row: NodeRo
   const inode = entry === undefined ? undefined : metadata.inodes.get(entry.inode);
   const isUsed =
     inode !== undefined &&
-    (stranger.dirtySince !== null || writersOf(context, inode) > 0 || !metadata.entries.isEmpty(inode.id));
+    (stranger.dirtySince !== null || context.cacheFiles.writersOf(inode) > 0 || !metadata.entries.isEmpty(inode.id));
   if (isUsed) {
     const now = context.runtime.now();
     // The request was about the node, which now belongs to `row`. Whatever the request did is heard of the node itself.
@@ -181,7 +180,7 @@ function absorbStranger(context: Rows & LocalFiles & Uploads & Host, row: NodeRo
   metadata.nodes.remove(stranger.id);
   if (entry === undefined) return;
   metadata.entries.remove(entry.id);
-  handOver(context, entry.inode);
+  context.orphans.handOver(entry.inode);
 }
 
 /** The answer to an exchange tells of one node only. The other node is now where that one was, by the same change. */
@@ -212,7 +211,7 @@ function closeAttempt(
   else attempts.abandon(attempt.id, context.runtime.now());
   const { generation: snapshot } = attempt;
   // Another name of the same inode may still be sending the snapshot.
-  if (snapshot !== null && attempts.ofSnapshot(snapshot).length === 0) dropSnapshot(context, snapshot);
+  if (snapshot !== null && attempts.ofSnapshot(snapshot).length === 0) context.snapshotFiles.drop(snapshot);
 }
 
 /**
@@ -458,10 +457,10 @@ function join(context: Context, row: NodeRow, entry: Entry, node: Node): boolean
   const { link: _, ...remote } = node.attributes;
   const attributes = { ...inode.attributes, ...remote };
   const group = joinGroup(context, node);
-  const isAlone = metadata.entries.links(inode.id) === 1 && writersOf(context, inode) === 0;
+  const isAlone = metadata.entries.links(inode.id) === 1 && context.cacheFiles.writersOf(inode) === 0;
   if (group !== undefined && group.id !== inode.id && isAlone) {
     metadata.entries.setInode(entry.id, group.id);
-    handOver(context, inode.id);
+    context.orphans.handOver(inode.id);
   }
   metadata.inodes.update(inode.id, {
     ...(sameValue(attributes, inode.attributes) ? {} : { attributes }),
@@ -469,7 +468,7 @@ function join(context: Context, row: NodeRow, entry: Entry, node: Node): boolean
   });
   const isItsOwn = metadata.entries.get(entry.id)?.inode === inode.id;
   if (isItsOwn && inode.linkGroup === null) enterGroup(context, inode, node);
-  if (node.head !== null) comesFrom(context, inode.lineage, { node: node.id, version: node.head });
+  if (node.head !== null) context.cacheFiles.comesFrom(inode.lineage, { node: node.id, version: node.head });
   const position = positionNow(context, 0);
   metadata.nodes.update(row.id, { nodeId: node.id, base: baseOf(node, position), seen: null, seenAt: null });
   metadata.arrivals.remove(node.id);

@@ -10,7 +10,7 @@ import type { Inode } from "../../metadata/inodes.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
 import { baseOf, type NodeRow } from "../../metadata/nodes.ts";
 import { type Host, type LocalFiles, type Rows, setInodeDirty, setNodeDirty, type Uploads } from "../core/index.ts";
-import { comesFrom, dropSnapshot, withPinnedMtime, writersOf } from "../files/index.ts";
+import { withPinnedMtime } from "../files/index.ts";
 import { fileTimeText, folderOfNode, groupOf, isInside, keepInOthers, kindOf } from "../tree/index.ts";
 import { detachFromName } from "./detached-files.ts";
 import {
@@ -188,7 +188,7 @@ function leftToWriter(
   { nodeId, base }: NodeRow,
 ): Inode | undefined {
   const { metadata } = context;
-  if (inode.kind !== "file" || writersOf(context, inode) === 0) return undefined;
+  if (inode.kind !== "file" || context.cacheFiles.writersOf(inode) === 0) return undefined;
   const version = { originNode: nodeId, originVersion: base?.head ?? null, hash: inode.hash };
   const { linkGroup, saves, fsynced } = inode;
   const made = metadata.inodes.create({ ...inode, ...version, content: "clean" });
@@ -223,12 +223,13 @@ function takeAttributes(
   else if (isChanged) lookLater(context, inode.id);
   if (!isContentAgreed) return;
   knowSaves(context, metadata.inodes.get(inode.id) ?? inode, node.attributes.link);
-  if (node.head !== null) comesFrom(context, inode.lineage, { node: node.id, version: node.head });
-  for (const snapshot of metadata.snapshots.unusedOf(inode.id)) dropSnapshot(context, snapshot.id);
+  if (node.head !== null) context.cacheFiles.comesFrom(inode.lineage, { node: node.id, version: node.head });
+  for (const snapshot of metadata.snapshots.unusedOf(inode.id)) context.snapshotFiles.drop(snapshot.id);
 }
 
 /** A writer that has not written since keeps the content "open". After a crash that mark makes us check the file. */
-const stateOfAgreed = (context: LocalFiles, inode: Inode) => (writersOf(context, inode) > 0 ? "open" : "clean");
+const stateOfAgreed = (context: LocalFiles, inode: Inode) =>
+  context.cacheFiles.writersOf(inode) > 0 ? "open" : "clean";
 
 /** The node was linked elsewhere, or left its hard link group there. `row`: as it was before the adoption. */
 function takeLink(context: Rows & LocalFiles & Uploads & Host, entryId: EntryId, row: NodeRow, node: Node): void {
@@ -251,7 +252,7 @@ function takeLink(context: Rows & LocalFiles & Uploads & Host, entryId: EntryId,
     return;
   }
   if (row.dirtySince !== null && group !== inode.linkGroup && isOtherFile(inode, node)) return;
-  const isMovable = names === 1 && inode.content === "clean" && writersOf(context, inode) === 0;
+  const isMovable = names === 1 && inode.content === "clean" && context.cacheFiles.writersOf(inode) === 0;
   if (isMovable && joinNames(context, entry, inode, node)) return;
   const before = inode.linkGroup;
   const gathered = gatherNames(context, enterGroup(context, inode, node));

@@ -18,7 +18,6 @@ import {
   setNodeDirty,
   type Uploads,
 } from "../core/index.ts";
-import { detectWrites, handOver, writersOf } from "../files/index.ts";
 import {
   askForUndeletable,
   dropRow,
@@ -132,13 +131,8 @@ function lookAndAdvance(context: Context, row: NodeRow): void {
   if (cacheFile === undefined) return;
   context.metadata.afterCommit(() =>
     inBackground(context, "looking at a file that is open for writing", async () => {
-      await detectWrites(context, cacheFile);
-      cacheFile.passthrough.isStatCurrent = true;
-      try {
-        advance(context, row.id);
-      } finally {
-        cacheFile.passthrough.isStatCurrent = false;
-      }
+      await cacheFile.detectWrites();
+      cacheFile.whileSeen(() => advance(context, row.id));
     }),
   );
 }
@@ -258,7 +252,7 @@ function vanish(context: Rows & LocalFiles & Remote & Uploads & Host, row: NodeR
     metadata.entries.remove(entry.id);
     metadata.inodes.update(entry.inode, { ctime: fileTimeText(context) });
     keepInOthers(context, entry.inode, row);
-    if (!isHeld) handOver(context, entry.inode);
+    if (!isHeld) context.orphans.handOver(entry.inode);
   }
   leftPlace(context, row);
 }
@@ -267,7 +261,8 @@ function vanish(context: Rows & LocalFiles & Remote & Uploads & Host, row: NodeR
 function leaveToWriter(context: Rows & LocalFiles & Uploads & Host, entry: Entry, { nodeId, base }: NodeRow): boolean {
   const { metadata } = context;
   const inode = metadata.inodes.get(entry.inode);
-  if (inode?.kind !== "file" || writersOf(context, inode) === 0 || metadata.entries.links(inode.id) > 1) return false;
+  if (inode?.kind !== "file" || context.cacheFiles.writersOf(inode) === 0 || metadata.entries.links(inode.id) > 1)
+    return false;
   const version = { originNode: nodeId, originVersion: base?.head ?? null, hash: inode.hash };
   detachFromName(context, inode, entry, version, true);
   return true;

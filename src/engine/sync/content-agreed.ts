@@ -4,7 +4,6 @@ import { isWhole } from "../../metadata/cache-files.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import type { Base, NodeRow } from "../../metadata/nodes.ts";
 import type { Host, LocalFiles, Request, Rows, Uploads } from "../core/index.ts";
-import { logClean, writersOf } from "../files/index.ts";
 import { inodeOfRow } from "../tree/index.ts";
 import { isStandIn } from "./effect.ts";
 import { knowSaves } from "./link-groups.ts";
@@ -56,10 +55,10 @@ function recordVersion(
   context.cancellations.delete(inode.id);
   const hash = known ?? inode.hash ?? base.hash;
   // A writer that has not written yet keeps the content "open". After a crash that mark makes us check the file.
-  const content = writersOf(context, inode) > 0 ? "open" : "clean";
+  const content = context.cacheFiles.writersOf(inode) > 0 ? "open" : "clean";
   const clean = metadata.inodes.update(inode.id, { content, originNode: nodeId, originVersion: base.head, hash });
   knowSaves(context, clean, base.attributes.link);
-  logClean(context, inode.lineage);
+  context.dirtyFiles.clean(inode.lineage);
   const cacheFile = metadata.cacheFiles.get(inode.lineage);
   if (cacheFile !== undefined && (isWhole(cacheFile) || cacheFile.originVersion === null)) {
     metadata.cacheFiles.update(inode.lineage, { originNode: nodeId, originVersion: base.head, originHash: hash });

@@ -21,7 +21,7 @@ import type { Inode } from "../../metadata/inodes.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
 import type { DetachedFile } from "../api/index.ts";
 import type { Host, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
-import { dropSnapshot, handOver, logNames, pinMtime, writersOf } from "../files/index.ts";
+import { pinMtime } from "../files/index.ts";
 import { createUnborn, fileTimeText, makeFolder } from "../tree/index.ts";
 import { leaveGroup } from "./link-groups.ts";
 import { freeConflictName } from "./name-conflicts.ts";
@@ -47,7 +47,7 @@ export function detachFromName(
   if (inode.content !== "dirty") return;
   // Its bytes were found to be that version, and the rows did not say so yet.
   metadata.inodes.update(inode.id, { content: "open", ...version });
-  for (const snapshot of metadata.snapshots.unusedOf(inode.id)) dropSnapshot(context, snapshot.id);
+  for (const snapshot of metadata.snapshots.unusedOf(inode.id)) context.snapshotFiles.drop(snapshot.id);
 }
 
 /** Gives a detached file a name, so that what was written to it is sent. Runs inside the caller's transaction. */
@@ -62,7 +62,7 @@ export function renameDetached(
   const name = isFree ? own : freeConflictName(context, folder, own);
   createUnborn(context, metadata.entries.create(folder, name, id).id, "file", dirtySince);
   metadata.detachedFiles.remove(id);
-  logNames(context, id);
+  context.dirtyFiles.named(id);
   if (isFree) return;
   metadata.afterCommit(activity.conflicted);
   log.warn({ name: own, copy: name }, "written here after it was changed elsewhere: both are kept");
@@ -73,11 +73,11 @@ export function resolveDetached(context: Rows & LocalFiles & Remote & Uploads & 
   const { metadata } = context;
   for (const detached of metadata.detachedFiles.all()) {
     const inode = metadata.inodes.get(detached.inode);
-    if (inode === undefined || writersOf(context, inode) > 0) continue;
+    if (inode === undefined || context.cacheFiles.writersOf(inode) > 0) continue;
     metadata.transaction(() => {
       if (inode.content !== "clean") return renameDetached(context, detached);
       metadata.detachedFiles.remove(inode.id);
-      handOver(context, inode.id);
+      context.orphans.handOver(inode.id);
     });
   }
 }

@@ -7,7 +7,7 @@
 import { sleep } from "../../lib/runtime.ts";
 import type { AttemptId, InodeId, NodeRowId } from "../../metadata/ids.ts";
 import type { NodeRow, Place } from "../../metadata/nodes.ts";
-import { type CacheFile, type Host, type LocalFiles, mayHaveUnpersistedStat, type Rows } from "../core/index.ts";
+import type { CacheFile, Host, LocalFiles, Rows } from "../core/index.ts";
 
 const SLICE = 500;
 
@@ -58,12 +58,12 @@ export function createGrowth(context: Pick<Rows & LocalFiles & Host, "metadata" 
 
   /** Sizes in bytes, by inode, of the files whose rows are behind. */
   async function sizes(): Promise<Map<InodeId, number>> {
-    const behind = [...cacheFiles.values()].filter(mayHaveUnpersistedStat);
+    const behind = [...cacheFiles.values()].filter((cacheFile) => cacheFile.mayHaveUnpersistedStat);
     const found = await Promise.all(
-      behind.map(async (cacheFile) => [cacheFile, (await cacheFile.disk.file.stat()).size] as const),
+      behind.map(async (cacheFile) => [cacheFile, (await cacheFile.stat()).size] as const),
     );
     // If the file was flushed meanwhile, its row is newer than this size.
-    return new Map(found.filter(([live]) => mayHaveUnpersistedStat(live)).map(([live, size]) => [live.inode, size]));
+    return new Map(found.filter(([live]) => live.mayHaveUnpersistedStat).map(([live, size]) => [live.inode, size]));
   }
 
   function ofRow(id: NodeRowId): number {

@@ -18,7 +18,6 @@ import type { InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import { type Host, type LocalFiles, type Rows, setInodeDirty, type Uploads } from "../core/index.ts";
-import { handOver, writersOf } from "../files/index.ts";
 import { contentOfNode, fileTimeText, groupOf, kindOf, makeInodeOf, rowsOfInode, savesOfNode } from "../tree/index.ts";
 import { mergeAttributes, withTimeOf } from "./merge-attributes.ts";
 
@@ -150,7 +149,7 @@ function placeOf(context: Joining, node: Node, except?: number): Place | undefin
   for (const inode of group === null ? [] : metadata.inodes.ofGroup(group)) {
     if (inode.id === except || inode.kind !== kindOf(node) || metadata.entries.links(inode.id) === 0) continue;
     const order = orderOf(inode, savedAs(node));
-    const mayShowIt = inode.content === "clean" && writersOf(context, inode) === 0;
+    const mayShowIt = inode.content === "clean" && context.cacheFiles.writersOf(inode) === 0;
     if (order !== "apart" && (order !== "newer" || mayShowIt)) places.push({ inode, order });
   }
   const having = (order: Order) => places.find((place) => place.order === order);
@@ -195,7 +194,7 @@ export function gatherNames(context: Rows & LocalFiles & Uploads & Host, inode: 
     const shown = one ?? inode;
     if (other.id === shown.id || other.kind !== shown.kind || other.content !== "clean") continue;
     const order = orderOf(shown, other);
-    if ((order !== "same" && order !== "behind") || writersOf(context, other) > 0) continue;
+    if ((order !== "same" && order !== "behind") || context.cacheFiles.writersOf(other) > 0) continue;
     // A file that programs have open without a name stays as it is.
     if (metadata.entries.links(other.id) > 0) one = unite(context, shown, other);
   }
@@ -226,7 +225,7 @@ export function unite(context: Rows & LocalFiles & Uploads & Host, shown: Inode,
  * inode that programs have open goes on, or else the older one.
  */
 function goesOnInstead(context: Rows & LocalFiles, shown: Inode, other: Inode): boolean {
-  if (shown.content !== "clean" || writersOf(context, shown) > 0) return false;
+  if (shown.content !== "clean" || context.cacheFiles.writersOf(shown) > 0) return false;
   const isOpen = ({ id }: Inode) =>
     context.metadata.inodes.lineages(id).some((lineage) => context.cacheFiles.has(lineage));
   const isOtherOpen = isOpen(other);
@@ -252,16 +251,21 @@ function showAs({ metadata }: Needs, inode: Inode, shown: Inode, rows: readonly 
 }
 
 /** The name becomes a name of the inode `to`. Attributes that a program changed, and that were not sent, go with it. */
-export function giveName(context: Rows & Uploads & Host, entry: Entry, from: Inode, to: InodeId): void {
+export function giveName(context: Rows & LocalFiles & Uploads & Host, entry: Entry, from: Inode, to: InodeId): void {
   giveNames(context, [entry], from, to);
 }
 
 /** The same for many names: of thousands, each is looked at once. */
-function giveNames(context: Rows & Uploads & Host, entries: readonly Entry[], from: Inode, to: InodeId): void {
+function giveNames(
+  context: Rows & LocalFiles & Uploads & Host,
+  entries: readonly Entry[],
+  from: Inode,
+  to: InodeId,
+): void {
   const { metadata } = context;
   for (const entry of entries) metadata.entries.setInode(entry.id, to);
   keepLinkLease(context, from.id, to);
-  handOver(context, from.id);
+  context.orphans.handOver(from.id);
   const rows = entries.flatMap(({ id }) => metadata.nodes.ofEntry(id) ?? []);
   const since = earliest(rows);
   const inode = metadata.inodes.get(to);

@@ -12,7 +12,6 @@ import type { NodeRowId } from "../../metadata/ids.ts";
 import { type Inode, QUARANTINED } from "../../metadata/inodes.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import type { Host, LocalFiles, Rows, Uploads } from "../core/index.ts";
-import { isStill, removeSnapshot } from "../files/index.ts";
 import { keepCopy } from "./keep-beside.ts";
 
 /** What the rows say after a mount that ended with all of its bytes synced. */
@@ -43,7 +42,7 @@ export async function distrustContents(context: Rows & LocalFiles & Uploads & Ho
 async function isAsCut(context: LocalFiles & Host, inode: Inode): Promise<boolean> {
   if (inode.hash === null) return false;
   try {
-    return await isStill(context, inode, inode.hash);
+    return await context.cacheFiles.isStill(inode, inode.hash);
   } catch (error) {
     if (hasCode(error, "ENOENT")) return false;
     throw error;
@@ -67,7 +66,7 @@ async function judge(context: Rows & LocalFiles & Uploads & Host, inode: Inode):
       for (const { id } of metadata.attempts.ofSnapshot(snapshot.id)) {
         metadata.attempts.abandon(id, context.runtime.now());
       }
-      removeSnapshot(context, snapshot);
+      context.snapshotFiles.remove(snapshot);
     }
     metadata.inodes.update(inode.id, { hash: null, changes: inode.changes + 1 });
     const names = metadata.entries.ofInode(inode.id);

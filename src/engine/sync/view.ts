@@ -6,7 +6,6 @@ import type { Inode } from "../../metadata/inodes.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import { type Context, canExchange, type Host, type Remote, type Rows, type Uploads } from "../core/index.ts";
-import { writersOf } from "../files/index.ts";
 import { mayRefer } from "../host/index.ts";
 import { hasOtherNames, isFollower, orderInGroup } from "./link-groups.ts";
 import { localOf } from "./local.ts";
@@ -69,7 +68,7 @@ class RowView implements View {
     return isCreation && this.#context.metadata.attempts.hasAbandonedCreation(this.#row.id);
   }
   get writers() {
-    return this.#inode === undefined ? 0 : writersOf(this.#context, this.#inode);
+    return this.#inode === undefined ? 0 : this.#context.cacheFiles.writersOf(this.#inode);
   }
   get below() {
     return this.local === null ? countBelow(this.#context, this.#row) : 0;
@@ -93,7 +92,7 @@ class RowView implements View {
   }
   get mayHaveWritten() {
     const cacheFile = this.#inode === undefined ? undefined : this.#context.cacheFiles.get(this.#inode.lineage);
-    return cacheFile?.passthrough.lastStat !== undefined && !cacheFile.passthrough.isStatCurrent;
+    return cacheFile?.mayHaveUnseenWrites ?? false;
   }
   get hasWaited() {
     return hasWaited(this.#context, this.#row, this.#inode);

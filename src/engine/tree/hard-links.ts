@@ -5,7 +5,6 @@ import type { InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import { type LocalFiles, type Rows, setInodeDirty, setNodeDirty } from "../core/index.ts";
-import { comesFrom } from "../files/index.ts";
 
 type Needs = Pick<Rows, "metadata">;
 
@@ -77,5 +76,5 @@ function haveFromOthers(
   if (nodeId == null || base?.head == null) return;
   const [node, version] = [nodeId, base.head];
   metadata.inodes.update(id, { originNode: node, originVersion: version });
-  comesFrom({ metadata, cacheFiles }, inode.lineage, { node, version });
+  cacheFiles.comesFrom(inode.lineage, { node, version });
 }

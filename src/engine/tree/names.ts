@@ -20,7 +20,7 @@ import {
   setNodeDirty,
   type Uploads,
 } from "../core/index.ts";
-import { cancelUpload, pinMtime } from "../files/index.ts";
+import { pinMtime } from "../files/index.ts";
 import { dropRow } from "./abandoned-requests.ts";
 import { folderOfNode } from "./from-node.ts";
 import { keepInOthers } from "./hard-links.ts";
@@ -150,7 +150,7 @@ function leftBehind({ runtime }: Host, { kind, nodeId }: NodeRow, { parent, name
 /** The row lost its entry. A deletion is queued; if the gateway never heard of the node, the row is dropped. */
 function orphan(context: Rows & LocalFiles & Remote & Uploads & Host, row: NodeRow, left: Left = {}): void {
   const { metadata } = context;
-  cancelUpload(context, row.id);
+  context.snapshotFiles.cancelUpload(row.id);
   if (row.nodeId === null && metadata.attempts.openOf(row.id) === undefined) {
     dropRow(context, row.id);
     return;
@@ -257,7 +257,7 @@ export function replaceTarget(
   pinMtime(context, source.inode);
   metadata.entries.remove(source.id);
   metadata.entries.setInode(target.id, source.inode);
-  if (targetRow !== undefined) cancelUpload(context, targetRow.id);
+  if (targetRow !== undefined) context.snapshotFiles.cancelUpload(targetRow.id);
   if (targetRow !== undefined) setNodeDirty(context, targetRow, sourceRow?.dirtySince);
   if (sourceRow !== undefined) orphan(context, sourceRow);
   const time = fileTimeText(context);

@@ -9,8 +9,8 @@ import { formatTime, parseTime, type Time, timeFromMilliseconds } from "../../li
 import type { Inode, InodeKind } from "../../metadata/inodes.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
 import { type Attributed, type Found, FsError, type KernelNodeId, type Stat } from "../api/index.ts";
-import { type Host, isLongerThanShown, type Kernel, type LocalFiles, type Remote, type Rows } from "../core/index.ts";
-import { cacheFileStat, ctimeOf, mtimeOf, onLookup, shown, writersOf } from "../files/index.ts";
+import type { Host, Kernel, LocalFiles, Remote, Rows } from "../core/index.ts";
+import { ctimeOf, mtimeOf } from "../files/index.ts";
 import { LIVE_MS, LIVE_NAME_MS, SHORT_MS } from "../host/index.ts";
 import { realOwner } from "./owners.ts";
 
@@ -71,7 +71,7 @@ export async function statOf(
       // Old handles and mappings stay on the old bytes, so they see the old size.
       size = context.metadata.cacheFiles.get(lineage)?.size ?? size;
     } else {
-      const cacheFile = await cacheFileStat(context, inode);
+      const cacheFile = await context.cacheFiles.stat(inode);
       if (cacheFile !== undefined) ctime = ctimeOf(inode, mtime, cacheFile.mtime, now(context));
       if (cacheFile !== undefined) ({ size, mtime } = cacheFile);
     }
@@ -111,7 +111,7 @@ export async function attributed(
 ): Promise<Attributed> {
   const stat = await statOf(context, inode, lineage);
   const cacheFile = lineage === inode.lineage ? context.cacheFiles.get(lineage) : undefined;
-  if (cacheFile !== undefined) shown(cacheFile, stat.size, stat.mtime);
+  if (cacheFile !== undefined) cacheFile.shown(stat.size, stat.mtime);
   return { stat, validMs: attributesValidMs(context, inode) };
 }
 
@@ -120,7 +120,7 @@ export async function attributed(
  * are valid for a short time only.
  */
 function attributesValidMs(context: LocalFiles & Kernel, inode: Inode): number {
-  return writersOf(context, inode) > 0 ? SHORT_MS : validMs(context);
+  return context.cacheFiles.writersOf(inode) > 0 ? SHORT_MS : validMs(context);
 }
 
 /** How long the kernel may keep an answer given now, in milliseconds. */
@@ -136,11 +136,8 @@ export function validMs({ fresh }: Pick<Kernel, "fresh">): number {
 export async function found(context: Rows & LocalFiles & Kernel & Host, inode: Inode): Promise<Found> {
   const stat = await statOf(context, inode);
   const cacheFile = context.cacheFiles.get(inode.lineage);
-  if (cacheFile !== undefined) {
-    if (isLongerThanShown(stat.size, cacheFile.changes.shownSize)) cacheFile.changes.shownSize = stat.size;
-    cacheFile.changes.shownTime = undefined;
-  }
-  onLookup(context, inode);
+  if (cacheFile !== undefined) cacheFile.mayBeShown(stat.size);
+  context.orphans.lookedUp(inode);
   return {
     stat,
     lineage: inode.lineage,

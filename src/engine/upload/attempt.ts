@@ -6,7 +6,6 @@ import type { Attempt } from "../../metadata/attempts.ts";
 import type { InodeId } from "../../metadata/ids.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import type { Context, Host, Request, Rows } from "../core/index.ts";
-import { yieldToNewer } from "../files/index.ts";
 import { advance, type Pending } from "../sync/index.ts";
 import { rowsOfInode } from "../tree/index.ts";
 import { priorityOf, SMALL } from "./slots.ts";
@@ -59,7 +58,7 @@ function breakCycle(context: Host, row: NodeRow, ifRevision: number): Request | 
  * first, and its requests would be just as late. Requests of an older snapshot give way.
  */
 export function attemptAtOnce(context: Context, inode: InodeId): void {
-  yieldToNewer(context, inode);
+  context.snapshotFiles.yieldToNewer(inode);
   for (const { id } of rowsOfInode(context, inode)) {
     const pending = advance(context, id);
     if (pending?.step.do === "send") beginAttempt(context, pending);

@@ -4,7 +4,6 @@
  * of two or three of them. Knows nothing of rows.
  */
 import type { CacheFile, Host, LocalFiles } from "../core/index.ts";
-import { syncName } from "../files/index.ts";
 
 /** From this number of files on, they share one sync of the disk. */
 const MANY = 4;
@@ -36,13 +35,13 @@ export function syncForSnapshot(context: LocalFiles & Host, cacheFile: CacheFile
  * Whether the file must be synced by itself. A program that has or had the file open may know already that bytes of it
  * were lost. Only a sync of the file itself tells us so.
  */
-function isAlone({ disk }: LocalFiles, { use: { opens, isUsed } }: CacheFile): boolean {
-  return opens > 1 || isUsed || disk.trouble !== undefined;
+function isAlone({ disk }: LocalFiles, { isUsed }: CacheFile): boolean {
+  return isUsed || disk.trouble !== undefined;
 }
 
 async function syncAlone(context: LocalFiles & Host, cacheFile: CacheFile): Promise<void> {
-  await cacheFile.disk.sync();
-  if (context.disk.trouble !== "gone") await syncName(context, cacheFile);
+  await cacheFile.sync();
+  if (context.disk.trouble !== "gone") await cacheFile.syncName();
 }
 
 /**
@@ -57,7 +56,7 @@ async function syncWaiting(context: LocalFiles & Host): Promise<void> {
     const results = round.map(({ live: cacheFile, done }) => {
       // While the file waited, a program may have opened or closed it.
       const isSynced = isTogether && !isAlone(context, cacheFile);
-      if (isSynced) cacheFile.disk.isNew = false;
+      if (isSynced) cacheFile.nameIsDurable();
       const result = isSynced ? Promise.resolve() : syncAlone(context, cacheFile);
       done(result);
       return result;

@@ -18,7 +18,6 @@ import {
   scopesOf,
   type Uploads,
 } from "../core/index.ts";
-import { giveUpUnreadable, snapshotSource } from "../files/index.ts";
 import { acknowledge, isStaleRead, observeNode, refused, type Verdict, withHash, withRevision } from "../sync/index.ts";
 
 const RETRY = { firstMs: 1_000, maxMs: 5 * 60_000 };
@@ -121,7 +120,8 @@ function giveUpIfOften(
   { id, node, generation: snapshot, tries }: Attempt<Request>,
 ): void {
   const attempt = context.metadata.attempts.openOf(node);
-  if (snapshot !== null && attempt?.id === id && tries + 1 >= UNREADABLE_TRIES) giveUpUnreadable(context, attempt);
+  if (snapshot !== null && attempt?.id === id && tries + 1 >= UNREADABLE_TRIES)
+    context.snapshotFiles.giveUpUnreadable(attempt);
 }
 
 function failed(context: Context, attempt: Attempt<Request>, error: unknown): void {
@@ -373,5 +373,5 @@ function sourceOf(context: Rows & LocalFiles & Host, attempt: Attempt<Request>):
   if (attempt.generation === null) return NOTHING;
   const snapshot = context.metadata.snapshots.get(attempt.generation);
   if (snapshot === undefined) throw new Error(`attempt ${attempt.id} has lost its snapshot ${attempt.generation}`);
-  return snapshotSource(context, snapshot);
+  return context.snapshotFiles.source(snapshot);
 }

@@ -75,19 +75,14 @@ function maySnapshot({ sending, disk }: LocalFiles & Uploads): boolean {
 
 /** For each inode a row that is to be sent, if nobody has changed it for a while and all of its bytes are here. */
 function atRest(context: Rows & LocalFiles & Host, inodes: readonly Inode[]): NodeRow[] {
-  const { metadata, cacheFiles, runtime, fileState } = context;
+  const { metadata, cacheFiles, runtime, readFailures } = context;
   const before = runtime.now() - REST_MS;
   return inodes.flatMap(({ id, lineage, content, hash, synced }) => {
-    if (
-      content !== "dirty" ||
-      hash !== null ||
-      synced === QUARANTINED ||
-      (cacheFiles.get(lineage)?.use.writers ?? 0) > 0
-    )
+    if (content !== "dirty" || hash !== null || synced === QUARANTINED || (cacheFiles.get(lineage)?.writers ?? 0) > 0)
       return [];
     const cacheFile = metadata.cacheFiles.get(lineage);
     // What failed once is tried again by the write-back loop. A check of unverified ranges may need the gateway.
-    if (!isWhole(cacheFile) || !isProven(cacheFile) || fileState.unreadable.has(lineage)) return [];
+    if (!isWhole(cacheFile) || !isProven(cacheFile) || readFailures.get(lineage) !== undefined) return [];
     const rows = metadata.entries.ofInode(id).flatMap((entry) => metadata.nodes.ofEntry(entry.id) ?? []);
     const row = rows.find(({ dirtySince, parked }) => dirtySince !== null && parked === null);
     return row === undefined || rows.some(({ changedAt }) => changedAt > before) ? [] : [row];

@@ -13,7 +13,6 @@ import {
   inBackground,
   type LocalFiles,
 } from "../core/index.ts";
-import { detectWrites, noteUnreadable } from "../files/index.ts";
 import { attemptAtOnce } from "./attempt.ts";
 import { takeSnapshot } from "./snapshot.ts";
 import { nextSnapshotAt, WRITING_PAUSE_MS } from "./snapshot-times.ts";
@@ -35,7 +34,7 @@ export function snapshotWhenQuiet(context: Context, cacheFile: CacheFile): void 
 
 /** Whether the file was written, or write detection has yet to find that out. */
 function mayBeWritten(cacheFile: CacheFile): boolean {
-  return cacheFile.changes.isContentDirty || cacheFile.passthrough.lastStat !== undefined;
+  return cacheFile.isContentDirty || cacheFile.hasPassthroughWriter;
 }
 
 /**
@@ -43,16 +42,16 @@ function mayBeWritten(cacheFile: CacheFile): boolean {
  * row.
  */
 export function snapshotAfterSync(context: Context, cacheFile: CacheFile): void {
-  if (!cacheFile.changes.isContentDirty) return;
+  if (!cacheFile.isContentDirty) return;
   const { runtime, settings } = context;
   const now = runtime.elapsed();
-  const wait = Math.max(0, dueTime(settings, now, cacheFile.changes.firstWriteAt ?? now) - now);
+  const wait = Math.max(0, dueTime(settings, now, cacheFile.firstWriteAt ?? now) - now);
   if (
     cacheFile.pacing.snapshotTimer === undefined ||
     now + wait < cacheFile.pacing.snapshotAt ||
-    cacheFile.changes.isFsyncAsked
+    cacheFile.pacing.isFsyncAsked
   ) {
-    cacheFile.changes.isFsyncAsked = true;
+    cacheFile.pacing.isFsyncAsked = true;
     snapshotIn(context, cacheFile, wait);
   }
 }
@@ -61,7 +60,7 @@ function snapshotIn(context: Context, cacheFile: CacheFile, milliseconds: number
   const { runtime, fileState } = context;
   cacheFile.pacing.snapshotTimer?.cancel();
   cacheFile.pacing.snapshotTimer = undefined;
-  if (cacheFile.use.writers === 0 || fileState.stopped.signal.aborted) return;
+  if (cacheFile.writers === 0 || fileState.stopped.signal.aborted) return;
   cacheFile.pacing.snapshotAt = runtime.elapsed() + milliseconds;
   const timer = runtime.setTimer(milliseconds, () => {
     inBackground(context, "cutting an open file", async () => {
@@ -80,28 +79,28 @@ function snapshotIn(context: Context, cacheFile: CacheFile, milliseconds: number
  * change.
  */
 async function look(context: Context, cacheFile: CacheFile): Promise<number | undefined> {
-  if (!mayBeWritten(cacheFile) || cacheFile.use.writers === 0) return undefined;
+  if (!mayBeWritten(cacheFile) || cacheFile.writers === 0) return undefined;
   try {
-    await detectWrites(context, cacheFile);
-    const left = cacheFile.changes.isFsyncAsked && cacheFile.changes.isContentDirty ? 0 : untilDue(context, cacheFile);
+    await cacheFile.detectWrites();
+    const left = cacheFile.pacing.isFsyncAsked && cacheFile.isContentDirty ? 0 : untilDue(context, cacheFile);
     if (left > 0) return left;
     const { signal } = context.fileState.stopped;
     const result = await takeSnapshot(context, cacheFile.inode, signal, () => attemptAtOnce(context, cacheFile.inode));
     if (result === "busy") return BUSY_MS;
-    context.fileState.unreadable.delete(cacheFile.lineage);
-    cacheFile.changes.isFsyncAsked = false;
+    context.readFailures.ended(cacheFile.lineage);
+    cacheFile.pacing.isFsyncAsked = false;
     enqueueInode(context, cacheFile.inode);
     return mayBeWritten(cacheFile) ? Math.max(LOOK_MS, untilDue(context, cacheFile)) : undefined;
   } catch (error) {
     if (context.fileState.stopped.signal.aborted) return undefined;
-    noteUnreadable(context, cacheFile.inode, cacheFile.lineage, error);
+    context.readFailures.note(cacheFile.inode, cacheFile.lineage, error);
     return FAILED_MS;
   }
 }
 
 /** Milliseconds until a snapshot is to be taken, or until the next write detection. 0 or less: now. */
 function untilDue({ runtime, cacheFiles }: LocalFiles & Host, cacheFile: CacheFile): number {
-  if (!cacheFile.changes.isContentDirty) return Math.max(LOOK_MS, LOOK_EACH_MS * cacheFiles.size);
-  const { firstWriteAt: first = cacheFile.changes.lastWriteAt, lastWriteAt: last } = cacheFile.changes;
+  if (!cacheFile.isContentDirty) return Math.max(LOOK_MS, LOOK_EACH_MS * cacheFiles.size);
+  const { firstWriteAt: first = cacheFile.lastWriteAt, lastWriteAt: last } = cacheFile;
   return nextSnapshotAt(cacheFile.pacing.pace, { first, last }) - runtime.elapsed();
 }

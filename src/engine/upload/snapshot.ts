@@ -4,32 +4,13 @@
  * nothing may change until its copy is made.
  */
 import { isSameStat } from "../../lib/files.ts";
-import { formatTime, toMilliseconds } from "../../lib/time.ts";
+import { formatTime } from "../../lib/time.ts";
 import type { Overtaken } from "../../metadata/detached-files.ts";
 import type { InodeId, KernelNodeId, SnapshotId } from "../../metadata/ids.ts";
 import { type Inode, QUARANTINED } from "../../metadata/inodes.ts";
 import { FsError } from "../api/index.ts";
 import type { CacheFile, Host, LocalFiles, Remote, Rows, SnapshotProgress, Uploads } from "../core/index.ts";
-import {
-  closeCacheFile,
-  createWholeReader,
-  despiteFullDisk,
-  fetchAround,
-  hashCacheFile,
-  logClean,
-  mtimeOf,
-  openCacheFile,
-  removeSnapshot,
-  requireChecked,
-  revokeWriteLeases,
-  rowsFromFile,
-  setContentClean,
-  setContentDirty,
-  syncCopy,
-  syncName,
-  TICK_MS,
-  verify,
-} from "../files/index.ts";
+import { mtimeOf } from "../files/index.ts";
 import { mayRefer } from "../host/index.ts";
 import { renameDetached } from "../sync/index.ts";
 import { EMPTY_HASH, isBeingDeleted, rowsOfInode } from "../tree/index.ts";
@@ -50,9 +31,6 @@ interface Making {
   /** Notes what is being done, for whoever asks why it takes so long. */
   readonly tell: (what: SnapshotProgress["what"]) => void;
 }
-
-/** In bytes. Missing ranges are fetched in pieces of this size. */
-const PIECE = 8 * 1024 * 1024;
 
 /**
  * Takes a snapshot of the inode's content, if it needs one. Rejects with an FsError if the bytes cannot be had, or with
@@ -76,18 +54,18 @@ export async function takeSnapshot(
   if (inode.size === 0 && !cacheFiles.has(inode.lineage) && metadata.cacheFiles.get(inode.lineage) === undefined) {
     return commitSnapshot(context, inode, { hash: EMPTY_HASH, size: 0, lineage: null, isOwn }, undefined, onSnapshot);
   }
-  const cacheFile = await openCacheFile(context, inode.lineage, { write: false, isUse: false });
+  const cacheFile = await context.cacheFiles.open(inode.lineage, { write: false, isUse: false });
   const tell: Making["tell"] = (what) =>
     void context.fileState.snapshotsUnderWay.set(inode.id, { what, since: context.runtime.elapsed() });
   try {
     tell("fetched");
-    await fetchAll(context, cacheFile, signal);
+    await cacheFile.fetchAll(signal);
     const making = { isOwn, signal, onSnapshot, tell };
-    if (cacheFile.use.writers === 0) return await snapshotInPlace(context, cacheFile, making);
+    if (cacheFile.writers === 0) return await snapshotInPlace(context, cacheFile, making);
     return await paced(context, cacheFile, () => snapshotCopy(context, cacheFile, making));
   } finally {
     context.fileState.snapshotsUnderWay.delete(inode.id);
-    await closeCacheFile(context, cacheFile, { write: false });
+    await cacheFile.close({ write: false });
   }
 }
 
@@ -95,36 +73,6 @@ function hasSnapshot(context: Rows, inode: Inode): boolean {
   if (inode.content !== "dirty" || inode.hash === null) return false;
   if (inode.size === 0) return inode.hash === EMPTY_HASH;
   return context.metadata.snapshots.newestOf(inode.id)?.changes === inode.changes;
-}
-
-/**
- * Fetches every missing byte and verifies those of the origin, until the row says so too. Rejects as `takeSnapshot`
- * does.
- */
-export async function fetchAll(
-  context: Rows & LocalFiles & Remote & Uploads & Host,
-  cacheFile: CacheFile,
-  signal: AbortSignal,
-): Promise<void> {
-  do {
-    await fetchMissing(context, cacheFile, signal);
-    await requireChecked(context, cacheFile, signal);
-    await verify(context, cacheFile, signal);
-    // Meanwhile another flow may have found that bytes must be fetched again.
-  } while (cacheFile.ranges.missing.length > 0 || cacheFile.ranges.unverified.length > 0);
-}
-
-async function fetchMissing(
-  context: Rows & LocalFiles & Remote & Uploads & Host,
-  cacheFile: CacheFile,
-  signal: AbortSignal,
-): Promise<void> {
-  const reader = createWholeReader();
-  for (let [start] = cacheFile.ranges.missing; start !== undefined; [start] = cacheFile.ranges.missing) {
-    const last = cacheFile.ranges.missing.at(-1) ?? start;
-    reader.next = start;
-    await fetchAround(context, cacheFile, reader, start, Math.min(last, start + PIECE), signal);
-  }
 }
 
 /** No program can write to the file: the cache file itself is the snapshot. */
@@ -140,9 +88,9 @@ async function snapshotInPlace(
   await syncForSnapshot(context, cacheFile, before.inode.size);
   context.runtime.step("cut: synced");
   tell("hashed");
-  const hashed = await hashCacheFile(context, cacheFile, before.inode.size, signal);
+  const hashed = await cacheFile.hash(before.inode.size, signal);
   context.runtime.step("cut: hashed");
-  if (hashed === undefined || cacheFile.use.writers > 0) return "busy";
+  if (hashed === undefined || cacheFile.writers > 0) return "busy";
   const cut = { ...hashed, lineage: cacheFile.lineage, isOwn };
   return commitSnapshot(context, before.inode, cut, { live: cacheFile, writes: before.writes }, onSnapshot);
 }
@@ -154,7 +102,7 @@ async function paced(
   cut: () => Promise<SnapshotResult>,
 ): Promise<SnapshotResult> {
   const from = runtime.elapsed();
-  const { firstWriteAt: first = cacheFile.changes.lastWriteAt, lastWriteAt: last } = cacheFile.changes;
+  const { firstWriteAt: first = cacheFile.lastWriteAt, lastWriteAt: last } = cacheFile;
   let result: SnapshotResult = "busy";
   try {
     result = await cut();
@@ -178,7 +126,7 @@ async function snapshotCopy(
   making: Making,
 ): Promise<SnapshotResult> {
   const { isOwn, signal, onSnapshot, tell } = making;
-  const { runtime, paths, metadata, lastSnapshots, disk, passthrough } = context;
+  const { runtime, paths, metadata, lastSnapshots, disk } = context;
   // What is left of a full disk is for the rows.
   if (disk.trouble !== undefined) throw new FsError("ENOSPC", `no copy of an open file can be made: ${disk.reason}`);
   const id = metadata.snapshots.reserveId();
@@ -187,23 +135,22 @@ async function snapshotCopy(
   await runtime.files.remove(path);
   tell("copied");
   // This makes the next sync short: nothing may be written during that one.
-  await cacheFile.disk.sync();
-  await syncName(context, cacheFile);
-  await rowsFromFile(context, cacheFile);
+  await cacheFile.sync();
+  await cacheFile.syncName();
+  await cacheFile.persistStat();
   const at = runtime.now();
   const before = begin(context, cacheFile);
   if (before === undefined) return "busy";
   const { writes } = before;
-  const first = await cacheFile.disk.file.stat();
-  const age = runtime.wallClock() - toMilliseconds(first.mtime);
-  if (!passthrough.timesAreExact && age >= 0 && age < TICK_MS) return "busy";
+  const first = await cacheFile.stat();
+  if (!cacheFile.isExact(first)) return "busy";
   try {
     // Write-protects mapped pages, so that the next store into one changes the times.
-    await cacheFile.disk.sync();
-    await despiteFullDisk(context, first.size, () => runtime.files.clone(cacheFile.path, path));
+    await cacheFile.sync();
+    await context.space.despiteFull(first.size, () => runtime.files.clone(cacheFile.path, path));
     runtime.step("cut: copied");
-    if (!isSameStat(first, await cacheFile.disk.file.stat()) || cacheFile.changes.writes !== writes) return "busy";
-    await syncCopy(context, path);
+    if (!isSameStat(first, await cacheFile.stat()) || cacheFile.writes !== writes) return "busy";
+    await context.snapshotFiles.syncCopy(path);
     const { hash, size } = await runtime.files.hash(path, signal);
     const cut = { id, hash, size, lineage: null, isOwn };
     const result = await commitSnapshot(context, before.inode, cut, { live: cacheFile, writes }, onSnapshot);
@@ -216,10 +163,10 @@ async function snapshotCopy(
 
 /** Undefined: something is being written, or the cache file is not the inode's content any more. */
 function begin(context: Rows & LocalFiles, cacheFile: CacheFile): { inode: Inode; writes: number } | undefined {
-  revokeWriteLeases(context, cacheFile);
+  const writes = cacheFile.beginSnapshot();
   const inode = context.metadata.inodes.get(cacheFile.inode);
-  if (inode === undefined || inode.lineage !== cacheFile.lineage || cacheFile.changes.inFlight > 0) return undefined;
-  return { inode, writes: cacheFile.changes.writes };
+  if (inode === undefined || inode.lineage !== cacheFile.lineage || writes === undefined) return undefined;
+  return { inode, writes };
 }
 
 interface Cut {
@@ -246,8 +193,8 @@ async function commitSnapshot(
     if (settled === "cut") onSnapshot();
     // The program wrote after the copy was made. The snapshot is the state before that, and the file holds a newer
     // change.
-    if (settled !== "busy" && open !== undefined && open.live.changes.writes !== open.writes) {
-      setContentDirty(context, open.live, open.live.changes.lastWriteAt);
+    if (settled !== "busy" && open !== undefined && open.live.writes !== open.writes) {
+      open.live.setContentDirty(open.live.lastWriteAt);
     }
     return settled;
   });
@@ -267,23 +214,23 @@ function commitSnapshotNow(
   if (inode === undefined || inode.changes !== before.changes || inode.lineage !== before.lineage) return "busy";
   if (cut.isOwn ? isAtAllNodes(context, inode.id, cut.hash) : inode.content === "clean") return "clean";
   if (open === undefined && cacheFiles.has(inode.lineage)) return "busy";
-  const isOlder = open !== undefined && open.live.changes.writes !== open.writes;
+  const isOlder = open !== undefined && open.live.writes !== open.writes;
   // The snapshot would be the cache file itself. A writer that was admitted since may write to the bytes to be sent.
-  if (open !== undefined && cut.lineage !== null && (isOlder || open.live.use.writers > 0)) return "busy";
-  for (const old of metadata.snapshots.unusedOf(inode.id)) removeSnapshot(context, old);
+  if (open !== undefined && cut.lineage !== null && (isOlder || open.live.writers > 0)) return "busy";
+  for (const old of metadata.snapshots.unusedOf(inode.id)) context.snapshotFiles.remove(old);
   const { hash, size } = cut;
   const detached = metadata.detachedFiles.get(inode.id);
   const agreed = cut.isOwn ? undefined : agreement(context, inode, hash, detached);
   // Passthrough writers may be writing again already, and nobody hears of that.
-  const staysAsItIs = open?.live.passthrough.lastStat === undefined && !isOlder;
+  const staysAsItIs = open?.live.hasPassthroughWriter !== true && !isOlder;
   // If the transaction is rolled back, the next change only marks the row dirty once more, which does no harm.
-  if (open !== undefined) setContentClean(open.live, staysAsItIs);
+  if (open !== undefined) open.live.setContentClean(staysAsItIs);
   if (agreed !== undefined) {
     // A writer that has not written since keeps the content "open". After a crash that mark makes us check the file.
-    const content = (open?.live.use.writers ?? 0) > 0 ? "open" : "clean";
+    const content = (open?.live.writers ?? 0) > 0 ? "open" : "clean";
     metadata.inodes.update(inode.id, { hash, size, content, ...agreed });
     if (open !== undefined) metadata.cacheFiles.update(inode.lineage, { ...agreed, originHash: hash });
-    logClean(context, inode.lineage);
+    context.dirtyFiles.clean(inode.lineage);
     metadata.detachedFiles.setDirtySince(inode.id, null);
     return "clean";
   }

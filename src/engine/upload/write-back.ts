@@ -12,7 +12,6 @@ import type { Attempt } from "../../metadata/attempts.ts";
 import type { NodeRowId } from "../../metadata/ids.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import { type Context, MANY, type Request, RIGHT_OF_WAY_LOOK_MS, scopesOf, TOGETHER_MS } from "../core/index.ts";
-import { couldNotRead } from "../files/index.ts";
 import { advance, endLinkLeases, parkQuarantined, resolveDetached, retryArrivals } from "../sync/index.ts";
 import { beginAttempt } from "./attempt.ts";
 import { createConcurrencyLimit } from "./concurrency-limit.ts";
@@ -323,7 +322,7 @@ export function createWriteBack(context: Context): WriteBack {
     let due: number;
     try {
       const result = await takeSnapshot(context, inode.id, stopped.signal);
-      context.fileState.unreadable.delete(inode.lineage);
+      context.readFailures.ended(inode.lineage);
       if (result === "held") {
         parkQuarantined(context, row.id);
         return false;
@@ -332,7 +331,7 @@ export function createWriteBack(context: Context): WriteBack {
       due = runtime.now() + RECUT_MS;
     } catch (error) {
       if (isStopping) return false;
-      const tries = couldNotRead(context, row, inode, error);
+      const tries = context.readFailures.couldNotRead(row, inode, error);
       if (tries === undefined) return false;
       due = runtime.now() + retryPause(context, tries);
     }

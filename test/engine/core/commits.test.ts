@@ -1,6 +1,5 @@
 /** What a create, a close and an open cost: commits, and calls on local files. */
 import { expect, test } from "vitest";
-import { dropForgottenByKernel, onForget } from "../../../src/engine/files/index.ts";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
 import { takeSnapshot } from "../../../src/engine/upload/index.ts";
 import { type InodeId, inodeId, kernelNodeId } from "../../../src/metadata/ids.ts";
@@ -74,8 +73,8 @@ test("a removal is one commit, and the end of what was removed another, with a c
     if (isCut) expect(await takeSnapshot(context, inode, CALLER.signal)).toBe("cut");
     const removed = await commitsOf(() => createFileSystem(context).unlink(CALLER, root, "a"));
     const forgotten = await commitsOf(async () => {
-      onForget(context, [{ lineage }]);
-      dropForgottenByKernel(context);
+      context.orphans.forgotten([{ lineage }]);
+      context.orphans.dropForgotten();
     });
     expect([removed, forgotten].map(({ commits }) => commits)).toEqual([1, 1]);
     expect(context.metadata.inodes.get(inode)).toBe(undefined);

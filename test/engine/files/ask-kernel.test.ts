@@ -1,16 +1,10 @@
 /** What the kernel does not have goes without its word, after it was asked, once; what it has, or may be about to, stays. */
 import { expect, test } from "vitest";
 import { NO_KERNEL_CACHE } from "../../../src/engine/api/index.ts";
-import { type Context, createKernelCacheState } from "../../../src/engine/core/index.ts";
-import {
-  closeCacheFile,
-  createLookupProbe,
-  handOver,
-  onForget,
-  openCacheFile,
-} from "../../../src/engine/files/index.ts";
-import { ROUND_MS } from "../../../src/engine/files/lookup-probe.ts";
+import { createKernelCacheState } from "../../../src/engine/core/index.ts";
+import { createLookupProbe, ROUND_MS } from "../../../src/engine/files/lookup-probe.ts";
 import { FORGET_GATHER_MS } from "../../../src/engine/files/on-forget.ts";
+import type { Context } from "../../../src/engine/files/room.ts";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
 import { type InodeId, inodeId, type KernelNodeId, kernelNodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
@@ -50,7 +44,7 @@ async function begin() {
     if (entry === undefined) throw new Error(`no ${name}`);
     context.metadata.transaction(() => {
       entries.remove(entry.id);
-      handOver(context, entry.inode);
+      context.orphans.handOver(entry.inode);
     });
   };
   const cameAndWent = (name: string) => {
@@ -109,7 +103,7 @@ test("of what has a name the former version goes, with its bytes, and nothing el
   const inode = came("a");
   for (let version = 0; version < 3; version += 1) {
     const { lineage } = world.inode(inode.id);
-    await closeCacheFile(context, await openCacheFile(context, lineage, { write: false }), { write: false });
+    await (await context.cacheFiles.open(lineage, { write: false })).close({ write: false });
     inodes.replaceKernelNodeId(inode.id, {});
   }
   const [first, second, third, current] = inodes.lineages(inode.id);
@@ -132,7 +126,7 @@ test("who comes with one that is gone is told to look the name up again", async 
   for (const lineage of [before, after]) {
     await expect(createFileSystem(context).getattr(CALLER, lineage)).rejects.toMatchObject({ code: "ESTALE" });
     await expect(createFileSystem(context).open(CALLER, lineage, READING)).rejects.toMatchObject({ code: "ESTALE" });
-    onForget(context, [{ lineage }]);
+    context.orphans.forgotten([{ lineage }]);
   }
 });
 
@@ -168,7 +162,7 @@ test("what a program removes while the answer about a former version is on its w
   answer();
   await pass(5 * ROUND);
   expect((await createFileSystem(context).getattr(CALLER, lineage)).stat.links).toBe(0);
-  onForget(context, [{ lineage }]);
+  context.orphans.forgotten([{ lineage }]);
   await pass(FORGET_GATHER_MS);
   expect(isThere(id)).toBe(false);
 });
@@ -179,12 +173,12 @@ test("its word that it forgot it may come before the answer, or after it", async
   const [before = kernelNodeId(0)] = inodes.lineages(id);
   const answer = holdAnswers();
   await pass(2 * ROUND);
-  onForget(context, [{ lineage: before }]);
+  context.orphans.forgotten([{ lineage: before }]);
   await pass(FORGET_GATHER_MS);
   expect(isThere(id)).toBe(false);
   answer();
   await pass(1_000);
-  onForget(context, [{ lineage: before }]);
+  context.orphans.forgotten([{ lineage: before }]);
   await pass(FORGET_GATHER_MS);
   expect([rows(), world.complaints]).toEqual([[0, 0], []]);
 });
@@ -192,14 +186,14 @@ test("its word that it forgot it may come before the answer, or after it", async
 test("what is open here is left until it is closed, what is being made until it is", async () => {
   const { context, came, went, isThere, pass } = await begin();
   const { id, lineage } = came("open");
-  const live = await openCacheFile(context, lineage, { write: false });
+  const live = await context.cacheFiles.open(lineage, { write: false });
   went("open");
   const made = came("made");
   context.fileState.notLookedUp.add(made.lineage);
   went("made");
   await pass(4 * ROUND);
   expect([id, made.id].map(isThere)).toEqual([true, true]);
-  await closeCacheFile(context, live, { write: false });
+  await live.close({ write: false });
   context.fileState.notLookedUp.clear();
   await pass(2 * ROUND);
   expect([id, made.id].map(isThere)).toEqual([false, false]);

@@ -1,6 +1,5 @@
 /** Content that grew from a version: what of that comes from the gateway is known to be right before it is part of another one. */
 import { expect, test } from "vitest";
-import { snapshotSource } from "../../../src/engine/files/index.ts";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
 import { takeSnapshot } from "../../../src/engine/upload/index.ts";
 import { entryId } from "../../../src/metadata/ids.ts";
@@ -24,7 +23,7 @@ const cut = (world: BytesWorld, { id }: Inode) => during(world, takeSnapshot(wor
 async function cutBytes(world: BytesWorld, { id }: Inode): Promise<Buffer> {
   const generation = world.context.metadata.snapshots.newestOf(id) ?? expect.unreachable("no cut");
   const parts: Uint8Array[] = [];
-  for await (const part of snapshotSource(world.context, generation).read()) parts.push(part);
+  for await (const part of world.context.snapshotFiles.source(generation).read()) parts.push(part);
   return Buffer.concat(parts);
 }
 

@@ -1,7 +1,6 @@
 /** What is kept on disk and what goes: the cache limit, forgotten lineages, and what a crash left behind. */
 import { expect, test } from "vitest";
 import { evict } from "../../../src/engine/files/evict.ts";
-import { dropForgottenByKernel, onForget } from "../../../src/engine/files/index.ts";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
 import { takeSnapshot } from "../../../src/engine/upload/index.ts";
 import { type InodeId, inodeId, kernelNodeId } from "../../../src/metadata/ids.ts";
@@ -107,8 +106,8 @@ test("unlinked while open: readable until closed, and gone once the kernel has f
     if (row !== undefined) metadata.nodes.remove(row.id);
     metadata.entries.remove(entry.id);
   }
-  onForget(world.context, [{ lineage: inode.lineage }]);
-  dropForgottenByKernel(world.context);
+  world.context.orphans.forgotten([{ lineage: inode.lineage }]);
+  world.context.orphans.dropForgotten();
   expect(Buffer.from(await world.read(handle, 0, 100))).toEqual(TEXT);
   await world.close(handle);
   await world.clock.settle();
@@ -133,8 +132,8 @@ test("a superseded lineage is read by whom it was open for, and goes when forgot
   expect(Buffer.from(await world.readAll(world.inode(inode.id))).length).toBe(5);
   await world.close(handle);
   expect(await filesOf(world)).toContain(inode.lineage);
-  onForget(world.context, [{ lineage: inode.lineage }]);
-  dropForgottenByKernel(world.context);
+  world.context.orphans.forgotten([{ lineage: inode.lineage }]);
+  world.context.orphans.dropForgotten();
   await world.clock.settle();
   expect(await filesOf(world)).toEqual([next.lineage]);
 });

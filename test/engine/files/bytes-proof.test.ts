@@ -1,7 +1,6 @@
 /** What it costs to know that what changed content has of a version is that version's, and what happens meanwhile. */
 import { expect, test } from "vitest";
 import type { QueueItem } from "../../../src/engine/api/index.ts";
-import { couldNotRead, snapshotSource } from "../../../src/engine/files/index.ts";
 import { listQueue } from "../../../src/engine/ops/index.ts";
 import { takeSnapshot } from "../../../src/engine/upload/index.ts";
 import { NO_RANGES, parseRanges, totalBytes } from "../../../src/lib/ranges.ts";
@@ -31,7 +30,7 @@ const rowOf = ({ context }: BytesWorld, { lineage }: Inode) => context.metadata.
 async function cutBytes(world: BytesWorld, { id }: Inode): Promise<Buffer> {
   const generation = world.context.metadata.snapshots.newestOf(id) ?? expect.unreachable("no cut");
   const parts: Uint8Array[] = [];
-  for await (const part of snapshotSource(world.context, generation).read()) parts.push(part);
+  for await (const part of world.context.snapshotFiles.source(generation).read()) parts.push(part);
   return Buffer.concat(parts);
 }
 
@@ -311,7 +310,7 @@ test("what it goes on to name and not to have keeps nothing from being sent", as
   const row = context.metadata.nodes.ofEntry(entry?.id ?? entryId(0)) ?? expect.unreachable("no row");
   for (const tries of [1, 2, 3, 4]) {
     const error = await cut(world, inode).catch((thrown: unknown) => thrown);
-    expect(couldNotRead(context, row, world.inode(inode.id), error)).toBe(tries);
+    expect(context.readFailures.couldNotRead(row, world.inode(inode.id), error)).toBe(tries);
   }
   await isCutAs(world, inode, withMoreAt(1000, SIZE));
 });

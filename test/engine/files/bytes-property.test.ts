@@ -6,7 +6,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { FsError, type HandleId } from "../../../src/engine/api/index.ts";
-import { snapshotSource } from "../../../src/engine/files/index.ts";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
 import { takeSnapshot } from "../../../src/engine/upload/index.ts";
 import type { InodeId } from "../../../src/metadata/ids.ts";
@@ -268,7 +267,7 @@ async function checkCut(world: BytesWorld, id: InodeId, bytes: Uint8Array): Prom
   if (generation === undefined) throw new Error("no generation");
   expect(generation.changes).toBe(inode.changes);
   const parts: Uint8Array[] = [];
-  for await (const part of snapshotSource(world.context, generation).read()) parts.push(part);
+  for await (const part of world.context.snapshotFiles.source(generation).read()) parts.push(part);
   expect(hashOf(Buffer.concat(parts))).toBe(generation.hash);
 }
 

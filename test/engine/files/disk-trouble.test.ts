@@ -2,7 +2,6 @@
 import { expect, test } from "vitest";
 import { FsError } from "../../../src/engine/api/index.ts";
 import { evict } from "../../../src/engine/files/evict.ts";
-import { despiteFullDisk, dropForgottenByKernel, onForget, snapshotSource } from "../../../src/engine/files/index.ts";
 import type { Disk } from "../../../src/engine/host/index.ts";
 import { createFileSystem, listQueue } from "../../../src/engine/ops/index.ts";
 import { takeSnapshot } from "../../../src/engine/upload/index.ts";
@@ -112,8 +111,8 @@ async function removed(world: BytesWorld): Promise<KernelNodeId> {
   const [entry] = world.context.metadata.entries.ofInode(inode.id);
   if (entry === undefined) throw new Error("the file has no name");
   await createFileSystem(world.context).unlink(CALLER, kernelNodeId(1), entry.name);
-  onForget(world.context, [{ lineage: inode.lineage }]);
-  dropForgottenByKernel(world.context);
+  world.context.orphans.forgotten([{ lineage: inode.lineage }]);
+  world.context.orphans.dropForgotten();
   return inode.lineage;
 }
 
@@ -157,8 +156,8 @@ test("the state dir is gone, and another mount's is in its place: nothing of tha
     await file.write(others, 0);
     await file.close();
   }
-  onForget(context, [{ lineage: inode.lineage }]);
-  dropForgottenByKernel(context);
+  context.orphans.forgotten([{ lineage: inode.lineage }]);
+  context.orphans.dropForgotten();
   await world.clock.settle();
   await evict(context, 20 * KIB);
   expect(Buffer.compare(await world.readAll(read), content)).toBe(0);
@@ -205,7 +204,7 @@ test("the state dir is gone: what another mount's has in its place is not sent a
   await others.write(pattern(100 * KIB, 3), 0);
   await others.close();
   const read = async () => {
-    for await (const _ of snapshotSource(context, cut).read());
+    for await (const _ of context.snapshotFiles.source(cut).read());
   };
   await expect(read()).rejects.toMatchObject({ code: "ENOENT" });
 });
@@ -272,28 +271,28 @@ test("a full disk: what needs room is tried again while cached files or removed 
     return "done";
   };
   // Nothing to wait for.
-  expect(await said(despiteFullDisk(context, 1, work(9)))).toBe("ENOSPC");
+  expect(await said(context.space.despiteFull(1, work(9)))).toBe("ENOSPC");
   expect(tries).toBe(1);
   // Cached files, one of which is enough.
   await world.readAll(world.addRemote(pattern(100 * KIB)));
   await clock.advance(10);
   tries = 0;
-  expect(await despiteFullDisk(context, 1, work(1))).toBe("done");
+  expect(await context.space.despiteFull(1, work(1))).toBe("done");
   expect(context.metadata.cacheFiles.totalBytes()).toBe(0);
   // Removed ones, whose bytes are on their way out.
   tries = 0;
   context.fileState.removedAt = clock.elapsed();
-  const waiting = despiteFullDisk(context, 1, work(5));
+  const waiting = context.space.despiteFull(1, work(5));
   await clock.advance(200);
   expect(await waiting).toBe("done");
   tries = 0;
-  const inVain = said(despiteFullDisk(context, 1, work(1_000)));
+  const inVain = said(context.space.despiteFull(1, work(1_000)));
   await clock.advance(2_000);
   expect([await inVain, tries < 100]).toEqual(["ENOSPC", true]);
   // Any other trouble is told at once.
   tries = 0;
   const other = Object.assign(new Error("input/output error"), { code: "EIO" });
-  expect(await said(despiteFullDisk(context, 1, () => Promise.reject(other)))).toBe("EIO");
+  expect(await said(context.space.despiteFull(1, () => Promise.reject(other)))).toBe("EIO");
 });
 
 /** Of a gateway that shows only heads: all bytes have to be here before a writer comes. */

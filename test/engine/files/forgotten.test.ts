@@ -1,6 +1,5 @@
 /** What the kernel forgot goes a little later, many with one commit, unless the kernel was told of it again. */
 import { expect, test } from "vitest";
-import { closeCacheFile, onForget, openCacheFile } from "../../../src/engine/files/index.ts";
 import { FORGET_GATHER_MS, repeatForgets } from "../../../src/engine/files/on-forget.ts";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
 import { type Connection, forgetRead } from "../../../src/metadata/database.ts";
@@ -53,7 +52,7 @@ test("files that were removed one after the other go with one commit, and that t
   const lineages: KernelNodeId[] = [];
   for (const name of names(20)) lineages.push(await removed(name));
   const before = told.commits;
-  for (const lineage of lineages) onForget(context, [{ lineage }]);
+  for (const lineage of lineages) context.orphans.forgotten([{ lineage }]);
   expect(lineages.every(isThere)).toBe(true);
   await world.clock.advance(FORGET_GATHER_MS);
   expect(lineages.some(isThere)).toBe(false);
@@ -65,10 +64,7 @@ test("of very many each commit takes some, and none waits for the next word", as
   const { world, context, removed, isThere } = await worldOfFiles();
   const lineages: KernelNodeId[] = [];
   for (const name of names(100)) lineages.push(await removed(name));
-  onForget(
-    context,
-    lineages.map((lineage) => ({ lineage })),
-  );
+  context.orphans.forgotten(lineages.map((lineage) => ({ lineage })));
   await world.clock.advance(FORGET_GATHER_MS);
   await world.clock.advance(1);
   expect(lineages.some(isThere)).toBe(false);
@@ -81,14 +77,14 @@ test("what has a name, and what the kernel was told of again, stays", async () =
   const inode = metadata.inodes.ofKernelNodeId(again);
   if (inode === undefined) throw new Error("it is not there");
   await createFileSystem(context).unlink(CALLER, root, "again");
-  onForget(context, [{ lineage: named }, { lineage: again }]);
+  context.orphans.forgotten([{ lineage: named }, { lineage: again }]);
   // Somebody elsewhere kept it: it comes back, is looked up, and is removed once more, all of that at once.
   metadata.entries.create(ROOT_INODE, "back", inode.id);
   expect(await createFileSystem(context).lookup(CALLER, root, "back")).toMatchObject({ lineage: again });
   await createFileSystem(context).unlink(CALLER, root, "back");
   await world.clock.advance(FORGET_GATHER_MS);
   expect([isThere(named), isThere(again)]).toEqual([true, true]);
-  onForget(context, [{ lineage: again }]);
+  context.orphans.forgotten([{ lineage: again }]);
   await world.clock.advance(FORGET_GATHER_MS);
   expect(isThere(again)).toBe(false);
 });
@@ -101,11 +97,11 @@ test("a version that replaced the forgotten one, and is known, stays though it l
   // A remote version came; the kernel looks the name up anew, and forgets the one before.
   const { lineage } = metadata.inodes.replaceKernelNodeId(id, {});
   expect(await createFileSystem(context).lookup(CALLER, root, "a")).toMatchObject({ lineage });
-  onForget(context, [{ lineage: old }]);
+  context.orphans.forgotten([{ lineage: old }]);
   await createFileSystem(context).unlink(CALLER, root, "a");
   await world.clock.advance(FORGET_GATHER_MS);
   expect((await createFileSystem(context).getattr(CALLER, lineage)).stat.links).toBe(0);
-  onForget(context, [{ lineage }]);
+  context.orphans.forgotten([{ lineage }]);
   await world.clock.advance(FORGET_GATHER_MS);
   expect(metadata.inodes.get(id)).toBeUndefined();
 });
@@ -114,12 +110,12 @@ test("looked up again, it stays when what was open then is closed", async () => 
   const { world, context, root, made } = await worldOfFiles();
   const lineage = await made("a");
   // As it is while it is sent.
-  const live = await openCacheFile(context, lineage, { write: false, isUse: false });
-  onForget(context, [{ lineage }]);
+  const live = await context.cacheFiles.open(lineage, { write: false, isUse: false });
+  context.orphans.forgotten([{ lineage }]);
   await world.clock.advance(FORGET_GATHER_MS);
   expect(await createFileSystem(context).lookup(CALLER, root, "a")).toMatchObject({ lineage });
   await createFileSystem(context).unlink(CALLER, root, "a");
-  await closeCacheFile(context, live, { write: false });
+  await live.close({ write: false });
   await world.clock.advance(FORGET_GATHER_MS);
   expect((await createFileSystem(context).getattr(CALLER, lineage)).stat.links).toBe(0);
 });
@@ -128,7 +124,7 @@ test("what the rows do not take is kept until they do", async () => {
   const { world, context, told, removed, isThere } = await worldOfFiles();
   const lineage = await removed("a");
   told.isBroken = true;
-  onForget(context, [{ lineage }]);
+  context.orphans.forgotten([{ lineage }]);
   await world.clock.advance(FORGET_GATHER_MS);
   expect([isThere(lineage), world.complaints.length]).toEqual([true, 1]);
   told.isBroken = false;
@@ -141,7 +137,7 @@ test("what was closed while the rows could not be changed goes when they can", a
   const lineage = await made("a");
   const { handle } = await createFileSystem(context).open(CALLER, lineage, READING);
   await createFileSystem(context).unlink(CALLER, root, "a");
-  onForget(context, [{ lineage }]);
+  context.orphans.forgotten([{ lineage }]);
   told.isBroken = true;
   await createFileSystem(context).release(handle);
   expect(isThere(lineage)).toBe(true);
@@ -155,10 +151,7 @@ test("one that cannot be read keeps none of the others that are forgotten with i
   const lineages = [await removed("a"), await removed("b")];
   forgetRows();
   told.unreadable = 1;
-  onForget(
-    context,
-    lineages.map((lineage) => ({ lineage })),
-  );
+  context.orphans.forgotten(lineages.map((lineage) => ({ lineage })));
   await world.clock.advance(FORGET_GATHER_MS);
   expect(lineages.map(isThere)).toEqual([true, false]);
   repeatForgets(context);
@@ -169,10 +162,7 @@ test("tried again, one that still cannot be read keeps none of the others, and i
   const { world, context, told, removed, isThere } = await worldOfFiles();
   const lineages = [await removed("a"), await removed("b")];
   told.isBroken = true;
-  onForget(
-    context,
-    lineages.map((lineage) => ({ lineage })),
-  );
+  context.orphans.forgotten(lineages.map((lineage) => ({ lineage })));
   await world.clock.advance(FORGET_GATHER_MS);
   told.isBroken = false;
   told.unreadable = 1;

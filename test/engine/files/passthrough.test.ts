@@ -2,7 +2,6 @@
 import { expect, test } from "vitest";
 import { FsError, type HandleId, type OpenFlags } from "../../../src/engine/api/index.ts";
 import { requireRange } from "../../../src/engine/files/fetch.ts";
-import { closeCacheFile, openCacheFile } from "../../../src/engine/files/index.ts";
 import { createDisk } from "../../../src/engine/host/index.ts";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
 import { fits } from "../../../src/engine/sync/index.ts";
@@ -426,7 +425,7 @@ test("what the row says is missing still is not passed on to a writer: a crash w
   const { context } = world;
   const { id, lineage } = world.addRemote(HEAD, { name: "a" });
   // As reading ahead does, for which nobody has a handle.
-  const live = await openCacheFile(context, lineage, { write: false });
+  const live = await context.cacheFiles.open(lineage, { write: false });
   const { cacheFiles } = context.metadata;
   const { update } = cacheFiles;
   Object.assign(cacheFiles, {
@@ -438,7 +437,7 @@ test("what the row says is missing still is not passed on to a writer: a crash w
   await Promise.all([...live.ranges.downloads].map(({ done }) => done));
   Object.assign(cacheFiles, { update });
   const { handle, backing } = await createFileSystem(context).open(CALLER, lineage, WRITING);
-  await closeCacheFile(context, live, { write: false });
+  await live.close({ write: false });
   if (backing === undefined) await world.write(handle, 0, NEWS);
   else world.passthrough?.fileOf(backing).write(NEWS, 0);
   const next = world.crash();
@@ -453,7 +452,7 @@ test("an open that fails when its handle is written down counts for nothing: the
   const { context } = world;
   const { id, lineage } = world.addRemote(HEAD, { name: "a" });
   // Somebody needs it open for longer, and nobody has a handle.
-  const live = await openCacheFile(context, lineage, { write: false });
+  const live = await context.cacheFiles.open(lineage, { write: false });
   const { add } = context.handleTable;
   Object.assign(context.handleTable, {
     add() {
@@ -469,7 +468,7 @@ test("an open that fails when its handle is written down counts for nothing: the
   const passed = await openPassed(world, world.inode(id));
   passed.write(NEWS);
   await passed.close();
-  await closeCacheFile(context, live, { write: false });
+  await live.close({ write: false });
   expect([live.passthrough.kernelHandles, world.passthrough?.registered(), world.files.openHandles()]).toEqual([
     0, 0, 0,
   ]);

@@ -1,6 +1,5 @@
 /** What it costs that a file goes whose attributes were shown a moment ago: statements on rows, and looks at the clock. */
 import { expect, test } from "vitest";
-import { onForget } from "../../../src/engine/files/index.ts";
 import { FORGET_GATHER_MS } from "../../../src/engine/files/on-forget.ts";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
 import { type Connection, forgetRead } from "../../../src/metadata/database.ts";
@@ -47,7 +46,7 @@ test.each([
   await world.stat(ROOT_INODE);
   const removeAll = async () => {
     for (const name of FILES) await createFileSystem(context).unlink(CALLER, root, name);
-    onForget(context, files);
+    context.orphans.forgotten(files);
     await world.clock.advance(FORGET_GATHER_MS);
   };
   expect(await count(removeAll, kind)).toBe(expected);
@@ -61,7 +60,7 @@ test("of files that go with one commit none makes the next be looked for again",
   for (const name of FILES) await createFileSystem(context).unlink(CALLER, root, name);
   forgetRows();
   const goAll = async () => {
-    onForget(context, files);
+    context.orphans.forgotten(files);
     await world.clock.advance(FORGET_GATHER_MS);
   };
   expect(await count(goAll, /^SELECT inode FROM lineage /)).toBe(FILES.length);

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { createReserve } from "../../../src/content/reserve.ts";
 import type { StateDisk } from "../../../src/content/state-disk.ts";
 import type { FsError } from "../../../src/engine/api/index.ts";
-import { createSpace, requireRoom } from "../../../src/engine/files/index.ts";
+import { createSpace } from "../../../src/engine/files/space.ts";
 import { createDisk } from "../../../src/engine/host/index.ts";
 import { createBytesWorld, pattern } from "../start/bytes-world.ts";
 
@@ -41,7 +41,7 @@ test("a full disk is waited for where a name was just removed, whose bytes are o
   Object.assign(context.disk, { look() {}, restore: async () => {}, requireChangeable() {} });
   Object.defineProperty(context.disk, "trouble", { get: () => (isFull ? "full" : undefined) });
   const said = () =>
-    requireRoom(context).then(
+    context.space.require().then(
       () => "room",
       (error: FsError) => error.code,
     );
@@ -77,7 +77,7 @@ test.each([0, 100])(
     const limits = { keepFree: keepFree * KIB };
     const disk = createDisk({ stateDisk, limits, folder: "/state", log: context.log, onChange() {} });
     Object.assign(context, { disk });
-    const space = createSpace(context);
+    const space = createSpace(() => context);
     await measure();
     await disk.restore();
     for (let index = 0; index < 40; index += 1) await world.readAll(world.addRemote(pattern(15 * KIB, index)));
@@ -103,7 +103,7 @@ test.each([0, 100])(
     disk.look();
     expect([disk.trouble, disk.reserve, disk.lacking]).toEqual([undefined, RESERVE, 0]);
     expect(context.metadata.cacheFiles.totalBytes()).toBeGreaterThan(0);
-    await requireRoom(context);
+    await context.space.require();
   },
 );
 
@@ -154,7 +154,7 @@ test("refused what is kept back though the disk has room, as by a user's quota, 
   };
   const disk = createDisk({ stateDisk, limits: { keepFree: 0 }, folder: "/state", log: context.log, onChange() {} });
   Object.assign(context, { disk });
-  const space = createSpace(context);
+  const space = createSpace(() => context);
   const cached = () => context.metadata.cacheFiles.totalBytes() / KIB;
   const before = cached();
   files.fail({ path: /reserve/, code: "EDQUOT", on: ["allocate"], times: 3 });

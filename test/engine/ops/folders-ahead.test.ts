@@ -4,7 +4,7 @@ import type { Client } from "../../../src/client/client.ts";
 import { RemoteError } from "../../../src/client/errors.ts";
 import { ALL_FEATURES } from "../../../src/contract/features.ts";
 import type { Node } from "../../../src/contract/resources.ts";
-import { type Context, stopBytes } from "../../../src/engine/core/index.ts";
+import type { Context } from "../../../src/engine/core/index.ts";
 import { prefetchFolders } from "../../../src/engine/ops/prefetch-folders.ts";
 import { type InodeId, inodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
@@ -168,7 +168,7 @@ test("nor where nothing would tell that it has changed since, while offline, or 
   const hinders: ((context: Context) => void)[] = [
     ({ client }) => Object.assign(client, { features: { ...ALL_FEATURES, journal: false } }),
     ({ network }) => network.failed(new RemoteError("offline", "gone")),
-    (context) => stopBytes(context),
+    (context) => context.cacheFiles.stop(),
   ];
   for (const hinder of hinders) {
     const it = await begin();
@@ -244,7 +244,7 @@ test("however many are gone through at once, few lists are under way, and node t
 test("when the mount ends, lists ahead are not gone on with", async () => {
   const it = await begin({ later: 2_500 });
   await listingAhead(it);
-  await stopBytes(it.context);
+  await it.context.cacheFiles.stop();
   const asked = it.asked().length;
   it.release();
   for (let turn = 0; turn < 5; turn += 1) await it.quiet();

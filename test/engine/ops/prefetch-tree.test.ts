@@ -3,7 +3,7 @@ import { afterEach, expect, test } from "vitest";
 import type { Client } from "../../../src/client/client.ts";
 import { RemoteError } from "../../../src/client/errors.ts";
 import type { Node } from "../../../src/contract/resources.ts";
-import { type Context, stopBytes } from "../../../src/engine/core/index.ts";
+import type { Context } from "../../../src/engine/core/index.ts";
 import { createTreePrefetch } from "../../../src/engine/ops/index.ts";
 import { completeFolder, visitFolder } from "../../../src/engine/remote/index.ts";
 import { type InodeId, inodeId } from "../../../src/metadata/ids.ts";
@@ -67,7 +67,7 @@ async function begin(namesAhead: number, tree = smallTree()) {
   const inodeOf = (parent: InodeId, name: string) => metadata.entries.find(parent, name)?.inode ?? inodeId(0);
   stops.push(() => {
     prefetch.stop();
-    stopBytes(context);
+    context.cacheFiles.stop();
   });
   return {
     context,

@@ -1,7 +1,6 @@
 /** Files of a folder that are opened one after the other: the next ones are fetched before they are asked for. */
 import { expect, test } from "vitest";
 import { RemoteError } from "../../../src/client/errors.ts";
-import { stopBytes } from "../../../src/engine/core/index.ts";
 import type { Inode } from "../../../src/metadata/inodes.ts";
 import { type BytesWorld, createBytesWorld, pattern } from "../start/bytes-world.ts";
 
@@ -106,7 +105,7 @@ test("the mount ends while files are fetched ahead", async () => {
   await quiet(world);
   expect(world.gateway.running).toBe(4);
   await world.close(handle);
-  await stopBytes(world.context);
+  await world.context.cacheFiles.stop();
   expect(world.context.cacheFiles.size).toBe(0);
   expect(world.files.openHandles()).toBe(0);
 });

@@ -2,7 +2,6 @@
 import { expect, test } from "vitest";
 import type { Caller } from "../../../src/engine/api/index.ts";
 import type { Context } from "../../../src/engine/core/index.ts";
-import { dropForgottenByKernel, onForget } from "../../../src/engine/files/index.ts";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
 import { kernelNodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
@@ -99,8 +98,8 @@ test("who was told of it meanwhile has a removed file until the kernel forgets i
   expect(await making).toBe("ENOSPC");
   expect((await createFileSystem(context).getattr(CALLER, lineage)).stat.links).toBe(0);
   expect(await said(createFileSystem(context).lookup(CALLER, ROOT, "a"))).toBe("ENOENT");
-  onForget(context, [{ lineage }]);
-  dropForgottenByKernel(context);
+  context.orphans.forgotten([{ lineage }]);
+  context.orphans.dropForgotten();
   expect(nameless()).toBe(0);
   expect(await said(createFileSystem(context).getattr(CALLER, lineage))).toBe("ESTALE");
 });

@@ -18,9 +18,7 @@ import {
   type Stat,
 } from "../../../src/engine/api/index.ts";
 import {
-  type Context,
   createAcknowledgedWrites,
-  createFileState,
   createForegroundThrottle,
   createGroupCommit,
   createGroupSync,
@@ -31,7 +29,7 @@ import {
   parseRequest,
   type Request,
 } from "../../../src/engine/core/index.ts";
-import { createSpace } from "../../../src/engine/files/index.ts";
+import { addLocalFiles } from "../../../src/engine/files/index.ts";
 import {
   createActivity,
   createDisk,
@@ -66,7 +64,8 @@ export const CALLER: Caller = { uid: 1000, gid: 1000, pid: 1, signal: new AbortC
 const READ: OpenFlags = { read: true, write: false, append: false, truncate: false, exclusive: false };
 
 export interface BytesWorld {
-  readonly context: Context;
+  /** With the state of the open files. */
+  readonly context: ReturnType<typeof addLocalFiles>;
   readonly clock: VirtualClock;
   readonly files: MemoryFiles;
   readonly gateway: ScriptedContent;
@@ -226,12 +225,9 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
     concurrency: 4,
     ...changed,
   };
-  const context: Context = {
+  const context: BytesWorld["context"] = addLocalFiles({
     replays: { mayBeWatched() {} },
     disk: createDisk({ stateDisk: undefined, limits: undefined, folder: "/state", log, onChange() {} }),
-    get space() {
-      return space;
-    },
     get quota() {
       return quota;
     },
@@ -251,12 +247,10 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
     workspace: WORKSPACE,
     handles: new Map(),
     handleTable: countHandles(),
-    cacheFiles: new Map(),
     passthrough: passthrough ?? NO_PASSTHROUGH,
     fastPath: mover,
     kernel: createKernelCacheState(NO_KERNEL_CACHE),
     fresh: createFreshness(runtime),
-    fileState: createFileState(),
     cancellations: new Map(),
     directorySequences: new Map(),
     listingPrefetches: new Set(),
@@ -276,8 +270,7 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
     notEmpty: new Map(),
     network,
     activity,
-  };
-  const space = createSpace(context);
+  });
   const quota = createQuota(context, context.workspace, true);
   let syncedRows: Uint8Array = database.serialize();
   let names = metadata.inodes.newestKernelNodeId() - 1;

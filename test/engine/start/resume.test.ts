@@ -7,7 +7,6 @@ import {
   handleId,
   type KeptHandle,
 } from "../../../src/engine/api/index.ts";
-import { dropForgottenByKernel, onForget } from "../../../src/engine/files/index.ts";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
 import { recoverOpenFiles } from "../../../src/engine/start/recover.ts";
 import { observeDeletion, observeNode } from "../../../src/engine/sync/index.ts";
@@ -102,8 +101,8 @@ test("a file without a name stays until it is closed and forgotten", async () =>
   await next.write(handle, 0, NEWS);
   expect(await readOf(next, handle)).toBe("news text");
   await createFileSystem(next.context).release(handle);
-  onForget(next.context, [{ lineage: inode.lineage }]);
-  dropForgottenByKernel(next.context);
+  next.context.orphans.forgotten([{ lineage: inode.lineage }]);
+  next.context.orphans.dropForgotten();
   expect(next.context.metadata.inodes.get(inode.id)).toBe(undefined);
 });
 
@@ -117,8 +116,8 @@ test("what has lost its name and is known to the kernel alone stays until that f
     inode: inode.id,
     links: 0,
   });
-  onForget(next.context, [{ lineage: inode.lineage }]);
-  dropForgottenByKernel(next.context);
+  next.context.orphans.forgotten([{ lineage: inode.lineage }]);
+  next.context.orphans.dropForgotten();
   expect(next.context.metadata.inodes.get(inode.id)).toBe(undefined);
 });
 

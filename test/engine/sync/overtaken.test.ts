@@ -1,7 +1,6 @@
 /** What the rows and the list of changed files say of a file that is open for writing, and has lost its name elsewhere. */
 import { expect, test } from "vitest";
 import type { Written } from "../../../src/content/dirty-log.ts";
-import { dropForgottenByKernel, onForget } from "../../../src/engine/files/index.ts";
 import { detachedFiles, observeDeletion, resolveDetached } from "../../../src/engine/sync/index.ts";
 import { createBytesWorld } from "../start/bytes-world.ts";
 
@@ -17,8 +16,8 @@ async function begin() {
   const handle = await world.open(inode, { write: true });
   observeDeletion(context, "a", 2, null);
   const forgotten = () => {
-    onForget(context, [{ lineage: inode.lineage }]);
-    dropForgottenByKernel(context);
+    context.orphans.forgotten([{ lineage: inode.lineage }]);
+    context.orphans.dropForgotten();
     return context.metadata.inodes.get(inode.id) === undefined;
   };
   const names = () => context.metadata.entries.ofInode(inode.id).map(({ name }) => name);

@@ -4,7 +4,6 @@ import { parse } from "node:path";
 import { expect, test } from "vitest";
 import { handleId } from "../../../src/engine/api/index.ts";
 import type { Request } from "../../../src/engine/core/index.ts";
-import { dropSnapshot, snapshotSource } from "../../../src/engine/files/index.ts";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
 import { EMPTY_HASH } from "../../../src/engine/tree/index.ts";
 import { takeSnapshot } from "../../../src/engine/upload/index.ts";
@@ -29,7 +28,7 @@ async function bytesOf(world: BytesWorld, id: InodeId): Promise<Buffer> {
   const generation = newest(world, id);
   if (generation === undefined) throw new Error("no generation");
   const parts: Uint8Array[] = [];
-  for await (const part of snapshotSource(world.context, generation).read()) parts.push(part);
+  for await (const part of world.context.snapshotFiles.source(generation).read()) parts.push(part);
   return Buffer.concat(parts);
 }
 
@@ -334,7 +333,7 @@ test("two names send one cut: a writer stops both, and the first answer leaves i
     createdAt: 0,
   });
   metadata.attempts.remove(first.id);
-  dropSnapshot(world.context, first.generation ?? snapshotId(0));
+  world.context.snapshotFiles.drop(first.generation ?? snapshotId(0));
   expect(newest(world, id)?.id).toBe(first.generation);
   const handle = await world.open(world.inode(id), { write: true });
   expect(metadata.attempts.ofKey("two")).toMatchObject({ state: "abandoned" });

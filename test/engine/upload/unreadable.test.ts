@@ -3,7 +3,6 @@ import { expect, test } from "vitest";
 import { RemoteError } from "../../../src/client/errors.ts";
 import { fromDisk } from "../../../src/engine/api/index.ts";
 import type { Context } from "../../../src/engine/core/index.ts";
-import { couldNotRead, dropKernelNodeId, removeInode } from "../../../src/engine/files/index.ts";
 import { retryNow } from "../../../src/engine/ops/index.ts";
 import { advance } from "../../../src/engine/sync/index.ts";
 import { takeSnapshot } from "../../../src/engine/upload/index.ts";
@@ -55,7 +54,7 @@ test("with its last name and the last who has it open it is forgotten", async ()
   const { metadata } = world.context;
   const [id = inodeId(0)] = inodes;
   for (const entry of metadata.entries.ofInode(id)) metadata.entries.remove(entry.id);
-  removeInode(world.context, world.inode(id));
+  world.context.orphans.removeInode(world.inode(id));
   expect(failures()).toEqual([
     [false, false],
     [true, true],
@@ -64,7 +63,7 @@ test("with its last name and the last who has it open it is forgotten", async ()
 
 test("descriptors that are all in use say nothing of it: it waits no longer each time", async () => {
   const { world, row, inode } = await unreadableCut();
-  const tryWith = (code: string) => couldNotRead(world.context, row, inode, systemError(code, "open"));
+  const tryWith = (code: string) => world.context.readFailures.couldNotRead(row, inode, systemError(code, "open"));
   expect([tryWith("EMFILE"), tryWith("EMFILE"), tryWith("ENFILE")]).toEqual([1, 1, 1]);
   expect([tryWith("EIO"), tryWith("EIO"), tryWith("EMFILE")]).toEqual([2, 3, 3]);
   expect(fromDisk(systemError("EMFILE", "open"), "the file")).toMatchObject({ code: "ENFILE" });
@@ -137,14 +136,14 @@ test("what is missing of content says nothing of other content that came in its 
   const row = metadata.nodes.ofEntry(entry?.id ?? entryId(0)) ?? expect.unreachable("no row");
   const gone = new Error("no bytes", { cause: new RemoteError("notFound", "it is deleted") });
   const before = world.inode(inode.id);
-  for (const tries of [1, 2, 3, 4]) expect(couldNotRead(context, row, before, gone)).toBe(tries);
+  for (const tries of [1, 2, 3, 4]) expect(context.readFailures.couldNotRead(row, before, gone)).toBe(tries);
   const after = metadata.inodes.replaceKernelNodeId(inode.id, {});
   // A cut of what was there before ends late.
-  expect(couldNotRead(context, row, before, gone)).toBe(0);
-  dropKernelNodeId(context, before.lineage);
+  expect(context.readFailures.couldNotRead(row, before, gone)).toBe(0);
+  context.orphans.dropKernelNodeId(before.lineage);
   expect(context.fileState.unreadable.size).toBe(0);
   expect(metadata.nodes.get(row.id)?.parked).toBeNull();
-  for (const tries of [1, 2, 3, 4]) expect(couldNotRead(context, row, after, gone)).toBe(tries);
-  expect(couldNotRead(context, row, after, gone)).toBeUndefined();
+  for (const tries of [1, 2, 3, 4]) expect(context.readFailures.couldNotRead(row, after, gone)).toBe(tries);
+  expect(context.readFailures.couldNotRead(row, after, gone)).toBeUndefined();
   expect(metadata.nodes.get(row.id)?.parked).toMatch(/no bytes/);
 });

@@ -1,0 +1,90 @@
+/** Completes the context with what this room does for others. */
+import type {
+  DirtyFiles,
+  Orphans,
+  ReadFailures,
+  Context as SharedContext,
+  LocalFiles as SharedLocalFiles,
+  SnapshotFiles,
+} from "../core/index.ts";
+import { CacheFileTable } from "./cache-file-table.ts";
+import { cancelUpload, giveUpUnreadable, syncCopy, yieldToNewer } from "./cancel-upload.ts";
+import { logClean, logDirty, logNames, renewList } from "./dirty-file-log.ts";
+import { createFileState } from "./file-state.ts";
+import { createLookupProbe } from "./lookup-probe.ts";
+import { dropForgottenByKernel, onForget, onLookup } from "./on-forget.ts";
+import { dropKernelNodeId } from "./open-close.ts";
+import { dropIfUnused, handOver, removeInode } from "./orphans.ts";
+import type { Context } from "./room.ts";
+import { dropSnapshot, removeSnapshot, snapshotSource } from "./snapshot-source.ts";
+import { createSpace } from "./space.ts";
+import { couldNotRead, forgetFailures, noteUnreadable } from "./unreadable.ts";
+
+type Added = keyof Pick<
+  SharedLocalFiles,
+  "cacheFiles" | "fileState" | "space" | "snapshotFiles" | "orphans" | "dirtyFiles" | "readFailures"
+>;
+
+/** Returns the same object. */
+export function addLocalFiles(rest: Omit<SharedContext, Added>): Context {
+  const room = () => context;
+  const context: Context = Object.assign(rest, {
+    cacheFiles: new CacheFileTable(room),
+    fileState: createFileState(!rest.client.features.ranges),
+    space: createSpace(room),
+    snapshotFiles: createSnapshotFiles(room),
+    orphans: createOrphans(room),
+    dirtyFiles: createDirtyFiles(room),
+    readFailures: createReadFailures(room),
+  });
+  return context;
+}
+
+function createSnapshotFiles(room: () => Context): SnapshotFiles {
+  return {
+    source: (snapshot) => snapshotSource(room(), snapshot),
+    drop: (id) => dropSnapshot(room(), id),
+    remove: (snapshot) => removeSnapshot(room(), snapshot),
+    syncCopy: (path) => syncCopy(room(), path),
+    yieldToNewer: (inode) => yieldToNewer(room(), inode),
+    cancelUpload: (row) => cancelUpload(room(), row),
+    giveUpUnreadable: (attempt) => giveUpUnreadable(room(), attempt),
+  };
+}
+
+function createOrphans(room: () => Context): Orphans {
+  let probe: ReturnType<typeof createLookupProbe> | undefined;
+  return {
+    forgotten: (lineages) => onForget(room(), lineages),
+    lookedUp: (inode) => onLookup(room(), inode),
+    dropForgotten: () => dropForgottenByKernel(room()),
+    dropIfUnused: (lineage) => dropIfUnused(room(), lineage),
+    removeInode: (inode) => removeInode(room(), inode),
+    dropKernelNodeId: (lineage) => dropKernelNodeId(room(), lineage),
+    handOver: (inode) => handOver(room(), inode),
+    startProbe() {
+      probe = createLookupProbe(room());
+      probe.start();
+    },
+    stopProbe: () => probe?.stop(),
+  };
+}
+
+function createDirtyFiles(room: () => Context): DirtyFiles {
+  return {
+    dirty: (inode) => logDirty(room(), inode, room().cacheFiles.get(inode.lineage)),
+    clean: (lineage) => logClean(room(), lineage),
+    named: (inode) => logNames(room(), inode),
+    renew: () => renewList(room()),
+  };
+}
+
+function createReadFailures(room: () => Context): ReadFailures {
+  return {
+    get: (lineage) => room().fileState.unreadable.get(lineage),
+    couldNotRead: (row, inode, error) => couldNotRead(room(), row, inode, error),
+    note: (inode, lineage, error) => void noteUnreadable(room(), inode, lineage, error),
+    ended: (lineage) => void room().fileState.unreadable.delete(lineage),
+    forget: (inode) => forgetFailures(room(), inode),
+  };
+}

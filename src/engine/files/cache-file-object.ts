@@ -1,0 +1,222 @@
+/**
+ * An open cache file: its state (cache-file.ts) together with the calls that other rooms see (core/cache-file.ts). Each
+ * call is a flow of this room.
+ */
+import type { FileStat } from "../../lib/files.ts";
+import { shareRuns } from "../../lib/shared-run.ts";
+import type { Time } from "../../lib/time.ts";
+import type { InodeId, KernelNodeId } from "../../metadata/ids.ts";
+import type { Caller, HandleId } from "../api/index.ts";
+import { NO_SNAPSHOT_YET, type SequentialReader, type SnapshotPacing } from "../core/index.ts";
+import {
+  type FileChanges,
+  type FileOnDisk,
+  type FileUse,
+  type FirstState,
+  isLongerThanShown,
+  type OpenCacheFile,
+  type OriginRanges,
+  type PassthroughUse,
+} from "./cache-file.ts";
+import { fetchAll, prefetchSmall } from "./fetch-all.ts";
+import { makeDurable } from "./make-durable.ts";
+import { closePassthrough } from "./mapping-wait.ts";
+import { leaveOriginForGood } from "./missing-ranges.ts";
+import { closeCacheFile, persistStat, syncName } from "./open-close.ts";
+import { attachPassthrough, detachPassthrough } from "./passthrough.ts";
+import { threadWentOn, untilTruncateKnown } from "./pending-truncate.ts";
+import { readBytes, seekBytes } from "./read-bytes.ts";
+import { createReader } from "./readahead.ts";
+import { revokeWriteLeases } from "./revoke-leases.ts";
+import type { Context } from "./room.ts";
+import { setContentClean, setContentDirty } from "./set-dirty.ts";
+import { hashCacheFile } from "./snapshot-source.ts";
+import { allocateBytes, truncateBytes, writeBytes } from "./write-bytes.ts";
+import { detectWrites, isExact } from "./write-detection.ts";
+
+export class CacheFileObject implements OpenCacheFile {
+  readonly lineage: KernelNodeId;
+  readonly inode: InodeId;
+  readonly path: string;
+  readonly ranges: OriginRanges;
+  readonly disk: FileOnDisk;
+  readonly use: FileUse;
+  readonly changes: FileChanges;
+  readonly passthrough: PassthroughUse = {
+    kernelHandles: 0,
+    backingId: undefined,
+    passthroughWriters: 0,
+    isMapped: false,
+    admittingWriter: undefined,
+    lastStat: undefined,
+    lastStatAt: 0,
+    isLastStatExact: true,
+    isStatCurrent: false,
+    durableStat: undefined,
+  };
+  readonly pacing: SnapshotPacing = {
+    pace: NO_SNAPSHOT_YET,
+    snapshotTimer: undefined,
+    snapshotAt: 0,
+    isFsyncAsked: false,
+  };
+  readonly #room: Context;
+
+  constructor(room: Context, first: FirstState) {
+    this.#room = room;
+    this.lineage = first.lineage;
+    this.inode = first.inode;
+    this.path = first.path;
+    this.ranges = first.ranges;
+    this.disk = { ...first.disk, sync: shareRuns(() => this.disk.file.sync()) };
+    this.use = first.use;
+    this.changes = first.changes;
+  }
+
+  get writers() {
+    return this.use.writers;
+  }
+  get isUsed() {
+    return this.use.opens > 1 || this.use.isUsed;
+  }
+  get backingId() {
+    return this.passthrough.backingId;
+  }
+  get hasPassthroughWriter() {
+    return this.passthrough.lastStat !== undefined;
+  }
+  get mayHaveUnseenWrites() {
+    return this.passthrough.lastStat !== undefined && !this.passthrough.isStatCurrent;
+  }
+  get isKept() {
+    return this.disk.isKept;
+  }
+  get isWhole() {
+    return this.ranges.missing.length === 0;
+  }
+  get isContentDirty() {
+    return this.changes.isContentDirty;
+  }
+  get mayHaveUnpersistedStat() {
+    return this.changes.hasUnpersistedStat || this.passthrough.lastStat !== undefined;
+  }
+  get writes() {
+    return this.changes.writes;
+  }
+  get firstWriteAt() {
+    return this.changes.firstWriteAt;
+  }
+  get lastWriteAt() {
+    return this.changes.lastWriteAt;
+  }
+
+  createReader() {
+    return createReader();
+  }
+  read(handle: HandleId, reader: SequentialReader, offset: number, size: number, signal: AbortSignal) {
+    return readBytes(this.#room, handle, this, reader, offset, size, signal);
+  }
+  seek(kind: "data" | "hole", offset: number) {
+    return seekBytes(this, kind, offset);
+  }
+  write(handle: HandleId, offset: number, data: Uint8Array) {
+    return writeBytes(this.#room, handle, this, offset, data);
+  }
+  truncate(caller: Caller, size: number) {
+    return truncateBytes(this.#room, caller, this, size);
+  }
+  allocate(mode: number, offset: number, length: number) {
+    return allocateBytes(this.#room, this, mode, offset, length);
+  }
+  threadWentOn(caller: Pick<Caller, "pid">) {
+    threadWentOn(this.#room, caller, this.lineage);
+  }
+  untilTruncateKnown(signal: AbortSignal) {
+    return untilTruncateKnown(this.#room, this.lineage, signal);
+  }
+
+  async detectWrites() {
+    await detectWrites(this.#room, this);
+  }
+  whileSeen(work: () => void) {
+    this.passthrough.isStatCurrent = true;
+    try {
+      work();
+    } finally {
+      this.passthrough.isStatCurrent = false;
+    }
+  }
+  persistStat() {
+    return persistStat(this.#room, this);
+  }
+  makeDurable() {
+    return makeDurable(this.#room, this);
+  }
+  sync() {
+    return this.disk.sync();
+  }
+  syncName() {
+    return syncName(this.#room, this);
+  }
+  nameIsDurable() {
+    this.disk.isNew = false;
+  }
+  stat() {
+    return this.disk.file.stat();
+  }
+  isExact(stat: FileStat) {
+    return isExact(this.#room, stat);
+  }
+
+  fetchAll(signal: AbortSignal) {
+    return fetchAll(this.#room, this, signal);
+  }
+  prefetchSmall(signal: AbortSignal) {
+    return prefetchSmall(this.#room, this, signal);
+  }
+  leaveOriginForGood() {
+    leaveOriginForGood(this);
+  }
+
+  revokeWriteLeases() {
+    revokeWriteLeases(this.#room, this);
+  }
+  beginSnapshot() {
+    this.revokeWriteLeases();
+    return this.changes.inFlight > 0 ? undefined : this.changes.writes;
+  }
+  hash(expected: number, signal: AbortSignal) {
+    return hashCacheFile(this.#room, this, expected, signal);
+  }
+  setContentDirty(at?: number) {
+    setContentDirty(this.#room, this, at);
+  }
+  setContentClean(isDurable: boolean) {
+    setContentClean(this, isDurable);
+  }
+
+  shown(size: number, time?: Time) {
+    this.changes.shownSize = size;
+    this.changes.shownTime = time;
+  }
+  mayBeShown(size: number) {
+    if (isLongerThanShown(size, this.changes.shownSize)) this.changes.shownSize = size;
+    this.changes.shownTime = undefined;
+  }
+  shownUnknown() {
+    this.changes.shownSize = "unknown";
+  }
+
+  attach(write: boolean) {
+    return attachPassthrough(this.#room, this, write);
+  }
+  detach(write: boolean) {
+    detachPassthrough(this.#room, this, write);
+  }
+  close(options: { write: boolean }) {
+    return closeCacheFile(this.#room, this, options);
+  }
+  closePassthrough() {
+    return closePassthrough(this.#room, this);
+  }
+}

@@ -1,0 +1,117 @@
+/** The open cache files by kernel node id, and the calls about them that other rooms see (core/cache-file.ts). */
+import type { Time } from "../../lib/time.ts";
+import type { KernelNodeId } from "../../metadata/ids.ts";
+import type { Inode } from "../../metadata/inodes.ts";
+import type { CacheFiles, Origin, VersionContent } from "../core/index.ts";
+import { quarantineFile, rowOfNewFile } from "./backing-file.ts";
+import type { FirstState, OpenCacheFile } from "./cache-file.ts";
+import { CacheFileObject } from "./cache-file-object.ts";
+import { hasNoWriter, leaveToDetachedWriters, withPassthroughWriters } from "./detached-writers.ts";
+import { removeLeft } from "./file-removal.ts";
+import { alone, stopBytes } from "./file-state.ts";
+import { isStill } from "./is-unchanged.ts";
+import { comesFrom } from "./missing-ranges.ts";
+import { cacheFileStat, openCacheFile, setCacheFileTimes } from "./open-close.ts";
+import { whileTruncating } from "./pending-truncate.ts";
+import { resumeFile, resumeMapped } from "./resume.ts";
+import type { Context, OpenCacheFiles } from "./room.ts";
+import { fetchVersionRange } from "./uncached-read.ts";
+import { closeKept, keepOpenForUpload } from "./without-folder.ts";
+
+export class CacheFileTable implements OpenCacheFiles {
+  readonly #open = new Map<KernelNodeId, OpenCacheFile>();
+  readonly #room: () => Context;
+
+  constructor(room: () => Context) {
+    this.#room = room;
+  }
+
+  get size() {
+    return this.#open.size;
+  }
+  has(lineage: KernelNodeId) {
+    return this.#open.has(lineage);
+  }
+  get(lineage: KernelNodeId) {
+    return this.#open.get(lineage);
+  }
+  values() {
+    return this.#open.values();
+  }
+  make(first: FirstState) {
+    return new CacheFileObject(this.#room(), first);
+  }
+  set(lineage: KernelNodeId, cacheFile: OpenCacheFile) {
+    this.#open.set(lineage, cacheFile);
+  }
+  delete(lineage: KernelNodeId) {
+    this.#open.delete(lineage);
+  }
+
+  open(lineage: KernelNodeId, options: Parameters<CacheFiles["open"]>[1]) {
+    return openCacheFile(this.#room(), lineage, options);
+  }
+  rowOfNewFile(lineage: KernelNodeId) {
+    return rowOfNewFile(this.#room(), lineage);
+  }
+  whileTruncating<T>(lineage: KernelNodeId, work: () => Promise<T>) {
+    return whileTruncating(this.#room(), lineage, work);
+  }
+  fetchVersion(of: VersionContent, part: { readonly start: number; readonly end: number }, signal: AbortSignal) {
+    return fetchVersionRange(this.#room(), of, part, signal);
+  }
+
+  writersOf(inode: Inode) {
+    return this.#open.get(inode.lineage)?.use.writers ?? 0;
+  }
+  stat(inode: Inode) {
+    return cacheFileStat(this.#room(), inode);
+  }
+  setTimes(inode: Inode, mtime: Time) {
+    return setCacheFileTimes(this.#room(), inode, mtime);
+  }
+  comesFrom(lineage: KernelNodeId, origin: Origin) {
+    comesFrom(this.#room(), lineage, origin);
+  }
+
+  resume(lineage: KernelNodeId, handles: readonly { write: boolean; backing: number }[]) {
+    return resumeFile(this.#room(), lineage, handles);
+  }
+  resumeMapped(lineage: KernelNodeId) {
+    return resumeMapped(this.#room(), lineage);
+  }
+  isStill(inode: Inode, hash: string) {
+    return isStill(this.#room(), inode, hash);
+  }
+  hasNoWriter(lineage: KernelNodeId) {
+    return hasNoWriter(this.#room(), lineage);
+  }
+  leaveToDetachedWriters(lineage: KernelNodeId) {
+    return leaveToDetachedWriters(this.#room(), lineage);
+  }
+
+  passthroughWritten() {
+    return withPassthroughWriters(this.#room());
+  }
+  revokeWriteLeases() {
+    for (const cacheFile of this.#open.values()) cacheFile.revokeWriteLeases();
+  }
+  alone<T>(lineage: KernelNodeId, work: () => Promise<T>) {
+    return alone(this.#room(), lineage, work);
+  }
+  keepOpenForUpload() {
+    keepOpenForUpload(this.#room());
+  }
+  quarantine(path: string, name: string) {
+    return quarantineFile(this.#room(), path, name);
+  }
+  removeLeft() {
+    return removeLeft(this.#room());
+  }
+  closeKept() {
+    return closeKept(this.#room());
+  }
+  stop() {
+    return stopBytes(this.#room());
+  }
+}

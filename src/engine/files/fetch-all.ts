@@ -1,0 +1,55 @@
+/** Fetches a file whole: before it is sent, and a small one before a program reads it. */
+import { partsWithin } from "../../lib/ranges.ts";
+import { unlessAborted } from "../../lib/single-flight.ts";
+import { FsError } from "../api/index.ts";
+import type { Host, Remote, Rows, Uploads } from "../core/index.ts";
+import type { OpenCacheFile } from "./cache-file.ts";
+import { prefetchRange, requireChecked, SMALL } from "./fetch.ts";
+import { createWholeReader, fetchAround } from "./readahead.ts";
+import type { LocalFiles } from "./room.ts";
+import { verify } from "./verify.ts";
+
+/** In bytes. Missing ranges are fetched in pieces of this size. */
+const PIECE = 8 * 1024 * 1024;
+
+/**
+ * Fetches every missing byte and verifies those of the origin, until the row says so too. Rejects as requireRange does.
+ */
+export async function fetchAll(
+  context: Rows & LocalFiles & Remote & Uploads & Host,
+  cacheFile: OpenCacheFile,
+  signal: AbortSignal,
+): Promise<void> {
+  do {
+    await fetchMissing(context, cacheFile, signal);
+    await requireChecked(context, cacheFile, signal);
+    await verify(context, cacheFile, signal);
+    // Meanwhile another flow may have found that bytes must be fetched again.
+  } while (cacheFile.ranges.missing.length > 0 || cacheFile.ranges.unverified.length > 0);
+}
+
+async function fetchMissing(
+  context: Rows & LocalFiles & Remote & Uploads & Host,
+  cacheFile: OpenCacheFile,
+  signal: AbortSignal,
+): Promise<void> {
+  const reader = createWholeReader();
+  for (let [start] = cacheFile.ranges.missing; start !== undefined; [start] = cacheFile.ranges.missing) {
+    const last = cacheFile.ranges.missing.at(-1) ?? start;
+    reader.next = start;
+    await fetchAround(context, cacheFile, reader, start, Math.min(last, start + PIECE), signal);
+  }
+}
+
+/** Fetches a small file, unless the disk has no room for it. Rejects with EIO when the mount ends. */
+export async function prefetchSmall(
+  context: Rows & LocalFiles & Remote & Uploads & Host,
+  cacheFile: OpenCacheFile,
+  signal: AbortSignal,
+): Promise<void> {
+  const [gap] = partsWithin(cacheFile.ranges.missing, 0, SMALL);
+  if (gap === undefined || !cacheFile.disk.isKept) return;
+  prefetchRange(context, cacheFile, gap.start, SMALL);
+  const done = Promise.all([...cacheFile.ranges.downloads].map((download) => download.done));
+  await unlessAborted(done, signal, () => new FsError("EIO", "the mount ends"));
+}

@@ -1,0 +1,111 @@
+/** What the flows of this room keep in memory besides the open cache files, and how they take turns. */
+import { setMaxListeners } from "node:events";
+import type { Timer } from "../../lib/runtime.ts";
+import type { GoneFile } from "../../metadata/gone-files.ts";
+import type { InodeId, KernelNodeId } from "../../metadata/ids.ts";
+import type { FileState as SharedFileState, Unreadable } from "../core/index.ts";
+import type { OpenCacheFile } from "./cache-file.ts";
+
+/** A file was made shorter, and the kernel may not know it yet; see pending-truncate.ts. */
+export interface PendingTruncate {
+  /** The thread that asked for it. */
+  readonly pid: number;
+  readonly heard: Promise<void>;
+  end(): void;
+}
+
+export interface FileState extends SharedFileState {
+  /** Kernel node ids whose cache file is being made, closed or removed. Others wait for the promise and look again. */
+  readonly changing: Map<KernelNodeId, Promise<void>>;
+  /** Called once the cache file of a kernel node id is closed. */
+  readonly afterClose: Map<KernelNodeId, () => void>;
+  /** Called once no snapshot of an inode is needed any more. */
+  readonly afterSent: Map<InodeId, () => void>;
+  /** Files that were made shorter, which the kernel may not know yet; see pending-truncate.ts. */
+  readonly pendingTruncates: Map<KernelNodeId, PendingTruncate>;
+  /** Kernel node ids whose content could not be read for sending: how often, and why. */
+  readonly unreadable: Map<KernelNodeId, Unreadable>;
+  /** The gateway answers a range with the whole content. */
+  ignoresRanges: boolean;
+  evictionTimer: Timer | undefined;
+  /** Kept open until the mount ends, because their bytes are nowhere else any more; see without-folder.ts. */
+  readonly keptOpen: Set<OpenCacheFile>;
+  /** Kernel node ids that the kernel forgot, with their orphans, which are removed soon; see on-forget.ts. */
+  readonly forgottenByKernel: Map<KernelNodeId, InodeId>;
+  forgetTimer: Timer | undefined;
+  /** Kernel node ids that the kernel forgot while the rows took no changes. */
+  readonly forgetsToRepeat: Set<KernelNodeId>;
+  /** Files that nobody needs, in the order in which they are removed; see file-removal.ts. */
+  readonly gone: GoneFile[];
+  isRemoving: boolean;
+  /** Some files could not be removed. */
+  isLeft: boolean;
+  /** Files that keep their last uncached read in memory, the longest unused first. */
+  readonly uncachedReaders: Set<OpenCacheFile>;
+}
+
+export function createFileState(ignoresRanges: boolean): FileState {
+  const stopped = new AbortController();
+  // All work that is under way listens to it, so there is no limit.
+  setMaxListeners(0, stopped.signal);
+  return {
+    changing: new Map(),
+    evicting: new Set(),
+    afterClose: new Map(),
+    afterSent: new Map(),
+    pendingTruncates: new Map(),
+    distrusted: new Set(),
+    ignoresRanges,
+    evictionTimer: undefined,
+    unreadable: new Map(),
+    snapshotsUnderWay: new Map(),
+    keptOpen: new Set(),
+    forgottenByKernel: new Map(),
+    forgetTimer: undefined,
+    forgetsToRepeat: new Set(),
+    notLookedUp: new Set(),
+    removedAt: Number.NEGATIVE_INFINITY,
+    isUnswept: false,
+    gone: [],
+    isRemoving: false,
+    isLeft: false,
+    fileSequences: new Map(),
+    uncachedReaders: new Set(),
+    tasks: new Set(),
+    stopped,
+  };
+}
+
+/**
+ * Only one piece of work at a time makes, closes or removes the cache file of a kernel node id. Rejects as `work` does.
+ */
+export async function alone<T>(
+  context: { readonly fileState: FileState },
+  lineage: KernelNodeId,
+  work: () => Promise<T>,
+): Promise<T> {
+  const { changing } = context.fileState;
+  for (let other = changing.get(lineage); other !== undefined; other = changing.get(lineage)) await other;
+  const run = work();
+  const entry = run.then(
+    () => void changing.delete(lineage),
+    () => void changing.delete(lineage),
+  );
+  changing.set(lineage, entry);
+  await entry;
+  return run;
+}
+
+/** Ends timers and background work. Open files stay open. The rows may be closed afterwards. */
+export async function stopBytes(context: {
+  readonly fileState: FileState;
+  readonly cacheFiles: { values(): Iterable<OpenCacheFile> };
+}): Promise<void> {
+  const { fileState, cacheFiles } = context;
+  fileState.stopped.abort();
+  fileState.evictionTimer?.cancel();
+  fileState.forgetTimer?.cancel();
+  for (const cacheFile of cacheFiles.values()) cacheFile.pacing.snapshotTimer?.cancel();
+  while (fileState.tasks.size > 0) await Promise.all(fileState.tasks);
+  while (fileState.changing.size > 0) await Promise.all(fileState.changing.values());
+}

@@ -1,0 +1,112 @@
+/**
+ * A takeover: cache files that the earlier daemon had open are opened again. Passthrough files stay with the kernel,
+ * under the backing id they have. Whatever writers did since the last look counts as written.
+ */
+import { formatTime } from "../../lib/time.ts";
+import type { KernelNodeId } from "../../metadata/ids.ts";
+import type { Host, Rows, Uploads } from "../core/index.ts";
+import { isUncut, reopenFile, requireCurrent } from "./backing-file.ts";
+import type { OpenCacheFile } from "./cache-file.ts";
+import { alone } from "./file-state.ts";
+import { isStill } from "./is-unchanged.ts";
+import { admitWriter } from "./passthrough.ts";
+import type { LocalFiles } from "./room.ts";
+import { setContentDirty } from "./set-dirty.ts";
+import { mtimeOf } from "./times.ts";
+
+/** `handles`: those of the file that the kernel still has. Rejects when the file cannot be had as it was. */
+export async function resumeFile(
+  context: Rows & LocalFiles & Uploads & Host,
+  lineage: KernelNodeId,
+  handles: readonly { write: boolean; backing: number }[],
+): Promise<OpenCacheFile> {
+  const writers = handles.filter(({ write }) => write).length;
+  const cacheFile = await reopen(context, lineage, writers);
+  cacheFile.use.opens = handles.length;
+  cacheFile.passthrough.kernelHandles = handles.length;
+  cacheFile.passthrough.backingId = handles.find(({ backing }) => backing > 0)?.backing;
+  if (cacheFile.passthrough.backingId !== undefined) cacheFile.passthrough.passthroughWriters = writers;
+  try {
+    // A superseded version can no longer be written to. Its handles keep what they read.
+    const isCurrent = context.metadata.inodes.ofKernelNodeId(lineage)?.lineage === lineage;
+    if (writers > 0 && isCurrent)
+      await resumeWriting(context, cacheFile, cacheFile.passthrough.backingId !== undefined);
+  } catch (error) {
+    // Nobody would ever close the file. The rows still say that it may have been written to, for the next start.
+    await closeUntaken(context, cacheFile);
+    throw error;
+  }
+  return cacheFile;
+}
+
+/** A file that a passthrough writer has closed and still has mapped. The mapping counts as an open. */
+export async function resumeMapped(
+  context: Rows & LocalFiles & Uploads & Host,
+  lineage: KernelNodeId,
+): Promise<OpenCacheFile> {
+  const read = context.cacheFiles.get(lineage);
+  const cacheFile = read ?? (await reopen(context, lineage, 1));
+  if (read !== undefined) {
+    read.use.opens += 1;
+    read.use.writers += 1;
+  }
+  try {
+    await resumeWriting(context, cacheFile, true);
+  } catch (error) {
+    // Nobody would ever close the file. The rows still say that it has a writer, so the next start looks at it.
+    cacheFile.use.opens -= 1;
+    cacheFile.use.writers -= 1;
+    if (read === undefined) await closeUntaken(context, cacheFile);
+    throw error;
+  }
+  return cacheFile;
+}
+
+async function closeUntaken(context: LocalFiles, cacheFile: OpenCacheFile): Promise<void> {
+  context.cacheFiles.delete(cacheFile.lineage);
+  await cacheFile.disk.file.close().catch(() => {});
+}
+
+/** The file counts as opened once. */
+function reopen(context: Rows & LocalFiles & Host, lineage: KernelNodeId, writers: number): Promise<OpenCacheFile> {
+  return alone(context, lineage, async () => {
+    const cacheFile = await reopenFile(context, lineage, writers > 0);
+    cacheFile.use.writers = writers;
+    cacheFile.changes.shownSize = "unknown";
+    context.cacheFiles.set(lineage, cacheFile);
+    return cacheFile;
+  });
+}
+
+async function resumeWriting(
+  context: Rows & LocalFiles & Uploads & Host,
+  cacheFile: OpenCacheFile,
+  isPassthrough: boolean,
+): Promise<void> {
+  const { metadata, runtime } = context;
+  metadata.transaction(() => {
+    const inode = requireCurrent(context, cacheFile.lineage);
+    metadata.writers.begin(inode.id);
+    if (inode.content === "clean") metadata.inodes.update(inode.id, { content: "open" });
+  });
+  const inode = requireCurrent(context, cacheFile.lineage);
+  cacheFile.changes.isContentDirty = isUncut(inode);
+  cacheFile.use.keepsTimes = true;
+  // The file got this time when its first writer came. Since then its own time counts.
+  cacheFile.use.preparedTime = formatTime(mtimeOf(context, inode));
+  if (cacheFile.changes.isContentDirty) {
+    cacheFile.ranges.isOriginal = false;
+    cacheFile.changes.hasUnpersistedStat = true;
+    cacheFile.changes.lastWriteAt = runtime.elapsed();
+    cacheFile.changes.firstWriteAt = cacheFile.changes.lastWriteAt;
+  }
+  if (isPassthrough) {
+    // Its `stat` is taken first, so that a change during the comparison shows later.
+    await admitWriter(context, cacheFile);
+    const now = requireCurrent(context, cacheFile.lineage);
+    if (now.content === "open" && (now.hash === null || !(await isStill(context, now, now.hash)))) {
+      setContentDirty(context, cacheFile);
+      await context.dirtyLog.flush();
+    }
+  }
+}

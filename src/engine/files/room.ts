@@ -1,0 +1,22 @@
+/** What the flows of this room are given: as in core/context.ts, and the state that only this room sees. */
+import type { KernelNodeId } from "../../metadata/ids.ts";
+import type { CacheFiles, Host, Kernel, Remote, Rows, LocalFiles as SharedLocalFiles, Uploads } from "../core/index.ts";
+import type { FirstState, OpenCacheFile } from "./cache-file.ts";
+import type { FileState } from "./file-state.ts";
+
+/** By kernel node id. */
+export interface OpenCacheFiles extends CacheFiles {
+  get(lineage: KernelNodeId): OpenCacheFile | undefined;
+  values(): Iterable<OpenCacheFile>;
+  open(...args: Parameters<CacheFiles["open"]>): Promise<OpenCacheFile>;
+  make(first: FirstState): OpenCacheFile;
+  set(lineage: KernelNodeId, cacheFile: OpenCacheFile): void;
+  delete(lineage: KernelNodeId): void;
+}
+
+export interface LocalFiles extends SharedLocalFiles {
+  readonly cacheFiles: OpenCacheFiles;
+  readonly fileState: FileState;
+}
+
+export interface Context extends Rows, LocalFiles, Kernel, Remote, Uploads, Host {}
