@@ -9,18 +9,10 @@ import type { InodeId, KernelNodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import type { Caller, HandleId } from "../api/index.ts";
 
-/** The version that the missing ranges belong to. */
-export interface Origin {
-  readonly node: string;
-  readonly version: string;
-}
-
-/** Where the sequential reading of one handle goes on, and how far ahead bytes are fetched. In bytes. */
-export interface SequentialReader {
-  next: number;
-  window: number;
-  /** The window doubles when reading gets here. */
-  growAt: number;
+/** What a handle reads with: it remembers where sequential reading goes on. */
+export interface Reader {
+  /** Bytes of [offset, offset + size), fetched first where they are missing; fewer at the end of the file. */
+  read(handle: HandleId, offset: number, size: number, signal: AbortSignal): Promise<Uint8Array>;
 }
 
 /**
@@ -38,16 +30,15 @@ export interface SnapshotPace {
 }
 
 const NEVER = Number.NEGATIVE_INFINITY;
-export const NO_SNAPSHOT_YET: SnapshotPace = { step: 0, snapshotAt: NEVER, writtenAt: NEVER, notBefore: NEVER };
 
 /** When the next snapshot of a file that stays open is taken: what upload/snapshot-open.ts remembers of the file. */
-export interface SnapshotPacing {
-  pace: SnapshotPace;
+export class SnapshotPacing {
+  pace: SnapshotPace = { step: 0, snapshotAt: NEVER, writtenAt: NEVER, notBefore: NEVER };
   snapshotTimer: Timer | undefined;
   /** When the timer goes off, by Runtime.elapsed(). */
-  snapshotAt: number;
+  snapshotAt = 0;
   /** A program called fsync since the last snapshot. */
-  isFsyncAsked: boolean;
+  isFsyncAsked = false;
 }
 
 export interface CacheFile {
@@ -80,16 +71,7 @@ export interface CacheFile {
   readonly firstWriteAt: number | undefined;
   readonly lastWriteAt: number;
 
-  /** For a handle that reads. */
-  createReader(): SequentialReader;
-  /** Bytes of [offset, offset + size), fetched first where they are missing; fewer at the end of the file. */
-  read(
-    handle: HandleId,
-    reader: SequentialReader,
-    offset: number,
-    size: number,
-    signal: AbortSignal,
-  ): Promise<Uint8Array>;
+  createReader(): Reader;
   /** lseek(2). Undefined: there is nothing of that kind at or after the offset. */
   seek(kind: "data" | "hole", offset: number): Promise<number | undefined>;
   /** Resolves to how many bytes were written: fewer when the disk became full. Rejects with an FsError. */
@@ -186,7 +168,8 @@ export interface CacheFiles {
   whileTruncating<T>(lineage: KernelNodeId, work: () => Promise<T>): Promise<T>;
   /** Bytes of one version, not kept. Rejects with an FsError. */
   fetchVersion(
-    of: VersionContent,
+    /** `hash`: of the whole content; null: not known. */
+    of: { readonly node: string; readonly version: string; readonly hash: string | null },
     part: { readonly start: number; readonly end: number },
     signal: AbortSignal,
   ): Promise<Uint8Array>;
@@ -198,7 +181,7 @@ export interface CacheFiles {
   /** A program set the time; the caller changes the row. Rejects with an FsError. */
   setTimes(inode: Inode, mtime: Time): Promise<void>;
   /** The content is this version too: what is missing is fetched from it from now on. */
-  comesFrom(lineage: KernelNodeId, origin: Origin): void;
+  comesFrom(lineage: KernelNodeId, origin: { readonly node: string; readonly version: string }): void;
 
   /** For a takeover: opens the file again, as the earlier daemon had it open. */
   resume(lineage: KernelNodeId, handles: readonly { write: boolean; backing: number }[]): Promise<CacheFile>;
@@ -226,11 +209,4 @@ export interface CacheFiles {
   removeLeft(): Promise<void>;
   /** Ends timers and background work. Open files stay open. The rows may be closed afterwards. */
   stop(): Promise<void>;
-}
-
-export interface VersionContent {
-  readonly node: string;
-  readonly version: string;
-  /** Of the whole content; null: not known. */
-  readonly hash: string | null;
 }

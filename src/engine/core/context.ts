@@ -22,7 +22,7 @@ import type {
   RowClockRuntime,
   Space,
 } from "../host/index.ts";
-import type { CacheFile, CacheFiles, SequentialReader } from "./cache-file.ts";
+import type { CacheFile, CacheFiles, Reader } from "./cache-file.ts";
 import type { DirtyFiles, Orphans, ReadFailures, SnapshotFiles } from "./file-services.ts";
 import type { FileState } from "./file-state.ts";
 import type { ForegroundThrottle } from "./foreground-throttle.ts";
@@ -79,7 +79,7 @@ export type Handle =
       readonly live: CacheFile;
       readonly write: boolean;
       readonly append: boolean;
-      readonly reader: SequentialReader;
+      readonly reader: Reader;
     }
   | {
       readonly kind: "folder";

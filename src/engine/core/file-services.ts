@@ -4,7 +4,6 @@ import type { Attempt, Snapshot } from "../../metadata/attempts.ts";
 import type { InodeId, KernelNodeId, NodeRowId, SnapshotId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
-import type { Unreadable } from "./file-state.ts";
 
 /** Snapshots that exist: where their bytes are, how they end, and how their uploads are cancelled. */
 export interface SnapshotFiles {
@@ -59,7 +58,7 @@ export interface DirtyFiles {
 
 /** Contents that could not be read for sending. */
 export interface ReadFailures {
-  get(lineage: KernelNodeId): Unreadable | undefined;
+  get(lineage: KernelNodeId): { readonly tries: number; readonly why: string } | undefined;
   /**
    * `inode`: as it was at the try. Returns how many tries have failed; 0: it is other content by now; undefined: the
    * row is parked.

@@ -9,12 +9,6 @@ export interface SnapshotProgress {
   readonly since: number;
 }
 
-/** A content that could not be read for sending. */
-export interface Unreadable {
-  readonly tries: number;
-  readonly why: string;
-}
-
 export interface FileState {
   /**
    * Kernel node ids whose cache file is being evicted, or is evicted while its row could not be removed: the row still

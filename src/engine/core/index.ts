@@ -2,20 +2,10 @@
  * What flows are given, in parts (Rows, LocalFiles, Kernel, Remote, Uploads, Host), and the records that live in memory
  * only.
  */
-export {
-  type CacheFile,
-  type CacheFiles,
-  NO_SNAPSHOT_YET,
-  type Origin,
-  type SequentialReader,
-  type SnapshotPace,
-  type SnapshotPacing,
-  type VersionContent,
-} from "./cache-file.ts";
+export { type CacheFile, type SnapshotPace, SnapshotPacing } from "./cache-file.ts";
 export type { Context, EngineSettings, Handle, Host, Kernel, LocalFiles, Remote, Rows, Uploads } from "./context.ts";
 export { dueTime, enqueue, enqueueAfterQuiet, enqueueInode, setInodeDirty, setNodeDirty } from "./enqueue.ts";
-export type { DirtyFiles, Orphans, ReadFailures, SnapshotFiles } from "./file-services.ts";
-export { type FileState, inBackground, type SnapshotProgress, type Unreadable } from "./file-state.ts";
+export { inBackground, type SnapshotProgress } from "./file-state.ts";
 export { isRetryable, retryDelay } from "./foreground-retry.ts";
 export { createForegroundThrottle, RIGHT_OF_WAY_LOOK_MS } from "./foreground-throttle.ts";
 export { createGroupCommit, MANY, TOGETHER_MS } from "./group-commit.ts";

@@ -1,12 +1,5 @@
 /** Completes the context with what this room does for others. */
-import type {
-  DirtyFiles,
-  Orphans,
-  ReadFailures,
-  Context as SharedContext,
-  LocalFiles as SharedLocalFiles,
-  SnapshotFiles,
-} from "../core/index.ts";
+import type { Context as SharedContext, LocalFiles as SharedLocalFiles } from "../core/index.ts";
 import { CacheFileTable } from "./cache-file-table.ts";
 import { cancelUpload, giveUpUnreadable, syncCopy, yieldToNewer } from "./cancel-upload.ts";
 import { logClean, logDirty, logNames, renewList } from "./dirty-file-log.ts";
@@ -40,7 +33,7 @@ export function addLocalFiles(rest: Omit<SharedContext, Added>): Context {
   return context;
 }
 
-function createSnapshotFiles(room: () => Context): SnapshotFiles {
+function createSnapshotFiles(room: () => Context): SharedLocalFiles["snapshotFiles"] {
   return {
     source: (snapshot) => snapshotSource(room(), snapshot),
     drop: (id) => dropSnapshot(room(), id),
@@ -52,7 +45,7 @@ function createSnapshotFiles(room: () => Context): SnapshotFiles {
   };
 }
 
-function createOrphans(room: () => Context): Orphans {
+function createOrphans(room: () => Context): SharedLocalFiles["orphans"] {
   let probe: ReturnType<typeof createLookupProbe> | undefined;
   return {
     forgotten: (lineages) => onForget(room(), lineages),
@@ -70,7 +63,7 @@ function createOrphans(room: () => Context): Orphans {
   };
 }
 
-function createDirtyFiles(room: () => Context): DirtyFiles {
+function createDirtyFiles(room: () => Context): SharedLocalFiles["dirtyFiles"] {
   return {
     dirty: (inode) => logDirty(room(), inode, room().cacheFiles.get(inode.lineage)),
     clean: (lineage) => logClean(room(), lineage),
@@ -79,7 +72,7 @@ function createDirtyFiles(room: () => Context): DirtyFiles {
   };
 }
 
-function createReadFailures(room: () => Context): ReadFailures {
+function createReadFailures(room: () => Context): SharedLocalFiles["readFailures"] {
   return {
     get: (lineage) => room().fileState.unreadable.get(lineage),
     couldNotRead: (row, inode, error) => couldNotRead(room(), row, inode, error),

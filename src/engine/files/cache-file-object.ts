@@ -7,7 +7,7 @@ import { shareRuns } from "../../lib/shared-run.ts";
 import type { Time } from "../../lib/time.ts";
 import type { InodeId, KernelNodeId } from "../../metadata/ids.ts";
 import type { Caller, HandleId } from "../api/index.ts";
-import { NO_SNAPSHOT_YET, type SequentialReader, type SnapshotPacing } from "../core/index.ts";
+import { SnapshotPacing } from "../core/index.ts";
 import {
   type FileChanges,
   type FileOnDisk,
@@ -54,12 +54,7 @@ export class CacheFileObject implements OpenCacheFile {
     isStatCurrent: false,
     durableStat: undefined,
   };
-  readonly pacing: SnapshotPacing = {
-    pace: NO_SNAPSHOT_YET,
-    snapshotTimer: undefined,
-    snapshotAt: 0,
-    isFsyncAsked: false,
-  };
+  readonly pacing = new SnapshotPacing();
   readonly #room: Context;
 
   constructor(room: Context, first: FirstState) {
@@ -111,10 +106,11 @@ export class CacheFileObject implements OpenCacheFile {
   }
 
   createReader() {
-    return createReader();
-  }
-  read(handle: HandleId, reader: SequentialReader, offset: number, size: number, signal: AbortSignal) {
-    return readBytes(this.#room, handle, this, reader, offset, size, signal);
+    const reader = createReader();
+    return {
+      read: (handle: HandleId, offset: number, size: number, signal: AbortSignal) =>
+        readBytes(this.#room, handle, this, reader, offset, size, signal),
+    };
   }
   seek(kind: "data" | "hole", offset: number) {
     return seekBytes(this, kind, offset);

@@ -2,9 +2,8 @@
 import type { Time } from "../../lib/time.ts";
 import type { KernelNodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
-import type { CacheFiles, Origin, VersionContent } from "../core/index.ts";
 import { quarantineFile, rowOfNewFile } from "./backing-file.ts";
-import type { FirstState, OpenCacheFile } from "./cache-file.ts";
+import type { FirstState, OpenCacheFile, Origin } from "./cache-file.ts";
 import { CacheFileObject } from "./cache-file-object.ts";
 import { hasNoWriter, leaveToDetachedWriters, withPassthroughWriters } from "./detached-writers.ts";
 import { removeLeft } from "./file-removal.ts";
@@ -15,7 +14,7 @@ import { cacheFileStat, openCacheFile, setCacheFileTimes } from "./open-close.ts
 import { whileTruncating } from "./pending-truncate.ts";
 import { resumeFile, resumeMapped } from "./resume.ts";
 import type { Context, OpenCacheFiles } from "./room.ts";
-import { fetchVersionRange } from "./uncached-read.ts";
+import { fetchVersionRange, type VersionContent } from "./uncached-read.ts";
 import { closeKept, keepOpenForUpload } from "./without-folder.ts";
 
 export class CacheFileTable implements OpenCacheFiles {
@@ -48,7 +47,7 @@ export class CacheFileTable implements OpenCacheFiles {
     this.#open.delete(lineage);
   }
 
-  open(lineage: KernelNodeId, options: Parameters<CacheFiles["open"]>[1]) {
+  open(lineage: KernelNodeId, options: Parameters<OpenCacheFiles["open"]>[1]) {
     return openCacheFile(this.#room(), lineage, options);
   }
   rowOfNewFile(lineage: KernelNodeId) {

@@ -3,7 +3,13 @@ import type { FileStat, OpenFile } from "../../lib/files.ts";
 import type { RangeLock } from "../../lib/range-lock.ts";
 import type { Ranges } from "../../lib/ranges.ts";
 import type { Time } from "../../lib/time.ts";
-import type { CacheFile, Origin } from "../core/index.ts";
+import type { CacheFile } from "../core/index.ts";
+
+/** The version that the missing ranges belong to. */
+export interface Origin {
+  readonly node: string;
+  readonly version: string;
+}
 
 /** A request for bytes of the origin that is under way. Its range may grow to the whole content. */
 export interface Download {

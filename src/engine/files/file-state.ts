@@ -3,7 +3,7 @@ import { setMaxListeners } from "node:events";
 import type { Timer } from "../../lib/runtime.ts";
 import type { GoneFile } from "../../metadata/gone-files.ts";
 import type { InodeId, KernelNodeId } from "../../metadata/ids.ts";
-import type { FileState as SharedFileState, Unreadable } from "../core/index.ts";
+import type { LocalFiles } from "../core/index.ts";
 import type { OpenCacheFile } from "./cache-file.ts";
 
 /** A file was made shorter, and the kernel may not know it yet; see pending-truncate.ts. */
@@ -13,6 +13,14 @@ export interface PendingTruncate {
   readonly heard: Promise<void>;
   end(): void;
 }
+
+/** A content that could not be read for sending. */
+export interface Unreadable {
+  readonly tries: number;
+  readonly why: string;
+}
+
+type SharedFileState = LocalFiles["fileState"];
 
 export interface FileState extends SharedFileState {
   /** Kernel node ids whose cache file is being made, closed or removed. Others wait for the promise and look again. */

@@ -19,8 +19,8 @@ import {
   touchesRange,
 } from "../../lib/ranges.ts";
 import type { KernelNodeId } from "../../metadata/ids.ts";
-import type { Origin, Rows } from "../core/index.ts";
-import type { OpenCacheFile } from "./cache-file.ts";
+import type { Rows } from "../core/index.ts";
+import type { OpenCacheFile, Origin } from "./cache-file.ts";
 import type { LocalFiles } from "./room.ts";
 
 export function wakeReaders(cacheFile: OpenCacheFile): void {

@@ -3,11 +3,11 @@
  */
 import { listRanges, partsWithin, touchesRange } from "../../lib/ranges.ts";
 import { FsError, fromDisk, type HandleId } from "../api/index.ts";
-import type { Host, Remote, Rows, SequentialReader, Uploads } from "../core/index.ts";
+import type { Host, Remote, Rows, Uploads } from "../core/index.ts";
 import type { OpenCacheFile } from "./cache-file.ts";
 import { grantRead } from "./fast-path.ts";
 import { untilChecked } from "./fetch.ts";
-import { fetchAround } from "./readahead.ts";
+import { fetchAround, type SequentialReader } from "./readahead.ts";
 import type { Context, LocalFiles } from "./room.ts";
 import { fetchUncached, layOver } from "./uncached-read.ts";
 

@@ -3,7 +3,7 @@
  * hardly any.
  */
 import { partsWithin } from "../../lib/ranges.ts";
-import type { Host, Remote, Rows, SequentialReader, Uploads } from "../core/index.ts";
+import type { Host, Remote, Rows, Uploads } from "../core/index.ts";
 import type { OpenCacheFile } from "./cache-file.ts";
 import { prefetchRange, requireRange } from "./fetch.ts";
 import type { LocalFiles } from "./room.ts";
@@ -16,6 +16,14 @@ const BLOCK = 128 * 1024;
 const AHEAD = 3;
 /** Bytes by which reads of one program may arrive out of order. */
 const SLACK = 1024 * 1024;
+
+/** Where the sequential reading of one handle goes on, and how far ahead bytes are fetched. In bytes. */
+export interface SequentialReader {
+  next: number;
+  window: number;
+  /** The window doubles when reading gets here. */
+  growAt: number;
+}
 
 export function createReader(): SequentialReader {
   return { next: 0, window: 0, growAt: 0 };

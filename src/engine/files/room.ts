@@ -1,8 +1,10 @@
 /** What the flows of this room are given: as in core/context.ts, and the state that only this room sees. */
 import type { KernelNodeId } from "../../metadata/ids.ts";
-import type { CacheFiles, Host, Kernel, Remote, Rows, LocalFiles as SharedLocalFiles, Uploads } from "../core/index.ts";
+import type { Host, Kernel, Remote, Rows, LocalFiles as SharedLocalFiles, Uploads } from "../core/index.ts";
 import type { FirstState, OpenCacheFile } from "./cache-file.ts";
 import type { FileState } from "./file-state.ts";
+
+type CacheFiles = SharedLocalFiles["cacheFiles"];
 
 /** By kernel node id. */
 export interface OpenCacheFiles extends CacheFiles {

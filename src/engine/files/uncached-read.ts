@@ -8,8 +8,8 @@ import { backoff } from "../../lib/backoff.ts";
 import { partsWithin, type Ranges } from "../../lib/ranges.ts";
 import { sleep } from "../../lib/runtime.ts";
 import { FsError } from "../api/index.ts";
-import type { Host, Remote, VersionContent } from "../core/index.ts";
-import type { OpenCacheFile } from "./cache-file.ts";
+import type { Host, Remote } from "../core/index.ts";
+import type { OpenCacheFile, Origin } from "./cache-file.ts";
 import type { LocalFiles } from "./room.ts";
 
 const WINDOW = 1024 * 1024;
@@ -106,6 +106,11 @@ export async function fetchVersionRange(
       await sleep(context.runtime, backoff(RETRY, tries), signal);
     }
   }
+}
+
+export interface VersionContent extends Origin {
+  /** Of the whole content; null: not known. */
+  readonly hash: string | null;
 }
 
 async function fetchRange(

@@ -8,7 +8,8 @@ import { hasCode } from "../../lib/system-error.ts";
 import type { InodeId, KernelNodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
-import type { Host, Remote, Rows, Unreadable, Uploads } from "../core/index.ts";
+import type { Host, Remote, Rows, Uploads } from "../core/index.ts";
+import type { Unreadable } from "./file-state.ts";
 import type { LocalFiles } from "./room.ts";
 
 /** Tries take half a minute at least, because a gateway may for a moment not find what it has. */

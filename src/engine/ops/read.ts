@@ -33,8 +33,7 @@ async function readOnce(
   offset: number,
   size: number,
 ): Promise<Uint8Array> {
-  const { live: cacheFile, reader } = fileOf(context, handleId);
-  return cacheFile.read(handleId, reader, offset, size, signal);
+  return fileOf(context, handleId).reader.read(handleId, offset, size, signal);
 }
 
 /** Undefined: there is nothing of that kind at or after the offset. */

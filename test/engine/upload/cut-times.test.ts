@@ -1,13 +1,15 @@
 /** When a file that stays open is cut: numbers alone. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { NO_SNAPSHOT_YET } from "../../../src/engine/core/index.ts";
+import { SnapshotPacing } from "../../../src/engine/core/index.ts";
 import {
   nextSnapshotAt,
   paceAfterSnapshot,
   paceAfterTry,
   type Writes,
 } from "../../../src/engine/upload/snapshot-times.ts";
+
+const { pace: NO_SNAPSHOT_YET } = new SnapshotPacing();
 
 const MINUTE = 60;
 
