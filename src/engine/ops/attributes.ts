@@ -8,6 +8,7 @@ import {
   type Context,
   expireAllEntries,
   type Host,
+  type Kernel,
   type LocalFiles,
   type Remote,
   type Rows,
@@ -49,7 +50,7 @@ export async function setattr(
 
 /** Sets everything but the size. */
 async function setRest(
-  context: Context,
+  context: Rows & LocalFiles & Kernel & Uploads & Host,
   caller: Caller,
   lineage: KernelNodeId,
   change: SetAttributes,

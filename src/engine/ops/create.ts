@@ -13,7 +13,16 @@ import {
   type Opened,
   type OpenFlags,
 } from "../api/index.ts";
-import { type Context, type Host, type Remote, type Rows, setInodeDirty } from "../core/index.ts";
+import {
+  type Context,
+  type Host,
+  type Kernel,
+  type LocalFiles,
+  type Remote,
+  type Rows,
+  setInodeDirty,
+  type Uploads,
+} from "../core/index.ts";
 import { handedDown, pinMtime } from "../files/index.ts";
 import { completeFolder } from "../remote/index.ts";
 import {
@@ -175,7 +184,11 @@ export async function openMade(
 /**
  * The whole answer. If it fails, the handle is released: nobody would ever close a file that its program does not get.
  */
-async function shown(context: Context, lineage: KernelNodeId, opened: Opened): Promise<Found & Opened> {
+async function shown(
+  context: Rows & LocalFiles & Kernel & Host,
+  lineage: KernelNodeId,
+  opened: Opened,
+): Promise<Found & Opened> {
   try {
     return { ...(await found(context, inodeOf(context, lineage))), ...opened };
   } catch (error) {
@@ -189,7 +202,11 @@ async function shown(context: Context, lineage: KernelNodeId, opened: Opened): P
  * The same request, resent to a daemon that takes over, makes it again. A program that was shown the file meanwhile
  * (the request had passed its deadline) has a file that was removed.
  */
-function unmake(context: Context, { mark }: Caller, made: { readonly inode: Inode; readonly entry: Entry }): void {
+function unmake(
+  context: Rows & LocalFiles & Uploads & Host,
+  { mark }: Caller,
+  made: { readonly inode: Inode; readonly entry: Entry },
+): void {
   const { metadata, fileState } = context;
   const { id } = made.inode;
   metadata.transaction(() => {

@@ -18,7 +18,6 @@ import {
   type LocalFiles,
   type Remote,
   type Rows,
-  type Uploads,
 } from "../core/index.ts";
 import { inodeOf, requireWritable } from "../tree/index.ts";
 import { snapshotWhenQuiet } from "../upload/index.ts";
@@ -52,7 +51,7 @@ export function requireShown({ metadata }: Pick<Rows, "metadata">, inode: Inode,
  * disk has no room for the file.
  */
 export async function whenFetched<T>(
-  context: Rows & LocalFiles & Remote & Uploads & Host,
+  context: LocalFiles & Remote,
   lineage: KernelNodeId,
   signal: AbortSignal,
   then: () => Promise<T>,
@@ -70,7 +69,7 @@ export async function whenFetched<T>(
 
 /** The same before a change of names, which looks at the row again afterwards. */
 export function fetchWholeFile(
-  context: Rows & LocalFiles & Remote & Uploads & Host,
+  context: LocalFiles & Remote,
   lineage: KernelNodeId,
   signal: AbortSignal,
 ): Promise<void> {
@@ -115,7 +114,7 @@ const isWriting = ({ write, truncate }: OpenFlags) => write || truncate;
  * For the first open of a new file, within the transaction that makes its inode: stores what the rows have to say
  * before the cache file is made and a writer is let in. True when the cache file has its row.
  */
-export function prepareOpen(context: Rows & LocalFiles & Host, made: Inode, flags: OpenFlags): boolean {
+export function prepareOpen(context: Rows & LocalFiles, made: Inode, flags: OpenFlags): boolean {
   const hasRow = context.cacheFiles.rowOfNewFile(made.lineage);
   if (hasRow && isWriting(flags)) context.metadata.writers.begin(made.id);
   return hasRow;
@@ -176,7 +175,7 @@ async function openInode(
 }
 
 /** Never fails: the program does not wait for the answer. */
-export async function release(context: Context, handleId: HandleId): Promise<void> {
+export async function release(context: LocalFiles & Kernel & Host, handleId: HandleId): Promise<void> {
   const handle = context.handles.get(handleId);
   context.handles.delete(handleId);
   context.fastPath.end(handleId);

@@ -5,22 +5,14 @@
 import { isWhole } from "../../metadata/cache-files.ts";
 import type { KernelNodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
-import {
-  type CacheFile,
-  type Host,
-  inBackground,
-  type LocalFiles,
-  type Remote,
-  type Rows,
-  type Uploads,
-} from "../core/index.ts";
+import { type CacheFile, type Host, inBackground, type LocalFiles, type Remote, type Rows } from "../core/index.ts";
 import { SMALL } from "../files/index.ts";
 import { AHEAD_MAX, fetchNext, recordAccess } from "../host/index.ts";
 
 const REACH = { skipped: 8, lookedAt: 32 };
 
 /** A program opened the file to read it. Never fails, because trouble with other files is not the program's. */
-export function opened(context: Rows & LocalFiles & Remote & Uploads & Host, cacheFile: CacheFile): void {
+export function opened(context: Rows & LocalFiles & Remote & Host, cacheFile: CacheFile): void {
   try {
     follow(context, cacheFile);
   } catch (error) {
@@ -28,7 +20,7 @@ export function opened(context: Rows & LocalFiles & Remote & Uploads & Host, cac
   }
 }
 
-function follow(context: Rows & LocalFiles & Remote & Uploads & Host, cacheFile: CacheFile): void {
+function follow(context: Rows & LocalFiles & Remote & Host, cacheFile: CacheFile): void {
   const { fileSequences } = context.fileState;
   const names = context.metadata.entries.ofInode(cacheFile.inode);
   const [entry] = names;
@@ -61,7 +53,7 @@ function isWanted(
 }
 
 /** Fetches the file as if a program read it. If that fails, the program that opens it fetches again. */
-async function fetchWhole(context: Rows & LocalFiles & Remote & Uploads & Host, lineage: KernelNodeId): Promise<void> {
+async function fetchWhole(context: LocalFiles & Host, lineage: KernelNodeId): Promise<void> {
   const { signal } = context.fileState.stopped;
   try {
     const cacheFile = await context.cacheFiles.open(lineage, { write: false });

@@ -112,7 +112,7 @@ async function requireTargetKnown(context: Context, caller: Caller, to: Place): 
  * them.
  */
 async function bringReplacementWhole(
-  context: Rows & LocalFiles & Remote & Uploads & Host,
+  context: Rows & LocalFiles & Remote,
   caller: Caller,
   from: Place,
   to: Place,
@@ -135,11 +135,7 @@ function inodeAt(context: Rows, { parent, name }: Place): Inode | undefined {
  * A program was told that the target survives power loss (fsync), and the gateway does not have it yet. If the new name
  * reached the disk before the new bytes, power loss would leave neither the old nor the new content.
  */
-async function makeReplacementSafe(
-  context: Rows & LocalFiles & Remote & Uploads & Host,
-  from: Place,
-  to: Place,
-): Promise<void> {
+async function makeReplacementSafe(context: Rows & LocalFiles, from: Place, to: Place): Promise<void> {
   const source = entryAt(context, from.parent, from.name).inode;
   const target = inodeAt(context, to);
   if (target === undefined || target.id === source.id || target.synced === null) return;

@@ -45,7 +45,7 @@ export async function retryNow(
 }
 
 /** Quarantined content may be sent as it is, and earlier failures count no more. */
-function letGo(context: Rows & LocalFiles & Remote, row: NodeRow): void {
+function letGo(context: Rows & LocalFiles, row: NodeRow): void {
   const { metadata } = context;
   const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
   const inode = entry === undefined ? undefined : metadata.inodes.get(entry.inode);

@@ -201,11 +201,7 @@ function otherHasMoved(context: Context, request: Extract<Request, { do: "exchan
   advance(context, row.id);
 }
 
-function closeAttempt(
-  context: Rows & LocalFiles & Uploads & Host,
-  attempt: Sent,
-  how: "remove" | "abandon" = "remove",
-): void {
+function closeAttempt(context: Rows & LocalFiles & Host, attempt: Sent, how: "remove" | "abandon" = "remove"): void {
   const { attempts } = context.metadata;
   if (how === "remove") attempts.remove(attempt.id);
   else attempts.abandon(attempt.id, context.runtime.now());

@@ -182,7 +182,7 @@ function takeContent(
  * on with a new inode that is what the old one was. Returns the new inode; undefined if there is no writer.
  */
 function leftToWriter(
-  context: Rows & LocalFiles & Uploads & Host,
+  context: Rows & LocalFiles & Host,
   entry: Entry,
   inode: Inode,
   { nodeId, base }: NodeRow,

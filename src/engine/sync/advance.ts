@@ -258,7 +258,7 @@ function vanish(context: Rows & LocalFiles & Remote & Uploads & Host, row: NodeR
 }
 
 /** Detaches the file from its last name if a program has it open for writing. Returns whether that is so. */
-function leaveToWriter(context: Rows & LocalFiles & Uploads & Host, entry: Entry, { nodeId, base }: NodeRow): boolean {
+function leaveToWriter(context: Rows & LocalFiles & Host, entry: Entry, { nodeId, base }: NodeRow): boolean {
   const { metadata } = context;
   const inode = metadata.inodes.get(entry.inode);
   if (inode?.kind !== "file" || context.cacheFiles.writersOf(inode) === 0 || metadata.entries.links(inode.id) > 1)

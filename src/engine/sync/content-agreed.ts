@@ -3,14 +3,14 @@ import type { Attempt } from "../../metadata/attempts.ts";
 import { isWhole } from "../../metadata/cache-files.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import type { Base, NodeRow } from "../../metadata/nodes.ts";
-import type { Host, LocalFiles, Request, Rows, Uploads } from "../core/index.ts";
+import type { LocalFiles, Request, Rows, Uploads } from "../core/index.ts";
 import { inodeOfRow } from "../tree/index.ts";
 import { isStandIn } from "./effect.ts";
 import { knowSaves } from "./link-groups.ts";
 
 /** The content that was sent is a version now: it becomes clean, unless it has changed meanwhile. */
 export function adoptVersion(
-  context: Rows & LocalFiles & Uploads & Host,
+  context: Rows & LocalFiles & Uploads,
   row: NodeRow,
   attempt: Attempt<Request>,
   base: Base,
@@ -37,7 +37,7 @@ export function adoptVersion(
  * Everything of the row agrees with base. Bytes that were written again and are the same as before are that version:
  * nothing needs to be sent.
  */
-export function agreeOnContent(context: Rows & LocalFiles & Uploads & Host, row: NodeRow): void {
+export function agreeOnContent(context: Rows & LocalFiles & Uploads, row: NodeRow): void {
   const { base, nodeId } = row;
   const inode = inodeOfRow(context, row);
   if (inode?.content !== "dirty" || inode.hash === null || nodeId === null || base === null) return;
@@ -45,7 +45,7 @@ export function agreeOnContent(context: Rows & LocalFiles & Uploads & Host, row:
 }
 
 function recordVersion(
-  context: Rows & LocalFiles & Uploads & Host,
+  context: Rows & LocalFiles & Uploads,
   inode: Inode,
   nodeId: string,
   base: Base,

@@ -31,7 +31,7 @@ import { freeConflictName } from "./name-conflicts.ts";
  * nothing unsent: its content is `version`.
  */
 export function detachFromName(
-  context: Rows & LocalFiles & Uploads & Host,
+  context: Rows & LocalFiles & Host,
   inode: Inode,
   entry: Entry,
   version: Pick<Inode, "originNode" | "originVersion" | "hash">,

@@ -39,7 +39,7 @@ export async function distrustContents(context: Rows & LocalFiles & Uploads & Ho
  * Whether the file on the disk is still as its snapshot was. That snapshot was taken while a passthrough writer had the
  * file open, so the row does not say that the content is durable.
  */
-async function isAsCut(context: LocalFiles & Host, inode: Inode): Promise<boolean> {
+async function isAsCut(context: LocalFiles, inode: Inode): Promise<boolean> {
   if (inode.hash === null) return false;
   try {
     return await context.cacheFiles.isStill(inode, inode.hash);

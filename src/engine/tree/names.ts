@@ -129,7 +129,7 @@ export function makeFolder(
  * A program removed a name. If its node exists at the gateway, a deletion is queued. Until the deletion is sent, the
  * node still belongs to the name.
  */
-export function removeName(context: Rows & LocalFiles & Remote & Uploads & Host, entry: Entry): void {
+export function removeName(context: Rows & LocalFiles & Uploads & Host, entry: Entry): void {
   const row = context.metadata.nodes.ofEntry(entry.id);
   context.metadata.entries.remove(entry.id);
   if (row !== undefined) orphan(context, row, leftBehind(context, row, entry));
@@ -148,7 +148,7 @@ function leftBehind({ runtime }: Host, { kind, nodeId }: NodeRow, { parent, name
 }
 
 /** The row lost its entry. A deletion is queued; if the gateway never heard of the node, the row is dropped. */
-function orphan(context: Rows & LocalFiles & Remote & Uploads & Host, row: NodeRow, left: Left = {}): void {
+function orphan(context: Rows & LocalFiles & Uploads & Host, row: NodeRow, left: Left = {}): void {
   const { metadata } = context;
   context.snapshotFiles.cancelUpload(row.id);
   if (row.nodeId === null && metadata.attempts.openOf(row.id) === undefined) {
@@ -246,11 +246,7 @@ function giveNode(
 }
 
 /** Renames a file over an existing one: the target's entry keeps its node and takes the source's inode. */
-export function replaceTarget(
-  context: Rows & LocalFiles & Remote & Uploads & Host,
-  source: Entry,
-  target: Entry,
-): void {
+export function replaceTarget(context: Rows & LocalFiles & Uploads & Host, source: Entry, target: Entry): void {
   const { metadata } = context;
   const sourceRow = metadata.nodes.ofEntry(source.id);
   const targetRow = metadata.nodes.ofEntry(target.id);

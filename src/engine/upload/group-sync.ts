@@ -39,7 +39,7 @@ function isAlone({ disk }: LocalFiles, { isUsed }: CacheFile): boolean {
   return isUsed || disk.trouble !== undefined;
 }
 
-async function syncAlone(context: LocalFiles & Host, cacheFile: CacheFile): Promise<void> {
+async function syncAlone(context: LocalFiles, cacheFile: CacheFile): Promise<void> {
   await cacheFile.sync();
   if (context.disk.trouble !== "gone") await cacheFile.syncName();
 }

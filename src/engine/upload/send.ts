@@ -16,7 +16,6 @@ import {
   type Request,
   type Rows,
   scopesOf,
-  type Uploads,
 } from "../core/index.ts";
 import { acknowledge, isStaleRead, observeNode, refused, type Verdict, withHash, withRevision } from "../sync/index.ts";
 
@@ -115,10 +114,7 @@ function isUnreadable(error: unknown): boolean {
   return error instanceof RemoteError && error.code === "aborted";
 }
 
-function giveUpIfOften(
-  context: Rows & LocalFiles & Uploads & Host,
-  { id, node, generation: snapshot, tries }: Attempt<Request>,
-): void {
+function giveUpIfOften(context: Rows & LocalFiles, { id, node, generation: snapshot, tries }: Attempt<Request>): void {
   const attempt = context.metadata.attempts.openOf(node);
   if (snapshot !== null && attempt?.id === id && tries + 1 >= UNREADABLE_TRIES)
     context.snapshotFiles.giveUpUnreadable(attempt);
@@ -316,7 +312,7 @@ function isEffectOf(context: Remote, request: Extract<Request, { nodeId: string 
 }
 
 function call(
-  context: Rows & LocalFiles & Remote & Host,
+  context: Rows & LocalFiles & Remote,
   attempt: Attempt<Request>,
   signal: AbortSignal,
   onProgress: (sent: number) => void,
@@ -369,7 +365,7 @@ function call(
   }
 }
 
-function sourceOf(context: Rows & LocalFiles & Host, attempt: Attempt<Request>): ContentSource {
+function sourceOf(context: Rows & LocalFiles, attempt: Attempt<Request>): ContentSource {
   if (attempt.generation === null) return NOTHING;
   const snapshot = context.metadata.snapshots.get(attempt.generation);
   if (snapshot === undefined) throw new Error(`attempt ${attempt.id} has lost its snapshot ${attempt.generation}`);

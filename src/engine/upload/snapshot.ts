@@ -162,7 +162,7 @@ async function snapshotCopy(
 }
 
 /** Undefined: something is being written, or the cache file is not the inode's content any more. */
-function begin(context: Rows & LocalFiles, cacheFile: CacheFile): { inode: Inode; writes: number } | undefined {
+function begin(context: Rows, cacheFile: CacheFile): { inode: Inode; writes: number } | undefined {
   const writes = cacheFile.beginSnapshot();
   const inode = context.metadata.inodes.get(cacheFile.inode);
   if (inode === undefined || inode.lineage !== cacheFile.lineage || writes === undefined) return undefined;
