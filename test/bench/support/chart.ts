@@ -64,7 +64,8 @@ function colourOf(side: string): string {
 }
 
 function shown(seconds: number): string {
-  return seconds < 1 ? `${Number((seconds * 1000).toPrecision(3))} ms` : `${Number(seconds.toPrecision(3))} s`;
+  const exact = Number(seconds.toPrecision(3));
+  return exact < 1 ? `${Number((exact * 1000).toPrecision(3))} ms` : `${exact} s`;
 }
 
 function round(value: number): number {
