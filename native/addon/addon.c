@@ -16,6 +16,7 @@ NAPI_MODULE_INIT()
     {"deviceLetWrite", device_let_write},
     {"deviceStopReading", device_stop_reading},
     {"deviceStopWriting", device_stop_writing},
+    {"deviceAnswerRead", device_answer_read},
     {"deviceEndHandle", device_end_handle},
     {"deviceAnswered", device_answered},
     {"deviceClose", device_close},

@@ -51,6 +51,7 @@ napi_value device_let_read(napi_env env, napi_callback_info info);
 napi_value device_let_write(napi_env env, napi_callback_info info);
 napi_value device_stop_reading(napi_env env, napi_callback_info info);
 napi_value device_stop_writing(napi_env env, napi_callback_info info);
+napi_value device_answer_read(napi_env env, napi_callback_info info);
 napi_value device_end_handle(napi_env env, napi_callback_info info);
 napi_value device_answered(napi_env env, napi_callback_info info);
 napi_value device_close(napi_env env, napi_callback_info info);

@@ -27,6 +27,23 @@ napi_value device_let_read(napi_env env, napi_callback_info info)
   return NULL;
 }
 
+/*
+ * deviceAnswerRead(device, unique, fd, size, offset): whether a READ that JavaScript has was answered from the file, as far as
+ * it goes. Only of what is in memory, and by splicing.
+ */
+napi_value device_answer_read(napi_env env, napi_callback_info info)
+{
+  napi_value values[5], result;
+  int64_t unique, offset;
+  int fd, size;
+  if (!get_arguments(env, info, values, 5) || !get_int(env, values[2], &fd) || !get_int(env, values[3], &size)) return NULL;
+  struct mover *mover = get_mover(env, values, &unique);
+  if (mover == NULL || !get_int64(env, values[4], &offset)) return NULL;
+  bool is_answered = size > 0 && mover_answer_read(mover, (uint64_t)unique, fd, (size_t)size, (off_t)offset);
+  CHECK(env, napi_get_boolean(env, is_answered, &result));
+  return result;
+}
+
 /* deviceLetWrite(device, handle, fd, milliseconds) */
 napi_value device_let_write(napi_env env, napi_callback_info info)
 {

@@ -53,6 +53,7 @@ bool mover_open(struct mover *mover, int device, size_t capacity)
 {
   memset(mover, 0, sizeof *mover);
   mover->capacity = capacity;
+  mover->device = device;
   splicer_open(&mover->splicer, device);
   mover->reply = malloc(sizeof(struct out_header) + capacity);
   return mover->reply != NULL;
@@ -184,6 +185,11 @@ static bool answer_write(int device, int fd, uint64_t unique, const struct trans
     struct write_out body;
   } out = {.header = {.len = sizeof out, .unique = unique}, .body = {.size = in->size}};
   return reply(device, &(struct iovec){.iov_base = &out, .iov_len = sizeof out}, 1);
+}
+
+bool mover_answer_read(struct mover *mover, uint64_t unique, int fd, size_t size, off_t offset)
+{
+  return splicer_answer(&mover->splicer, mover->device, fd, unique, size, offset);
 }
 
 size_t mover_answer(struct mover *mover, int device, const uint8_t *message, size_t length, long waits)

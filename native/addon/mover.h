@@ -24,6 +24,7 @@ struct mover {
   } lets[MOVER_HANDLES];
   uint8_t *reply; /* header and bytes of the answer to a READ */
   size_t capacity;
+  int device;
   struct splicer splicer;
   uint64_t off_until;     /* uv_hrtime: no fast path until then, the disk is slow */
   uint64_t no_disk_until; /* the same for bytes that must be read from the disk */
@@ -44,6 +45,9 @@ long mover_waits(void);
  * of mover_waits.
  */
 size_t mover_answer(struct mover *mover, int device, const uint8_t *message, size_t length, long waits);
+
+/* Whether the READ was answered from the file: see splicer_answer. */
+bool mover_answer_read(struct mover *mover, uint64_t unique, int fd, size_t size, off_t offset);
 
 /*
  * The number of a handle determines its place. A later handle takes the place over, and JavaScript serves the earlier

@@ -8,6 +8,8 @@ const LOW_BYTES = 256 * 1024;
 export interface BodyQueue {
   /** False when full: push no more until `onLow`. */
   push(chunk: Uint8Array): boolean;
+  /** The reader waits: it gets the next chunk in the turn in which it is pushed. */
+  isAwaited(): boolean;
   end(): void;
   /** The reader gets what is queued, then the error. */
   fail(error: Error): void;
@@ -91,6 +93,7 @@ export function createBodyQueue(events: BodyQueueEvents): BodyQueue {
       isFull ||= queuedBytes >= FULL_BYTES;
       return !isFull;
     },
+    isAwaited: () => waiter !== undefined,
     end() {
       isEnded = true;
       waiter?.resolve({ done: true, value: undefined });

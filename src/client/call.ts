@@ -21,6 +21,8 @@ export interface Call {
   readonly headers?: Readonly<Record<string, string | undefined>>;
   readonly body?: HttpRequest["body"];
   readonly signal?: AbortSignal | undefined;
+  /** See HttpRequest. */
+  readonly takesLoans?: boolean | undefined;
   /** Statuses besides 2xx that are answers and not errors. */
   readonly accept?: readonly number[];
 }
@@ -105,7 +107,7 @@ export async function askJson<T extends z.ZodType>(
 }
 
 function buildRequest(call: Call, token: string, mount: string | undefined): HttpRequest {
-  const { operation, parameters = {}, body, signal } = call;
+  const { operation, parameters = {}, body, signal, takesLoans } = call;
   for (const [field, value] of Object.entries(parameters)) {
     // These values would change the path on the way or at the gateway.
     const isPath = field === "path"; // its names were checked; "" is the root
@@ -130,6 +132,7 @@ function buildRequest(call: Call, token: string, mount: string | undefined): Htt
     headers,
     ...(body === undefined ? undefined : { body }),
     ...(signal === undefined ? undefined : { signal }),
+    ...(takesLoans === undefined ? undefined : { takesLoans }),
   };
 }
 

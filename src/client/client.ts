@@ -124,6 +124,11 @@ export interface ContentOptions extends CallOptions {
   /** A moment of the past, ISO 8601: the content that the file had then. */
   readonly at?: string | undefined;
   readonly branch?: string | undefined;
+  /**
+   * Whoever reads `bytes` is done with each chunk, or has copied it, in the turn in which it comes: then the connection may
+   * use its memory again.
+   */
+  readonly takesLoans?: boolean | undefined;
 }
 
 export interface Content {

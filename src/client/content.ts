@@ -16,7 +16,7 @@ interface Extent {
 }
 
 export async function getContent(send: Send, nodeId: string, options: ContentOptions = {}): Promise<Content> {
-  const { version, range, ifVersion, at, branch, signal } = options;
+  const { version, range, ifVersion, at, branch, signal, takesLoans } = options;
   const answer = await send({
     operation: OPERATION,
     parameters: { nodeId },
@@ -29,6 +29,7 @@ export async function getContent(send: Send, nodeId: string, options: ContentOpt
       "if-range": ifVersion === undefined ? undefined : `"${ifVersion}"`,
     },
     signal,
+    takesLoans,
     accept: range === undefined ? [] : [416],
   });
   try {

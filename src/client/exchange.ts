@@ -41,6 +41,8 @@ export interface ExchangeRequest {
   /** Size of a streamed body in bytes. */
   readonly size?: number | undefined;
   readonly signal?: AbortSignal;
+  /** The connection overwrites a chunk after the turn in which it came: the reader takes that into account, or has copies. */
+  readonly chunks?: "lent" | "copied" | undefined;
 }
 
 /** The connection takes pieces of this size. Each piece is a sign of life on a slow link. */
@@ -146,7 +148,8 @@ export function exchange(
           received = 0;
           silence.heard();
         }
-        if (queue.push(chunk) || isPaused) return;
+        const isKept = request.chunks === "copied" || (request.chunks === "lent" && !queue.isAwaited());
+        if (queue.push(isKept ? Buffer.from(chunk) : chunk) || isPaused) return;
         isPaused = true;
         silence.pause();
         started.pause();

@@ -4,7 +4,7 @@
  * first request, so that importing this file costs nothing.
  */
 
-import type { Pool } from "undici";
+import type { buildConnector, Pool } from "undici";
 import type { HttpRequest, Transport } from "../contract/http.ts";
 import { aBoolean, checkArguments, fields, filledText, is, optional, wholeNumber } from "./checks.ts";
 import { RemoteError } from "./errors.ts";
@@ -72,6 +72,8 @@ interface Lane {
   readonly pool: Pool;
   readonly activity: PoolActivity;
   readonly limits: ExchangeLimits;
+  /** Its connections have buffers of their own (read-buffers.ts). */
+  readonly hasReadBuffers?: boolean;
 }
 
 type Lanes = Readonly<Record<"calls" | "downloads" | "uploads" | "streams", Lane>>;
@@ -91,9 +93,14 @@ export function createHttpTransport(options: HttpTransportOptions): Transport {
 
   const open = async (): Promise<Lanes> => {
     const { default: Pool } = await import("undici/lib/dispatcher/pool.js");
-    const connector = await connectorOf(options, connect);
-    const lane = (limits: Omit<ExchangeLimits, "connect">, connections: number | null = options.connections ?? 16) => ({
-      pool: new Pool(origin, { connections, pipelining: 1, connect: connector }),
+    const hasReadBuffers = origin.startsWith("http:");
+    const [connector, downloads] = await connectorsOf(options, connect, hasReadBuffers);
+    const lane = (
+      limits: Omit<ExchangeLimits, "connect">,
+      connections: number | null = options.connections ?? 16,
+      by = connector,
+    ) => ({
+      pool: new Pool(origin, { connections, pipelining: 1, connect: by }),
       activity: {
         last: Number.NEGATIVE_INFINITY,
         underWay: 0,
@@ -103,7 +110,10 @@ export function createHttpTransport(options: HttpTransportOptions): Transport {
     });
     return {
       calls: lane({ send: metadata, answer: metadata, receive: metadata, least: LEAST_BYTES }),
-      downloads: lane({ send: content, answer: content, receive: content }),
+      downloads: {
+        ...lane({ send: content, answer: content, receive: content }, undefined, downloads),
+        hasReadBuffers,
+      },
       uploads: lane({ send: content, answer: uploadAnswer, receive: metadata, least: LEAST_BYTES }),
       streams: lane({ send: metadata, answer: metadata, receive: stream }, null),
     };
@@ -117,10 +127,11 @@ export function createHttpTransport(options: HttpTransportOptions): Transport {
   return {
     async send(request) {
       opened ??= open();
-      const { pool, activity, limits } = laneOf(request, await opened);
+      const { pool, activity, limits, hasReadBuffers } = laneOf(request, await opened);
       if (isClosed) throw new RemoteError("aborted", "the client was closed", { isUnsent: true });
       try {
-        return await exchange(pool, activity, translate(request, prefix), limits);
+        const chunks = hasReadBuffers !== true ? undefined : request.takesLoans === true ? "lent" : "copied";
+        return await exchange(pool, activity, { ...translate(request, prefix), chunks }, limits);
       } catch (error) {
         if (!(error instanceof RemoteError) || error.code === "aborted" || error.code === "invalid") throw error;
         throw new RemoteError(error.code, `${origin}: ${error.message}`, error.details);
@@ -133,13 +144,22 @@ export function createHttpTransport(options: HttpTransportOptions): Transport {
   };
 }
 
-async function connectorOf({ guarded = false, socketPath }: HttpTransportOptions, timeout: number) {
-  if (!guarded && socketPath === undefined) return { timeout };
-  const [{ default: build }, { createConnector }] = await Promise.all([
+/** Of all connections, and of those for downloads. */
+async function connectorsOf(
+  { guarded = false, socketPath }: HttpTransportOptions,
+  timeout: number,
+  hasReadBuffers: boolean,
+): Promise<readonly [buildConnector.connector, buildConnector.connector]> {
+  const [{ default: build }, { createConnector }, { withReadBuffers }] = await Promise.all([
     import("undici/lib/core/connect.js"),
     import("./connector.ts"),
+    import("./read-buffers.ts"),
   ]);
-  return createConnector(build, { timeout, ...(socketPath === undefined ? {} : { socketPath }) });
+  const isPlain = !guarded && socketPath === undefined;
+  const by = (how: typeof build) =>
+    isPlain ? how({ timeout }) : createConnector(how, { timeout, ...(socketPath === undefined ? {} : { socketPath }) });
+  const connector = by(build);
+  return [connector, hasReadBuffers ? by(withReadBuffers(build)) : connector];
 }
 
 function parseBaseUrl(baseUrl: string): { origin: string; prefix: string } {

@@ -51,9 +51,9 @@ const OPEN_FLAGS: Readonly<Record<OpenMode, number>> = {
 /** For smaller files a worker would cost more than hashing on the JS thread, which stays below 5 ms. */
 const HASH_INLINE = 1 << 20;
 
-/** A smaller write costs less than its way through the pool. So does a read of what is in memory. */
+/** A smaller write costs less than its way through the pool. So does a read of what is in memory: the kernel asks for 128 KiB. */
 const WRITE_INLINE = 64 * 1024;
-const READ_INLINE = WRITE_INLINE;
+const READ_INLINE = 256 * 1024;
 /** Closing a larger file may begin to write it to the disk, if it was truncated before. */
 const CLOSE_INLINE = 1 << 20;
 /**
@@ -225,6 +225,18 @@ class DiskFile implements OpenFile {
         total += written;
       }
     });
+  }
+
+  writeNow(buffer: Uint8Array, position: number): boolean {
+    if (this.#closing !== undefined || isWary(this.#pace)) return false;
+    this.#expectOffset(position, "write");
+    this.#size = Math.max(this.#size, position + buffer.length);
+    try {
+      const written = inline(this.#pace, () => fs.writeSync(this.#fd, buffer, 0, buffer.length, position));
+      return written === buffer.length;
+    } catch {
+      return false;
+    }
   }
 
   async #writePart(fd: number, buffer: Uint8Array, start: number, length: number, position: number): Promise<number> {

@@ -38,6 +38,8 @@ export interface HttpRequest {
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: JsonBody | UploadBody;
   readonly signal?: AbortSignal;
+  /** The reader of the answer's body is done with each chunk, or has copied it, in the turn in which it comes. */
+  readonly takesLoans?: boolean;
 }
 
 export interface HttpAnswer {

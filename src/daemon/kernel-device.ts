@@ -31,6 +31,7 @@ export function kernelDevice(descriptor: number): KernelDevice {
       opened.resumeReading();
       return {
         reply: (parts) => opened.reply(parts),
+        answerRead: (...read) => opened.answerRead(...read),
         moved: () => opened.answered(),
         close: () => opened.close(),
       };

@@ -9,6 +9,8 @@ export interface Device {
    * or the errno with which the kernel refused it.
    */
   reply(parts: Uint8Array[]): number;
+  /** Answers a READ with bytes of a local file, without copies of them. False: it was not answered. See native.ts. */
+  answerRead?(unique: number, descriptor: number, offset: number, size: number): boolean;
   /** How many requests the device answered by itself, by opcode name. */
   moved?(): Readonly<Record<string, number>>;
   /** No request comes after this. Closing twice is no error. */

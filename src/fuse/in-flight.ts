@@ -29,6 +29,9 @@ export class InFlight<From extends Origin = Message> implements Caller {
   /** Set once, before the reply is sent. A later answer is dropped. */
   answered = false;
   interrupted = false;
+  isAnsweredFromFile = false;
+  /** Of a READ, and only where the device can: see Caller. */
+  answerFrom?: Caller["answerFrom"];
   #controller: AbortController | undefined;
   #reason: FsError | undefined;
 

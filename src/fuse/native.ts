@@ -25,6 +25,7 @@ interface Addon {
   deviceStopReading(device: Handle<"device">, fd: number): void;
   deviceStopWriting(device: Handle<"device">, fd: number): void;
   deviceEndHandle(device: Handle<"device">, handle: HandleId): void;
+  deviceAnswerRead(device: Handle<"device">, unique: number, fd: number, size: number, offset: number): boolean;
   deviceAnswered(device: Handle<"device">): [reads: number, writes: number, getxattrs: number];
   deviceClose(device: Handle<"device">): void;
   openControl(fd: number, onLine: (line: string, descriptor: number) => void, onEnd: () => void): Handle<"control">;
@@ -49,6 +50,7 @@ const addon = loadAddon([
   "deviceStopReading",
   "deviceStopWriting",
   "deviceEndHandle",
+  "deviceAnswerRead",
   "deviceAnswered",
   "deviceClose",
   "openControl",
@@ -102,6 +104,11 @@ export interface Device {
   stopWriting(descriptor: number): void;
   endHandle(handle: HandleId): void;
   /**
+   * Answers a READ from the open file, with fewer bytes than `size` only at its end, if they are in memory and are worth
+   * it. False: nothing was answered.
+   */
+  answerRead(unique: number, descriptor: number, offset: number, size: number): boolean;
+  /**
    * How many requests were answered without a callback: READs and WRITEs as above, and GETXATTRs of names that no file
    * has.
    */
@@ -139,6 +146,7 @@ export function openDevice(
     stopReading: (descriptor) => addon.deviceStopReading(handle, descriptor),
     stopWriting: (descriptor) => addon.deviceStopWriting(handle, descriptor),
     endHandle: (id) => addon.deviceEndHandle(handle, id),
+    answerRead: (unique, descriptor, offset, size) => addon.deviceAnswerRead(handle, unique, descriptor, size, offset),
     answered() {
       const [READ, WRITE, GETXATTR] = addon.deviceAnswered(handle);
       return { READ, WRITE, GETXATTR };

@@ -30,6 +30,11 @@ export interface OpenFile {
   read(buffer: Uint8Array, offset: number, length: number, position: number): Promise<number>;
   /** Writes the whole buffer at `position`. When only its beginning fitted, the error says how much (bytesWritten). */
   write(buffer: Uint8Array, position: number): Promise<void>;
+  /**
+   * As write, before it returns. False: that would take long, or has failed, and some of it may be written: `write` tells.
+   * Absent: it cannot.
+   */
+  writeNow?(buffer: Uint8Array, position: number): boolean;
   truncate(size: number): Promise<void>;
   stat(): Promise<FileStat>;
   setTimes(mtime: Time): Promise<void>;

@@ -8,6 +8,8 @@ import { deferred } from "./deferred.ts";
 export interface RangeLock {
   /** Resolves to the function that releases [start, end). `end` may be Infinity. */
   hold(start: number, end: number): Promise<() => void>;
+  /** Nobody holds any of [start, end), or waits for it: what is done in this turn needs no hold. */
+  isFree(start: number, end: number): boolean;
 }
 
 interface Hold {
@@ -18,9 +20,12 @@ interface Hold {
 
 export function createRangeLock(): RangeLock {
   const holds = new Set<Hold>();
+  const overlapping = (start: number, end: number) =>
+    [...holds].filter((other) => other.start < end && start < other.end);
   return {
+    isFree: (start, end) => holds.size === 0 || overlapping(start, end).length === 0,
     async hold(start, end) {
-      const earlier = [...holds].filter((other) => other.start < end && start < other.end);
+      const earlier = overlapping(start, end);
       const { promise: freed, resolve: free } = deferred<void>();
       const hold = { start, end, freed };
       holds.add(hold);

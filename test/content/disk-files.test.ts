@@ -93,3 +93,17 @@ test("a full disk is told as such, and other bytes stay", async () => {
   await expect(file.write(pattern(10), 0)).rejects.toMatchObject({ code: "ENOSPC", path: "/dev/full" });
   await file.close();
 });
+
+test("what is written now is there when the call returns; what cannot be is refused, and nothing once closed", async () => {
+  const file = await under.files.open(path, "w+");
+  const reader = await under.files.open(path, "r");
+  try {
+    expect(file.writeNow?.(pattern(300_000), 5)).toBe(true);
+    expect(fs.readFileSync(path).subarray(5)).toEqual(Buffer.from(pattern(300_000)));
+    expect(reader.writeNow?.(pattern(1), 0)).toBe(false);
+  } finally {
+    await file.close();
+    await reader.close();
+  }
+  expect(file.writeNow?.(pattern(1), 0)).toBe(false);
+});

@@ -12,7 +12,10 @@ import type { Time } from "../../src/lib/time.ts";
 import { MemoryBytes } from "./memory-bytes.ts";
 
 /** create: an open that makes the file. */
-export type Operation = Exclude<keyof Files, "clone" | "currentTime"> | Exclude<keyof OpenFile, "close"> | "create";
+export type Operation =
+  | Exclude<keyof Files, "clone" | "currentTime">
+  | Exclude<keyof OpenFile, "close" | "writeNow">
+  | "create";
 
 export interface Failure {
   /** Which files, by their path; a handle goes by the path it was opened with. */
@@ -213,6 +216,16 @@ export function createMemoryFiles(options: MemoryOptions): MemoryFiles {
           },
           true,
         ),
+
+      /** What is to fail is left to `write`. */
+      writeNow(buffer, position) {
+        if (closed || killed || age !== openedAt || mode === "r" || failures.size > 0) return false;
+        const growth = inode.bytes.growth(position, buffer.length);
+        if (used + growth > capacity) return false;
+        change(inode, path, "write", growth, () => inode.bytes.write(buffer, position));
+        touch(inode, true);
+        return true;
+      },
 
       truncate: (size) =>
         use(

@@ -125,6 +125,7 @@ export const CALLS: Table<Calls> = {
         version: optional(id),
         range: optional(aRange),
         ifVersion: optional(id),
+        takesLoans: optional(aBoolean),
         at,
         branch,
       }),

@@ -147,6 +147,11 @@ export interface Caller {
   readonly pid: number;
   /** Aborted when the caller is interrupted or the deadline of the operation has passed. */
   readonly signal: AbortSignal;
+  /**
+   * Of a READ: answers it at once with what an open local file has there. True: it is answered, and what the call resolves
+   * to is not sent. False: it could not, and nothing has happened.
+   */
+  readonly answerFrom?: ((descriptor: number, offset: number, size: number) => boolean) | undefined;
 }
 
 export interface FileSystem {

@@ -11,8 +11,16 @@ import type { Caller, HandleId } from "../api/index.ts";
 
 /** What a handle reads with: it remembers where sequential reading goes on. */
 export interface Reader {
-  /** Bytes of [offset, offset + size), fetched first where they are missing; fewer at the end of the file. */
-  read(handle: HandleId, offset: number, size: number, signal: AbortSignal): Promise<Uint8Array>;
+  /**
+   * Bytes of [offset, offset + size), fetched first where they are missing; fewer at the end of the file. Undefined: the
+   * caller was answered with them (Caller.answerFrom).
+   */
+  read(
+    handle: HandleId,
+    offset: number,
+    size: number,
+    caller: Pick<Caller, "signal" | "answerFrom">,
+  ): Promise<Uint8Array | undefined>;
 }
 
 /**

@@ -108,8 +108,8 @@ export class CacheFileObject implements OpenCacheFile {
   createReader() {
     const reader = createReader();
     return {
-      read: (handle: HandleId, offset: number, size: number, signal: AbortSignal) =>
-        readBytes(this.#room, handle, this, reader, offset, size, signal),
+      read: (handle: HandleId, offset: number, size: number, caller: Pick<Caller, "signal" | "answerFrom">) =>
+        readBytes(this.#room, handle, this, reader, offset, size, caller),
     };
   }
   seek(kind: "data" | "hole", offset: number) {

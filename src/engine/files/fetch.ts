@@ -7,7 +7,7 @@ import { createHash } from "node:crypto";
 import type { Content } from "../../client/client.ts";
 import { RemoteError } from "../../client/errors.ts";
 import { OPERATIONS } from "../../contract/operations.ts";
-import { isSameRanges, partsWithin, rangeOf, touchesRange } from "../../lib/ranges.ts";
+import { containsRange, isSameRanges, partsWithin, rangeOf, touchesRange } from "../../lib/ranges.ts";
 import { sleep } from "../../lib/runtime.ts";
 import { unlessAborted } from "../../lib/single-flight.ts";
 import { FsError, fromDisk } from "../api/index.ts";
@@ -286,6 +286,7 @@ async function requestGap(
   const content = await requestContent(context, cacheFile, download, {
     start,
     end: isWhole ? undefined : download.end,
+    takesLoans: true,
   });
   if (content.start < start && !takesWhole(context, cacheFile, download)) return discard(content);
   await store(context, cacheFile, download, content);
@@ -296,7 +297,11 @@ export async function requestContent(
   context: Remote,
   cacheFile: OpenCacheFile,
   download: Download,
-  { start, end }: { readonly start: number; readonly end: number | undefined },
+  {
+    start,
+    end,
+    takesLoans,
+  }: { readonly start: number; readonly end: number | undefined; readonly takesLoans?: boolean },
 ): Promise<Content> {
   const {
     ranges: { origin },
@@ -305,7 +310,7 @@ export async function requestContent(
   const { signal } = download.controller;
   const { version } = origin;
   const range = end === undefined ? {} : { range: { start, end } };
-  const content = await context.client.getContent(origin.node, { version, signal, ...range });
+  const content = await context.client.getContent(origin.node, { version, signal, takesLoans, ...range });
   context.network.answered(OPERATIONS.getContent.scopes);
   const problem =
     content.version !== version
@@ -352,10 +357,12 @@ async function store(
       if (end > content.size) throw new RemoteError("malformed", `more than the ${content.size} bytes announced`);
       // More than was asked for: the gateway ignored the range.
       if (end > download.end && !takesWhole(context, cacheFile, download)) return;
-      await writing;
-      if (isGathered) gathered.push(chunk);
-      else {
-        writing = fill(context, cacheFile, chunk, position);
+      if (isGathered) gathered.push(Buffer.from(chunk));
+      else if (!fillNow(context, cacheFile, chunk, position)) {
+        // The chunk is a loan for this turn.
+        const copy = Buffer.from(chunk);
+        await writing;
+        writing = fill(context, cacheFile, copy, position);
         // Awaited with the next chunk. Until then a failure must not count as unhandled.
         writing.catch(() => {});
       }
@@ -391,6 +398,29 @@ function requireHash(context: Host, cacheFile: OpenCacheFile, hash: string): voi
   };
   context.log.error(fields, WRONG);
   throw new FsError("EIO", WRONG);
+}
+
+/** The same as `fill`, in this turn. False: it is not done, because somebody or something has to be waited for. */
+function fillNow(
+  context: Rows & LocalFiles & Remote & Uploads & Host,
+  cacheFile: OpenCacheFile,
+  chunk: Uint8Array,
+  position: number,
+): boolean {
+  const end = position + chunk.length;
+  const {
+    ranges: { missing, lock },
+    use: { keepsTimes },
+    disk: { file },
+  } = cacheFile;
+  const { disk } = context;
+  if (keepsTimes || disk.trouble !== undefined || !disk.mayKeep) return false;
+  if (!containsRange(missing, position, end) || !lock.isFree(position, end)) return false;
+  if (file.writeNow?.(chunk, position) !== true) return false;
+  disk.took(chunk.length);
+  context.runtime.step("fetch: part written");
+  arrivedAndChecked(context, cacheFile, position, end);
+  return true;
 }
 
 /** Writes those parts of the chunk that are still missing. */

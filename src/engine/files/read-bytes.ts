@@ -2,7 +2,7 @@
  * read(2) and lseek(2) from the cache file. For a read, missing ranges are fetched first. For lseek they count as data.
  */
 import { listRanges, partsWithin, touchesRange } from "../../lib/ranges.ts";
-import { FsError, fromDisk, type HandleId } from "../api/index.ts";
+import { type Caller, FsError, fromDisk, type HandleId } from "../api/index.ts";
 import type { Host, Remote, Rows, Uploads } from "../core/index.ts";
 import type { OpenCacheFile } from "./cache-file.ts";
 import { grantRead } from "./fast-path.ts";
@@ -11,7 +11,7 @@ import { fetchAround, type SequentialReader } from "./readahead.ts";
 import type { Context, LocalFiles } from "./room.ts";
 import { fetchUncached, layOver } from "./uncached-read.ts";
 
-/** Rejects with an FsError: EINTR, EIO, EACCES, or as fromDisk says. */
+/** Undefined: the caller has its answer. Rejects with an FsError: EINTR, EIO, EACCES, or as fromDisk says. */
 export async function readBytes(
   context: Context,
   handle: HandleId,
@@ -19,13 +19,15 @@ export async function readBytes(
   reader: SequentialReader,
   offset: number,
   size: number,
-  signal: AbortSignal,
-): Promise<Uint8Array> {
+  caller: Pick<Caller, "signal" | "answerFrom">,
+): Promise<Uint8Array | undefined> {
+  const { signal } = caller;
   const end = offset + size;
   if (!(await isKept(context, cacheFile, reader, offset, end, signal))) {
     return readUncached(context, cacheFile, offset, end, signal);
   }
   await untilChecked(cacheFile, signal);
+  if (answerFromFile(context, caller, cacheFile, offset, size)) return undefined;
   const buffer = Buffer.allocUnsafe(size);
   const length = await readFile(cacheFile, buffer, offset);
   // These bytes just turned out not to be the version's: they are never shown.
@@ -33,6 +35,20 @@ export async function readBytes(
     throw new FsError("EIO", "downloaded bytes are not the version's");
   grantRead(context, handle, cacheFile);
   return length === size ? buffer : buffer.subarray(0, length);
+}
+
+/** What is short because the file is being truncated must not be shown, so it is read first. */
+function answerFromFile(
+  { fileState }: LocalFiles,
+  { answerFrom }: Pick<Caller, "answerFrom">,
+  cacheFile: OpenCacheFile,
+  offset: number,
+  size: number,
+): boolean {
+  const { descriptor } = cacheFile.disk.file;
+  if (answerFrom === undefined || descriptor === undefined) return false;
+  if (touchesRange(cacheFile.ranges.missing, offset, offset + size)) return false;
+  return !fileState.pendingTruncates.has(cacheFile.lineage) && answerFrom(descriptor, offset, size);
 }
 
 /** Whether the range is in the file now. False: the disk has no room for it. */

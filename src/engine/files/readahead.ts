@@ -11,7 +11,7 @@ import type { LocalFiles } from "./room.ts";
 const WINDOW_FIRST = 1024 * 1024;
 const WINDOW_MAX = 8 * 1024 * 1024;
 /** Bytes that are fetched around a read in the middle of the file. */
-const BLOCK = 128 * 1024;
+const BLOCK = 64 * 1024;
 /** Windows ahead of the reader; each is a request of its own. */
 const AHEAD = 3;
 /** Bytes by which reads of one program may arrive out of order. */

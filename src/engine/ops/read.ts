@@ -8,6 +8,8 @@ import { fileOf } from "./open.ts";
  * reader for ever.
  */
 const CUTS = 4;
+/** What is returned to a caller that has its answer already. */
+const NOTHING = new Uint8Array(0);
 
 export async function read(
   context: Kernel,
@@ -19,21 +21,22 @@ export async function read(
   const { live: cacheFile } = fileOf(context, handleId);
   cacheFile.threadWentOn(caller);
   let bytes = await readOnce(context, caller, handleId, offset, size);
-  for (let times = 0; times < CUTS && bytes.length < size; times += 1) {
+  for (let times = 0; times < CUTS && bytes !== undefined && bytes.length < size; times += 1) {
     if (!(await cacheFile.untilTruncateKnown(caller.signal))) break;
     bytes = await readOnce(context, caller, handleId, offset, size);
   }
-  return bytes;
+  return bytes ?? NOTHING;
 }
 
+/** Undefined: the caller has its answer. */
 async function readOnce(
   context: Kernel,
-  { signal }: Caller,
+  caller: Caller,
   handleId: HandleId,
   offset: number,
   size: number,
-): Promise<Uint8Array> {
-  return fileOf(context, handleId).reader.read(handleId, offset, size, signal);
+): Promise<Uint8Array | undefined> {
+  return fileOf(context, handleId).reader.read(handleId, offset, size, caller);
 }
 
 /** Undefined: there is nothing of that kind at or after the offset. */

@@ -17,10 +17,16 @@ async function profileInto(place: Place, folder: string): Promise<void> {
   await import(recorder.href);
 }
 
+/** A report of a form of its own. */
+export interface Printed {
+  readonly json: string;
+  readonly text: string;
+}
+
 /** Sets the process's exit code: 2 when the command line was not understood, 1 when the benchmark failed. */
 export async function runBench(
   workloads: readonly string[],
-  bench: (place: Place, options: BenchOptions, other: Place) => Promise<Report>,
+  bench: (place: Place, options: BenchOptions, other: Place) => Promise<Report | Printed>,
 ): Promise<void> {
   let place: Place | undefined;
   let other: Place | undefined;
@@ -40,7 +46,8 @@ export async function runBench(
     if (options.profile !== undefined) await profileInto(place, resolve(options.profile));
     if (options.beside !== undefined) other = createPlace(resolve(options.beside), user);
     const report = await bench(place, options, other ?? place);
-    process.stdout.write(options.json ? toJson(report) : toTable(report, options));
+    const { json, text } = "text" in report ? report : { json: toJson(report), text: toTable(report, options) };
+    process.stdout.write(options.json ? json : text);
   } catch (error) {
     tellFailure(error);
   } finally {

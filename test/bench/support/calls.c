@@ -4,6 +4,7 @@
  *
  *   calls write FILE BYTES BLOCK      create, write calls of BLOCK bytes, close; counts bytes
  *   calls read FILE BLOCK             open, read to the end, close; counts bytes
+ *   calls first FILE                  open, read of one byte, close
  *   calls random FILE BLOCK READS     open, READS reads of BLOCK bytes at places drawn the same each time, close
  *   calls stat DIR FILES PASSES       stat of each of the files, after one pass that is not timed
  *   calls open DIR FILES              open, read whole, close of each, after one pass that is not timed
@@ -199,6 +200,15 @@ int main(int argc, char **argv)
     started = now();
     long total = read_whole(where, buffer, block);
     return report(started, total);
+  }
+  if (strcmp(what, "first") == 0 && argc == 3) {
+    started = now();
+    char byte;
+    int fd = open_or_fail(where, O_RDONLY);
+    if (read(fd, &byte, 1) != 1)
+      fail("read", where);
+    close_or_fail(fd, where);
+    return report(started, 1);
   }
   if (strcmp(what, "random") == 0 && argc == 5) {
     long block = number(argv[3]), reads = number(argv[4]);

@@ -2,9 +2,11 @@
 import { join } from "node:path";
 import { check, type Place, type TestGateway } from "../../support/wsfs.ts";
 import type { Calls } from "./calls.ts";
+import { NEEDLE } from "./sample-tree.ts";
 
 export const MANY_FOLDERS = 100;
 export const MANY_FILES = 10_000;
+export const NOTES = 500;
 export const BIG_SIZE = 512 * 1024 ** 2;
 
 const BLOCK = 128 * 1024;
@@ -26,6 +28,11 @@ export const FAR_CONTENT = {
     const each = MANY_FILES / MANY_FOLDERS;
     const fill = `mkdir -p '${path}'/d$d && for f in $(seq ${each}); do echo "$d $f" > '${path}'/d$d/f$f; done`;
     check(await place.sh(`set -e; for d in $(seq ${MANY_FOLDERS}); do ${fill}; done`, { timeoutMs: 600_000 }));
+  },
+  /** Text files of 4 KiB in one folder; one of them holds the needle. */
+  async notes({ place }: Sources, path: string) {
+    const fill = `for f in $(seq ${NOTES}); do head -c 4096 < <(yes "line of note $f") > '${path}'/note-$f; done`;
+    check(await place.sh(`set -e; mkdir '${path}'; ${fill}; echo ${NEEDLE} >> '${path}'/note-${NOTES / 2}`));
   },
   async big({ calls }: Sources, path: string) {
     await calls("write", path, BIG_SIZE, BLOCK);

@@ -95,19 +95,19 @@ export function toTable(report: Report, options: { daemon: boolean }): string {
   ].join("\n");
 }
 
-interface Scale {
+export interface Scale {
   readonly factor: number;
   readonly unit: string;
 }
 
-function scaleOf({ unit, first }: Figures): Scale {
+export function scaleOf({ unit, first }: Pick<Figures, "unit" | "first">): Scale {
   if (unit !== "s") return { factor: 1, unit };
   const { median } = spread(first);
   if (median < 1e-3) return { factor: 1e6, unit: "µs" };
   return median < 1 ? { factor: 1e3, unit: "ms" } : { factor: 1, unit: "s" };
 }
 
-function show({ median, min, max }: Spread, { factor, unit }: Scale): string {
+export function show({ median, min, max }: Spread, { factor, unit }: Scale): string {
   return `${digits(median * factor)} ${unit} (${digits(min * factor)}-${digits(max * factor)})`;
 }
 
@@ -122,13 +122,13 @@ function digits(value: number): string {
   return value.toFixed(Math.min(decimals, 4));
 }
 
-function showWork({ requests, processor }: DaemonWork): string {
+export function showWork({ requests, processor }: DaemonWork): string {
   const sorted = Object.entries(requests).sort(([, a], [, b]) => b - a);
   const counts = sorted.map(([name, count]) => `${name} ${count}`).join(", ") || "none";
   return `    daemon: ${processor.toFixed(2)} s of processor time; requests: ${counts}`;
 }
 
-function table(rows: readonly (readonly string[])[]): string[] {
+export function table(rows: readonly (readonly string[])[]): string[] {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
   const line = (row: readonly string[]) =>
     row

@@ -21,6 +21,12 @@ export interface BenchOptions {
   readonly asUser: boolean;
   /** After the table, what the mount's daemon did in each workload. */
   readonly daemon: boolean;
+  /** Of the far benchmark: the round trip in milliseconds, the rate of the line, and what else is measured. */
+  readonly rtt: number | undefined;
+  readonly rate: string | undefined;
+  readonly peers: readonly string[] | undefined;
+  /** Where the far benchmark writes. */
+  readonly out: string;
   /** Where to put CPU profiles of the product's processes. */
   readonly profile: string | undefined;
 }
@@ -34,6 +40,10 @@ const HELP = `flags: --json              one JSON document instead of the table
        --no-passthrough    the mount's daemon serves all bytes
        --as-user           as an ordinary user (needs root, to become one)
        --daemon            the daemon's processor time and requests in each workload as well
+       --rtt N             far: the round trip, in milliseconds (default 20)
+       --rate RATE         far: the rate of the line, as 100mbit (default: as fast as the machine is)
+       --peers NAME,NAME   far: what is measured as well: rclone (the default) or none
+       --out DIR           far: where far.json and far.svg go (default bench-results)
        --profile DIR       CPU profiles of daemons, gateways, commands and the benchmark, for Chrome's developer tools
 `;
 
@@ -48,7 +58,7 @@ export function readOptions(args: readonly string[], known: readonly string[]): 
     return undefined;
   }
   const { only: lists, rounds, "fuse-native": library, "no-passthrough": noPassthrough, ...rest } = values;
-  const { "as-user": asUser, json, control, beside, daemon, profile } = rest;
+  const { "as-user": asUser, json, control, beside, daemon, profile, rtt, rate, peers, out } = rest;
   const only = lists.flatMap((names) => names.split(","));
   const stranger = only.find((name) => !known.includes(name));
   if (stranger !== undefined) {
@@ -58,7 +68,11 @@ export function readOptions(args: readonly string[], known: readonly string[]): 
     throw new UsageError(`--rounds: expected a number from 1 to 9999, got "${rounds}"`);
   }
   const count = rounds === undefined ? undefined : Number(rounds);
-  return { json, only, rounds: count, control, library, beside, noPassthrough, asUser, daemon, profile };
+  if (rtt !== undefined && !/^\d{1,4}$/.test(rtt)) {
+    throw new UsageError(`--rtt: expected milliseconds from 0 to 9999, got "${rtt}"`);
+  }
+  const far = { rtt: rtt === undefined ? undefined : Number(rtt), rate, peers: peers?.split(","), out };
+  return { json, only, rounds: count, control, library, beside, noPassthrough, asUser, daemon, profile, ...far };
 }
 
 /** Sets the process's exit code: 2 when the command line was not understood, 1 when the benchmark failed. */
@@ -94,6 +108,10 @@ function parse(args: readonly string[]) {
           "as-user": { type: "boolean", default: false },
           daemon: { type: "boolean", default: false },
           profile: { type: "string" },
+          rtt: { type: "string" },
+          rate: { type: "string" },
+          peers: { type: "string" },
+          out: { type: "string", default: "bench-results" },
           help: { type: "boolean", default: false },
         },
       }).values,

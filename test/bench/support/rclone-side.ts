@@ -4,13 +4,13 @@
  */
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { fileURLToPath } from "node:url";
 import { readMountTable } from "../../../src/daemon/mount-table.ts";
 import { run, until } from "../../support/child.ts";
 import { check, type Place } from "../../support/wsfs.ts";
+import { type Line, startRelay } from "./relay.ts";
 import { type ColdSide, dropCaches } from "./sides.ts";
+import { speaking } from "./speaking.ts";
 
-const FAR_AWAY = fileURLToPath(new URL("far-away.mjs", import.meta.url));
 const UPLOADED_MS = 600_000;
 const TYPE = "fuse.rclone";
 
@@ -27,15 +27,14 @@ export async function whyNoRclone(place: Place): Promise<string | undefined> {
   return found.code === 0 ? undefined : "this machine has no rclone (Debian: apt-get install rclone)";
 }
 
-/** `latency` in milliseconds, before each answer. To be used only after `forget`. */
-export async function rcloneSide(place: Place, name: string, latency: number): Promise<RcloneSide> {
+/** Behind such a line. To be used only after `forget`. */
+export async function rcloneSide(place: Place, name: string, line: Line): Promise<RcloneSide> {
   const source = place.path(`${name}.source`);
   const folder = place.path(name);
   check(await place.sh(`mkdir -p '${source}' '${folder}'`));
   const server = startRclone(place, ["serve", "webdav", source, "--addr", "127.0.0.1:0"]);
   const { port } = new URL(await server.said(/started on (http:\S+)/));
-  const proxy = start(place, process.execPath, [FAR_AWAY, port, String(latency)]);
-  const far = `http://127.0.0.1:${await proxy.said(/port (\d+)/)}/`;
+  const far = `${await startRelay(place, port, line)}/`;
   let number = 0;
   let mounted: { readonly child: ChildProcess; readonly control: string } | undefined;
 
@@ -78,7 +77,6 @@ export async function rcloneSide(place: Place, name: string, latency: number): P
     async end() {
       await unmount();
       server.child.kill("SIGTERM");
-      proxy.child.kill("SIGTERM");
       await run("umount", ["-l", folder]);
     },
   };
@@ -99,25 +97,4 @@ function fieldOf(value: unknown, name: string): unknown {
 }
 
 const startRclone = (place: Place, args: readonly string[]) =>
-  start(place, "rclone", ["--config", "/dev/null", ...args]);
-
-function start(place: Place, program: string, args: readonly string[]) {
-  const child = place.spawn(program, args);
-  let text = "";
-  for (const stream of [child.stdout, child.stderr]) {
-    stream?.setEncoding("utf8").on("data", (more: string) => {
-      text = (text + more).slice(-10_000);
-    });
-  }
-  return {
-    child,
-    /** What it printed at the first place in brackets. */
-    async said(pattern: RegExp): Promise<string> {
-      await until(`${program} says ${pattern}`, () => {
-        if (child.exitCode !== null) throw new Error(`${program} ended: ${text}`);
-        return pattern.test(text);
-      });
-      return pattern.exec(text)?.[1] ?? "";
-    },
-  };
-}
+  speaking(place, "rclone", ["--config", "/dev/null", ...args]);

@@ -32,28 +32,67 @@ export async function runWorkload<S extends Observed>(
   [first, second]: readonly [S, S],
   options: Pick<BenchOptions, "rounds">,
 ): Promise<Figures> {
-  const rounds = options.rounds ?? workload.rounds;
-  const values = { first: [] as number[], second: [] as number[] };
-  let daemon: DaemonWork | undefined;
-  const sides = [
-    [first, values.first],
-    [second, values.second],
-  ] as const;
-  for (const [side] of sides) await workload.setUp?.(side);
+  const contestants = [first, second].map((side) => ({ side, isPeer: false }));
+  const [one, two] = await measureRounds(workload, contestants, options.rounds ?? workload.rounds);
+  const { name, measures, command, unit } = workload;
+  const daemon = two?.daemon ?? one?.daemon;
+  const values = { first: one?.values ?? [], second: two?.values ?? [] };
+  return { workload: name, measures, command, unit, ...values, ...(daemon === undefined ? {} : { daemon }) };
+}
+
+/** What came of one side. */
+export interface Measured {
+  /** One a round. */
+  readonly values: readonly number[];
+  /** What its daemon did in the last round. */
+  readonly daemon?: DaemonWork;
+  /** Of a peer: why it has no more values. */
+  readonly failure?: string;
+}
+
+/** All sides in turn, round by round. `isPeer`: a failure there is a result, and that side is left out from then on. */
+export async function measureRounds<S extends Observed>(
+  workload: Workload<S>,
+  contestants: readonly { readonly side: S; readonly isPeer: boolean }[],
+  rounds: number,
+): Promise<Measured[]> {
+  const states = contestants.map((contestant) => ({
+    ...contestant,
+    values: [] as number[],
+    daemon: undefined as DaemonWork | undefined,
+    failure: undefined as string | undefined,
+  }));
+  const each = async (work: (state: (typeof states)[number]) => Promise<void>) => {
+    for (const state of states) {
+      if (state.failure !== undefined) continue;
+      try {
+        await work(state);
+      } catch (error) {
+        if (!state.isPeer) throw error;
+        state.failure = error instanceof Error ? error.message : String(error);
+        state.values = [];
+      }
+    }
+  };
+  await each(async ({ side }) => workload.setUp?.(side));
   for (let round = 1; round <= rounds; round += 1) {
-    for (const [side, measured] of sides) {
+    await each(async (state) => {
+      const { side } = state;
       await workload.prepare?.(side, round);
       await side.settle?.();
       await workload.ready?.(side, round);
       const before = await side.work?.();
-      measured.push(await workload.measure(side, round));
+      state.values.push(await workload.measure(side, round));
       const after = await side.work?.();
-      if (before !== undefined && after !== undefined) daemon = difference(after, before);
-    }
+      if (before !== undefined && after !== undefined) state.daemon = difference(after, before);
+    });
   }
-  for (const [side] of sides) await workload.cleanUp?.(side);
-  const { name, measures, command, unit } = workload;
-  return { workload: name, measures, command, unit, ...values, ...(daemon === undefined ? {} : { daemon }) };
+  await each(async ({ side }) => workload.cleanUp?.(side));
+  return states.map(({ values, daemon, failure }) => ({
+    values,
+    ...(daemon === undefined ? {} : { daemon }),
+    ...(failure === undefined ? {} : { failure }),
+  }));
 }
 
 function difference(after: DaemonWork, before: DaemonWork): DaemonWork {

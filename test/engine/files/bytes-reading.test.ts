@@ -448,3 +448,21 @@ test("where only heads can be read, a download that could not be checked is chec
   await world.close(writer.handle);
   await world.close(reader);
 });
+
+test("random reads of 4 KiB in a large file fetch at most sixteen times what they ask for", async () => {
+  const world = await createBytesWorld();
+  const inode = world.addRemote(pattern(64 * MIB), { hash: null });
+  const handle = await world.open(inode);
+  const places = Array.from({ length: 40 }, (_, index) => (((index * 7919 + 4001) % 16_384) * 4096) as number);
+  for (const offset of places) await world.read(handle, offset, 4096);
+  const fetched = world.gateway.calls.reduce((sum, { start, end }) => sum + end - start, 0);
+  expect(fetched).toBeLessThanOrEqual(16 * 4096 * places.length);
+});
+
+test("a file of 64 MiB read from its beginning takes thirteen requests", async () => {
+  const world = await createBytesWorld();
+  const inode = world.addRemote(pattern(64 * MIB), { hash: null });
+  const handle = await world.open(inode);
+  for (let offset = 0; offset < 64 * MIB; offset += 128 * KIB) await world.read(handle, offset, 128 * KIB);
+  expect(world.gateway.calls.length).toBe(13);
+});

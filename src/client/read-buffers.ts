@@ -1,0 +1,37 @@
+/**
+ * Connections that read into large buffers of their own, which are used again and again: a fast transfer then comes in
+ * few large pieces, and none of them is allocated, cleared and collected. Node itself reads 64 KiB at most, into a new
+ * buffer each time.
+ */
+import type { OnReadOpts, Socket } from "node:net";
+import type { buildConnector } from "undici";
+
+const BUFFER_BYTES = 256 * 1024;
+
+type Build = typeof buildConnector;
+
+/**
+ * For plain HTTP. A chunk of such a connection is valid until the turn in which it came is over: longer only for whoever
+ * has a copy.
+ */
+export function withReadBuffers(build: Build): Build {
+  // undici hands what it does not know on to net.connect.
+  return (options) => (connection, callback) =>
+    build({ ...options, onread: readBuffers() } as typeof options)(connection, callback);
+}
+
+function readBuffers(): OnReadOpts {
+  const allocate = () => Buffer.allocUnsafeSlow(BUFFER_BYTES);
+  let next = allocate();
+  let former = allocate();
+  return {
+    buffer: () => next,
+    callback(this: Socket, length: number, bytes: Uint8Array): boolean {
+      // The parser may have left some of the former buffer: then it belongs to what is left.
+      const isFormerFree = this.readableLength === 0;
+      const goesOn = this.push(bytes.subarray(0, length));
+      [former, next] = [next, isFormerFree ? former : allocate()];
+      return goesOn;
+    },
+  };
+}
