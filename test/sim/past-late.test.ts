@@ -1,4 +1,4 @@
-/** A moment that is looked at before the gateway's lists have come to it is shown as it was once they have. */
+/** The past of a moment ago: what the gateway's lists had not come to yet, and lists that were kept, offline. */
 import { expect, test } from "vitest";
 import { SETTLE_MS } from "../../src/contract/features.ts";
 import { atMoment } from "./support/past-read.ts";
@@ -6,6 +6,22 @@ import { readFile } from "./support/tree.ts";
 import { beginTwo } from "./support/two-world.ts";
 
 const LAG = { path: 8_000, journal: 0, id: 0 };
+
+test("offline, a kept list does not say that a later name is not there", async () => {
+  const { world, alpha, calls, run, drain } = await beginTwo();
+  await run(alpha, { do: "save", path: "a", size: 20 }, "first");
+  await drain(alpha);
+  const versions = (name: string) => `.wsfs/versions/${name}`;
+  const there = calls(alpha);
+  expect(await world.run(there.list(versions("")))).toEqual(["a"]);
+  await run(alpha, { do: "save", path: "b", size: 20 }, "b");
+  await drain(alpha);
+  alpha.weather.isOffline = true;
+  await world.clock.advance(60_000);
+  expect(await world.run(there.list(versions("")))).toEqual(["a"]);
+  await expect(world.run(there.list(versions("b")))).rejects.toMatchObject({ code: "EIO" });
+  world.end();
+});
 
 test.each([
   { name: "the clock is right", skewMs: 0, afterMs: 10_000 },

@@ -152,7 +152,7 @@ export function createPastContents(context: Needs): PastContents {
 }
 
 function rejectThinned(error: unknown): never {
-  const { cause } = error as { cause?: unknown };
+  const cause = error instanceof FsError ? error.cause : undefined;
   if (!(cause instanceof RemoteError) || cause.status !== 410) throw error;
   throw new FsError("ENODATA", "the gateway no longer keeps the content of this version", { cause });
 }

@@ -4,7 +4,7 @@ import { parseMoment } from "../../lib/moment.ts";
 import { FsError } from "../api/index.ts";
 import type { Host, Remote, Rows } from "../core/index.ts";
 import { isoToTimeText, kindOf } from "../tree/index.ts";
-import type { PastLists, Which } from "./past-lists.ts";
+import { isSettled, type PastLists, type Which } from "./past-lists.ts";
 import { deletedName, unique, versionName } from "./past-names.ts";
 import type { Content, FolderView, Place } from "./place.ts";
 
@@ -18,7 +18,10 @@ const DEPTH_MAX = 1000;
 type Needs = Pick<Rows, "metadata"> & Remote & Host;
 
 export interface Places {
-  /** Undefined: there is no such name. Rejects with an FsError: EOPNOTSUPP where the gateway keeps no history, ENOTDIR. */
+  /**
+   * Undefined: there is no such name. Rejects with an FsError: EOPNOTSUPP where the gateway keeps no history, ENOTDIR, EIO
+   * where that cannot be known while the gateway is away.
+   */
   child(parent: Place, name: string, signal: AbortSignal): Promise<Place | undefined>;
   /** By name, sorted. The same errors. */
   list(parent: Place, signal: AbortSignal): Promise<ReadonlyMap<string, Place>>;
@@ -111,12 +114,25 @@ export function createPlaces(context: Needs, lists: PastLists): Places {
         requireHistory("at");
         return momentOf(name);
       }
-      if (parent.is !== "nodes") return (await list(parent, signal)).get(name);
+      if (parent.is !== "nodes") {
+        const place = (await list(parent, signal)).get(name);
+        // A kept list may be older than the name.
+        if (place === undefined && !context.network.isOnline && mayHaveChanged(parent)) {
+          throw new FsError("EIO", "the gateway does not answer, and the list that was kept lacks the name");
+        }
+        return place;
+      }
       const node = await ask(name, signal);
       if (!(await isMounted(node, signal))) return undefined;
       return node.kind === "folder" ? folderOf(node, { show: "now" }, false) : contentOf(node);
     },
   };
+
+  function mayHaveChanged(parent: Place): boolean {
+    if (parent.is !== "folder") return parent.is === "versions";
+    const { view } = parent;
+    return view.show !== "at" || !isSettled(view.at, runtime);
+  }
 
   function ask(id: string, signal: AbortSignal): Promise<Node> {
     return context.network.ask(signal, (limit) => client.getNode(id, { signal: limit }));
