@@ -7,6 +7,11 @@ import type { OnReadOpts, Socket } from "node:net";
 import type { buildConnector } from "undici";
 
 const BUFFER_BYTES = 256 * 1024;
+/**
+ * What comes in smaller pieces is copied, and is not fast anyway. The parser keeps the headers of an answer where they came
+ * until it has them all, in however many pieces: those are smaller than this (undici takes 16 KiB of headers).
+ */
+const LENT_BYTES = 32 * 1024;
 
 type Build = typeof buildConnector;
 
@@ -27,6 +32,7 @@ function readBuffers(): OnReadOpts {
   return {
     buffer: () => next,
     callback(this: Socket, length: number, bytes: Uint8Array): boolean {
+      if (length < LENT_BYTES) return this.push(Buffer.from(bytes.subarray(0, length)));
       // The parser may have left some of the former buffer: then it belongs to what is left.
       const isFormerFree = this.readableLength === 0;
       const goesOn = this.push(bytes.subarray(0, length));

@@ -432,6 +432,25 @@ test("300 MiB go up and down whole and with flat memory", { timeout: 120_000 }, 
   expect(down).toBeLessThan(150);
 });
 
+test("headers that come in many pieces are whole", async () => {
+  const headers = [
+    'etag: "version-one"',
+    "content-type: application/octet-stream",
+    "x-a: 1",
+    "x-b: 2",
+    "content-length: 5",
+  ];
+  const client = await clientFor(async ({ socket }) => {
+    socket.setNoDelay();
+    for (const piece of ["HTTP/1.1 200 OK", ...headers, "", "hello"]) {
+      socket.write(piece === "hello" ? piece : `${piece}\r\n`);
+      await delay(5);
+    }
+  });
+  const { version, bytes } = await client.getContent("n1", { takesLoans: true });
+  expect([version, (await collect(bytes)).toString()]).toEqual(["version-one", "hello"]);
+});
+
 test.each(["with", "without"])(
   "content comes whole over buffers that are used again, %s the reader's leave",
   async (leave) => {
