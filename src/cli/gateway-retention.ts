@@ -58,7 +58,7 @@ function describeReport({ workspaces, orphans }: PruneReport, isDry: boolean): s
   const would = isDry ? "would go" : "gone";
   const lines = workspaces.map(({ workspace, versions, nodes, bytes, blobs }) => {
     const what = `${formatCount(versions, "version")} and ${formatCount(nodes, "deleted node")} ${would}`;
-    return `${printable(workspace)}: ${what}, ${formatSize(bytes)} in ${formatCount(blobs, "blob")} and rows\n`;
+    return `${printable(workspace)}: ${what}, ${formatSize(bytes)}, ${formatCount(blobs, "file")} of the blob store\n`;
   });
   const left = orphans === 0 ? "" : `${formatCount(orphans, "blob")} that nothing refers to ${would}\n`;
   return `${lines.join("")}${left}`;

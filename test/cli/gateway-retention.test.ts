@@ -55,7 +55,7 @@ test.each([true, false])("a policy is shown, set and applied, while the gateway 
   expect(await command("prune")).toEqual([
     0,
     ["main", "papers"]
-      .map((name) => `${name}: 0 versions and 0 deleted nodes gone, 0 B in 0 blobs and rows\n`)
+      .map((name) => `${name}: 0 versions and 0 deleted nodes gone, 0 B, 0 files of the blob store\n`)
       .join(""),
     "",
   ]);
@@ -79,7 +79,7 @@ test.each([true, false])("a policy is shown, set and applied, while the gateway 
     '{"workspace":"main","versions":"none","deleted":"14d"}\n',
     "",
   ]);
-  const would = "main: 3 versions and 0 deleted nodes would go, 117 KiB in 3 blobs and rows\n";
+  const would = "main: 3 versions and 0 deleted nodes would go, 117 KiB, 3 files of the blob store\n";
   expect(await command("prune", "--workspace", "main", "--dry-run")).toEqual([0, would, ""]);
   const pruned = {
     workspaces: [{ workspace: "main", versions: 3, nodes: 0, bytes: 3 * 40_002, blobs: 3 }],

@@ -21,6 +21,8 @@ const COUNT_EVERY = 50;
 const LOOKED_AT = 200;
 /** What could not be listed, or is new, is looked for again after this. */
 const REST_MS = 30_000;
+/** After a list that failed: what is wrong with one folder is often wrong with all, such as a login that has ended. */
+const FAILED_MS = 5_000;
 
 export interface TreePrefetch {
   /** Ends once it is stopped. */
@@ -84,7 +86,8 @@ export function createTreePrefetch(context: Context): TreePrefetch {
   async function list(folder: InodeId): Promise<void> {
     const begun = runtime.elapsed();
     await listAhead(context, folder, hasRoom);
-    await sleep(runtime, runtime.elapsed() - begun, stopped.signal);
+    const hasFailed = metadata.inodes.get(folder)?.listed === null;
+    await sleep(runtime, hasFailed ? FAILED_MS : runtime.elapsed() - begun, stopped.signal);
     lists.delete(folder);
   }
 

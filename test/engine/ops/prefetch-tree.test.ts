@@ -154,6 +154,16 @@ test("while the gateway does not answer nothing is asked; what failed is tried a
   expect(it.known()).toBe("all");
 });
 
+test("a gateway that refuses every list is asked now and then", async () => {
+  const it = await begin(1000);
+  it.start();
+  await it.pass(100);
+  for (const id of ["a1", "a2", "a3", "b1", "b2", "b3", "a", "b"]) it.failing.add(id);
+  const before = it.asked.length;
+  await it.pass(4000);
+  expect(it.asked.length - before).toBeLessThanOrEqual(3);
+});
+
 test("a program that looks into a folder joins the list that is under way", async () => {
   const it = await begin(1000);
   it.start();
