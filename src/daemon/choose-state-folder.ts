@@ -35,12 +35,14 @@ export async function chooseStateFolder(
   const { stateHome, baseUrl, workspace: nameOrId } = settings;
   const known = findStateFolder(stateHome, baseUrl, nameOrId, viewKey(settings));
   try {
+    const insistently = <T>(ask: () => Promise<T>) =>
+      retryAtStart(systemClock, known === undefined ? patience : ONE_TRY, ask);
     const ask = async () => {
-      const workspace = await client.findWorkspace(nameOrId);
+      const workspace = await insistently(() => client.findWorkspace(nameOrId));
       if (workspace === undefined || settings.path === undefined) return { workspace };
-      return { workspace, folder: (await findRoot(client, workspace, settings)).id };
+      return { workspace, folder: (await insistently(() => findRoot(client, workspace, settings))).id };
     };
-    const asked = retryAtStart(systemClock, known === undefined ? patience : ONE_TRY, ask);
+    const asked = ask();
     const told = known === undefined ? { value: await asked } : await atOnce(systemClock, asked);
     if (known !== undefined && told === undefined) return known;
     const { workspace, folder } = told?.value ?? {};

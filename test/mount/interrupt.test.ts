@@ -18,7 +18,7 @@ async function begin() {
   const first = await place.mount(gateway);
   check(await first.sh("mkdir far; touch far/{1..3}"));
   check(await first.umount("--drain=60"));
-  const mount = await place.mount(gateway, { name: "other", args: ["--log-level", "debug"] });
+  const mount = await place.mount(gateway, { name: "other", args: ["--log-level", "debug", "--names-ahead=0"] });
   check(await mount.sh("ls"));
   const lines = () => readFileSync(join(mount.stateDir, "daemon.log"), "utf8").split("\n");
   const before = lines().length;

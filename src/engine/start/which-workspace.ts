@@ -72,11 +72,13 @@ export async function findOut(
   }
   try {
     const isRootAsked = known === undefined || view.path !== undefined || view.at !== undefined;
-    const asked = insistently(async () => {
-      const found = await client.findWorkspace(name);
-      const root = found !== undefined && isRootAsked ? await findRoot(client, found, view) : undefined;
-      return found === undefined ? undefined : { found: { ...found, rootId: root?.id ?? found.rootId }, root };
-    });
+    const ask = async () => {
+      const found = await insistently(() => client.findWorkspace(name));
+      if (found === undefined) return undefined;
+      const root = isRootAsked ? await insistently(() => findRoot(client, found, view)) : undefined;
+      return { found: { ...found, rootId: root?.id ?? found.rootId }, root };
+    };
+    const asked = ask();
     const told = known === undefined ? { value: await asked } : await atOnce(runtime, asked);
     if (known !== undefined && told === undefined) {
       requireSamePath(metadata, view);
