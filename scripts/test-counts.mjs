@@ -38,12 +38,12 @@ export default class TestCounts {
 
   #end({ relativeModuleId }) {
     process.stderr.write(`test: ${relativeModuleId} has not ended after ${LIMIT_MS / 60_000} minutes; the run ends\n`);
-    // What the blocked process waits for, and which programs of its are still there.
+    // ps shows what the blocked process waits for, and which of its programs are still there.
     spawnSync("ps", ["-eo", "pid,ppid,stat,wchan:24,time,args", "--forest", "--cols=200"], {
       stdio: ["ignore", "inherit", "inherit"],
     });
     leave(this.#modules, 1);
-    // Of a blocked process SIGTERM would wait for ever.
+    // A blocked process would never handle SIGTERM.
     for (const pid of children()) process.kill(pid, "SIGKILL");
     process.exit(1);
   }

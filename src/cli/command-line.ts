@@ -213,7 +213,7 @@ function folderNeeded(argv: readonly string[]): string {
   return `${name} needs ${describeMissing(missing, ["a folder DIR"])}`;
 }
 
-/** Whether the next word is a folder. Then it is no mistyped command, whatever it looks like. */
+/** The next word is a folder, so it is no mistyped command, whatever it looks like. */
 function takesFolder(name: string): boolean {
   return isCommand(name) && COMMANDS[name].dir !== "none";
 }

@@ -1,8 +1,8 @@
-/** What the table of commands says about each command. */
+/** An entry of the table of commands. */
 import type { FlagName } from "./flags.ts";
 
 export interface Command {
-  /** Whether one folder follows the command's words. */
+  /** A folder follows the command's words, or may. */
   readonly dir: "required" | "optional" | "none";
   /** Any number of paths after the folder. */
   readonly paths?: true;
@@ -13,7 +13,7 @@ export interface Command {
   /** Name of the words after "--", of which there must be at least one. They are not flags of ours. */
   readonly rest?: string;
   readonly summary: string;
-  /** What a script must know besides: the output of --json, the meaning of exit codes. */
+  /** More lines for scripts: the output of --json, the meaning of exit codes. */
   readonly notes?: readonly string[];
   readonly flags: readonly FlagName[];
   readonly required?: readonly FlagName[];

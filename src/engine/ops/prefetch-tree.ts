@@ -35,13 +35,13 @@ export interface TreePrefetch {
 export function createTreePrefetch(context: Context): TreePrefetch {
   const { metadata, client, runtime, settings, polled } = context;
   const stopped = new AbortController();
-  /** Folders up to this one were listed, or tried. */
+  /** The scan by inode has come to this folder. */
   let upTo: After<InodeId> = 0;
   /** Visits until then were looked at. */
   let visitsUpTo = Number.NEGATIVE_INFINITY;
   /** Subfolders of visited folders, the next one last. */
   const preferred: InodeId[] = [];
-  /** Those under way. */
+  /** The lists that are under way. */
   const lists = new Map<InodeId, Promise<void>>();
   let tries = 0;
   let isFull = false;

@@ -361,7 +361,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
       ...(history === HISTORY_FOLDER ? {} : { history: history ?? null }),
       ...(detached.length === 0 ? {} : { overtaken: detached }),
       conflicts: activity.conflicts,
-      names: { known: metadata.entries.count(), rest: treePrefetch.rest() },
+      names: { known: metadata.entries.count(), rest: view.at === undefined ? treePrefetch.rest() : "visited" },
       cacheBytes: metadata.cacheFiles.totalBytes(),
       cacheLimit: settings.cacheLimit,
       oldestPendingMs: oldest === null ? 0 : runtime.ageOf(oldest),
