@@ -7,7 +7,7 @@ import type { JournalEntry, Node } from "../../../src/contract/resources.ts";
 import { type Context, createGroupCommit, MANY } from "../../../src/engine/core/index.ts";
 import { followOnce } from "../../../src/engine/remote/follow.ts";
 import { completeFolder, pollFolders } from "../../../src/engine/remote/index.ts";
-import { notVisible, observeNode } from "../../../src/engine/sync/index.ts";
+import { notVisible, observeNode, refreshNode } from "../../../src/engine/sync/index.ts";
 import { addName, contentOfNode } from "../../../src/engine/tree/index.ts";
 import { inodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
@@ -206,6 +206,30 @@ test("a deletion is remembered as long as a listing is under way, however far jo
   metadata.settings.set("cursor", "8");
   await followOnce(context, SIGNAL);
   expect(metadata.tombstones.get("gone")).toBeUndefined();
+});
+
+test("deleted and restored while its id is not found: the deletion that is known does not end the asking", async () => {
+  const restored = nodeOf("a", { revision: 3 });
+  let isFound = false;
+  const { context, metadata, clock, names } = await begin({
+    readJournal: async () =>
+      page([entryOf(nodeOf("a", { revision: 2 }), 5, "deleted"), entryOf(restored, 6, "restored")]),
+    async getNode() {
+      if (!isFound) throw new RemoteError("notFound", "no such node");
+      return restored;
+    },
+  });
+  metadata.inodes.update(ROOT_INODE, { listed: 1 });
+  const ask = async () => {
+    for (const reread of metadata.rereads.due(clock.wallClock(), 9)) await refreshNode(context, reread, SIGNAL);
+  };
+  await followOnce(context, SIGNAL);
+  expect(names()).toEqual(["b"]);
+  await ask();
+  isFound = true;
+  await clock.advance(10_000);
+  await ask();
+  expect(names()).toEqual(["a", "b"]);
 });
 
 for (const isTaken of [false, true]) {
