@@ -55,6 +55,7 @@ const LONG = [
   "native/supervisor-reload-trial",
   "client/login/stores",
   "client/login/login",
+  "cli/history-past",
   "native/supervisor-restart",
   "native/supervisor",
   "client/transfers",
@@ -164,11 +165,11 @@ export default defineConfig({
     retry: 0,
     sequence: { sequencer: LongestFirst },
     projects: [
-      kind("outward", 0, 4, 60_000, {
+      kind("outward", 0, 3, 60_000, {
         include: files("test/**/*.test.ts", FAST.outward),
         exclude: [GATEWAY_TESTS, MOUNT_TESTS, INWARD_TESTS],
       }),
-      kind("gateway", 0, 4, 60_000, { include: files(GATEWAY_TESTS, FAST.gateway), isolate: false }),
+      kind("gateway", 0, 3, 60_000, { include: files(GATEWAY_TESTS, FAST.gateway), isolate: false }),
       kind("inward", 1, 2, 60_000, {
         include: [INWARD_TESTS],
         exclude: asked === "fast" ? LONG.map(pathOf) : [],
