@@ -10,15 +10,11 @@ import { projectFolder, setup } from "./setup.mjs";
 /** The tests of all that depends on the runtime: SQLite, native parts, files, threads, processes; and mounts that end and begin again. */
 const TESTS = [
   "test/content/",
-  "test/contract/",
   "test/fuse/",
   "test/lib/",
   "test/metadata/",
-  "test/engine/core/",
   "test/engine/host/",
-  "test/engine/remote/",
   "test/engine/start/",
-  "test/engine/tree/",
   "test/daemon/checkpoints",
   "test/daemon/open-metadata",
   "test/gateway/migration",

@@ -1,10 +1,11 @@
 /**
  * How the tests run: first what starts programs or listens, then what is done within one process, at last
  * what serves a mount. A file has a process of its own, but where many do the same within theirs: those of the
- * gateway and of the engine share two processes, as to load and warm up what they test takes longer than most
- * of them run. Two files at a time; three of those with a mount, which mostly wait. Of each kind the files that take
- * longest come first, so that none of them is left alone at the end while the other processor waits. Nothing is retried: a
- * test that fails sometimes is a failure.
+ * gateway and of the engine share a few processes, as to load and warm up what they test takes longer than most
+ * of them run. What is done within one process keeps a processor busy, so as many of these files run at a time as there are
+ * processors; the others mostly wait, for processes, disks and clocks, and more of them keep two processors busy. Of each kind
+ * the files that take longest come first, so that none of them is left alone at the end. Nothing is retried: a test that
+ * fails sometimes is a failure.
  *
  * `npm test -- --fast` (WSFS_TESTS=fast) runs the inward ones but those that take longest, and of each other kind the few in
  * FAST. A new file needs no entry anywhere: it is of a kind by its folder.
@@ -17,6 +18,9 @@ import { BaseSequencer, type InlineConfig, type TestSpecification } from "vitest
 const GATEWAY_TESTS = "test/gateway/**/*.test.ts";
 const MOUNT_TESTS = "test/mount/**/*.test.ts";
 const INWARD_TESTS = "test/{contract,fuse,fuse-native,lib,metadata,sim,engine}/**/*.test.ts";
+
+/** In this order. Those of the gateway are short: none of them is left alone behind the outward ones. */
+const KINDS = ["outward", "gateway", "inward", "mount"];
 
 /** What each of them is for is held within some seconds. */
 const FAST = {
@@ -45,24 +49,30 @@ const FAST = {
 const LONG = [
   "cli/service",
   "cli/sign-in-pages",
-  "gateway/safety",
-  "gateway/http",
-  "gateway/paging",
-  "gateway/copies",
+  "client/package",
+  "client/generated",
   "cli/bin",
   "native/supervisor-reload-trial",
   "client/login/stores",
   "client/login/login",
+  "cli/history-past",
   "native/supervisor-restart",
   "native/supervisor",
-  "client/package",
-  "client/generated",
   "client/transfers",
   "fuzz/targets",
   "daemon/open-metadata",
   "client/thread-transport",
   "client/sdk/follow",
-  "sim/in-doubt-answers",
+  "gateway/crash",
+  "gateway/safety",
+  "gateway/engines/processes",
+  "gateway/engines/kills",
+  "gateway/contract",
+  "gateway/unix-listener",
+  "gateway/triggers/served",
+  "gateway/disk-blobs",
+  "gateway/http",
+  "gateway/retention/prune-property",
   "sim/histories-lesser-gateways",
   "sim/in-doubt-births-lesser-gateways",
   "sim/crash",
@@ -91,22 +101,21 @@ const LONG = [
   "sim/in-doubt-changes-lesser-gateways",
   "sim/rollback-state",
   "lib/code-cache",
-  "mount/login",
-  "mount/environment",
-  "mount/start-account",
-  "mount/secrets",
-  "mount/own-gateway",
-  "mount/ordinary-user",
-  "mount/odd-machine",
-  "mount/installed",
-  "mount/watchers",
-  "mount/reload-trouble",
   "mount/cases",
-  "mount/lag",
   "mount/bare",
-  "mount/main-job",
+  "mount/login",
+  "mount/reload-trouble",
+  "mount/watchers",
+  "mount/secrets",
+  "mount/installed",
   "mount/fuse-native",
-  "mount/fresh",
+  "mount/environment",
+  "mount/ordinary-user",
+  "mount/start-account",
+  "mount/own-gateway",
+  "mount/lag",
+  "mount/odd-machine",
+  "mount/main-job",
   "mount/restart",
   "mount/never-hang",
   "mount/crash-supervisor",
@@ -125,14 +134,13 @@ if (!["all", "fast"].includes(asked)) throw new Error(`WSFS_TESTS: expected "fas
 /** Of a kind: these files, or the few that are fast. */
 const files = (all: string, fast: readonly string[]) => (asked === "fast" ? fast.map(pathOf) : [all]);
 
-/** The kinds and the rest of their files in vitest's own order. */
+/** The rest of the files of a kind in vitest's own order. */
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files);
-    const kinds = [...new Set(sorted.map(({ project }) => project.name))];
     const rank = ({ moduleId, project }: TestSpecification) => {
       const place = LONG.findIndex((name) => moduleId.endsWith(`/${pathOf(name)}`));
-      return kinds.indexOf(project.name) * (LONG.length + 1) + (place < 0 ? LONG.length : place);
+      return KINDS.indexOf(project.name) * (LONG.length + 1) + (place < 0 ? LONG.length : place);
     };
     return sorted.sort((a, b) => rank(a) - rank(b));
   }
@@ -157,17 +165,17 @@ export default defineConfig({
     retry: 0,
     sequence: { sequencer: LongestFirst },
     projects: [
-      kind("outward", 0, 2, 60_000, {
+      kind("outward", 0, 3, 60_000, {
         include: files("test/**/*.test.ts", FAST.outward),
         exclude: [GATEWAY_TESTS, MOUNT_TESTS, INWARD_TESTS],
       }),
-      kind("gateway", 0, 2, 60_000, { include: files(GATEWAY_TESTS, FAST.gateway), isolate: false }),
+      kind("gateway", 0, 3, 60_000, { include: files(GATEWAY_TESTS, FAST.gateway), isolate: false }),
       kind("inward", 1, 2, 60_000, {
         include: [INWARD_TESTS],
         exclude: asked === "fast" ? LONG.map(pathOf) : [],
         isolate: false,
       }),
-      kind("mount", 2, 3, 300_000, { include: files(MOUNT_TESTS, FAST.mount) }),
+      kind("mount", 2, 5, 300_000, { include: files(MOUNT_TESTS, FAST.mount) }),
     ],
   },
 });

@@ -4,7 +4,7 @@ import { SEED } from "../support/seed.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { TARGETS } from "./targets.ts";
 
-const SECONDS = 5;
+const SECONDS = 2;
 
 describe.each(TARGETS)("$name", ({ run, lacks }) => {
   it.skipIf(lacks !== undefined)(`holds for ${SECONDS} s of inputs (${lacks ?? "all it takes is there"})`, async () => {

@@ -5,7 +5,7 @@ import { bundleGateway } from "../support/gateway-bundle.ts";
 import { killGateway } from "../support/gateway-kills.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
-const KILLS = 50;
+const KILLS = 25;
 
 test(`everything answered is there after each of ${KILLS} kills, and nothing twice`, { timeout: 900_000 }, async () => {
   const seed = Number(process.env.GATEWAY_SEED ?? 1);

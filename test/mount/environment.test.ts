@@ -30,7 +30,7 @@ async function mountOf(name: string, ...args: readonly string[]) {
   check(await place.sh(`mkdir '${dir}'`));
   const from = ["--env", "team", "--workspace", gateway.workspace, "--state-dir", place.path(`${name}.state`)];
   check(await place.wsfs(["mount", dir, ...from, "--background", ...args]));
-  const now = async () => status.parse(JSON.parse(check(await place.wsfs(["status", dir, "--json"])).stdout));
+  const now = async () => status.parse(await place.status(dir));
   const cacheIs = (limit: number) => until(`it has ${limit}`, async () => (await now()).cacheLimit === limit, 30_000);
   const trouble = async () => (await now()).environment?.trouble ?? "";
   const troubleIs = (words: string) =>

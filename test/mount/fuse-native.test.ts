@@ -195,7 +195,7 @@ const SAVED = [
 const CASE_NAMES = Object.entries(CASES).flatMap(([group, all]) => Object.keys(all).map((name) => `${group}/${name}`));
 /** They take longer than all others together, for what the engine does: on a mount of their own, beside all the rest. */
 const LONG = [
-  "folders/2,000 entries are all listed, once, each with its kind",
+  "folders/800 entries are all listed, once, each with its kind",
   "folders/while others are removed and made, each name that stays is listed exactly once",
   "folders/a loop that removes what it lists empties the folder in one go",
   "together/50 processes make files of their own at once",

@@ -63,7 +63,7 @@ describe("a process that dies leaves no core file:", () => {
     const found = limits();
     expect(found.length).toBeGreaterThanOrEqual(3);
     expect(found.filter(([, limit]) => limit !== "0")).toEqual([]);
-    const status = async () => JSON.parse((await place.wsfs(["status", "work", "--json"])).stdout) as { pid: number };
+    const status = () => place.status(place.path("work")) as Promise<{ pid: number }>;
     const { pid } = await status();
     const folder = readlinkSync(`/proc/${pid}/cwd`);
     const before = readdirSync(folder);

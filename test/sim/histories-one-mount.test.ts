@@ -5,7 +5,7 @@ import { createTally, describeTally } from "./support/tally.ts";
 import { ONE } from "./support/worlds.ts";
 
 test(ONE.name, { timeout: 600_000 }, async () => {
-  const settings = runSettings(400, 1);
+  const settings = runSettings(160, 1);
   console.log(`simulation of one mount: SIM_SEED=${settings.seed} SIM_RUNS=${settings.count}`);
   const tally = createTally();
   const failure = await playHistories({ ...ONE.options, ...settings, tally });

@@ -8,7 +8,7 @@ import { createTally, describeTally } from "./support/tally.ts";
 import { THREE, TWO } from "./support/worlds.ts";
 
 test(TWO.name, { timeout: 600_000 }, async () => {
-  const settings = runSettings(240, 1);
+  const settings = runSettings(100, 1);
   console.log(`simulation of two mounts: SIM_SEED=${settings.seed} SIM_RUNS=${settings.count}`);
   const tally = createTally();
   const failure = await playHistories({ ...TWO.options, ...settings, tally });
@@ -17,7 +17,7 @@ test(TWO.name, { timeout: 600_000 }, async () => {
 });
 
 test(THREE.name, { timeout: 600_000 }, async () => {
-  const settings = runSettings(180, 1);
+  const settings = runSettings(80, 1);
   console.log(`simulation of three mounts: SIM_SEED=${settings.seed} SIM_RUNS=${settings.count}`);
   const tally = createTally();
   const failure = await playHistories({ ...THREE.options, ...settings, tally });

@@ -58,6 +58,8 @@ export interface Place {
   /** Any program; it ends with the place. */
   spawn(program: string, args: readonly string[]): ChildProcess;
   gateway(options?: { name?: string; args?: readonly string[] }): Promise<TestGateway>;
+  /** What `wsfs status --json` prints of a mount. */
+  status(dir: string): Promise<Record<string, unknown>>;
   /** With --background, into a fresh folder. */
   mount(gateway: TestGateway, options?: { name?: string; args?: readonly string[] }): Promise<TestMount>;
   sh(script: string, options?: RunOptions): Promise<Finished>;
@@ -133,6 +135,8 @@ export function createPlace(program = MAIN, user?: OrdinaryUser, node = process.
       return { baseUrl, workspace, token, tokenFile, data, pid: child.pid ?? 0, stop };
     },
 
+    status: (dir) => statusOf(path("run"), dir, user?.uid),
+
     async mount(gateway, { name = "mount", args = [] } = {}) {
       const dir = path(name);
       const stateDir = path(`${name}.state`);
@@ -153,7 +157,7 @@ export function createPlace(program = MAIN, user?: OrdinaryUser, node = process.
         stateDir,
         pid: record.daemon.pid,
         supervisorPid: record.supervisor.pid,
-        status: () => statusOf(path("run"), dir, user?.uid),
+        status: () => place.status(dir),
         sh: (script, options) => place.sh(`cd '${dir}' || exit 99\n${script}`, options),
         umount: async (...more) => check(await place.wsfs(["umount", dir, ...more], { timeoutMs: 300_000 })),
       };

@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { ROLES, type Role } from "../../contract/roles.ts";
 import { type Connection, SqliteError } from "../../lib/sqlite/index.ts";
 import { isUuid } from "../../lib/uuid.ts";
-import { hashPassword, isPassword } from "./passwords.ts";
+import { hashPassword, isPassword, type PasswordCost } from "./passwords.ts";
 
 export interface Account {
   readonly id: string;
@@ -88,6 +88,7 @@ export interface AccountHooks {
 export function createAccounts(
   database: Connection,
   clock: { wallClock(): number },
+  cost: PasswordCost,
   { endLogins, forgetFirstPassword }: AccountHooks,
 ): Accounts {
   const insert = database.prepare(
@@ -148,7 +149,7 @@ export function createAccounts(
     async add(name, password) {
       checkName(name);
       if (byName.get(name) !== undefined) throw new AccountError(`there is an account ${name} already`);
-      return insertAccount(name, await hashed(password), null);
+      return insertAccount(name, await hashed(password, cost), null);
     },
     list: () => all.all().map(shown),
     find(nameOrId) {
@@ -164,7 +165,7 @@ export function createAccounts(
         })
         .immediate(),
     async setPassword(id, password) {
-      const hash = await hashed(password);
+      const hash = await hashed(password, cost);
       database
         .transaction(() => {
           setHash.run(hash, id);
@@ -174,7 +175,7 @@ export function createAccounts(
     },
     async checkPassword(name, password) {
       const row = byName.get(name);
-      const isRight = await isPassword(password, row?.password ?? null);
+      const isRight = await isPassword(password, row?.password ?? null, cost);
       return isRight && row !== undefined ? shown(row) : undefined;
     },
     ofOutside({ issuer, subject }, name) {
@@ -198,7 +199,7 @@ export function createAccounts(
     },
     lacksFirstOwner,
     async addFirstOwner(name, password, workspaces) {
-      const hash = await hashed(password);
+      const hash = await hashed(password, cost);
       return database
         .transaction(() => {
           if (!lacksFirstOwner()) return undefined;
@@ -226,9 +227,9 @@ export function createAccounts(
   };
 }
 
-async function hashed(password: string | null): Promise<string | null> {
+async function hashed(password: string | null, cost: PasswordCost): Promise<string | null> {
   try {
-    return password === null ? null : await hashPassword(password);
+    return password === null ? null : await hashPassword(password, cost);
   } catch (cause) {
     throw new AccountError(cause instanceof Error ? cause.message : String(cause), { cause });
   }

@@ -10,6 +10,7 @@ import { type Accounts, createAccounts } from "./accounts.ts";
 import { type ApiKeys, createApiKeys } from "./api-keys.ts";
 import { createEngines, type Engines } from "./engines.ts";
 import { createOauthRecords, type OauthRecords } from "./oauth-records.ts";
+import { COST, LEAST_COST, type PasswordCost } from "./passwords.ts";
 import { migrateAccounts, openAccountsDatabase } from "./schema.ts";
 import { createSigningKeys, type SigningKeys } from "./signing-keys.ts";
 
@@ -46,22 +47,22 @@ export const newPasswordPath = (dataFolder: string) => `${passwordPath(dataFolde
 
 /** Opens the accounts of a data folder; makes them when missing. Throws when a newer program has written them. */
 export function openAccounts(dataFolder: string, clock: StoreClock): AccountStore {
-  return storeOf(openAccountsDatabase(accountsPath(dataFolder)), clock, dataFolder);
+  return storeOf(openAccountsDatabase(accountsPath(dataFolder)), clock, COST, dataFolder);
 }
 
-/** Accounts that live as long as the connection or the process. */
+/** Accounts that live as long as the connection or the process. Their hashes are on no disk, and cost next to nothing. */
 export function accountsInMemory(clock: StoreClock, database = openSqlite(":memory:")): AccountStore {
   migrateAccounts(database);
-  return storeOf(database, clock);
+  return storeOf(database, clock, LEAST_COST);
 }
 
-function storeOf(database: Connection, clock: StoreClock, folder?: string): AccountStore {
+function storeOf(database: Connection, clock: StoreClock, cost: PasswordCost, folder?: string): AccountStore {
   const records = createOauthRecords(database, clock);
   const keys = createSigningKeys(database, clock);
   const apiKeys = createApiKeys(database, clock);
   const revokedUntil = database.prepare<[], number>("SELECT value FROM setting WHERE name = 'revoked-until'").pluck();
   const revoke = database.prepare("INSERT OR REPLACE INTO setting VALUES ('revoked-until', ?)");
-  const accounts = createAccounts(database, clock, {
+  const accounts = createAccounts(database, clock, cost, {
     endLogins: records.endLogins,
     forgetFirstPassword() {
       if (folder === undefined) return;

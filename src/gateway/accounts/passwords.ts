@@ -4,8 +4,16 @@
  */
 import { randomBytes, type ScryptOptions, scrypt, timingSafeEqual } from "node:crypto";
 
+export interface PasswordCost {
+  readonly N: number;
+  readonly r: number;
+  readonly p: number;
+}
+
 /** OWASP's recommendation of 2025: 64 MiB of memory for each guess. */
-const COST = { N: 2 ** 16, r: 8, p: 2 };
+export const COST: PasswordCost = { N: 2 ** 16, r: 8, p: 2 };
+/** For hashes that are never stored: nobody can steal them to guess at. */
+export const LEAST_COST: PasswordCost = { N: 2 ** 4, r: 8, p: 1 };
 const SALT_BYTES = 16;
 const HASH_BYTES = 32;
 /** Bytes of UTF-8. A longer password is no better, and hashing it takes time. */
@@ -21,18 +29,18 @@ export function passwordProblem(password: string): string | undefined {
 }
 
 /** Throws when `passwordProblem` finds a problem. */
-export async function hashPassword(password: string): Promise<string> {
+export async function hashPassword(password: string, cost: PasswordCost): Promise<string> {
   const problem = passwordProblem(password);
   if (problem !== undefined) throw new Error(`password: ${problem}`);
   const salt = randomBytes(SALT_BYTES);
-  const hash = await derive(password, salt, HASH_BYTES, COST);
-  return ["scrypt", COST.N, COST.r, COST.p, salt.toString("base64url"), hash.toString("base64url")].join("$");
+  const hash = await derive(password, salt, HASH_BYTES, cost);
+  return storedForm(cost, salt, hash);
 }
 
-/** `stored` null: takes as long as a wrong password, so that the time does not reveal which accounts exist. */
-export async function isPassword(password: string, stored: string | null): Promise<boolean> {
+/** `stored` null: takes as long as a wrong one of this cost, so that the time does not reveal which accounts exist. */
+export async function isPassword(password: string, stored: string | null, unknown: PasswordCost): Promise<boolean> {
   if (Buffer.byteLength(password) > LONGEST) return false;
-  const [kind, N, r, p, salt = "", hash = ""] = (stored ?? UNKNOWN).split("$");
+  const [kind, N, r, p, salt = "", hash = ""] = (stored ?? nobodys(unknown)).split("$");
   if (kind !== "scrypt") throw new Error("A stored password is of a kind this program does not know.");
   const expected = Buffer.from(hash, "base64url");
   const cost = { N: Number(N), r: Number(r), p: Number(p) };
@@ -40,11 +48,12 @@ export async function isPassword(password: string, stored: string | null): Promi
   return timingSafeEqual(actual, expected) && stored !== null;
 }
 
-const UNKNOWN = ["scrypt", COST.N, COST.r, COST.p, "A".repeat(22), Buffer.alloc(HASH_BYTES).toString("base64url")].join(
-  "$",
-);
+const storedForm = ({ N, r, p }: PasswordCost, salt: Buffer, hash: Buffer) =>
+  ["scrypt", N, r, p, salt.toString("base64url"), hash.toString("base64url")].join("$");
 
-function derive(password: string, salt: Buffer, bytes: number, cost: { N: number; r: number; p: number }) {
+const nobodys = (cost: PasswordCost) => storedForm(cost, Buffer.alloc(SALT_BYTES), Buffer.alloc(HASH_BYTES));
+
+function derive(password: string, salt: Buffer, bytes: number, cost: PasswordCost) {
   // Keyboards may send the same letters composed or not (RFC 8265), so they are normalized.
   const text = password.normalize("NFC");
   const options: ScryptOptions = { ...cost, maxmem: 2 * 128 * cost.N * cost.r };

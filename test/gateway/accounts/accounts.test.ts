@@ -41,6 +41,15 @@ describe("accounts", () => {
     }
   });
 
+  test("what a stolen file gives to guess at is as costly as it was chosen to be", async () => {
+    const folder = await temporaryFolder();
+    const { accounts } = await opened(folder);
+    await accounts.add("ada", PASSWORD);
+    const database = openSqlite(accountsPath(folder));
+    onTestFinished(() => void database.close());
+    expect(database.prepare("SELECT password FROM account").pluck().get()).toMatch(/^scrypt\$65536\$8\$2\$/);
+  });
+
   test("one typed in another Unicode form is the same", async () => {
     const { accounts } = accountsInMemory(clock);
     await accounts.add("ada", "Schlüssel und Schloß");

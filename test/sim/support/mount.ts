@@ -118,6 +118,8 @@ export interface Process {
 export interface Mount {
   readonly name: string;
   readonly weather: Weather;
+  /** Read anew whenever they count. */
+  readonly settings: Settings;
   /** Of its wall clock, against the gateway's; milliseconds. */
   skewMs: number;
   /** Undefined while it is down. */
@@ -184,6 +186,7 @@ export function createMount(options: MountOptions): Mount {
   const mount: Mount = {
     name,
     weather,
+    settings,
     skewMs: 0,
     get process() {
       return current;
