@@ -108,7 +108,7 @@ export function createTreePrefetch(context: Context): TreePrefetch {
     stop: () => stopped.abort(),
     rest() {
       if (metadata.inodes.unlistedFolderAfter(0) === undefined) return "all";
-      return (settings.namesAhead ?? 0) === 0 || isFull || !client.features.journal ? "visited" : "ahead";
+      return (settings.namesAhead ?? 0) === 0 || isFull || !client.features.isFull ? "visited" : "ahead";
     },
   };
 }

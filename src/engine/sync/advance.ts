@@ -204,7 +204,7 @@ export function addTombstone(context: Rows & Remote & Host, { nodeId, seen, base
   // Without a journal, nothing will tell the position of the deletion. It gets the position of now, by whatever stands
   // for positions.
   const here = positionNow(context, metadata.settings.getNumber("indexed") + 1);
-  const position = deletion?.position ?? (client.features.journal ? null : here);
+  const position = deletion?.position ?? (client.features.isFull ? null : here);
   metadata.tombstones.add({ nodeId, revision, position });
 }
 

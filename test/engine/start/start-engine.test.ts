@@ -13,6 +13,7 @@ import { openDatabase } from "../../../src/metadata/database.ts";
 import { kernelNodeId } from "../../../src/metadata/ids.ts";
 import { createMetadata, ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { born, unborn } from "../../../src/metadata/nodes.ts";
+import { PLAIN } from "../../support/features.ts";
 import { CALLER, createBytesWorld } from "./bytes-world.ts";
 
 test("a state dir that nothing came into belongs to no profile", async () => {
@@ -31,7 +32,7 @@ test("a state dir that nothing came into belongs to no profile", async () => {
     return startEngine({ runtime, client, paths, database, settings, ...rest });
   };
   await expect(start(ALL_FEATURES)).rejects.toThrow("no grant");
-  await expect(start({ ...ALL_FEATURES, revisions: false })).rejects.toThrow("no grant");
+  await expect(start(PLAIN)).rejects.toThrow("no grant");
 });
 
 const TIME = "1.000000000";
