@@ -5,11 +5,9 @@
  * Afterwards the interrupted call must have happened once or not at all.
  */
 import { describe, expect, test } from "vitest";
-import { ALL_FEATURES } from "../../src/contract/features.ts";
-import { PLAIN } from "../support/features.ts";
 import { engineLabels } from "../support/step-labels.ts";
 import { seededRandom } from "../support/virtual-clock.ts";
-import { faultsOfChanges, playFault, playKills } from "./support/crash-matrix.ts";
+import { FAULTS_OF_CHANGES, playFault, playKills } from "./support/crash-matrix.ts";
 import { playScript, type Script } from "./support/crash-run.ts";
 import { SCRIPTS } from "./support/crash-scripts.ts";
 import { playHistory } from "./support/history.ts";
@@ -57,22 +55,18 @@ describe("the crash matrix", () => {
     expect([...engineLabels()].filter((label) => !passed.has(label))).toEqual([]);
   });
 
-  test.each([
-    { name: "full", features: ALL_FEATURES },
-    { name: "plain", features: PLAIN },
-  ])("$name: the connection dies before, during or after each change", { timeout: 600_000 }, async ({ features }) => {
+  test("the connection dies before, during or after each change", { timeout: 600_000 }, async () => {
     const random = seededRandom(SEED);
     const failed: string[] = [];
     for (const script of SCRIPTS) {
-      const { requests } = await playScript(script, { features });
+      const { requests } = await playScript(script);
       for (let drawn = 0; drawn < DRAWN_FAULTS; drawn += 1) {
         // A script that has a fault of its own repeats a request.
         const count = requests.length - (script.fault === undefined ? 0 : 1);
         const request = 1 + Math.floor(random() * count);
-        const faults = faultsOfChanges(features);
-        const what = faults[Math.floor(random() * faults.length)] ?? "lost-after";
+        const what = FAULTS_OF_CHANGES[Math.floor(random() * FAULTS_OF_CHANGES.length)] ?? "lost-after";
         const deaths = [Math.floor(random() * 6)];
-        for (const problem of await playFault(script, { request, what, features, deaths })) {
+        for (const problem of await playFault(script, { request, what, deaths })) {
           if (problem !== undefined) failed.push(problem);
         }
       }

@@ -9,11 +9,9 @@ import { type ChildProcess, fork } from "node:child_process";
 import { availableParallelism } from "node:os";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
-import { ALL_FEATURES } from "../../src/contract/features.ts";
-import { faultsOfChanges, playFault, playKills } from "../sim/support/crash-matrix.ts";
+import { FAULTS_OF_CHANGES, playFault, playKills } from "../sim/support/crash-matrix.ts";
 import { playScript } from "../sim/support/crash-run.ts";
 import { SCRIPTS } from "../sim/support/crash-scripts.ts";
-import { PLAIN } from "../support/features.ts";
 import { seededRandom } from "../support/virtual-clock.ts";
 
 /** Steps from a request that meets a fault to the death. */
@@ -54,17 +52,14 @@ async function playPart(index: number, parts: number, tell: (told: Answer) => vo
         if (isOurs()) said(`${label}, and again`, await playKills(script, labels, [place + 1, second]));
       }
     }
-    for (const features of [ALL_FEATURES, PLAIN]) {
-      // At a plain gateway it is asked whether a change arrived, and others are made of the rest.
-      const { requests } = await playScript(script, { features });
-      const changes = requests.length - (script.fault === undefined ? 0 : 1);
-      for (let request = 1; request <= changes; request += 1) {
-        for (const what of faultsOfChanges(features)) {
-          if (!isOurs()) continue;
-          const answers = await playFault(script, { request, what, features, deaths: DEATHS });
-          for (const [death, problem] of answers.entries()) {
-            said(`change meets ${what}${death === 0 ? "" : ", and a death"}`, problem);
-          }
+    const { requests } = await playScript(script);
+    const changes = requests.length - (script.fault === undefined ? 0 : 1);
+    for (let request = 1; request <= changes; request += 1) {
+      for (const what of FAULTS_OF_CHANGES) {
+        if (!isOurs()) continue;
+        const answers = await playFault(script, { request, what, deaths: DEATHS });
+        for (const [death, problem] of answers.entries()) {
+          said(`change meets ${what}${death === 0 ? "" : ", and a death"}`, problem);
         }
       }
     }

@@ -1,10 +1,9 @@
 /** Places to die at, and one run for each; a line when something was not as it must be. */
-import type { Features } from "../../../src/contract/features.ts";
 import { playScript, type Script } from "./crash-run.ts";
 import type { Fault } from "./transport.ts";
 
 /** Before, during and after: what the far side does and what this side hears of it. */
-const FAULTS = [
+export const FAULTS_OF_CHANGES = [
   "lost-before",
   "lost-after",
   "silent-before",
@@ -12,10 +11,6 @@ const FAULTS = [
   "late",
   "broken-body",
 ] as const satisfies readonly Fault[];
-
-/** At a plain gateway a change that arrives late may undo what came after it. */
-export const faultsOfChanges = ({ isFull }: Features): readonly Fault[] =>
-  isFull ? FAULTS : FAULTS.filter((fault) => fault !== "late");
 
 export async function playKills(
   script: Script,
@@ -36,14 +31,13 @@ export async function playKills(
 export interface FaultPlace {
   readonly request: number;
   readonly what: Fault;
-  readonly features: Features;
   /** And the mount dies so many steps after the request was sent: a run for each, besides one in which it does not die. */
   readonly deaths: readonly number[];
 }
 
 /** One answer a run. */
 export async function playFault(script: Script, place: FaultPlace): Promise<(string | undefined)[]> {
-  const { request, what, features, deaths } = place;
+  const { request, what, deaths } = place;
   const fault = { request, what };
   const answers: (string | undefined)[] = [];
   let sentAt: number | undefined;
@@ -52,13 +46,12 @@ export async function playFault(script: Script, place: FaultPlace): Promise<(str
     if (after !== undefined && sentAt === undefined) break;
     try {
       const kills = after === undefined || sentAt === undefined ? [] : [sentAt + 1 + after];
-      const run = await playScript(script, { fault, features, kills });
+      const run = await playScript(script, { fault, kills });
       sentAt ??= run.sentAt[request - 1];
       answers.push(sentAt === undefined ? `${script.name}: there is no request ${request}` : undefined);
     } catch (error) {
       const death = after === undefined ? "" : `, and a death ${after} steps later`;
-      const where = features.isFull ? "full" : "plain";
-      answers.push(`${script.name}, ${what} at change ${request}${death}, a ${where} gateway: ${messageOf(error)}`);
+      answers.push(`${script.name}, ${what} at change ${request}${death}: ${messageOf(error)}`);
     }
   }
   return answers;

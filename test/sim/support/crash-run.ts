@@ -4,7 +4,6 @@
  * as if the interrupted call had happened, or had not.
  */
 import { createLayout } from "../../../src/content/layout.ts";
-import type { Features } from "../../../src/contract/features.ts";
 import type { HttpRequest } from "../../../src/contract/http.ts";
 import type { Connection } from "../../../src/metadata/database.ts";
 import { kernelNodeId } from "../../../src/metadata/ids.ts";
@@ -49,8 +48,6 @@ export interface Script {
 export interface CrashOptions {
   /** The mount dies at these steps, counted from 1 over all its lives. */
   readonly kills?: readonly number[];
-  /** What the gateway is taken to be able to do, where not all. */
-  readonly features?: Features;
   /** This change of the gateway, counted from 1, meets the fault. */
   readonly fault?: { readonly request: number; readonly what: TransportFault };
 }
@@ -72,7 +69,7 @@ const LATE_MS = 60_000;
 const ROUNDS_MAX = 40;
 
 export async function playScript(script: Script, options: CrashOptions = {}): Promise<CrashRun> {
-  const { features, fault = script.fault } = options;
+  const { fault = script.fault } = options;
   const kills = [...(options.kills ?? [])];
   const labels: string[] = [];
   const requests: string[] = [];
@@ -85,7 +82,6 @@ export async function playScript(script: Script, options: CrashOptions = {}): Pr
   const oracle = createOracle(
     () => world.store,
     (what) => faults.push(what),
-    features,
   );
   const world = await createWorld({
     // See mount.ts.
@@ -93,7 +89,6 @@ export async function playScript(script: Script, options: CrashOptions = {}): Pr
     mounts: ["alpha"],
     isDown: true,
     settings: { pollMs: 4_000, ...(script.cacheLimit === undefined ? {} : { cacheLimit: script.cacheLimit }) },
-    features,
     sabotage: {
       choose(request: HttpRequest) {
         if (request.method === "GET" || isOver) return undefined;
