@@ -169,7 +169,8 @@ export function readProfile(path: string | undefined): Pick<DaemonSettings, "pro
     throw new Failure(`--profile: ${path} has more than ${PROFILE_BYTES_MAX} bytes`);
   }
   try {
-    parseProfile(text, path);
+    const { warning } = parseProfile(text, path);
+    if (warning !== undefined) process.stderr.write(`wsfs: ${warning}\n`);
   } catch (cause) {
     if (!(cause instanceof ProfileError)) throw cause;
     throw new Failure(cause.message, EXIT.failure, { cause });

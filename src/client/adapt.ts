@@ -92,10 +92,8 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
     });
   }
 
-  function takesKey(operation: OperationName): boolean {
-    if (operation === "upload" || isVersion(operation)) return features.uploadKeys;
-    return operation === "createNode" ? features.folderKeys : features.changeKeys;
-  }
+  const takesKey = (operation: OperationName): boolean =>
+    features.isFull || operation === "upload" || operation === "writeContent";
 
   function theirHeaders(headers: HttpRequest["headers"]): Record<string, string> {
     const result: Record<string, string> = {};
@@ -114,7 +112,7 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
     }
     const resource = BODIES[operation];
     const value = strip(body.value);
-    if (isRecord(value) && value.copyOf !== undefined && !features.references) refuseLoss(profile, "copyOf");
+    if (isRecord(value) && value.copyOf !== undefined && !features.isFull) refuseLoss(profile, "copyOf");
     return { kind: "json", value: resource === undefined ? value : toTheirs(profile, resource, value) };
   }
 
@@ -154,7 +152,7 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
    * The node of this name in the folder, as far as the gateway shows it, and the position the answer is complete up to.
    */
   async function findChild(asked: Asked, parentId: string, name: string): Promise<{ node: unknown; asOf: number }> {
-    if (features.names) {
+    if (features.isFull) {
       const page = await listPage(ask(asked, "listNodes", {}, { parentId, name }));
       return { node: itemsOf(page)[0], asOf: Number(page.asOf) };
     }
@@ -220,7 +218,7 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
   }
 
   /**
-   * Checks a condition just before the request, for a gateway that has no conditions. A change in between is not
+   * Checks a condition just before the request, for a plain gateway, which has none. A change in between is not
    * noticed. Undefined: the condition holds.
    */
   async function brokenCondition(asked: Asked): Promise<HttpAnswer | undefined> {
@@ -230,27 +228,22 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
       const { node } = await findChild(asked, request.query.parentId, parameters.path ?? "");
       return node === undefined ? undefined : problem(412, { detail: "the name is taken", node });
     }
-    if (ifMatch === undefined || parameters.nodeId === undefined) return undefined;
+    // Conditions on a revision mean nothing where nobody counts changes.
+    if (ifMatch === undefined || parameters.nodeId === undefined || !isVersion(operation)) return undefined;
     const node = await askNode(asked, parameters.nodeId);
     if (node === undefined) return problem(404, { detail: "the node is not there" });
-    const mark = isVersion(operation) ? node.head : node.revision;
-    return ifMatch === `"${String(mark)}"` ? undefined : problem(412, { detail: "the node was changed", node });
+    return ifMatch === `"${String(node.head)}"` ? undefined : problem(412, { detail: "the node was changed", node });
   }
 
-  /** Removes the headers of conditions that mean nothing to that gateway. */
   function withoutConditions(asked: Asked): Asked {
-    const { "if-match": ifMatch, "if-none-match": _, ...headers } = asked.request.headers;
-    const isMeant = features.revisions || isVersion(asked.operation) || ifMatch === undefined;
-    return features.conditions && isMeant ? asked : { ...asked, request: { ...asked.request, headers } };
+    const { "if-match": _, "if-none-match": __, ...headers } = asked.request.headers;
+    return { ...asked, request: { ...asked.request, headers } };
   }
 
   async function change(given: Asked): Promise<HttpAnswer> {
-    if (!features.conditions) {
-      const isRevision = !isVersion(given.operation) && given.request.headers["if-match"] !== undefined;
-      const broken = isRevision && !features.revisions ? undefined : await brokenCondition(given);
-      if (broken !== undefined) return broken;
-    }
-    const asked = await withAlways(withoutConditions(given));
+    const broken = features.isFull ? undefined : await brokenCondition(given);
+    if (broken !== undefined) return broken;
+    const asked = await withAlways(features.isFull ? given : withoutConditions(given));
     const answer = await exchange(asked);
     // When answers say nothing of the node, only the status tells whether it was done. A redirection does not mean that
     // it was.
@@ -288,7 +281,7 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
   }
 
   function withPosition(node: Record<string, unknown>): Record<string, unknown> {
-    return { position: features.positions ? 0 : now(), ...node };
+    return { position: features.isFull ? 0 : now(), ...node };
   }
 
   /** A 409 or 412 with the node that stands in the way, also when the gateway does not send it. */
@@ -320,12 +313,12 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
     const { range: _, ...headers } = asked.request.headers;
     const request = {
       ...asked.request,
-      ...(features.versions ? {} : { query }),
+      ...(features.isFull ? {} : { query }),
       ...(features.ranges ? {} : { headers }),
     };
     const answer = await exchange({ ...asked, request });
     if (answer.status >= 400 && answer.status !== 416) return refusal(asked, answer);
-    if (features.versions) return answer;
+    if (features.isFull) return answer;
     try {
       return await ofVersion(asked, answer, version);
     } catch (error) {
@@ -389,8 +382,9 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
       case "listNodes":
       case "listVersions":
       case "listWorkspaces":
-        if (asked.request.query.name !== undefined && !features.names) return listOneName(asked);
-        return asked.request.query.after === undefined || features.snapshots ? read(asked) : listByNumber(asked);
+        if (features.isFull) return read(asked);
+        if (asked.request.query.name !== undefined) return listOneName(asked);
+        return asked.request.query.after === undefined ? read(asked) : listByNumber(asked);
       case "getNode":
       case "getNodeByPath":
       case "readJournal":

@@ -62,6 +62,7 @@ export interface ClientOptions {
 export function createClient(options: ClientOptions): Client {
   const { credentials, log = SILENT, now = Date.now, profile = OWN_PROFILE } = options;
   const { transport: network } = options;
+  if (profile.warning !== undefined) log.warn({}, profile.warning);
   const transport = profile === OWN_PROFILE ? network : adaptTransport(network, profile, now);
   const send = createSend({ transport, credentials, log, now, onRefusal: options.onRefusal, mount: options.mount });
   return {

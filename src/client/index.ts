@@ -19,7 +19,7 @@ export type { ApiKey, CreatedApiKey } from "../contract/api-keys.ts";
 export type { Attributes, AttributesPatch } from "../contract/attributes.ts";
 export type { Engine, Execution, Installation, LogLine } from "../contract/engines.ts";
 export { EXECUTION_STATES, type ExecutionState } from "../contract/execution-states.ts";
-export { FEATURES, type Feature, type Features } from "../contract/features.ts";
+export type { Features } from "../contract/features.ts";
 export type { ContentSource, HttpAnswer, HttpRequest, Transport } from "../contract/http.ts";
 export type {
   AccountStatus,

@@ -4,7 +4,7 @@
  * differs. This file knows no request.
  */
 import { z } from "zod";
-import { ALL_FEATURES, everyFeature, FEATURE_NAMES, FEATURE_NEEDS, type Features } from "../contract/features.ts";
+import type { Features } from "../contract/features.ts";
 import { OPERATIONS, type OperationName } from "../contract/operations.ts";
 
 /** Where the other gateway has one of our fields. Null: it has none. */
@@ -90,7 +90,29 @@ export interface Profile {
   readonly fields: Readonly<Record<ResourceName, Fields>>;
   /** Names of headers, ours with the gateway's, in lower case. */
   readonly headers: Readonly<Record<string, string>>;
+  /** One line for the user: the file names features of earlier releases, and this is what was made of them. */
+  readonly warning?: string;
 }
+
+/** The features that are not of a tier. */
+const SMALL = ["ranges", "hashes", "attributes"] as const;
+/** The names that earlier releases had for parts of the full tier. A gateway that lacked one of them is plain. */
+const FORMER = [
+  "positions",
+  "journal",
+  "revisions",
+  "conditions",
+  "uploadKeys",
+  "folderKeys",
+  "changeKeys",
+  "exchanges",
+  "lastKey",
+  "versions",
+  "history",
+  "references",
+  "snapshots",
+  "names",
+] as const;
 
 /** A gateway that lacks one of these cannot be mounted. */
 const NEEDED: readonly OperationName[] = [
@@ -104,6 +126,8 @@ const NEEDED: readonly OperationName[] = [
   "patchNode",
   "deleteNode",
 ];
+/** A gateway that lacks one of these is not full. */
+const OF_FULL: readonly OperationName[] = ["readJournal", "exchangeNodes", "restoreTree"];
 /** Only the answer of these tells their node. */
 const ANSWERED: readonly OperationName[] = ["upload", "createNode"];
 
@@ -130,9 +154,11 @@ const operation = z.union([
 
 const file = z.strictObject({
   name: z.string().min(1),
-  /** Features that are not named in `features`: as our gateway (true), or missing (false). */
+  /** Default: full, except in a file of an earlier release. */
+  tier: z.enum(["full", "plain"]).optional(),
+  features: z.partialRecord(z.enum([...SMALL, ...FORMER]), z.boolean()).optional(),
+  /** Of earlier releases: whether the gateway has the features that `features` does not name. */
   otherFeatures: z.boolean().optional(),
-  features: z.partialRecord(z.enum(FEATURE_NAMES), z.boolean()).optional(),
   operations: z.partialRecord(z.enum(Object.keys(OPERATIONS) as OperationName[]), operation).optional(),
   fields: z.partialRecord(z.enum(Object.keys(RESOURCES) as ResourceName[]), z.record(z.string(), place)).optional(),
   headers: z.record(z.string(), z.string().min(1)).optional(),
@@ -214,19 +240,10 @@ function faultsOf(profile: Profile): string[] {
       faults.push(`operations.${name}.always: only patchNode changes a node in part`);
     }
   }
-  for (const [feature, needed] of Object.entries(FEATURE_NEEDS)) {
-    if (features[feature as keyof Features] && !features[needed]) {
-      faults.push(`features.${feature}: means nothing without features.${needed}`);
+  for (const name of OF_FULL) {
+    if (features.isFull && operations[name] === null) {
+      faults.push(`operations.${name}: expected an operation, without it the gateway is plain ("tier": "plain")`);
     }
-  }
-  if (features.journal && operations.readJournal === null) {
-    faults.push("features.journal: expected operations.readJournal beside it");
-  }
-  if (features.exchanges && operations.exchangeNodes === null) {
-    faults.push("features.exchanges: expected operations.exchangeNodes beside it");
-  }
-  if (features.history && operations.restoreTree === null) {
-    faults.push("features.history: expected operations.restoreTree beside it");
   }
   for (const name of ["id", "kind", "head"] as const) {
     if (fields.node[name] === null) faults.push(`fields.node.${name}: expected a field, got null`);
@@ -244,15 +261,17 @@ function faultsOf(profile: Profile): string[] {
 }
 
 function build(given: z.output<typeof file>): Profile {
-  const { name, features = {}, operations = {}, fields = {}, headers = {}, otherFeatures = true } = given;
+  const { name, operations = {}, fields = {}, headers = {} } = given;
   const names = Object.keys(OPERATIONS) as OperationName[];
   const { writeContent } = operations;
   // When only writing content is described in its own way, writing by reference follows it.
   const asContent = writeContent == null ? writeContent : { ...OPERATIONS.writeContent, ...writeContent };
   const resources = Object.keys(RESOURCES) as ResourceName[];
+  const features = featuresOf(given);
   return {
     name,
-    features: { ...(otherFeatures ? ALL_FEATURES : everyFeature(false)), ...features },
+    features,
+    ...(isFormer(given) ? { warning: `profile ${name}: ${describeFormer(features)}` } : {}),
     operations: Object.fromEntries(
       names.map((key) => {
         const { method, path } = OPERATIONS[key];
@@ -282,12 +301,22 @@ function placeOf(given: NonNullable<z.output<typeof place>>): FieldPlace {
   return { at: given.at.split("."), format: given.format ?? "iso", values: given.values };
 }
 
-/** The profile with some features switched off, and with them the features that need those. */
-export function withoutFeatures(profile: Profile, features: readonly (keyof Features)[]): Profile {
-  const lacking = Object.fromEntries(features.map((feature) => [feature, false]));
-  const all = { ...profile.features, ...lacking };
-  for (const [feature, needed] of Object.entries(FEATURE_NEEDS)) {
-    if (!all[needed]) all[feature as keyof Features] = false;
-  }
-  return { ...profile, features: all };
+function featuresOf({ tier, features = {}, otherFeatures = true }: z.output<typeof file>): Features {
+  const has = (name: (typeof SMALL | typeof FORMER)[number]) => features[name] ?? otherFeatures;
+  return {
+    isFull: tier === undefined ? FORMER.every(has) : tier === "full",
+    ranges: has("ranges"),
+    hashes: has("hashes"),
+    attributes: has("attributes"),
+  };
+}
+
+function isFormer({ features = {}, otherFeatures }: z.output<typeof file>): boolean {
+  return otherFeatures !== undefined || FORMER.some((name) => features[name] !== undefined);
+}
+
+function describeFormer(features: Features): string {
+  const lacking = SMALL.filter((name) => !features[name]).map((name) => `"${name}": false`);
+  const small = lacking.length === 0 ? "" : `, "features": { ${lacking.join(", ")} }`;
+  return `its features are those of an earlier release; taken as "tier": "${features.isFull ? "full" : "plain"}"${small}`;
 }

@@ -28,7 +28,7 @@ export function refuseLoss(profile: Profile, field: string): void {
   if (MEANINGS.has(field)) throw lacks(profile, field);
 }
 
-/** Fields that belong to the feature `history`. */
+/** Fields that only a full gateway has. */
 const HISTORY: Readonly<Partial<Record<OperationName, readonly string[]>>> = {
   listNodes: ["deleted"],
   readJournal: ["nodeId", "since", "by", "mount", "before"],
@@ -36,12 +36,12 @@ const HISTORY: Readonly<Partial<Record<OperationName, readonly string[]>>> = {
   restoreTree: ["at"],
 };
 
-/** Throws "invalid" for such a field, because a gateway that does not know it would answer something else. */
+/** Throws "invalid" for such a field, because a plain gateway does not know it and would answer something else. */
 export function refuseHistory(
   profile: Profile,
   { operation, request }: { readonly operation: OperationName; readonly request: HttpRequest },
 ): void {
-  if (profile.features.history) return;
+  if (profile.features.isFull) return;
   const body = request.body?.kind === "json" && isRecord(request.body.value) ? request.body.value : {};
   const said = { ...body, ...request.query };
   const field = HISTORY[operation]?.find((name) => said[name] !== undefined);
@@ -61,7 +61,7 @@ export function toTheirs(profile: Profile, resource: ResourceName, value: unknow
   const result: Record<string, unknown> = {};
   for (const [field, content] of Object.entries(value)) {
     const place = profile.fields[resource][field];
-    if (content === undefined || isLacking(profile, field)) continue;
+    if (content === undefined || isLacking(profile, resource, field)) continue;
     if (place == null) {
       refuseLoss(profile, field);
       continue;
@@ -75,7 +75,7 @@ export function toTheirs(profile: Profile, resource: ResourceName, value: unknow
 export function toOurs(profile: Profile, resource: ResourceName, value: unknown): Record<string, unknown> {
   const result: Record<string, unknown> = {};
   for (const [field, place] of Object.entries(profile.fields[resource])) {
-    if (place === null || isLacking(profile, field)) continue;
+    if (place === null || isLacking(profile, resource, field)) continue;
     if (field === "contentHash" && !profile.features.hashes) continue;
     const found = get(value, place.at);
     if (found !== undefined) result[field] = readField(place, field, found);
@@ -83,21 +83,13 @@ export function toOurs(profile: Profile, resource: ResourceName, value: unknown)
   return result;
 }
 
+/** Fields of nodes and pages that only a full gateway has. */
+const OF_FULL = new Set(["revision", "lastKey", "position", "asOf"]);
+
 /** Whether the field belongs to a feature that the gateway lacks. */
-function isLacking({ features }: Profile, field: string): boolean {
-  switch (field) {
-    case "revision":
-      return !features.revisions;
-    case "attributes":
-      return !features.attributes;
-    case "lastKey":
-      return !features.lastKey;
-    case "position":
-    case "asOf":
-      return !features.positions;
-    default:
-      return false;
-  }
+function isLacking({ features }: Profile, resource: ResourceName, field: string): boolean {
+  if (field === "attributes") return !features.attributes;
+  return !features.isFull && resource !== "journalEntry" && OF_FULL.has(field);
 }
 
 /** A node with all fields of the contract. `known`: what the request already says. */
@@ -117,7 +109,7 @@ export function ourNode(profile: Profile, value: unknown, now: number, known: Js
     revision: 0,
     createdAt: modifiedAt,
     attributes: {},
-    ...(profile.features.positions ? {} : { position: now }),
+    ...(profile.features.isFull ? {} : { position: now }),
     ...known,
     ...told,
     name,
@@ -147,7 +139,7 @@ export function ourPage(
     totalCount: (pageNo - 1) * pageSize + length + (mayGoOn ? 1 : 0),
     pageNo,
     pageSize,
-    asOf: profile.features.positions ? 0 : Math.max(0, now - SETTLE_MS),
+    asOf: profile.features.isFull ? 0 : Math.max(0, now - SETTLE_MS),
     ...told,
     items,
   };

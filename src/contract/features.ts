@@ -1,65 +1,24 @@
 /**
- * What a gateway of this contract can do beyond the plainest calls. Another gateway may lack each of these features.
- * This is the one list that profiles, the client and the engine share. What a missing feature costs is in
+ * What a gateway can do, as profiles, the client and the engine see it. What a lesser gateway costs is in
  * docs/gateway/profiles.md.
  */
-export const FEATURES = {
-  /** Writes return a position; lists tell up to which position they are complete (`asOf`). */
-  positions: "positions of changes and asOf of lists",
-  /** The changes after a position can be read. */
-  journal: "reading the journal",
-  /** Every node counts its changes. */
-  revisions: "a revision of each node",
-  /** If-Match and If-None-Match are respected. */
-  conditions: "conditional requests",
-  /** Uploads and new versions take an idempotency key. */
-  uploadKeys: "idempotency keys of uploads",
-  /** New folders and copies take an idempotency key. */
-  folderKeys: "idempotency keys of new folders and copies",
-  /** Moves, attributes, exchanges, deletions and restores take an idempotency key. */
-  changeKeys: "idempotency keys of moves, attributes, exchanges, deletions and restores",
-  /** Two nodes take each other's place in one request, on condition of both revisions. */
-  exchanges: "exchanging the places of two nodes in one request",
-  /** Nodes tell the key of their latest change. */
-  lastKey: "the key of a node's latest change",
-  /** Nodes tell the hash of their content. */
-  hashes: "the hash of a node's content",
-  /** Parts of a content can be read. */
-  ranges: "ranges of content",
-  /** Earlier versions can be read. */
-  versions: "reading earlier versions",
+export interface Features {
   /**
-   * Deleted nodes are listed, the journal can be filtered, a tree can go back to a moment, and a node can come back to
-   * another place.
+   * The tier. Full: positions, the journal, revisions, conditions, keys of every change and the key of a node's latest
+   * change, exchanges, versions, references, history, lists of one snapshot and of one name. Plain (false): none of
+   * these, as far as the service's specification shows. It shows keys of uploads, so uploads take a key in either tier.
    */
-  history: "lists of deleted nodes, filters of the journal, restoring trees",
-  /** New content can name a version that the gateway has, instead of sending bytes. */
-  references: "content by reference",
+  readonly isFull: boolean;
+  /** Parts of a content can be read. */
+  readonly ranges: boolean;
+  /** Nodes tell the hash of their content. */
+  readonly hashes: boolean;
   /** Nodes carry attributes of files: modes, times, links, extended attributes. */
-  attributes: "attributes of nodes",
-  /** Pages of one snapshot, by `after`. */
-  snapshots: "pages of one snapshot",
-  /** A listing can be asked for a single name. */
-  names: "one name of a folder",
-} as const;
-
-export type Feature = keyof typeof FEATURES;
-export type Features = Readonly<Record<Feature, boolean>>;
-
-export const FEATURE_NAMES = Object.keys(FEATURES) as Feature[];
-
-/** Features that mean nothing without another one. */
-export const FEATURE_NEEDS: Readonly<Partial<Record<Feature, Feature>>> = {
-  journal: "positions",
-  references: "versions",
-};
-
-export function everyFeature(value: boolean): Features {
-  return Object.fromEntries(FEATURE_NAMES.map((name) => [name, value])) as Record<Feature, boolean>;
+  readonly attributes: boolean;
 }
 
 /** The gateway of this contract has all features. */
-export const ALL_FEATURES: Features = everyFeature(true);
+export const ALL_FEATURES: Features = { isFull: true, ranges: true, hashes: true, attributes: true };
 
 /**
  * The settle time: no gateway lags by more than this. A list without positions is at most this old. An id that answers

@@ -233,7 +233,7 @@ test("a gateway that keeps no versions: one clear line", async () => {
     expect(await history.wsfs(...args)).toMatchObject({
       code: 1,
       stdout: "",
-      stderr: "wsfs: this gateway keeps no such history: its profile says that it cannot do reading earlier versions\n",
+      stderr: "wsfs: this gateway keeps no such history: its profile says that it is plain\n",
     });
   }
 });

@@ -2,8 +2,9 @@ import { expect, test } from "vitest";
 import type { Client } from "../../src/client/client.ts";
 import { createClient } from "../../src/client/create-client.ts";
 import { staticToken } from "../../src/client/credentials.ts";
-import { OWN_PROFILE, withoutFeatures } from "../../src/client/profile.ts";
+import { OWN_PROFILE } from "../../src/client/profile.ts";
 import type { HttpRequest } from "../../src/contract/http.ts";
+import { PLAIN } from "../support/features.ts";
 import { exampleNode, examplePage, exampleWorkspace, exampleWritten, textSource } from "./support/examples.ts";
 import { answerJson, clientFor, clientOf, failureOf, readBody, serve } from "./support/server.ts";
 
@@ -270,7 +271,7 @@ test("a listing of another folder is malformed", async () => {
   expect(await failureOf(client.listFolder("elsewhere"))).toMatchObject({ code: "malformed" });
 });
 
-test("a gateway that knows no keys of changes is sent none, but those of contents and new nodes", async () => {
+test("a plain gateway is sent no keys but those of uploads, and no conditions", async () => {
   const seen: HttpRequest[] = [];
   async function* body() {
     yield Buffer.from(JSON.stringify(exampleWritten()));
@@ -284,16 +285,17 @@ test("a gateway that knows no keys of changes is sent none, but those of content
       async close() {},
     },
     credentials: staticToken("secret-token"),
-    profile: withoutFeatures(OWN_PROFILE, ["changeKeys"]),
+    profile: { ...OWN_PROFILE, features: PLAIN },
   });
   const options = { idempotencyKey: "k" };
   await client.patchNode("n1", { name: "b" }, { ...options, ifRevision: 3 });
   await client.exchangeNodes("n1", "n2", options);
   await client.deleteNode("n1", options);
   await client.restoreNode("n1", options);
-  expect(client.features.changeKeys).toBe(false);
-  expect(JSON.stringify(seen)).not.toContain("idempotencyKey");
-  expect(seen[0]?.headers["if-match"]).toBe('"3"');
   await client.createFolder("root", "d", options);
+  expect(client.features.isFull).toBe(false);
+  expect(JSON.stringify(seen)).not.toContain("idempotencyKey");
+  expect(seen[0]?.headers).not.toHaveProperty("if-match");
+  await client.writeContent("n1", textSource("x"), options);
   expect(JSON.stringify(seen.at(-1))).toContain('"idempotencyKey":"k"');
 });

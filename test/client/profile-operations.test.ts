@@ -5,12 +5,13 @@ import type { Client } from "../../src/client/client.ts";
 import { createClient } from "../../src/client/create-client.ts";
 import { staticToken } from "../../src/client/credentials.ts";
 import { RemoteError } from "../../src/client/errors.ts";
-import { checkProfile, OWN_PROFILE, type Profile, parseProfile, withoutFeatures } from "../../src/client/profile.ts";
+import { checkProfile, OWN_PROFILE, type Profile, parseProfile } from "../../src/client/profile.ts";
 import type { HttpRequest, Transport } from "../../src/contract/http.ts";
 import { OPERATIONS, type OperationName } from "../../src/contract/operations.ts";
 import { createBareGateway } from "../../src/gateway/bare.ts";
 import { BARE_PROFILE } from "../../src/gateway/start.ts";
 import { createCoreTransport } from "../support/core-transport.ts";
+import { PLAIN } from "../support/features.ts";
 import { createTestCore } from "../support/gateway-core.ts";
 
 const content = {
@@ -139,7 +140,7 @@ test.each<[string, object, (client: Client) => Promise<unknown>]>([
     (c) => c.getContent("n", { at: "2026-01-31T12:00:00Z" }),
   ],
   ["copyOf", { fields: { newNode: { copyOf: null } } }, (c) => c.copyNode("p", "a", { copyOf: "n" })],
-  ["copyOf", { features: { references: false } }, (c) => c.writeContentByReference("n", { copyOf: "m" })],
+  ["copyOf", { tier: "plain" }, (c) => c.writeContentByReference("n", { copyOf: "m" })],
 ])("%s that the gateway has no place for is refused, not left out", async (field, profile, call) => {
   const { client, requests } = start(checkProfile({ name: "less", ...profile }, "p"));
   const error = await failure(call(client));
@@ -177,11 +178,11 @@ test("events in words nobody said are refused", async () => {
 });
 
 /** Lists of five, two a page whatever is asked for, that say nothing of their size. */
-const untold = (features: object = {}) =>
+const untold = () =>
   checkProfile(
     {
       name: "untold",
-      features: { snapshots: false, names: false, ...features },
+      tier: "plain",
       fields: { page: { totalCount: null, pageNo: null, pageSize: null, next: null } },
     },
     "p",
@@ -229,9 +230,11 @@ test("a list that shows the same page under every number is refused, one that co
   expect((await failure(client.listFolder("p", { after: page.next ?? "" }))).message).toContain('"pageNo": null');
   expect((await failure(client.listFolder("p", { name: "f" }))).code).toBe("malformed");
   expect((await client.listWorkspaces()).length).toBe(5);
-  const { name, features } = untold();
   const operations = { listNodes: { query: { pageNo: null } } };
-  const whole = start(checkProfile({ name, features, operations, fields: { page: { totalCount: null } } }, "p"), same);
+  const whole = start(
+    checkProfile({ name: "untold", tier: "plain", operations, fields: { page: { totalCount: null } } }, "p"),
+    same,
+  );
   expect((await whole.client.listFolder("p")).next).toBeNull();
   expect(whole.requests.length).toBe(1);
 });
@@ -259,9 +262,9 @@ test.each<[string, (client: Client) => Promise<unknown>]>([
   ["name", (client) => client.restoreNode("n", { name: "a" })],
   ["at", (client) => client.restoreTree("n", "2026-01-31T12:00:00Z")],
 ])(
-  "without history, %s is asked of nobody: a gateway that does not know it would answer something else",
+  "of a plain gateway, %s is asked of nobody: a gateway that does not know it would answer something else",
   async (field, ask) => {
-    const { client, requests } = start(withoutFeatures(OWN_PROFILE, ["history"]));
+    const { client, requests } = start({ ...OWN_PROFILE, features: PLAIN });
     const error = await failure(ask(client));
     expect([error.code, error.field, requests]).toEqual(["invalid", field, []]);
     await failure(client.listNodes({ parentId: "p" }));
@@ -286,14 +289,14 @@ test("content by reference is written where content is, unless the profile says 
 });
 
 test("a key the gateway would not know again is in no request, of deletions neither", async () => {
-  const { client, requests } = start(withoutFeatures(OWN_PROFILE, ["changeKeys"]));
+  const { client, requests } = start({ ...OWN_PROFILE, features: PLAIN });
   await failure(client.deleteNode("n", { idempotencyKey: "k" }));
   await failure(client.restoreNode("n", { idempotencyKey: "k" }));
   expect(JSON.stringify(requests)).not.toContain('"k"');
 });
 
-test("without versions, content of a node that is not found yet: the refusal is of that node, not of the gateway", async () => {
-  const { client, requests } = start(withoutFeatures(OWN_PROFILE, ["versions"]), ({ path }) =>
+test("at a plain gateway, content of a node that is not found yet: the refusal is of that node, not of the gateway", async () => {
+  const { client, requests } = start({ ...OWN_PROFILE, features: PLAIN }, ({ path }) =>
     path.endsWith("/content") ? { text: "bytes" } : { status: 404, text: "{}" },
   );
   const { code, message, details } = await failure(client.getContent("n", { version: "v" }));

@@ -3,11 +3,14 @@ import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { createClient } from "../../src/client/create-client.ts";
 import { staticToken } from "../../src/client/credentials.ts";
-import { OWN_PROFILE, type Profile, parseProfile, withoutFeatures } from "../../src/client/profile.ts";
+import { OWN_PROFILE, type Profile, parseProfile } from "../../src/client/profile.ts";
+import { ALL_FEATURES, type Features } from "../../src/contract/features.ts";
 import type { ContentSource, HttpRequest, Transport } from "../../src/contract/http.ts";
 import { createBareGateway } from "../../src/gateway/bare.ts";
 import { BARE_PROFILE } from "../../src/gateway/start.ts";
+import { SILENT } from "../../src/lib/log.ts";
 import { createCoreTransport } from "../support/core-transport.ts";
+import { PLAIN, PLAINEST, without } from "../support/features.ts";
 import { createTestCore } from "../support/gateway-core.ts";
 
 const faultsOf = (value: unknown): string => {
@@ -39,15 +42,11 @@ describe("a profile file is checked, one line for each fault", () => {
       { name: "x", operations: { deleteNode: null } },
       "p.json: operations.deleteNode: expected an operation",
     ],
+    ["an unknown tier", { name: "x", tier: "middle" }, "p.json: tier"],
     [
-      "a journal without positions",
-      { name: "x", features: { positions: false } },
-      "p.json: features.journal: means nothing without features.positions",
-    ],
-    [
-      "an exchange without its operation",
+      "a full gateway without exchanges",
       { name: "x", operations: { exchangeNodes: null } },
-      "p.json: features.exchanges: expected operations.exchangeNodes beside it",
+      'p.json: operations.exchangeNodes: expected an operation, without it the gateway is plain ("tier": "plain")',
     ],
     ["a node without id", { name: "x", fields: { node: { id: null } } }, "p.json: fields.node.id: expected a field"],
     [
@@ -68,6 +67,35 @@ describe("a profile file is checked, one line for each fault", () => {
 
   test("what differs is all it needs to say", () => {
     expect(parseProfile('{"name":"same"}', "p.json")).toEqual({ ...OWN_PROFILE, name: "same" });
+  });
+
+  test.each<[object, Features, string | undefined]>([
+    [{ tier: "plain", features: { ranges: false } }, { ...PLAIN, ranges: false }, undefined],
+    [{ features: { hashes: false } }, without("hashes"), undefined],
+    [{ features: { versions: true } }, ALL_FEATURES, '"tier": "full"'],
+    [{ features: { exchanges: false }, operations: { exchangeNodes: null } }, PLAIN, '"tier": "plain"'],
+    [
+      { otherFeatures: false, features: { uploadKeys: true } },
+      PLAINEST,
+      '"tier": "plain", "features": { "ranges": false, "hashes": false, "attributes": false }',
+    ],
+  ])(
+    "%j: a tier and three features; of what earlier releases wrote it is said what was taken",
+    (value, features, taken) => {
+      const profile = parseProfile(JSON.stringify({ name: "x", ...value }), "p.json");
+      expect(profile.features).toEqual(features);
+      const words = "profile x: its features are those of an earlier release; taken as";
+      expect(profile.warning).toBe(taken === undefined ? undefined : `${words} ${taken}`);
+    },
+  );
+
+  test("what was taken is logged once", () => {
+    const lines: string[] = [];
+    const log = { ...SILENT, warn: (_: object, line: string) => void lines.push(line) };
+    const profile = parseProfile('{"name":"x","otherFeatures":true}', "p.json");
+    const transport = { send: () => Promise.reject(new Error("nothing is sent")), async close() {} };
+    createClient({ transport, credentials: staticToken("token"), profile, log });
+    expect(lines).toEqual([profile.warning]);
   });
 });
 
@@ -199,16 +227,12 @@ test("nested fields, other words, times and headers both ways", async () => {
 });
 
 test("a feature that is switched off reaches the gateway in no request and the engine in no answer", async () => {
-  const { client, core, requests } = start(
-    withoutFeatures(OWN_PROFILE, ["revisions", "attributes", "uploadKeys"]),
-    false,
-  );
-  const file = await client.upload(core.workspace.root, "a", contentOf("x"), {
+  const { client, core, requests } = start({ ...OWN_PROFILE, features: { ...PLAIN, attributes: false } }, false);
+  const file = await client.createFolder(core.workspace.root, "a", {
     attributes: { mode: 0o600 },
     idempotencyKey: "k",
   });
   expect(file).toMatchObject({ revision: 0, attributes: {} });
-  expect(requests[0]?.body).toMatchObject({ metadata: {} });
   expect(JSON.stringify(requests)).not.toMatch(/"k"|mode/);
   await client.patchNode(file.id, { name: "b" }, { ifRevision: 99 });
   expect(requests.at(-1)?.headers).not.toHaveProperty("if-match");

@@ -47,7 +47,7 @@ describe("a file turned into a symlink elsewhere, by its attributes alone", () =
 
   /** Not sent before it is heard what was done elsewhere. */
   async function retyped(isOpen: boolean) {
-    const it = await begin(true, {}, { settings: { debounceMs: 20_000, maximumAgeMs: 60_000 } });
+    const it = await begin({}, { settings: { debounceMs: 20_000, maximumAgeMs: 60_000 } });
     const { world, calls } = it;
     await it.save("a");
     await it.drain();

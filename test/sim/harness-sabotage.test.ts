@@ -75,19 +75,14 @@ function markedLate({ context }: StartedEngine): void {
   });
 }
 
-const SABOTAGES: readonly { name: string; mounts: 1 | 2; sabotage: Sabotage; lacks?: ["journal"] }[] = [
+const SABOTAGES: readonly { name: string; mounts: 1 | 2; sabotage: Sabotage }[] = [
   {
     name: "new versions go without If-Match",
     mounts: 2,
     sabotage: withoutHeader("if-match", ({ method }) => method === "PUT"),
   },
   { name: "uploads go without If-None-Match", mounts: 2, sabotage: withoutHeader("if-none-match") },
-  {
-    name: "repeated requests have other keys, without the journal",
-    mounts: 1,
-    sabotage: { request: withOtherKey },
-    lacks: ["journal"],
-  },
+  { name: "repeated requests have other keys", mounts: 1, sabotage: { request: withOtherKey } },
   { name: "a call is answered before its commit", mounts: 1, sabotage: { losesLastCall: true } },
   { name: "a file is marked dirty late", mounts: 1, sabotage: { started: markedLate } },
   { name: "content is sent before it is whole", mounts: 2, sabotage: { request: halved } },
@@ -98,11 +93,10 @@ const SABOTAGES: readonly { name: string; mounts: 1 | 2; sabotage: Sabotage; lac
   },
 ];
 
-test.each(SABOTAGES)("$name: noticed", { timeout: 600_000 }, async ({ name, mounts, sabotage, lacks = [] }) => {
+test.each(SABOTAGES)("$name: noticed", { timeout: 600_000 }, async ({ name, mounts, sabotage }) => {
   const lag = mounts === 1 ? { lag: { path: 3_000, journal: 5_000, id: 0 } } : {};
   const failure = await playHistories({
     mounts,
-    lacks,
     ...lag,
     sabotage,
     seed: SEED,

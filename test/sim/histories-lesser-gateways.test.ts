@@ -1,9 +1,9 @@
 /**
- * Random histories at gateways that lack one feature, or all of them: no finished content is lost, all mounts agree in the
+ * Random histories at gateways that lack a feature, or are plain: no finished content is lost, all mounts agree in the
  * end, and a single mount behaves as a plain folder throughout. What cannot hold there is in docs/gateway/profiles.md.
  */
 import { afterAll, expect, test } from "vitest";
-import { FEATURE_NAMES } from "../../src/contract/features.ts";
+import { PLAIN, PLAINEST } from "../support/features.ts";
 import { ignoring } from "./support/break-rows.ts";
 import { playHistory } from "./support/history.ts";
 import type { Sabotage } from "./support/mount.ts";
@@ -34,7 +34,7 @@ const LATE_LISTING: readonly Step[] = [
 ];
 
 test("what was removed does not come back with a late list; without its echo it would", async () => {
-  const options = { mounts: 1, seed: 1, lacks: FEATURE_NAMES, hasKeys: true } as const;
+  const options = { mounts: 1, seed: 1, features: PLAINEST } as const;
   await playHistory(LATE_LISTING, options);
   const sabotage = ignoring("UPDATE OF heard ON vacated");
   await expect(playHistory(LATE_LISTING, { ...options, sabotage })).rejects.toThrow(/the mount has it|is back after/);
@@ -51,7 +51,7 @@ const UNANSWERED_LIST: readonly Step[] = [
 ];
 
 test("a mount whose list is not answered is waited for; one that does not list again is not", async () => {
-  const options = { mounts: 2, seed: 1, lacks: ["journal"], faults: ["silent-before"], hasKeys: true } as const;
+  const options = { mounts: 2, seed: 1, features: PLAIN, faults: ["silent-before"] } as const;
   await playHistory(UNANSWERED_LIST, options);
   const sabotage: Sabotage = {
     engine(_files, _rows, { client }) {

@@ -10,7 +10,7 @@ import { bytesOf, sourceOf } from "./support/programs.ts";
 
 describe("somebody else changes the new node before this mount hears of it", () => {
   test("a new file that somebody moves and writes is shown once", async () => {
-    const it = await begin(true);
+    const it = await begin();
     const { outside, clock } = it.world;
     const node = await savedAndRenamed(it);
     await it.world.run(outside.writeContent(node, sourceOf("theirs")));
@@ -24,7 +24,7 @@ describe("somebody else changes the new node before this mount hears of it", () 
   });
 
   test("a new folder that somebody moves and fills is shown once", async () => {
-    const it = await begin(true);
+    const it = await begin();
     const { outside, workspace, clock } = it.world;
     await it.drain();
     const birth = it.once("silent-after", isCreation);
@@ -64,7 +64,7 @@ describe("sent again after a lost answer, and refused", () => {
   }
 
   test("a new file that is then removed here goes, and stays away", async () => {
-    const it = await begin(true);
+    const it = await begin();
     await it.drain();
     refuseAfterBirth(it);
     await it.save("a");
@@ -74,7 +74,7 @@ describe("sent again after a lost answer, and refused", () => {
   });
 
   test("a new file that is then written again is one file, without a conflict", async () => {
-    const it = await begin(true);
+    const it = await begin();
     await it.drain();
     refuseAfterBirth(it);
     await it.save("a");
@@ -85,7 +85,7 @@ describe("sent again after a lost answer, and refused", () => {
   });
 
   test("a new folder shows what others have put into it since", async () => {
-    const it = await begin(true);
+    const it = await begin();
     const { outside, workspace } = it.world;
     it.world.setLag({ path: 0, journal: 0, id: 9_000 });
     let births = 0;
@@ -112,7 +112,7 @@ describe("answered after others have changed what was made", () => {
   const SETTLED_MS = 5 * 60_000 + 10_000;
 
   test("a folder whose creation is answered late shows what others put into it meanwhile", async () => {
-    const it = await begin(true);
+    const it = await begin();
     const { outside, workspace } = it.world;
     await it.drain();
     const birth = it.once("silent-after", ({ method, path }) => method === "POST" && path === "/v1/nodes");
@@ -128,7 +128,7 @@ describe("answered after others have changed what was made", () => {
   test.each([false, true])(
     "killed between the answer and the read that follows from it: what was deleted meanwhile goes (row of that read lost: %s)",
     async (isBroken) => {
-      const it = await begin(true);
+      const it = await begin();
       const { outside, workspace } = it.world;
       await it.drain();
       const upload = it.once("silent-after", ({ path }) => path.startsWith("/v1/files/"));
@@ -154,7 +154,7 @@ describe("answered after others have changed what was made", () => {
   );
 
   test("a file whose deletion the journal told of before its creation is answered is gone at once", async () => {
-    const it = await begin(true);
+    const it = await begin();
     const { outside, workspace } = it.world;
     await it.drain();
     const upload = it.once("silent-after", ({ path }) => path.startsWith("/v1/files/"));
@@ -168,7 +168,7 @@ describe("answered after others have changed what was made", () => {
   });
 
   test("a new file is not taken for deleted while its id answers 404, though the journal told of it", async () => {
-    const it = await begin(true);
+    const it = await begin();
     await it.drain();
     it.world.setLag({ path: 0, journal: 0, id: 20_000 });
     const upload = it.once("silent-after", ({ path }) => path.startsWith("/v1/files/"));

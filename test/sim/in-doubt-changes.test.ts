@@ -4,7 +4,9 @@
  * and is told apart from what others did to the same node.
  */
 import { describe, expect, test } from "vitest";
+import { ALL_FEATURES } from "../../src/contract/features.ts";
 import type { HttpRequest } from "../../src/contract/http.ts";
+import { PLAIN } from "../support/features.ts";
 import { isMove, movedLate } from "./support/late-move.ts";
 import { ALL_ARRIVED_MS, begin, there } from "./support/one-world.ts";
 import { bytesOf, sourceOf } from "./support/programs.ts";
@@ -12,59 +14,55 @@ import { bytesOf, sourceOf } from "./support/programs.ts";
 describe("a move or attributes that arrive late, or whose answer is lost", () => {
   const isPatch = ({ method }: HttpRequest) => method === "PATCH";
 
-  const CASES = [true, false].flatMap((hasKeys) =>
-    (["crash", "remount"] as const).map((how) => ({ hasKeys, how, kind: hasKeys ? "with keys" : "without keys" })),
+  const HOW = ["crash", "remount"] as const;
+
+  test.each(HOW)("a move that arrives after a %s is not taken for somebody else's", async (how) => {
+    const it = await begin();
+    await it.save("a");
+    await it.drain();
+    const move = it.once("late", isMove);
+    await it.rename("a", "b");
+    await it.until(move.isSent);
+    // Back again before anybody answered: there is nothing left to ask for.
+    await it.rename("b", "a");
+    await it.again(how);
+    await it.ends(["a"]);
+    expect(it.world.lines.join("\n")).toContain("late: PATCH");
+  });
+
+  test.each(HOW)("attributes that were taken back, and arrive after a %s, do not come back", async (how) => {
+    const it = await begin();
+    await it.save("a");
+    await it.world.run(it.calls().chmod("a", 0o644));
+    await it.drain();
+    const change = it.once("late", isPatch);
+    await it.world.run(it.calls().chmod("a", 0o600));
+    await it.until(change.isSent);
+    await it.world.run(it.calls().chmod("a", 0o644));
+    await it.again(how);
+    await it.ends(["a"]);
+    expect((await it.world.run(it.calls().stat("a"))).mode & 0o777).toBe(0o644);
+    expect([...(await there(it.world)).values()][0]).toMatchObject({ mode: 0o644 });
+  });
+
+  const CASES = [ALL_FEATURES, PLAIN].flatMap((features) =>
+    HOW.map((how) => ({ features, how, kind: features.isFull ? "full" : "plain" })),
   );
 
-  test.each(CASES)(
-    "$kind: a move that arrives after a $how is not taken for somebody else's",
-    async ({ hasKeys, how }) => {
-      const it = await begin(hasKeys);
-      await it.save("a");
-      await it.drain();
-      const move = it.once("late", isMove);
-      await it.rename("a", "b");
-      await it.until(move.isSent);
-      // Back again before anybody answered: there is nothing left to ask for.
-      await it.rename("b", "a");
-      await it.again(how);
-      await it.ends(["a"]);
-      expect(it.world.lines.join("\n")).toContain("late: PATCH");
-    },
-  );
-
-  test.each(CASES)(
-    "$kind: attributes that were taken back, and arrive after a $how, do not come back",
-    async ({ hasKeys, how }) => {
-      const it = await begin(hasKeys);
-      await it.save("a");
-      await it.world.run(it.calls().chmod("a", 0o644));
-      await it.drain();
-      const change = it.once("late", isPatch);
-      await it.world.run(it.calls().chmod("a", 0o600));
-      await it.until(change.isSent);
-      await it.world.run(it.calls().chmod("a", 0o644));
-      await it.again(how);
-      await it.ends(["a"]);
-      expect((await it.world.run(it.calls().stat("a"))).mode & 0o777).toBe(0o644);
-      expect([...(await there(it.world)).values()][0]).toMatchObject({ mode: 0o644 });
-    },
-  );
-
-  test.each(CASES)("$kind: a lost answer to a move is found again after a $how and a further move", async (options) => {
-    const it = await begin(options.hasKeys);
+  test.each(CASES)("$kind: a lost answer to a move is found again after a $how and a further move", async (the) => {
+    const it = await begin({}, { features: the.features });
     await it.save("a");
     await it.drain();
     const move = it.once("silent-after", isMove);
     await it.rename("a", "b");
     await it.until(move.isSent);
     await it.rename("b", "c");
-    await it.again(options.how);
+    await it.again(the.how);
     await it.ends(["c"]);
   });
 
   test("a lost answer to a move, and somebody else's change on top: the key tells the two apart", async () => {
-    const it = await begin(true);
+    const it = await begin();
     await it.save("a");
     await it.drain();
     const move = it.once("silent-after", isMove);
@@ -103,7 +101,7 @@ describe("carried out late, and changed by somebody else at once", () => {
 
 describe("a save that was given up for a newer one", () => {
   test("it had arrived, and somebody changes the file: no conflict with this mount's own save", async () => {
-    const it = await begin(true);
+    const it = await begin();
     const { outside, workspace, clock } = it.world;
     await it.save("a");
     await it.drain();
@@ -126,7 +124,7 @@ describe("a save that was given up for a newer one", () => {
     ["under his own key", "his"],
     ["without a key", undefined],
   ])("it never arrived, and somebody writes the same bytes %s: both contents stay", async (_, idempotencyKey) => {
-    const it = await begin(true);
+    const it = await begin();
     const { outside, workspace, clock } = it.world;
     await it.save("a");
     await it.drain();
@@ -148,7 +146,7 @@ describe("a save that was given up for a newer one", () => {
   });
 
   test("the file is removed and made again meanwhile: the name keeps its node", async () => {
-    const it = await begin(true);
+    const it = await begin();
     await it.save("a");
     await it.drain();
     const [before] = (await it.world.run(it.world.outside.listFolder(it.world.workspace.root))).items;
@@ -167,7 +165,7 @@ describe("a save that was given up for a newer one", () => {
   test.each(["crash", "remount", undefined] as const)(
     "its answer was lost, and the gateway is away for a quarter of an hour (%s): no conflict",
     async (how) => {
-      const it = await begin(true);
+      const it = await begin();
       await it.save("a");
       await it.drain();
       const first = it.once("lost-after", ({ method }) => method === "PUT");
@@ -226,7 +224,7 @@ describe("found to be carried out while its row is made safe for sending it agai
       waiting += 1;
       await held;
     };
-    it = await begin(true, {}, { engine: () => ({ syncRows }) });
+    it = await begin({}, { engine: () => ({ syncRows }) });
     const { world, rules } = it;
     await it.save("old");
     await it.drain();

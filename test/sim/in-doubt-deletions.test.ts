@@ -3,7 +3,9 @@
  * not taken along, what is gone stays gone, and the name gets to the gateway also where the deletion is refused for good.
  */
 import { describe, expect, test } from "vitest";
+import { ALL_FEATURES, type Features } from "../../src/contract/features.ts";
 import type { HttpRequest } from "../../src/contract/http.ts";
+import { PLAIN } from "../support/features.ts";
 import { begin, there } from "./support/one-world.ts";
 import { edit } from "./support/outside.ts";
 import { bytesOf, runProgram } from "./support/programs.ts";
@@ -13,26 +15,25 @@ import { hashOf } from "./support/tree.ts";
 describe("arrives late, or its answer is lost", () => {
   const isDeletion = ({ method }: HttpRequest) => method === "DELETE";
 
-  const CASES = [true, false].flatMap((hasKeys) =>
-    (["crash", "remount"] as const).map((how) => ({ hasKeys, how, kind: hasKeys ? "with keys" : "without keys" })),
+  test.each(["crash", "remount"] as const)(
+    "a deletion that arrives after a %s takes nothing made since",
+    async (how) => {
+      const it = await begin();
+      await it.save("a", "the same");
+      await it.drain();
+      const deletion = it.once("late", isDeletion);
+      await it.unlink("a");
+      await it.until(deletion.isSent);
+      await it.again(how);
+      // The very same content: nothing tells it from what was deleted but that it was made again.
+      await it.save("a", "the same");
+      await it.ends(["a"]);
+      expect(await it.content("a")).toBe(bytesOf("the same", 40).toString("latin1"));
+    },
   );
 
-  test.each(CASES)("$kind: a deletion that arrives after a $how takes nothing made since", async ({ hasKeys, how }) => {
-    const it = await begin(hasKeys);
-    await it.save("a", "the same");
-    await it.drain();
-    const deletion = it.once("late", isDeletion);
-    await it.unlink("a");
-    await it.until(deletion.isSent);
-    await it.again(how);
-    // The very same content: nothing tells it from what was deleted but that it was made again.
-    await it.save("a", "the same");
-    await it.ends(["a"]);
-    expect(await it.content("a")).toBe(bytesOf("the same", 40).toString("latin1"));
-  });
-
   test("a deletion's answer was lost, and somebody restores the node: it is not deleted twice", async () => {
-    const it = await begin(true);
+    const it = await begin();
     await it.save("a");
     await it.drain();
     const [node] = (await it.world.run(it.world.outside.listFolder(it.world.workspace.root))).items;
@@ -53,8 +54,8 @@ describe("carried out without an answer, and refused when it is sent again", () 
   const BYTES = "the same";
 
   /** These are saved with the same bytes, and `e` is removed: carried out, not answered, then refused. The journal is late. */
-  async function removed(names: readonly string[], hasKeys: boolean, refusal: Partial<Weather>) {
-    const it = await begin(hasKeys);
+  async function removed(names: readonly string[], features: Features, refusal: Partial<Weather>) {
+    const it = await begin({}, { features });
     for (const name of names) await it.save(name, BYTES);
     await it.drain();
     it.world.setLag({ path: 0, journal: 30_000, id: 0 });
@@ -74,16 +75,16 @@ describe("carried out without an answer, and refused when it is sent again", () 
   }
 
   const CASES = [
-    { hasKeys: true, refusal: { withdrawn: "node.file.delete" } },
-    { hasKeys: true, refusal: { refusal: 403 } },
-    { hasKeys: false, refusal: { withdrawn: "node.file.read" } },
-    { hasKeys: false, refusal: { refusal: 403 } },
+    { kind: "full", features: ALL_FEATURES, refusal: { withdrawn: "node.file.delete" } },
+    { kind: "full", features: ALL_FEATURES, refusal: { refusal: 403 } },
+    { kind: "plain", features: PLAIN, refusal: { withdrawn: "node.file.read" } },
+    { kind: "plain", features: PLAIN, refusal: { refusal: 403 } },
   ] as const;
 
   test.each(CASES)(
-    "keys: $hasKeys, $refusal: what is made in its place is a new node, no version of one that may be gone",
-    async ({ hasKeys, refusal }) => {
-      const it = await removed(["e"], hasKeys, refusal);
+    "$kind, $refusal: what is made in its place is a new node, no version of one that may be gone",
+    async ({ features, refusal }) => {
+      const it = await removed(["e"], features, refusal);
       const node = it.rows().dirtyNodes()[0]?.nodeId ?? "";
       await it.save("e", BYTES);
       expect(it.rows().nodeOfId(node)?.entry).toBeNull();
@@ -94,9 +95,9 @@ describe("carried out without an answer, and refused when it is sent again", () 
   );
 
   test.each(CASES)(
-    "keys: $hasKeys, $refusal: what is moved into its place, with the same bytes, stays there",
-    async ({ hasKeys, refusal }) => {
-      const it = await removed(["a", "e"], hasKeys, refusal);
+    "$kind, $refusal: what is moved into its place, with the same bytes, stays there",
+    async ({ features, refusal }) => {
+      const it = await removed(["a", "e"], features, refusal);
       await it.rename("a", "e");
       await it.clear();
       await it.ends(["e"]);
@@ -105,7 +106,7 @@ describe("carried out without an answer, and refused when it is sent again", () 
   );
 
   test.each(["crash", "remount"] as const)("what is moved into its place after a %s stays there", async (how) => {
-    const it = await removed(["a", "e"], true, { withdrawn: "node.file.delete" });
+    const it = await removed(["a", "e"], ALL_FEATURES, { withdrawn: "node.file.delete" });
     await it.again(how);
     await it.rename("a", "e");
     await it.clear();
@@ -114,7 +115,7 @@ describe("carried out without an answer, and refused when it is sent again", () 
   });
 
   test("refused for a scope, then for another reason: it is sent again after a while, as it is without that", async () => {
-    const it = await removed(["e"], true, { withdrawn: "node.file.delete" });
+    const it = await removed(["e"], ALL_FEATURES, { withdrawn: "node.file.delete" });
     const asked = () => it.asked.filter((line) => line.startsWith("DELETE")).length;
     const before = asked();
     await it.clear();
@@ -133,7 +134,7 @@ describe("refused for good, while its name was made again", () => {
 
   /** `e` is removed, which does not arrive, and is refused when it is sent again. */
   async function refused(names: readonly string[], refusal: Partial<Weather>) {
-    const it = await begin(true);
+    const it = await begin();
     for (const name of names) await it.save(name);
     await it.drain();
     const deletion = it.once("lost-before", ({ method }) => method === "DELETE");
@@ -168,7 +169,7 @@ describe("refused for good, while its name was made again", () => {
   });
 
   test("a name that is made again before the refusal is here gets to the gateway", async () => {
-    const it = await begin(true);
+    const it = await begin();
     await it.save("e");
     await it.drain();
     Object.assign(it.mount.weather, { ...WITHDRAWN, latencyMs: 5_000 });
@@ -203,72 +204,64 @@ describe("refused for good, while its name was made again", () => {
   });
 });
 
-describe("at gateways that lack features", () => {
+describe("at a plain gateway", () => {
   const isDeletion = ({ method }: HttpRequest) => method === "DELETE";
 
-  test("without keys: a deletion that was not carried out is not taken for done while the id of its node is not found yet", async () => {
-    const it = await begin(false);
-    it.world.setLag({ path: 0, journal: 0, id: 30_000 });
-    await it.save("a");
-    await it.untilSent();
+  /** `a` is removed, and nothing is done; from then on its id answers 404 for a while, as if another server were asked. */
+  async function hiddenOnceDeleted() {
+    let isHidden = false;
+    const hide = (one: HttpRequest) =>
+      isHidden && one.method === "GET" && /^\/v1\/nodes\/[^/]+$/.test(one.path)
+        ? { ...one, path: "/v1/nodes/none" }
+        : one;
+    const it = await begin({ request: hide }, { features: PLAIN });
+    await it.save("a", "old");
+    await it.drain();
     const deletion = it.once("lost-before", isDeletion);
     await it.unlink("a");
     await it.until(deletion.isSent);
+    isHidden = true;
+    it.world.clock.setTimer(40_000, () => {
+      isHidden = false;
+    });
+    return it;
+  }
+
+  test("a deletion that was not carried out is not taken for done while the id of its node is not found yet", async () => {
+    const it = await hiddenOnceDeleted();
     await it.world.clock.advance(10_000);
     expect(it.world.lines.join("\n")).toMatch(/DELETE.*\n(.*\n)*.*GET \/v1\/nodes\/.*: 404/);
     await it.ends([]);
   });
 
-  test("without keys: of a deletion whose answer was lost the journal tells that it was carried out", async () => {
-    const it = await begin(false);
-    await it.save("a");
-    await it.drain();
-    const deletion = it.once("lost-after", isDeletion);
-    await it.unlink("a");
-    await it.until(deletion.isSent);
-    const begun = it.world.clock.elapsed();
-    await it.drain();
-    expect(it.world.clock.elapsed() - begun).toBeLessThan(10_000);
-    await it.ends([]);
-  });
-
-  test.each(["lost", "crash"] as const)(
-    "without keys, a deletion (%s): what is saved in its place is sent at once",
-    async (how) => {
-      const it = await begin(false);
-      await it.save("a", "old");
-      await it.drain();
-      const nodes = async () => (await it.world.run(it.world.outside.listFolder(it.world.workspace.root))).items;
-      const [old] = await nodes();
-      it.world.setLag({ path: 0, journal: 60_000, id: 0 });
-      const deletion = it.once("lost-after", ({ method }) => method === "DELETE");
-      await it.unlink("a");
-      await it.until(deletion.isSent);
-      if (how === "crash") await it.again("crash");
-      // Its id answers 404.
-      await it.world.clock.advance(5_000);
-      await it.save("a", "new");
-      await it.world.clock.advance(5_000);
-      const [made, ...others] = await nodes();
-      expect(others).toEqual([]);
-      expect(made?.id).not.toBe(old?.id);
-      expect((await there(it.world)).get("a")?.content).toBe(hashOf(bytesOf("new", 40)));
-      await it.ends(["a"]);
-    },
-  );
-
-  test("without keys, a deletion that never arrived, of a node whose id is not found yet: what is saved in its place waits for it", async () => {
-    const it = await begin(false);
-    it.world.setLag({ path: 0, journal: 0, id: 40_000 });
+  test.each(["lost", "crash"] as const)("a deletion (%s): what is saved in its place is sent at once", async (how) => {
+    const it = await begin({}, { features: PLAIN });
     await it.save("a", "old");
     await it.drain();
-    const deletion = it.once("lost-before", ({ method }) => method === "DELETE");
+    const nodes = async () => (await it.world.run(it.world.outside.listFolder(it.world.workspace.root))).items;
+    const [old] = await nodes();
+    it.world.setLag({ path: 0, journal: 60_000, id: 0 });
+    const deletion = it.once("lost-after", ({ method }) => method === "DELETE");
     await it.unlink("a");
     await it.until(deletion.isSent);
+    if (how === "crash") await it.again("crash");
+    // Its id answers 404.
     await it.world.clock.advance(5_000);
     await it.save("a", "new");
     await it.world.clock.advance(5_000);
-    expect(it.asked.filter((line) => / 4\d\d$/.test(line))).toContain("POST /v1/files/a 412");
+    const [made, ...others] = await nodes();
+    expect(others).toEqual([]);
+    expect(made?.id).not.toBe(old?.id);
+    expect((await there(it.world)).get("a")?.content).toBe(hashOf(bytesOf("new", 40)));
+    await it.ends(["a"]);
+  });
+
+  test("a deletion that never arrived, of a node whose id is not found yet: what is saved in its place waits for it", async () => {
+    const it = await hiddenOnceDeleted();
+    await it.world.clock.advance(5_000);
+    await it.save("a", "new");
+    await it.world.clock.advance(5_000);
+    expect(it.asked.filter((line) => line.startsWith("POST"))).toEqual(["POST /v1/files/a 201"]);
     await it.ends(["a"]);
     expect((await there(it.world)).get("a")?.content).toBe(hashOf(bytesOf("new", 40)));
   });
@@ -279,8 +272,7 @@ describe("at gateways that lack features", () => {
   const WITHDRAWN: Partial<Weather> = { withdrawn: "node.file.delete" };
 
   test("a node that is gone without anybody telling is not what the name has", async () => {
-    const lacks = ["journal", "positions", "revisions", "conditions", "changeKeys"] as const;
-    const it = await begin(true, {}, { lacks });
+    const it = await begin({}, { features: PLAIN });
     for (const name of ["a", "e"]) await it.save(name, "the same");
     await it.drain();
     const deletion = it.once("late", ({ method }) => method === "DELETE");

@@ -5,7 +5,9 @@
  */
 
 import { describe, expect, test } from "vitest";
+import { ALL_FEATURES, type Features } from "../../src/contract/features.ts";
 import type { HttpRequest } from "../../src/contract/http.ts";
+import { PLAIN } from "../support/features.ts";
 import type { Sabotage } from "./support/mount.ts";
 import { begin, there } from "./support/one-world.ts";
 import type { Fault } from "./support/transport.ts";
@@ -14,8 +16,8 @@ import { differences, treeOf } from "./support/tree.ts";
 const isExchange = ({ path }: HttpRequest) => path.endsWith("/exchange");
 
 /** `a` and `b` are files, `d` and `e` folders with one file each; all agreed. */
-async function settled(hasKeys = true, sabotage: Sabotage = {}) {
-  const it = await begin(hasKeys, sabotage);
+async function settled(sabotage: Sabotage = {}, features: Features = ALL_FEATURES) {
+  const it = await begin(sabotage, { features });
   const { world, asked } = it;
   await it.world.run(it.calls().mkdir("d"));
   await it.world.run(it.calls().mkdir("e"));
@@ -63,8 +65,8 @@ test("renamed through a third name, two folders are exchanged all the same", asy
   expect(it.moves()).toEqual(["POST /v1/nodes/ID/exchange 200"]);
 });
 
-test("at a gateway without keys of changes it goes through a name nobody uses", async () => {
-  const it = await settled(false);
+test("at a plain gateway it goes through a name nobody uses", async () => {
+  const it = await settled({}, PLAIN);
   await it.exchange("a", "b");
   await it.ends(NAMES);
   expect(it.moves()).toEqual([]);
@@ -73,7 +75,7 @@ test("at a gateway without keys of changes it goes through a name nobody uses", 
 
 test("a gateway that does not know the request is asked for it once, and then for moves", async () => {
   const request = (one: HttpRequest) => (isExchange(one) ? { ...one, path: "/v1/unknown/exchange" } : one);
-  const it = await settled(true, { request });
+  const it = await settled({ request });
   await it.exchange("a", "b");
   await it.ends(NAMES);
   expect(it.moves()).toHaveLength(1);
@@ -243,7 +245,7 @@ describe("in the queue", () => {
     timeout: 120_000,
   }, async () => {
     for (const retried of ["/a", "/b"]) {
-      const it = await begin(true);
+      const it = await begin();
       const { world, rules } = it;
       await it.save("a");
       await it.save("b");

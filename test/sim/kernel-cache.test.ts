@@ -240,7 +240,7 @@ describe("rows of what the kernel forgot", () => {
 
 describe("a reload", () => {
   test("what the kernel forgot right before a reload is gone when the daemon has left", async () => {
-    const { world, mount, save, unlink, engine, rows } = await begin(true);
+    const { world, mount, save, unlink, engine, rows } = await begin();
     await save("a");
     await world.clock.advance(10_000);
     await unlink("a");

@@ -1,7 +1,7 @@
 /** Hard links: which of two contents came later, where requests, mounts and the journal are late, lost or gone. */
 import { expect, test } from "vitest";
-import type { Feature } from "../../src/contract/features.ts";
-import { isContentWrite } from "./support/content-write.ts";
+import type { HttpRequest } from "../../src/contract/http.ts";
+import { isContentWrite, refuseReferences } from "./support/content-write.ts";
 import type { Mount } from "./support/mount.ts";
 import { bytesOf, sourceOf } from "./support/programs.ts";
 import { hashOf } from "./support/tree.ts";
@@ -12,10 +12,10 @@ const SIZE = 40;
 const hash = (label: string) => hashOf(bytesOf(label, SIZE));
 
 /** `a` and one more name of it, which both mounts know, if it is in the root. */
-async function begin(other: string, lacks: readonly Feature[] = []) {
+async function begin(other: string, request = (one: HttpRequest) => one) {
   let puts = 0;
   const it = await beginTwo({
-    lacks,
+    request,
     onAnswer: (_, request, { status }) => {
       if (isContentWrite(request) && status < 300) puts += 1;
     },
@@ -81,8 +81,8 @@ test.each(LATE)(
   },
 );
 
-test("without references: while what one name has is read for the other's node, that gets it: it counts as sent", async () => {
-  const { world, alpha, beta, rules, rows, run, save, idOf, puts, shown } = await begin("b", ["references"]);
+test("references are refused: while what one name has is read for the other's node, that gets it: it counts as sent", async () => {
+  const { world, alpha, beta, rules, rows, run, save, idOf, puts, shown } = await begin("b", refuseReferences);
   const a = await idOf("a");
   let [isRead, isSent] = [false, false];
   rules.choose = ({ method, path }) => {

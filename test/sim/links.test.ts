@@ -3,8 +3,8 @@
  * of its nodes is written, copied, removed or changed by a client that knows of no links.
  */
 import { expect, test } from "vitest";
-import type { Feature } from "../../src/contract/features.ts";
-import { isContentWrite } from "./support/content-write.ts";
+import { PLAIN, without } from "../support/features.ts";
+import { isContentWrite, refuseReferences } from "./support/content-write.ts";
 import { beginLinked, halfUpdated, type LinkedWorld, oneFile } from "./support/linked-world.ts";
 import type { Mount } from "./support/mount.ts";
 import { bytesOf, sourceOf } from "./support/programs.ts";
@@ -175,8 +175,8 @@ test("one of its names put in place of another file while somebody else saves it
   await everyName(it, "new");
 });
 
-test("at a gateway without references a name put in place of another file is no newer either", async () => {
-  const it = await beginLinked({ lacks: ["references"] });
+test("where references are refused a name put in place of another file is no newer either", async () => {
+  const it = await beginLinked({ request: refuseReferences });
   await putInPlaceMeanwhile(it);
   await everyName(it, "new");
 });
@@ -275,10 +275,12 @@ test("removed elsewhere while it was changed here, a name leaves what was writte
   expect(kept?.contentHash).toBe(hashOf(bytesOf("new", 40)));
 });
 
-const NEEDED: readonly Feature[] = ["attributes", "hashes", "versions"];
-
-test.each(NEEDED)("without %s no file gets one more name", async (feature) => {
-  const it = await beginLinked({ lacks: [feature] });
+test.each([
+  ["a gateway without attributes", without("attributes")],
+  ["a gateway without hashes", without("hashes")],
+  ["a plain gateway", PLAIN],
+])("at %s no file gets one more name", async (_, features) => {
+  const it = await beginLinked({ features });
   await it.save(it.alpha, "a", "a");
   await expect(it.link(it.alpha, "a", "b")).rejects.toMatchObject({ code: "EPERM" });
   await it.drain(it.alpha);
@@ -286,9 +288,9 @@ test.each(NEEDED)("without %s no file gets one more name", async (feature) => {
 });
 
 test.each(["written", "removed"] as const)(
-  "without versions, of what others linked, one is %s by somebody else: the other is read",
+  "at a plain gateway, of what others linked, one is %s by somebody else: the other is read",
   async (how) => {
-    const it = await beginLinked({ lacks: ["versions", "references"] });
+    const it = await beginLinked({ features: PLAIN });
     const { outside, workspace } = it.world;
     const bytes = bytesOf("old", 40);
     const link = { group: "others", hash: hashOf(bytes) };

@@ -1,8 +1,9 @@
 /** Files that programs have open for writing: what a drain sends of them, and for what `durability remote` makes their writers wait. */
 
 import { describe, expect, test } from "vitest";
-import type { Feature } from "../../src/contract/features.ts";
+import { ALL_FEATURES, type Features } from "../../src/contract/features.ts";
 import { sleep } from "../../src/lib/runtime.ts";
+import { PLAIN } from "../support/features.ts";
 import type { Calls } from "./support/calls.ts";
 import type { Mount } from "./support/mount.ts";
 import { begin, begin as beginOne, there } from "./support/one-world.ts";
@@ -15,10 +16,13 @@ describe("drain", () => {
 
   const LIMIT_MS = 600_000;
 
-  const HEADS: readonly Feature[] = ["versions", "references"];
+  const TIERS = [
+    ["full", ALL_FEATURES],
+    ["plain", PLAIN],
+  ] as const;
 
-  async function begin(names: readonly string[], lacks: readonly Feature[] = []) {
-    const world = await createWorld({ seed: 1, mounts: [...names], lacks: [...lacks], sabotage: {} });
+  async function begin(mounts: readonly string[], features: Features = ALL_FEATURES) {
+    const world = await createWorld({ seed: 1, mounts, features, sabotage: {} });
     const calls = ({ process }: Mount) => process?.kernel ?? expect.unreachable("the mount is down");
     const there = async () => {
       const tree = await world.run(gatewayTree(world.outside, world.workspace.root));
@@ -74,11 +78,8 @@ describe("drain", () => {
     expect([await shown(alpha, "b"), await there()]).toMatchObject([text("more"), { b: expect.anything() }]);
   });
 
-  test.each([
-    ["with references", []],
-    ["where only heads can be read", HEADS],
-  ] as const)("sent, held open and renamed over another: it arrives under that name, %s", async (_, lacks) => {
-    const { world, mounts, calls, save, open, write, drain, there } = await begin(["alpha"], lacks);
+  test.each(TIERS)("%s: sent, held open and renamed over another: it arrives under that name", async (_, features) => {
+    const { world, mounts, calls, save, open, write, drain, there } = await begin(["alpha"], features);
     const [alpha] = mounts as [Mount];
     await save(alpha, "a", "old");
     expect(await drain(alpha)).toEqual(DRAINED);
@@ -92,13 +93,10 @@ describe("drain", () => {
     expect(await there()).toEqual({ a: sent });
   });
 
-  test.each([
-    ["with references", []],
-    ["where only heads can be read", HEADS],
-  ] as const)(
-    "the bytes of before are written again while others are under way: they are there, %s",
-    async (_, lacks) => {
-      const { world, mounts, save, open, write, drain, there } = await begin(["alpha"], lacks);
+  test.each(TIERS)(
+    "%s: the bytes of before are written again while others are under way: they are there",
+    async (_, features) => {
+      const { world, mounts, save, open, write, drain, there } = await begin(["alpha"], features);
       const [alpha] = mounts as [Mount];
       await save(alpha, "a", "old");
       expect(await drain(alpha)).toEqual(DRAINED);
@@ -133,13 +131,10 @@ describe("drain", () => {
     expect(await drain(alpha)).toEqual(DRAINED);
   });
 
-  test.each([
-    ["with revisions", []],
-    ["without revisions", ["revisions"]],
-  ] as const)(
-    "new content from elsewhere is shown although a program has the file open, and what is changed here of the name is sent, %s",
-    async (_, lacks) => {
-      const { world, mounts, calls, save, open, drain, shown } = await begin(["alpha", "beta"], lacks);
+  test.each(TIERS)(
+    "%s: new content from elsewhere is shown although a program has the file open, and what is changed here of the name is sent",
+    async (_, features) => {
+      const { world, mounts, calls, save, open, drain, shown } = await begin(["alpha", "beta"], features);
       const [alpha, beta] = mounts as [Mount, Mount];
       const there = async () => {
         const tree = await world.run(gatewayTree(world.outside, world.workspace.root));
@@ -254,7 +249,7 @@ describe("drain", () => {
     ["renamed over another", false],
     ["renamed to where another was moved away from", true],
   ] as const)("what is waited for is %s: it is waited for all the same", async (_, isMovedAway) => {
-    const { world, mount, calls, rules, save } = await beginOne(true);
+    const { world, mount, calls, rules, save } = await beginOne();
     await save("a", "old");
     await world.clock.advance(20_000);
     mount.weather.isOffline = true;
@@ -344,7 +339,7 @@ describe("durability remote", () => {
   test.each(HOW.flatMap((one) => DONE.map((theirs) => ({ ...one, theirs }))))(
     "somebody $theirs; the program $how",
     async ({ run, theirs, before }) => {
-      const it = await begin(true, {}, { settings: { durability: "remote" } });
+      const it = await begin({}, { settings: { durability: "remote" } });
       const { world, calls } = it;
       const { outside, workspace, clock } = world;
       await it.save("a");
@@ -366,7 +361,7 @@ describe("durability remote", () => {
   );
 
   test("what waits for a folder that does not get to the gateway is told so, and sent once that does", async () => {
-    const it = await begin(true, {}, { settings: { durability: "remote" } });
+    const it = await begin({}, { settings: { durability: "remote" } });
     const { world, calls } = it;
     await it.names();
     it.rules.choose = ({ method, path }) => (method === "POST" && path === "/v1/nodes" ? "failed" : undefined);

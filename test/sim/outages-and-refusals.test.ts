@@ -169,7 +169,7 @@ describe("Retry-After", () => {
   const isPage = ({ path }: HttpRequest) => path === "/v1/journal";
 
   async function started() {
-    const sim = await begin(true);
+    const sim = await begin();
     const { world, engine, names } = sim;
     await world.run(world.outside.createFolder(world.workspace.root, "before"));
     await sim.until(() => engine().status().live);
@@ -263,7 +263,7 @@ describe("connections that break", () => {
   const isWrite = ({ method }: HttpRequest) => method !== "GET";
 
   test("every third connection breaks: a hundred files are there within seconds", TIMEOUT, async () => {
-    const it = await begin(true);
+    const it = await begin();
     let sent = 0;
     it.rules.choose = (request) => (isWrite(request) && ++sent % 3 === 0 ? "lost-before" : "none");
     for (let index = 0; index < 100; index += 1) await it.save(`f${index}`);
@@ -275,7 +275,7 @@ describe("connections that break", () => {
   });
 
   test("what breaks each time is sent ever more seldom, though all else is answered", TIMEOUT, async () => {
-    const it = await begin(true);
+    const it = await begin();
     let sent = 0;
     it.rules.choose = (request) => {
       if (!isWrite(request)) return "none";
@@ -292,7 +292,7 @@ describe("connections that break", () => {
   });
 
   test("a gateway that is away is asked at once whether it is, then at most every five seconds", TIMEOUT, async () => {
-    const it = await begin(true);
+    const it = await begin();
     let asked = 0;
     await it.world.clock.advance(5_000);
     it.rules.choose = () => {

@@ -65,7 +65,7 @@ describe("after a request was carried out", () => {
     "$what is carried out, the power goes, and $offlineMs ms later its name is used again: no conflict",
     async ({ before, sent, after, ends, offlineMs }) => {
       const power = withPower();
-      const it = await begin(true, {}, power.options);
+      const it = await begin({}, power.options);
       await before?.(it);
       await it.drain();
       power.sync(it.mount);
@@ -117,7 +117,7 @@ describe("while contents wait to be sent", () => {
     TIMEOUT,
     async (reason) => {
       const power = withPower();
-      const it = await begin(true, {}, power.options);
+      const it = await begin({}, power.options);
       const { world, mount } = it;
       await it.save("a");
       await it.drain();
@@ -139,7 +139,7 @@ describe("while contents wait to be sent", () => {
   );
 
   test("each content is cut once, however long it waits, and sent as it was cut", TIMEOUT, async () => {
-    const it = await begin(true);
+    const it = await begin();
     const { world, mount } = it;
     await it.names();
     mount.weather.isOffline = true;

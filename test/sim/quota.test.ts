@@ -1,7 +1,9 @@
 /** A workspace with a quota: what does not fit waits here, programs get EDQUOT in time, and free space is used once there is some. */
 import { expect, test } from "vitest";
+import { ALL_FEATURES } from "../../src/contract/features.ts";
 import type { Node } from "../../src/contract/resources.ts";
 import { CALLER } from "../engine/start/bytes-world.ts";
+import { PLAIN } from "../support/features.ts";
 import { codeOf } from "./support/calls.ts";
 import type { Sabotage } from "./support/mount.ts";
 import { begin, there } from "./support/one-world.ts";
@@ -11,8 +13,8 @@ const TIMEOUT = { timeout: 120_000 };
 
 const HOUR = 3_600_000;
 
-async function small(quota: number | undefined, sabotage: Sabotage = {}, more: Parameters<typeof begin>[2] = {}) {
-  const one = await begin(true, sabotage, more);
+async function small(quota: number | undefined, sabotage: Sabotage = {}, more: Parameters<typeof begin>[1] = {}) {
+  const one = await begin(sabotage, more);
   const { world, calls, engine, asked } = one;
   world.setQuota(quota);
   await one.again("remount");
@@ -150,13 +152,13 @@ test(
 );
 
 test.each([
-  { kind: "", lacks: [] },
-  { kind: ", also without versions and references", lacks: ["versions", "references"] },
-] as const)(
-  "in a workspace that is full files are renamed over each other, and made smaller$kind",
+  { tier: "full", features: ALL_FEATURES },
+  { tier: "plain", features: PLAIN },
+])(
+  "a $tier gateway: in a workspace that is full files are renamed over each other, and made smaller",
   TIMEOUT,
-  async (it) => {
-    const { world, save, rename, ends, calls, engine, content } = await small(100, {}, it);
+  async ({ features }) => {
+    const { world, save, rename, ends, calls, engine, content } = await small(100, {}, { features });
     expect([await save("old", 40), await save("new", 60)]).toEqual(["done", "done"]);
     await world.clock.advance(20_000);
     await rename("new", "old");

@@ -1,7 +1,7 @@
 /** Regressions as data: histories in which something once went wrong, as short as they could be made. */
 
 import { test } from "vitest";
-import { FEATURE_NAMES } from "../../src/contract/features.ts";
+import { PLAIN, PLAINEST } from "../support/features.ts";
 import { type HistoryOptions, playHistory } from "./support/history.ts";
 import type { Step } from "./support/steps.ts";
 
@@ -18,8 +18,6 @@ const setBack = (skewMs: number): Step[] => [
   { do: "drain", mount: 0 },
 ];
 
-const KEYS = ["uploadKeys", "folderKeys", "changeKeys", "lastKey"] as const;
-
 const TWO_FILES: readonly Step[] = [
   { do: "run", mount: 0, program: { do: "save", path: "a", size: 20 } },
   { do: "run", mount: 0, program: { do: "save", path: "b", size: 20 } },
@@ -27,7 +25,7 @@ const TWO_FILES: readonly Step[] = [
 ];
 
 /** Where only heads can be read. */
-const HEADS: Pick<HistoryOptions, "seed" | "lacks"> = { seed: 1, lacks: ["versions", "references"] };
+const HEADS: Pick<HistoryOptions, "seed" | "features"> = { seed: 1, features: PLAIN };
 
 const save = (mount: number, path: string, size = 20): Step => ({
   do: "run",
@@ -125,7 +123,7 @@ const FOUND: readonly Found[] = [
   },
   {
     name: "without a journal, a folder made here and there is listed again though no program lists it",
-    options: { mounts: 2, seed: 1, lacks: FEATURE_NAMES },
+    options: { mounts: 2, seed: 1, features: PLAINEST },
     steps: [
       {
         do: "race",
@@ -181,7 +179,7 @@ const FOUND: readonly Found[] = [
   },
   {
     name: "without keys, saved anew while its birth is under way: no conflict with ourselves, though no list shows it yet",
-    options: { mounts: 1, seed: 1, lacks: KEYS, lag: { path: 3_000, journal: 5_000, id: 0 } },
+    options: { mounts: 1, seed: 1, features: PLAIN, lag: { path: 3_000, journal: 5_000, id: 0 } },
     steps: [
       save(0, "b", 99),
       { do: "weather", mount: 0, isOffline: false, latencyMs: 50, faultShare: 0.3 },
@@ -214,7 +212,7 @@ const FOUND: readonly Found[] = [
   },
   {
     name: "made, asked for again without a key, and removed meanwhile: it is ours though no listing shows it, and goes",
-    options: { mounts: 1, seed: 5, lacks: KEYS, lag: { path: 3_000, journal: 5_000, id: 0 } },
+    options: { mounts: 1, seed: 5, features: PLAIN, lag: { path: 3_000, journal: 5_000, id: 0 } },
     steps: [
       { do: "run", mount: 0, program: { do: "mkdir", path: "d" } },
       { do: "weather", mount: 0, isOffline: false, latencyMs: 50, faultShare: 0 },
@@ -224,7 +222,7 @@ const FOUND: readonly Found[] = [
   },
   {
     name: "without versions, what takes another's name is here before somebody replaces it at its old one",
-    options: { mounts: 2, seed: 1, lacks: FEATURE_NAMES },
+    options: { mounts: 2, seed: 1, features: PLAINEST },
     steps: [
       ...TWO_FILES,
       { do: "remount", mount: 1 },
@@ -271,7 +269,7 @@ const FOUND: readonly Found[] = [
   },
   {
     name: "without a journal, what an old list shows at the name of a file made since does not wait for it for ever",
-    options: { mounts: 2, seed: 1, lacks: ["journal"] },
+    options: { mounts: 2, seed: 1, features: PLAIN },
     steps: [
       LIST,
       { do: "lag", path: 700, journal: 0, id: 0 },
@@ -308,7 +306,7 @@ const FOUND: readonly Found[] = [
   },
   {
     name: "without revisions, what was made and deleted elsewhere at the name of a file made here does not wait for it",
-    options: { mounts: 2, seed: 1, lacks: ["revisions"] },
+    options: { mounts: 2, seed: 1, features: PLAIN },
     steps: [
       { do: "run", mount: 0, program: { do: "mkdir", path: "d" } },
       { do: "wait", ms: 12_000 },
@@ -340,7 +338,7 @@ const FOUND: readonly Found[] = [
   },
   {
     name: "one name of a linked file is being deleted while the other gives its node away: what was there is no version of the one that goes",
-    options: { mounts: 2, seed: 1, hasKeys: false },
+    options: { mounts: 2, seed: 1 },
     steps: [
       save(0, "a"),
       { do: "wait", ms: 4_000 },
@@ -368,7 +366,7 @@ const FOUND: readonly Found[] = [
   },
   {
     name: "without revisions, a read that was asked for before a write of ours was answered is not news",
-    options: { mounts: 2, seed: 28_760, lacks: ["revisions"], hasKeys: true },
+    options: { mounts: 2, seed: 28_760, features: PLAIN },
     steps: [
       ...IN_A_FOLDER,
       { do: "weather", mount: 1, isOffline: true, latencyMs: 0, faultShare: 0 },
@@ -379,7 +377,7 @@ const FOUND: readonly Found[] = [
   },
   {
     name: "a node that is told to be gone takes no new file while its deletion waits to be settled",
-    options: { mounts: 2, seed: 1, hasKeys: false },
+    options: { mounts: 2, seed: 1, features: PLAIN },
     steps: [
       ...IN_A_FOLDER,
       { do: "lag", path: 8_000, journal: 5_000, id: 0 },
@@ -392,7 +390,7 @@ const FOUND: readonly Found[] = [
   },
   {
     name: "a scope that was refused is tried again by what says nothing of it for minutes: a drain waits for that",
-    options: { mounts: 2, seed: 1, lacks: ["journal"], hasKeys: true },
+    options: { mounts: 2, seed: 1, features: PLAIN },
     steps: [
       ...IN_A_FOLDER,
       { do: "lag", path: 8_000, journal: 5_000, id: 0 },
@@ -408,7 +406,7 @@ const FOUND: readonly Found[] = [
   },
   {
     name: "back after hours with a token that has expired: the refusal says that the gateway is there, and no program gives up",
-    options: { mounts: 3, seed: 1, hasKeys: false },
+    options: { mounts: 3, seed: 1 },
     steps: [
       { do: "weather", mount: 2, isOffline: true, latencyMs: 0, faultShare: 0, refusal: 401 },
       { do: "wait", ms: 400_000 },

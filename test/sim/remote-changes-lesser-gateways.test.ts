@@ -1,12 +1,18 @@
-/** What others change, at gateways without a journal or positions: found out by lists and by the clock. */
+/** What others change, at plain gateways: found out by lists and by the clock. */
 
 import { describe, expect, test } from "vitest";
-import { FEATURE_NAMES, type Feature } from "../../src/contract/features.ts";
+import type { Features } from "../../src/contract/features.ts";
+import { PLAIN, PLAINEST } from "../support/features.ts";
 import type { EngineHook } from "./support/mount.ts";
 import { begin, there } from "./support/one-world.ts";
 import { runProgram } from "./support/programs.ts";
 import { gatewayTree, readFile, treeOf } from "./support/tree.ts";
 import { createWorld } from "./support/world.ts";
+
+const KINDS = [
+  { what: "plain", features: PLAIN },
+  { what: "the plainest", features: PLAINEST },
+];
 
 describe("a node that is not found for a while", () => {
   const POLL_MS = 5_000;
@@ -14,8 +20,8 @@ describe("a node that is not found for a while", () => {
   /** What is written has settled. */
   const OLD_MS = 6 * 60_000;
 
-  async function begin(lacks: readonly ("positions" | "journal" | "revisions" | "attributes")[]) {
-    const world = await createWorld({ seed: 1, mounts: ["alpha"], lacks, settings: { pollMs: POLL_MS } });
+  async function begin(features: Features) {
+    const world = await createWorld({ seed: 1, mounts: ["alpha"], features, settings: { pollMs: POLL_MS } });
     const [mount] = world.mounts;
     const calls = () => {
       if (mount?.process === undefined) throw new Error("the mount is down");
@@ -53,17 +59,11 @@ describe("a node that is not found for a while", () => {
     return { world, names, hide, save, remote, content, mode };
   }
 
-  const LACKS = [
-    { what: "a journal", lacks: ["journal"] },
-    { what: "a journal and positions", lacks: ["journal", "positions"] },
-    { what: "a journal, revisions and attributes", lacks: ["journal", "positions", "revisions", "attributes"] },
-  ] as const;
-
   /** Several rounds of looking. */
   const MOMENT_MS = 25_000;
 
-  test.each(LACKS)("without $what: what is not found for a moment stays as it is", async ({ lacks }) => {
-    const it = await begin(lacks);
+  test.each(KINDS)("$what: what is not found for a moment stays as it is", async ({ features }) => {
+    const it = await begin(features);
     const before = await it.content("a");
     const show = it.hide("a");
     for (let waited = 0; waited < MOMENT_MS; waited += POLL_MS / 2) {
@@ -78,8 +78,8 @@ describe("a node that is not found for a while", () => {
     it.world.check();
   });
 
-  test.each(LACKS)("without $what: changed while its node is not found, it is no other file", async ({ lacks }) => {
-    const it = await begin(lacks);
+  test.each(KINDS)("$what: changed while its node is not found, it is no other file", async ({ features }) => {
+    const it = await begin(features);
     const show = it.hide("a");
     await it.world.clock.advance(2 * POLL_MS);
     await it.save("a", "second");
@@ -97,8 +97,8 @@ describe("a node that is not found for a while", () => {
     it.world.check();
   });
 
-  test.each(LACKS)("without $what: what is deleted elsewhere goes within a minute", async ({ lacks }) => {
-    const it = await begin(lacks);
+  test.each(KINDS)("$what: what is deleted elsewhere goes within a minute", async ({ features }) => {
+    const it = await begin(features);
     const { items } = await it.world.run(it.world.outside.listFolder(it.world.workspace.root));
     const node = items.find(({ name }) => name === "a");
     await it.world.run(it.world.outside.deleteNode(node?.id ?? ""));
@@ -114,11 +114,6 @@ describe("a folder removed elsewhere with all in it", () => {
 
   const NOTHING = { size: 0, async *read() {} };
 
-  const LESSER: readonly { name: string; lacks: readonly Feature[] }[] = [
-    { name: "the journal", lacks: ["journal"] },
-    { name: "anything", lacks: FEATURE_NAMES },
-  ];
-
   /** The list of a folder that is not there is a 404, not an empty one. */
   const refuseGone: EngineHook = (_files, _rows, { client }) => {
     const { listFolder, getNode } = client;
@@ -131,9 +126,15 @@ describe("a folder removed elsewhere with all in it", () => {
     return {};
   };
 
-  test.each(LESSER)("without $name: a folder removed elsewhere with all that was in it goes", async ({ lacks }) => {
+  test.each(KINDS)("$what: a folder removed elsewhere with all that was in it goes", async ({ features }) => {
     const settings = { pollMs: 5_000 };
-    const world = await createWorld({ seed: 1, mounts: ["alpha"], lacks, settings, sabotage: { engine: refuseGone } });
+    const world = await createWorld({
+      seed: 1,
+      mounts: ["alpha"],
+      features,
+      settings,
+      sabotage: { engine: refuseGone },
+    });
     const { outside, workspace } = world;
     const tree = async () => {
       const calls = world.mounts[0]?.process?.kernel;
@@ -159,11 +160,6 @@ describe("the clock is set", () => {
   /** Longer than the settle time, and some rounds of looking. */
   const SETTLED_MS = 7 * 60_000;
 
-  const LACKS = [
-    { what: "positions", lacks: ["positions", "journal"] },
-    { what: "positions and revisions", lacks: ["positions", "journal", "revisions"] },
-  ] as const;
-
   /** Deletes at the gateway what is there under this name. */
   async function remove({ world }: Awaited<ReturnType<typeof begin>>, name: string): Promise<void> {
     const { items } = await world.run(world.outside.listFolder(world.workspace.root, { name }));
@@ -172,8 +168,8 @@ describe("the clock is set", () => {
     await world.run(world.outside.deleteNode(node.id, { ifRevision: node.revision }));
   }
 
-  test.each(LACKS)("without $what: what was written while the clock was ahead is seen to go", async ({ lacks }) => {
-    const it = await begin(true, {}, { lacks });
+  test("what was written while the clock was ahead is seen to go", async () => {
+    const it = await begin({}, { features: PLAIN });
     it.mount.skewMs = HOUR;
     await it.save("a");
     await it.drain();
@@ -185,8 +181,8 @@ describe("the clock is set", () => {
     expect([await it.names(), [...(await there(it.world)).keys()]]).toEqual([[], []]);
   });
 
-  test.each(LACKS)("without $what: what was removed stays away when the clock was ahead before", async ({ lacks }) => {
-    const it = await begin(true, {}, { lacks });
+  test("what was removed stays away when the clock was ahead before", async () => {
+    const it = await begin({}, { features: PLAIN });
     await it.save("a");
     await it.save("b");
     await it.drain();
@@ -206,8 +202,8 @@ describe("the clock is set", () => {
     it.world.check();
   });
 
-  test.each(LACKS)("without $what: what was removed stays away when the clock goes ahead then", async ({ lacks }) => {
-    const it = await begin(true, {}, { lacks });
+  test("what was removed stays away when the clock goes ahead then", async () => {
+    const it = await begin({}, { features: PLAIN });
     await it.save("a");
     await it.save("b");
     await it.drain();
@@ -225,7 +221,7 @@ describe("the clock is set", () => {
   });
 
   test("rows of a release that had the wall clock's time for positions: what was written is seen to go", async () => {
-    const it = await begin(true, {}, { lacks: ["positions", "journal"] });
+    const it = await begin({}, { features: PLAIN });
     await it.save("a");
     await it.drain();
     const later = it.world.clock.wallClock() + HOUR;

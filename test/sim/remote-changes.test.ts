@@ -125,7 +125,7 @@ describe("ids that are not found yet, and late lists", () => {
   ];
 
   test.each(READERS)("$who, and an id told of answers 404 for a moment: the news is not lost", async ({ isListed }) => {
-    const it = await begin(true);
+    const it = await begin();
     const { outside, workspace } = it.world;
     if (isListed) expect(await it.names()).toEqual([]);
     it.world.setLag({ path: isListed ? 0 : 60_000, journal: 0, id: 10_000 });
@@ -138,7 +138,7 @@ describe("ids that are not found yet, and late lists", () => {
   });
 
   test("an id that answers 404 before the journal tells anything: gone after the settle time, restarts or not", async () => {
-    const it = await begin(true);
+    const it = await begin();
     const { outside, workspace, clock } = it.world;
     await it.drain();
     it.world.setLag({ path: 0, journal: 3_600_000, id: 0 });
@@ -165,7 +165,7 @@ describe("ids that are not found yet, and late lists", () => {
   });
 
   test("a node moved away before its id is found is not taken for gone by a listing of where it was", async () => {
-    const it = await begin(true);
+    const it = await begin();
     const { outside, workspace, clock } = it.world;
     await it.world.run(it.calls().mkdir("d"));
     await it.world.run(it.calls().mkdir("e"));
@@ -196,7 +196,7 @@ describe("ids that are not found yet, and late lists", () => {
   });
 
   test("a deletion told several entries after the cursor is remembered until the index is past it", async () => {
-    const it = await begin(true);
+    const it = await begin();
     const { outside, workspace, clock } = it.world;
     await it.save("a");
     await it.save("b");
@@ -240,7 +240,7 @@ describe("extended attributes set elsewhere", () => {
   const NAMES = ["tag", "user.", "security.capability", "user.two\0names", `user.${"ä".repeat(126)}`];
 
   test("those that no program can ask for are not listed, and stay what they are at the gateway", async () => {
-    const it = await begin(true);
+    const it = await begin();
     const { outside, workspace, clock } = it.world;
     await it.save("a");
     await it.drain();
@@ -262,7 +262,7 @@ describe("extended attributes set elsewhere", () => {
   });
 
   test("more than the gateway takes is refused by setxattr, and nothing is parked; a node filled elsewhere stays writable", async () => {
-    const it = await begin(true);
+    const it = await begin();
     const { outside, workspace, clock } = it.world;
     await it.save("a");
     await it.drain();

@@ -7,6 +7,7 @@ import { SCOPES } from "../../src/contract/scopes.ts";
 import { kernelNodeId } from "../../src/metadata/ids.ts";
 import { CALLER } from "../engine/start/bytes-world.ts";
 import { accountToken, newAccount } from "../support/account-token.ts";
+import { PLAIN } from "../support/features.ts";
 import { codeOf } from "./support/calls.ts";
 import { tampered } from "./support/tampered.ts";
 import { beginTwo, TURNS_MS } from "./support/two-world.ts";
@@ -115,12 +116,10 @@ describe("scopes and refused tokens", () => {
   });
 
   test(
-    "without keys, the answer to the try after a refused scope is lost: the others do not wait for the next one",
+    "at a plain gateway, the answer to the try after a refused scope is lost: the others do not wait for the next one",
     TIMEOUT,
     async () => {
-      const { world, calls, withBearer, tokenWith, there, heal, save, rules } = await tampered({
-        lacks: ["uploadKeys", "folderKeys"],
-      });
+      const { world, calls, withBearer, tokenWith, there, heal, save, rules } = await tampered({ features: PLAIN });
       withBearer(tokenWith(SCOPES.filter((scope) => scope !== "node.node.create")));
       await world.run(calls().mkdir("a"));
       await world.clock.advance(2_000);

@@ -11,6 +11,7 @@ import { deferred } from "../../src/lib/deferred.ts";
 import { SILENT } from "../../src/lib/log.ts";
 import { every } from "../../src/lib/runtime.ts";
 import type { Connection } from "../../src/metadata/database.ts";
+import { PLAIN } from "../support/features.ts";
 import type { VirtualClock } from "../support/virtual-clock.ts";
 import type { Calls } from "./support/calls.ts";
 import { DEBOUNCE_MS, type EngineHook, MAXIMUM_AGE_MS } from "./support/mount.ts";
@@ -44,7 +45,7 @@ describe("fairness", () => {
     method === "POST" && path.startsWith("/v1/files/") && path.includes(name);
 
   test("a file that is saved again before it was quiet is sent all the same, at its maximum age", TIMEOUT, async () => {
-    const { world, save, asked, content } = await begin(true);
+    const { world, save, asked, content } = await begin();
     const isArrived = async () => (await there(world)).has("a");
     const saves = Math.ceil((3 * MAXIMUM_AGE_MS) / AGAIN_MS);
     for (let saved = 1; saved <= saves; saved += 1) {
@@ -59,7 +60,7 @@ describe("fairness", () => {
   });
 
   test("while big files take all the places they may, a small one goes at once and no ls waits", TIMEOUT, async () => {
-    const { world, calls, rules, save, asked, names } = await begin(true);
+    const { world, calls, rules, save, asked, names } = await begin();
     // Of the big ones no answer comes until the client gives up.
     rules.choose = (request) => (isUploadOf("big", request) ? "silent-before" : "none");
     const big = Array.from({ length: BIG_FILES }, (_, index) => `big-${index}`);
@@ -84,7 +85,7 @@ describe("fairness", () => {
     "what comes due while the gateway has asked for a pause goes when that is over, whatever is under way",
     TIMEOUT,
     async () => {
-      const { world, calls, engine, rules, save, asked, until } = await begin(true);
+      const { world, calls, engine, rules, save, asked, until } = await begin();
       let isThrottled = false;
       rules.choose = (request) => {
         if (isUploadOf("big", request)) return "silent-before";
@@ -107,16 +108,18 @@ describe("fairness", () => {
   );
 
   test(
-    "without versions, files so new that they cannot be read yet hold up nothing that is to be sent",
+    "at a plain gateway, files so new that they cannot be read yet hold up nothing that is to be sent",
     TIMEOUT,
     async () => {
-      const { world, calls, engine, save, asked } = await begin(true, {}, { lacks: ["versions", "references"] });
+      const { world, calls, engine, save, asked } = await begin({}, { features: PLAIN });
       world.setLag({ path: 0, journal: 0, id: 9_000 });
       // More than it takes for an outage, were each of them one.
       const fresh = Array.from({ length: 9 }, (_, index) => `fresh-${index}`);
       const bytes = Buffer.alloc(5_000, "fresh");
       for (const name of fresh) await world.run(world.outside.upload(world.workspace.root, name, sourceOf(bytes)));
       await world.run(calls().list(""));
+      // Listed again, now with them.
+      await world.clock.advance(3_000);
       const reads = fresh.map((name) => readFile(calls(), name));
       await save("mine");
       for (let waited = 0; waited < SOON_MS; waited += 100) {
@@ -135,7 +138,6 @@ describe("fairness", () => {
       let release: (() => void) | undefined;
       let isSmallSent = false;
       const it = await begin(
-        true,
         {},
         {
           engine(_, rows, { runtime: { files } }) {
@@ -181,7 +183,7 @@ describe("fairness", () => {
     "the gateway answers again, %s: what had failed often before is tried at once",
     TIMEOUT,
     async (_, ask) => {
-      const { world, mount, calls, rules, save, engine, queue } = await begin(true);
+      const { world, mount, calls, rules, save, engine, queue } = await begin();
       await world.run(world.outside.createFolder(world.workspace.root, "there"));
       await world.clock.advance(10_000);
       await world.run(calls().stat("there"));
@@ -213,8 +215,8 @@ describe("programs that ask without end", () => {
 
   const EVERY_MS = 5;
 
-  async function busy(more: Parameters<typeof begin>[2] = {}) {
-    const one = await begin(true, {}, more);
+  async function busy(more: Parameters<typeof begin>[1] = {}) {
+    const one = await begin({}, more);
     const { world, mount } = one;
     let isOver = false;
     mount.weather.latencyMs = 20;
@@ -335,7 +337,7 @@ describe("a request that waits for its turn", () => {
 
   /** One request at a time may be out: that of the root's time is, for seconds; those of `a` and `b` are rows, and wait. */
   async function waiting(): Promise<It> {
-    const it = await begin(true, {}, { settings: { concurrency: 1 } });
+    const it = await begin({}, { settings: { concurrency: 1 } });
     await it.world.clock.advance(5_000);
     it.mount.weather.latencyMs = 30_000;
     await it.save("a");
@@ -412,7 +414,7 @@ describe("a start with a long queue", () => {
             }),
           }
         : {};
-    const it = await begin(true, {}, { engine });
+    const it = await begin({}, { engine });
     await it.names();
     it.mount.weather.isOffline = true;
     for (let index = 0; index < files; index++) await it.save(`f${index}`);
@@ -454,7 +456,7 @@ describe("at rest", () => {
   }
 
   test("a mount at rest is woken no more than once a second, and for what the stream tells", async () => {
-    const it = await begin(true);
+    const it = await begin();
     const { clock } = it.world;
     const runtime = it.mount.process?.runtime ?? expect.unreachable("the mount is down");
     for (const name of ["a", "b", "c"]) await it.save(name);

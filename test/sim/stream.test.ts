@@ -126,7 +126,7 @@ describe("the stream", () => {
 describe("a node that the gateway fails to tell of", () => {
   /** A mount that knows both files, and somebody who writes them. */
   async function withTwoFiles() {
-    const it = await begin(true);
+    const it = await begin();
     const { outside, workspace } = it.world;
     for (const name of ["bad", "good"]) await it.save(name);
     await it.drain();
@@ -179,7 +179,7 @@ describe("a node that the gateway fails to tell of", () => {
   });
 
   test("what was written is settled without anybody asking for a list", async () => {
-    const it = await begin(true);
+    const it = await begin();
     it.world.setLag({ path: 3_000, journal: 1_000, id: 0 });
     await it.names();
     await it.save("a");
@@ -191,7 +191,7 @@ describe("a node that the gateway fails to tell of", () => {
 
 describe("what is remembered of deletions and of nodes to read again", () => {
   test("a node that cannot be read keeps no other node from being read again", async () => {
-    const it = await begin(true);
+    const it = await begin();
     const { outside, workspace } = it.world;
     await it.save("a");
     await it.save("b");
@@ -214,7 +214,7 @@ describe("what is remembered of deletions and of nodes to read again", () => {
   });
 
   test("deletions are forgotten though nobody lists a folder any more", async () => {
-    const it = await begin(true);
+    const it = await begin();
     await it.save("a");
     await it.drain();
     await it.unlink("a");
@@ -229,7 +229,7 @@ describe("what is remembered of deletions and of nodes to read again", () => {
     const answers: (() => void)[] = [];
     const shown: boolean[] = [];
     let held = "";
-    const it = await begin(true, {
+    const it = await begin({
       engine(_, database, { client }) {
         const { listFolder, readJournal } = client;
         Object.assign(client, {

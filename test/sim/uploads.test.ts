@@ -4,9 +4,10 @@
  */
 
 import { describe, expect, test } from "vitest";
-import type { Feature } from "../../src/contract/features.ts";
+import { ALL_FEATURES, type Features } from "../../src/contract/features.ts";
 import type { HttpRequest } from "../../src/contract/http.ts";
 import { kernelNodeId } from "../../src/metadata/ids.ts";
+import { PLAIN, without } from "../support/features.ts";
 import { begin, there } from "./support/one-world.ts";
 import { bytesOf, runProgram, sourceOf } from "./support/programs.ts";
 import { rowsOf } from "./support/rows.ts";
@@ -24,7 +25,7 @@ describe("saved again while it is being sent", () => {
   ] as const)(
     "the file %s: an upload gives way to what is saved meanwhile, the third one goes on to its end",
     async (_, isClosed) => {
-      const it = await begin(true);
+      const it = await begin();
       const { world, calls } = it;
       await it.save("a");
       await it.drain();
@@ -60,7 +61,7 @@ describe("saved again while it is being sent", () => {
   );
 
   test("what was cut while the file was open gives way to what its last writer leaves", async () => {
-    const it = await begin(true);
+    const it = await begin();
     const { world, calls } = it;
     await it.save("a");
     await it.drain();
@@ -96,7 +97,7 @@ describe("removed while it is being sent", () => {
   test.each(ENDS)(
     "removed, and forgotten by the kernel, while it is sent, and $how: nothing of it stays",
     async (given) => {
-      const it = await begin(true);
+      const it = await begin();
       const { world, mount, calls } = it;
       await it.save("kept");
       await it.drain();
@@ -136,7 +137,7 @@ describe("removed while it is being sent", () => {
     "$what while it is sent, $how: the upload ends at once, a drain does not wait for it, and nothing of it stays",
     async ({ what, left, fault }) => {
       for (const isVersion of [false, true]) {
-        const it = await begin(true);
+        const it = await begin();
         const { world, calls } = it;
         await it.save("other");
         await world.run(calls().mkdir("d"));
@@ -165,20 +166,17 @@ describe("removed while it is being sent", () => {
 
 describe("saved with the bytes the gateway has", () => {
   const WAYS = (["save", "replace", "recreate"] as const).flatMap((how) =>
-    ([[], ["hashes"], ["uploadKeys", "folderKeys", "changeKeys", "lastKey"]] as Feature[][]).flatMap((lacks) =>
-      [0, 40].map((size) => ({
-        how,
-        size,
-        lacks,
-        what: lacks.length === 0 ? "a whole gateway" : `a gateway without ${lacks[0]}`,
-      })),
-    ),
+    [
+      { what: "a whole gateway", features: ALL_FEATURES },
+      { what: "a gateway without hashes", features: without("hashes") },
+      { what: "a plain gateway", features: PLAIN },
+    ].flatMap((where) => [0, 40].map((size) => ({ how, size, ...where }))),
   );
 
   test.each(WAYS)(
     "$how $size bytes as they were, at $what: clean, with no version more",
-    async ({ how, size, lacks }) => {
-      const it = await begin(true, {}, { lacks });
+    async ({ how, size, features }) => {
+      const it = await begin({}, { features });
       const write = (by: "save" | typeof how) =>
         it.world.run(runProgram(it.calls(), { do: by, path: "a", size }, "alike"));
       await write("save");
@@ -198,7 +196,7 @@ describe("saved with the bytes the gateway has", () => {
   );
 
   test.each([0, 40])("%i bytes, made elsewhere at the same moment: one file, clean", async (size) => {
-    const it = await begin(true);
+    const it = await begin();
     await it.drain();
     const { outside, workspace } = it.world;
     it.world.setLag({ path: 3_000, journal: 3_000, id: 0 });
@@ -222,8 +220,8 @@ describe("saved elsewhere with the bytes it had", () => {
   const BYTES = Buffer.from("the same bytes, twice");
 
   /** Known here and open, none of it read, when it is saved once more. */
-  async function savedAgain(lacks: readonly Feature[]) {
-    const world = await createWorld({ seed: 1, mounts: ["alpha"], lacks });
+  async function savedAgain(features: Features) {
+    const world = await createWorld({ seed: 1, mounts: ["alpha"], features });
     const [mount] = world.mounts;
     if (mount?.process === undefined) throw new Error("no mount");
     const { kernel, engine, database } = mount.process;
@@ -240,10 +238,10 @@ describe("saved elsewhere with the bytes it had", () => {
     return { world, kernel, engine, handle, missing };
   }
 
-  for (const lacks of [[], ["versions", "references"]] as const) {
-    const where = lacks.length === 0 ? "" : ", where only heads can be read";
+  for (const features of [ALL_FEATURES, PLAIN]) {
+    const where = features.isFull ? "" : ", where only heads can be read";
     test(`it is read by who has it open${where}`, async () => {
-      const { world, engine, handle, missing } = await savedAgain(lacks);
+      const { world, engine, handle, missing } = await savedAgain(features);
       expect(missing()).not.toBe("[]");
       expect(Buffer.from(await world.run(engine.fileSystem.read(CALLER, handle, 0, 100)))).toEqual(BYTES);
       await world.run(engine.fileSystem.release(handle));
@@ -252,7 +250,7 @@ describe("saved elsewhere with the bytes it had", () => {
     });
 
     test(`it is read by who opens it later${where}`, async () => {
-      const { world, kernel, engine, handle } = await savedAgain(lacks);
+      const { world, kernel, engine, handle } = await savedAgain(features);
       await world.run(engine.fileSystem.release(handle));
       expect(await world.run(readFile(kernel, "a"))).toEqual(BYTES);
       world.check();
@@ -260,7 +258,7 @@ describe("saved elsewhere with the bytes it had", () => {
   }
 
   test("made here and there with the same bytes, the local copy may go when room is needed", async () => {
-    const it = await begin(true, {}, { settings: { cacheLimit: 0 } });
+    const it = await begin({}, { settings: { cacheLimit: 0 } });
     const { world, mount } = it;
     const { outside, workspace } = world;
     await it.names();
@@ -287,7 +285,7 @@ describe("sent by reference to another version", () => {
   const isDeletion = ({ method }: HttpRequest) => method === "DELETE";
 
   test("a node stays until the name its file has now has its content, whoever has it open", async () => {
-    const it = await begin(true);
+    const it = await begin();
     await it.save("a");
     await it.save("b");
     await it.drain();
@@ -306,7 +304,7 @@ describe("sent by reference to another version", () => {
   });
 
   test("a file does not become a version of a node that is being deleted", async () => {
-    const it = await begin(true);
+    const it = await begin();
     await it.save("a");
     await it.drain();
     // The node goes back to a: b is a new file that grew from its version.
@@ -408,15 +406,12 @@ describe("a reference that the gateway refuses", () => {
   );
 });
 
-describe("at gateways without references", () => {
-  const LACKS: readonly { what: string; lacks: readonly Feature[] }[] = [
-    { what: "references", lacks: ["references"] },
-    { what: "versions and references", lacks: ["versions", "references"] },
-    { what: "hashes and references", lacks: ["hashes", "references"] },
-  ];
-
-  test.each(LACKS)("without $what: it is moved over a file, and linked where that can be", async ({ lacks }) => {
-    const it = await begin(true, {}, { lacks });
+describe("at plain gateways", () => {
+  test.each([
+    { what: "with hashes", features: PLAIN },
+    { what: "without hashes", features: { ...PLAIN, hashes: false } },
+  ])("$what: what is empty is moved over a file", async ({ features }) => {
+    const it = await begin({}, { features });
     const { run } = it.world;
     for (const name of ["a", "b"]) await it.save(name);
     await run(it.calls().symlink("target", "link"));
@@ -424,14 +419,11 @@ describe("at gateways without references", () => {
     await it.drain();
     // They are versions the gateway has by now.
     await it.again("remount");
-    const isLinked = lacks.length === 1;
-    if (isLinked) await run(it.calls().link("link", "same"));
     await it.rename("link", "a");
     await it.rename("empty", "b");
-    const names = isLinked ? ["a", "b", "same"] : ["a", "b"];
-    await it.ends(names);
+    await it.ends(["a", "b"]);
     const tree = await there(it.world);
-    expect(names.map((name) => tree.get(name)?.kind)).toEqual(["symlink", "file", "symlink"].slice(0, names.length));
+    expect(["a", "b"].map((name) => tree.get(name)?.kind)).toEqual(["symlink", "file"]);
     expect(await run(it.calls().readlink("a"))).toBe("target");
     expect(await it.content("b")).toBe("");
   });
@@ -439,7 +431,7 @@ describe("at gateways without references", () => {
   test("renamed over another while offline, and its node deleted elsewhere before that was sent", {
     timeout: 120_000,
   }, async () => {
-    const it = await begin(true, {}, { lacks: ["versions"], settings: { cacheLimit: 0 } });
+    const it = await begin({}, { features: PLAIN, settings: { cacheLimit: 0 } });
     const { world, mount, calls } = it;
     const { outside, workspace } = world;
     await it.save("a", "content of a");

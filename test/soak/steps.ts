@@ -52,17 +52,14 @@ async function playPart(index: number, parts: number, tell: (told: Answer) => vo
         if (isOurs()) said(`${label}, and again`, await playKills(script, labels, [place + 1, second]));
       }
     }
-    for (const hasKeys of [true, false]) {
-      // Without keys it is asked whether a change arrived, and others are made of the rest.
-      const { requests } = await playScript(script, { hasKeys });
-      const changes = requests.length - (script.fault === undefined ? 0 : 1);
-      for (let request = 1; request <= changes; request += 1) {
-        for (const what of FAULTS_OF_CHANGES) {
-          if (!isOurs()) continue;
-          const answers = await playFault(script, { request, what, hasKeys, deaths: DEATHS });
-          for (const [death, problem] of answers.entries()) {
-            said(`change meets ${what}${death === 0 ? "" : ", and a death"}`, problem);
-          }
+    const { requests } = await playScript(script);
+    const changes = requests.length - (script.fault === undefined ? 0 : 1);
+    for (let request = 1; request <= changes; request += 1) {
+      for (const what of FAULTS_OF_CHANGES) {
+        if (!isOurs()) continue;
+        const answers = await playFault(script, { request, what, deaths: DEATHS });
+        for (const [death, problem] of answers.entries()) {
+          said(`change meets ${what}${death === 0 ? "" : ", and a death"}`, problem);
         }
       }
     }

@@ -8,7 +8,7 @@ import { showInPager } from "./pager.ts";
 import { noteUnsent } from "./settle.ts";
 import { findTarget, findVersion, requireFile, type Selector, type Target } from "./target.ts";
 import { describeVersion } from "./versions.ts";
-import { atWorkspace, requireFeatures } from "./workspace.ts";
+import { atWorkspace, requireHistory } from "./workspace.ts";
 
 const OPERATIONS = ["getNodeByPath", "listVersions", "getContent"] as const;
 /** Larger versions are compared as a whole. */
@@ -22,7 +22,7 @@ export function diff(values: Values<"diff">): Promise<number> {
   const { OTHER } = values.optional;
   const words = [values.positionals.FILE, ...(OTHER === undefined ? [] : [OTHER])];
   return atWorkspace(values, words, OPERATIONS, async ({ gateway, mount, paths }) => {
-    await requireFeatures(gateway, "versions");
+    await requireHistory(gateway);
     const targets = await Promise.all(paths.map((path) => findTarget(gateway, path, undefined)));
     const [first, second] = targets;
     if (first === undefined) throw new Failure("diff needs FILE", EXIT.usage);

@@ -9,7 +9,7 @@ import { findDeleted } from "./deleted.ts";
 import { noteUnsent } from "./settle.ts";
 import { findNode, notThere, pageSizeFor } from "./target.ts";
 import { fromOf, whoOf } from "./versions.ts";
-import { atWorkspace, requireFeatures } from "./workspace.ts";
+import { atWorkspace, requireHistory } from "./workspace.ts";
 
 export function list(values: Values<"list">): Promise<number> {
   const { "at-time": at, deleted, recursive, json, limit } = values;
@@ -17,7 +17,7 @@ export function list(values: Values<"list">): Promise<number> {
   const word = values.optional.PATH ?? (values["in-workspace"] === undefined ? "." : "/");
   return atWorkspace(values, [word], ["getNodeByPath", "listNodes"], async ({ gateway, mount, paths }) => {
     const [path = "/"] = paths;
-    if (deleted || at !== undefined) await requireFeatures(gateway, "history");
+    if (deleted || at !== undefined) await requireHistory(gateway);
     const node = await findFolder(gateway, path, { at, deleted });
     if (at === undefined) await noteUnsent(mount);
     const look = deleted ? DELETED : PRESENT;

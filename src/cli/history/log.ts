@@ -9,7 +9,7 @@ import { findDeleted } from "./deleted.ts";
 import { describeAuthor, describeEntry, type Paths, pathsOf } from "./entries.ts";
 import { noteUnsent } from "./settle.ts";
 import { findNode, isWithin, notThere, pageSizeFor } from "./target.ts";
-import { atWorkspace, requireFeatures } from "./workspace.ts";
+import { atWorkspace, requireHistory } from "./workspace.ts";
 
 const OPERATIONS = ["getNodeByPath", "getNode", "listNodes", "readJournal", "streamJournal"] as const;
 /** The number of earlier entries that --follow shows first. */
@@ -19,7 +19,7 @@ export function log(values: Values<"log">): Promise<number> {
   const { since, by, "follow-journal": follow, json, limit } = values;
   const word = values.optional.PATH ?? (values["in-workspace"] === undefined ? "." : "/");
   return atWorkspace(values, [word], OPERATIONS, async ({ gateway, mount, paths: [path = "/"] }) => {
-    await requireFeatures(gateway, "journal", "history");
+    await requireHistory(gateway);
     if (!follow) await noteUnsent(mount);
     const paths = pathsOf(gateway);
     const scope = await scopeOf(gateway, path);

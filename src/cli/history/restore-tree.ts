@@ -12,7 +12,7 @@ import { showProgress } from "./at-once.ts";
 import { isConfirmed, printSome, unconfirmed } from "./confirm.ts";
 import { settle } from "./settle.ts";
 import { findNode } from "./target.ts";
-import { atWorkspace, requireFeatures } from "./workspace.ts";
+import { atWorkspace, requireHistory } from "./workspace.ts";
 
 const OPERATIONS = ["getNodeByPath", "restoreTree"] as const;
 
@@ -20,7 +20,7 @@ export function restoreAt(values: Values<"restore">, at: Date): Promise<number> 
   const { exact, yes, json, "file-version": version } = values;
   if (version !== undefined) throw new Failure("--version and --at exclude each other", EXIT.usage);
   return atWorkspace(values, [values.positionals.FILE], OPERATIONS, async ({ gateway, mount, paths: [path = "/"] }) => {
-    await requireFeatures(gateway, "history");
+    await requireHistory(gateway);
     await settle(mount, [path], values["settle-timeout"]);
     const moment = showTime(at.toISOString());
     const isBack = `${path} is as it was at ${moment}${exact ? "" : ", beside what is newer"}`;

@@ -8,7 +8,7 @@ import { formatSize, printable } from "../wording.ts";
 import { restoreAt } from "./restore-tree.ts";
 import { settle } from "./settle.ts";
 import { findTarget, findVersion, meantBy, requireFile, type Target } from "./target.ts";
-import { atWorkspace, requireFeatures } from "./workspace.ts";
+import { atWorkspace, requireHistory } from "./workspace.ts";
 
 const OPERATIONS = ["getNodeByPath", "listVersions", "writeReference"] as const;
 
@@ -18,7 +18,7 @@ export function restore(values: Values<"restore">): Promise<number> {
   if (exact || yes) throw new Failure("--exact and --yes go with --at", EXIT.usage);
   return atWorkspace(values, [values.positionals.FILE], OPERATIONS, async ({ gateway, mount, paths }) => {
     const [path = "/"] = paths;
-    await requireFeatures(gateway, "versions", "references");
+    await requireHistory(gateway);
     await settle(mount, meantBy(path), values["settle-timeout"]);
     return restoreVersion(gateway, await findTarget(gateway, path, values["file-version"]), values.json);
   });

@@ -10,7 +10,7 @@ import { eachOf, showProgress } from "./at-once.ts";
 import { beginningOf, deletedBelow, deletedWith, findDeleted } from "./deleted.ts";
 import { settle } from "./settle.ts";
 import { findNode } from "./target.ts";
-import { atWorkspace, requireFeatures } from "./workspace.ts";
+import { atWorkspace, requireHistory } from "./workspace.ts";
 
 const OPERATIONS = ["getNodeByPath", "listNodes", "restoreNode", "readJournal"] as const;
 
@@ -24,7 +24,7 @@ const KEY = /^undelete-(\d+)-/;
 export function undelete(values: Values<"undelete">): Promise<number> {
   return atWorkspace(values, [values.positionals.PATH], OPERATIONS, async ({ gateway, mount, paths }) => {
     const [path = "/"] = paths;
-    await requireFeatures(gateway, "history");
+    await requireHistory(gateway);
     await settle(mount, [path], values["settle-timeout"]);
     const { gone, begin } = (await brokenOff(gateway, path)) ?? (await whatIsGone(gateway, path));
     const below = gone.kind === "folder" ? await deletedBelow(gateway, gone) : [];

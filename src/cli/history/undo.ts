@@ -15,7 +15,7 @@ import { type Place, type Plan, planUndo, type Skipped, type Step } from "./undo
 import { type Author, type Choice, chooseRange, type Wish } from "./undo-range.ts";
 import { differenceTo, runUndo } from "./undo-run.ts";
 import { fromOf, whoOf } from "./versions.ts";
-import { atWorkspace, requireFeatures } from "./workspace.ts";
+import { atWorkspace, requireHistory } from "./workspace.ts";
 
 const OPERATIONS = [
   ...(["getAccount", "getNode", "readJournal", "restoreNode"] as const),
@@ -31,7 +31,7 @@ export function undo(values: Values<"undo">): Promise<number> {
     if (name === undefined) {
       throw new Failure("which mount's changes? --mount MACHINE:/FOLDER, as wsfs log shows it", EXIT.usage);
     }
-    await requireFeatures(gateway, "history", "references", "changeKeys");
+    await requireHistory(gateway);
     await settle(mount, [path], values["settle-timeout"]);
     const { account } = await gateway.account.get();
     const author = { mount: name, account: account?.name ?? null };

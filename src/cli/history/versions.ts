@@ -8,14 +8,14 @@ import { showTime } from "../table.ts";
 import { formatSize } from "../wording.ts";
 import { noteUnsent } from "./settle.ts";
 import { findNode, notThere, requireFile, versionsOf } from "./target.ts";
-import { atWorkspace, requireFeatures } from "./workspace.ts";
+import { atWorkspace, requireHistory } from "./workspace.ts";
 
 export function versions(values: Values<"versions">): Promise<number> {
   const { json, limit } = values;
   return atWorkspace(values, [values.positionals.FILE], ["getNodeByPath", "listVersions"], async (at) => {
     const { gateway, mount, paths } = at;
     const [path = "/"] = paths;
-    await requireFeatures(gateway, "versions");
+    await requireHistory(gateway);
     const node = await findNode(gateway, path);
     if (node === undefined) throw notThere(path);
     requireFile(node);

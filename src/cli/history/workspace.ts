@@ -6,7 +6,6 @@ import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { resolve } from "node:path";
 import { connect, type Gateway, RemoteError, savedLogin, tokenFile } from "../../client/index.ts";
-import { FEATURES, type Feature } from "../../contract/features.ts";
 import { mountName, parseMountName } from "../../contract/mount-name.ts";
 import type { OperationName } from "../../contract/operations.ts";
 import { type MountEntry, readMountTable } from "../../daemon/mount-table.ts";
@@ -165,10 +164,8 @@ async function credentialsOf(
   return savedLogin(login.file, { scopes, workspace, howToSignIn: login.howToSignIn });
 }
 
-/** Fails with one line before the gateway is asked something it cannot answer. */
-export async function requireFeatures(gateway: Gateway, ...features: readonly Feature[]): Promise<void> {
-  const known = (await gateway.calls()).features;
-  const missing = features.find((feature) => !known[feature]);
-  if (missing === undefined) return;
-  throw new Failure(`this gateway keeps no such history: its profile says that it cannot do ${FEATURES[missing]}`);
+/** Fails with one line before a gateway without history is asked for it. */
+export async function requireHistory(gateway: Gateway): Promise<void> {
+  if ((await gateway.calls()).features.isFull) return;
+  throw new Failure("this gateway keeps no such history: its profile says that it is plain");
 }

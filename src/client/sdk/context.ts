@@ -33,22 +33,19 @@ export function read<T>(context: Context, options: RequestOptions, call: (client
   return context.retrier.run("read", async () => call(await context.load()), options);
 }
 
-/** The feature by which a gateway recognises a repeated write of this kind by its key. */
-export type Keys = "uploadKeys" | "folderKeys" | "changeKeys";
-
 /**
- * A write with its key: the caller's, or one that all its tries share. A gateway without such keys would carry out a
- * repeated write twice, so it is not repeated there.
+ * A write with its key: the caller's, or one that all its tries share. A plain gateway knows keys of uploads only. It
+ * would carry out any other repeated write twice, so none is repeated there.
  */
 export async function write<T>(
   context: Context,
-  keys: Keys,
+  what: "upload" | "change",
   options: WriteOptions & RunOptions,
   call: (client: Client, idempotencyKey: string) => Promise<T>,
 ): Promise<T> {
   const client = await context.load();
   const key = options.idempotencyKey ?? context.uuid();
-  const safety = client.features[keys] ? "keyed" : "unkeyed";
+  const safety = what === "upload" || client.features.isFull ? "keyed" : "unkeyed";
   return context.retrier.run(safety, () => call(client, key), options);
 }
 

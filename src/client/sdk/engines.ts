@@ -64,7 +64,7 @@ export function createInstallations(context: Context): Installations {
   return {
     create(engine, options = {}) {
       const { workspace = context.workspace, path, signal } = options;
-      return write(context, "folderKeys", options, (client, idempotencyKey) =>
+      return write(context, "change", options, (client, idempotencyKey) =>
         client.createInstallation(engine, { workspace, path, idempotencyKey, signal }),
       );
     },

@@ -78,7 +78,7 @@ export function createExecutions(context: Context): Executions {
   const executions: Executions = {
     start(engine, options = {}) {
       const { workspace = context.workspace, input, signal } = options;
-      return write(context, "changeKeys", options, (client, idempotencyKey) =>
+      return write(context, "change", options, (client, idempotencyKey) =>
         client.startExecution(engine, { workspace, input, idempotencyKey, signal }),
       );
     },

@@ -75,7 +75,7 @@ export function createFiles(context: Context): Files {
     const key = options.idempotencyKey;
     const node = await write(
       context,
-      "uploadKeys",
+      "upload",
       { signal, retries, idempotencyKey: key, isSpent: source.isSpent },
       (client, made) =>
         call(client, source, {
@@ -106,7 +106,7 @@ export function createFiles(context: Context): Files {
         client.writeContent(nodeId, source, { ...sent, ifHead: options.ifHead }),
       ),
     writeCopy: (nodeId, { copyOf, version }, options = {}) =>
-      write(context, "uploadKeys", options, (client, idempotencyKey) =>
+      write(context, "upload", options, (client, idempotencyKey) =>
         client.writeContentByReference(nodeId, { copyOf, version }, { ...options, idempotencyKey }),
       ),
     read: (nodeId, options) => readContent(context, nodeId, options),

@@ -58,7 +58,7 @@ export function createJournal(context: Context): Journal {
     },
     follow: (options) => follow(context, options),
     append: (nodeId, kind, options = {}) =>
-      write(context, "changeKeys", options, (client, idempotencyKey) =>
+      write(context, "change", options, (client, idempotencyKey) =>
         client.appendJournal(nodeId, kind, { idempotencyKey, signal: options.signal }),
       ),
   };

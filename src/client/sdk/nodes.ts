@@ -104,7 +104,7 @@ export interface Nodes {
 
 export function createNodes(context: Context): Nodes {
   const change = (options: WriteOptions, call: (client: Client, idempotencyKey: string) => Promise<WrittenNode>) =>
-    write(context, "changeKeys", options, call);
+    write(context, "change", options, call);
 
   const nodes: Nodes = {
     list(options = {}) {
@@ -123,7 +123,7 @@ export function createNodes(context: Context): Nodes {
       );
     },
     createFolder: (parentId, name, options = {}) =>
-      write(context, "folderKeys", options, (client, idempotencyKey) =>
+      write(context, "change", options, (client, idempotencyKey) =>
         client.createFolder(parentId, name, { ...options, idempotencyKey }),
       ),
     async ensureFolder(path, options = {}) {
@@ -145,7 +145,7 @@ export function createNodes(context: Context): Nodes {
       return checkedFolder(folder);
     },
     copy: (parentId, name, { copyOf, version }, options = {}) =>
-      write(context, "folderKeys", options, (client, idempotencyKey) =>
+      write(context, "change", options, (client, idempotencyKey) =>
         client.copyNode(parentId, name, { copyOf, version }, { ...options, idempotencyKey }),
       ),
     update: (nodeId, patch, options = {}) =>

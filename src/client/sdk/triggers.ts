@@ -43,7 +43,7 @@ export function createTriggers(context: Context): Triggers {
   return {
     create(description, options = {}) {
       const { workspace = context.workspace, signal } = options;
-      return write(context, "changeKeys", options, (client, idempotencyKey) =>
+      return write(context, "change", options, (client, idempotencyKey) =>
         client.createTrigger(description, { workspace, idempotencyKey, signal }),
       );
     },

@@ -36,4 +36,4 @@ export { createKernelCacheState } from "./kernel-state.ts";
 export { createPollState } from "./poll-state.ts";
 export type { Quota } from "./quota-state.ts";
 export { createReadOrder } from "./read-order.ts";
-export { areCreationsKeyed, canExchange, isKeyed, parseRequest, type Request, scopesOf } from "./request.ts";
+export { parseRequest, type Request, scopesOf } from "./request.ts";

@@ -1,7 +1,6 @@
 /** The requests that the plan may ask for, as they are stored before they are sent. */
 import { z } from "zod";
 import { attributes, attributesPatch } from "../../contract/attributes.ts";
-import type { Features } from "../../contract/features.ts";
 import { OPERATIONS } from "../../contract/operations.ts";
 import { type Scope, UPLOAD_SCOPES } from "../../contract/scopes.ts";
 
@@ -62,36 +61,6 @@ export type Request = z.infer<typeof request>;
 /** Throws a ZodError when the stored value is no request. */
 export function parseRequest(value: unknown): Request {
   return request.parse(value);
-}
-
-/** With a key, the same request may be repeated until it is answered. Without one, the gateway is read instead. */
-export function isKeyed(value: Request, features: Features): boolean {
-  switch (value.do) {
-    case "upload":
-    case "content":
-    case "reference":
-      return features.uploadKeys;
-    case "folder":
-    case "copy":
-      return features.folderKeys;
-    case "patch":
-    case "exchange":
-    case "delete":
-      return features.changeKeys;
-  }
-}
-
-/** A node that one of our creations made shows the creation's key. */
-export function areCreationsKeyed({ lastKey, uploadKeys, folderKeys }: Features): boolean {
-  return lastKey && uploadKeys && folderKeys;
-}
-
-/**
- * An exchange that is sent twice would undo itself; one that arrives late would move the wrong nodes. So it takes a key
- * and conditions on both nodes.
- */
-export function canExchange({ exchanges, revisions, conditions, changeKeys }: Features): boolean {
-  return exchanges && revisions && conditions && changeKeys;
 }
 
 /** The scopes that a request of this kind needs. */

@@ -10,7 +10,7 @@
  */
 import type { Attempt, Snapshot } from "../../metadata/attempts.ts";
 import type { InodeId, KernelNodeId, NodeRowId } from "../../metadata/ids.ts";
-import { enqueue, enqueueInode, type Host, isKeyed, type Remote, type Rows, type Uploads } from "../core/index.ts";
+import { enqueue, enqueueInode, type Host, type Remote, type Rows, type Uploads } from "../core/index.ts";
 import type { LocalFiles } from "./room.ts";
 import { removeSnapshot } from "./snapshot-source.ts";
 
@@ -21,7 +21,7 @@ export function yieldToNewer(context: Rows & LocalFiles & Remote & Uploads & Hos
   const { metadata, cancellations, client } = context;
   if (metadata.snapshots.newestOf(inode) === undefined) return;
   const count = cancellations.get(inode) ?? 0;
-  if (count >= INTERRUPTIONS_MAX || !client.features.lastKey) return;
+  if (count >= INTERRUPTIONS_MAX || !client.features.isFull) return;
   const older = metadata.snapshots
     .sentOf(inode)
     .filter(({ changes }) => changes !== metadata.inodes.get(inode)?.changes);
@@ -38,7 +38,7 @@ export function cancelUpload(context: Rows & LocalFiles & Remote & Uploads & Hos
   const attempt = metadata.attempts.openOf(row);
   const snapshot = attempt?.generation == null ? undefined : metadata.snapshots.get(attempt.generation);
   if (attempt === undefined || snapshot === undefined) return;
-  if (!client.features.lastKey || !isKeyed(attempt.request, client.features)) return;
+  if (!client.features.isFull) return;
   metadata.attempts.abandon(attempt.id, runtime.now());
   // The same snapshot is sent, or will be, under another name.
   const isUsed = metadata.attempts.ofSnapshot(snapshot.id).length + metadata.entries.links(snapshot.inode) > 0;
@@ -56,7 +56,7 @@ export async function cancelForWriter(
     const count = cancellations.get(snapshot.inode) ?? 0;
     const isSent = metadata.attempts.ofSnapshot(snapshot.id).length > 0;
     // A cancelled upload is recognised by its key only.
-    const isPatient = count < INTERRUPTIONS_MAX && context.client.features.lastKey;
+    const isPatient = count < INTERRUPTIONS_MAX && context.client.features.isFull;
     if (isSent && !isPatient && (await detach(context, lineage, snapshot))) continue;
     if (isSent) cancellations.set(snapshot.inode, count + 1);
     giveUp(context, snapshot);

@@ -106,7 +106,7 @@ export async function dropCacheFile(context: Needs, { lineage }: Pick<CacheFileR
  * (mayLeaveNode in tree/names.ts), also after a crash. So it must say first that all is missing.
  */
 function sayMissing({ metadata, client, log }: Needs, lineage: KernelNodeId): void {
-  const row = client.features.versions ? undefined : metadata.cacheFiles.get(lineage);
+  const row = client.features.isFull ? undefined : metadata.cacheFiles.get(lineage);
   if (row === undefined) return;
   try {
     metadata.cacheFiles.update(lineage, { missing: formatRanges(rangeOf(0, row.size)) });
@@ -120,7 +120,7 @@ function sayMissing({ metadata, client, log }: Needs, lineage: KernelNodeId): vo
  * once the first node gets other content or is deleted.
  */
 function isLent({ metadata, client }: Needs, lineage: KernelNodeId): boolean {
-  const inode = client.features.versions ? undefined : metadata.inodes.ofKernelNodeId(lineage);
+  const inode = client.features.isFull ? undefined : metadata.inodes.ofKernelNodeId(lineage);
   if (inode === undefined || inode.lineage !== lineage) return false;
   return metadata.entries.ofInode(inode.id).some((entry) => {
     const base = metadata.nodes.ofEntry(entry.id)?.base;

@@ -96,7 +96,7 @@ export function withHistory(
 
   function textOf(text: "readme" | "status"): Uint8Array {
     if (text === "status") return Buffer.from(status());
-    return Buffer.from(client.features.versions ? README : README + NO_HISTORY);
+    return Buffer.from(client.features.isFull ? README : README + NO_HISTORY);
   }
 
   function statOf(id: KernelNodeId, place: Place): Stat {

@@ -34,8 +34,7 @@ export function createPlaces(context: Needs, lists: PastLists): Places {
   const root = workspace.rootId;
 
   function requireHistory(view: "versions" | "at" | "deleted"): void {
-    const { features } = client;
-    if (view === "deleted" ? features.history : features.versions) return;
+    if (client.features.isFull) return;
     throw new FsError("EOPNOTSUPP", `${view}/: this gateway keeps no history that can be read`);
   }
 

@@ -336,7 +336,7 @@ export function mayRefer(
   { client, network }: { readonly client: Pick<Client, "features">; readonly network: Network },
   { originVersion }: { readonly originVersion: string | null },
 ): boolean {
-  return client.features.references && (originVersion === null || network.mayRefer(originVersion));
+  return client.features.isFull && (originVersion === null || network.mayRefer(originVersion));
 }
 
 /** A failure without an operation counts as that of a read. */

@@ -291,7 +291,7 @@ export async function link(
   if (!client.features.hashes) throw new FsError("EPERM", "the gateway tells no hashes, so holds no links");
   // A content that comes in by one name is shown by all names. Without versions it would be lost to all of them once
   // that name's head is gone.
-  if (!client.features.versions) throw new FsError("EPERM", "the gateway shows only heads, so holds no links");
+  if (!client.features.isFull) throw new FsError("EPERM", "the gateway shows only heads, so holds no links");
   await requireFreeName(context, caller, parent, name, lineage);
   const linkIt = () => {
     const source = inodeOf(context, lineage);

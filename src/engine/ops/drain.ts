@@ -260,8 +260,8 @@ export async function isSettled(context: Rows & Remote & Host, signal: AbortSign
   const { metadata, client, network } = context;
   const { settings } = metadata;
   // Without positions nobody can tell what the index shows.
-  if (!client.features.positions) return true;
-  const isTold = () => !client.features.journal || settings.getNumber("cursor") >= settings.getNumber("written");
+  if (!client.features.isFull) return true;
+  const isTold = () => settings.getNumber("cursor") >= settings.getNumber("written");
   const isIndexed = () => settings.getNumber("indexed") >= settings.getNumber("written");
   if (!isTold()) return false;
   if (isIndexed() && !isAnyUnconfirmed(context)) return true;

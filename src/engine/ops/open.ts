@@ -56,7 +56,7 @@ export async function whenFetched<T>(
   signal: AbortSignal,
   then: () => Promise<T>,
 ): Promise<T> {
-  if (context.client.features.versions) return then();
+  if (context.client.features.isFull) return then();
   const cacheFile = await context.cacheFiles.open(lineage, { write: false });
   try {
     await cacheFile.fetchAll(signal);

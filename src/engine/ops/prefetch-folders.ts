@@ -77,7 +77,7 @@ export async function listAhead(context: Context, folder: InodeId, wantsAll = ()
  */
 export function mayList({ network, disk, client, fileState }: LocalFiles & Remote): boolean {
   if (!network.isOnline || network.pauseMs("listNodes") > 0 || disk.trouble !== undefined) return false;
-  return client.features.journal && !fileState.stopped.signal.aborted;
+  return client.features.isFull && !fileState.stopped.signal.aborted;
 }
 
 function isLarge(context: Rows, entry: EntryId): boolean {

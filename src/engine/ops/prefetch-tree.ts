@@ -44,11 +44,11 @@ export function createTreePrefetch(context: Context): TreePrefetch {
   /** The lists that are under way. */
   const lists = new Map<InodeId, Promise<void>>();
   let tries = 0;
-  let isFull = false;
+  let isAtLimit = false;
 
   function hasRoom(): boolean {
-    isFull = metadata.entries.count() >= (settings.namesAhead ?? 0);
-    return !isFull && !stopped.signal.aborted;
+    isAtLimit = metadata.entries.count() >= (settings.namesAhead ?? 0);
+    return !isAtLimit && !stopped.signal.aborted;
   }
 
   function isUnknown(folder: InodeId): boolean {
@@ -60,7 +60,7 @@ export function createTreePrefetch(context: Context): TreePrefetch {
   function next(): InodeId | undefined {
     if (!mayList(context)) return undefined;
     if (tries++ % COUNT_EVERY === 0) hasRoom();
-    if (isFull) return undefined;
+    if (isAtLimit) return undefined;
     preferVisited();
     for (let folder = preferred.pop(); folder !== undefined; folder = preferred.pop()) {
       if (isUnknown(folder)) return folder;
@@ -108,7 +108,7 @@ export function createTreePrefetch(context: Context): TreePrefetch {
     stop: () => stopped.abort(),
     rest() {
       if (metadata.inodes.unlistedFolderAfter(0) === undefined) return "all";
-      return (settings.namesAhead ?? 0) === 0 || isFull || !client.features.journal ? "visited" : "ahead";
+      return (settings.namesAhead ?? 0) === 0 || isAtLimit || !client.features.isFull ? "visited" : "ahead";
     },
   };
 }

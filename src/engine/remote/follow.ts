@@ -36,7 +36,6 @@ import {
   isRelistDue,
   isUntellable,
   listRemovedFolder,
-  newestRevision,
   notVisible,
   observeDeletion,
   observeNode,
@@ -352,23 +351,19 @@ function unreadNews(context: Rows & Remote, entries: readonly JournalEntry[], no
 export const isUnread = (node: Told | undefined) => node === undefined || node === "gone";
 
 function isNews(context: Rows & Remote, entry: JournalEntry): boolean {
-  const { metadata, client } = context;
-  // Without revisions, only a read by id says whether the deletion came before or after what is known.
-  if (entry.kind === "deleted" && client.features.revisions) return false;
+  const { metadata } = context;
+  if (entry.kind === "deleted") return false;
   const own = entry.key == null ? undefined : metadata.attempts.ofKey(entry.key);
   if (own !== undefined) return own.state === "abandoned" || isAwaited(own, entry.nodeId);
   const row = metadata.nodes.ofNodeId(entry.nodeId);
   if (row === undefined) return metadata.arrivals.get(entry.nodeId) !== undefined || isWanted(context, entry);
-  if (client.features.revisions) return entry.revision > (row.base?.revision ?? -1);
-  // The answer to our last write showed everything up to the position of that write.
-  return entry.position > (row.base?.position ?? 0);
+  return entry.revision > (row.base?.revision ?? -1);
 }
 
 /** A node without a row matters when its folder's listing is, or is becoming, complete without it. */
 function isWanted(context: Rows & Remote, entry: JournalEntry): boolean {
   const tombstone = context.metadata.tombstones.get(entry.nodeId);
-  if (context.client.features.revisions && tombstone !== undefined && entry.revision <= tombstone.revision)
-    return false;
+  if (tombstone !== undefined && entry.revision <= tombstone.revision) return false;
   if (entry.parentId === null) return false;
   const row = context.metadata.nodes.ofNodeId(entry.parentId);
   // A folder that was removed here was completely known: something new in it keeps it.
@@ -382,12 +377,12 @@ function isWanted(context: Rows & Remote, entry: JournalEntry): boolean {
  * tell, or its id is not found yet.
  */
 export function readAgain(context: Rows & Remote, entries: readonly JournalEntry[], nodes: News): void {
-  const { metadata, client } = context;
+  const { metadata } = context;
   for (const entry of entries) {
-    if (entry.kind === "deleted" || !isUnread(nodes.get(entry.nodeId)) || !isNews(context, entry)) continue;
+    if (!isUnread(nodes.get(entry.nodeId)) || !isNews(context, entry)) continue;
     metadata.rereads.add(entry.nodeId, entry.parentId);
     // The entry is later than the deletion that is known: the node was restored, and 404 does not confirm the deletion.
-    if (client.features.revisions) metadata.tombstones.remove(entry.nodeId);
+    metadata.tombstones.remove(entry.nodeId);
   }
 }
 
@@ -412,30 +407,13 @@ export function applyEntries(context: Context, entries: readonly JournalEntry[],
 
 function applyEntry(context: Context, entry: JournalEntry, node: Told | undefined): void {
   confirmByJournal(context, entry);
-  // With revisions, the deletion says all there is: what came before it can no longer be read.
-  if (entry.kind === "deleted" && context.client.features.revisions) {
+  // The deletion says all there is: what came before it can no longer be read.
+  if (entry.kind === "deleted") {
     observeDeletion(context, entry.nodeId, entry.revision, entry.position);
     return;
   }
   if (node === "hidden") {
     context.metadata.rereads.add(entry.nodeId, entry.parentId);
-    return;
-  }
-  if (entry.kind === "deleted") {
-    const { nodes, arrivals, attempts, rereads } = context.metadata;
-    const row = nodes.ofNodeId(entry.nodeId);
-    const isOwn = entry.key != null && attempts.ofKey(entry.key) !== undefined;
-    if (row === undefined ? arrivals.get(entry.nodeId) === undefined : entry.position <= (row.base?.position ?? 0))
-      return;
-    // The row came in after the nodes were read, and the node may have been restored before that.
-    if (node === undefined && !isOwn) rereads.add(entry.nodeId, entry.parentId);
-    // An arrival that is gone must not go on waiting for its name. If the node is there again, the journal tells of it
-    // next.
-    else if (row === undefined && node === "gone") arrivals.remove(entry.nodeId);
-    else if (row === undefined) return;
-    else if (node === undefined || node === "gone")
-      observeDeletion(context, entry.nodeId, newestRevision(row) + 1, entry.position);
-    else observeNode(context, node, "id");
     return;
   }
   if (node === undefined || node === "gone") return;

@@ -102,7 +102,7 @@ export function createHistoryCheck(
   /** Whether the gateway has the change. Undefined: its id answers 404. A read by id is never old. */
   async function has(change: Acknowledgment, signal: AbortSignal): Promise<boolean | undefined> {
     const { id, revision, head, lastKey, modifiedAt, isDeleted, isContent } = change;
-    if (!client.features.revisions || (!isDeleted && !isExpected(id))) return true;
+    if (!isDeleted && !isExpected(id)) return true;
     const node = await readTold(id, signal);
     if (node === "hidden" || (isDeleted && node === undefined)) return true;
     // The node was removed here during the read.
@@ -110,11 +110,10 @@ export function createHistoryCheck(
     if (node === undefined) return undefined;
     if (node.revision < revision) return false;
     if (node.revision === revision) {
-      const isKeySame = !client.features.lastKey || node.lastKey === lastKey;
-      return isKeySame && Date.parse(node.modifiedAt) === Date.parse(modifiedAt);
+      return node.lastKey === lastKey && Date.parse(node.modifiedAt) === Date.parse(modifiedAt);
     }
     // Somebody else's content replaced ours: ours must be an earlier version.
-    if (!isContent || head === null || node.head === head || !client.features.versions) return true;
+    if (!isContent || head === null || node.head === head) return true;
     return (await hasVersion(context, id, head, signal)) ?? true;
   }
 

@@ -4,7 +4,7 @@
  * is late by nature: what it shows is judged by revision, and what it does not show is confirmed by id.
  */
 import { RemoteError } from "../../client/errors.ts";
-import type { ChangeKind, JournalEntry, JournalPage } from "../../contract/resources.ts";
+import type { JournalEntry, JournalPage } from "../../contract/resources.ts";
 import { forEachAtOnce } from "../../lib/at-once.ts";
 import { sleep } from "../../lib/runtime.ts";
 import type { StillAwaited } from "../../lib/single-flight.ts";
@@ -29,16 +29,11 @@ import { observeTogether } from "./observe-batch.ts";
 const PAGE = 1000;
 /** Nodes observed in one synchronous stretch. */
 const SLICE = 200;
-/** A list whose pages do not fit together is read again after SHIFTED_MS, at most LISTS_MAX times. */
-const SHIFTED_MS = 1_000;
-const LISTS_MAX = 5;
 /**
  * Where pages are numbered, a name that is added moves others to the next page, so that a page shows some of them
  * again. More pages in a row than this without anything new: the list has no end.
  */
 const IDLE_MAX = 5;
-/** After these changes a node is where it was in its folder, or its folder has one more. */
-const STAYING: ReadonlySet<string> = new Set<ChangeKind>(["created", "updated", "changed", "restored"]);
 /** A gateway, or one of several behind one name, may not find a node for a moment. */
 const GONE_MS = 30_000;
 
@@ -115,20 +110,10 @@ interface Asking {
 }
 
 async function readList(context: Context, folder: InodeId, nodeId: string, asking: Asking): Promise<void> {
-  const { client, log } = context;
-  let list = await readPages(context, nodeId, asking);
-  for (let tries = 1; await hasShifted(context, nodeId, list, asking); tries += 1) {
-    if (tries === LISTS_MAX) {
-      log.warn({ folder }, "a folder changed whenever it was listed: a name between two pages may be missing");
-      break;
-    }
-    await sleep(context.runtime, SHIFTED_MS, asking.signal);
-    list = await readPages(context, nodeId, asking);
-  }
-  const { shown, asOf } = list;
+  const { shown, asOf } = await readPages(context, nodeId, asking);
   noteIndexWatermark(context, asOf);
   await confirmAbsent(context, nodeId, shown, asOf, asking);
-  if (!client.features.journal) await confirmWaiting(context, nodeId, shown, asking);
+  if (!context.client.features.isFull) await confirmWaiting(context, nodeId, shown, asking);
   await catchUp(context, folder, nodeId, asOf, asking);
 }
 
@@ -137,7 +122,6 @@ interface List {
   readonly shown: ReadonlySet<string>;
   /** Numbered pages belong to several moments. The list is as old as its oldest page. */
   readonly asOf: number;
-  readonly newest: number;
 }
 
 function endless(nodeId: string): RemoteError {
@@ -151,7 +135,6 @@ async function readPages(context: Context, nodeId: string, asking: Asking): Prom
   const check = limitList(`names in folder ${nodeId}`);
   let after: string | undefined;
   let asOf = Number.POSITIVE_INFINITY;
-  let newest = 0;
   for (let idle = 0; ; ) {
     const begun = context.runtime.now();
     const before = shown.size;
@@ -161,9 +144,7 @@ async function readPages(context: Context, nodeId: string, asking: Asking): Prom
       ),
     );
     if (asking.signal.aborted) throw new FsError("EIO", "the mount ends");
-    const upTo = shownUpTo(context, page.asOf, begun);
-    asOf = Math.min(asOf, upTo);
-    newest = Math.max(newest, upTo);
+    asOf = Math.min(asOf, shownUpTo(context, page.asOf, begun));
     for (let start = 0; start < page.items.length; start += SLICE) {
       const slice = page.items.slice(start, start + SLICE);
       observeTogether(context, slice, "others");
@@ -176,33 +157,12 @@ async function readPages(context: Context, nodeId: string, asking: Asking): Prom
       context.runtime.step("listing: slice kept");
       if (start + SLICE < page.items.length) await breathe(context);
     }
-    if (page.next == null) return { shown, asOf, newest };
+    if (page.next == null) return { shown, asOf };
     idle = shown.size > before ? 0 : idle + 1;
     if (idle === IDLE_MAX) throw endless(nodeId);
     asking.onMore?.();
     after = page.next;
   }
-}
-
-/**
- * Where pages are numbered, a name that goes moves all later ones forward by one: the first of the next page is then in
- * neither page, and no journal tells of it. Without a journal the folder is listed again anyway.
- */
-async function hasShifted(context: Rows & Remote & Host, nodeId: string, list: List, asking: Asking): Promise<boolean> {
-  const { metadata, client, workspace } = context;
-  if (client.features.snapshots || !client.features.journal) return false;
-  for (let reached = list.asOf; reached < list.newest; ) {
-    const page = await ask(context, asking, (limit) => client.readJournal(workspace.id, reached, { signal: limit }));
-    const wasIn = (id: string) => list.shown.has(id) || metadata.nodes.ofNodeId(id)?.base?.parent === nodeId;
-    const hasLeft = ({ kind, nodeId: id, parentId }: JournalEntry) =>
-      !STAYING.has(kind) && (parentId === nodeId || wasIn(id));
-    if (page.items.some((entry) => entry.position <= list.newest && hasLeft(entry))) return true;
-    const end = endOf(page);
-    // The journal is behind the list, so it cannot tell: read the list again.
-    if (end <= reached) return true;
-    reached = end;
-  }
-  return false;
 }
 
 /** The position up to which a page of the journal tells everything. */
@@ -308,7 +268,7 @@ async function confirmWaiting(
  * nobody changed here. A node that was changed here is kept until the settle time is over.
  */
 function isLongGone({ metadata, client, runtime }: Rows & Remote & Host, { nodeId, dirtySince }: NodeRow): boolean {
-  if (client.features.journal || nodeId === null || dirtySince !== null) return false;
+  if (client.features.isFull || nodeId === null || dirtySince !== null) return false;
   const since = metadata.rereads.missingSince(nodeId);
   return since !== undefined && runtime.now() - since >= GONE_MS;
 }
@@ -320,7 +280,7 @@ function isLongGone({ metadata, client, runtime }: Rows & Remote & Host, { nodeI
 async function catchUp(context: Context, folder: InodeId, nodeId: string, asOf: number, asking: Asking): Promise<void> {
   const { metadata, client, workspace } = context;
   let reached = asOf;
-  while (client.features.journal && reached < metadata.settings.getNumber("cursor")) {
+  while (client.features.isFull && reached < metadata.settings.getNumber("cursor")) {
     const page = await ask(context, asking, (limit) => client.readJournal(workspace.id, reached, { signal: limit }));
     const entries = page.items.filter((entry) => concerns(context, entry, nodeId));
     const missed = await ask(context, asking, (limit) => readMissed(context, entries, limit));

@@ -104,7 +104,7 @@ async function isThere(context: Rows & Remote, nodeId: string, version: string, 
   const node = await readOrHidden(context, nodeId, signal);
   if (node === undefined || node === "hidden") return false;
   if (node.head === version) return true;
-  return context.client.features.versions && (await hasVersion(context, nodeId, version, signal)) === true;
+  return (await hasVersion(context, nodeId, version, signal)) === true;
 }
 
 /**

@@ -288,8 +288,8 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
 
   const writeBack = createWriteBack(context);
   const backlog = createBacklog(context, metadata.nodes.pendingBytes);
-  stream = client.features.journal && view.at === undefined ? createJournalStream(context) : undefined;
-  // A profile without a journal has nobody who would make up for a rollback.
+  stream = client.features.isFull && view.at === undefined ? createJournalStream(context) : undefined;
+  // On a gateway without a journal nobody is there who would make up for a rollback.
   if (stream === undefined && isRolledBack(context)) forgetHistory(context);
   const follower = createFollower(context, stream === undefined ? pollFolders : createHearing(context, stream), stream);
   fresh.onEnd(() => {
@@ -357,7 +357,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
       uploading: writeBack.inFlight().length,
       parked,
       bytesPending: backlog.bytes(),
-      settled: dirty === 0 && (!client.features.positions || (shown >= written && !isAnyUnconfirmed(context))),
+      settled: dirty === 0 && (!client.features.isFull || (shown >= written && !isAnyUnconfirmed(context))),
       ...(history === HISTORY_FOLDER ? {} : { history: history ?? null }),
       ...(detached.length === 0 ? {} : { overtaken: detached }),
       conflicts: activity.conflicts,
@@ -465,7 +465,7 @@ function freshness(context: Kernel & Remote & Host): Pick<EngineStatus, "live" |
   const { fresh, network, client, runtime } = context;
   const { stale } = fresh;
   if (stale === undefined) return { live: true };
-  const known = client.features.journal ? loginNeeded(context) : "the gateway has no journal";
+  const known = client.features.isFull ? loginNeeded(context) : "the gateway has no journal";
   const staleWhy = known ?? (network.isOnline ? network.doubt : "the gateway does not answer") ?? stale.why;
   return { live: false, staleMs: Math.max(0, runtime.wallClock() - stale.since), staleWhy };
 }

@@ -32,7 +32,7 @@ export async function findRoot(
   { path, at }: View,
 ): Promise<Node> {
   if (at === undefined && path === undefined) return client.getNode(workspace.rootId);
-  if (at !== undefined && !client.features.versions) {
+  if (at !== undefined && !client.features.isFull) {
     throw new StartError("--at: this gateway keeps no history that can be read");
   }
   const where = `workspace "${workspace.name}"`;

@@ -178,14 +178,18 @@ export async function hearLater(
   }
 }
 
+/** Where revisions and positions are counted, as it is kept in the state dir. */
+const COUNTED_THERE = "revisions there, positions there";
+const COUNTED_HERE = "revisions here, positions here";
+
 /**
  * Throws a StartError if revisions or positions were counted elsewhere before: those of the gateway and those made here
  * cannot be compared.
  */
 function requireSameCounting({ settings }: Metadata<Request>, { features }: Client, isKnown: boolean): string {
-  const counting = `revisions ${features.revisions ? "there" : "here"}, positions ${features.positions ? "there" : "here"}`;
-  // A new state dir has counted nothing yet.
-  const before = isKnown ? (settings.get("counting") ?? "revisions there, positions there") : counting;
+  const counting = features.isFull ? COUNTED_THERE : COUNTED_HERE;
+  // A new state dir has counted nothing yet. Earlier releases also kept mixtures of the two, or nothing.
+  const before = isKnown ? (settings.get("counting") ?? COUNTED_THERE) : counting;
   if (before !== counting) {
     throw new StartError(
       `the state dir was used with another profile (${before}, now ${counting}): give another --state-dir`,

@@ -11,11 +11,9 @@ import type { Attempt } from "../../metadata/attempts.ts";
 import type { Entry } from "../../metadata/entries.ts";
 import { baseOf, type NodeRow, type Seen } from "../../metadata/nodes.ts";
 import {
-  areCreationsKeyed,
   type Context,
   enqueue,
   type Host,
-  isKeyed,
   type LocalFiles,
   noteAcknowledged,
   noteRollback,
@@ -220,7 +218,7 @@ function closeRefused(context: Rows & LocalFiles & Remote & Uploads & Host, atte
   const { request, tries } = attempt;
   const isLast = error.code === "changed" || tries === 0;
   closeAttempt(context, attempt, isLast ? "remove" : "abandon");
-  if (isLast || "nodeId" in request || areCreationsKeyed(context.client.features)) return;
+  if (isLast || "nodeId" in request || context.client.features.isFull) return;
   // What was told of that place meanwhile was left to the answer of this request (observe.ts), and is not told again.
   const folder = folderOfNode(context, request.parent);
   if (folder !== undefined) requestRelist(context, folder);
@@ -309,8 +307,7 @@ export function refused(context: Context, attempt: Sent, error: RemoteError): Ve
  * the request.
  */
 function isOfOtherPast({ client }: Remote, { nodeId, base }: NodeRow, node: Node): boolean {
-  const isKnown = client.features.revisions && client.features.journal;
-  return isKnown && node.id === nodeId && base !== null && node.revision < base.revision;
+  return client.features.isFull && node.id === nodeId && base !== null && node.revision < base.revision;
 }
 
 /**
@@ -328,8 +325,8 @@ function takeFromTheWay(context: Context, row: NodeRow, told: Node): boolean {
  * Whether the node in the way may be the effect of an earlier sending: the request was sent before without an answer,
  * and it has no key.
  */
-function mayBeEarlierTry({ client }: Remote, { request, tries }: Sent, { code }: RemoteError): boolean {
-  return tries > 0 && !isKeyed(request, client.features) && (code === "conflict" || code === "changed");
+function mayBeEarlierTry({ client }: Remote, { tries }: Sent, { code }: RemoteError): boolean {
+  return tries > 0 && !client.features.isFull && (code === "conflict" || code === "changed");
 }
 
 /**

@@ -31,7 +31,6 @@ import { adoptNode, adoptPlace, undeleteFolder } from "./adopt.ts";
 import { agreeOnContent } from "./content-agreed.ts";
 import { detachFromName } from "./detached-files.ts";
 import { supersedeState } from "./echo.ts";
-import { positionNow } from "./index-watermark.ts";
 import { keepCopy } from "./keep-beside.ts";
 import { inodeApart, joinGroup, keepLinkLease, leaveGroup, lookLater } from "./link-groups.ts";
 import { moveBack, moveToConflictName, shownNameOf } from "./name-conflicts.ts";
@@ -199,12 +198,10 @@ export function addTombstone(context: Rows & Remote & Host, { nodeId, seen, base
   if (nodeId === null) return;
   const deletion = seen !== null && "deleted" in seen ? seen : undefined;
   const revision = deletion?.revision ?? base?.revision ?? 0;
-  const { metadata, client } = context;
+  const { metadata, client, runtime } = context;
   supersedeState(context, nodeId, base, null);
-  // Without a journal, nothing will tell the position of the deletion. It gets the position of now, by whatever stands
-  // for positions.
-  const here = positionNow(context, metadata.settings.getNumber("indexed") + 1);
-  const position = deletion?.position ?? (client.features.journal ? null : here);
+  // Without a journal, nothing will tell the position of the deletion. It gets the time that stands for positions.
+  const position = deletion?.position ?? (client.features.isFull ? null : runtime.now());
   metadata.tombstones.add({ nodeId, revision, position });
 }
 

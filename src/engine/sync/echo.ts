@@ -32,7 +32,7 @@ const stateOf = (node: Node): State => ({
 /** The node as it may be compared and stored: with the gateway's revision, or with one that is made here. */
 export function withRevision(context: Needs, told: Node, source: Source): Node {
   const node = withinLimits(told);
-  if (context.client.features.revisions) return node;
+  if (context.client.features.isFull) return node;
   const actual = context.readOrder.isOutdated(node) ? "others" : source;
   return { ...node, revision: revisionHere(context, node, actual) };
 }
@@ -64,7 +64,7 @@ function revisionHere(context: Needs, node: Node, source: Source): number {
  */
 export function afterWrite(context: Needs, row: NodeRow, told: Node): Node {
   const node = withinLimits(told);
-  if (context.client.features.revisions) return node;
+  if (context.client.features.isFull) return node;
   const isNewest = context.readOrder.wrote(node.id);
   if (!isNewest && row.nodeId !== null) context.metadata.rereads.add(node.id);
   return { ...node, revision: newest(row) + 1 };
@@ -76,14 +76,14 @@ export function afterWrite(context: Needs, row: NodeRow, told: Node): Node {
  * known of the node may be newer than the content in base, which is still to be adopted.
  */
 export function isOnlyOurs(context: Needs, before: Base | null, expected: Base, node: Node): boolean {
-  if (context.client.features.revisions && node.revision !== (before?.revision ?? 0) + 1) return false;
+  if (context.client.features.isFull && node.revision !== (before?.revision ?? 0) + 1) return false;
   return isSame(stateOf(node), expected);
 }
 
 /** Notes that a write of ours moved the node away from the state `before`, or (`after` null) removed the node. */
 export function supersedeState(context: Needs, nodeId: string, before: State | null, after: State | null): void {
   const { client, metadata, runtime } = context;
-  if (client.features.revisions) return;
+  if (client.features.isFull) return;
   if (after === null) metadata.supersededStates.add(nodeId, GONE, runtime.now());
   else {
     if (before !== null && !isSame(before, after)) metadata.supersededStates.add(nodeId, textOf(before), runtime.now());
@@ -94,7 +94,7 @@ export function supersedeState(context: Needs, nodeId: string, before: State | n
 /** Forgets states whose settle time is over. Nodes that were seen in such a state are read again. */
 export function forgetEchoes(context: Needs): void {
   const { client, metadata, runtime } = context;
-  if (client.features.revisions) return;
+  if (client.features.isFull) return;
   metadata.transaction(() => {
     for (const nodeId of metadata.supersededStates.forgetUpTo(runtime.now() - SETTLE_MS)) metadata.rereads.add(nodeId);
   });

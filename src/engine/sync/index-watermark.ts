@@ -15,7 +15,7 @@ type Needs = Pick<Remote & Host, "client" | "runtime">;
 /** The position of a write of ours that was answered now. `told`: by the gateway (0: not told, see `Base.position`). */
 export function positionNow({ client, runtime }: Needs, told: number): number {
   const now = runtime.now();
-  if (!client.features.positions) return now;
+  if (!client.features.isFull) return now;
   return told > 0 ? told : -Math.max(1, now);
 }
 
@@ -30,7 +30,7 @@ export function noteWritten({ metadata }: Pick<Rows, "metadata">, position: numb
  * asked for.
  */
 export function shownUpTo({ client }: Pick<Needs, "client">, told: number, begun: number): number {
-  return client.features.positions ? told : Math.max(0, begun - SETTLE_MS);
+  return client.features.isFull ? told : Math.max(0, begun - SETTLE_MS);
 }
 
 /**
@@ -41,7 +41,7 @@ export function positionsNotAhead({ client, metadata, runtime }: Rows & Remote &
   const { settings, times } = metadata;
   const now = runtime.now();
   const ahead = (["cursor", "indexed", "written"] as const).filter((key) => settings.getNumber(key) > now);
-  if (client.features.positions || ahead.length === 0) return;
+  if (client.features.isFull || ahead.length === 0) return;
   metadata.transaction(() => {
     for (const key of ahead) settings.set(key, String(Math.max(0, now - SETTLE_MS)));
     times.positionsNotAfter(now);
@@ -63,7 +63,7 @@ export function isCoveredByIndex(
   { client, metadata }: Pick<Rows & Remote, "client" | "metadata">,
   position: number,
 ): boolean {
-  return client.features.journal && position < metadata.settings.getNumber("cursor");
+  return client.features.isFull && position < metadata.settings.getNumber("cursor");
 }
 
 /**

@@ -4,7 +4,7 @@
  */
 import type { Node } from "../../contract/resources.ts";
 import { baseOf, isSameBase, type NodeRow, type Seen } from "../../metadata/nodes.ts";
-import { areCreationsKeyed, type Context, type Remote, type Rows } from "../core/index.ts";
+import type { Context, Remote, Rows } from "../core/index.ts";
 import { giveUndeletable } from "../tree/index.ts";
 import { advance } from "./advance.ts";
 import { placeArrival } from "./arrival.ts";
@@ -50,7 +50,7 @@ export function observeNode(context: Context, told: Node, source: Source = "othe
  * request asks for the state that it told.
  */
 function isContradicted({ client }: Remote, { base, seen }: NodeRow, node: Node): boolean {
-  if (!client.features.revisions || base === null || (seen !== null && "deleted" in seen)) return false;
+  if (!client.features.isFull || base === null || (seen !== null && "deleted" in seen)) return false;
   const known = seen === null ? base : baseOf(seen.node, 0);
   return known.revision === node.revision && !isSameBase(known, baseOf(node, 0));
 }
@@ -86,7 +86,7 @@ export function observeDeletion(context: Context, nodeId: string, revision: numb
     if (row.entry === null && position !== null) noteWritten(context, position);
     const seen = { deleted: true, revision, ...(position === null ? {} : { position }) } as const;
     metadata.nodes.update(row.id, { seen, seenAt: context.runtime.now() });
-    if (row.kind === "folder" && !context.client.features.journal) askBelow(context, nodeId);
+    if (row.kind === "folder" && !context.client.features.isFull) askBelow(context, nodeId);
     advance(context, row.id);
   });
 }
@@ -132,7 +132,7 @@ export function revisionOf(seen: Seen | null): number {
 function isOwnCreation(context: Context, node: Node): boolean {
   const { attempts } = context.metadata;
   if (node.lastKey === null) {
-    if (areCreationsKeyed(context.client.features) || node.parentId === null) return false;
+    if (context.client.features.isFull || node.parentId === null) return false;
     // The gateway does not say who created the node. If an open request wants this place, the answer of that request
     // will.
     return attempts.isPlaceWanted(undefined, node.parentId, node.name) || recognizeUnkeyed(context, node);

@@ -7,16 +7,7 @@
 import type { Node } from "../../contract/resources.ts";
 import type { Attempt } from "../../metadata/attempts.ts";
 import { type Base, baseOf, born, type NodeRow } from "../../metadata/nodes.ts";
-import {
-  areCreationsKeyed,
-  type Context,
-  type Host,
-  isKeyed,
-  type Remote,
-  type Request,
-  type Rows,
-  type Uploads,
-} from "../core/index.ts";
+import type { Context, Host, Remote, Request, Rows, Uploads } from "../core/index.ts";
 import { inodeOfRow } from "../tree/index.ts";
 import { advance } from "./advance.ts";
 import { adoptVersion } from "./content-agreed.ts";
@@ -96,11 +87,9 @@ export function isContentUnknown(context: Rows & Remote & Host, node: Node): boo
 
 /** Creations that were given up, and whose node the gateway does not mark as ours. */
 function creationsLike(context: Rows & Remote & Host, node: Node): readonly Attempt<Request>[] {
-  const { features } = context.client;
-  if (areCreationsKeyed(features) || node.lastKey !== null || node.parentId === null) return [];
-  const isUnsigned = ({ request }: Attempt<Request>) => !features.lastKey || !isKeyed(request, features);
+  if (context.client.features.isFull || node.parentId === null) return [];
   const creations = context.metadata.attempts.abandonedAt(node.parentId, node.name);
-  return creations.filter((attempt) => isUnsigned(attempt) && isLike(context, attempt, node));
+  return creations.filter((attempt) => isLike(context, attempt, node));
 }
 
 /** Whether the node is exactly what the creation made: place, all attributes and content, changed by nobody since. */
@@ -136,8 +125,8 @@ function wasThere(context: Rows & Remote & Uploads, row: NodeRow): void {
 /**
  * The key of a request that was given up, and whose content the node has. Somebody has changed something else of the
  * node since, so that it does not bear the key, and the journal has not told of the request yet. Undefined, among
- * others, if the node was changed only once, by a change with another key, or with none where ours have one: then
- * somebody else wrote the same bytes. A request that asked for another head was not carried out either.
+ * others, if the node was changed only once, by a change with another key or with none: then somebody else wrote the
+ * same bytes. A request that asked for another head was not carried out either.
  */
 export function keyOfContent(
   { metadata, client: { features } }: Pick<Rows & Remote, "metadata" | "client">,
@@ -145,9 +134,8 @@ export function keyOfContent(
   node: Node,
 ): string | undefined {
   if (node.contentHash === null || node.head === base?.head || node.contentHash === base?.hash) return undefined;
-  const isOneChange = features.revisions && node.revision === (base?.revision ?? 0) + 1;
-  if (isOneChange && features.lastKey && (features.uploadKeys || node.lastKey !== null)) return undefined;
-  const isAnother = (request: Request) => features.conditions && "ifHead" in request && request.ifHead !== base?.head;
+  if (features.isFull && node.revision === (base?.revision ?? 0) + 1) return undefined;
+  const isAnother = (request: Request) => features.isFull && "ifHead" in request && request.ifHead !== base?.head;
   const isIt = (request: Request) => "hash" in request && request.hash === node.contentHash && !isAnother(request);
   return metadata.attempts.abandonedOf(id).find(({ request }) => isIt(request))?.key;
 }

@@ -92,6 +92,8 @@ export interface View {
   readonly fits: boolean;
   /** What the gateway can do. */
   readonly features: Features;
+  /** The gateway can be told to take the content from its origin version. */
+  readonly mayRefer: boolean;
   /** What the token may do. */
   readonly may: { readonly create: boolean; readonly update: boolean; readonly delete: boolean };
 }
@@ -175,7 +177,7 @@ function planCreation(view: View, local: Local): Step {
   const { originNode, originVersion, hash, size } = content;
   if (isBorrowed(view, content)) return cut(view, content);
   if (!view.fits) return wait("quota");
-  if (view.features.references && isVersion(view, content) && originNode !== null && originVersion !== null) {
+  if (view.mayRefer && isVersion(view, content) && originNode !== null && originVersion !== null) {
     const request = { do: "copy", parent, name, copyOf: originNode, version: originVersion, hash, size } as const;
     return { do: "send", request: { ...request, attributes } };
   }
@@ -202,7 +204,7 @@ function isVersion(view: View, { state, hash }: LocalContent): boolean {
  * it.
  */
 const isBorrowed = (view: View, content: LocalContent) =>
-  isVersion(view, content) && !view.features.references && !isReady(content);
+  isVersion(view, content) && !view.mayRefer && !isReady(content);
 
 /**
  * Whether the bytes can be sent: there is a snapshot, or there are no bytes, whatever version that is. A symlink has
@@ -259,11 +261,11 @@ function planContent(view: View, local: Local, content: LocalContent, nodeId: st
   if (isBorrowed(view, content)) return cut(view, content);
   if (!view.fits) return wait("quota");
   // The version that others still need could not be read any more.
-  if (view.isReferenced && !view.features.versions) return wait("reference");
+  if (view.isReferenced && !view.features.isFull) return wait("reference");
   const { originNode, originVersion, hash, size } = content;
   const attributes = changedAttributes(base.attributes, local.attributes);
   const common = { nodeId, ifHead: base.head, size, attributes };
-  if (view.features.references && isVersion(view, content) && originNode !== null && originVersion !== null) {
+  if (view.mayRefer && isVersion(view, content) && originNode !== null && originVersion !== null) {
     return { do: "send", request: { do: "reference", ...common, hash, copyOf: originNode, version: originVersion } };
   }
   if (hash === null || !isReady(content)) return cut(view, content);

@@ -9,7 +9,6 @@ import type { JournalEntry, NodePage } from "../../contract/resources.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import type { Host, Remote, Rows } from "../core/index.ts";
 import { limitList } from "../host/index.ts";
-import { withRevision } from "./echo.ts";
 import { noteIndexWatermark, noteWritten } from "./index-watermark.ts";
 
 const PAGE = 1000;
@@ -79,7 +78,7 @@ function showing(context: Rows & Remote & Host, { items, asOf }: NodePage): void
     for (const node of items) {
       const row = metadata.nodes.ofNodeId(node.id);
       if (row?.base == null || row.base.position >= 0) continue;
-      if (withRevision(context, node, "others").revision < row.base.revision) continue;
+      if (node.revision < row.base.revision) continue;
       noteWritten(context, asOf);
       // Not the position of the list: that would hide what somebody did to the node before.
       positionIs(context, row, 0);
@@ -90,9 +89,7 @@ function showing(context: Rows & Remote & Host, { items, asOf }: NodePage): void
 /** The journal tells of the change, or of a later one. */
 export function confirmByJournal(context: Rows & Remote, { nodeId, revision, position }: JournalEntry): void {
   const row = context.metadata.nodes.ofNodeId(nodeId);
-  if (row?.base == null || row.base.position >= 0) return;
-  // Where nobody counts changes, it cannot be told which change this is.
-  if (!context.client.features.revisions || revision < row.base.revision) return;
+  if (row?.base == null || row.base.position >= 0 || revision < row.base.revision) return;
   noteWritten(context, position);
   positionIs(context, row, position);
 }

@@ -5,7 +5,7 @@ import type { InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
-import { type Context, canExchange, type Host, type Remote, type Rows, type Uploads } from "../core/index.ts";
+import type { Context, Host, Remote, Rows, Uploads } from "../core/index.ts";
 import { mayRefer } from "../host/index.ts";
 import { hasOtherNames, isFollower, orderInGroup } from "./link-groups.ts";
 import { localOf } from "./local.ts";
@@ -102,7 +102,7 @@ class RowView implements View {
   }
   get partner() {
     const { client, network } = this.#context;
-    if (!canExchange(client.features) || !network.mayExchange || !this.isPlaceOccupied) return null;
+    if (!client.features.isFull || !network.mayExchange || !this.isPlaceOccupied) return null;
     const exchangePartner = exchangePartnerOf(this.#context, this.#row);
     if (exchangePartner?.nodeId == null || exchangePartner.base === null) return null;
     const { nodeId, base } = exchangePartner;
@@ -115,16 +115,17 @@ class RowView implements View {
     return pathWithin(this.#context, this.#row).length > 0;
   }
   get isReferenced() {
-    const { versions } = this.#context.client.features;
-    return (this.local === null || !versions) && isReferenced(this.#context, this.#row);
+    const { isFull } = this.#context.client.features;
+    return (this.local === null || !isFull) && isReferenced(this.#context, this.#row);
   }
   get fits() {
     return fits(this.#context, this.#row);
   }
   get features() {
-    const { features } = this.#context.client;
-    const mayReferHere = this.#inode === undefined || mayRefer(this.#context, this.#inode);
-    return mayReferHere ? features : { ...features, references: false };
+    return this.#context.client.features;
+  }
+  get mayRefer() {
+    return this.#inode === undefined || mayRefer(this.#context, this.#inode);
   }
   get may() {
     const may = (scope: Scope) => this.#context.network.may(scope);
@@ -156,7 +157,7 @@ function isReferenced(context: Rows & Remote, row: NodeRow): boolean {
   if (row.kind !== "file") return false;
   const { metadata, client } = context;
   const isHeldBack = (other: NodeRow) =>
-    client.features.versions && !fits(context, other) && metadata.attempts.openOf(other.id) === undefined;
+    client.features.isFull && !fits(context, other) && metadata.attempts.openOf(other.id) === undefined;
   return referrersOf(context, row).some((other) => !isHeldBack(other));
 }
 

@@ -74,7 +74,7 @@ export function mayLeaveNode(
   id: InodeId,
 ): boolean {
   const inode = metadata.inodes.get(id);
-  if (client.features.versions || inode?.kind !== "file" || inode.content !== "clean" || inode.size === 0) return true;
+  if (client.features.isFull || inode?.kind !== "file" || inode.content !== "clean" || inode.size === 0) return true;
   return isWhole(metadata.cacheFiles.get(inode.lineage)) && !fileState.evicting.has(inode.lineage);
 }
 

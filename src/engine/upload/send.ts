@@ -10,7 +10,6 @@ import type { Attempt } from "../../metadata/attempts.ts";
 import {
   type Context,
   type Host,
-  isKeyed,
   type LocalFiles,
   type Remote,
   type Request,
@@ -76,7 +75,7 @@ export async function send(
       undecided();
       return;
     }
-    if (!context.client.features.revisions) {
+    if (!context.client.features.isFull) {
       await requireUnchanged(context, attempt, signal);
       if ("nodeId" in attempt.request && attempt.tries === 0) context.readOrder.writing(attempt.request.nodeId);
     }
@@ -98,15 +97,11 @@ export async function send(
 }
 
 /**
- * Whether the attempt was sent before without an answer, and the gateway would not recognise a repetition: the request
- * has no key, or its condition is checked here and not by the gateway.
+ * Whether the attempt was sent before without an answer, and a repetition might fail by the effect of the first try:
+ * without keys the gateway does not recognise it, and conditions are only checked by a read before the request.
  */
-function isUncertain({ client }: Remote, { tries, request }: Attempt<Request>): boolean {
-  const { features } = client;
-  // Where a condition is only checked by a read before the request, the effect of the first try would make the second
-  // fail.
-  const isLookedAt = !features.conditions || (!features.revisions && "ifRevision" in request);
-  return tries > 0 && (isLookedAt || !isKeyed(request, features));
+function isUncertain({ client }: Remote, { tries }: Attempt<Request>): boolean {
+  return tries > 0 && !client.features.isFull;
 }
 
 /** The client itself aborted the request, because the bytes to send could not be read. */
@@ -160,9 +155,8 @@ export function retryPause({ runtime }: Pick<Host, "runtime">, tries: number): n
 }
 
 /**
- * A request without a key is not repeated blindly: the gateway is read to see whether the request took effect. Returns
- * false if it has not yet; then an earlier sending may still arrive. The request is sent again unchanged: where the
- * gateway keeps conditions, only one of the two can take effect, because both ask for the same state.
+ * On a plain gateway no request is repeated blindly: the gateway is read to see whether the request took effect.
+ * Returns false if it has not yet; then the request is sent again unchanged, and an earlier sending may still arrive.
  */
 async function resolveByReading(context: Context, attempt: Attempt<Request>, signal: AbortSignal): Promise<boolean> {
   const { request } = attempt;
@@ -192,18 +186,15 @@ async function resolveByNode(
     const found = await context.client.getNode(request.nodeId, { signal });
     context.network.answered(OPERATIONS.getNode.scopes);
     requireKind(context, attempt, found);
-    const isVersion = request.do === "content" || request.do === "reference";
+    const isVersion = request.do === "content";
     if (isVersion && found.head === request.ifHead) return false;
     const node = isVersion ? await hashed(context, request, found, signal) : found;
-    if (isEffectOf(context, request, node)) {
+    if (isEffectOf(request, node)) {
       acknowledge(context, attempt, node, 0);
       return true;
     }
     const { revision } = withRevision(context, node, "id");
-    // The revisions are the gateway's own. A revision below that of the request means that the gateway's data were set
-    // back.
-    const isOfOther = context.client.features.revisions && "ifRevision" in request && revision < request.ifRevision;
-    if ("ifRevision" in request && revision <= request.ifRevision && !isOfOther) return false;
+    if ("ifRevision" in request && revision <= request.ifRevision) return false;
     context.metadata.transaction(() => {
       context.metadata.attempts.remove(attempt.id);
       // The request had no effect and can have none any more. What was read is observed, and the plan decides anew.
@@ -300,11 +291,10 @@ function arrivedMeanwhile(context: Remote, attempt: Attempt<Request>, error: Rem
   return error.code === "changed" || (error.code === "notFound" && attempt.request.do === "delete");
 }
 
-/** Whether the node shows what the request asked for, and was changed since the request was made. */
-function isEffectOf(context: Remote, request: Extract<Request, { nodeId: string }>, node: Node): boolean {
+/** Whether the node shows what the request asked for. */
+function isEffectOf(request: Extract<Request, { nodeId: string }>, node: Node): boolean {
   if (request.do === "delete") return false;
   if ("hash" in request) return node.contentHash !== null && node.contentHash === request.hash;
-  if (context.client.features.revisions && node.revision <= request.ifRevision) return false;
   if (request.parent !== undefined && request.parent !== node.parentId) return false;
   if (request.name !== undefined && request.name !== node.name) return false;
   const attributes = "attributes" in request ? request.attributes : undefined;

@@ -33,17 +33,22 @@ const lost = () => {
 const written = json(201, exampleWritten());
 
 test.each([
-  ["uploadKeys", (gateway: Gateway) => gateway.files.upload("/f", "x")],
-  ["folderKeys", (gateway: Gateway) => gateway.nodes.createFolder("root", "d")],
-  ["changeKeys", (gateway: Gateway) => gateway.nodes.update("n1", { name: "n" })],
-] as const)("without %s a write whose answer was lost is not sent again", async (feature, call) => {
+  ["a folder", (gateway: Gateway) => gateway.nodes.createFolder("root", "d")],
+  ["a change", (gateway: Gateway) => gateway.nodes.update("n1", { name: "n" })],
+] as const)("at a plain gateway %s whose answer was lost is not sent again", async (_, call) => {
   const keyed = scripted([lost, written]);
   await keyed.run(call(keyed.gateway));
   expect(keyed.requests).toHaveLength(2);
-  const profile = { name: "lesser", features: { [feature]: false } };
-  const unkeyed = scripted([lost, written], { profile });
+  const unkeyed = scripted([lost, written], { profile: { name: "lesser", tier: "plain" } });
   expect(await failureOf(unkeyed.run(call(unkeyed.gateway)))).toMatchObject({ code: "offline", isAmbiguous: true });
   expect(unkeyed.requests).toHaveLength(1);
+});
+
+test("at a plain gateway an upload whose answer was lost is sent again, with its key", async () => {
+  const { gateway, run, requests } = scripted([lost, written], { profile: { name: "lesser", tier: "plain" } });
+  await run(gateway.files.upload("/f", "x"));
+  const keys = requests.map(({ body }) => /"idempotencyKey":"([^"]+)"/.exec(JSON.stringify(body))?.[1]);
+  expect(keys).toEqual([expect.any(String), keys[0]]);
 });
 
 test("a profile with faults is told by the first call", async () => {

@@ -441,7 +441,7 @@ test("where only heads can be read, a download that could not be checked is chec
   const missing = () => world.context.metadata.cacheFiles.get(lineage)?.missing;
   expect(missing()).not.toBe("[]");
   const { client } = world.context;
-  const headsOnly = { ...world.context, client: { ...client, features: { ...client.features, versions: false } } };
+  const headsOnly = { ...world.context, client: { ...client, features: { ...client.features, isFull: false } } };
   const flags = { read: false, write: true, append: false, truncate: false, exclusive: false };
   const writer = await during(world, createFileSystem(headsOnly).open(CALLER, lineage, flags));
   expect(missing()).toBe("[]");

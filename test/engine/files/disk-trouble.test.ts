@@ -298,7 +298,7 @@ test("a full disk: what needs room is tried again while cached files or removed 
 /** Of a gateway that shows only heads: all bytes have to be here before a writer comes. */
 function headsOnly({ context }: BytesWorld): void {
   const { client } = context;
-  const features = { ...client.features, versions: false };
+  const features = { ...client.features, isFull: false };
   const get = (target: typeof client, name: string) => (name === "features" ? features : Reflect.get(target, name));
   Object.assign(context, { client: new Proxy(client, { get }) });
 }

@@ -10,7 +10,7 @@ import { type BytesWorld, CALLER, createBytesWorld } from "../start/bytes-world.
 async function begin() {
   const world = await createBytesWorld();
   const { context, gateway } = world;
-  const features = { ...context.client.features, versions: false };
+  const features = { ...context.client.features, isFull: false };
   Object.assign(context, { client: { getContent: gateway.client.getContent, features } });
   const { id, lineage } = world.addRemote(Buffer.from("only there"), { name: "a" });
   world.addRemote(Buffer.from("another"), { name: "b" });

@@ -166,7 +166,7 @@ test("after a large folder nothing is listed that nobody asked for", async () =>
 
 test("nor where nothing would tell that it has changed since, while offline, or when the mount ends", async () => {
   const hinders: ((context: Context) => void)[] = [
-    ({ client }) => Object.assign(client, { features: { ...ALL_FEATURES, journal: false } }),
+    ({ client }) => Object.assign(client, { features: { ...ALL_FEATURES, isFull: false } }),
     ({ network }) => network.failed(new RemoteError("offline", "gone")),
     (context) => context.cacheFiles.stop(),
   ];

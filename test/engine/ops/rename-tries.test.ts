@@ -12,7 +12,7 @@ test.each([
   const world = await createBytesWorld();
   const { context, gateway } = world;
   const { metadata } = context;
-  const features = { ...context.client.features, versions: false };
+  const features = { ...context.client.features, isFull: false };
   Object.assign(context, { client: { getContent: gateway.client.getContent, features } });
   const a = world.addRemote(Buffer.from("first"), { name: "a" });
   const b = world.addRemote(Buffer.from("other"), { name: "b" });

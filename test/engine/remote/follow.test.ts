@@ -1,8 +1,8 @@
 /** One node or folder that cannot be read, and what the others then hear; deletions that are remembered. */
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { Client } from "../../../src/client/client.ts";
 import { RemoteError } from "../../../src/client/errors.ts";
-import { ALL_FEATURES } from "../../../src/contract/features.ts";
+import { SETTLE_MS } from "../../../src/contract/features.ts";
 import type { JournalEntry, Node } from "../../../src/contract/resources.ts";
 import { type Context, createGroupCommit, MANY } from "../../../src/engine/core/index.ts";
 import { followOnce } from "../../../src/engine/remote/follow.ts";
@@ -12,6 +12,7 @@ import { addName, contentOfNode } from "../../../src/engine/tree/index.ts";
 import { inodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { born } from "../../../src/metadata/nodes.ts";
+import { PLAIN } from "../../support/features.ts";
 import { nodeOf as anyNodeOf } from "../../support/rows-world.ts";
 import { createBytesWorld } from "../start/bytes-world.ts";
 
@@ -80,25 +81,12 @@ test("a token without the scope reads nothing: the journal waits", async () => {
   expect(metadata.settings.getNumber("cursor")).toBe(0);
 });
 
-test("without revisions a deletion is the journal's word and a 404, not a refusal to show the node", async () => {
-  const { context, metadata, names } = await begin({
-    ...aHidden,
-    features: { ...ALL_FEATURES, revisions: false },
-    readJournal: async () => page([entryOf(nodeOf("a", { revision: 2 }), 5, "deleted")]),
-  });
-  await followOnce(context, SIGNAL);
-  expect(names()).toEqual(["a", "b"]);
-  expect(metadata.rereads.count()).toBe(1);
-});
-
-for (const revisions of [true, false]) {
-  const where = revisions ? "with revisions" : "without revisions";
-  const features = { ...ALL_FEATURES, revisions };
+describe("what waits for its name", () => {
   const x = nodeOf("x", { parentId: "a", path: "/a/x" });
 
   /** The folder a has an x made here, of which the gateway does not know yet, and the gateway's x waits for its name. */
   async function withWaiting(client: Partial<Client>) {
-    const world = await begin({ features, ...client });
+    const world = await begin(client);
     const { context, metadata } = world;
     const folder = metadata.entries.find(ROOT_INODE, "a")?.inode ?? inodeId(0);
     metadata.inodes.update(folder, { listed: 1 });
@@ -109,7 +97,7 @@ for (const revisions of [true, false]) {
     return world;
   }
 
-  test(`${where}, what waited for its name and is deleted waits no longer`, async () => {
+  test("deleted, it waits no longer", async () => {
     const { context, metadata } = await withWaiting({
       readJournal: async () => page([entryOf({ ...x, revision: 2 }, 5, "deleted")]),
       getNode: async () => {
@@ -120,7 +108,7 @@ for (const revisions of [true, false]) {
     expect(metadata.arrivals.count()).toBe(0);
   });
 
-  test(`${where}, what waited for its name and is moved to where nobody here looks waits no longer`, async () => {
+  test("moved to where nobody here looks, it waits no longer", async () => {
     const moved = { ...x, parentId: "elsewhere", path: "/elsewhere/x", revision: 2 };
     const { context, metadata } = await withWaiting({
       readJournal: async () => page([entryOf(moved, 5, "moved")]),
@@ -131,11 +119,10 @@ for (const revisions of [true, false]) {
   });
 
   for (const kind of ["moved", "deleted"]) {
-    test(`${where}, what an old list lets wait for its name, and was ${kind} elsewhere since, waits no longer`, async () => {
+    test(`let wait by an old list, and ${kind} elsewhere since, it waits no longer`, async () => {
       const moved = { ...x, parentId: "elsewhere", path: "/elsewhere/x", revision: 2 };
       const entries = [entryOf(moved, 7, "moved"), entryOf({ ...moved, revision: 3 }, 8, "deleted")];
       const { context, metadata } = await begin({
-        features,
         listFolder: async () => ({ items: [x], totalCount: 1, pageNo: 1, pageSize: 1000, asOf: 5, next: null }),
         readJournal: async () => page(kind === "moved" ? entries.slice(0, 1) : entries),
         async getNode() {
@@ -152,7 +139,7 @@ for (const revisions of [true, false]) {
       expect(metadata.arrivals.count()).toBe(0);
     });
   }
-}
+});
 
 test("what may not be read and nobody here has a row of is not asked for for ever", async () => {
   const { context, metadata, clock } = await begin({});
@@ -165,8 +152,8 @@ test("what may not be read and nobody here has a row of is not asked for for eve
 });
 
 test("a folder that may not be listed does not keep the others, nor what comes after them, from being read", async () => {
-  const { context, metadata } = await begin({
-    features: { ...ALL_FEATURES, journal: false },
+  const { context, metadata, clock } = await begin({
+    features: PLAIN,
     async listFolder(id) {
       if (id === "a") throw noGrant();
       const items = [nodeOf(`in ${id}`, { parentId: id })];
@@ -178,13 +165,13 @@ test("a folder that may not be listed does not keep the others, nor what comes a
   // The root has its turn too.
   for (let round = 0; round < 2; round += 1) await pollFolders(context, SIGNAL);
   expect(metadata.entries.find(folders[1] ?? inodeId(0), "in b")).toBeDefined();
-  expect(metadata.settings.getNumber("cursor")).toBe(7);
+  expect(metadata.settings.getNumber("cursor")).toBe(clock.wallClock() - SETTLE_MS);
 });
 
 test("known not to answer, no further folder is asked for", async () => {
   let calls = 0;
   const { context, metadata } = await begin({
-    features: { ...ALL_FEATURES, journal: false },
+    features: PLAIN,
     async listFolder() {
       calls += 1;
       throw new RemoteError("offline", "no connection");
@@ -231,32 +218,6 @@ test("deleted and restored while its id is not found: the deletion that is known
   await ask();
   expect(names()).toEqual(["a", "b"]);
 });
-
-for (const isTaken of [false, true]) {
-  const what = isTaken ? "waits for its name" : "is shown";
-  test(`without revisions, what a list shows while older news is read ${what}: that it was deleted once says nothing`, async () => {
-    const x = nodeOf("x", { parentId: "a", path: "/a/x" });
-    let listed = () => {};
-    const { context, metadata } = await begin({
-      features: { ...ALL_FEATURES, revisions: false },
-      readJournal: async () => page([entryOf(nodeOf("b"), 4), entryOf(x, 5, "deleted"), entryOf(x, 6, "restored")]),
-      async getNode(id) {
-        if (id === "b") listed();
-        return id === "x" ? x : nodeOf(id);
-      },
-    });
-    const folder = metadata.entries.find(ROOT_INODE, "a")?.inode ?? inodeId(0);
-    if (isTaken) {
-      const { id } = metadata.inodes.create({ ...contentOfNode(x, "0"), kind: "file", atime: "0" });
-      addName(context, folder, "x", id, "file");
-    }
-    // The first page of several: the folder is not completely known yet.
-    listed = () => observeNode(context, x);
-    await followOnce(context, SIGNAL);
-    if (isTaken) expect(metadata.arrivals.get("x")).toBeDefined();
-    else expect(metadata.entries.find(folder, "x")).toBeDefined();
-  });
-}
 
 /** An old list of a, which is not listed yet, and the journal tells of an x in it. */
 async function withNewsOfX() {

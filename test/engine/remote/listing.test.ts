@@ -2,8 +2,7 @@
 import { expect, test } from "vitest";
 import type { Client } from "../../../src/client/client.ts";
 import { RemoteError } from "../../../src/client/errors.ts";
-import { ALL_FEATURES } from "../../../src/contract/features.ts";
-import type { JournalEntry, Node } from "../../../src/contract/resources.ts";
+import type { Node } from "../../../src/contract/resources.ts";
 import type { Context } from "../../../src/engine/core/index.ts";
 import { limitList } from "../../../src/engine/host/index.ts";
 import { completeFolder } from "../../../src/engine/remote/index.ts";
@@ -155,80 +154,6 @@ test("of many that it does not show, some are asked for at a time; one that is n
   expect([asked, most]).toEqual([108, 8]);
   expect(clock.elapsed() - before).toBeLessThan(100 * 20);
   expect(metadata.entries.find(ROOT_INODE, "n99 moved")).toBeDefined();
-});
-
-const NO_SNAPSHOTS = { ...ALL_FEATURES, snapshots: false };
-
-/** A gateway whose pages are numbered; while the first list is read, a name goes between its two pages. */
-function loses(which: number, journaled: (position: number) => JournalEntry[]) {
-  const nodes = Array.from({ length: 1_500 }, (_, index) => nodeOf(`n${index}`));
-  let lists = 0;
-  const client: Partial<Client> = {
-    features: NO_SNAPSHOTS,
-    async listFolder(_, options) {
-      if (options?.after === undefined) lists += 1;
-      const page = pageOf(nodes, options?.after, 1_000);
-      const isFirst = lists === 1 && options?.after === undefined;
-      const asOf = nodes.length === 1_500 ? 5 : 6;
-      if (isFirst) nodes.splice(which, 1);
-      return { ...page, asOf, next: isFirst ? "1000" : page.next };
-    },
-    async readJournal(_, after) {
-      const items = after < 6 ? journaled(6) : [];
-      return { items, totalCount: items.length, pageNo: 1, pageSize: 500, asOf: 6 };
-    },
-    async getNode() {
-      throw new RemoteError("notFound", "no such node");
-    },
-  };
-  return { client, lists: () => lists };
-}
-
-const gone = (position: number, { id, name, parentId }: Node): JournalEntry => ({
-  position,
-  time: "2026-01-01T00:00:00.000Z",
-  kind: "deleted",
-  nodeId: id,
-  revision: 2,
-  parentId,
-  name,
-});
-
-for (const cursor of [5, 6]) {
-  test(`a name that slips between two numbered pages is found, the journal heard up to ${cursor}`, async () => {
-    const { client, lists } = loses(0, (position) => [gone(position, nodeOf("n0"))]);
-    const { context, metadata, clock } = await begin(client);
-    metadata.settings.set("cursor", String(cursor));
-    await finished(clock, completeFolder(context, ROOT_INODE, SIGNAL));
-    expect(metadata.entries.find(ROOT_INODE, "n1000")).toBeDefined();
-    expect(lists()).toBe(2);
-    expect(metadata.inodes.get(ROOT_INODE)?.listed).toBe(6);
-  });
-}
-
-test("what changes elsewhere meanwhile is no reason to list a folder again", async () => {
-  const { client, lists } = loses(1_499, (position) => [gone(position, nodeOf("x", { parentId: "other" }))]);
-  const { context, clock } = await begin(client);
-  await finished(clock, completeFolder(context, ROOT_INODE, SIGNAL));
-  expect(lists()).toBe(1);
-});
-
-test("a folder that loses names all the time is listed all the same", async () => {
-  let position = 5;
-  const { client } = loses(0, () => []);
-  const { context, metadata, clock } = await begin({
-    ...client,
-    async listFolder(_, options) {
-      position += 1;
-      return { ...pageOf([nodeOf("a"), nodeOf("b")], options?.after, 1), asOf: position };
-    },
-    async readJournal(_, after) {
-      const items = after < position ? [gone(position, nodeOf("c"))] : [];
-      return { items, totalCount: items.length, pageNo: 1, pageSize: 500, asOf: position };
-    },
-  });
-  await finished(clock, completeFolder(context, ROOT_INODE, SIGNAL));
-  expect(metadata.inodes.get(ROOT_INODE)?.listed).not.toBeNull();
 });
 
 for (const code of ["server", "throttled", "offline"] as const) {

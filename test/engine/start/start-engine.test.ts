@@ -13,6 +13,7 @@ import { openDatabase } from "../../../src/metadata/database.ts";
 import { kernelNodeId } from "../../../src/metadata/ids.ts";
 import { createMetadata, ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { born, unborn } from "../../../src/metadata/nodes.ts";
+import { PLAIN } from "../../support/features.ts";
 import { CALLER, createBytesWorld } from "./bytes-world.ts";
 
 test("a state dir that nothing came into belongs to no profile", async () => {
@@ -31,14 +32,20 @@ test("a state dir that nothing came into belongs to no profile", async () => {
     return startEngine({ runtime, client, paths, database, settings, ...rest });
   };
   await expect(start(ALL_FEATURES)).rejects.toThrow("no grant");
-  await expect(start({ ...ALL_FEATURES, revisions: false })).rejects.toThrow("no grant");
+  await expect(start(PLAIN)).rejects.toThrow("no grant");
 });
 
 const TIME = "1.000000000";
 const EMPTY = { size: 0, originNode: null, originVersion: null, attributes: {}, atime: TIME, ctime: TIME } as const;
 
+interface Counted {
+  readonly features?: Features;
+  /** As the state dir has it. */
+  readonly counting?: string;
+}
+
 /** A mount of a workspace it knows, with a file that waits to be sent, while the gateway says nothing of the workspace. */
-async function startUntold(scopes?: ReadonlySet<string>) {
+async function startUntold(scopes?: ReadonlySet<string>, { features = ALL_FEATURES, counting }: Counted = {}) {
   const { context, clock } = await createBytesWorld();
   const database = openDatabase(":memory:");
   const metadata = createMetadata(database, parseRequest);
@@ -46,6 +53,7 @@ async function startUntold(scopes?: ReadonlySet<string>) {
     for (const [key, value] of Object.entries({ workspace: "id", workspaceName: "workspace", root: "root" })) {
       metadata.settings.set(key as "workspace", value);
     }
+    if (counting !== undefined) metadata.settings.set("counting", counting);
     metadata.inodes.create({ ...EMPTY, kind: "folder", hash: null, content: "clean" });
     const folder = { kind: "folder", size: 0, head: null, contentHash: null, mimeType: null } as const;
     const times = { createdAt: "2026-01-01T00:00:00.000Z", modifiedAt: "2026-01-01T00:00:00.000Z" };
@@ -63,7 +71,7 @@ async function startUntold(scopes?: ReadonlySet<string>) {
   const sent: string[] = [];
   const client: Client = {
     ...context.client,
-    features: ALL_FEATURES,
+    features,
     findWorkspace: () => told,
     // It answers whatever else it is asked.
     upload: async (parent, name) => {
@@ -74,6 +82,7 @@ async function startUntold(scopes?: ReadonlySet<string>) {
   const { runtime, paths, settings } = context;
   const rest = { syncRows: async () => {}, workspace: "workspace", scopes, log: SILENT };
   const starting = startEngine({ runtime, client, paths, database, settings, ...rest });
+  starting.catch(() => {});
   await clock.advance(1_000);
   const engine = await starting;
   await clock.advance(5_000);
@@ -89,6 +98,28 @@ async function startUntold(scopes?: ReadonlySet<string>) {
   }
   return { engine, clock, sent, tell, during };
 }
+
+test.each([
+  [undefined, ALL_FEATURES],
+  ["revisions there, positions there", ALL_FEATURES],
+  ["revisions here, positions here", PLAIN],
+])("a state dir that says %j goes on with the gateway it had", async (counting, features) => {
+  const { engine, during } = await startUntold(undefined, {
+    features,
+    ...(counting === undefined ? {} : { counting }),
+  });
+  await during(engine.stop());
+});
+
+test.each([
+  ["revisions there, positions there", PLAIN, "now revisions here, positions here"],
+  // Of a release in which a gateway could count the one and not the other.
+  ["revisions here, positions there", PLAIN, "now revisions here, positions here"],
+  ["revisions here, positions here", ALL_FEATURES, "now revisions there, positions there"],
+])("a state dir that says %j is for no other tier", async (counting, features, now) => {
+  const why = `the state dir was used with another profile (${counting}, ${now}): give another --state-dir`;
+  await expect(startUntold(undefined, { features, counting })).rejects.toThrow(why);
+});
 
 const ITS_OWN = { id: "id", name: "workspace", rootId: "root" };
 

@@ -10,6 +10,12 @@ import type { Request } from "../../../src/engine/core/index.ts";
 export const ROOT = "root";
 const TIME = "2026-01-01T00:00:00.000Z";
 
+/** What a gateway can do that the plan minds: besides its features, whether it takes these two requests. */
+export interface Abilities extends Features {
+  readonly references: boolean;
+  readonly exchanges: boolean;
+}
+
 export type News = { readonly node: Node } | { readonly deleted: string; readonly revision: number };
 
 /** invalid: a folder into itself. */
@@ -34,7 +40,7 @@ export interface Change {
 }
 
 /** `repeats`: what a request repeated with its key is answered: the first answer, or the node as it is by now. */
-export function createGateway(repeats: "first" | "current", features: Features) {
+export function createGateway(repeats: "first" | "current", features: Abilities) {
   const stored = new Map<string, Stored>();
   const answers = new Map<string, Answer>();
   const ours = new Set<string>();
@@ -221,16 +227,15 @@ export function createGateway(repeats: "first" | "current", features: Features) 
     },
     nodes: (): Node[] => [...stored.values()].filter((s) => !s.isDeleted).map((s) => s.node),
     contents: () => new Set([...stored.values()].flatMap((s) => [...s.versions.values()])),
-    /** What a request of the mount does. One with a key does it once. */
+    /** What a request of the mount does. By its key it is done once. */
     apply(request: Request, key: string, bytes: string): Answer {
-      const isKeyed = request.do !== "patch" && request.do !== "delete";
-      const before = isKeyed ? answers.get(key) : undefined;
+      const before = answers.get(key);
       if (before?.ok) {
         const now = live(before.node.id);
         return repeats === "first" || now === undefined ? before : { ...before, node: now };
       }
       const answer = effect(request, key, bytes);
-      if (answer.ok && isKeyed) answers.set(key, answer);
+      if (answer.ok) answers.set(key, answer);
       return answer;
     },
     /** What somebody else does. Undefined or a refusal: it could not be done. */

@@ -3,11 +3,10 @@
  * silence means (as src/engine/upload/write-back.ts, send.ts and settle.ts), without network or clock.
  */
 import { patchAttributes, sameValue } from "../../../src/contract/attributes.ts";
-import type { Features } from "../../../src/contract/features.ts";
 import type { Node } from "../../../src/contract/resources.ts";
-import { isKeyed, type Request } from "../../../src/engine/core/index.ts";
+import type { Request } from "../../../src/engine/core/index.ts";
 import { type Base, baseOf } from "../../../src/metadata/nodes.ts";
-import type { Answer, Gateway } from "./plan-gateway.ts";
+import type { Abilities, Answer, Gateway } from "./plan-gateway.ts";
 import { createLocalSteps } from "./plan-local-steps.ts";
 import { type Attempt, createTree, type Entry, type Row, type Scopes } from "./plan-tree.ts";
 
@@ -15,16 +14,12 @@ import { type Attempt, createTree, type Entry, type Row, type Scopes } from "./p
 export type Fate = "answered" | "lost" | "answer lost" | "late";
 
 /** `tell`: one line for each thing that happens, for whoever reads a failure. */
-export function createMount(gateway: Gateway, scopes: Scopes, features: Features, tell: (line: string) => void) {
+export function createMount(gateway: Gateway, scopes: Scopes, features: Abilities, tell: (line: string) => void) {
   const tree = createTree(gateway, scopes, features);
   const steps = createLocalSteps(tree, gateway, tell);
   const { rows, entries, tombstones, arrivals, refresh, keys, givenUp, notEmpty } = tree;
   const { rowOfNode, nodeIdOf, inFolder, isDirty, neededBy, dropRow } = tree;
   const { advance, bury, observeNode, observeDeletion, takeOwn, arrive, moveAside, revisionOf } = steps;
-
-  /** Changes of one node have none here: the way without is the longer one. */
-  const hasKey = (request: Request) =>
-    request.do === "exchange" || isKeyed(request, { ...features, changeKeys: false });
 
   /** One turn of the write-back loop for this row. */
   function turn(row: Row, fate: Fate): void {
@@ -62,10 +57,6 @@ export function createMount(gateway: Gateway, scopes: Scopes, features: Features
     const { attempt } = row;
     if (attempt === null) return;
     if (attempt.answer === null) {
-      if (attempt.tries > 0 && !hasKey(attempt.request)) {
-        resolveByReading(row, attempt);
-        return;
-      }
       attempt.tries += 1;
       tell(`row ${row.id}: ${attempt.key} ${attempt.request.do} ${fate}`);
       if (fate === "lost") return;
@@ -102,7 +93,7 @@ export function createMount(gateway: Gateway, scopes: Scopes, features: Features
         ? request.ifRevision !== now.revision
         : request.ifHead !== null && request.ifHead !== now.head;
     if (isRefused) return;
-    if (!features.versions && request.do !== "patch" && neededBy(row).length > 0)
+    if (!features.isFull && request.do !== "patch" && neededBy(row).length > 0)
       throw new Error("a version somebody here still needs was replaced");
     for (const [key, value] of Object.entries(request.attributes ?? {})) {
       const isDirty = !sameValue(value ?? undefined, row.base.attributes[key]);
@@ -110,33 +101,6 @@ export function createMount(gateway: Gateway, scopes: Scopes, features: Features
         throw new Error(`attribute ${key}, not changed here, was put back`);
       }
     }
-  }
-
-  function resolveByReading(row: Row, attempt: Attempt): void {
-    const { request } = attempt;
-    if (request.do !== "patch" && request.do !== "delete") throw new Error("has a key");
-    const node = gateway.live(request.nodeId);
-    if (node === undefined) {
-      if (request.do === "delete") acknowledgeDeletion(row, (row.base?.revision ?? 0) + 1);
-      else {
-        row.attempt = null;
-        observeDeletion(request.nodeId, gateway.revisionOf(request.nodeId));
-      }
-      return;
-    }
-    const isMoved = request.do === "patch" && request.name !== undefined;
-    const isDone =
-      request.do === "patch" &&
-      node.revision > request.ifRevision &&
-      (isMoved
-        ? request.parent === node.parentId && request.name === node.name
-        : sameValue(patchAttributes(node.attributes, request.attributes ?? {}), node.attributes));
-    if (isDone) {
-      acknowledge(row, attempt, node, 0);
-      return;
-    }
-    row.attempt = null;
-    observeNode(node);
   }
 
   function acknowledge(row: Row, attempt: Attempt, node: Node, position: number): void {

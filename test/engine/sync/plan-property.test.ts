@@ -7,8 +7,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { sameValue } from "../../../src/contract/attributes.ts";
-import { ALL_FEATURES, type Features } from "../../../src/contract/features.ts";
-import { createGateway, type Gateway, ROOT } from "./plan-gateway.ts";
+import { ALL_FEATURES } from "../../../src/contract/features.ts";
+import { type Abilities, createGateway, type Gateway, ROOT } from "./plan-gateway.ts";
 import { createMount, type Fate, type Mount } from "./plan-mount.ts";
 import { type Choose, createPrograms, pick } from "./plan-programs.ts";
 import { scatterGateway, scatterMount } from "./plan-states.ts";
@@ -22,15 +22,17 @@ const REPEAT = {
 /** Of a machine that hangs, not of a slow one. */
 const LIMIT_MS = Math.max(600_000, REPEAT.numRuns * 100);
 const ROUNDS_MAX = 60;
-/** What the plan itself minds the lack of. */
-const GATEWAYS: readonly Features[] = [
-  ALL_FEATURES,
-  ALL_FEATURES,
-  { ...ALL_FEATURES, exchanges: false },
-  { ...ALL_FEATURES, references: false },
-  { ...ALL_FEATURES, references: false, versions: false },
-  { ...ALL_FEATURES, attributes: false },
-  { ...ALL_FEATURES, exchanges: false, references: false, versions: false, attributes: false },
+const ALL: Abilities = { ...ALL_FEATURES, references: true, exchanges: true };
+const PLAIN: Abilities = { ...ALL, isFull: false, references: false, exchanges: false };
+/** A full gateway may refuse exchanges and references. */
+const GATEWAYS: readonly Abilities[] = [
+  ALL,
+  ALL,
+  { ...ALL, exchanges: false },
+  { ...ALL, references: false },
+  { ...ALL, attributes: false },
+  PLAIN,
+  { ...PLAIN, attributes: false },
 ];
 const FATES: readonly Fate[] = ["answered", "answered", "lost", "answer lost", "late"];
 
@@ -129,12 +131,12 @@ interface World {
   readonly story: string[];
   readonly gateway: Gateway;
   readonly mount: Mount;
-  readonly features: Features;
+  readonly features: Abilities;
   readonly scopes: { create: boolean; update: boolean; delete: boolean; isTight: boolean };
 }
 
 function makeWorld(choose: Choose): World {
-  const features = pick(choose, GATEWAYS) ?? ALL_FEATURES;
+  const features = pick(choose, GATEWAYS) ?? ALL;
   const gateway = createGateway(choose(2) === 0 ? "first" : "current", features);
   const folders = [ROOT];
   for (let count = choose(4); count > 0; count -= 1) {

@@ -3,12 +3,11 @@
  * src/engine/sync/view.ts), for the planner's property test. Hard links are left out: an inode has one name.
  */
 import { type Attributes, sameValue } from "../../../src/contract/attributes.ts";
-import type { Features } from "../../../src/contract/features.ts";
 import type { Node } from "../../../src/contract/resources.ts";
 import type { Request } from "../../../src/engine/core/index.ts";
 import type { Local, View } from "../../../src/engine/sync/plan.ts";
 import { type Base, baseOf, type Seen } from "../../../src/metadata/nodes.ts";
-import { type Answer, type Gateway, ROOT } from "./plan-gateway.ts";
+import { type Abilities, type Answer, type Gateway, ROOT } from "./plan-gateway.ts";
 
 /** What the token may do. */
 export type Scopes = View["may"] & {
@@ -97,7 +96,7 @@ export function inodeOfNode(node: Node): Inode {
   return { ...inode, state: "clean", originNode: node.id, originVersion: node.head, finished: null };
 }
 
-export function createTree(gateway: Gateway, scopes: Scopes, features: Features) {
+export function createTree(gateway: Gateway, scopes: Scopes, features: Abilities) {
   const rows = new Set<Row>();
   const entries = new Set<Entry>();
   const overtaken = new Set<Overtaken>();
@@ -265,7 +264,7 @@ export function createTree(gateway: Gateway, scopes: Scopes, features: Features)
 
   /** Those that do not wait for the room its removal makes (src/engine/sync/view.ts). */
   function neededBy(row: Row): Row[] {
-    return referrersOf(row).filter((other) => !features.versions || fits(other) || hasAttempt(other));
+    return referrersOf(row).filter((other) => !features.isFull || fits(other) || hasAttempt(other));
   }
 
   /** In it at the gateway, as agreed or as asked for and not answered. */
@@ -344,9 +343,10 @@ export function createTree(gateway: Gateway, scopes: Scopes, features: Features)
       partner: partnerOf(row),
       isCycle: isCycle(row),
       isInsideItself: row.base !== null && pathWithin(row).length > 0,
-      isReferenced: (entry === null || !features.versions) && row.kind === "file" && neededBy(row).length > 0,
+      isReferenced: (entry === null || !features.isFull) && row.kind === "file" && neededBy(row).length > 0,
       fits: fits(row),
       features,
+      mayRefer: features.references,
       may: { create: scopes.create, update: scopes.update, delete: scopes.delete },
     };
   }

@@ -31,14 +31,13 @@ export async function playKills(
 export interface FaultPlace {
   readonly request: number;
   readonly what: Fault;
-  readonly hasKeys: boolean;
   /** And the mount dies so many steps after the request was sent: a run for each, besides one in which it does not die. */
   readonly deaths: readonly number[];
 }
 
 /** One answer a run. */
 export async function playFault(script: Script, place: FaultPlace): Promise<(string | undefined)[]> {
-  const { request, what, hasKeys, deaths } = place;
+  const { request, what, deaths } = place;
   const fault = { request, what };
   const answers: (string | undefined)[] = [];
   let sentAt: number | undefined;
@@ -47,13 +46,12 @@ export async function playFault(script: Script, place: FaultPlace): Promise<(str
     if (after !== undefined && sentAt === undefined) break;
     try {
       const kills = after === undefined || sentAt === undefined ? [] : [sentAt + 1 + after];
-      const run = await playScript(script, { fault, hasKeys, kills });
+      const run = await playScript(script, { fault, kills });
       sentAt ??= run.sentAt[request - 1];
       answers.push(sentAt === undefined ? `${script.name}: there is no request ${request}` : undefined);
     } catch (error) {
       const death = after === undefined ? "" : `, and a death ${after} steps later`;
-      const keys = hasKeys ? "with" : "without";
-      answers.push(`${script.name}, ${what} at change ${request}${death}, ${keys} keys: ${messageOf(error)}`);
+      answers.push(`${script.name}, ${what} at change ${request}${death}: ${messageOf(error)}`);
     }
   }
   return answers;

@@ -48,7 +48,6 @@ export interface Script {
 export interface CrashOptions {
   /** The mount dies at these steps, counted from 1 over all its lives. */
   readonly kills?: readonly number[];
-  readonly hasKeys?: boolean;
   /** This change of the gateway, counted from 1, meets the fault. */
   readonly fault?: { readonly request: number; readonly what: TransportFault };
 }
@@ -70,7 +69,7 @@ const LATE_MS = 60_000;
 const ROUNDS_MAX = 40;
 
 export async function playScript(script: Script, options: CrashOptions = {}): Promise<CrashRun> {
-  const { hasKeys = true, fault = script.fault } = options;
+  const { fault = script.fault } = options;
   const kills = [...(options.kills ?? [])];
   const labels: string[] = [];
   const requests: string[] = [];
@@ -90,7 +89,6 @@ export async function playScript(script: Script, options: CrashOptions = {}): Pr
     mounts: ["alpha"],
     isDown: true,
     settings: { pollMs: 4_000, ...(script.cacheLimit === undefined ? {} : { cacheLimit: script.cacheLimit }) },
-    lacks: hasKeys ? [] : ["changeKeys"],
     sabotage: {
       choose(request: HttpRequest) {
         if (request.method === "GET" || isOver) return undefined;

@@ -1,6 +1,5 @@
 /** The end of a history: nothing is in the way any more, and all must come to the same and to rest. */
-import type { Feature } from "../../../src/contract/features.ts";
-import { SETTLE_MS } from "../../../src/contract/features.ts";
+import { type Features, SETTLE_MS } from "../../../src/contract/features.ts";
 import { diskViolations } from "./invariants.ts";
 import type { Mount } from "./mount.ts";
 import type { Oracle } from "./oracle.ts";
@@ -15,7 +14,7 @@ const LEFT_ALONE_MS = 40_000;
 const ROUNDS_MAX = 300;
 
 interface EndingOptions {
-  readonly lacks: readonly Feature[];
+  readonly features: Features;
   /** Longer than any time after which rows are looked at again. */
   readonly quietMs: number;
   /** Whether programs have files open. */
@@ -34,7 +33,7 @@ export interface Ending {
 
 export function createEnding(world: World, oracle: Oracle, options: EndingOptions): Ending {
   const { clock, mounts } = world;
-  const { lacks, quietMs, isHolding, drain, release, check, compareModel } = options;
+  const { features, quietMs, isHolding, drain, release, check, compareModel } = options;
 
   /** Nothing is in the way any more: everybody must come to the same, and to rest. */
   async function end(): Promise<void> {
@@ -46,11 +45,11 @@ export function createEnding(world: World, oracle: Oracle, options: EndingOption
     // What programs merely keep open hides nothing; what they wrote to it a drain sends.
     if (isHolding()) await comeToRest();
     if (isHolding()) await bringLinksTogether();
-    if (isHolding() && !lacks.includes("revisions") && !lacks.includes("positions")) await compareAll();
+    if (isHolding() && features.isFull) await compareAll();
     for (const mount of mounts) await release(mount);
     await comeToRest();
     await bringLinksTogether();
-    if (lacks.includes("revisions") || lacks.includes("positions")) {
+    if (!features.isFull) {
       // What was taken for lag is looked at when it cannot be that any more.
       await clock.advance(SETTLE_MS + quietMs);
       await comeToRest();
@@ -68,8 +67,7 @@ export function createEnding(world: World, oracle: Oracle, options: EndingOption
   /** Of all up to this position, which is the latest since then. Where no cursor says so, the folders that were listed do. */
   function hasHeard({ name, process }: Mount, position: number, since: number): boolean {
     if (process === undefined) return false;
-    if (!lacks.includes("journal") && !lacks.includes("positions"))
-      return rowsOf(process.database).cursor() >= position;
+    if (features.isFull) return rowsOf(process.database).cursor() >= position;
     const [folder] = process.heard.notSince(since);
     if (folder === undefined || clock.elapsed() - since <= LEFT_ALONE_MS + quietMs) return folder === undefined;
     throw new Fault(`${name} does not list folder ${folder} again`);
@@ -116,11 +114,11 @@ export function createEnding(world: World, oracle: Oracle, options: EndingOption
       if (mount.process === undefined) continue;
       await compareModel();
       const shown = await world.run(treeOf(mount.process.kernel, { withContent: true }));
-      const isPlain = lacks.includes("attributes");
-      const found = differences(
-        ...(isPlain ? ([plain(shown), plain(gateway)] as const) : ([shown, gateway] as const)),
-        [mount.name, "the gateway"],
-      );
+      const isBare = !features.attributes;
+      const found = differences(...(isBare ? ([plain(shown), plain(gateway)] as const) : ([shown, gateway] as const)), [
+        mount.name,
+        "the gateway",
+      ]);
       if (found.length > 0) throw new Fault(found.join("\n"));
     }
   }

@@ -1,5 +1,5 @@
 /** Plays a history: the steps, what is checked after each, and the end in which all must agree. */
-import type { Feature } from "../../../src/contract/features.ts";
+import { ALL_FEATURES, type Features } from "../../../src/contract/features.ts";
 import { sleep } from "../../../src/lib/runtime.ts";
 import { CallError, type Calls, NETWORK_CODES } from "./calls.ts";
 import { createEnding } from "./ending.ts";
@@ -21,14 +21,12 @@ export interface HistoryOptions {
   readonly seed: number;
   /** Several share the folders and conflict; one alone must behave like a plain folder throughout. */
   readonly mounts: 1 | 2 | 3;
-  /** Whether the gateway knows keys of moves, attributes and deletions. Default: it does. */
-  readonly hasKeys?: boolean;
   /** At the start, milliseconds. */
   readonly lag?: { readonly path: number; readonly journal: number; readonly id: number };
   /** Whatever breaks the engine on purpose, before it starts. */
   readonly sabotage?: Sabotage;
-  /** What the gateway is taken not to have. */
-  readonly lacks?: readonly Feature[];
+  /** What the gateway is taken to be able to do, where not all. */
+  readonly features?: Features;
   /** Counts what is played. */
   readonly tally?: Tally | undefined;
   /** Faults of the network, where not all. */
@@ -62,20 +60,20 @@ export async function playHistory(steps: readonly Step[], options: HistoryOption
   let past: Past | undefined;
   try {
     const names = NAMES.slice(0, options.mounts);
-    const polls = options.lacks === undefined ? POLLS_MS : LESSER_POLLS_MS;
+    const polls = options.features === undefined ? POLLS_MS : LESSER_POLLS_MS;
     const pollMs = polls[(options.seed - 1) % polls.length] ?? 1_000;
     const deaths: Deaths = { left: undefined, die: () => {} };
     const faults: string[] = [];
     const oracle: Oracle = createOracle(
       () => (world as World).store,
       (what) => faults.push(what),
-      options.lacks ?? [],
+      options.features,
     );
     world = await createWorld({
       seed: options.seed,
       mounts: names,
       sabotage: options.sabotage,
-      lacks: [...(options.lacks ?? []), ...(options.hasKeys === false ? (["changeKeys"] as const) : [])],
+      features: options.features,
       faults: options.faults,
       settings: { pollMs, namesAhead: NAMES_AHEAD[options.seed % NAMES_AHEAD.length] ?? 0 },
       apartMs: 331,
@@ -139,7 +137,7 @@ interface PlayerOptions extends HistoryOptions {
 
 async function createPlayer(world: World, oracle: Oracle, options: PlayerOptions) {
   const { clock, mounts } = world;
-  const { lacks = [], quietMs, deaths } = options;
+  const { features = ALL_FEATURES, quietMs, deaths } = options;
   const held = new Map<Mount, Held>();
   const watched = new Map<Process, Calls>();
   let paired: Paired | undefined;
@@ -192,7 +190,7 @@ async function createPlayer(world: World, oracle: Oracle, options: PlayerOptions
       if (ORDINARY.has(error.code) || paired !== undefined) return;
       if (NETWORK_CODES.has(error.code) && !isTrusted(mount)) return;
       // A version that was replaced or deleted before all of it was here: see docs/gateway/profiles.md.
-      if (error.code === "EIO" && lacks.includes("versions") && /no longer|is deleted/.test(error.message)) return;
+      if (error.code === "EIO" && !features.isFull && /no longer|is deleted/.test(error.message)) return;
       throw new Fault(`${mount.name}: a program gets ${error.message}`, { cause: error });
     }
   }
@@ -293,7 +291,7 @@ async function createPlayer(world: World, oracle: Oracle, options: PlayerOptions
   async function beginAfresh(mount: Mount): Promise<void> {
     if (!isTrusted(mount) || mount.process === undefined) return;
     // What the gateway cannot hold, or not tell how late it is, is not there again at once.
-    if (lacks.includes("attributes") || lacks.includes("positions")) return;
+    if (!features.attributes || !features.isFull) return;
     await release(mount);
     await drain(mount);
     oracle.forget(mount);
@@ -339,7 +337,7 @@ async function createPlayer(world: World, oracle: Oracle, options: PlayerOptions
    * somebody may have put something into it. Until it was listed, it can be shown as well as the network is.
    */
   async function compare(): Promise<void> {
-    const mayFail = lacks.includes("folderKeys") && !mounts.every(isTrusted);
+    const mayFail = !features.isFull && !mounts.every(isTrusted);
     try {
       if (paired !== undefined) await world.run(paired.compare(false));
     } catch (error) {
@@ -412,7 +410,7 @@ async function createPlayer(world: World, oracle: Oracle, options: PlayerOptions
   }
 
   const ending = createEnding(world, oracle, {
-    ...{ lacks, quietMs, drain, release, check },
+    ...{ features, quietMs, drain, release, check },
     isHolding: () => held.size > 0,
     compareModel: async () => paired && world.run(paired.compare(true)),
   });

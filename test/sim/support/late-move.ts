@@ -7,7 +7,7 @@ export const isMove = ({ method, body }: HttpRequest) =>
 
 /** Meanwhile a program moved it on to c, of which nothing gets through until the rules are others. */
 export async function movedLate() {
-  const it = await begin(true);
+  const it = await begin();
   await it.save("a");
   await it.drain();
   const { outside, workspace } = it.world;

@@ -1,11 +1,10 @@
 /** Two mounts and a file with several names: what each mount shows of them, and a save that only one of two nodes has got. */
 import { expect } from "vitest";
-import type { Feature } from "../../../src/contract/features.ts";
 import { isContentWrite } from "./content-write.ts";
 import type { Mount } from "./mount.ts";
-import { beginTwo } from "./two-world.ts";
+import { beginTwo, type More } from "./two-world.ts";
 
-export async function beginLinked(options: { readonly lacks?: readonly Feature[] } = {}) {
+export async function beginLinked(options: Pick<More, "features" | "request"> = {}) {
   const changes: string[] = [];
   const it = await beginTwo({
     ...options,

@@ -8,9 +8,9 @@ import type { Client } from "../../../src/client/client.ts";
 import type { Gateway as Connected } from "../../../src/client/connect.ts";
 import { createClient } from "../../../src/client/create-client.ts";
 import type { Credentials } from "../../../src/client/credentials.ts";
-import { OWN_PROFILE, withoutFeatures } from "../../../src/client/profile.ts";
+import { OWN_PROFILE } from "../../../src/client/profile.ts";
 import { createLayout } from "../../../src/content/layout.ts";
-import type { Feature } from "../../../src/contract/features.ts";
+import type { Features } from "../../../src/contract/features.ts";
 import type { HttpRequest } from "../../../src/contract/http.ts";
 import type { FileSystem, KernelCache } from "../../../src/engine/api/index.ts";
 import { type EngineOptions, startEngine } from "../../../src/engine/start/index.ts";
@@ -80,8 +80,8 @@ export interface MountOptions {
   readonly workspace: string;
   readonly settings?: Partial<Settings>;
   readonly sabotage?: Sabotage | undefined;
-  /** What the gateway is taken not to have. */
-  readonly lacks?: readonly Feature[];
+  /** What the gateway is taken to be able to do, where not all. */
+  readonly features?: Features | undefined;
   readonly faults?: readonly Fault[];
   /** Right after anything that outlives the process, and at the fault points of the engine: it may be killed there. */
   readonly onStep?: ((mount: Mount, label: string) => void) | undefined;
@@ -233,8 +233,8 @@ export function createMount(options: MountOptions): Mount {
         ...(options.faults === undefined ? {} : { faults: options.faults }),
       });
       const log = createLog(name, isAlive, options);
-      const { lacks = [] } = options;
-      const profile = lacks.length === 0 ? OWN_PROFILE : withoutFeatures(OWN_PROFILE, lacks);
+      const { features } = options;
+      const profile = features === undefined ? OWN_PROFILE : { ...OWN_PROFILE, features };
       const client = createClient({
         transport,
         credentials: credentialsOf(options.tokenWithout, weather),

@@ -1,10 +1,9 @@
 /** A world with one mount, for histories made by hand: what goes wrong with which request is told by rules. */
 import { expect } from "vitest";
-import type { Feature } from "../../../src/contract/features.ts";
 import type { HttpRequest } from "../../../src/contract/http.ts";
 import type { Node } from "../../../src/contract/resources.ts";
 import type { Engine, QueueItem } from "../../../src/engine/api/index.ts";
-import type { Sabotage, Settings } from "./mount.ts";
+import type { Sabotage } from "./mount.ts";
 import { runProgram } from "./programs.ts";
 import { rowsOf } from "./rows.ts";
 import type { Fault } from "./transport.ts";
@@ -17,22 +16,16 @@ export const ALL_ARRIVED_MS = 120_000;
 
 type Rule = (request: HttpRequest) => Fault | "none" | undefined;
 
-interface More extends Pick<WorldOptions, "engine"> {
-  /** What the gateway is taken not to have. */
-  readonly lacks?: readonly Feature[];
-  readonly settings?: Partial<Settings>;
-}
+type More = Pick<WorldOptions, "engine" | "features" | "settings">;
 
 /** A world with one mount whose requests meet what `rules.choose` says, fair weather if nothing. */
-export async function begin(hasKeys: boolean, sabotage: Sabotage = {}, more: More = {}) {
+export async function begin(sabotage: Sabotage = {}, more: More = {}) {
   const rules: { choose: Rule } = { choose: () => undefined };
   const asked: string[] = [];
   const world = await createWorld({
     seed: SEED,
     mounts: ["alpha"],
-    lacks: [...(hasKeys ? [] : (["changeKeys"] as const)), ...(more.lacks ?? [])],
-    ...(more.settings === undefined ? {} : { settings: more.settings }),
-    ...(more.engine === undefined ? {} : { engine: more.engine }),
+    ...more,
     sabotage: { ...sabotage, choose: (request) => rules.choose(request) },
     onAnswer: (_, { method, path }, { status }) => {
       if (method !== "GET") asked.push(`${method} ${path.replace(/[0-9a-f-]{36}/, "ID")} ${status}`);

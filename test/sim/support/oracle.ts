@@ -15,7 +15,7 @@
  *
  * Contents are known by their hash; no two programs write the same bytes.
  */
-import type { Feature } from "../../../src/contract/features.ts";
+import { ALL_FEATURES, type Features } from "../../../src/contract/features.ts";
 import type { HttpRequest } from "../../../src/contract/http.ts";
 import { receipt, type WrittenNode, writtenNode } from "../../../src/contract/resources.ts";
 import type { GatewayAnswer } from "../../../src/gateway/exchange.ts";
@@ -78,11 +78,10 @@ function pluck(database: Connection, sql: string): Statement {
 export function createOracle(
   store: () => Connection,
   fault: (what: string) => void,
-  lacks: readonly Feature[] = [],
+  features: Features = ALL_FEATURES,
 ): Oracle {
   // Rule 2 rests on conditions; where they cannot be sent, only what is read just before protects.
-  const isOverwriteJudged = !lacks.includes("conditions");
-  const isDeletionJudged = isOverwriteJudged && !lacks.includes("revisions");
+  const isJudged = features.isFull;
   /** Newest finished content of an inode, by mount and inode. */
   const finished = new Map<string, Finished>();
   /** What was finished under an inode that has lost its last name since or is about to. */
@@ -301,7 +300,7 @@ export function createOracle(
       const node = writtenNode.parse(told);
       if (request.method === "DELETE") {
         deleted.set(`${mount.name} ${node.id}`, { mount: mount.name, node: node.id, revision: node.revision });
-        if (isDeletionJudged && !isUnderOtherName(node)) {
+        if (isJudged && !isUnderOtherName(node)) {
           expectSeen(mount, node, versionsOf(node.id).at(-1), "deleted");
         }
         return;
@@ -311,7 +310,7 @@ export function createOracle(
       const versions = versionsOf(node.id);
       const index = versions.findIndex(({ id }) => id === node.head);
       const before = versions[index - 1];
-      if (isOverwriteJudged && before?.hash !== versions[index]?.hash) expectSeen(mount, node, before, "overwrote");
+      if (isJudged && before?.hash !== versions[index]?.hash) expectSeen(mount, node, before, "overwrote");
       if (node.head !== null) shownOn(mount).add(node.head);
     },
     missing: () => [...finished.values()].filter(({ hash }) => !isKept(hash)).map(describe),

@@ -3,7 +3,7 @@
  * does not hold. `SIM_RUNS` and `SIM_SEED` change count and seed; the same seed is the same run.
  */
 import fc from "fast-check";
-import type { Feature } from "../../../src/contract/features.ts";
+import { ALL_FEATURES, type Features } from "../../../src/contract/features.ts";
 import { type HistoryOptions, NAMES, playHistory } from "./history.ts";
 import type { Program } from "./programs.ts";
 import { describeStep, type Step, stepsOf } from "./steps.ts";
@@ -39,22 +39,21 @@ export async function playHistories(options: RunOptions): Promise<Failure | unde
   const history = fc.record({
     steps: stepsOf({ mounts: options.mounts, isOutside }, lengths),
     worldSeed: fc.integer({ min: 1, max: 2 ** 20 }).map((value) => value),
-    hasKeys: options.hasKeys === undefined ? fc.boolean() : fc.constant(options.hasKeys),
   });
   let shrinkUntil = Number.POSITIVE_INFINITY;
-  let last: { error: Error; steps: readonly Step[]; worldSeed: number; hasKeys: boolean } | undefined;
-  const property = fc.asyncProperty(history, async ({ steps, worldSeed, hasKeys }) => {
+  let last: { error: Error; steps: readonly Step[]; worldSeed: number } | undefined;
+  const property = fc.asyncProperty(history, async ({ steps, worldSeed }) => {
     // Out of time, a shorter history counts as one that holds.
     if (Date.now() > shrinkUntil) return;
     try {
-      await playHistory(withoutRefused(steps, options.lacks), { ...options, seed: worldSeed, hasKeys });
+      await playHistory(withoutRefused(steps, options.features), { ...options, seed: worldSeed });
     } catch (error) {
       const failed = error instanceof Error ? error : new Error(String(error));
       if (last === undefined) {
         shrinkUntil = Date.now() + shrinkMs;
         options.onFailure?.(failed);
       }
-      last = { error: failed, steps, worldSeed, hasKeys };
+      last = { error: failed, steps, worldSeed };
       throw error;
     }
   });
@@ -65,22 +64,22 @@ export async function playHistories(options: RunOptions): Promise<Failure | unde
     ...(options.path === undefined ? {} : { path: options.path }),
   });
   if (!result.failed || last === undefined) return undefined;
-  const { error, steps, worldSeed, hasKeys } = last;
+  const { error, steps, worldSeed } = last;
   const path = result.counterexamplePath ?? "";
   const text = [
     `history ${result.numRuns} of SIM_SEED=${seed} fails; alone: SIM_SEED=${seed} SIM_PATH=${path}`,
-    `world seed ${worldSeed}, a gateway ${hasKeys ? "with" : "without"} keys, ${steps.length} steps after ${result.numShrinks} shrinks:`,
+    `world seed ${worldSeed}, ${steps.length} steps after ${result.numShrinks} shrinks:`,
     ...steps.map((step) => `  ${describeStep(step, NAMES)}`),
     `${error.message}`,
   ].join("\n");
   return { seed, path, runs: result.numRuns, steps, worldSeed, error, text };
 }
 
-/** Links are refused where there are no attributes, hard ones also without hashes or versions; a plain folder would make them. */
-function withoutRefused(steps: readonly Step[], lacks: readonly Feature[] = []): readonly Step[] {
-  const isAny = (...features: readonly Feature[]) => features.some((feature) => lacks.includes(feature));
+/** Links are refused where there are no attributes, hard ones also without hashes or versions; an ordinary folder would make them. */
+function withoutRefused(steps: readonly Step[], features: Features = ALL_FEATURES): readonly Step[] {
+  const { isFull, hashes, attributes } = features;
   const isRefused = ({ do: what }: Program) =>
-    (what === "symlink" && isAny("attributes")) || (what === "link" && isAny("attributes", "hashes", "versions"));
+    (what === "symlink" && !attributes) || (what === "link" && !(attributes && hashes && isFull));
   const replace = (program: Program): Program => (isRefused(program) ? { do: "read", path: program.path } : program);
   return steps.map((step) => {
     if ("program" in step) return { ...step, program: replace(step.program) };

@@ -4,12 +4,12 @@ import { signToken } from "../../../src/gateway/tokens.ts";
 import { begin, there } from "./one-world.ts";
 import { SIGNING_KEY } from "./world.ts";
 
-type More = Parameters<typeof begin>[2];
+type More = Parameters<typeof begin>[1];
 
 /** Requests are changed by what `tamper.change` is by then. */
 export async function tampered(more: More = {}) {
   const tamper: { change: (request: HttpRequest) => HttpRequest } = { change: (request) => request };
-  const one = await begin(true, { request: (request) => tamper.change(request) }, more);
+  const one = await begin({ request: (request) => tamper.change(request) }, more);
   const { world } = one;
   return {
     ...one,

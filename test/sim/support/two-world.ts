@@ -1,9 +1,8 @@
 /** A world with two mounts, for histories made by hand: what goes wrong with which request is told by rules. */
 import { expect } from "vitest";
-import type { Feature } from "../../../src/contract/features.ts";
 import type { HttpRequest } from "../../../src/contract/http.ts";
 import { SEED } from "../../support/seed.ts";
-import type { Mount } from "./mount.ts";
+import type { Mount, Sabotage } from "./mount.ts";
 import { nodesIn } from "./one-world.ts";
 import { type Program, runProgram } from "./programs.ts";
 import { rowsOf } from "./rows.ts";
@@ -16,19 +15,19 @@ export const TURNS_MS = 150_000;
 
 type Rule = (request: HttpRequest) => Fault | "none" | undefined;
 
-interface More extends Pick<WorldOptions, "onAnswer" | "onStep" | "engine"> {
-  /** What the gateway is taken not to have. */
-  readonly lacks?: readonly Feature[];
+export interface More extends Pick<WorldOptions, "onAnswer" | "onStep" | "engine" | "features"> {
+  /** What becomes of a request on its way. */
+  readonly request?: NonNullable<Sabotage["request"]>;
 }
 
 /** Requests of both mounts meet what `rules.choose` says, fair weather if nothing. */
-export async function beginTwo(more: More = {}) {
+export async function beginTwo({ request, ...more }: More = {}) {
   const rules: { choose: Rule } = { choose: () => undefined };
   const world = await createWorld({
     seed: SEED,
     mounts: ["alpha", "beta"],
     ...more,
-    sabotage: { choose: (request) => rules.choose(request) },
+    sabotage: { choose: (asked) => rules.choose(asked), ...(request === undefined ? {} : { request }) },
   });
   const [alpha, beta] = world.mounts;
   if (alpha === undefined || beta === undefined) throw new Error("two mounts");

@@ -6,7 +6,7 @@ import type { Client } from "../../../src/client/client.ts";
 import { type Gateway as Connected, connect } from "../../../src/client/connect.ts";
 import { createClient } from "../../../src/client/create-client.ts";
 import { staticToken } from "../../../src/client/credentials.ts";
-import type { Feature } from "../../../src/contract/features.ts";
+import type { Features } from "../../../src/contract/features.ts";
 import type { HttpRequest } from "../../../src/contract/http.ts";
 import { SCOPES, type Scope } from "../../../src/contract/scopes.ts";
 import { type AccountStore, accountsInMemory } from "../../../src/gateway/accounts/index.ts";
@@ -64,8 +64,8 @@ export interface WorldOptions {
   readonly mounts: readonly string[];
   readonly settings?: Partial<Settings>;
   readonly sabotage?: Sabotage | undefined;
-  /** What the gateway is taken not to have. */
-  readonly lacks?: readonly Feature[] | undefined;
+  /** What the gateway is taken to be able to do, where not all. */
+  readonly features?: Features | undefined;
   readonly faults?: readonly TransportFault[] | undefined;
   /** False: the kernel is given no file. By default one of two mounts has it; see mount.ts. */
   readonly isPassing?: false | undefined;
@@ -140,7 +140,7 @@ export async function createWorld(options: WorldOptions): Promise<World> {
       workspace: "workspace",
       ...(options.settings === undefined ? {} : { settings: options.settings }),
       sabotage: options.sabotage,
-      ...(options.lacks === undefined ? {} : { lacks: options.lacks }),
+      features: options.features,
       ...(options.faults === undefined ? {} : { faults: options.faults }),
       onStep: options.onStep,
       ...(options.engine === undefined ? {} : { engine: options.engine }),

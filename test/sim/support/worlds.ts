@@ -1,5 +1,6 @@
 /** The kinds of world histories are played in: what the tests run by fixed seeds, and a soak by drawn ones. */
-import { FEATURE_NAMES, type Feature } from "../../../src/contract/features.ts";
+import type { Features } from "../../../src/contract/features.ts";
+import { PLAIN, PLAINEST, without } from "../../support/features.ts";
 import type { RunOptions } from "./run.ts";
 import { FAULTS } from "./transport.ts";
 
@@ -37,28 +38,21 @@ export const PAST: WorldKind = {
   options: { mounts: 2, hasPast: true },
 };
 
-const KEYS: readonly Feature[] = ["uploadKeys", "folderKeys", "changeKeys", "lastKey"];
-const LACKS: readonly (readonly [name: string, lacks: readonly Feature[]])[] = [
-  ["revisions", ["revisions"]],
-  ["the journal", ["journal"]],
-  ["positions", ["positions"]],
-  ["keys", KEYS],
-  ["conditions", ["conditions"]],
-  ["hashes", ["hashes"]],
-  ["versions and references", ["versions", "references"]],
-  ["attributes", ["attributes"]],
-  ["anything of it", FEATURE_NAMES],
+const KINDS: readonly (readonly [name: string, features: Features])[] = [
+  ["a gateway without hashes", without("hashes")],
+  ["a gateway without attributes", without("attributes")],
+  ["a plain gateway", PLAIN],
+  ["the plainest gateway", PLAINEST],
 ];
 
 /** Without conditions a request that arrives when nobody thinks of it any more undoes what came after it. */
-const faultsOf = (lacks: readonly Feature[]) =>
-  lacks.includes("conditions") ? FAULTS.filter((fault) => fault !== "late") : FAULTS;
+const faultsOf = ({ isFull }: Features) => (isFull ? FAULTS : FAULTS.filter((fault) => fault !== "late"));
 
 const lesser = (mounts: 1 | 2, what: string): readonly WorldKind[] =>
-  LACKS.map(([name, lacks]) => ({
-    name: `${what} on a gateway without ${name}`,
+  KINDS.map(([name, features]) => ({
+    name: `${what} on ${name}`,
     file: "histories-lesser-gateways.test.ts",
-    options: { mounts, lacks, faults: faultsOf(lacks), hasKeys: true, ...(mounts === 1 ? { lag: LAG } : {}) },
+    options: { mounts, features, faults: faultsOf(features), ...(mounts === 1 ? { lag: LAG } : {}) },
   }));
 
 export const LESSER: readonly WorldKind[] = [
