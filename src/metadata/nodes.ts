@@ -520,3 +520,14 @@ export function isSameBase(a: Base, b: Base): boolean {
   const isPlaced = a.parent === b.parent && a.name === b.name;
   return isPlaced && isSameContent(a, b) && sameValue(a.attributes, b.attributes);
 }
+
+/** The newest revision that is known of the node. */
+export function newestRevision(row: NodeRow): number {
+  return Math.max(row.base?.revision ?? 0, revisionOf(row.seen));
+}
+
+/** The revision that was seen; -1 if nothing was. */
+export function revisionOf(seen: Seen | null): number {
+  if (seen === null) return -1;
+  return "deleted" in seen ? seen.revision : seen.node.revision;
+}

@@ -185,6 +185,3 @@ export interface Host {
   readonly settings: EngineSettings;
   readonly accounts: Accounts;
 }
-
-/** All parts, put together at the start. */
-export interface Context extends Rows, LocalFiles, Kernel, Remote, Uploads, Host {}

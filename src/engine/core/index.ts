@@ -3,7 +3,7 @@
  * only.
  */
 export { type CacheFile, type SnapshotPace, SnapshotPacing } from "./cache-file.ts";
-export type { Context, EngineSettings, Handle, Host, Kernel, LocalFiles, Remote, Rows, Uploads } from "./context.ts";
+export type { EngineSettings, Handle, Host, Kernel, LocalFiles, Remote, Rows, Uploads } from "./context.ts";
 export { dueTime, enqueue, enqueueAfterQuiet, enqueueInode, setInodeDirty, setNodeDirty } from "./enqueue.ts";
 export { inBackground, type SnapshotProgress } from "./file-state.ts";
 export { isRetryable, retryDelay } from "./foreground-retry.ts";

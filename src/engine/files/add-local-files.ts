@@ -1,5 +1,5 @@
 /** Completes the context with what this room does for others. */
-import type { Context as SharedContext, LocalFiles as SharedLocalFiles } from "../core/index.ts";
+import type { Host, Kernel, Remote, Rows, LocalFiles as SharedLocalFiles, Uploads } from "../core/index.ts";
 import { CacheFileTable } from "./cache-file-table.ts";
 import { cancelUpload, giveUpUnreadable, syncCopy, yieldToNewer } from "./cancel-upload.ts";
 import { logClean, logDirty, logNames, renewList } from "./dirty-file-log.ts";
@@ -19,7 +19,7 @@ type Added = keyof Pick<
 >;
 
 /** Returns the same object. */
-export function addLocalFiles(rest: Omit<SharedContext, Added>): Context {
+export function addLocalFiles(rest: Rows & Omit<SharedLocalFiles, Added> & Kernel & Remote & Uploads & Host): Context {
   const room = () => context;
   const context: Context = Object.assign(rest, {
     cacheFiles: new CacheFileTable(room),

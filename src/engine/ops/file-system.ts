@@ -1,7 +1,17 @@
 /** Binds the flows to the interface that the kernel side calls. */
 
 import type { FileSystem } from "../api/index.ts";
-import { type Context, expireAllEntries } from "../core/index.ts";
+import {
+  expireAllEntries,
+  type Host,
+  type Kernel,
+  type LocalFiles,
+  type Remote,
+  type Rows,
+  type Uploads,
+} from "../core/index.ts";
+import type { Sync } from "../sync/index.ts";
+import type { Tree } from "../tree/index.ts";
 import { answeredBefore } from "./answered-before.ts";
 import * as attributes from "./attributes.ts";
 import * as create from "./create.ts";
@@ -14,7 +24,9 @@ import { rename } from "./rename.ts";
 import * as write from "./write.ts";
 
 /** The file system of a mount. Which errno each call rejects with: see api/filesystem.ts and the flow behind it. */
-export function createFileSystem(context: Context): FileSystem {
+export function createFileSystem(
+  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync,
+): FileSystem {
   return {
     done: (request) => answeredBefore(context, request),
     get changes() {

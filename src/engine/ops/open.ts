@@ -11,20 +11,26 @@ import {
 } from "../api/index.ts";
 import {
   addHandle,
-  type Context,
   type Handle,
   type Host,
   type Kernel,
   type LocalFiles,
   type Remote,
   type Rows,
+  type Uploads,
 } from "../core/index.ts";
-import { inodeOf, requireWritable } from "../tree/index.ts";
+import type { Sync } from "../sync/index.ts";
+import type { Tree } from "../tree/index.ts";
 import { snapshotWhenQuiet } from "../upload/index.ts";
 import * as siblings from "./prefetch-files.ts";
 
-export async function open(context: Context, caller: Caller, lineage: KernelNodeId, flags: OpenFlags): Promise<Opened> {
-  const inode = inodeOf(context, lineage);
+export async function open(
+  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync,
+  caller: Caller,
+  lineage: KernelNodeId,
+  flags: OpenFlags,
+): Promise<Opened> {
+  const inode = context.requirements.inode(lineage);
   if (inode.kind === "folder") throw new FsError("EISDIR", "a folder");
   if (inode.kind === "symlink") throw new FsError("ELOOP", "a symlink");
   if (inode.kind !== "file") throw new FsError("ENXIO", `a ${inode.kind} is opened by the kernel`);
@@ -122,7 +128,7 @@ export function prepareOpen(context: Rows & LocalFiles, made: Inode, flags: Open
 
 /** Opens the new file, once that transaction is committed. */
 export function openCreated(
-  context: Context,
+  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync,
   caller: Caller,
   { inode, hasRow }: { readonly inode: Inode; readonly hasRow: boolean },
   flags: OpenFlags,
@@ -133,14 +139,14 @@ export function openCreated(
 
 /** Waits for the local disk only: bytes are fetched when they are read. */
 async function openInode(
-  context: Context,
+  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync,
   caller: Caller,
   inode: Inode,
   flags: OpenFlags,
   isNew = false,
 ): Promise<Opened> {
   const write = isWriting(flags);
-  if (write) requireWritable(context);
+  if (write) context.requirements.writable();
   const cacheFile = await context.cacheFiles.open(inode.lineage, { write, isNew });
   let backing: number | undefined;
   let isCounted = false;

@@ -3,16 +3,18 @@ import { FIRST_COOKIE, ROOT_INODE } from "../../metadata/metadata.ts";
 import { type Caller, type FolderEntry, FsError, type HandleId, type KernelNodeId, type Opened } from "../api/index.ts";
 import {
   addHandle,
-  type Context,
   type Handle,
   type Host,
   type Kernel,
+  type LocalFiles,
   noteListed,
   type Remote,
   type Rows,
+  type Uploads,
 } from "../core/index.ts";
 import { visitFolder } from "../remote/index.ts";
-import { folderOf, found } from "../tree/index.ts";
+import type { Sync } from "../sync/index.ts";
+import type { Tree } from "../tree/index.ts";
 import { prefetchFolders } from "./prefetch-folders.ts";
 
 type FolderHandle = Extract<Handle, { kind: "folder" }>;
@@ -21,18 +23,18 @@ const DOT = 1;
 const DOT_DOT = 2;
 
 export async function opendir(
-  context: Rows & Kernel & Remote & Host,
+  context: Kernel & Remote & Host & Tree,
   caller: Caller,
   lineage: KernelNodeId,
 ): Promise<Opened> {
-  const folder = folderOf(context, lineage);
+  const folder = context.requirements.folder(lineage);
   const handle = addHandle(context, caller, lineage, { kind: "folder", inode: folder.id, pass: undefined });
   visitFolder(context, folder.id);
   return { handle, keepCache: folder.listed !== null && context.kernel.listed.has(folder.id) };
 }
 
 export async function readdir(
-  context: Context,
+  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync,
   caller: Caller,
   handleId: HandleId,
   cookie: number,
@@ -64,7 +66,7 @@ export async function readdir(
     const inode = metadata.inodes.get(entry.inode);
     if (inode === undefined) continue;
     const line = { name: entry.name, inode: inode.id, kind: inode.kind, cookie: entry.id };
-    listed.push(withAttributes ? { ...line, found: await found(context, inode) } : line);
+    listed.push(withAttributes ? { ...line, found: await context.stats.found(inode) } : line);
   }
   return listed;
 }

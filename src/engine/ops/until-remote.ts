@@ -7,9 +7,10 @@ import type { InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import { FsError, fromDisk } from "../api/index.ts";
-import { type Context, enqueueInode, type Host, type Remote, type Rows } from "../core/index.ts";
+import { enqueueInode, type Host, type LocalFiles, type Remote, type Rows, type Uploads } from "../core/index.ts";
 import { OFFLINE_PATIENCE_MS } from "../host/index.ts";
-import { fits, growthOf } from "../sync/index.ts";
+import type { Sync } from "../sync/index.ts";
+import type { Tree } from "../tree/index.ts";
 import { attemptAtOnce, loginNeeded, type SnapshotResult, takeSnapshot } from "../upload/index.ts";
 import { itemOf } from "./queue-list.ts";
 
@@ -26,7 +27,11 @@ const STANDSTILL_MS = 60_000;
  * FsError: EINTR when interrupted; EACCES, EROFS or EDQUOT as the reason says; EIO when the gateway is silent or the
  * content fails or stands still.
  */
-export async function untilGatewayHas(context: Context, inodeId: InodeId, signal: AbortSignal): Promise<void> {
+export async function untilGatewayHas(
+  context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync,
+  inodeId: InodeId,
+  signal: AbortSignal,
+): Promise<void> {
   const { awaited } = context;
   awaited.set(inodeId, (awaited.get(inodeId) ?? 0) + 1);
   try {
@@ -38,7 +43,11 @@ export async function untilGatewayHas(context: Context, inodeId: InodeId, signal
   }
 }
 
-async function untilItHas(context: Context, inodeId: InodeId, signal: AbortSignal): Promise<void> {
+async function untilItHas(
+  context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync,
+  inodeId: InodeId,
+  signal: AbortSignal,
+): Promise<void> {
   const { metadata, runtime, network, activity } = context;
   let offlineSince: number | undefined;
   let hurried: number | undefined;
@@ -84,7 +93,7 @@ function hasContent(inode: Inode, row: NodeRow): boolean {
   return inode.content !== "dirty" || (inode.hash !== null && inode.hash === row.base.hash);
 }
 
-function refuse(context: Rows & Remote & Host, rows: NodeRow[]): void {
+function refuse(context: Rows & Remote & Host & Sync, rows: NodeRow[]): void {
   const { network, metadata, quota } = context;
   const login = loginNeeded(context);
   if (login !== undefined) throw new FsError("EACCES", login);
@@ -93,13 +102,14 @@ function refuse(context: Rows & Remote & Host, rows: NodeRow[]): void {
     if (row.parked !== null) throw new FsError(parkedCode(row.parked), row.parked);
     const scope = row.nodeId === null ? "node.node.create" : "node.node.update";
     if (!network.may(scope)) throw new FsError("EACCES", `the token lacks ${scope}`);
-    if (!fits(context, row)) throw new FsError("EDQUOT", quota.excess(growthOf(context, row)) ?? "over quota");
+    if (!context.planner.fits(row))
+      throw new FsError("EDQUOT", quota.excess(context.planner.growthOf(row)) ?? "over quota");
     const attempt = metadata.attempts.openOf(row.id);
     if (attempt?.lastError != null && attempt.tries >= 3) throw new FsError("EIO", attempt.lastError);
   }
 }
 
-function reasons(context: Context, rows: NodeRow[]): string {
+function reasons(context: Rows & LocalFiles & Remote & Host & Tree & Sync, rows: NodeRow[]): string {
   return rows.map((row) => itemOf(context, row, undefined).why).join("; ");
 }
 
@@ -109,7 +119,11 @@ function parkedCode(reason: string): "EDQUOT" | "EACCES" | "EIO" {
   return /forbidden|\b403\b/i.test(reason) ? "EACCES" : "EIO";
 }
 
-async function cut(context: Context, inode: Inode, signal: AbortSignal): Promise<SnapshotResult> {
+async function cut(
+  context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync,
+  inode: Inode,
+  signal: AbortSignal,
+): Promise<SnapshotResult> {
   try {
     return await takeSnapshot(context, inode.id, signal, () => attemptAtOnce(context, inode.id));
   } catch (error) {

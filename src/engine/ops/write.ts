@@ -1,16 +1,17 @@
 /** Calls that change bytes or make them durable: write, truncate, fallocate, flush, fsync. */
 
 import { type Caller, FsError, fromDisk, type HandleId, type KernelNodeId } from "../api/index.ts";
-import type { CacheFile, Context, LocalFiles, Rows } from "../core/index.ts";
+import type { CacheFile, Host, Kernel, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
 import { withoutPrivileges } from "../files/index.ts";
-import { inodeOf, requireWritable } from "../tree/index.ts";
+import type { Sync } from "../sync/index.ts";
+import type { Tree } from "../tree/index.ts";
 import { snapshotAfterSync, snapshotWhenQuiet } from "../upload/index.ts";
 import { fileOf, requireShown, whenFetched, writableOf } from "./open.ts";
 import { untilGatewayHas } from "./until-remote.ts";
 
 /** Returns how many bytes fitted. `offset` is right for a file opened to append too: the kernel gives it. */
 export async function write(
-  context: Context,
+  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync,
   caller: Caller,
   handleId: HandleId,
   offset: number,
@@ -35,13 +36,13 @@ function dropPrivileges({ metadata }: Rows, cacheFile: CacheFile): void {
 }
 
 export async function truncate(
-  context: Context,
+  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync,
   caller: Caller,
   lineage: KernelNodeId,
   size: number,
   handleId?: HandleId,
 ): Promise<void> {
-  const inode = inodeOf(context, lineage);
+  const inode = context.requirements.inode(lineage);
   if (inode.kind === "folder") throw new FsError("EISDIR", "a folder");
   if (inode.kind !== "file") throw new FsError("EINVAL", `a ${inode.kind} has no size`);
   if (handleId !== undefined && context.handles.has(handleId)) {
@@ -50,7 +51,7 @@ export async function truncate(
     snapshotWhenQuiet(context, cacheFile);
     return;
   }
-  requireWritable(context);
+  context.requirements.writable();
   requireShown(context, inode, lineage);
   const truncateIt = async () => {
     const live = await context.cacheFiles.open(lineage, { write: true });
@@ -66,7 +67,7 @@ export async function truncate(
 }
 
 export async function allocate(
-  context: Context,
+  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync,
   caller: Caller,
   handleId: HandleId,
   mode: number,
@@ -84,7 +85,11 @@ export async function allocate(
  * close(2): afterwards the bytes and the rows survive a crash of the daemon. With `durability remote` the gateway has
  * them.
  */
-export async function flush(context: Context, caller: Caller, handleId: HandleId): Promise<void> {
+export async function flush(
+  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync,
+  caller: Caller,
+  handleId: HandleId,
+): Promise<void> {
   const { live: cacheFile, write: isWriter } = fileOf(context, handleId);
   if (!isWriter) return;
   cacheFile.threadWentOn(caller);
@@ -95,7 +100,12 @@ export async function flush(context: Context, caller: Caller, handleId: HandleId
 }
 
 /** fsync(2): afterwards the bytes, the rows and the name also survive power loss. */
-export async function fsync(context: Context, caller: Caller, handleId: HandleId, _dataOnly: boolean): Promise<void> {
+export async function fsync(
+  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync,
+  caller: Caller,
+  handleId: HandleId,
+  _dataOnly: boolean,
+): Promise<void> {
   const { live: cacheFile, write: isWriter } = fileOf(context, handleId);
   await onDisk(async () => {
     await cacheFile.detectWrites();

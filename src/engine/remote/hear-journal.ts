@@ -6,14 +6,19 @@
  */
 import type { JournalEntry } from "../../contract/resources.ts";
 import {
-  type Context,
   forgetHistory,
+  type Host,
   isRolledBack,
+  type Kernel,
+  type LocalFiles,
   noteHistoryPoint,
   noteRollback,
+  type Remote,
   type Rows,
   type Uploads,
 } from "../core/index.ts";
+import type { Sync } from "../sync/index.ts";
+import type { Tree } from "../tree/index.ts";
 import { follow, followOnce, type Hear } from "./follow.ts";
 import { createHistoryCheck, isUnknownPosition } from "./history-check.ts";
 import type { JournalStream } from "./journal-stream.ts";
@@ -28,7 +33,10 @@ const PAGES_MS = 30_000;
 /**
  * How a follower hears of changes where there is a journal: by `stream`, and by pages where the stream says too little.
  */
-export function createHearing(context: Context, stream: JournalStream): Hear {
+export function createHearing(
+  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync,
+  stream: JournalStream,
+): Hear {
   const { client, metadata, runtime, settings, network, fresh, workspace, log } = context;
   const past = createHistoryCheck(context, stream);
   const lost = createRollbackRecovery(context);
@@ -109,7 +117,7 @@ export function createHearing(context: Context, stream: JournalStream): Hear {
     lost.forget();
   }
 
-  return async (_, signal) => {
+  return async (signal) => {
     await listMarked(context, signal);
     const isMore = await followPast(signal);
     if (isMore === undefined) await startOver(signal);

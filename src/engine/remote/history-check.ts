@@ -19,7 +19,7 @@ import {
   type Rows,
   toAsk,
 } from "../core/index.ts";
-import { isUntellable, readOrHidden } from "../sync/index.ts";
+import type { Sync } from "../sync/index.ts";
 import type { JournalStream } from "./journal-stream.ts";
 
 /** An id may answer 404 for so long after its node was made. */
@@ -46,7 +46,7 @@ export function isUnknownPosition(error: unknown): error is RemoteError {
 }
 
 export function createHistoryCheck(
-  context: Rows & Kernel & Remote & Host,
+  context: Rows & Kernel & Remote & Host & Sync,
   stream: Pick<JournalStream, "changes">,
 ): HistoryCheck {
   const { client, metadata, network, runtime, fresh, workspace, acknowledgedWrites } = context;
@@ -88,11 +88,11 @@ export function createHistoryCheck(
   /** A node of which the gateway fails to tell for good must not keep the journal from being followed. */
   async function readTold(id: string, signal: AbortSignal): Promise<Node | "hidden" | undefined> {
     try {
-      const node = await readOrHidden(context, id, signal);
+      const node = await context.nodeReader.readOrHidden(id, signal);
       unconfirmedSince = undefined;
       return node;
     } catch (error) {
-      if (!isUntellable(context, error)) throw error;
+      if (!context.nodeReader.isUntellable(error)) throw error;
       unconfirmedSince ??= runtime.elapsed();
       if (runtime.elapsed() - unconfirmedSince < SETTLE_MS) throw error;
       return "hidden";

@@ -5,7 +5,9 @@
  */
 import type { KernelNodeId } from "../../metadata/ids.ts";
 import type { KeptHandle } from "../api/index.ts";
-import type { Context, Kernel, Rows } from "../core/index.ts";
+import type { Host, Kernel, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
+import type { Sync } from "../sync/index.ts";
+import type { Tree } from "../tree/index.ts";
 import { snapshotWhenQuiet } from "../upload/index.ts";
 
 /** What this mount goes on with. */
@@ -18,7 +20,10 @@ export function writtenBy({ handles }: Resumed): Set<KernelNodeId> {
   return new Set(handles.filter(({ write }) => write).map(({ lineage }) => lineage));
 }
 
-export async function resumeHandles(context: Context, { handles }: Resumed): Promise<void> {
+export async function resumeHandles(
+  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync,
+  { handles }: Resumed,
+): Promise<void> {
   const files = new Map<KernelNodeId, KeptHandle[]>();
   for (const handle of handles) {
     if (handle.kind === "folder") resumeFolder(context, handle);
@@ -42,7 +47,11 @@ function resumeFolder(context: Rows & Kernel, { id, lineage }: KeptHandle): void
   else context.handleTable.remove(id);
 }
 
-async function resumeFile(context: Context, lineage: KernelNodeId, handles: readonly KeptHandle[]): Promise<void> {
+async function resumeFile(
+  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync,
+  lineage: KernelNodeId,
+  handles: readonly KeptHandle[],
+): Promise<void> {
   const cacheFile = await context.cacheFiles.resume(lineage, handles);
   snapshotWhenQuiet(context, cacheFile);
   for (const { id, write, append } of handles) {
@@ -54,7 +63,10 @@ async function resumeFile(context: Context, lineage: KernelNodeId, handles: read
  * Files that passthrough writers have closed and still have mapped. This daemon waits for the mappings as the earlier
  * one did.
  */
-export async function resumeAllMapped(context: Context, lineages: readonly KernelNodeId[]): Promise<void> {
+export async function resumeAllMapped(
+  context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync,
+  lineages: readonly KernelNodeId[],
+): Promise<void> {
   for (const lineage of lineages) {
     try {
       await resumeMapped(context, lineage);
@@ -64,7 +76,10 @@ export async function resumeAllMapped(context: Context, lineages: readonly Kerne
   }
 }
 
-async function resumeMapped(context: Context, lineage: KernelNodeId): Promise<void> {
+async function resumeMapped(
+  context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync,
+  lineage: KernelNodeId,
+): Promise<void> {
   const cacheFile = await context.cacheFiles.resumeMapped(lineage);
   snapshotWhenQuiet(context, cacheFile);
   await cacheFile.closePassthrough();

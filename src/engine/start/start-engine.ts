@@ -29,7 +29,6 @@ import {
   StartError,
 } from "../api/index.ts";
 import {
-  type Context,
   createAcknowledgedWrites,
   createForegroundThrottle,
   createGroupCommit,
@@ -45,10 +44,12 @@ import {
   invalidateKernel,
   isRolledBack,
   type Kernel,
+  type LocalFiles,
   negativeUnknown,
   parseRequest,
   type Remote,
   type Request,
+  type Rows,
   type Uploads,
 } from "../core/index.ts";
 import { addLocalFiles, createBacklog } from "../files/index.ts";
@@ -74,14 +75,8 @@ import {
   pollFolders,
   withReplays,
 } from "../remote/index.ts";
-import {
-  createQuota,
-  detachedFiles,
-  isAnyUnconfirmed,
-  NO_BOOT,
-  positionsNotAhead,
-  resolveDetached,
-} from "../sync/index.ts";
+import { createQuota, createSync, NO_BOOT, type Sync } from "../sync/index.ts";
+import { createTree, type Tree } from "../tree/index.ts";
 import { createWriteBack, loginNeeded, pauseReason } from "../upload/index.ts";
 import { recoverOpenFiles } from "./recover.ts";
 import type { Resumed } from "./resume.ts";
@@ -130,9 +125,12 @@ export interface EngineOptions {
   readonly inUse?: Promise<unknown>;
 }
 
+/** All parts, put together here. */
+export interface Parts extends Rows, LocalFiles, Kernel, Remote, Uploads, Host, Tree, Sync {}
+
 /** The engine with the state behind it, so that tests can check its invariants. */
 export interface StartedEngine extends Engine {
-  readonly context: Context;
+  readonly context: Parts;
 }
 
 /**
@@ -147,7 +145,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
   const activity = createActivity();
   const { mover: fastPath = NO_FAST_PATH } = options;
   /** Undefined: nothing is open yet. */
-  let running: Context | undefined;
+  let running: Parts | undefined;
   let stream: JournalStream | undefined;
   const disk = createDisk({
     stateDisk: options.stateDisk,
@@ -206,7 +204,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
   });
   network.failed(start.trouble);
   const sending: Uploads["sending"] = new Map();
-  const context: Context = addLocalFiles({
+  const withFiles = addLocalFiles({
     disk,
     restored: { why: undefined, files: 0 },
     get replays() {
@@ -254,6 +252,8 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
       await Promise.all([options.syncRows(), dirtyLog.sync()]);
     }),
   });
+  const withTree = Object.assign(withFiles, createTree(withFiles));
+  const context: Parts = Object.assign(withTree, createSync(withTree));
   running = context;
   const replays = createReplays(context);
   metadata.changed.onTell((changed) => {
@@ -283,7 +283,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
   // From here on bytes may be newer than the rows that power loss would leave.
   await context.syncRows();
   time.keep();
-  positionsNotAhead(context);
+  context.shown.positionsNotAhead();
   metadata.rereads.add(start.workspace.rootId);
 
   const writeBack = createWriteBack(context);
@@ -291,7 +291,11 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
   stream = client.features.journal && view.at === undefined ? createJournalStream(context) : undefined;
   // A profile without a journal has nobody who would make up for a rollback.
   if (stream === undefined && isRolledBack(context)) forgetHistory(context);
-  const follower = createFollower(context, stream === undefined ? pollFolders : createHearing(context, stream), stream);
+  const follower = createFollower(
+    context,
+    stream === undefined ? (signal) => pollFolders(context, signal) : createHearing(context, stream),
+    stream,
+  );
   fresh.onEnd(() => {
     log.info({}, "the journal is not live any more: the kernel asks for everything again");
     stream?.renew();
@@ -347,7 +351,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
     const shown = Math.min(metadata.settings.getNumber("cursor"), metadata.settings.getNumber("indexed"));
     const { offlineSince } = network;
     const { restored } = context;
-    const detached = detachedFiles(context);
+    const detached = context.detachedFiles.all();
     const history = historyFolderName(context);
     return {
       ...condition(),
@@ -357,7 +361,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
       uploading: writeBack.inFlight().length,
       parked,
       bytesPending: backlog.bytes(),
-      settled: dirty === 0 && (!client.features.positions || (shown >= written && !isAnyUnconfirmed(context))),
+      settled: dirty === 0 && (!client.features.positions || (shown >= written && !context.shown.isAnyUnconfirmed())),
       ...(history === HISTORY_FOLDER ? {} : { history: history ?? null }),
       ...(detached.length === 0 ? {} : { overtaken: detached }),
       conflicts: activity.conflicts,
@@ -418,7 +422,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
       runtime.step("stop: quiet");
       await context.cacheFiles.closeKept();
       try {
-        resolveDetached(context);
+        context.detachedFiles.resolve();
         // All bytes are synced, by one call, before the rows say so.
         await runtime.files.syncDisk(paths.root);
         if (disk.trouble !== "damaged") metadata.transaction(() => metadata.settings.set("boot", NO_BOOT));

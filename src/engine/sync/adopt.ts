@@ -11,8 +11,9 @@ import { ROOT_INODE } from "../../metadata/metadata.ts";
 import { baseOf, type NodeRow } from "../../metadata/nodes.ts";
 import { type Host, type LocalFiles, type Rows, setInodeDirty, setNodeDirty, type Uploads } from "../core/index.ts";
 import { withPinnedMtime } from "../files/index.ts";
-import { fileTimeText, folderOfNode, groupOf, isInside, keepInOthers, kindOf } from "../tree/index.ts";
+import { kindOf, type Tree } from "../tree/index.ts";
 import { detachFromName } from "./detached-files.ts";
+import { groupOf } from "./from-node.ts";
 import {
   contentAfter,
   enterGroup,
@@ -45,7 +46,7 @@ export interface Adopted {
 const NOT_YET: Adopted = { isTaken: false };
 
 export function adoptNode(
-  context: Rows & LocalFiles & Uploads & Host,
+  context: Rows & LocalFiles & Uploads & Host & Tree,
   row: NodeRow,
   step: Extract<Step, { do: "adopt" }>,
 ): Adopted {
@@ -68,7 +69,7 @@ export function adoptNode(
 }
 
 /** Adopts the place only. What else is new of the node is decided later. */
-export function adoptPlace(context: Rows & Uploads & Host, row: NodeRow, node: Node): Adopted {
+export function adoptPlace(context: Rows & Uploads & Host & Tree, row: NodeRow, node: Node): Adopted {
   const { metadata } = context;
   const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
   if (entry === undefined || row.base === null) return NOT_YET;
@@ -78,7 +79,7 @@ export function adoptPlace(context: Rows & Uploads & Host, row: NodeRow, node: N
   return taken;
 }
 
-function takePlace(context: Rows & Uploads & Host, entry: Entry, node: Node): Adopted {
+function takePlace(context: Rows & Uploads & Host & Tree, entry: Entry, node: Node): Adopted {
   const { metadata } = context;
   const folder = node.parentId === null ? undefined : undeleteFolder(context, node.parentId);
   if (folder === undefined) return NOT_YET;
@@ -96,9 +97,9 @@ function takePlace(context: Rows & Uploads & Host, entry: Entry, node: Node): Ad
       return NOT_YET;
     } else moveToConflictName(context, occupant);
   }
-  while (isInside(context, folder, entry.inode)) openCircle(context, folder, entry.inode);
+  while (context.nodeRows.isInside(folder, entry.inode)) openCircle(context, folder, entry.inode);
   metadata.entries.move(entry.id, folder, shown.name, shown.gatewayName);
-  metadata.inodes.update(entry.inode, { ctime: fileTimeText(context) });
+  metadata.inodes.update(entry.inode, { ctime: context.stats.nowText() });
   return aside === undefined ? { isTaken: true } : { isTaken: true, aside };
 }
 
@@ -106,7 +107,7 @@ function takePlace(context: Rows & Uploads & Host, entry: Entry, node: Node): Ad
  * The target folder is, here, inside the folder that moves: a program moved an ancestor of the target into it. The
  * remote place wins, so that ancestor goes back to where the gateway has it.
  */
-function openCircle(context: Rows & Uploads & Host, target: InodeId, moved: InodeId): void {
+function openCircle(context: Rows & Uploads & Host & Tree, target: InodeId, moved: InodeId): void {
   const { metadata } = context;
   let current = target;
   let nearest: Entry | undefined;
@@ -115,8 +116,8 @@ function openCircle(context: Rows & Uploads & Host, target: InodeId, moved: Inod
     if (entry === undefined) break;
     nearest ??= entry;
     const row = metadata.nodes.ofEntry(entry.id);
-    const home = row?.base?.parent == null ? undefined : folderOfNode(context, row.base.parent);
-    if (row?.base != null && home !== undefined && !isInside(context, home, moved)) {
+    const home = row?.base?.parent == null ? undefined : context.nodeRows.folderOfNode(row.base.parent);
+    if (row?.base != null && home !== undefined && !context.nodeRows.isInside(home, moved)) {
       const shown = shownNameOf(context, row.nodeId ?? "", row.base.name);
       if (metadata.entries.find(home, shown.name) === undefined) {
         metadata.entries.move(entry.id, home, shown.name, shown.gatewayName);
@@ -137,7 +138,7 @@ function openCircle(context: Rows & Uploads & Host, target: InodeId, moved: Inod
 }
 
 function takeContent(
-  context: Rows & LocalFiles & Uploads & Host,
+  context: Rows & LocalFiles & Uploads & Host & Tree,
   entry: Entry,
   inode: Inode,
   row: NodeRow,
@@ -182,7 +183,7 @@ function takeContent(
  * on with a new inode that is what the old one was. Returns the new inode; undefined if there is no writer.
  */
 function leftToWriter(
-  context: Rows & LocalFiles & Host,
+  context: Rows & LocalFiles & Tree,
   entry: Entry,
   inode: Inode,
   { nodeId, base }: NodeRow,
@@ -200,7 +201,7 @@ function leftToWriter(
 }
 
 function takeAttributes(
-  context: Rows & LocalFiles & Uploads & Host,
+  context: Rows & LocalFiles & Uploads & Host & Tree,
   inode: Inode,
   step: AdoptStep,
   isLinkUnsent: boolean,
@@ -213,7 +214,7 @@ function takeAttributes(
   const isRetargeted = inode.kind === "symlink" && own.target !== inode.attributes.target;
   const change = isRetargeted ? metadata.inodes.replaceKernelNodeId : metadata.inodes.update;
   change(inode.id, {
-    ...(isChanged ? { attributes: own, ctime: fileTimeText(context) } : {}),
+    ...(isChanged ? { attributes: own, ctime: context.stats.nowText() } : {}),
     ...(isContentAgreed
       ? { content: stateOfAgreed(context, inode), originNode: node.id, originVersion: node.head }
       : {}),
@@ -232,7 +233,12 @@ const stateOfAgreed = (context: LocalFiles, inode: Inode) =>
   context.cacheFiles.writersOf(inode) > 0 ? "open" : "clean";
 
 /** The node was linked elsewhere, or left its hard link group there. `row`: as it was before the adoption. */
-function takeLink(context: Rows & LocalFiles & Uploads & Host, entryId: EntryId, row: NodeRow, node: Node): void {
+function takeLink(
+  context: Rows & LocalFiles & Uploads & Host & Tree,
+  entryId: EntryId,
+  row: NodeRow,
+  node: Node,
+): void {
   const { metadata } = context;
   const { base } = row;
   const entry = metadata.entries.get(entryId);
@@ -272,7 +278,12 @@ function isOtherFile({ kind, content, hash }: Inode, node: Node): boolean {
  * The name becomes one more name of its group's inode, if the group has one here. Either the two inodes are the same
  * file, or the group's inode takes the place of the name's own. Returns false if the group has no inode here.
  */
-function joinNames(context: Rows & LocalFiles & Uploads & Host, entry: Entry, inode: Inode, node: Node): boolean {
+function joinNames(
+  context: Rows & LocalFiles & Uploads & Host & Tree,
+  entry: Entry,
+  inode: Inode,
+  node: Node,
+): boolean {
   const group = joinGroup(context, node, inode.id);
   if (group === undefined) return false;
   let joined = group;
@@ -296,14 +307,14 @@ function isSameFile(group: Inode, inode: Inode): boolean {
   return order === "same" || order === "behind";
 }
 
-function leaveInode(context: Rows & LocalFiles & Uploads & Host, entry: Entry, row: NodeRow, node: Node): void {
+function leaveInode(context: Rows & LocalFiles & Uploads & Host & Tree, entry: Entry, row: NodeRow, node: Node): void {
   const { metadata } = context;
   const left = metadata.inodes.get(entry.inode);
   const own = joinGroup(context, node) ?? inodeApart(context, node);
   metadata.entries.setInode(entry.id, own.id);
   if (left !== undefined) metadata.inodes.update(own.id, { attributes: withUnsent(own.attributes, row, left) });
   lookLater(context, own.id);
-  keepInOthers(context, entry.inode, row);
+  context.names.keepInOthers(entry.inode, row);
 }
 
 /**
@@ -311,7 +322,7 @@ function leaveInode(context: Rows & LocalFiles & Uploads & Host, entry: Entry, r
  * folder comes back, because something lives in it. Undefined: the folder is not known.
  */
 export function undeleteFolder(
-  context: Rows & Uploads & Host,
+  context: Rows & Uploads & Host & Tree,
   nodeId: string,
   visited = new Set<string>(),
 ): InodeId | undefined {
@@ -324,7 +335,7 @@ export function undeleteFolder(
   if (row.entry !== null) return metadata.entries.get(row.entry)?.inode;
   const parent = row.base.parent === null ? undefined : undeleteFolder(context, row.base.parent, visited);
   if (parent === undefined) return undefined;
-  const time = fileTimeText(context);
+  const time = context.stats.nowText();
   const inode = metadata.inodes.create({
     kind: "folder",
     attributes: row.base.attributes,

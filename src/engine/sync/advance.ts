@@ -7,7 +7,6 @@ import type { NodeRowId } from "../../metadata/ids.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import { baseOf } from "../../metadata/nodes.ts";
 import {
-  type Context,
   enqueue,
   type Host,
   inBackground,
@@ -18,19 +17,12 @@ import {
   setNodeDirty,
   type Uploads,
 } from "../core/index.ts";
-import {
-  askForUndeletable,
-  dropRow,
-  fileTimeText,
-  folderOfNode,
-  groupOf,
-  inodeOfRow,
-  keepInOthers,
-} from "../tree/index.ts";
+import type { Tree } from "../tree/index.ts";
 import { adoptNode, adoptPlace, undeleteFolder } from "./adopt.ts";
 import { agreeOnContent } from "./content-agreed.ts";
 import { detachFromName } from "./detached-files.ts";
 import { supersedeState } from "./echo.ts";
+import { groupOf } from "./from-node.ts";
 import { positionNow } from "./index-watermark.ts";
 import { keepCopy } from "./keep-beside.ts";
 import { inodeApart, joinGroup, keepLinkLease, leaveGroup, lookLater } from "./link-groups.ts";
@@ -59,7 +51,10 @@ export interface Pending {
  * Returns undefined if nothing is left to do for this row. An entry that leaves its name for this row goes to its own
  * place in the same transaction. Throws if the plan does not settle, which is a bug of the plan.
  */
-export function advance(context: Context, id: NodeRowId): Pending | undefined {
+export function advance(
+  context: Rows & LocalFiles & Remote & Uploads & Host & Tree,
+  id: NodeRowId,
+): Pending | undefined {
   return context.metadata.transaction(() => {
     const aside: NodeRowId[] = [];
     const pending = advanceOne(context, id, aside);
@@ -69,7 +64,11 @@ export function advance(context: Context, id: NodeRowId): Pending | undefined {
   });
 }
 
-function advanceOne(context: Context, id: NodeRowId, aside: NodeRowId[]): Pending | undefined {
+function advanceOne(
+  context: Rows & LocalFiles & Remote & Uploads & Host & Tree,
+  id: NodeRowId,
+  aside: NodeRowId[],
+): Pending | undefined {
   const { metadata } = context;
   for (let count = 0; count < STEPS_MAX; count += 1) {
     const row = metadata.nodes.get(id);
@@ -104,7 +103,7 @@ function advanceOne(context: Context, id: NodeRowId, aside: NodeRowId[]): Pendin
           setNodeDirty(context, row);
           break;
         }
-        if (step.for === "name") askForUndeletable(context, row);
+        if (step.for === "name") context.names.askForUndeletable(row);
         if (step.for === "quota") context.quota.holds();
         if (step.for === "look") lookAndAdvance(context, row);
         const due = context.runtime.now() + recheckAfter(context, row, step);
@@ -125,8 +124,8 @@ const isAtCostOfContent = (step: Step) => step.do === "removeLocal" || (step.do 
 /**
  * Finds out whether a writer has written to the file, and does what follows from that in the same turn of the thread.
  */
-function lookAndAdvance(context: Context, row: NodeRow): void {
-  const inode = inodeOfRow(context, row);
+function lookAndAdvance(context: Rows & LocalFiles & Remote & Uploads & Host & Tree, row: NodeRow): void {
+  const inode = context.nodeRows.inodeOf(row);
   const cacheFile = inode === undefined ? undefined : context.cacheFiles.get(inode.lineage);
   if (cacheFile === undefined) return;
   context.metadata.afterCommit(() =>
@@ -156,7 +155,7 @@ function waitForRefresh(context: Rows & Uploads & Host, row: NodeRow): Pending {
 
 /** Returns false if the place that the step needs is not known well enough yet. */
 function carryOut(
-  context: Rows & LocalFiles & Remote & Uploads & Host,
+  context: Rows & LocalFiles & Remote & Uploads & Host & Tree,
   row: NodeRow,
   step: Extract<Step, { do: "adopt" | "adoptPlace" | "undelete" | "removeLocal" | "recreate" | "conflict" }>,
   aside: NodeRowId[],
@@ -187,9 +186,9 @@ function carryOut(
 }
 
 /** The gateway does not have the node, and nothing here wants it. */
-function forgetRow(context: Rows & Remote & Uploads & Host, row: NodeRow): void {
+function forgetRow(context: Rows & Remote & Uploads & Host & Tree, row: NodeRow): void {
   addTombstone(context, row);
-  dropRow(context, row.id);
+  context.nodeRows.drop(row.id);
   leftPlace(context, row);
   context.activity.progressed();
 }
@@ -212,19 +211,19 @@ export function addTombstone(context: Rows & Remote & Host, { nodeId, seen, base
  * In base, the node is no longer at this place. The row that waits for the name is planned again, and the row of the
  * folder.
  */
-export function leftPlace(context: Rows & Uploads & Host, row: NodeRow): void {
+export function leftPlace(context: Rows & Uploads & Host & Tree, row: NodeRow): void {
   const { metadata } = context;
   if (row.base?.parent == null) return;
   const folderRow = metadata.nodes.ofNodeId(row.base.parent);
   if (folderRow !== undefined && (folderRow.entry === null || folderRow.seen !== null)) enqueue(context, folderRow);
-  const folder = folderOfNode(context, row.base.parent);
+  const folder = context.nodeRows.folderOfNode(row.base.parent);
   const entry = folder === undefined ? undefined : metadata.entries.find(folder, row.base.name);
   const waiting = entry === undefined ? undefined : metadata.nodes.ofEntry(entry.id);
   if (waiting !== undefined && waiting.id !== row.id) enqueue(context, waiting);
 }
 
 function restore(
-  context: Rows & LocalFiles & Uploads & Host,
+  context: Rows & LocalFiles & Uploads & Host & Tree,
   row: NodeRow,
   { node }: Extract<Step, { do: "undelete" }>,
 ): boolean {
@@ -242,23 +241,23 @@ function restore(
   return true;
 }
 
-function vanish(context: Rows & LocalFiles & Remote & Uploads & Host, row: NodeRow): void {
+function vanish(context: Rows & LocalFiles & Remote & Uploads & Host & Tree, row: NodeRow): void {
   const { metadata } = context;
   addTombstone(context, row);
-  dropRow(context, row.id);
+  context.nodeRows.drop(row.id);
   const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
   if (entry !== undefined) {
     const isHeld = leaveToWriter(context, entry, row);
     metadata.entries.remove(entry.id);
-    metadata.inodes.update(entry.inode, { ctime: fileTimeText(context) });
-    keepInOthers(context, entry.inode, row);
+    metadata.inodes.update(entry.inode, { ctime: context.stats.nowText() });
+    context.names.keepInOthers(entry.inode, row);
     if (!isHeld) context.orphans.handOver(entry.inode);
   }
   leftPlace(context, row);
 }
 
 /** Detaches the file from its last name if a program has it open for writing. Returns whether that is so. */
-function leaveToWriter(context: Rows & LocalFiles & Host, entry: Entry, { nodeId, base }: NodeRow): boolean {
+function leaveToWriter(context: Rows & LocalFiles & Tree, entry: Entry, { nodeId, base }: NodeRow): boolean {
   const { metadata } = context;
   const inode = metadata.inodes.get(entry.inode);
   if (inode?.kind !== "file" || context.cacheFiles.writersOf(inode) === 0 || metadata.entries.links(inode.id) > 1)
@@ -268,7 +267,7 @@ function leaveToWriter(context: Rows & LocalFiles & Host, entry: Entry, { nodeId
   return true;
 }
 
-function recreate(context: Rows & Remote & Uploads & Host, row: NodeRow): void {
+function recreate(context: Rows & Remote & Uploads & Host & Tree, row: NodeRow): void {
   addTombstone(context, row);
   const entry = row.entry === null ? undefined : context.metadata.entries.get(row.entry);
   if (entry !== undefined) moveBack(context, entry);
@@ -279,7 +278,7 @@ function recreate(context: Rows & Remote & Uploads & Host, row: NodeRow): void {
 
 /** The local content goes on under a conflict name as a new node. The name shows the remote head. */
 function keepBoth(
-  context: Rows & LocalFiles & Uploads & Host,
+  context: Rows & LocalFiles & Uploads & Host & Tree,
   row: NodeRow,
   { node }: Extract<Step, { do: "conflict" }>,
 ): void {
@@ -296,7 +295,7 @@ function keepBoth(
   const others = metadata.entries.ofInode(entry.inode);
   if (isGroupUpdate) for (const other of others) metadata.entries.setInode(other.id, remote.id);
   const isKept = others.length > 0 && !isGroupUpdate;
-  if (isKept) keepInOthers(context, entry.inode, row);
+  if (isKept) context.names.keepInOthers(entry.inode, row);
   else setAside(context, row, entry);
   // What else was seen (a move, attributes) is decided next, when the content is out of the way. An inode that was made
   // of the node belongs to its group already, so the group's other names are not looked for again.
@@ -309,7 +308,7 @@ function keepBoth(
 }
 
 /** Keeps what was written here, in an inode that no name shows any more, as a new node under a conflict name. */
-function setAside(context: Rows & Uploads & Host, row: NodeRow, entry: Entry): void {
+function setAside(context: Rows & Uploads & Host & Tree, row: NodeRow, entry: Entry): void {
   const name = keepCopy(context, entry, row, "conflict");
   context.metadata.afterCommit(context.activity.conflicted);
   context.log.warn({ name: entry.name, copy: name }, "changed here and elsewhere: both are kept");

@@ -6,11 +6,11 @@ import type { Inode } from "../../metadata/inodes.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import type { Remote, Rows } from "../core/index.ts";
-import { EMPTY_HASH, nodeIdOfFolder } from "../tree/index.ts";
+import { EMPTY_HASH, type Tree } from "../tree/index.ts";
 import type { Local, LocalContent } from "./plan.ts";
 
 export function localOf(
-  context: Pick<Rows & Remote, "metadata" | "client">,
+  context: Pick<Rows & Remote & Tree, "nodeRows" | "client" | "metadata">,
   row: NodeRow,
   entry: Entry,
   inode: Inode,
@@ -23,7 +23,7 @@ export function localOf(
   const link = isKept ? row.base?.attributes.link : linkOf(row, inode, hash);
   const { link: _, ...attributes } = inode.attributes;
   return {
-    parent: isRoot ? null : (nodeIdOfFolder(context, entry.parent) ?? null),
+    parent: isRoot ? null : (context.nodeRows.nodeIdOfFolder(entry.parent) ?? null),
     name: entry.gatewayName ?? entry.name,
     attributes: link === undefined ? attributes : { ...attributes, link },
     content: inode.kind === "folder" ? null : contentOf(context, inode),

@@ -25,7 +25,12 @@ export function shownNameOf({ log }: Pick<Host, "log">, nodeId: string, name: st
 }
 
 /** A free name in the folder that says on which machine, when and why the copy was made. */
-export function freeConflictName(context: Needs, folder: InodeId, name: string, why: KeptFor = "conflict"): string {
+export function freeConflictName(
+  context: Pick<Needs, "metadata" | "runtime" | "settings">,
+  folder: InodeId,
+  name: string,
+  why: KeptFor = "conflict",
+): string {
   return conflictName(
     name,
     context.settings.hostName,

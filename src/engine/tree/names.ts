@@ -22,7 +22,6 @@ import {
 } from "../core/index.ts";
 import { pinMtime } from "../files/index.ts";
 import { dropRow } from "./abandoned-requests.ts";
-import { folderOfNode } from "./from-node.ts";
 import { keepInOthers } from "./hard-links.ts";
 import { fileTimeText } from "./stat.ts";
 
@@ -40,6 +39,13 @@ export function rowOfFolder(context: Pick<Rows, "metadata">, folder: InodeId): N
 export function inodeOfRow({ metadata }: Pick<Rows, "metadata">, { entry }: NodeRow): Inode | undefined {
   const name = entry === null ? undefined : metadata.entries.get(entry);
   return name === undefined ? undefined : metadata.inodes.get(name.inode);
+}
+
+/** The inode of the folder with this node id; undefined if the folder has no name here. */
+export function folderOfNode(context: Pick<Rows, "metadata">, nodeId: string): InodeId | undefined {
+  const row = context.metadata.nodes.ofNodeId(nodeId);
+  if (row === undefined || row.entry === null || row.kind !== "folder") return undefined;
+  return context.metadata.entries.get(row.entry)?.inode;
 }
 
 /** The folder's node id; undefined while it is unborn. */

@@ -6,13 +6,17 @@
 
 import {
   type CacheFile,
-  type Context,
   dueTime,
   enqueueInode,
   type Host,
   inBackground,
   type LocalFiles,
+  type Remote,
+  type Rows,
+  type Uploads,
 } from "../core/index.ts";
+import type { Sync } from "../sync/index.ts";
+import type { Tree } from "../tree/index.ts";
 import { attemptAtOnce } from "./attempt.ts";
 import { takeSnapshot } from "./snapshot.ts";
 import { nextSnapshotAt, WRITING_PAUSE_MS } from "./snapshot-times.ts";
@@ -27,7 +31,10 @@ const LOOK_MS = WRITING_PAUSE_MS;
 const LOOK_EACH_MS = 50;
 
 /** Call this after a change. It is cheap: at most one timer per file. */
-export function snapshotWhenQuiet(context: Context, cacheFile: CacheFile): void {
+export function snapshotWhenQuiet(
+  context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync,
+  cacheFile: CacheFile,
+): void {
   if (cacheFile.pacing.snapshotTimer === undefined && mayBeWritten(cacheFile))
     snapshotIn(context, cacheFile, untilDue(context, cacheFile));
 }
@@ -41,7 +48,10 @@ function mayBeWritten(cacheFile: CacheFile): boolean {
  * A program called fsync: what is durable here should soon be at the gateway, but not once for each of many fsyncs in a
  * row.
  */
-export function snapshotAfterSync(context: Context, cacheFile: CacheFile): void {
+export function snapshotAfterSync(
+  context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync,
+  cacheFile: CacheFile,
+): void {
   if (!cacheFile.isContentDirty) return;
   const { runtime, settings } = context;
   const now = runtime.elapsed();
@@ -56,7 +66,11 @@ export function snapshotAfterSync(context: Context, cacheFile: CacheFile): void 
   }
 }
 
-function snapshotIn(context: Context, cacheFile: CacheFile, milliseconds: number): void {
+function snapshotIn(
+  context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync,
+  cacheFile: CacheFile,
+  milliseconds: number,
+): void {
   const { runtime, fileState } = context;
   cacheFile.pacing.snapshotTimer?.cancel();
   cacheFile.pacing.snapshotTimer = undefined;
@@ -78,7 +92,10 @@ function snapshotIn(context: Context, cacheFile: CacheFile, milliseconds: number
  * Takes a snapshot if it is time. Returns after how many milliseconds to look again; undefined: not before another
  * change.
  */
-async function look(context: Context, cacheFile: CacheFile): Promise<number | undefined> {
+async function look(
+  context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync,
+  cacheFile: CacheFile,
+): Promise<number | undefined> {
   if (!mayBeWritten(cacheFile) || cacheFile.writers === 0) return undefined;
   try {
     await cacheFile.detectWrites();

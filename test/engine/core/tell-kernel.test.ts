@@ -9,7 +9,6 @@ import {
   noteNegative,
 } from "../../../src/engine/core/index.ts";
 import { LIVE_MS } from "../../../src/engine/host/index.ts";
-import { observeNode } from "../../../src/engine/sync/index.ts";
 import { inodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { inodeOfFolder, makeWorld, nodeOf } from "../../support/rows-world.ts";
@@ -95,7 +94,7 @@ test("folders are counted where all are known, and the kernel is told when other
     for (const id of changed.inodes) told.add(id);
   });
   const observe = (id: string, parentId: string, revision = 1) =>
-    metadata.transaction(() => observeNode(context, nodeOf(id, { kind: "folder", path: "", parentId, revision })));
+    metadata.transaction(() => context.observer.node(nodeOf(id, { kind: "folder", path: "", parentId, revision })));
   for (const id of ["a", "b"]) observe(id, "root");
   const folders = ["a", "b"].map((id) => inodeOfFolder(world, id));
   const links = async () => Promise.all(folders.map(async (id) => (await world.stat(id)).links));

@@ -4,11 +4,10 @@ import { NO_KERNEL_CACHE } from "../../../src/engine/api/index.ts";
 import { createKernelCacheState } from "../../../src/engine/core/index.ts";
 import { createLookupProbe, ROUND_MS } from "../../../src/engine/files/lookup-probe.ts";
 import { FORGET_GATHER_MS } from "../../../src/engine/files/on-forget.ts";
-import type { Context } from "../../../src/engine/files/room.ts";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
 import { type InodeId, inodeId, type KernelNodeId, kernelNodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
-import { CALLER, createBytesWorld, pattern } from "../start/bytes-world.ts";
+import { CALLER, createBytesWorld, type Parts, pattern, withParts } from "../start/bytes-world.ts";
 
 const READING = { read: true, write: false, append: false, truncate: false, exclusive: false };
 const WRITING = { read: false, write: true, append: false, truncate: false, exclusive: true };
@@ -30,7 +29,7 @@ async function begin() {
       return new Set(lacking);
     },
   };
-  const context: Context = { ...world.context, kernel: createKernelCacheState(cache) };
+  const context: Parts = withParts(world.context, { kernel: createKernelCacheState(cache) });
   const { inodes, entries } = context.metadata;
   inodes.update(ROOT_INODE, { listed: 0 });
   const root = inodes.get(ROOT_INODE)?.lineage ?? kernelNodeId(0);

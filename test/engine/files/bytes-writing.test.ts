@@ -6,7 +6,7 @@ import { takeSnapshot } from "../../../src/engine/upload/index.ts";
 import { formatTime } from "../../../src/lib/time.ts";
 import type { KernelNodeId } from "../../../src/metadata/ids.ts";
 import { holdNext } from "../../support/hold-next.ts";
-import { type BytesWorld, CALLER, createBytesWorld, hashOf, pattern } from "../start/bytes-world.ts";
+import { type BytesWorld, CALLER, createBytesWorld, hashOf, pattern, withParts } from "../start/bytes-world.ts";
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
@@ -383,12 +383,11 @@ test("fsync: bytes and rows, in that order; many at once share", async () => {
     order.push("bytes");
     await sync();
   };
-  const context = {
-    ...world.context,
+  const context = withParts(world.context, {
     syncRows: async () => {
       order.push("rows");
     },
-  };
+  });
   await world.write(handle, 0, TEXT);
   await createFileSystem(context).fsync(CALLER, handle, false);
   expect(order).toEqual(["bytes", "rows"]);

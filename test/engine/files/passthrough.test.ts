@@ -4,8 +4,6 @@ import { FsError, type HandleId, type OpenFlags } from "../../../src/engine/api/
 import { requireRange } from "../../../src/engine/files/fetch.ts";
 import { createDisk } from "../../../src/engine/host/index.ts";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
-import { fits } from "../../../src/engine/sync/index.ts";
-import { found } from "../../../src/engine/tree/index.ts";
 import { takeSnapshot } from "../../../src/engine/upload/index.ts";
 import { SILENT } from "../../../src/lib/log.ts";
 import { entryId } from "../../../src/metadata/ids.ts";
@@ -111,7 +109,7 @@ test("of what makes a file longer or shorter the kernel knows itself; of any oth
   expect((await createFileSystem(world.context).getattr(CALLER, lineage)).stat).toEqual(stat);
   // It was written to, and was in a list, of which not all may have been told.
   file.write(NEWS);
-  await found(world.context, world.inode(id));
+  await world.context.stats.found(world.inode(id));
   expect(await toldAtClose(file)).toEqual([id]);
   await file.close();
   const again = await openPassed(world, world.inode(id), { ...WRITING, truncate: true });
@@ -396,7 +394,7 @@ test("a writer passed on beside a reader of before there was a quota: what he ad
   const [entry] = context.metadata.entries.ofInode(inode.id);
   const row = context.metadata.nodes.ofEntry(entry?.id ?? entryId(0));
   if (row === undefined) throw new Error("no row");
-  expect(fits(context, row)).toBe(false);
+  expect(context.planner.fits(row)).toBe(false);
   expect(await text(world, inode)).toBe("n".repeat(150));
   expect(await isPassed(world, inode)).toBe(false);
 });

@@ -3,14 +3,13 @@ import { afterEach, expect, test } from "vitest";
 import type { Client } from "../../../src/client/client.ts";
 import { RemoteError } from "../../../src/client/errors.ts";
 import type { Node } from "../../../src/contract/resources.ts";
-import type { Context } from "../../../src/engine/core/index.ts";
 import { createTreePrefetch } from "../../../src/engine/ops/index.ts";
 import { completeFolder, visitFolder } from "../../../src/engine/remote/index.ts";
 import { type InodeId, inodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { born } from "../../../src/metadata/nodes.ts";
 import { nodeOf } from "../../support/rows-world.ts";
-import { createBytesWorld } from "../start/bytes-world.ts";
+import { createBytesWorld, type Parts, withParts } from "../start/bytes-world.ts";
 
 const folderOf = (id: string, parentId: string | null) =>
   nodeOf(id, { kind: "folder", head: null, contentHash: null, size: 0, parentId, name: id });
@@ -61,7 +60,7 @@ async function begin(namesAhead: number, tree = smallTree()) {
     return { items, totalCount: all.length, pageNo: 1, pageSize: 1000, asOf: 5, next };
   };
   const readJournal = async () => ({ items: [], totalCount: 0, pageNo: 1, pageSize: 500, asOf: 5 });
-  const context: Context = { ...world.context, client: { ...world.context.client, listFolder, readJournal } };
+  const context: Parts = withParts(world.context, { client: { ...world.context.client, listFolder, readJournal } });
   const prefetch = createTreePrefetch(context);
   let hasEnded = false;
   const inodeOf = (parent: InodeId, name: string) => metadata.entries.find(parent, name)?.inode ?? inodeId(0);

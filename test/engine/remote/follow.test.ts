@@ -4,16 +4,15 @@ import type { Client } from "../../../src/client/client.ts";
 import { RemoteError } from "../../../src/client/errors.ts";
 import { ALL_FEATURES } from "../../../src/contract/features.ts";
 import type { JournalEntry, Node } from "../../../src/contract/resources.ts";
-import { type Context, createGroupCommit, MANY } from "../../../src/engine/core/index.ts";
+import { createGroupCommit, MANY } from "../../../src/engine/core/index.ts";
 import { followOnce } from "../../../src/engine/remote/follow.ts";
 import { completeFolder, pollFolders } from "../../../src/engine/remote/index.ts";
-import { notVisible, observeNode } from "../../../src/engine/sync/index.ts";
-import { addName, contentOfNode } from "../../../src/engine/tree/index.ts";
+import { contentOfNode } from "../../../src/engine/sync/index.ts";
 import { inodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { born } from "../../../src/metadata/nodes.ts";
 import { nodeOf as anyNodeOf } from "../../support/rows-world.ts";
-import { createBytesWorld } from "../start/bytes-world.ts";
+import { createBytesWorld, type Parts, withParts } from "../start/bytes-world.ts";
 
 const SIGNAL = new AbortController().signal;
 const TIME = "2026-01-01T00:00:00.000Z";
@@ -30,8 +29,8 @@ async function begin(client: Partial<Client>) {
   const { metadata } = world.context;
   const [root] = metadata.entries.ofInode(ROOT_INODE);
   metadata.nodes.create(born(root?.id ?? null, nodeOf("root", { parentId: null, name: "" })));
-  const context: Context = { ...world.context, client: { ...world.context.client, ...client } };
-  for (const id of ["a", "b"]) observeNode(context, nodeOf(id));
+  const context: Parts = withParts(world.context, { client: { ...world.context.client, ...client } });
+  for (const id of ["a", "b"]) context.observer.node(nodeOf(id));
   const names = () =>
     metadata.entries
       .list(ROOT_INODE, 15, 10)
@@ -103,8 +102,8 @@ for (const revisions of [true, false]) {
     const folder = metadata.entries.find(ROOT_INODE, "a")?.inode ?? inodeId(0);
     metadata.inodes.update(folder, { listed: 1 });
     const { id } = metadata.inodes.create({ ...contentOfNode(x, "0"), kind: "folder", atime: "0" });
-    addName(context, folder, "x", id, "folder");
-    observeNode(context, x);
+    context.names.add(folder, "x", id, "folder");
+    context.observer.node(x);
     expect(metadata.arrivals.count()).toBe(1);
     return world;
   }
@@ -146,7 +145,7 @@ for (const revisions of [true, false]) {
       metadata.settings.set("cursor", "9");
       const folder = metadata.entries.find(ROOT_INODE, "a")?.inode ?? inodeId(0);
       const { id } = metadata.inodes.create({ ...contentOfNode(x, "0"), kind: "folder", atime: "0" });
-      addName(context, folder, "x", id, "folder");
+      context.names.add(folder, "x", id, "folder");
       await completeFolder(context, folder, SIGNAL);
       expect(metadata.inodes.get(folder)?.listed).toBe(9);
       expect(metadata.arrivals.count()).toBe(0);
@@ -158,7 +157,7 @@ test("what may not be read and nobody here has a row of is not asked for for eve
   const { context, metadata, clock } = await begin({});
   for (const id of ["a", "unknown"]) metadata.rereads.add(id);
   for (let minutes = 0; minutes <= 10; minutes += 1) {
-    for (const reread of metadata.rereads.due(clock.wallClock(), 9)) notVisible(context, reread);
+    for (const reread of metadata.rereads.due(clock.wallClock(), 9)) context.nodeReader.notVisible(reread);
     await clock.advance(60_000);
   }
   expect(metadata.rereads.due(Number.MAX_SAFE_INTEGER, 9).map(({ nodeId }) => nodeId)).toEqual(["a"]);
@@ -201,7 +200,7 @@ test("a deletion is remembered as long as a listing is under way, however far jo
   const { context, metadata } = await begin({ readJournal: async () => page([entryOf(nodeOf("b"), 9)]) });
   metadata.tombstones.add({ nodeId: "gone", revision: 3, position: 5 });
   metadata.settings.set("indexed", "9");
-  await followOnce({ ...context, listings: { ...context.listings, size: 1 } }, SIGNAL);
+  await followOnce(withParts(context, { listings: { ...context.listings, size: 1 } }), SIGNAL);
   expect(metadata.tombstones.get("gone")).toBeDefined();
   metadata.settings.set("cursor", "8");
   await followOnce(context, SIGNAL);
@@ -224,10 +223,10 @@ for (const isTaken of [false, true]) {
     const folder = metadata.entries.find(ROOT_INODE, "a")?.inode ?? inodeId(0);
     if (isTaken) {
       const { id } = metadata.inodes.create({ ...contentOfNode(x, "0"), kind: "file", atime: "0" });
-      addName(context, folder, "x", id, "file");
+      context.names.add(folder, "x", id, "file");
     }
     // The first page of several: the folder is not completely known yet.
-    listed = () => observeNode(context, x);
+    listed = () => context.observer.node(x);
     await followOnce(context, SIGNAL);
     if (isTaken) expect(metadata.arrivals.get("x")).toBeDefined();
     else expect(metadata.entries.find(folder, "x")).toBeDefined();
@@ -251,7 +250,7 @@ test("a folder is listed while what the journal told waits for a commit: nothing
   const world = await withNewsOfX();
   const { metadata, clock, folder } = world;
   const together = createGroupCommit(world.context.runtime, metadata, { size: MANY });
-  const context: Context = { ...world.context, groupCommit: together };
+  const context: Parts = withParts(world.context, { groupCommit: together });
   // A commit was made just now: the next one that is shared has its time.
   const first = together(() => {});
   await clock.advance(0);

@@ -4,18 +4,16 @@ import type { Client } from "../../../src/client/client.ts";
 import { RemoteError } from "../../../src/client/errors.ts";
 import { ALL_FEATURES } from "../../../src/contract/features.ts";
 import type { JournalEntry, Node } from "../../../src/contract/resources.ts";
-import type { Context } from "../../../src/engine/core/index.ts";
 import { limitList } from "../../../src/engine/host/index.ts";
 import { completeFolder } from "../../../src/engine/remote/index.ts";
 import { relistFolder } from "../../../src/engine/remote/listing.ts";
-import { endLinkLeases } from "../../../src/engine/sync/index.ts";
 import { sleep } from "../../../src/lib/runtime.ts";
 import { inodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { born } from "../../../src/metadata/nodes.ts";
 import { recordedRows } from "../../support/recorded-rows.ts";
 import { nodeOf } from "../../support/rows-world.ts";
-import { createBytesWorld } from "../start/bytes-world.ts";
+import { createBytesWorld, type Parts, withParts } from "../start/bytes-world.ts";
 
 const SIGNAL = new AbortController().signal;
 const ROOT = nodeOf("root", { kind: "folder", parentId: null, name: "" });
@@ -29,7 +27,7 @@ async function begin(client: Partial<Client>, onRead: (rows: number) => void = (
   const { metadata } = world.context;
   const [root] = metadata.entries.ofInode(ROOT_INODE);
   metadata.nodes.create(born(root?.id ?? null, ROOT));
-  const context: Context = { ...world.context, client: { ...world.context.client, ...client } };
+  const context: Parts = withParts(world.context, { client: { ...world.context.client, ...client } });
   return { context, metadata, clock: world.clock };
 }
 
@@ -103,7 +101,7 @@ test("names that are behind come in without a look at all the others for each, a
   expect(waiting()).toBe(0);
   await clock.advance(120_000);
   let slices = 0;
-  while (endLinkLeases(context)) slices += 1;
+  while (context.planner.endLinkLeases()) slices += 1;
   expect(slices).toBeGreaterThan(1);
   expect(waiting()).toBe(behind.length);
 });

@@ -41,7 +41,8 @@ import { createFileSystem } from "../../../src/engine/ops/index.ts";
 import { LIST_STANDS_MS } from "../../../src/engine/remote/index.ts";
 import { recoverContents } from "../../../src/engine/start/recover.ts";
 import { createSyncRows } from "../../../src/engine/start/sync-rows.ts";
-import { createQuota } from "../../../src/engine/sync/index.ts";
+import { createQuota, createSync, type Sync } from "../../../src/engine/sync/index.ts";
+import { createTree, type Tree } from "../../../src/engine/tree/index.ts";
 import type { Logger } from "../../../src/lib/log.ts";
 import { createSingleFlight } from "../../../src/lib/single-flight.ts";
 import { openSqlite } from "../../../src/lib/sqlite/index.ts";
@@ -63,9 +64,18 @@ const ROOT = kernelNodeId(1);
 export const CALLER: Caller = { uid: 1000, gid: 1000, pid: 1, signal: new AbortController().signal };
 const READ: OpenFlags = { read: true, write: false, append: false, truncate: false, exclusive: false };
 
+export type Parts = ReturnType<typeof addLocalFiles> & Tree & Sync;
+
+/** The same with some parts replaced. What tree/ and sync/ do for others goes by those. */
+export function withParts(context: Parts, changed: Partial<Parts>): Parts {
+  const parts = Object.assign({ ...context }, changed);
+  const withTree = Object.assign(parts, createTree(parts));
+  return Object.assign(withTree, createSync(withTree));
+}
+
 export interface BytesWorld {
   /** With the state of the open files. */
-  readonly context: ReturnType<typeof addLocalFiles>;
+  readonly context: Parts;
   readonly clock: VirtualClock;
   readonly files: MemoryFiles;
   readonly gateway: ScriptedContent;
@@ -225,7 +235,7 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
     concurrency: 4,
     ...changed,
   };
-  const context: BytesWorld["context"] = addLocalFiles({
+  const withFiles = addLocalFiles({
     replays: { mayBeWatched() {} },
     disk: createDisk({ stateDisk: undefined, limits: undefined, folder: "/state", log, onChange() {} }),
     get quota() {
@@ -271,6 +281,8 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
     network,
     activity,
   });
+  const withTree = Object.assign(withFiles, createTree(withFiles));
+  const context = Object.assign(withTree, createSync(withTree));
   const quota = createQuota(context, context.workspace, true);
   let syncedRows: Uint8Array = database.serialize();
   let names = metadata.inodes.newestKernelNodeId() - 1;

@@ -9,7 +9,6 @@ import {
 } from "../../../src/engine/api/index.ts";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
 import { recoverOpenFiles } from "../../../src/engine/start/recover.ts";
-import { observeDeletion, observeNode } from "../../../src/engine/sync/index.ts";
 import { takeSnapshot } from "../../../src/engine/upload/index.ts";
 import { type InodeId, kernelNodeId } from "../../../src/metadata/ids.ts";
 import type { Inode } from "../../../src/metadata/inodes.ts";
@@ -141,8 +140,8 @@ async function overtaken({ world }: Awaited<ReturnType<typeof worldWith>>, how: 
   await world.clock.advance(1000);
   const writing = await world.open(inode, { write: true });
   const reading = await world.open(inode);
-  if (how === "removed") observeDeletion(context, "a", 2, null);
-  else observeNode(context, remoteNode("a", NEWS, { head: "newer", revision: 2 }));
+  if (how === "removed") context.observer.deletion("a", 2, null);
+  else context.observer.node(remoteNode("a", NEWS, { head: "newer", revision: 2 }));
   await until(world, () => context.metadata.detachedFiles.get(inode.id) !== undefined);
   return { inode, writing, reading };
 }
