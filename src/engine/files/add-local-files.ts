@@ -3,7 +3,7 @@ import type { Host, Kernel, Remote, Rows, LocalFiles as SharedLocalFiles, Upload
 import { CacheFileTable } from "./cache-file-table.ts";
 import { cancelUpload, giveUpUnreadable, syncCopy, yieldToNewer } from "./cancel-upload.ts";
 import { logClean, logDirty, logNames, renewList } from "./dirty-file-log.ts";
-import { createFileState } from "./file-state.ts";
+import { createFileState, inBackground } from "./file-state.ts";
 import { createLookupProbe } from "./lookup-probe.ts";
 import { dropForgottenByKernel, onForget, onLookup } from "./on-forget.ts";
 import { dropKernelNodeId } from "./open-close.ts";
@@ -15,7 +15,7 @@ import { couldNotRead, forgetFailures, noteUnreadable } from "./unreadable.ts";
 
 type Added = keyof Pick<
   SharedLocalFiles,
-  "cacheFiles" | "fileState" | "space" | "snapshotFiles" | "orphans" | "dirtyFiles" | "readFailures"
+  "cacheFiles" | "fileState" | "background" | "space" | "snapshotFiles" | "orphans" | "dirtyFiles" | "readFailures"
 >;
 
 /** Returns the same object. */
@@ -24,6 +24,7 @@ export function addLocalFiles(rest: Rows & Omit<SharedLocalFiles, Added> & Kerne
   const context: Context = Object.assign(rest, {
     cacheFiles: new CacheFileTable(room),
     fileState: createFileState(!rest.client.features.ranges),
+    background: (what: string, work: () => Promise<void>) => inBackground(room(), what, work),
     space: createSpace(room),
     snapshotFiles: createSnapshotFiles(room),
     orphans: createOrphans(room),

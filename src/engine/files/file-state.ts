@@ -1,5 +1,6 @@
 /** What the flows of this room keep in memory besides the open cache files, and how they take turns. */
 import { setMaxListeners } from "node:events";
+import type { Logger } from "../../lib/log.ts";
 import type { Timer } from "../../lib/runtime.ts";
 import type { GoneFile } from "../../metadata/gone-files.ts";
 import type { InodeId, KernelNodeId } from "../../metadata/ids.ts";
@@ -102,6 +103,20 @@ export async function alone<T>(
   changing.set(lineage, entry);
   await entry;
   return run;
+}
+
+/** Runs work that nobody waits for. A failure is logged, unless the mount ends. */
+export function inBackground(
+  { fileState, log }: { readonly fileState: FileState; readonly log: Logger },
+  what: string,
+  work: () => Promise<void>,
+): void {
+  const task = work()
+    .catch((error: unknown) => {
+      if (!fileState.stopped.signal.aborted) log.error({ err: error }, `${what} failed`);
+    })
+    .finally(() => fileState.tasks.delete(task));
+  fileState.tasks.add(task);
 }
 
 /** Ends timers and background work. Open files stay open. The rows may be closed afterwards. */

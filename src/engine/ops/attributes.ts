@@ -3,17 +3,7 @@ import { ATTRIBUTES_BYTES_MAX, type Attributes, outgrow } from "../../contract/a
 import { clampTime, formatTime, type Time } from "../../lib/time.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { type Attributed, type Caller, FsError, type KernelNodeId, type SetAttributes } from "../api/index.ts";
-import {
-  byKernelRequest,
-  expireAllEntries,
-  type Host,
-  type Kernel,
-  type LocalFiles,
-  type Remote,
-  type Rows,
-  setInodeDirty,
-  type Uploads,
-} from "../core/index.ts";
+import type { Host, Kernel, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
 import { withoutPrivileges } from "../files/index.ts";
 import type { Sync } from "../sync/index.ts";
 import { type Account, type Tree, VALUE_BYTES_MAX } from "../tree/index.ts";
@@ -33,14 +23,14 @@ export async function setattr(
     return await setRest(context, caller, lineage, change);
   } catch (error) {
     // The kernel hears that nothing changed, so it does not know the new size of the file.
-    expireAllEntries(context);
+    context.kernel.expireAll();
     throw error;
   }
 }
 
 /** Sets everything but the size. */
 async function setRest(
-  context: Rows & LocalFiles & Uploads & Host & Tree,
+  context: Rows & LocalFiles & Kernel & Uploads & Host & Tree,
   caller: Caller,
   lineage: KernelNodeId,
   change: SetAttributes,
@@ -63,12 +53,12 @@ async function setRest(
       ctime: formatTime(time),
       ...(atime === undefined ? {} : { atime: formatTime(atime) }),
     });
-    if (isChanged) setInodeDirty(context, current.id);
+    if (isChanged) context.queue.setInodeDirty(current.id);
   };
   // The request names the values that it sets: carried out again, before its program goes on, it leaves the same. With
   // a size it does not: another file may have taken the place of the truncated one.
   if (isOfOpen(change)) context.metadata.changed.ours(() => context.metadata.transaction(set));
-  else if (change.size === undefined) byKernelRequest(context, set, lineage);
+  else if (change.size === undefined) context.kernel.byRequest(set, lineage);
   else commitRequest(context, caller, set, { about: () => lineage, by: lineage });
   const cacheFile = context.cacheFiles.get(lineage);
   // The file may have set-id bits now, which the next write must remove.
@@ -128,7 +118,7 @@ function checkXattrName(name: string): void {
 }
 
 export async function setxattr(
-  context: Rows & Uploads & Host & Tree,
+  context: Rows & Kernel & Uploads & Host & Tree,
   caller: Caller,
   lineage: KernelNodeId,
   name: string,
@@ -147,7 +137,7 @@ export async function setxattr(
 }
 
 export async function removexattr(
-  context: Rows & Uploads & Host & Tree,
+  context: Rows & Kernel & Uploads & Host & Tree,
   caller: Caller,
   lineage: KernelNodeId,
   name: string,
@@ -162,7 +152,7 @@ export async function removexattr(
 }
 
 function changeXattrs(
-  context: Rows & Uploads & Host & Tree,
+  context: Rows & Kernel & Uploads & Host & Tree,
   caller: Caller,
   lineage: KernelNodeId,
   change: (xattrs: Record<string, string>) => Record<string, string>,
@@ -176,7 +166,7 @@ function changeXattrs(
     const bytes = outgrow(inode.attributes, attributes);
     if (bytes !== undefined) throw new FsError("ENOSPC", `${bytes} bytes, more than ${ATTRIBUTES_BYTES_MAX}`);
     context.metadata.inodes.update(inode.id, { attributes, ctime: context.stats.nowText() });
-    setInodeDirty(context, inode.id);
+    context.queue.setInodeDirty(inode.id);
   };
   commitRequest(context, caller, set, { by: lineage });
   context.runtime.step("xattr: set");

@@ -13,15 +13,7 @@ import {
   type Opened,
   type OpenFlags,
 } from "../api/index.ts";
-import {
-  type Host,
-  type Kernel,
-  type LocalFiles,
-  type Remote,
-  type Rows,
-  setInodeDirty,
-  type Uploads,
-} from "../core/index.ts";
+import type { Host, Kernel, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
 import { handedDown, pinMtime } from "../files/index.ts";
 import { completeFolder } from "../remote/index.ts";
 import type { Sync } from "../sync/index.ts";
@@ -88,7 +80,7 @@ const EMPTY: NewContent = { content: "dirty", hash: EMPTY_HASH };
 const WRITTEN: NewContent = { content: "dirty", hash: null, changes: 1 };
 
 async function make(
-  context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync,
+  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync,
   caller: Caller,
   parent: KernelNodeId,
   name: string,
@@ -218,7 +210,7 @@ function requireAttributes({ client }: Remote, what: string): void {
 }
 
 export async function mkdir(
-  context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync,
+  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync,
   caller: Caller,
   parent: KernelNodeId,
   name: string,
@@ -228,7 +220,7 @@ export async function mkdir(
 }
 
 export async function mknod(
-  context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync,
+  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync,
   caller: Caller,
   parent: KernelNodeId,
   name: string,
@@ -244,7 +236,7 @@ export async function mknod(
 }
 
 export async function symlink(
-  context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync,
+  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync,
   caller: Caller,
   parent: KernelNodeId,
   name: string,
@@ -267,7 +259,7 @@ export async function readlink(context: Tree, lineage: KernelNodeId): Promise<st
  * together.
  */
 export async function link(
-  context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync,
+  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync,
   caller: Caller,
   lineage: KernelNodeId,
   parent: KernelNodeId,
@@ -298,7 +290,7 @@ export async function link(
     context.names.add(folder.id, name, source.id, "file");
     // The names from before get their group now. Later links mark only the new name: marking thousands of names for one
     // more would take ever longer.
-    if (source.linkGroup === null) setInodeDirty(context, source.id);
+    if (source.linkGroup === null) context.queue.setInodeDirty(source.id);
     return linked;
   };
   const inode = commitRequest(context, caller, linkIt, { about: () => lineage, by: lineage });

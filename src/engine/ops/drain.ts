@@ -4,7 +4,7 @@ import type { Overtaken } from "../../metadata/detached-files.ts";
 import type { InodeId, NodeRowId } from "../../metadata/ids.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import type { DrainProgress, DrainResult } from "../api/index.ts";
-import { type Host, isRolledBack, type LocalFiles, type Remote, type Rows, type Uploads } from "../core/index.ts";
+import type { Host, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
 import type { Backlog } from "../files/index.ts";
 import type { Step, Sync } from "../sync/index.ts";
 import type { Tree } from "../tree/index.ts";
@@ -89,7 +89,7 @@ async function drainAll(
     const left = dirty - countAfterCut(context, start) + unnamedOf(context, start).length;
     if (left === 0 && options.settle && !settled) settled = await isSettled(context, options.signal);
     // After a rollback, the contents that the gateway lost are not counted yet.
-    const isDone = left === 0 && (settled || !options.settle) && !isRolledBack(context);
+    const isDone = left === 0 && (settled || !options.settle) && !context.history.isRolledBack();
     if (left !== leftBefore) doneAt = runtime.elapsed();
     if (left !== leftBefore || isUnderWay(context, writeBack)) movedAt = runtime.elapsed();
     leftBefore = left;
@@ -107,7 +107,7 @@ async function drainAll(
           ? whatIsStuck(context, writeBack, start, parked, isQuiet)
           : isDone
             ? undefined
-            : isRolledBack(context)
+            : context.history.isRolledBack()
               ? "the gateway's data were set back: it is asked what it still has"
               : pauseReason(context)?.why;
       const underWay = writeBack.inFlight().reduce((sum, { sent }) => sum + sent, 0);

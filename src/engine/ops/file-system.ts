@@ -1,15 +1,7 @@
 /** Binds the flows to the interface that the kernel side calls. */
 
 import type { FileSystem } from "../api/index.ts";
-import {
-  expireAllEntries,
-  type Host,
-  type Kernel,
-  type LocalFiles,
-  type Remote,
-  type Rows,
-  type Uploads,
-} from "../core/index.ts";
+import type { Host, Kernel, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
 import type { Sync } from "../sync/index.ts";
 import type { Tree } from "../tree/index.ts";
 import { answeredBefore } from "./answered-before.ts";
@@ -32,7 +24,7 @@ export function createFileSystem(
     get changes() {
       return context.kernel.changes;
     },
-    unheard: () => expireAllEntries(context),
+    unheard: () => context.kernel.expireAll(),
     noteProgramTime: (milliseconds, mayAsk) => context.foregroundThrottle.noteProgramTime(milliseconds, mayAsk),
     lookup: (caller, parent, name) => lookup.lookup(context, caller, parent, name),
     forget: (lineages) => context.orphans.forgotten(lineages),

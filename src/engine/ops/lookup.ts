@@ -9,15 +9,7 @@ import {
   type NegativeEntry,
   type SpaceInfo,
 } from "../api/index.ts";
-import {
-  type Host,
-  type Kernel,
-  type LocalFiles,
-  noteNegative,
-  type Remote,
-  type Rows,
-  type Uploads,
-} from "../core/index.ts";
+import type { Host, Kernel, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
 import { visitFolder } from "../remote/index.ts";
 import type { Sync } from "../sync/index.ts";
 import type { Tree } from "../tree/index.ts";
@@ -40,7 +32,7 @@ export async function lookup(
   const inode = entry === undefined ? undefined : metadata.inodes.get(entry.inode);
   if (inode === undefined) {
     // A negative entry only while the journal is live: then the kernel is told as soon as the name is there.
-    if (context.fresh.isLive() && noteNegative(context, folder.id, name)) {
+    if (context.fresh.isLive() && context.kernel.noteNegative(folder.id, name)) {
       return { lineage: undefined, entryValidMs: context.stats.validMs() };
     }
     throw new FsError("ENOENT", `no ${JSON.stringify(name)} in folder ${folder.id}`);

@@ -9,16 +9,7 @@ import {
   type Opened,
   type OpenFlags,
 } from "../api/index.ts";
-import {
-  addHandle,
-  type Handle,
-  type Host,
-  type Kernel,
-  type LocalFiles,
-  type Remote,
-  type Rows,
-  type Uploads,
-} from "../core/index.ts";
+import type { Handle, Host, Kernel, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
 import type { Sync } from "../sync/index.ts";
 import type { Tree } from "../tree/index.ts";
 import { snapshotWhenQuiet } from "../upload/index.ts";
@@ -163,7 +154,7 @@ async function openInode(
       append: flags.append,
       reader: cacheFile.createReader(),
     } as const;
-    handle = addHandle(context, caller, cacheFile.lineage, opened);
+    handle = context.handles.give(caller, cacheFile.lineage, opened);
   } catch (error) {
     // The kernel hears that the open failed, not that the file was truncated for it.
     cacheFile.shownUnknown();

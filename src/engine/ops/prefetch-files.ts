@@ -5,7 +5,7 @@
 import { isWhole } from "../../metadata/cache-files.ts";
 import type { KernelNodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
-import { type CacheFile, type Host, inBackground, type LocalFiles, type Remote, type Rows } from "../core/index.ts";
+import type { CacheFile, Host, LocalFiles, Remote, Rows } from "../core/index.ts";
 import { SMALL } from "../files/index.ts";
 import { AHEAD_MAX, fetchNext, recordAccess } from "../host/index.ts";
 
@@ -31,7 +31,7 @@ function follow(context: Rows & LocalFiles & Remote & Host, cacheFile: CacheFile
   fetchNext(context, entry.parent, read, REACH, (next) => {
     const inode = context.metadata.inodes.get(next.inode);
     if (inode === undefined || !isWanted(context, inode)) return false;
-    inBackground(context, "fetching the next file of a folder", () => fetchWhole(context, inode.lineage));
+    context.background("fetching the next file of a folder", () => fetchWhole(context, inode.lineage));
     return true;
   });
 }

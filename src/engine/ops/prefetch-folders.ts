@@ -7,7 +7,7 @@ import { unlessAborted } from "../../lib/single-flight.ts";
 import type { EntryId, InodeId } from "../../metadata/ids.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
 import { FsError } from "../api/index.ts";
-import { type Host, inBackground, type LocalFiles, type Remote, type Rows, type Uploads } from "../core/index.ts";
+import type { Host, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
 import { AHEAD_MAX, fetchNext, recordAccess } from "../host/index.ts";
 import { completeFolder, prefetchListing } from "../remote/index.ts";
 import type { Sync } from "../sync/index.ts";
@@ -66,7 +66,7 @@ function follow(
     const next = metadata.inodes.get(inode);
     if (next?.kind !== "folder" || next.listed !== null || context.nodeRows.ofFolder(inode)?.nodeId == null)
       return false;
-    inBackground(context, "listing the next folder", () => listAhead(context, inode));
+    context.background("listing the next folder", () => listAhead(context, inode));
     return true;
   });
 }

@@ -1,17 +1,7 @@
 /** Listings: opendir, readdir, releasedir. The rows are the listing; an entry's id is its cookie. */
 import { FIRST_COOKIE, ROOT_INODE } from "../../metadata/metadata.ts";
 import { type Caller, type FolderEntry, FsError, type HandleId, type KernelNodeId, type Opened } from "../api/index.ts";
-import {
-  addHandle,
-  type Handle,
-  type Host,
-  type Kernel,
-  type LocalFiles,
-  noteListed,
-  type Remote,
-  type Rows,
-  type Uploads,
-} from "../core/index.ts";
+import type { Handle, Host, Kernel, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
 import { visitFolder } from "../remote/index.ts";
 import type { Sync } from "../sync/index.ts";
 import type { Tree } from "../tree/index.ts";
@@ -28,9 +18,9 @@ export async function opendir(
   lineage: KernelNodeId,
 ): Promise<Opened> {
   const folder = context.requirements.folder(lineage);
-  const handle = addHandle(context, caller, lineage, { kind: "folder", inode: folder.id, pass: undefined });
+  const handle = context.handles.give(caller, lineage, { kind: "folder", inode: folder.id, pass: undefined });
   visitFolder(context, folder.id);
-  return { handle, keepCache: folder.listed !== null && context.kernel.listed.has(folder.id) };
+  return { handle, keepCache: folder.listed !== null && context.kernel.isListed(folder.id) };
 }
 
 export async function readdir(
@@ -54,7 +44,7 @@ export async function readdir(
     endPass(context, handle);
     handle.pass = metadata.entries.beginPass(known.id);
     // The kernel may keep a listing only if it was read from its start.
-    if (cookie === 0) noteListed(context, known.id);
+    if (cookie === 0) context.kernel.noteListed(known.id);
   }
   const listed: FolderEntry[] = [];
   if (cookie < DOT) listed.push({ name: ".", inode: known.id, kind: "folder", cookie: DOT });

@@ -5,7 +5,7 @@
 import type { Entry } from "../../metadata/entries.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { type Caller, FsError, type KernelNodeId } from "../api/index.ts";
-import type { Host, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
+import type { Host, Kernel, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
 import { completeFolder } from "../remote/index.ts";
 import type { Sync } from "../sync/index.ts";
 import type { Tree } from "../tree/index.ts";
@@ -43,7 +43,7 @@ export function requireDeletable(context: Rows & Remote & Tree, entry: Entry): v
 }
 
 export async function unlink(
-  context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync,
+  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync,
   caller: Caller,
   parent: KernelNodeId,
   name: string,
@@ -62,7 +62,7 @@ export async function unlink(
 }
 
 export async function rmdir(
-  context: Rows & Remote & Uploads & Host & Tree & Sync,
+  context: Rows & Kernel & Remote & Uploads & Host & Tree & Sync,
   caller: Caller,
   parent: KernelNodeId,
   name: string,

@@ -2,7 +2,7 @@
 import type { InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { type Caller, FsError, fromDisk, type KernelNodeId } from "../api/index.ts";
-import type { Host, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
+import type { Host, Kernel, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
 import { completeFolder } from "../remote/index.ts";
 import type { Sync } from "../sync/index.ts";
 import type { Tree } from "../tree/index.ts";
@@ -17,7 +17,7 @@ export interface Place {
 }
 
 export async function rename(
-  context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync,
+  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync,
   caller: Caller,
   from: Place,
   to: Place,
@@ -41,7 +41,7 @@ export async function rename(
  * Undefined: a newer version came since, whose bytes have to be fetched first.
  */
 function renameNow(
-  context: Rows & Remote & Host & Tree,
+  context: Rows & Kernel & Remote & Host & Tree,
   caller: Caller,
   from: Place,
   to: Place,

@@ -7,7 +7,7 @@ import type { InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import { FsError, fromDisk } from "../api/index.ts";
-import { enqueueInode, type Host, type LocalFiles, type Remote, type Rows, type Uploads } from "../core/index.ts";
+import type { Host, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
 import { OFFLINE_PATIENCE_MS } from "../host/index.ts";
 import type { Sync } from "../sync/index.ts";
 import type { Tree } from "../tree/index.ts";
@@ -70,7 +70,7 @@ async function untilItHas(
     if (!isBusy && hurried !== inode.changes) {
       // Once for each change: a refusal or a failed try sets its own time for the next one.
       hurried = inode.changes;
-      enqueueInode(context, inodeId);
+      context.queue.enqueueInode(inodeId);
     }
     if (stoodMs >= STANDSTILL_MS) throw new FsError("EIO", `the gateway does not get it: ${reasons(context, rows)}`);
     const before = runtime.elapsed();

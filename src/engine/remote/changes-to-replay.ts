@@ -8,15 +8,7 @@ import type { InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
 import { EVERYTHING, type KernelNodeId, type Place, type Replay, type Replays, type Watched } from "../api/index.ts";
-import {
-  type Host,
-  inBackground,
-  type Kernel,
-  type LocalFiles,
-  type Remote,
-  type Rows,
-  type Uploads,
-} from "../core/index.ts";
+import type { Host, Kernel, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
 import type { Sync } from "../sync/index.ts";
 import type { Tree } from "../tree/index.ts";
 import { completeFolder } from "./listing.ts";
@@ -333,7 +325,7 @@ export function createReplays(context: Rows & LocalFiles & Kernel & Remote & Upl
         watched = inodes;
         for (const folder of watched) {
           if (folder !== EVERYTHING && isUnknown(folder))
-            inBackground(context, "listing a folder that is watched", () => list(folder));
+            context.background("listing a folder that is watched", () => list(folder));
         }
       };
     },

@@ -16,12 +16,9 @@ import type { Reread } from "../../metadata/rereads.ts";
 import { FsError } from "../api/index.ts";
 import {
   type Host,
-  inBackground,
-  isRolledBack,
   type Kernel,
   type LocalFiles,
   MANY,
-  noteHistoryPoint,
   type Remote,
   type Request,
   type Rows,
@@ -148,7 +145,7 @@ export function createFollower(
     if (isOfGateway && (isRefused || !network.isOnline) && fresh.isLive()) fresh.lost(error.message);
     // Somebody whose role in the workspace was taken away gets 404: look whether that is so.
     const isUnseen = error instanceof RemoteError && error.code === "notFound" && !context.readOnly.isForRole;
-    if (isUnseen) inBackground(context, "asking for the workspace", context.quota.look);
+    if (isUnseen) context.background("asking for the workspace", context.quota.look);
     if (isOfGateway) log.debug({ err: error }, "the journal could not be read");
     else log.error({ err: error }, "what the journal tells could not be taken in");
   }
@@ -164,7 +161,7 @@ export function createFollower(
     stopped.signal.addEventListener("abort", stop, { once: true });
     const news = [
       askAgain(over.signal),
-      woken(() => context.nodeReader.isRelistDue() || isRolledBack(context), over.signal),
+      woken(() => context.nodeReader.isRelistDue() || context.history.isRolledBack(), over.signal),
     ];
     if (stream !== undefined) news.push(newsOf(stream, over.signal));
     if (stream !== undefined && stream.entries.length > 0) news.push(goOn(over.signal));
@@ -282,7 +279,7 @@ export async function follow(
   metadata.transaction(() => {
     readAgain(context, entries, nodes);
     // Entries that came late are not where the history ends.
-    if (end > metadata.settings.getNumber("cursor")) noteHistoryPoint(context, entries);
+    if (end > metadata.settings.getNumber("cursor")) context.history.noteFollowed(entries);
     metadata.settings.set("cursor", String(end));
     context.shown.forgetDeletions();
   });

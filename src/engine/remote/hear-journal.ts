@@ -5,18 +5,7 @@
  * here (rollback-recovery.ts). Unsent changes stay unsent. Nothing that a program did is ever undone.
  */
 import type { JournalEntry } from "../../contract/resources.ts";
-import {
-  forgetHistory,
-  type Host,
-  isRolledBack,
-  type Kernel,
-  type LocalFiles,
-  noteHistoryPoint,
-  noteRollback,
-  type Remote,
-  type Rows,
-  type Uploads,
-} from "../core/index.ts";
+import type { Host, Kernel, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
 import type { Sync } from "../sync/index.ts";
 import type { Tree } from "../tree/index.ts";
 import { follow, followOnce, type Hear } from "./follow.ts";
@@ -92,9 +81,9 @@ export function createHearing(
    * begins anew.
    */
   async function startOver(signal: AbortSignal): Promise<void> {
-    if (!isRolledBack(context)) {
+    if (!context.history.isRolledBack()) {
       log.warn({}, "the gateway's past is another one; all that is known is looked at again");
-      noteRollback(context);
+      context.history.noteRollback();
     }
     network.answered();
     fresh.lost("the gateway's data were set back: all that is known is looked at again");
@@ -111,8 +100,8 @@ export function createHearing(
       metadata.settings.set("cursor", String(asOf));
       metadata.settings.set("indexed", "0");
       metadata.settings.set("written", "0");
-      forgetHistory(context);
-      noteHistoryPoint(context, items);
+      context.history.forget();
+      context.history.noteFollowed(items);
     });
     lost.forget();
   }

@@ -10,15 +10,7 @@ import { formatRanges, NO_RANGES } from "../../lib/ranges.ts";
 import { isWhole } from "../../metadata/cache-files.ts";
 import type { After, InodeId, KernelNodeId, NodeRowId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
-import {
-  type Host,
-  hasVersion,
-  type LocalFiles,
-  type Remote,
-  type Rows,
-  setNodeDirty,
-  type Uploads,
-} from "../core/index.ts";
+import { type Host, hasVersion, type LocalFiles, type Remote, type Rows, type Uploads } from "../core/index.ts";
 import { isStandIn, type Sync } from "../sync/index.ts";
 import type { Tree } from "../tree/index.ts";
 import { READERS } from "./follow.ts";
@@ -155,7 +147,7 @@ function keep(
     metadata.cacheFiles.update(lineage, { ...ofNothing, originHash: null, unproven: formatRanges(NO_RANGES) });
     // A change made here keeps its age, so that a drain under way does not end without it.
     for (const row of context.nodeRows.ofInode(id))
-      setNodeDirty(context, row, row.changedAt === 0 ? null : row.changedAt);
+      context.queue.setNodeDirty(row, row.changedAt === 0 ? null : row.changedAt);
     metadata.afterCommit(() => {
       // What programs write to the open file now goes to changed content, and no check may compare that with the lost
       // version.

@@ -9,15 +9,7 @@ import type { CacheFileRow } from "../../metadata/cache-files.ts";
 import { isWhole } from "../../metadata/cache-files.ts";
 import type { KernelNodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
-import {
-  type Host,
-  type Kernel,
-  type LocalFiles,
-  type Remote,
-  type Rows,
-  setInodeDirty,
-  type Uploads,
-} from "../core/index.ts";
+import type { Host, Kernel, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
 import { ctimeOf, mtimeOf } from "../files/index.ts";
 import type { Sync } from "../sync/index.ts";
 import type { Tree } from "../tree/index.ts";
@@ -120,7 +112,7 @@ async function recoverInode(context: Rows & LocalFiles & Uploads & Host, inode: 
         ctime: formatTime(ctimeOf(inode, known, stat.mtime, runtime.files.currentTime())),
       };
       metadata.inodes.update(inode.id, { size: stat.size, hash: null, ...times, changes: inode.changes + 1 });
-      setInodeDirty(context, inode.id);
+      context.queue.setInodeDirty(inode.id);
     });
   } catch (error) {
     if (!hasCode(error, "ENOENT")) throw error;
@@ -147,7 +139,7 @@ async function recoverOpen(
       metadata.inodes.update(inode.id, { content: "clean" });
     } else {
       metadata.inodes.update(inode.id, { content: "dirty", hash: null, changes: inode.changes + 1 });
-      setInodeDirty(context, inode.id);
+      context.queue.setInodeDirty(inode.id);
     }
   });
   const dirty = metadata.inodes.get(inode.id);

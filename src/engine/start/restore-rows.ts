@@ -25,16 +25,7 @@ import type { After, InodeId, KernelNodeId, SnapshotId } from "../../metadata/id
 import { type Inode, QUARANTINED } from "../../metadata/inodes.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
-import {
-  type Host,
-  type Kernel,
-  type LocalFiles,
-  type Remote,
-  type Rows,
-  setInodeDirty,
-  setNodeDirty,
-  type Uploads,
-} from "../core/index.ts";
+import type { Host, Kernel, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
 import { completeFolder } from "../remote/index.ts";
 import type { Sync } from "../sync/index.ts";
 import type { Tree } from "../tree/index.ts";
@@ -143,7 +134,7 @@ async function bringFile(needs: Needs, word: Written): Promise<void> {
   metadata.transaction(() => {
     const stillMissing = recorded === undefined ? missing : intersectRanges(missing, recorded);
     becomesChanged(needs, inode, word, stat, stillMissing);
-    setInodeDirty(context, inode.id);
+    context.queue.setInodeDirty(inode.id);
   });
   context.restored.files += 1;
 }
@@ -237,7 +228,7 @@ async function placeFile(needs: Needs, word: Written, stat: FileStat, missing: R
       context.names.add(folder, name, inode.id, "file");
     } else if (isWrittenOver && row?.nodeId != null && !needsCheck) {
       metadata.entries.setInode(there.id, inode.id);
-      setNodeDirty(context, row);
+      context.queue.setNodeDirty(row);
     } else {
       const copy = context.conflictNames.free(folder, name, "recovered");
       context.names.createUnborn(metadata.entries.create(folder, copy, inode.id).id, "file");
@@ -345,7 +336,7 @@ async function judgeUnconfirmed(needs: Needs, lineage: KernelNodeId): Promise<vo
         stat,
         NO_RANGES,
       );
-      setInodeDirty(context, inode.id);
+      context.queue.setInodeDirty(inode.id);
     });
     context.restored.files += 1;
     return;

@@ -29,23 +29,11 @@ import {
   StartError,
 } from "../api/index.ts";
 import {
-  createAcknowledgedWrites,
-  createForegroundThrottle,
-  createGroupCommit,
-  createGroupSync,
-  createKernelCacheState,
-  createPollState,
-  createReadOrder,
+  createMemory,
   type EngineSettings,
-  expireAllEntries,
-  forgetHistory,
   type Host,
-  inBackground,
-  invalidateKernel,
-  isRolledBack,
   type Kernel,
   type LocalFiles,
-  negativeUnknown,
   parseRequest,
   type Remote,
   type Request,
@@ -203,8 +191,10 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
     },
   });
   network.failed(start.trouble);
-  const sending: Uploads["sending"] = new Map();
+  const handleTable = options.handleTable ?? countHandles();
+  const { kernelCache = NO_KERNEL_CACHE } = options;
   const withFiles = addLocalFiles({
+    ...createMemory({ metadata, runtime, settings, activity, handleTable, kernelCache }),
     disk,
     restored: { why: undefined, files: 0 },
     get replays() {
@@ -213,8 +203,6 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
     get quota() {
       return quota;
     },
-    drains: { count: 0 },
-    awaited: new Map(),
     unsent: { mostly: Number.POSITIVE_INFINITY },
     metadata,
     client,
@@ -226,26 +214,11 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
     accounts: options.accounts ?? NO_ACCOUNTS,
     readOnly,
     workspace: start.workspace,
-    handles: new Map(),
-    handleTable: options.handleTable ?? countHandles(),
+    handleTable,
     passthrough: options.passthrough ?? NO_PASSTHROUGH,
     fastPath,
-    kernel: createKernelCacheState(options.kernelCache ?? NO_KERNEL_CACHE),
     fresh: createFreshness(options.runtime),
-    cancellations: new Map(),
-    directorySequences: new Map(),
-    listingPrefetches: new Set(),
     listings: createSingleFlight(runtime, LIST_STANDS_MS),
-    sending,
-    snapshotBytes: new Map(),
-    groupSync: createGroupSync(),
-    groupCommit: createGroupCommit(runtime, metadata, sending),
-    foregroundThrottle: createForegroundThrottle(runtime, settings.maximumAgeMs),
-    lastSnapshots: new Map(),
-    readOrder: createReadOrder(),
-    acknowledgedWrites: createAcknowledgedWrites(metadata),
-    polled: createPollState(),
-    notEmpty: new Map(),
     network,
     activity,
     syncRows: createSyncRows(metadata, async () => {
@@ -258,12 +231,12 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
   const replays = createReplays(context);
   metadata.changed.onTell((changed) => {
     try {
-      invalidateKernel(context, changed);
+      context.kernel.invalidate(changed);
       replays.note(changed);
     } catch (error) {
       // The change is committed all the same.
       log.error({ err: error }, "what changed could not be read for the kernel, which asks for everything again");
-      expireAllEntries(context);
+      context.kernel.expireAll();
     }
   });
   const { fresh } = context;
@@ -276,7 +249,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
   await disk.restore();
   const resumed = beginMount(metadata, options.mount);
   if (resumed === undefined) metadata.transaction(() => metadata.past.forgetAll());
-  if (resumed !== undefined) negativeUnknown(context);
+  if (resumed !== undefined) context.kernel.negativeUnknown();
   const sweep = await recoverOpenFiles(context, resumed);
   runtime.step("start: recovered");
   metadata.settings.set("boot", settings.boot);
@@ -290,7 +263,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
   const backlog = createBacklog(context, metadata.nodes.pendingBytes);
   stream = client.features.journal && view.at === undefined ? createJournalStream(context) : undefined;
   // A profile without a journal has nobody who would make up for a rollback.
-  if (stream === undefined && isRolledBack(context)) forgetHistory(context);
+  if (stream === undefined && context.history.isRolledBack()) context.history.forget();
   const follower = createFollower(
     context,
     stream === undefined ? (signal) => pollFolders(context, signal) : createHearing(context, stream),
@@ -299,13 +272,13 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
   fresh.onEnd(() => {
     log.info({}, "the journal is not live any more: the kernel asks for everything again");
     stream?.renew();
-    expireAllEntries(context);
+    context.kernel.expireAll();
   });
   const treePrefetch = createTreePrefetch(context);
   if (options.stateDisk !== undefined) context.space.start();
   // The past needs none of the loops: nothing changes there, and nothing is sent.
   if (view.at === undefined) {
-    inBackground(context, "looking through what the mount before left", async () => {
+    context.background("looking through what the mount before left", async () => {
       await options.inUse;
       await sweep?.().finally(() => writeBack.start());
     });
@@ -315,7 +288,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
     fresh.start();
     quota.start();
     context.orphans.startProbe();
-    inBackground(context, "reading the names of the workspace", async () => {
+    context.background("reading the names of the workspace", async () => {
       await options.inUse;
       await treePrefetch.run();
     });
@@ -386,7 +359,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
     gatewayAnswered: () => context.network.isThere(),
     databaseDamaged: (damage) => context.disk.isDamaged(damage),
     measure: backlog.measure,
-    expireKernelCache: () => expireAllEntries(context),
+    expireKernelCache: () => context.kernel.expireAll(),
     condition,
     queue: (limit) => listQueue(context, writeBack.inFlight, limit),
     retry: (paths) => retryNow(context, paths),

@@ -12,7 +12,7 @@ import { SHARD } from "../../content/layout.ts";
 import { hasCode } from "../../lib/system-error.ts";
 import type { Snapshot } from "../../metadata/attempts.ts";
 import type { InodeId, KernelNodeId, SnapshotId } from "../../metadata/ids.ts";
-import { type Host, inBackground, type LocalFiles, type Rows, setInodeDirty, type Uploads } from "../core/index.ts";
+import type { Host, LocalFiles, Rows, Uploads } from "../core/index.ts";
 
 /** Rows looked at in one go. */
 const SLICE = 50;
@@ -51,7 +51,7 @@ async function sweep(context: Rows & LocalFiles & Uploads & Host, before: Before
     log.warn({ err: error }, "files nobody needs could not be removed yet");
   });
   if (dirtyLog.isNew || dirtyLog.isLong() || restored.why !== undefined) {
-    inBackground(context, "writing the list of changed files anew", () => context.dirtyFiles.renew());
+    context.background("writing the list of changed files anew", () => context.dirtyFiles.renew());
   }
   context.runtime.step("start: swept");
 }
@@ -220,7 +220,7 @@ function dropStaleSnapshot(context: Rows & LocalFiles & Uploads & Host, cut: Sna
     const inode = metadata.inodes.get(cut.inode);
     if (inode === undefined || inode.changes !== cut.changes || inode.content !== "dirty") return;
     metadata.inodes.update(inode.id, { changes: inode.changes + 1, hash: null });
-    setInodeDirty(context, inode.id);
+    context.queue.setInodeDirty(inode.id);
   });
 }
 

@@ -12,12 +12,9 @@ import type { Entry } from "../../metadata/entries.ts";
 import { baseOf, type NodeRow, revisionOf, type Seen } from "../../metadata/nodes.ts";
 import {
   areCreationsKeyed,
-  enqueue,
   type Host,
   isKeyed,
   type LocalFiles,
-  noteAcknowledged,
-  noteRollback,
   type Remote,
   type Request,
   type Rows,
@@ -74,7 +71,7 @@ export function acknowledge(
     const isDeletion = attempt.request.do === "delete";
     // A repeated request gets its first answer, however old, so it says nothing of the gateway's history now.
     if (attempt.tries === 0) {
-      noteAcknowledged(context, told, { isDeleted: isDeletion, isContent: "size" in attempt.request });
+      context.history.noteAcknowledged(told, { isDeleted: isDeletion, isContent: "size" in attempt.request });
     }
     if (isDeletion) return acknowledgeDeletion(context, row, attempt, node.revision, position);
 
@@ -198,7 +195,7 @@ function otherHasMoved(
   if (row?.base?.revision !== request.withRevision) {
     // What was heard of the other node since tells more, or the node has to be read.
     metadata.rereads.add(request.with);
-    enqueue(context, row);
+    context.queue.enqueue(row);
     return;
   }
   const revision = request.withRevision + 1;
@@ -315,7 +312,7 @@ export function refused(
       return { retry: false };
     }
     closeRefused(context, attempt, error);
-    if (node !== undefined && isOfOtherPast(context, row, node)) noteRollback(context);
+    if (node !== undefined && isOfOtherPast(context, row, node)) context.history.noteRollback();
     if (node?.lastKey != null && recognizeOwn(context, node)) return { retry: false };
     if (node !== undefined && takeFromTheWay(context, row, node)) return { retry: false };
     metadata.nodes.update(row.id, { due: context.runtime.now() });

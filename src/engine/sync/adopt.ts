@@ -9,7 +9,7 @@ import type { EntryId, InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
 import { baseOf, type NodeRow } from "../../metadata/nodes.ts";
-import { type Host, type LocalFiles, type Rows, setInodeDirty, setNodeDirty, type Uploads } from "../core/index.ts";
+import type { Host, LocalFiles, Rows, Uploads } from "../core/index.ts";
 import { withPinnedMtime } from "../files/index.ts";
 import { kindOf, type Tree } from "../tree/index.ts";
 import { detachFromName } from "./detached-files.ts";
@@ -122,7 +122,7 @@ function openCircle(context: Rows & Uploads & Host & Tree, target: InodeId, move
       if (metadata.entries.find(home, shown.name) === undefined) {
         metadata.entries.move(entry.id, home, shown.name, shown.gatewayName);
       } else metadata.entries.move(entry.id, home, freeConflictName(context, home, row.base.name));
-      setNodeDirty(context, row);
+      context.queue.setNodeDirty(row);
       return;
     }
     current = entry.parent;
@@ -134,7 +134,7 @@ function openCircle(context: Rows & Uploads & Host & Tree, target: InodeId, move
     freeConflictName(context, ROOT_INODE, nearest.gatewayName ?? nearest.name),
   );
   const row = metadata.nodes.ofEntry(nearest.id);
-  if (row !== undefined) setNodeDirty(context, row);
+  if (row !== undefined) context.queue.setNodeDirty(row);
 }
 
 function takeContent(
@@ -174,7 +174,7 @@ function takeContent(
     changes,
     linkGroup: isLinkUnsent ? (group ?? inode.linkGroup) : group,
   });
-  if (isLinkUnsent) setInodeDirty(context, shown.id);
+  if (isLinkUnsent) context.queue.setInodeDirty(shown.id);
   else lookLater(context, shown.id);
 }
 
@@ -220,7 +220,7 @@ function takeAttributes(
       : {}),
   });
   // Nobody else knows yet that the inode's other names are to get these attributes.
-  if (isChanged && isLinkUnsent) setInodeDirty(context, inode.id);
+  if (isChanged && isLinkUnsent) context.queue.setInodeDirty(inode.id);
   else if (isChanged) lookLater(context, inode.id);
   if (!isContentAgreed) return;
   knowSaves(context, metadata.inodes.get(inode.id) ?? inode, node.attributes.link);
@@ -262,7 +262,7 @@ function takeLink(
   if (isMovable && joinNames(context, entry, inode, node)) return;
   const before = inode.linkGroup;
   const gathered = gatherNames(context, enterGroup(context, inode, node));
-  if (gathered !== undefined || (before !== group && names > 1)) setInodeDirty(context, gathered?.id ?? inode.id);
+  if (gathered !== undefined || (before !== group && names > 1)) context.queue.setInodeDirty(gathered?.id ?? inode.id);
   else lookLater(context, inode.id);
 }
 
@@ -292,7 +292,7 @@ function joinNames(
     if (isSameFile(group, inode)) joined = unite(context, group, inode);
     else giveName(context, entry, inode, group.id);
   }
-  if (joined.content !== "clean") setInodeDirty(context, joined.id);
+  if (joined.content !== "clean") context.queue.setInodeDirty(joined.id);
   else lookLater(context, joined.id);
   return true;
 }
@@ -352,6 +352,6 @@ export function undeleteFolder(
   const occupant = metadata.entries.find(parent, shown.name);
   if (occupant !== undefined) moveToConflictName(context, occupant);
   const entry = metadata.entries.create(parent, shown.name, inode.id, shown.gatewayName);
-  setNodeDirty(context, row, null, { entry: entry.id });
+  context.queue.setNodeDirty(row, null, { entry: entry.id });
   return inode.id;
 }

@@ -6,17 +6,7 @@ import type { Entry } from "../../metadata/entries.ts";
 import type { NodeRowId } from "../../metadata/ids.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import { baseOf } from "../../metadata/nodes.ts";
-import {
-  enqueue,
-  type Host,
-  inBackground,
-  isRolledBack,
-  type LocalFiles,
-  type Remote,
-  type Rows,
-  setNodeDirty,
-  type Uploads,
-} from "../core/index.ts";
+import type { Host, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
 import type { Tree } from "../tree/index.ts";
 import { adoptNode, adoptPlace, undeleteFolder } from "./adopt.ts";
 import { agreeOnContent } from "./content-agreed.ts";
@@ -92,7 +82,7 @@ function advanceOne(
       case "recreate":
       case "conflict":
         // After a rollback of the gateway, the content that the gateway has lost must be kept first.
-        if (isRolledBack(context) && isAtCostOfContent(step)) return waitForRefresh(context, row);
+        if (context.history.isRolledBack() && isAtCostOfContent(step)) return waitForRefresh(context, row);
         if (!carryOut(context, row, step, aside)) return waitForRefresh(context, row);
         context.activity.progressed();
         break;
@@ -100,7 +90,7 @@ function advanceOne(
         if (step.for === "names") {
           const isOver = row.due !== null && row.due <= context.runtime.now();
           if (!isOver) return undefined;
-          setNodeDirty(context, row);
+          context.queue.setNodeDirty(row);
           break;
         }
         if (step.for === "name") context.names.askForUndeletable(row);
@@ -129,7 +119,7 @@ function lookAndAdvance(context: Rows & LocalFiles & Remote & Uploads & Host & T
   const cacheFile = inode === undefined ? undefined : context.cacheFiles.get(inode.lineage);
   if (cacheFile === undefined) return;
   context.metadata.afterCommit(() =>
-    inBackground(context, "looking at a file that is open for writing", async () => {
+    context.background("looking at a file that is open for writing", async () => {
       await cacheFile.detectWrites();
       cacheFile.whileSeen(() => advance(context, row.id));
     }),
@@ -211,15 +201,16 @@ export function addTombstone(context: Rows & Remote & Host, { nodeId, seen, base
  * In base, the node is no longer at this place. The row that waits for the name is planned again, and the row of the
  * folder.
  */
-export function leftPlace(context: Rows & Uploads & Host & Tree, row: NodeRow): void {
+export function leftPlace(context: Rows & Uploads & Tree, row: NodeRow): void {
   const { metadata } = context;
   if (row.base?.parent == null) return;
   const folderRow = metadata.nodes.ofNodeId(row.base.parent);
-  if (folderRow !== undefined && (folderRow.entry === null || folderRow.seen !== null)) enqueue(context, folderRow);
+  if (folderRow !== undefined && (folderRow.entry === null || folderRow.seen !== null))
+    context.queue.enqueue(folderRow);
   const folder = context.nodeRows.folderOfNode(row.base.parent);
   const entry = folder === undefined ? undefined : metadata.entries.find(folder, row.base.name);
   const waiting = entry === undefined ? undefined : metadata.nodes.ofEntry(entry.id);
-  if (waiting !== undefined && waiting.id !== row.id) enqueue(context, waiting);
+  if (waiting !== undefined && waiting.id !== row.id) context.queue.enqueue(waiting);
 }
 
 function restore(
@@ -272,7 +263,7 @@ function recreate(context: Rows & Remote & Uploads & Host & Tree, row: NodeRow):
   const entry = row.entry === null ? undefined : context.metadata.entries.get(row.entry);
   if (entry !== undefined) moveBack(context, entry);
   if (entry !== undefined) leaveGroup(context, entry.inode);
-  setNodeDirty(context, row, null, { nodeId: null, base: null, seen: null, seenAt: null });
+  context.queue.setNodeDirty(row, null, { nodeId: null, base: null, seen: null, seenAt: null });
   leftPlace(context, row);
 }
 

@@ -3,16 +3,7 @@ import type { Node } from "../../contract/resources.ts";
 import type { Entry } from "../../metadata/entries.ts";
 import type { NodeRowId } from "../../metadata/ids.ts";
 import { born, type NodeRow } from "../../metadata/nodes.ts";
-import {
-  enqueue,
-  type Host,
-  type LocalFiles,
-  type Remote,
-  type Rows,
-  setInodeDirty,
-  setNodeDirty,
-  type Uploads,
-} from "../core/index.ts";
+import type { Host, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
 import { isLike, type Tree } from "../tree/index.ts";
 import { undeleteFolder } from "./adopt.ts";
 import { gatherNames, inodeApart, isAtNode, joinGroup, lookLater } from "./link-groups.ts";
@@ -52,8 +43,8 @@ export function placeArrival(
   const inode = gathered ?? own;
   // What was changed here under the inode's other names is to be sent to this node too.
   if (joined !== undefined && !isAtNode(context, inode)) {
-    if (isGathered) setInodeDirty(context, inode.id);
-    else setNodeDirty(context, row);
+    if (isGathered) context.queue.setInodeDirty(inode.id);
+    else context.queue.setNodeDirty(row);
   }
   // A newer node has just given the file its content.
   else if (isGathered || inode.originNode === node.id || !isLike(inode, node)) lookLater(context, inode.id);
@@ -72,7 +63,7 @@ function makeWay(context: Rows & LocalFiles & Remote & Uploads & Host & Tree, oc
   const isNew = metadata.arrivals.get(node.id)?.revision !== node.revision;
   if (row.nodeId === null) {
     // Whether the two are the same thing is known when the row's own request is answered or refused (acknowledge.ts).
-    if (isNew) enqueue(context, row);
+    if (isNew) context.queue.enqueue(row);
     if (row.kind === node.kind || !isHeldBack(context, row)) return false;
     moveToConflictName(context, occupant);
     metadata.afterCommit(context.activity.conflicted);

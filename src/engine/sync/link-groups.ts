@@ -17,7 +17,7 @@ import type { Entry } from "../../metadata/entries.ts";
 import type { InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
-import { type Host, type LocalFiles, type Rows, setInodeDirty, type Uploads } from "../core/index.ts";
+import type { Host, LocalFiles, Rows, Uploads } from "../core/index.ts";
 import { kindOf, type Tree } from "../tree/index.ts";
 import { contentOfNode, groupOf, makeInodeOf, savesOfNode } from "./from-node.ts";
 import { mergeAttributes, withTimeOf } from "./merge-attributes.ts";
@@ -129,9 +129,9 @@ function hasAtNode({ nodeRows }: Pick<Tree, "nodeRows">, inode: Inode, { content
  * A program removed the name here, and somebody wrote to the node. The names that are left show what was written, and
  * their nodes get it before this node goes.
  */
-export function leaveToOthers(context: Rows & LocalFiles & Uploads & Host & Tree, node: Node): void {
+export function leaveToOthers(context: Rows & LocalFiles & Uploads & Tree, node: Node): void {
   const other = joinGroup(context, node);
-  if (other?.content === "clean" && other.originNode === node.id) setInodeDirty(context, other.id);
+  if (other?.content === "clean" && other.originNode === node.id) context.queue.setInodeDirty(other.id);
 }
 
 interface Place {
@@ -161,11 +161,7 @@ function placeOf(context: Joining, node: Node, except?: number): Place | undefin
  * The inode of which the node is a name, if the node's group has one here. If the node's content is newer, the inode
  * shows it afterwards.
  */
-export function joinGroup(
-  context: Rows & LocalFiles & Uploads & Host & Tree,
-  node: Node,
-  except?: number,
-): Inode | undefined {
+export function joinGroup(context: Rows & LocalFiles & Uploads & Tree, node: Node, except?: number): Inode | undefined {
   const { inode, order } = placeOf(context, node, except) ?? {};
   if (inode === undefined || order === "behind") return inode;
   if (order === "same") return knowSaves(context, inode, node.attributes.link);
@@ -191,7 +187,7 @@ export function enterGroup({ metadata }: Needs, inode: Inode, node: Node): Inode
  * They become names of the same inode as the inode's own names. Returns that inode; undefined if there were no such
  * names.
  */
-export function gatherNames(context: Rows & LocalFiles & Uploads & Host & Tree, inode: Inode): Inode | undefined {
+export function gatherNames(context: Rows & LocalFiles & Uploads & Tree, inode: Inode): Inode | undefined {
   const { metadata } = context;
   if (inode.linkGroup === null) return undefined;
   let one: Inode | undefined;
@@ -211,7 +207,7 @@ export function gatherNames(context: Rows & LocalFiles & Uploads & Host & Tree, 
  * content is only there. The inode that goes on keeps its id and its open files. Programs look up the names of the
  * other one again. Returns the inode that goes on.
  */
-export function unite(context: Rows & LocalFiles & Uploads & Host & Tree, shown: Inode, other: Inode): Inode {
+export function unite(context: Rows & LocalFiles & Uploads & Tree, shown: Inode, other: Inode): Inode {
   const { metadata } = context;
   if (!goesOnInstead(context, shown, other)) {
     giveNames(context, metadata.entries.ofInode(other.id), other, shown.id);
@@ -221,7 +217,7 @@ export function unite(context: Rows & LocalFiles & Uploads & Host & Tree, shown:
   showAs(context, other, shown, rows);
   giveNames(context, metadata.entries.ofInode(shown.id), shown, other.id);
   const since = earliest(rows);
-  if (since !== null) setInodeDirty(context, other.id, since);
+  if (since !== null) context.queue.setInodeDirty(other.id, since);
   return metadata.inodes.get(other.id) ?? other;
 }
 
@@ -256,17 +252,12 @@ function showAs({ metadata }: Needs, inode: Inode, shown: Inode, rows: readonly 
 }
 
 /** The name becomes a name of the inode `to`. Attributes that a program changed, and that were not sent, go with it. */
-export function giveName(context: Rows & LocalFiles & Uploads & Host, entry: Entry, from: Inode, to: InodeId): void {
+export function giveName(context: Rows & LocalFiles & Uploads, entry: Entry, from: Inode, to: InodeId): void {
   giveNames(context, [entry], from, to);
 }
 
 /** The same for many names: of thousands, each is looked at once. */
-function giveNames(
-  context: Rows & LocalFiles & Uploads & Host,
-  entries: readonly Entry[],
-  from: Inode,
-  to: InodeId,
-): void {
+function giveNames(context: Rows & LocalFiles & Uploads, entries: readonly Entry[], from: Inode, to: InodeId): void {
   const { metadata } = context;
   for (const entry of entries) metadata.entries.setInode(entry.id, to);
   keepLinkLease(context, from.id, to);
@@ -278,7 +269,7 @@ function giveNames(
   let { attributes } = inode;
   for (const row of rows) attributes = withUnsent(attributes, row, from);
   metadata.inodes.update(to, { attributes });
-  setInodeDirty(context, to, since);
+  context.queue.setInodeDirty(to, since);
 }
 
 /** The earliest time since which one of them has something to send (row time). */
@@ -325,7 +316,10 @@ export function inodeApart(context: Rows & Host & Tree, node: Node): Inode {
  * A change came in by one of the inode's names. When the link lease that begins now is over, nodes that are still
  * behind are brought up to date from here.
  */
-export function lookLater(context: Parameters<typeof setInodeDirty>[0], inode: InodeId): void {
+export function lookLater(
+  context: Pick<Rows & Uploads & Host, "metadata" | "runtime" | "activity" | "queue">,
+  inode: InodeId,
+): void {
   const { metadata, runtime, activity } = context;
   if (metadata.linkLeases.get(inode) !== undefined || metadata.entries.links(inode) < 2) return;
   // Not all mounts at once: the second one finds the work done.

@@ -4,17 +4,7 @@
  * passthrough writers do not wait longer.
  */
 
-import {
-  type CacheFile,
-  dueTime,
-  enqueueInode,
-  type Host,
-  inBackground,
-  type LocalFiles,
-  type Remote,
-  type Rows,
-  type Uploads,
-} from "../core/index.ts";
+import type { CacheFile, Host, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
 import type { Sync } from "../sync/index.ts";
 import type { Tree } from "../tree/index.ts";
 import { attemptAtOnce } from "./attempt.ts";
@@ -53,9 +43,9 @@ export function snapshotAfterSync(
   cacheFile: CacheFile,
 ): void {
   if (!cacheFile.isContentDirty) return;
-  const { runtime, settings } = context;
+  const { runtime } = context;
   const now = runtime.elapsed();
-  const wait = Math.max(0, dueTime(settings, now, cacheFile.firstWriteAt ?? now) - now);
+  const wait = Math.max(0, context.queue.dueTime(now, cacheFile.firstWriteAt ?? now) - now);
   if (
     cacheFile.pacing.snapshotTimer === undefined ||
     now + wait < cacheFile.pacing.snapshotAt ||
@@ -77,7 +67,7 @@ function snapshotIn(
   if (cacheFile.writers === 0 || fileState.stopped.signal.aborted) return;
   cacheFile.pacing.snapshotAt = runtime.elapsed() + milliseconds;
   const timer = runtime.setTimer(milliseconds, () => {
-    inBackground(context, "cutting an open file", async () => {
+    context.background("cutting an open file", async () => {
       const again = await look(context, cacheFile);
       // Meanwhile only an fsync sets another timer, or a writer that came after the last one had closed the file.
       if (cacheFile.pacing.snapshotTimer !== timer) return;
@@ -106,7 +96,7 @@ async function look(
     if (result === "busy") return BUSY_MS;
     context.readFailures.ended(cacheFile.lineage);
     cacheFile.pacing.isFsyncAsked = false;
-    enqueueInode(context, cacheFile.inode);
+    context.queue.enqueueInode(cacheFile.inode);
     return mayBeWritten(cacheFile) ? Math.max(LOOK_MS, untilDue(context, cacheFile)) : undefined;
   } catch (error) {
     if (context.fileState.stopped.signal.aborted) return undefined;

@@ -1,7 +1,6 @@
 /** What the loop does for many at once: one commit, one sync; and each still fails alone. */
 import { expect, test } from "vitest";
-import { TOGETHER_MAX_MS } from "../../../src/engine/core/group-commit.ts";
-import { createGroupCommit, MANY } from "../../../src/engine/core/index.ts";
+import { createGroupCommit, MANY, TOGETHER_MAX_MS } from "../../../src/engine/core/group-commit.ts";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
 import { takeSnapshot } from "../../../src/engine/upload/index.ts";
 import { sleep } from "../../../src/lib/runtime.ts";

@@ -153,7 +153,7 @@ test("an open that fails after it has cut the file short is told: the kernel kno
   const full = () => {
     throw new Error("no room for one more handle");
   };
-  Object.assign(world.context, { handleTable: { ...world.context.handleTable, add: full } });
+  Object.assign(world.context.handleTable, { add: full });
   await expect(createFileSystem(world.context).open(CALLER, lineage, { ...WRITING, truncate: true })).rejects.toThrow();
   expect(world.inode(id).size).toBe(0);
   expect(told).toContain(id);

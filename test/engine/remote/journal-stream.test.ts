@@ -2,7 +2,6 @@
 import { getEventListeners } from "node:events";
 import { expect, test } from "vitest";
 import type { JournalEntry, Node } from "../../../src/contract/resources.ts";
-import { lastHistoryPoint } from "../../../src/engine/core/index.ts";
 import { createHearing, createJournalStream } from "../../../src/engine/remote/index.ts";
 import { unlessAborted } from "../../../src/engine/remote/journal-stream.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
@@ -83,7 +82,7 @@ test.each([
     if (isApart) expect(await heard()).toEqual(["a", "b moved", "c", "d"]);
     isHeard();
     expect(await heard()).toEqual(["a moved", "b moved", "c"]);
-    const [cursor, end] = [metadata.settings.getNumber("cursor"), lastHistoryPoint(context)?.position];
+    const [cursor, end] = [metadata.settings.getNumber("cursor"), context.history.last()?.position];
     expect({ read: read.sort(), late: stream.late, cursor, end }).toEqual({
       read: ["a", "b"],
       late: [],

@@ -17,18 +17,7 @@ import {
   type OpenFlags,
   type Stat,
 } from "../../../src/engine/api/index.ts";
-import {
-  createAcknowledgedWrites,
-  createForegroundThrottle,
-  createGroupCommit,
-  createGroupSync,
-  createKernelCacheState,
-  createPollState,
-  createReadOrder,
-  type EngineSettings,
-  parseRequest,
-  type Request,
-} from "../../../src/engine/core/index.ts";
+import { createMemory, type EngineSettings, parseRequest, type Request } from "../../../src/engine/core/index.ts";
 import { addLocalFiles } from "../../../src/engine/files/index.ts";
 import {
   createActivity,
@@ -235,14 +224,14 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
     concurrency: 4,
     ...changed,
   };
+  const handleTable = countHandles();
   const withFiles = addLocalFiles({
+    ...createMemory({ metadata, runtime, settings, activity, handleTable, kernelCache: NO_KERNEL_CACHE }),
     replays: { mayBeWatched() {} },
     disk: createDisk({ stateDisk: undefined, limits: undefined, folder: "/state", log, onChange() {} }),
     get quota() {
       return quota;
     },
-    drains: { count: 0 },
-    awaited: new Map(),
     unsent: { mostly: 0 },
     metadata,
     client: gateway.client,
@@ -255,29 +244,14 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
     accounts: NO_ACCOUNTS,
     readOnly: createReadOnly(WORKSPACE, { isAskedFor: settings.readOnly, lack: undefined, onChange() {} }),
     workspace: WORKSPACE,
-    handles: new Map(),
-    handleTable: countHandles(),
+    handleTable,
     passthrough: passthrough ?? NO_PASSTHROUGH,
     fastPath: mover,
-    kernel: createKernelCacheState(NO_KERNEL_CACHE),
     fresh: createFreshness(runtime),
-    cancellations: new Map(),
-    directorySequences: new Map(),
-    listingPrefetches: new Set(),
     listings: createSingleFlight(runtime, LIST_STANDS_MS),
-    snapshotBytes: new Map(),
-    groupSync: createGroupSync(),
-    groupCommit: createGroupCommit(runtime, metadata, new Map()),
-    foregroundThrottle: createForegroundThrottle(runtime, settings.maximumAgeMs),
-    lastSnapshots: new Map(),
     syncRows: createSyncRows(metadata, async () => {
       syncedRows = database.serialize();
     }),
-    sending: new Map(),
-    readOrder: createReadOrder(),
-    acknowledgedWrites: createAcknowledgedWrites(metadata),
-    polled: createPollState(),
-    notEmpty: new Map(),
     network,
     activity,
   });

@@ -3,7 +3,6 @@ import { expect, test } from "vitest";
 import type { Attributes } from "../../../src/contract/attributes.ts";
 import type { Node } from "../../../src/contract/resources.ts";
 import { savesOfContent } from "../../../src/contract/saves.ts";
-import { setInodeDirty } from "../../../src/engine/core/index.ts";
 import type { Changed } from "../../../src/metadata/changed.ts";
 import { inodeId } from "../../../src/metadata/ids.ts";
 import type { Inode } from "../../../src/metadata/inodes.ts";
@@ -134,7 +133,7 @@ test("one is open for writing: that one goes on, and keeps what was written", as
 function emptied({ context, metadata }: World, { id, changes }: Inode): void {
   metadata.transaction(() => {
     metadata.inodes.update(id, { content: "dirty", hash: EMPTY, size: 0, changes: changes + 1 });
-    setInodeDirty(context, id);
+    context.queue.setInodeDirty(id);
   });
 }
 
@@ -168,7 +167,7 @@ test.each(["a", "hl", "both"])("a mode changed here, and not sent, of %s stays, 
     if (one !== which && which !== "both") continue;
     const { id } = inodeAt(world, one);
     metadata.inodes.update(id, { attributes: { mode: 0o600 } });
-    metadata.transaction(() => setInodeDirty(world.context, id));
+    metadata.transaction(() => world.context.queue.setInodeDirty(id));
   }
   world.context.observer.node(relinked("a"));
   expect(ids(world, "a", "hl")).toEqual([a.id, a.id]);

@@ -3,7 +3,6 @@ import { expect, test } from "vitest";
 import { type Attributes, patchAttributes } from "../../../src/contract/attributes.ts";
 import type { Node } from "../../../src/contract/resources.ts";
 import { savesOfContent } from "../../../src/contract/saves.ts";
-import { setInodeDirty, setNodeDirty } from "../../../src/engine/core/index.ts";
 import { giveName } from "../../../src/engine/sync/link-groups.ts";
 import { inodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
@@ -50,7 +49,7 @@ async function names(...more: string[]) {
 }
 
 const mark = (world: World, name: string) =>
-  world.metadata.transaction(() => setNodeDirty(world.context, rowOf(world, name)));
+  world.metadata.transaction(() => world.context.queue.setNodeDirty(rowOf(world, name)));
 
 /** A program writes what is empty. */
 function writeHere(world: World, name: string) {
@@ -59,7 +58,7 @@ function writeHere(world: World, name: string) {
   const changes = (metadata.inodes.get(inode)?.changes ?? 0) + 1;
   metadata.inodes.update(inode, { content: "dirty", hash: null, changes });
   metadata.inodes.update(inode, { hash: EMPTY, size: 0 });
-  metadata.transaction(() => setInodeDirty(context, inode));
+  metadata.transaction(() => context.queue.setInodeDirty(inode));
 }
 
 test("what was written by one name is shown by all, and sent to the others with the saves it came after", async () => {
@@ -170,7 +169,7 @@ test.each([
     world.context.observer.node(saved("b", "other.3", "one.1"));
     const inode = inodeAt(world, "b");
     metadata.inodes.update(inode, { attributes: { mode: 0o600 } });
-    metadata.transaction(() => setInodeDirty(world.context, inode));
+    metadata.transaction(() => world.context.queue.setInodeDirty(inode));
     world.context.observer.node(told);
     expect(shown(world, "a", "b")).toEqual([`0 ${hash}`, `0 ${hash}`]);
     expect(metadata.inodes.get(inodeAt(world, "b"))?.attributes.mode).toBe(0o600);
@@ -243,7 +242,7 @@ test("linked here while somebody who knows of no links saved: that came after wh
     if (row.base !== null) {
       metadata.nodes.update(row.id, { base: { ...row.base, attributes: link(`${one}`) } });
     }
-    setInodeDirty(world.context, inode);
+    world.context.queue.setInodeDirty(inode);
   });
   world.context.observer.node(nodeOf("a", { contentHash: "theirs", head: "2nd", revision: 2 }));
   const step = world.context.planner.advance(rowOf(world, "a").id)?.step;
@@ -365,7 +364,7 @@ test("a mode changed here and not sent stays with the name that leaves", async (
   const { metadata } = world;
   const inode = inodeAt(world, "a");
   metadata.inodes.update(inode, { attributes: { mode: 0o600 } });
-  metadata.transaction(() => setInodeDirty(world.context, inode));
+  metadata.transaction(() => world.context.queue.setInodeDirty(inode));
   // Somebody who knows of no links writes b.
   const theirs = { contentHash: "theirs", head: "2nd", revision: 2, attributes: link("one.1") };
   world.context.observer.node(nodeOf("b", theirs));

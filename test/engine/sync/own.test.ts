@@ -1,6 +1,5 @@
 /** A request that was given up arrives on top of what somebody else has done: only what it asked for is ours. */
 import { expect, test } from "vitest";
-import { setInodeDirty } from "../../../src/engine/core/index.ts";
 import { inodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { EMPTY, makeWorld, namesIn, nodeOf, rowOf, sendNext } from "../../support/rows-world.ts";
@@ -14,7 +13,7 @@ async function makeGivenUp() {
   const content = { content: "dirty", hash: EMPTY, size: 0 } as const;
   metadata.transaction(() => {
     metadata.inodes.update(entry?.inode ?? inodeId(0), content);
-    setInodeDirty(context, entry?.inode ?? inodeId(0));
+    context.queue.setInodeDirty(entry?.inode ?? inodeId(0));
   });
   const given = sendNext(world, rowOf(world, "n"), "ours");
   metadata.attempts.abandon(given.id, context.runtime.now());

@@ -4,7 +4,7 @@ import { createQuota } from "../../../src/engine/sync/index.ts";
 import { sleep } from "../../../src/lib/runtime.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { make, makeWorld, nodeOf } from "../../support/rows-world.ts";
-import { type Parts, pattern } from "../start/bytes-world.ts";
+import { pattern, withParts } from "../start/bytes-world.ts";
 
 /** More than are added up in one go. */
 const MANY = 600;
@@ -25,7 +25,7 @@ async function waiting(limit: number) {
   const [first] = rows;
   if (first === undefined) throw new Error("no rows");
   const quota = createQuota(world.context, { ...world.context.workspace, quota: limit, used: 0 }, true);
-  const context: Parts = Object.defineProperties({ ...world.context }, { quota: { value: quota } });
+  const context = withParts(world.context, { quota });
   const require = (bytes: number) =>
     quota.require(bytes).then(
       () => "done",

@@ -5,7 +5,7 @@ import { RemoteError, type RemoteErrorDetails } from "../../../src/client/errors
 import type { Attributes } from "../../../src/contract/attributes.ts";
 import { SETTLE_MS } from "../../../src/contract/features.ts";
 import type { JournalEntry, Node } from "../../../src/contract/resources.ts";
-import { type Request, setInodeDirty } from "../../../src/engine/core/index.ts";
+import type { Request } from "../../../src/engine/core/index.ts";
 import { listRemovedFolder } from "../../../src/engine/sync/list-removed-folder.ts";
 import { createForgetting } from "../../../src/engine/tree/index.ts";
 import type { Attempt } from "../../../src/metadata/attempts.ts";
@@ -98,7 +98,7 @@ test.each([
     if (id === "f") throw it.error;
     return shown.client.listFolder(id, options);
   };
-  const context = { ...shown, client: { ...shown.client, listFolder } };
+  const context = withParts(shown, { client: { ...shown.client, listFolder } });
   await context.nodeReader.listRemovedFolder(SIGNAL);
   expect(namesIn(world, ROOT_INODE)).toEqual(["g"]);
   await context.nodeReader.listRemovedFolder(SIGNAL);
@@ -406,7 +406,7 @@ async function writtenName(names: readonly string[]) {
   }
   const inode = metadata.entries.find(ROOT_INODE, "n")?.inode ?? inodeId(0);
   metadata.inodes.update(inode, { content: "dirty", hash: EMPTY, size: 0, changes: 1 });
-  metadata.transaction(() => setInodeDirty(world.context, inode));
+  metadata.transaction(() => world.context.queue.setInodeDirty(inode));
   const rows = metadata.entries.ofInode(inode).map(({ id }) => metadata.nodes.ofEntry(id));
   world.context.answers.acknowledge(
     birth,

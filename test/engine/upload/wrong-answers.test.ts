@@ -2,7 +2,6 @@
 import { expect, test } from "vitest";
 import { RemoteError } from "../../../src/client/errors.ts";
 import type { Node } from "../../../src/contract/resources.ts";
-import { setInodeDirty } from "../../../src/engine/core/index.ts";
 import { send } from "../../../src/engine/upload/send.ts";
 import { inodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
@@ -24,7 +23,7 @@ function save({ context, metadata }: Awaited<ReturnType<typeof makeWorld>>, hash
   const inode = metadata.entries.find(ROOT_INODE, "a")?.inode ?? inodeId(0);
   metadata.transaction(() => {
     metadata.inodes.update(inode, { content: "dirty", hash, size: 0 });
-    setInodeDirty(context, inode);
+    context.queue.setInodeDirty(inode);
   });
 }
 
@@ -72,7 +71,7 @@ test("no node changes its kind: neither a list nor a refusal that says so is hea
   const inode = world.metadata.entries.find(ROOT_INODE, "f")?.inode ?? inodeId(0);
   world.metadata.transaction(() => {
     world.metadata.inodes.update(inode, { attributes: { mode: 0o700 } });
-    setInodeDirty(world.context, inode);
+    world.context.queue.setInodeDirty(inode);
   });
   const attempt = sendNext(world, rowOf(world, "f"), "key");
   world.context.answers.refused(attempt, new RemoteError("changed", "changed", { node: { ...file, lastKey: "key" } }));
@@ -87,7 +86,7 @@ test("answered of another kind, a request has no answer: it is sent again, and t
   const inode = metadata.entries.find(ROOT_INODE, "f")?.inode ?? inodeId(0);
   metadata.transaction(() => {
     metadata.inodes.update(inode, { attributes: { mode: 0o700 } });
-    setInodeDirty(context, inode);
+    context.queue.setInodeDirty(inode);
   });
   const attempt = sendNext(world, rowOf(world, "f"), "key");
   const told = { ...nodeOf("f", { revision: 2, lastKey: "key", attributes: { mode: 0o700 } }), position: 1 };
