@@ -1,4 +1,5 @@
 /** Node rows: what we know of the gateway's nodes, and which of them the plan should look at. */
+
 import { type Attributes, sameValue } from "../contract/attributes.ts";
 import type { Node } from "../contract/resources.ts";
 import type { ChangedRows } from "./changed.ts";
@@ -15,6 +16,7 @@ import {
   type Statement,
 } from "./database.ts";
 import { type After, type EntryId, type InodeId, type NodeRowId, nodeRowId } from "./ids.ts";
+import type { InodeKind } from "./inodes.ts";
 
 /** What we and the gateway last agreed on. */
 export interface Base {
@@ -530,4 +532,9 @@ export function newestRevision(row: NodeRow): number {
 export function revisionOf(seen: Seen | null): number {
   if (seen === null) return -1;
   return "deleted" in seen ? seen.revision : seen.node.revision;
+}
+
+/** What kind of inode the node is here. */
+export function kindOf(node: Node): InodeKind {
+  return node.kind === "folder" ? "folder" : (node.attributes.type ?? "file");
 }

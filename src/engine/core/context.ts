@@ -24,7 +24,7 @@ import type {
 } from "../host/index.ts";
 import type { CacheFile, CacheFiles, Reader } from "./cache-file.ts";
 import type { WriteQueue } from "./enqueue.ts";
-import type { DirtyFiles, Orphans, ReadFailures, SnapshotFiles } from "./file-services.ts";
+import type { DirtyFiles, FileTimes, Orphans, ReadFailures, SnapshotFiles } from "./file-services.ts";
 import type { FileState } from "./file-state.ts";
 import type { ForegroundThrottle } from "./foreground-throttle.ts";
 import type { GroupCommit } from "./group-commit.ts";
@@ -117,6 +117,7 @@ export interface LocalFiles {
   readonly orphans: Orphans;
   readonly dirtyFiles: DirtyFiles;
   readonly readFailures: ReadFailures;
+  readonly fileTimes: FileTimes;
   /** Bytes of small snapshots; see upload/snapshot.ts. */
   readonly snapshotBytes: Map<SnapshotId, Uint8Array>;
   /** Files that wait to be synced before their snapshot; see upload/group-sync.ts. */

@@ -11,11 +11,20 @@ import { dropIfUnused, handOver, removeInode } from "./orphans.ts";
 import type { Context } from "./room.ts";
 import { dropSnapshot, removeSnapshot, snapshotSource } from "./snapshot-source.ts";
 import { createSpace } from "./space.ts";
+import { ctimeOf, mtimeOf, pinMtime } from "./times.ts";
 import { couldNotRead, forgetFailures, noteUnreadable } from "./unreadable.ts";
 
 type Added = keyof Pick<
   SharedLocalFiles,
-  "cacheFiles" | "fileState" | "background" | "space" | "snapshotFiles" | "orphans" | "dirtyFiles" | "readFailures"
+  | "cacheFiles"
+  | "fileState"
+  | "background"
+  | "space"
+  | "snapshotFiles"
+  | "orphans"
+  | "dirtyFiles"
+  | "readFailures"
+  | "fileTimes"
 >;
 
 /** Returns the same object. */
@@ -23,13 +32,14 @@ export function addLocalFiles(rest: Rows & Omit<SharedLocalFiles, Added> & Kerne
   const room = () => context;
   const context: Context = Object.assign(rest, {
     cacheFiles: new CacheFileTable(room),
-    fileState: createFileState(!rest.client.features.ranges),
+    fileState: createFileState(!rest.client.features.ranges, rest.metadata),
     background: (what: string, work: () => Promise<void>) => inBackground(room(), what, work),
     space: createSpace(room),
     snapshotFiles: createSnapshotFiles(room),
     orphans: createOrphans(room),
     dirtyFiles: createDirtyFiles(room),
     readFailures: createReadFailures(room),
+    fileTimes: createFileTimes(room),
   });
   return context;
 }
@@ -80,5 +90,13 @@ function createReadFailures(room: () => Context): SharedLocalFiles["readFailures
     note: (inode, lineage, error) => void noteUnreadable(room(), inode, lineage, error),
     ended: (lineage) => void room().fileState.unreadable.delete(lineage),
     forget: (inode) => forgetFailures(room(), inode),
+  };
+}
+
+function createFileTimes(room: () => Context): SharedLocalFiles["fileTimes"] {
+  return {
+    mtimeOf: (inode) => mtimeOf(room(), inode),
+    ctimeOf,
+    pinMtime: (inode) => pinMtime(room(), inode),
   };
 }

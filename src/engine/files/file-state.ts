@@ -4,7 +4,9 @@ import type { Logger } from "../../lib/log.ts";
 import type { Timer } from "../../lib/runtime.ts";
 import type { GoneFile } from "../../metadata/gone-files.ts";
 import type { InodeId, KernelNodeId } from "../../metadata/ids.ts";
+import type { Metadata } from "../../metadata/metadata.ts";
 import type { LocalFiles } from "../core/index.ts";
+import { AccessSequences } from "../host/index.ts";
 import type { OpenCacheFile } from "./cache-file.ts";
 
 /** A file was made shorter, and the kernel may not know it yet; see pending-truncate.ts. */
@@ -53,7 +55,7 @@ export interface FileState extends SharedFileState {
   readonly uncachedReaders: Set<OpenCacheFile>;
 }
 
-export function createFileState(ignoresRanges: boolean): FileState {
+export function createFileState(ignoresRanges: boolean, metadata: Pick<Metadata<unknown>, "entries">): FileState {
   const stopped = new AbortController();
   // All work that is under way listens to it, so there is no limit.
   setMaxListeners(0, stopped.signal);
@@ -78,7 +80,7 @@ export function createFileState(ignoresRanges: boolean): FileState {
     gone: [],
     isRemoving: false,
     isLeft: false,
-    fileSequences: new Map(),
+    fileSequences: new AccessSequences(metadata),
     uncachedReaders: new Set(),
     tasks: new Set(),
     stopped,

@@ -1,13 +1,13 @@
 /** Answers a resent request that an earlier daemon has carried out. */
 
 import { type Done, FsError, type KeptHandle, type Opened } from "../api/index.ts";
-import type { Host, Kernel, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
-import type { Sync } from "../sync/index.ts";
+import type { Host, Kernel, LocalFiles, Remote, Rows } from "../core/index.ts";
 import type { Tree } from "../tree/index.ts";
+import type { Outgoing } from "../upload/index.ts";
 import { openMade } from "./create.ts";
 
 export function answeredBefore(
-  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync,
+  context: Rows & LocalFiles & Kernel & Remote & Host & Tree & Outgoing,
   request: number,
 ): Done | undefined {
   const row = context.metadata.done.of(request);

@@ -1,17 +1,18 @@
 /** Attributes that programs set: setattr and extended attributes. */
 import { ATTRIBUTES_BYTES_MAX, type Attributes, outgrow } from "../../contract/attributes.ts";
+import { withoutPrivileges } from "../../lib/set-id-bits.ts";
 import { clampTime, formatTime, type Time } from "../../lib/time.ts";
+import { VALUE_BYTES_MAX } from "../../metadata/attribute-limits.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { type Attributed, type Caller, FsError, type KernelNodeId, type SetAttributes } from "../api/index.ts";
 import type { Host, Kernel, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
-import { withoutPrivileges } from "../files/index.ts";
-import type { Sync } from "../sync/index.ts";
-import { type Account, type Tree, VALUE_BYTES_MAX } from "../tree/index.ts";
+import type { Account, Tree } from "../tree/index.ts";
+import type { Outgoing } from "../upload/index.ts";
 import { commitRequest } from "./request-log.ts";
 import { truncate } from "./write.ts";
 
 export async function setattr(
-  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync,
+  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Outgoing,
   caller: Caller,
   lineage: KernelNodeId,
   change: SetAttributes,

@@ -1,6 +1,8 @@
 /** New names: files, folders, links and special files. */
 import { type Attributes, sameAttributes } from "../../contract/attributes.ts";
 import { nameProblem } from "../../contract/names.ts";
+import { EMPTY_HASH } from "../../lib/empty-hash.ts";
+import { handedDown } from "../../lib/set-id-bits.ts";
 import type { Entry } from "../../metadata/entries.ts";
 import type { Inode, InodeKind, NewInode } from "../../metadata/inodes.ts";
 import {
@@ -14,10 +16,9 @@ import {
   type OpenFlags,
 } from "../api/index.ts";
 import type { Host, Kernel, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
-import { handedDown, pinMtime } from "../files/index.ts";
-import { completeFolder } from "../remote/index.ts";
-import type { Sync } from "../sync/index.ts";
-import { EMPTY_HASH, type Tree } from "../tree/index.ts";
+import type { Incoming } from "../remote/index.ts";
+import type { Tree } from "../tree/index.ts";
+import type { Outgoing } from "../upload/index.ts";
 import { isPassthroughAtOnce, open, openCreated, prepareOpen, release } from "./open.ts";
 import { commitRequest } from "./request-log.ts";
 
@@ -29,7 +30,7 @@ const LINKS_MAX = 65_000;
  * may have gone during the wait. The caller must judge at once.
  */
 async function requireFreeName(
-  context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync,
+  context: Rows & LocalFiles & Tree & Incoming,
   caller: Caller,
   parent: KernelNodeId,
   name: string,
@@ -44,7 +45,7 @@ async function requireFreeName(
   const known = context.requirements.folder(parent);
   context.requirements.named(known);
   if (known.listed === null && context.metadata.entries.find(known.id, name) === undefined) {
-    await completeFolder(context, known.id, caller.signal);
+    await context.folders.complete(known.id, caller.signal);
   }
   const folder = context.requirements.folder(parent);
   context.requirements.named(folder);
@@ -80,7 +81,7 @@ const EMPTY: NewContent = { content: "dirty", hash: EMPTY_HASH };
 const WRITTEN: NewContent = { content: "dirty", hash: null, changes: 1 };
 
 async function make(
-  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync,
+  context: Rows & LocalFiles & Kernel & Host & Tree & Incoming,
   caller: Caller,
   parent: KernelNodeId,
   name: string,
@@ -106,7 +107,7 @@ async function make(
 }
 
 export async function create(
-  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync,
+  context: Rows & LocalFiles & Kernel & Remote & Host & Tree & Incoming & Outgoing,
   caller: Caller,
   parent: KernelNodeId,
   name: string,
@@ -146,7 +147,7 @@ export async function create(
 
 /** For a resent request: the daemon that made the file died before it had opened it. */
 export async function openMade(
-  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync,
+  context: Rows & LocalFiles & Kernel & Remote & Host & Tree & Outgoing,
   caller: Caller,
   inode: Inode,
   flags: OpenFlags,
@@ -210,7 +211,7 @@ function requireAttributes({ client }: Remote, what: string): void {
 }
 
 export async function mkdir(
-  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync,
+  context: Rows & LocalFiles & Kernel & Host & Tree & Incoming,
   caller: Caller,
   parent: KernelNodeId,
   name: string,
@@ -220,7 +221,7 @@ export async function mkdir(
 }
 
 export async function mknod(
-  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync,
+  context: Rows & LocalFiles & Kernel & Remote & Host & Tree & Incoming,
   caller: Caller,
   parent: KernelNodeId,
   name: string,
@@ -236,7 +237,7 @@ export async function mknod(
 }
 
 export async function symlink(
-  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync,
+  context: Rows & LocalFiles & Kernel & Remote & Host & Tree & Incoming,
   caller: Caller,
   parent: KernelNodeId,
   name: string,
@@ -259,7 +260,7 @@ export async function readlink(context: Tree, lineage: KernelNodeId): Promise<st
  * together.
  */
 export async function link(
-  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync,
+  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Incoming,
   caller: Caller,
   lineage: KernelNodeId,
   parent: KernelNodeId,
@@ -285,7 +286,7 @@ export async function link(
       throw new FsError("EEXIST", `${JSON.stringify(name)} is taken`);
     }
     const linkGroup = source.linkGroup ?? context.runtime.uuid();
-    pinMtime(context, source.id);
+    context.fileTimes.pinMtime(source.id);
     const linked = metadata.inodes.update(source.id, { linkGroup, ctime: context.stats.nowText() });
     context.names.add(folder.id, name, source.id, "file");
     // The names from before get their group now. Later links mark only the new name: marking thousands of names for one

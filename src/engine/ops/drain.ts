@@ -8,7 +8,7 @@ import type { Host, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
 import type { Backlog } from "../files/index.ts";
 import type { Step, Sync } from "../sync/index.ts";
 import type { Tree } from "../tree/index.ts";
-import { attemptAtOnce, pauseReason, takeSnapshot, type WriteBack } from "../upload/index.ts";
+import type { Outgoing, WriteBack } from "../upload/index.ts";
 import { itemOf, pausedKinds } from "./queue-list.ts";
 
 const LOOK_MS = 250;
@@ -43,7 +43,7 @@ export interface DrainOptions {
  * aborts. `left` says what is not there. Failures of the gateway do not make it reject.
  */
 export async function drain(
-  context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync,
+  context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync & Outgoing,
   writeBack: WriteBack,
   backlog: Pick<Backlog, "bytes">,
   options: DrainOptions,
@@ -57,7 +57,7 @@ export async function drain(
 }
 
 async function drainAll(
-  context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync,
+  context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync & Outgoing,
   writeBack: WriteBack,
   backlog: Pick<Backlog, "bytes">,
   options: DrainOptions,
@@ -109,7 +109,7 @@ async function drainAll(
             ? undefined
             : context.history.isRolledBack()
               ? "the gateway's data were set back: it is asked what it still has"
-              : pauseReason(context)?.why;
+              : context.pauses.reason()?.why;
       const underWay = writeBack.inFlight().reduce((sum, { sent }) => sum + sent, 0);
       options.onProgress?.({
         dirty: left,
@@ -137,24 +137,24 @@ async function drainAll(
  * Something is being sent, will be repeated, is being written, or could be sent if the gateway answered. The drain
  * waits for it.
  */
-function isUnderWay(context: Rows & LocalFiles & Remote & Host, writeBack: WriteBack): boolean {
+function isUnderWay(context: Rows & LocalFiles & Remote & Outgoing, writeBack: WriteBack): boolean {
   if (writeBack.inFlight().length > 0) return true;
   if (context.readOnly.why !== undefined) return false;
   if (context.metadata.attempts.nextDue() !== undefined) return true;
   if (context.network.isUndecided) return true;
   if ([...context.cacheFiles.values()].some(({ writers }) => writers > 0)) return true;
-  return pauseReason(context) !== undefined;
+  return context.pauses.reason() !== undefined;
 }
 
 function whatIsStuck(
-  context: Rows & LocalFiles & Remote & Host & Tree & Sync,
+  context: Rows & LocalFiles & Remote & Host & Tree & Sync & Outgoing,
   writeBack: WriteBack,
   start: number,
   parked: number,
   isQuiet: boolean,
 ): string | undefined {
   const lineOf = (row: NodeRow) => line(context, writeBack, row);
-  const held = pauseReason(context)?.why;
+  const held = context.pauses.reason()?.why;
   const reasons = [...(held === undefined ? [] : [held]), ...pausedKinds(context)];
   if (parked > 0) reasons.push([`${parked} parked`, ...context.metadata.nodes.parked(1).map(lineOf)].join(": "));
   if (isQuiet && reasons.length === 0) reasons.push(...unsent(context, start).slice(0, 1).map(lineOf));
@@ -162,7 +162,11 @@ function whatIsStuck(
 }
 
 /** The path of a row, and why it still waits. */
-function line(context: Rows & LocalFiles & Remote & Host & Tree & Sync, writeBack: WriteBack, row: NodeRow): string {
+function line(
+  context: Rows & LocalFiles & Remote & Host & Tree & Sync & Outgoing,
+  writeBack: WriteBack,
+  row: NodeRow,
+): string {
   const sent = writeBack.inFlight().find(({ node }) => node === row.id)?.sent;
   const { path, why } = itemOf(context, row, sent);
   return `${path}: ${why}`;
@@ -209,7 +213,7 @@ function inodeOf(context: Rows, row: NodeRow) {
  * tried again.
  */
 async function snapshotOpenFiles(
-  context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync,
+  context: Rows & LocalFiles & Host & Tree & Sync & Outgoing,
   start: number,
   done: Set<InodeId>,
   signal: AbortSignal,
@@ -220,7 +224,7 @@ async function snapshotOpenFiles(
     try {
       await cacheFile.detectWrites();
       if (cacheFile.isContentDirty && !isSent(context, inode, start) && wantsCut(context, inode)) {
-        await takeSnapshot(context, inode, signal, () => attemptAtOnce(context, inode));
+        await context.snapshots.take(inode, signal, () => context.snapshots.attempt(inode));
       }
       if (isSent(context, inode, start)) done.add(inode);
     } catch (error) {
@@ -282,7 +286,7 @@ export async function isSettled(context: Rows & Remote & Sync, signal: AbortSign
 }
 
 function describe(
-  context: Rows & LocalFiles & Remote & Host & Tree & Sync,
+  context: Rows & LocalFiles & Remote & Host & Tree & Sync & Outgoing,
   writeBack: WriteBack,
   start: number,
   count: number,

@@ -2,8 +2,10 @@
 
 import type { FileSystem } from "../api/index.ts";
 import type { Host, Kernel, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
+import type { Incoming } from "../remote/index.ts";
 import type { Sync } from "../sync/index.ts";
 import type { Tree } from "../tree/index.ts";
+import type { Outgoing } from "../upload/index.ts";
 import { answeredBefore } from "./answered-before.ts";
 import * as attributes from "./attributes.ts";
 import * as create from "./create.ts";
@@ -17,7 +19,7 @@ import * as write from "./write.ts";
 
 /** The file system of a mount. Which errno each call rejects with: see api/filesystem.ts and the flow behind it. */
 export function createFileSystem(
-  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync,
+  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync & Incoming & Outgoing,
 ): FileSystem {
   return {
     done: (request) => answeredBefore(context, request),

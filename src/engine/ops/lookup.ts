@@ -9,21 +9,20 @@ import {
   type NegativeEntry,
   type SpaceInfo,
 } from "../api/index.ts";
-import type { Host, Kernel, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
-import { visitFolder } from "../remote/index.ts";
-import type { Sync } from "../sync/index.ts";
+import type { Host, Kernel, LocalFiles, Remote, Rows } from "../core/index.ts";
+import type { Incoming } from "../remote/index.ts";
 import type { Tree } from "../tree/index.ts";
 import { prefetchFolders } from "./prefetch-folders.ts";
 
 export async function lookup(
-  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync,
+  context: Rows & LocalFiles & Kernel & Remote & Host & Tree & Incoming,
   caller: Caller,
   parent: KernelNodeId,
   name: string,
 ): Promise<Found | NegativeEntry> {
   const { metadata } = context;
   const folder = context.requirements.folder(parent);
-  visitFolder(context, folder.id);
+  context.folders.visit(folder.id);
   let entry = metadata.entries.find(folder.id, name);
   if (entry === undefined && folder.listed === null) {
     await prefetchFolders(context, folder.id, caller.signal);
@@ -33,7 +32,7 @@ export async function lookup(
   if (inode === undefined) {
     // A negative entry only while the journal is live: then the kernel is told as soon as the name is there.
     if (context.fresh.isLive() && context.kernel.noteNegative(folder.id, name)) {
-      return { lineage: undefined, entryValidMs: context.stats.validMs() };
+      return { lineage: undefined, entryValidMs: context.fresh.validMs() };
     }
     throw new FsError("ENOENT", `no ${JSON.stringify(name)} in folder ${folder.id}`);
   }

@@ -9,14 +9,13 @@ import {
   type Opened,
   type OpenFlags,
 } from "../api/index.ts";
-import type { Handle, Host, Kernel, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
-import type { Sync } from "../sync/index.ts";
+import type { Handle, Host, Kernel, LocalFiles, Remote, Rows } from "../core/index.ts";
 import type { Tree } from "../tree/index.ts";
-import { snapshotWhenQuiet } from "../upload/index.ts";
+import type { Outgoing } from "../upload/index.ts";
 import * as siblings from "./prefetch-files.ts";
 
 export async function open(
-  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync,
+  context: Rows & LocalFiles & Kernel & Remote & Host & Tree & Outgoing,
   caller: Caller,
   lineage: KernelNodeId,
   flags: OpenFlags,
@@ -119,7 +118,7 @@ export function prepareOpen(context: Rows & LocalFiles, made: Inode, flags: Open
 
 /** Opens the new file, once that transaction is committed. */
 export function openCreated(
-  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync,
+  context: Rows & LocalFiles & Kernel & Remote & Host & Tree & Outgoing,
   caller: Caller,
   { inode, hasRow }: { readonly inode: Inode; readonly hasRow: boolean },
   flags: OpenFlags,
@@ -130,7 +129,7 @@ export function openCreated(
 
 /** Waits for the local disk only: bytes are fetched when they are read. */
 async function openInode(
-  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync,
+  context: Rows & LocalFiles & Kernel & Remote & Host & Tree & Outgoing,
   caller: Caller,
   inode: Inode,
   flags: OpenFlags,
@@ -163,7 +162,7 @@ async function openInode(
     throw fromDisk(error, `cache file ${cacheFile.lineage} cannot be opened`);
   }
   // A change that an earlier writer left without a snapshot must not wait until this writer closes.
-  if (write) snapshotWhenQuiet(context, cacheFile);
+  if (write) context.snapshots.whenQuiet(cacheFile);
   else siblings.opened(context, cacheFile);
   // A kernel node id has one content only, so the kernel's pages of it are right, unless downloaded bytes turned out
   // not to be the version's.

@@ -9,8 +9,8 @@
 import { sleep } from "../../lib/runtime.ts";
 import type { After, InodeId } from "../../metadata/ids.ts";
 import type { EngineStatus } from "../api/index.ts";
-import type { Host, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
-import type { Sync } from "../sync/index.ts";
+import type { Host, LocalFiles, Remote, Rows } from "../core/index.ts";
+import type { Incoming } from "../remote/index.ts";
 import type { Tree } from "../tree/index.ts";
 import { listAhead, mayList } from "./prefetch-folders.ts";
 
@@ -33,7 +33,7 @@ export interface TreePrefetch {
   rest(): EngineStatus["names"]["rest"];
 }
 
-export function createTreePrefetch(context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync): TreePrefetch {
+export function createTreePrefetch(context: Rows & LocalFiles & Remote & Host & Tree & Incoming): TreePrefetch {
   const { metadata, client, runtime, settings, polled } = context;
   const stopped = new AbortController();
   /** The scan by inode has come to this folder. */

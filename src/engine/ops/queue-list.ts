@@ -8,7 +8,7 @@ import type { QueueItem } from "../api/index.ts";
 import { type Host, type LocalFiles, type Remote, type Request, type Rows, scopesOf } from "../core/index.ts";
 import { QUARANTINE_REASON, type Step, type Sync } from "../sync/index.ts";
 import type { Tree } from "../tree/index.ts";
-import { type InFlight, pauseReason } from "../upload/index.ts";
+import type { Outgoing, WriteBack } from "../upload/index.ts";
 
 /** How many rows are looked at in one go, and about how long that may take. */
 const SLICE = 40;
@@ -62,8 +62,8 @@ function join(folder: string, name: string): string {
  * work runs in between.
  */
 export async function* listQueue(
-  context: Rows & LocalFiles & Remote & Host & Tree & Sync,
-  inFlight: () => InFlight[],
+  context: Rows & LocalFiles & Remote & Host & Tree & Sync & Outgoing,
+  inFlight: WriteBack["inFlight"],
   limit: number,
 ): AsyncGenerator<QueueItem[]> {
   const { nodes } = context.metadata;
@@ -103,7 +103,7 @@ export async function* inSlices(
 
 /** `sent`: bytes handed to the network, of a row that is in flight. */
 export function itemOf(
-  context: Rows & LocalFiles & Remote & Host & Tree & Sync,
+  context: Rows & LocalFiles & Remote & Host & Tree & Sync & Outgoing,
   row: NodeRow,
   sent: number | undefined,
 ): QueueItem {
@@ -147,7 +147,7 @@ const WAITING: Readonly<Record<Exclude<Extract<Step, { do: "wait" }>["for"], "sc
 };
 
 function stateOf(
-  context: Rows & LocalFiles & Remote & Host & Tree & Sync,
+  context: Rows & LocalFiles & Remote & Host & Tree & Sync & Outgoing,
   row: NodeRow,
   attempt: Attempt<Request> | undefined,
   step: Step,
@@ -169,7 +169,7 @@ function stateOf(
     const excess = step.for === "quota" ? context.quota.excess(context.planner.growthOf(row)) : undefined;
     return { state: "waiting", why: excess ?? WAITING[step.for] };
   }
-  const held = pauseReason(context);
+  const held = context.pauses.reason();
   const unreadable = attempt === undefined && held === undefined ? unreadableWhy(context, row) : undefined;
   if (unreadable !== undefined) return { state: "retry", why: unreadable, at: row.due ?? runtime.now() };
   if (attempt !== undefined && attempt.lastError !== null) {

@@ -1,9 +1,8 @@
 /** Listings: opendir, readdir, releasedir. The rows are the listing; an entry's id is its cookie. */
 import { FIRST_COOKIE, ROOT_INODE } from "../../metadata/metadata.ts";
 import { type Caller, type FolderEntry, FsError, type HandleId, type KernelNodeId, type Opened } from "../api/index.ts";
-import type { Handle, Host, Kernel, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
-import { visitFolder } from "../remote/index.ts";
-import type { Sync } from "../sync/index.ts";
+import type { Handle, Host, Kernel, LocalFiles, Remote, Rows } from "../core/index.ts";
+import type { Incoming } from "../remote/index.ts";
 import type { Tree } from "../tree/index.ts";
 import { prefetchFolders } from "./prefetch-folders.ts";
 
@@ -13,18 +12,18 @@ const DOT = 1;
 const DOT_DOT = 2;
 
 export async function opendir(
-  context: Kernel & Remote & Host & Tree,
+  context: Kernel & Tree & Incoming,
   caller: Caller,
   lineage: KernelNodeId,
 ): Promise<Opened> {
   const folder = context.requirements.folder(lineage);
   const handle = context.handles.give(caller, lineage, { kind: "folder", inode: folder.id, pass: undefined });
-  visitFolder(context, folder.id);
+  context.folders.visit(folder.id);
   return { handle, keepCache: folder.listed !== null && context.kernel.isListed(folder.id) };
 }
 
 export async function readdir(
-  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync,
+  context: Rows & LocalFiles & Kernel & Remote & Host & Tree & Incoming,
   caller: Caller,
   handleId: HandleId,
   cookie: number,
@@ -36,7 +35,7 @@ export async function readdir(
   const { metadata } = context;
   const known = metadata.inodes.get(handle.inode);
   if (known === undefined) return [];
-  visitFolder(context, known.id);
+  context.folders.visit(known.id);
   if (cookie === 0 || known.listed === null) await prefetchFolders(context, known.id, caller.signal);
 
   // From the start: the folder as it is now. A program may also go on in this handle where another handle was.

@@ -5,22 +5,21 @@
 import type { Entry } from "../../metadata/entries.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { type Caller, FsError, type KernelNodeId } from "../api/index.ts";
-import type { Host, Kernel, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
-import { completeFolder } from "../remote/index.ts";
-import type { Sync } from "../sync/index.ts";
+import type { Host, Kernel, LocalFiles, Remote, Rows } from "../core/index.ts";
+import type { Incoming } from "../remote/index.ts";
 import type { Tree } from "../tree/index.ts";
 import { commitRequest } from "./request-log.ts";
 
 /** The entry, or ENOENT. A folder that is not completely known is listed first. */
 export async function requireEntry(
-  context: Rows & Remote & Uploads & Host & Tree & Sync,
+  context: Rows & Tree & Incoming,
   caller: Caller,
   parent: KernelNodeId,
   name: string,
 ): Promise<{ entry: Entry; inode: Inode }> {
   const folder = context.requirements.folder(parent);
   if (context.metadata.entries.find(folder.id, name) === undefined && folder.listed === null) {
-    await completeFolder(context, folder.id, caller.signal);
+    await context.folders.complete(folder.id, caller.signal);
   }
   return entryAt(context, parent, name);
 }
@@ -43,7 +42,7 @@ export function requireDeletable(context: Rows & Remote & Tree, entry: Entry): v
 }
 
 export async function unlink(
-  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync,
+  context: Rows & LocalFiles & Kernel & Remote & Host & Tree & Incoming,
   caller: Caller,
   parent: KernelNodeId,
   name: string,
@@ -62,7 +61,7 @@ export async function unlink(
 }
 
 export async function rmdir(
-  context: Rows & Kernel & Remote & Uploads & Host & Tree & Sync,
+  context: Rows & Kernel & Remote & Host & Tree & Incoming,
   caller: Caller,
   parent: KernelNodeId,
   name: string,
@@ -80,12 +79,8 @@ export async function rmdir(
 }
 
 /** Lists the folder completely, so that "empty" can be judged here. */
-export async function requireKnown(
-  context: Rows & Remote & Uploads & Host & Tree & Sync,
-  caller: Caller,
-  folder: Inode,
-): Promise<void> {
-  if (folder.listed === null) await completeFolder(context, folder.id, caller.signal);
+export async function requireKnown(context: Incoming, caller: Caller, folder: Inode): Promise<void> {
+  if (folder.listed === null) await context.folders.complete(folder.id, caller.signal);
 }
 
 export function requireEmptyFolder(context: Rows & Tree, inode: Inode): void {

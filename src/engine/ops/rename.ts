@@ -2,9 +2,8 @@
 import type { InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { type Caller, FsError, fromDisk, type KernelNodeId } from "../api/index.ts";
-import type { Host, Kernel, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
-import { completeFolder } from "../remote/index.ts";
-import type { Sync } from "../sync/index.ts";
+import type { Host, Kernel, LocalFiles, Remote, Rows } from "../core/index.ts";
+import type { Incoming } from "../remote/index.ts";
 import type { Tree } from "../tree/index.ts";
 import { checkName } from "./create.ts";
 import { fetchWholeFile, whenWhole } from "./open.ts";
@@ -17,7 +16,7 @@ export interface Place {
 }
 
 export async function rename(
-  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync,
+  context: Rows & LocalFiles & Kernel & Remote & Host & Tree & Incoming,
   caller: Caller,
   from: Place,
   to: Place,
@@ -87,14 +86,10 @@ function renameNow(
   });
 }
 
-async function requireTargetKnown(
-  context: Rows & Remote & Uploads & Host & Tree & Sync,
-  caller: Caller,
-  to: Place,
-): Promise<void> {
+async function requireTargetKnown(context: Rows & Tree & Incoming, caller: Caller, to: Place): Promise<void> {
   const folder = context.requirements.folder(to.parent);
   if (folder.listed === null && context.metadata.entries.find(folder.id, to.name) === undefined) {
-    await completeFolder(context, folder.id, caller.signal);
+    await context.folders.complete(folder.id, caller.signal);
   }
   const entry = context.metadata.entries.find(context.requirements.folder(to.parent).id, to.name);
   const inode = entry === undefined ? undefined : context.metadata.inodes.get(entry.inode);

@@ -5,12 +5,12 @@ import type { RetryResult } from "../api/index.ts";
 import type { Host, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
 import type { Sync } from "../sync/index.ts";
 import type { Tree } from "../tree/index.ts";
-import { openEndedPauseReason } from "../upload/index.ts";
+import type { Outgoing } from "../upload/index.ts";
 import { inSlices, pathOfEntry } from "./queue-list.ts";
 
 /** Retries everything, or the rows at these paths ("/a/b") and below, even where the gateway has asked for a pause. */
 export async function retryNow(
-  context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync,
+  context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync & Outgoing,
   paths?: readonly string[],
 ): Promise<RetryResult> {
   const { metadata, runtime, network, activity } = context;
@@ -37,7 +37,7 @@ export async function retryNow(
     activity.wake();
   }
   activity.progressed();
-  const why = openEndedPauseReason(context);
+  const why = context.pauses.openEnded();
   return {
     retried,
     unknown: (paths ?? []).filter((path) => !found.has(path)),

@@ -11,7 +11,7 @@ import type { Host, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
 import { OFFLINE_PATIENCE_MS } from "../host/index.ts";
 import type { Sync } from "../sync/index.ts";
 import type { Tree } from "../tree/index.ts";
-import { attemptAtOnce, loginNeeded, type SnapshotResult, takeSnapshot } from "../upload/index.ts";
+import type { Outgoing } from "../upload/index.ts";
 import { itemOf } from "./queue-list.ts";
 
 /** Between two looks, when a snapshot met a write or when nothing announces what is waited for. */
@@ -28,7 +28,7 @@ const STANDSTILL_MS = 60_000;
  * content fails or stands still.
  */
 export async function untilGatewayHas(
-  context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync,
+  context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync & Outgoing,
   inodeId: InodeId,
   signal: AbortSignal,
 ): Promise<void> {
@@ -44,7 +44,7 @@ export async function untilGatewayHas(
 }
 
 async function untilItHas(
-  context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync,
+  context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync & Outgoing,
   inodeId: InodeId,
   signal: AbortSignal,
 ): Promise<void> {
@@ -93,9 +93,9 @@ function hasContent(inode: Inode, row: NodeRow): boolean {
   return inode.content !== "dirty" || (inode.hash !== null && inode.hash === row.base.hash);
 }
 
-function refuse(context: Rows & Remote & Host & Sync, rows: NodeRow[]): void {
+function refuse(context: Rows & Remote & Sync & Outgoing, rows: NodeRow[]): void {
   const { network, metadata, quota } = context;
-  const login = loginNeeded(context);
+  const login = context.pauses.loginNeeded();
   if (login !== undefined) throw new FsError("EACCES", login);
   if (context.readOnly.why !== undefined) throw new FsError("EROFS", context.readOnly.why);
   for (const row of rows) {
@@ -109,7 +109,7 @@ function refuse(context: Rows & Remote & Host & Sync, rows: NodeRow[]): void {
   }
 }
 
-function reasons(context: Rows & LocalFiles & Remote & Host & Tree & Sync, rows: NodeRow[]): string {
+function reasons(context: Rows & LocalFiles & Remote & Host & Tree & Sync & Outgoing, rows: NodeRow[]): string {
   return rows.map((row) => itemOf(context, row, undefined).why).join("; ");
 }
 
@@ -119,13 +119,9 @@ function parkedCode(reason: string): "EDQUOT" | "EACCES" | "EIO" {
   return /forbidden|\b403\b/i.test(reason) ? "EACCES" : "EIO";
 }
 
-async function cut(
-  context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync,
-  inode: Inode,
-  signal: AbortSignal,
-): Promise<SnapshotResult> {
+async function cut(context: Outgoing, inode: Inode, signal: AbortSignal) {
   try {
-    return await takeSnapshot(context, inode.id, signal, () => attemptAtOnce(context, inode.id));
+    return await context.snapshots.take(inode.id, signal, () => context.snapshots.attempt(inode.id));
   } catch (error) {
     if (signal.aborted) throw new FsError("EINTR", "interrupted while the content was cut", { cause: error });
     throw fromDisk(error, "the content could not be read for sending");

@@ -1,17 +1,17 @@
 /** Calls that change bytes or make them durable: write, truncate, fallocate, flush, fsync. */
 
+import { withoutPrivileges } from "../../lib/set-id-bits.ts";
 import { type Caller, FsError, fromDisk, type HandleId, type KernelNodeId } from "../api/index.ts";
 import type { CacheFile, Host, Kernel, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
-import { withoutPrivileges } from "../files/index.ts";
 import type { Sync } from "../sync/index.ts";
 import type { Tree } from "../tree/index.ts";
-import { snapshotAfterSync, snapshotWhenQuiet } from "../upload/index.ts";
+import type { Outgoing } from "../upload/index.ts";
 import { fileOf, requireShown, whenFetched, writableOf } from "./open.ts";
 import { untilGatewayHas } from "./until-remote.ts";
 
 /** Returns how many bytes fitted. `offset` is right for a file opened to append too: the kernel gives it. */
 export async function write(
-  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync,
+  context: Rows & Kernel & Outgoing,
   caller: Caller,
   handleId: HandleId,
   offset: number,
@@ -22,7 +22,7 @@ export async function write(
   cacheFile.threadWentOn(caller);
   const written = await cacheFile.write(handleId, offset, data);
   if (options.killPrivileges) dropPrivileges(context, cacheFile);
-  snapshotWhenQuiet(context, cacheFile);
+  context.snapshots.whenQuiet(cacheFile);
   return written;
 }
 
@@ -36,7 +36,7 @@ function dropPrivileges({ metadata }: Rows, cacheFile: CacheFile): void {
 }
 
 export async function truncate(
-  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync,
+  context: Rows & LocalFiles & Kernel & Remote & Tree & Outgoing,
   caller: Caller,
   lineage: KernelNodeId,
   size: number,
@@ -48,7 +48,7 @@ export async function truncate(
   if (handleId !== undefined && context.handles.has(handleId)) {
     const { live: cacheFile } = writableOf(context, handleId);
     await context.cacheFiles.whileTruncating(lineage, () => cacheFile.truncate(caller, size));
-    snapshotWhenQuiet(context, cacheFile);
+    context.snapshots.whenQuiet(cacheFile);
     return;
   }
   context.requirements.writable();
@@ -67,7 +67,7 @@ export async function truncate(
 }
 
 export async function allocate(
-  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync,
+  context: Rows & Kernel & Outgoing,
   caller: Caller,
   handleId: HandleId,
   mode: number,
@@ -78,7 +78,7 @@ export async function allocate(
   await cacheFile.allocate(mode, offset, length);
   // Unlike a write, this request does not say whether its program may keep the bits.
   if (caller.uid !== 0) dropPrivileges(context, cacheFile);
-  snapshotWhenQuiet(context, cacheFile);
+  context.snapshots.whenQuiet(cacheFile);
 }
 
 /**
@@ -86,7 +86,7 @@ export async function allocate(
  * them.
  */
 export async function flush(
-  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync,
+  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync & Outgoing,
   caller: Caller,
   handleId: HandleId,
 ): Promise<void> {
@@ -101,7 +101,7 @@ export async function flush(
 
 /** fsync(2): afterwards the bytes, the rows and the name also survive power loss. */
 export async function fsync(
-  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync,
+  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync & Outgoing,
   caller: Caller,
   handleId: HandleId,
   _dataOnly: boolean,
@@ -116,7 +116,7 @@ export async function fsync(
   });
   if (isWriter && context.settings.durability === "remote")
     await untilGatewayHas(context, cacheFile.inode, caller.signal);
-  else snapshotAfterSync(context, cacheFile);
+  else context.snapshots.afterSync(cacheFile);
 }
 
 /** fsync of a folder: the names are rows. */

@@ -64,7 +64,7 @@ export type Hear = (signal: AbortSignal) => Promise<boolean>;
 /**
  * `hear` follows the journal, or does its work where there is no journal. `stream` tells of news between two rounds.
  */
-export function createFollower(
+export function createLoop(
   context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Sync,
   hear: Hear,
   stream?: JournalStream,

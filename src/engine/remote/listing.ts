@@ -43,12 +43,6 @@ const STAYING: ReadonlySet<string> = new Set<ChangeKind>(["created", "updated", 
 const GONE_MS = 30_000;
 
 /**
- * A list that nobody waits for any more stands still, and goes on if somebody asks for it within this time. A program
- * may have to ask several times for a very large folder.
- */
-export const LIST_STANDS_MS = 60_000;
-
-/**
  * Resolves when every name of the folder is known. Rejects with an FsError: EINTR when the signal aborts (the list goes
  * on for others that wait), EIO when the mount ends, else as the gateway's failure says.
  */

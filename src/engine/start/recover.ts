@@ -10,16 +10,17 @@ import { isWhole } from "../../metadata/cache-files.ts";
 import type { KernelNodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import type { Host, Kernel, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
-import { ctimeOf, mtimeOf } from "../files/index.ts";
+import type { Incoming } from "../remote/index.ts";
 import type { Sync } from "../sync/index.ts";
 import type { Tree } from "../tree/index.ts";
+import type { Outgoing } from "../upload/index.ts";
 import { bringBack } from "./restore-rows.ts";
 import { type Resumed, resumeAllMapped, resumeHandles, writtenBy } from "./resume.ts";
 import { prepareSweep } from "./sweep.ts";
 
 /** Resolves when everything is recovered, the sweep included. */
 export async function recoverContents(
-  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync,
+  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync & Incoming & Outgoing,
 ): Promise<void> {
   await (await recoverOpenFiles(context))?.();
 }
@@ -29,7 +30,7 @@ export async function recoverContents(
  * and files are not equally new. The function it returns, if any, does the rest, while the mount is used; see sweep.ts.
  */
 export async function recoverOpenFiles(
-  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync,
+  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync & Incoming & Outgoing,
   resumed?: Resumed,
 ): Promise<(() => Promise<void>) | undefined> {
   const { inodes } = context.metadata;
@@ -106,10 +107,10 @@ async function recoverInode(context: Rows & LocalFiles & Uploads & Host, inode: 
         unproven: clipped(row.unproven),
       });
       // The file's time is newer only if a writer did not close it. Otherwise the row's time counts.
-      const known = mtimeOf(context, inode);
+      const known = context.fileTimes.mtimeOf(inode);
       const times = compareTimes(stat.mtime, known) > 0 && {
         attributes: { ...inode.attributes, mtime: formatTime(stat.mtime) },
-        ctime: formatTime(ctimeOf(inode, known, stat.mtime, runtime.files.currentTime())),
+        ctime: formatTime(context.fileTimes.ctimeOf(inode, known, stat.mtime, runtime.files.currentTime())),
       };
       metadata.inodes.update(inode.id, { size: stat.size, hash: null, ...times, changes: inode.changes + 1 });
       context.queue.setInodeDirty(inode.id);

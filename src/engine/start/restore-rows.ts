@@ -25,8 +25,8 @@ import type { After, InodeId, KernelNodeId, SnapshotId } from "../../metadata/id
 import { type Inode, QUARANTINED } from "../../metadata/inodes.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
-import type { Host, Kernel, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
-import { completeFolder } from "../remote/index.ts";
+import type { Host, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
+import type { Incoming } from "../remote/index.ts";
 import type { Sync } from "../sync/index.ts";
 import type { Tree } from "../tree/index.ts";
 
@@ -66,7 +66,7 @@ export async function bringBack(context: Needs["context"], needsCheck: boolean):
 }
 
 interface Needs {
-  readonly context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync;
+  readonly context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync & Incoming;
   readonly list: StagedList;
   /** Kernel node ids that have a file. */
   readonly files: Set<KernelNodeId>;
@@ -284,7 +284,7 @@ async function listIfPossible({ context, gateway }: Needs, folder: InodeId, name
   )
     return;
   try {
-    await completeFolder(context, folder, fileState.stopped.signal);
+    await context.folders.complete(folder, fileState.stopped.signal);
   } catch (error) {
     if (!network.isOnline) gateway.answers = false;
     log.warn({ err: error, folder }, "a folder could not be listed");

@@ -5,10 +5,8 @@
  */
 import type { KernelNodeId } from "../../metadata/ids.ts";
 import type { KeptHandle } from "../api/index.ts";
-import type { Host, Kernel, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
-import type { Sync } from "../sync/index.ts";
-import type { Tree } from "../tree/index.ts";
-import { snapshotWhenQuiet } from "../upload/index.ts";
+import type { Host, Kernel, LocalFiles, Rows } from "../core/index.ts";
+import type { Outgoing } from "../upload/index.ts";
 
 /** What this mount goes on with. */
 export interface Resumed {
@@ -21,7 +19,7 @@ export function writtenBy({ handles }: Resumed): Set<KernelNodeId> {
 }
 
 export async function resumeHandles(
-  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync,
+  context: Rows & LocalFiles & Kernel & Host & Outgoing,
   { handles }: Resumed,
 ): Promise<void> {
   const files = new Map<KernelNodeId, KeptHandle[]>();
@@ -48,12 +46,12 @@ function resumeFolder(context: Rows & Kernel, { id, lineage }: KeptHandle): void
 }
 
 async function resumeFile(
-  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync,
+  context: LocalFiles & Kernel & Outgoing,
   lineage: KernelNodeId,
   handles: readonly KeptHandle[],
 ): Promise<void> {
   const cacheFile = await context.cacheFiles.resume(lineage, handles);
-  snapshotWhenQuiet(context, cacheFile);
+  context.snapshots.whenQuiet(cacheFile);
   for (const { id, write, append } of handles) {
     context.handles.set(id, { kind: "file", live: cacheFile, write, append, reader: cacheFile.createReader() });
   }
@@ -64,7 +62,7 @@ async function resumeFile(
  * one did.
  */
 export async function resumeAllMapped(
-  context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync,
+  context: LocalFiles & Host & Outgoing,
   lineages: readonly KernelNodeId[],
 ): Promise<void> {
   for (const lineage of lineages) {
@@ -76,11 +74,8 @@ export async function resumeAllMapped(
   }
 }
 
-async function resumeMapped(
-  context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync,
-  lineage: KernelNodeId,
-): Promise<void> {
+async function resumeMapped(context: LocalFiles & Outgoing, lineage: KernelNodeId): Promise<void> {
   const cacheFile = await context.cacheFiles.resumeMapped(lineage);
-  snapshotWhenQuiet(context, cacheFile);
+  context.snapshots.whenQuiet(cacheFile);
   await cacheFile.closePassthrough();
 }

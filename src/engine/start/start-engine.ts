@@ -9,22 +9,17 @@ import type { StateDisk } from "../../content/state-disk.ts";
 import { type Scope, UPLOAD_SCOPES } from "../../contract/scopes.ts";
 import type { Logger } from "../../lib/log.ts";
 import type { Runtime } from "../../lib/runtime.ts";
-import { createSingleFlight } from "../../lib/single-flight.ts";
 import { type Connection, onDamage, onDiskFailure } from "../../metadata/database.ts";
 import { createMetadata, type Metadata } from "../../metadata/metadata.ts";
 import {
   type Accounts,
-  countHandles,
   type Engine,
   type EngineCondition,
   type EngineStatus,
   type FastPath,
   type HandleTable,
   type KernelCache,
-  NO_ACCOUNTS,
-  NO_FAST_PATH,
   NO_KERNEL_CACHE,
-  NO_PASSTHROUGH,
   type Passthrough,
   StartError,
 } from "../api/index.ts";
@@ -55,17 +50,16 @@ import {
 import { createFileSystem, createTreePrefetch, drain, listQueue, pausedKinds, retryNow } from "../ops/index.ts";
 import {
   createFollower,
-  createHearing,
+  createIncoming,
   createJournalStream,
   createReplays,
-  type JournalStream,
-  LIST_STANDS_MS,
-  pollFolders,
+  type Incoming,
   withReplays,
 } from "../remote/index.ts";
 import { createQuota, createSync, NO_BOOT, type Sync } from "../sync/index.ts";
 import { createTree, type Tree } from "../tree/index.ts";
-import { createWriteBack, loginNeeded, pauseReason } from "../upload/index.ts";
+import { createOutgoing, createWriteBack, type Outgoing } from "../upload/index.ts";
+import { countHandles, NO_ACCOUNTS, NO_FAST_PATH, NO_PASSTHROUGH } from "./absent.ts";
 import { recoverOpenFiles } from "./recover.ts";
 import type { Resumed } from "./resume.ts";
 import type { RetryBudget } from "./retry-at-start.ts";
@@ -101,7 +95,7 @@ export interface EngineOptions {
   /** Absent: no passthrough. */
   readonly passthrough?: Passthrough;
   /** Absent: no fast path. */
-  readonly mover?: FastPath;
+  readonly mover?: FastPath | undefined;
   /** The mount that the requests belong to, and what this daemon takes over of it. Absent: a mount of its own. */
   readonly mount?: { readonly id: string; readonly resumed?: Resumed };
   /** Absent: open handles end with this process. */
@@ -114,7 +108,7 @@ export interface EngineOptions {
 }
 
 /** All parts, put together here. */
-export interface Parts extends Rows, LocalFiles, Kernel, Remote, Uploads, Host, Tree, Sync {}
+export interface Parts extends Rows, LocalFiles, Kernel, Remote, Uploads, Host, Tree, Sync, Incoming, Outgoing {}
 
 /** The engine with the state behind it, so that tests can check its invariants. */
 export interface StartedEngine extends Engine {
@@ -134,7 +128,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
   const { mover: fastPath = NO_FAST_PATH } = options;
   /** Undefined: nothing is open yet. */
   let running: Parts | undefined;
-  let stream: JournalStream | undefined;
+  let stream: ReturnType<typeof createJournalStream> | undefined;
   const disk = createDisk({
     stateDisk: options.stateDisk,
     limits: options.limits,
@@ -218,7 +212,6 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
     passthrough: options.passthrough ?? NO_PASSTHROUGH,
     fastPath,
     fresh: createFreshness(options.runtime),
-    listings: createSingleFlight(runtime, LIST_STANDS_MS),
     network,
     activity,
     syncRows: createSyncRows(metadata, async () => {
@@ -226,7 +219,8 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
     }),
   });
   const withTree = Object.assign(withFiles, createTree(withFiles));
-  const context: Parts = Object.assign(withTree, createSync(withTree));
+  const withSync = Object.assign(withTree, createSync(withTree));
+  const context: Parts = Object.assign(withSync, createIncoming(withSync), createOutgoing(withSync));
   running = context;
   const replays = createReplays(context);
   metadata.changed.onTell((changed) => {
@@ -264,11 +258,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
   stream = client.features.journal && view.at === undefined ? createJournalStream(context) : undefined;
   // A profile without a journal has nobody who would make up for a rollback.
   if (stream === undefined && context.history.isRolledBack()) context.history.forget();
-  const follower = createFollower(
-    context,
-    stream === undefined ? (signal) => pollFolders(context, signal) : createHearing(context, stream),
-    stream,
-  );
+  const follower = createFollower(context, stream);
   fresh.onEnd(() => {
     log.info({}, "the journal is not live any more: the kernel asks for everything again");
     stream?.renew();
@@ -300,7 +290,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
   });
 
   function condition(): EngineCondition {
-    const held = network.isOnline ? pauseReason(context)?.why : undefined;
+    const held = network.isOnline ? context.pauses.reason()?.why : undefined;
     const paused = [...(held === undefined || readOnly.why !== undefined ? [] : [held]), ...pausedKinds(context)];
     return {
       workspace: { id: start.workspace.id, name: start.workspace.name },
@@ -438,11 +428,11 @@ function beginMount(
 }
 
 /** As the kernel was told: it was made to ask again for everything that is not live any more. */
-function freshness(context: Kernel & Remote & Host): Pick<EngineStatus, "live" | "staleMs" | "staleWhy"> {
+function freshness(context: Kernel & Remote & Host & Outgoing): Pick<EngineStatus, "live" | "staleMs" | "staleWhy"> {
   const { fresh, network, client, runtime } = context;
   const { stale } = fresh;
   if (stale === undefined) return { live: true };
-  const known = client.features.journal ? loginNeeded(context) : "the gateway has no journal";
+  const known = client.features.journal ? context.pauses.loginNeeded() : "the gateway has no journal";
   const staleWhy = known ?? (network.isOnline ? network.doubt : "the gateway does not answer") ?? stale.why;
   return { live: false, staleMs: Math.max(0, runtime.wallClock() - stale.since), staleWhy };
 }

@@ -9,7 +9,7 @@ import { SETTLE_MS } from "../../contract/features.ts";
 import type { Node } from "../../contract/resources.ts";
 import type { Attempt } from "../../metadata/attempts.ts";
 import type { Entry } from "../../metadata/entries.ts";
-import { baseOf, type NodeRow, revisionOf, type Seen } from "../../metadata/nodes.ts";
+import { baseOf, kindOf, type NodeRow, revisionOf, type Seen } from "../../metadata/nodes.ts";
 import {
   areCreationsKeyed,
   type Host,
@@ -22,7 +22,7 @@ import {
   type Uploads,
 } from "../core/index.ts";
 import { retryAfterOf } from "../host/index.ts";
-import { kindOf, type Tree } from "../tree/index.ts";
+import type { Tree } from "../tree/index.ts";
 import { addTombstone, advance, leftPlace } from "./advance.ts";
 import { placeArrival } from "./arrival.ts";
 import { adoptVersion } from "./content-agreed.ts";

@@ -2,16 +2,17 @@
  * Adopts what the gateway has of a node: place, content, attributes. A file that a program has open keeps its old
  * bytes, because the inode gets a new kernel node id. Runs inside the caller's transaction.
  */
+import type { Attributes } from "../../contract/attributes.ts";
 import { sameValue } from "../../contract/attributes.ts";
 import type { Node } from "../../contract/resources.ts";
+import { formatTime, timeFromMilliseconds } from "../../lib/time.ts";
 import type { Entry } from "../../metadata/entries.ts";
 import type { EntryId, InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
-import { baseOf, type NodeRow } from "../../metadata/nodes.ts";
+import { baseOf, kindOf, type NodeRow } from "../../metadata/nodes.ts";
 import type { Host, LocalFiles, Rows, Uploads } from "../core/index.ts";
-import { withPinnedMtime } from "../files/index.ts";
-import { kindOf, type Tree } from "../tree/index.ts";
+import type { Tree } from "../tree/index.ts";
 import { detachFromName } from "./detached-files.ts";
 import { groupOf } from "./from-node.ts";
 import {
@@ -354,4 +355,9 @@ export function undeleteFolder(
   const entry = metadata.entries.create(parent, shown.name, inode.id, shown.gatewayName);
   context.queue.setNodeDirty(row, null, { entry: entry.id });
   return inode.id;
+}
+
+/** A mtime that is only the node's default becomes the content's own, because it will go on to other nodes. */
+function withPinnedMtime(attributes: Attributes, { modifiedAt }: Node): Attributes {
+  return { mtime: formatTime(timeFromMilliseconds(Date.parse(modifiedAt))), ...attributes };
 }

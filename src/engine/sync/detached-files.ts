@@ -19,9 +19,8 @@ import type { Entry } from "../../metadata/entries.ts";
 import type { InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
-import type { DetachedFile } from "../api/index.ts";
+import type { EngineStatus } from "../api/index.ts";
 import type { Host, LocalFiles, Rows, Uploads } from "../core/index.ts";
-import { pinMtime } from "../files/index.ts";
 import type { Tree } from "../tree/index.ts";
 import { leaveGroup } from "./link-groups.ts";
 import { freeConflictName } from "./name-conflicts.ts";
@@ -38,7 +37,7 @@ export function detachFromName(
   isRemoved: boolean,
 ): void {
   const { metadata } = context;
-  pinMtime(context, inode.id);
+  context.fileTimes.pinMtime(inode.id);
   leaveGroup(context, inode.id);
   const { hash } = version;
   metadata.detachedFiles.add({ inode: inode.id, way: wayTo(context, entry), isRemoved, hash });
@@ -83,7 +82,7 @@ export function resolveDetached(context: Rows & LocalFiles & Uploads & Host & Tr
 }
 
 /** The detached files. Nothing of them has a name yet. */
-export function detachedFiles({ metadata }: Pick<Rows, "metadata">): DetachedFile[] {
+export function detachedFiles({ metadata }: Pick<Rows, "metadata">): NonNullable<EngineStatus["overtaken"]> {
   return metadata.detachedFiles.all().map((detached) => {
     const { inode, isRemoved, dirtySince } = detached;
     return { path: pathOf(detached), inode, isRemoved, isWritten: dirtySince !== null };

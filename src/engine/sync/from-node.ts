@@ -1,9 +1,13 @@
 /** What a node of the gateway is here: its hard link group, and the inode that is made of it. */
+
 import type { Node } from "../../contract/resources.ts";
 import { savesOfLink } from "../../contract/saves.ts";
+import { EMPTY_HASH } from "../../lib/empty-hash.ts";
+import { isoToTimeText } from "../../lib/time.ts";
 import type { Inode } from "../../metadata/inodes.ts";
+import { kindOf } from "../../metadata/nodes.ts";
 import type { Rows } from "../core/index.ts";
-import { EMPTY_HASH, isoToTimeText, kindOf, type Tree } from "../tree/index.ts";
+import type { Tree } from "../tree/index.ts";
 
 /** Creates an inode with the node's content. None of its bytes are here yet. */
 export function makeInodeOf(context: Pick<Rows & Tree, "metadata" | "stats">, node: Node): Inode {

@@ -16,9 +16,9 @@ import { type Link, orderOfSaves, savesOfBoth, savesOfContent, savesOfLink } fro
 import type { Entry } from "../../metadata/entries.ts";
 import type { InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
-import type { NodeRow } from "../../metadata/nodes.ts";
+import { kindOf, type NodeRow } from "../../metadata/nodes.ts";
 import type { Host, LocalFiles, Rows, Uploads } from "../core/index.ts";
-import { kindOf, type Tree } from "../tree/index.ts";
+import type { Tree } from "../tree/index.ts";
 import { contentOfNode, groupOf, makeInodeOf, savesOfNode } from "./from-node.ts";
 import { mergeAttributes, withTimeOf } from "./merge-attributes.ts";
 

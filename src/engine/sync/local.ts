@@ -1,12 +1,13 @@
 /** What the mount shows of one node, in the terms of the plan. Reads only. */
 import type { Attributes } from "../../contract/attributes.ts";
 import { linkOfContent, savesOfContent } from "../../contract/saves.ts";
+import { EMPTY_HASH } from "../../lib/empty-hash.ts";
 import type { Entry } from "../../metadata/entries.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import type { Remote, Rows } from "../core/index.ts";
-import { EMPTY_HASH, type Tree } from "../tree/index.ts";
+import type { Tree } from "../tree/index.ts";
 import type { Local, LocalContent } from "./plan.ts";
 
 export function localOf(

@@ -53,7 +53,7 @@ export function moveToConflictName(context: Rows & Uploads & Host, entry: Entry)
  * The gateway has moved or removed the node, and that is about to be carried out here. Until then the entry has a name
  * that nobody uses (no program can give a name with "/").
  */
-export function moveToTemporaryName(context: Rows & Uploads & Host, entry: Entry): void {
+export function moveToTemporaryName(context: Rows & Uploads, entry: Entry): void {
   const { metadata } = context;
   metadata.entries.move(entry.id, entry.parent, `/${entry.id}`, entry.gatewayName ?? entry.name);
   context.queue.enqueue(metadata.nodes.ofEntry(entry.id));

@@ -7,7 +7,7 @@ import type { Entry } from "../../metadata/entries.ts";
 import type { InodeId, NodeRowId } from "../../metadata/ids.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import type { Reread } from "../../metadata/rereads.ts";
-import type { DetachedFile } from "../api/index.ts";
+import type { EngineStatus } from "../api/index.ts";
 import type { Host, LocalFiles, Remote, Request, Rows, Uploads } from "../core/index.ts";
 import type { Tree } from "../tree/index.ts";
 import { acknowledge, refused, type Verdict } from "./acknowledge.ts";
@@ -120,7 +120,7 @@ export interface Shown {
 
 /** Files that programs have open for writing while their names went on without them. */
 export interface DetachedFiles {
-  all(): DetachedFile[];
+  all(): NonNullable<EngineStatus["overtaken"]>;
   /** The path that the file had. */
   pathOf(detached: Overtaken): string;
   /** Gives the file a name, so that it is sent. Runs inside the caller's transaction. */

@@ -10,7 +10,6 @@ import type { EntryId, InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { type NodeRow, unborn } from "../../metadata/nodes.ts";
 import type { Host, LocalFiles, Remote, Request, Rows, Uploads } from "../core/index.ts";
-import { pinMtime } from "../files/index.ts";
 import { dropRow } from "./abandoned-requests.ts";
 import { keepInOthers } from "./hard-links.ts";
 import { fileTimeText } from "./stat.ts";
@@ -232,8 +231,8 @@ function giveNode(
   const former = formerEntry === null ? undefined : metadata.entries.get(formerEntry);
   if (former !== undefined && !mayLeaveNode(context, former.inode)) return false;
   if (own?.nodeId != null && !mayLeaveNode(context, entry.inode)) return false;
-  if (former !== undefined) pinMtime(context, former.inode);
-  pinMtime(context, entry.inode);
+  if (former !== undefined) context.fileTimes.pinMtime(former.inode);
+  context.fileTimes.pinMtime(entry.inode);
   if (own !== undefined) metadata.nodes.update(own.id, { entry: null });
   context.queue.setNodeDirty(heir, own?.dirtySince, { entry: entry.id, ...NOWHERE });
   if (formerEntry !== null) createUnborn(context, formerEntry, "file", heir.dirtySince);
@@ -246,7 +245,7 @@ export function replaceTarget(context: Rows & LocalFiles & Uploads & Host, sourc
   const { metadata } = context;
   const sourceRow = metadata.nodes.ofEntry(source.id);
   const targetRow = metadata.nodes.ofEntry(target.id);
-  pinMtime(context, source.inode);
+  context.fileTimes.pinMtime(source.inode);
   metadata.entries.remove(source.id);
   metadata.entries.setInode(target.id, source.inode);
   if (targetRow !== undefined) context.snapshotFiles.cancelUpload(targetRow.id);

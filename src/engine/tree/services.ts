@@ -28,17 +28,7 @@ import {
   rowOfFolder,
 } from "./names.ts";
 import { type Account, accountOf, chowned, type Maker, madeBy, makerOf } from "./owners.ts";
-import {
-  attributed,
-  fileTimeText,
-  folderOf,
-  found,
-  inodeOf,
-  now,
-  requireNamed,
-  requireWritable,
-  validMs,
-} from "./stat.ts";
+import { attributed, fileTimeText, folderOf, found, inodeOf, now, requireNamed, requireWritable } from "./stat.ts";
 
 /** Names come, move and go, and their nodes with them. Runs inside the caller's transaction. */
 export interface Names {
@@ -92,8 +82,6 @@ export interface Stats {
   found(inode: Inode): Promise<Found>;
   /** For an answer that holds nothing but attributes. Absent `lineage`: that of the inode. */
   attributed(inode: Inode, lineage?: KernelNodeId): Promise<Attributed>;
-  /** How long the kernel may keep an answer given now, in milliseconds. */
-  validMs(): number;
   /** The time by the clock that stamps the cache files. */
   now(): Time;
   /** The same as it is stored. */
@@ -159,7 +147,6 @@ export function createTree(context: Rows & LocalFiles & Kernel & Remote & Upload
     stats: {
       found: (inode) => found(context, inode),
       attributed: (inode, lineage) => attributed(context, inode, lineage),
-      validMs: () => validMs(context),
       now: () => now(context),
       nowText: () => fileTimeText(context),
     },

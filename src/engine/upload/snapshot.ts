@@ -3,6 +3,7 @@
  * only if nothing changed from before it was begun until its row is written. For a file that is open for writing,
  * nothing may change until its copy is made.
  */
+import { EMPTY_HASH } from "../../lib/empty-hash.ts";
 import { isSameStat } from "../../lib/files.ts";
 import { formatTime } from "../../lib/time.ts";
 import type { Overtaken } from "../../metadata/detached-files.ts";
@@ -10,10 +11,9 @@ import type { InodeId, KernelNodeId, SnapshotId } from "../../metadata/ids.ts";
 import { type Inode, QUARANTINED } from "../../metadata/inodes.ts";
 import { FsError } from "../api/index.ts";
 import type { CacheFile, Host, LocalFiles, Remote, Rows, SnapshotProgress } from "../core/index.ts";
-import { mtimeOf } from "../files/index.ts";
 import { mayRefer } from "../host/index.ts";
 import type { Sync } from "../sync/index.ts";
-import { EMPTY_HASH, type Tree } from "../tree/index.ts";
+import type { Tree } from "../tree/index.ts";
 import { syncForSnapshot } from "./group-sync.ts";
 import { paceAfterSnapshot, paceAfterTry } from "./snapshot-times.ts";
 
@@ -243,7 +243,7 @@ function commitSnapshotNow(
       lineage: cut.lineage,
       size,
       hash,
-      mtime: formatTime(mtimeOf(context, inode)),
+      mtime: formatTime(context.fileTimes.mtimeOf(inode)),
       synced: 1,
       boot: settings.boot,
     });

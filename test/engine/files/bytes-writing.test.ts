@@ -2,7 +2,6 @@
 import { expect, test } from "vitest";
 import { FsError, type HandleId } from "../../../src/engine/api/index.ts";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
-import { takeSnapshot } from "../../../src/engine/upload/index.ts";
 import { formatTime } from "../../../src/lib/time.ts";
 import type { KernelNodeId } from "../../../src/metadata/ids.ts";
 import { holdNext } from "../../support/hold-next.ts";
@@ -122,7 +121,7 @@ test("a write into what is missing survives a crash, and so does the origin arou
   expected.set(TEXT, MIB + 100);
   expect(next.inode(id)).toMatchObject({ content: "dirty", size: content.length });
   same(await next.readAll(next.inode(id)), expected);
-  expect(await takeSnapshot(next.context, id, CALLER.signal)).toBe("cut");
+  expect(await next.context.snapshots.take(id, CALLER.signal)).toBe("cut");
   expect(next.inode(id).hash).toBe(hashOf(expected));
 });
 

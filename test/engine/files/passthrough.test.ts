@@ -4,7 +4,6 @@ import { FsError, type HandleId, type OpenFlags } from "../../../src/engine/api/
 import { requireRange } from "../../../src/engine/files/fetch.ts";
 import { createDisk } from "../../../src/engine/host/index.ts";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
-import { takeSnapshot } from "../../../src/engine/upload/index.ts";
 import { SILENT } from "../../../src/lib/log.ts";
 import { entryId } from "../../../src/metadata/ids.ts";
 import type { Inode } from "../../../src/metadata/inodes.ts";
@@ -64,7 +63,7 @@ async function after(world: BytesWorld): Promise<BytesWorld> {
   return next;
 }
 
-const cut = (world: BytesWorld, { id }: Inode) => takeSnapshot(world.context, id, CALLER.signal);
+const cut = (world: BytesWorld, { id }: Inode) => world.context.snapshots.take(id, CALLER.signal);
 const text = async (world: BytesWorld, inode: Inode) => Buffer.from(await world.readAll(inode)).toString();
 
 test("what was written is told at close, and sent", async () => {

@@ -6,7 +6,7 @@ import { ALL_FEATURES } from "../../../src/contract/features.ts";
 import type { JournalEntry, Node } from "../../../src/contract/resources.ts";
 import { MANY } from "../../../src/engine/core/index.ts";
 import { followOnce } from "../../../src/engine/remote/follow.ts";
-import { completeFolder, pollFolders } from "../../../src/engine/remote/index.ts";
+import { pollFolders } from "../../../src/engine/remote/poll.ts";
 import { contentOfNode } from "../../../src/engine/sync/index.ts";
 import { attemptId, inodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
@@ -146,7 +146,7 @@ for (const revisions of [true, false]) {
       const folder = metadata.entries.find(ROOT_INODE, "a")?.inode ?? inodeId(0);
       const { id } = metadata.inodes.create({ ...contentOfNode(x, "0"), kind: "folder", atime: "0" });
       context.names.add(folder, "x", id, "folder");
-      await completeFolder(context, folder, SIGNAL);
+      await context.folders.complete(folder, SIGNAL);
       expect(metadata.inodes.get(folder)?.listed).toBe(9);
       expect(metadata.arrivals.count()).toBe(0);
     });
@@ -255,7 +255,7 @@ test("a folder is listed while what the journal told waits for a commit: nothing
   const first = context.groupCommit(() => {});
   await clock.advance(0);
   await first;
-  const both = [followOnce(context, SIGNAL), completeFolder(context, folder, SIGNAL)];
+  const both = [followOnce(context, SIGNAL), context.folders.complete(folder, SIGNAL)];
   await clock.advance(1_000);
   await Promise.all(both);
   expect([metadata.settings.getNumber("cursor"), world.isShown()]).toEqual([9, true]);
@@ -265,7 +265,7 @@ test("a folder is listed to its end at any moment of what the journal tells bein
   const missing: number[] = [];
   for (let turns = 0; turns < 20; turns += 1) {
     const { context, clock, folder, isShown } = await withNewsOfX();
-    const listed = completeFolder(context, folder, SIGNAL);
+    const listed = context.folders.complete(folder, SIGNAL);
     for (let turn = 0; turn < turns; turn += 1) await Promise.resolve();
     const heard = followOnce(context, SIGNAL);
     await clock.advance(1_000);

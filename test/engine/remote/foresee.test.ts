@@ -3,7 +3,6 @@ import { expect, test } from "vitest";
 import type { JournalEntry, Node } from "../../../src/contract/resources.ts";
 import { applyEntries } from "../../../src/engine/remote/follow.ts";
 import { observeTogether } from "../../../src/engine/remote/observe-batch.ts";
-import { takeSnapshot } from "../../../src/engine/upload/index.ts";
 import { type InodeId, inodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { born } from "../../../src/metadata/nodes.ts";
@@ -65,7 +64,7 @@ test("written here and there, a file that moved with others leaves its copy in i
   const handle = await world.open(x, { write: true });
   await world.write(handle, 0, Buffer.from("our"));
   await world.close(handle);
-  expect(await takeSnapshot(world.context, x.id, new AbortController().signal)).toBe("cut");
+  expect(await world.context.snapshots.take(x.id, new AbortController().signal)).toBe("cut");
   const nodes = [told("x", "x2", "new"), told("y", "y2", "old")];
   observeTogether(world.context, nodes, "id");
   for (const node of nodes) world.context.observer.node(node, "id");

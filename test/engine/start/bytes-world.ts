@@ -9,11 +9,8 @@ import type { Attributes } from "../../../src/contract/attributes.ts";
 import type { Node } from "../../../src/contract/resources.ts";
 import {
   type Caller,
-  countHandles,
   type HandleId,
-  NO_ACCOUNTS,
   NO_KERNEL_CACHE,
-  NO_PASSTHROUGH,
   type OpenFlags,
   type Stat,
 } from "../../../src/engine/api/index.ts";
@@ -27,13 +24,14 @@ import {
   createReadOnly,
 } from "../../../src/engine/host/index.ts";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
-import { LIST_STANDS_MS } from "../../../src/engine/remote/index.ts";
+import { createIncoming, type Incoming } from "../../../src/engine/remote/index.ts";
+import { countHandles, NO_ACCOUNTS, NO_PASSTHROUGH } from "../../../src/engine/start/absent.ts";
 import { recoverContents } from "../../../src/engine/start/recover.ts";
 import { createSyncRows } from "../../../src/engine/start/sync-rows.ts";
 import { createQuota, createSync, type Sync } from "../../../src/engine/sync/index.ts";
 import { createTree, type Tree } from "../../../src/engine/tree/index.ts";
+import { createOutgoing, type Outgoing } from "../../../src/engine/upload/index.ts";
 import type { Logger } from "../../../src/lib/log.ts";
-import { createSingleFlight } from "../../../src/lib/single-flight.ts";
 import { openSqlite } from "../../../src/lib/sqlite/index.ts";
 import { timeFromNanoseconds } from "../../../src/lib/time.ts";
 import { type Connection, openDatabase } from "../../../src/metadata/database.ts";
@@ -53,13 +51,14 @@ const ROOT = kernelNodeId(1);
 export const CALLER: Caller = { uid: 1000, gid: 1000, pid: 1, signal: new AbortController().signal };
 const READ: OpenFlags = { read: true, write: false, append: false, truncate: false, exclusive: false };
 
-export type Parts = ReturnType<typeof addLocalFiles> & Tree & Sync;
+export type Parts = ReturnType<typeof addLocalFiles> & Tree & Sync & Incoming & Outgoing;
 
-/** The same with some parts replaced. What tree/ and sync/ do for others goes by those. */
+/** The same with some parts replaced. What tree/, sync/, remote/ and upload/ do for others goes by those. */
 export function withParts(context: Parts, changed: Partial<Parts>): Parts {
   const parts = Object.assign({ ...context }, changed);
   const withTree = Object.assign(parts, createTree(parts));
-  return Object.assign(withTree, createSync(withTree));
+  const withSync = Object.assign(withTree, createSync(withTree));
+  return Object.assign(withSync, createIncoming(withSync), createOutgoing(withSync));
 }
 
 export interface BytesWorld {
@@ -248,7 +247,6 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
     passthrough: passthrough ?? NO_PASSTHROUGH,
     fastPath: mover,
     fresh: createFreshness(runtime),
-    listings: createSingleFlight(runtime, LIST_STANDS_MS),
     syncRows: createSyncRows(metadata, async () => {
       syncedRows = database.serialize();
     }),
@@ -256,7 +254,8 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
     activity,
   });
   const withTree = Object.assign(withFiles, createTree(withFiles));
-  const context = Object.assign(withTree, createSync(withTree));
+  const withSync = Object.assign(withTree, createSync(withTree));
+  const context = Object.assign(withSync, createIncoming(withSync), createOutgoing(withSync));
   const quota = createQuota(context, context.workspace, true);
   let syncedRows: Uint8Array = database.serialize();
   let names = metadata.inodes.newestKernelNodeId() - 1;

@@ -9,7 +9,6 @@ import {
 } from "../../../src/engine/api/index.ts";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
 import { recoverOpenFiles } from "../../../src/engine/start/recover.ts";
-import { takeSnapshot } from "../../../src/engine/upload/index.ts";
 import { type InodeId, kernelNodeId } from "../../../src/metadata/ids.ts";
 import type { Inode } from "../../../src/metadata/inodes.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
@@ -68,7 +67,7 @@ test("a file that is written goes on under its number, and is saved with all tha
   expect(table.kept.size).toBe(0);
   expect(next.inode(inode.id)).toMatchObject({ content: "dirty", size: 9 });
   expect(await shown(next, inode)).toBe("some news");
-  expect(await takeSnapshot(next.context, inode.id, CALLER.signal)).toBe("cut");
+  expect(await next.context.snapshots.take(inode.id, CALLER.signal)).toBe("cut");
   expect(next.complaints).toEqual([]);
 });
 
@@ -186,7 +185,7 @@ test.each([
     const second = await then(first);
     expect([second.inode(inode.id).content, namesOf(second, inode)]).toEqual(["dirty", []]);
     await second.clock.advance(1000);
-    expect(await takeSnapshot(second.context, inode.id, CALLER.signal)).toBe("cut");
+    expect(await second.context.snapshots.take(inode.id, CALLER.signal)).toBe("cut");
     expect(namesOf(second, inode)).toEqual([given.kept]);
     const third = await then(second);
     await third.write(writing, 5, NEWS);

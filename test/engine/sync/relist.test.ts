@@ -3,7 +3,6 @@ import { expect, test } from "vitest";
 import type { Client } from "../../../src/client/client.ts";
 import { RemoteError } from "../../../src/client/errors.ts";
 import type { Node } from "../../../src/contract/resources.ts";
-import { completeFolder } from "../../../src/engine/remote/index.ts";
 import { requestRelist } from "../../../src/engine/sync/request-relist.ts";
 import type { InodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
@@ -84,7 +83,7 @@ test("a list that was under way when it was marked does not do", async () => {
     return listOf([]);
   });
   metadata.inodes.update(folder, { listed: null });
-  const first = completeFolder(context, folder, SIGNAL);
+  const first = context.folders.complete(folder, SIGNAL);
   requestRelist(context, folder);
   const marked = hearOnce(context);
   answer();

@@ -3,7 +3,6 @@ import { expect, test } from "vitest";
 import { RemoteError } from "../../../src/client/errors.ts";
 import { fromDisk } from "../../../src/engine/api/index.ts";
 import { retryNow } from "../../../src/engine/ops/index.ts";
-import { takeSnapshot } from "../../../src/engine/upload/index.ts";
 import { send } from "../../../src/engine/upload/send.ts";
 import { systemError } from "../../../src/lib/system-error.ts";
 import { entryId, type InodeId, inodeId, type KernelNodeId } from "../../../src/metadata/ids.ts";
@@ -75,7 +74,7 @@ async function unreadableCut() {
   await world.write(handle, 0, pattern(5_000));
   await world.close(handle);
   const signal = new AbortController().signal;
-  const cut = takeSnapshot(world.context, inode.id, signal);
+  const cut = world.context.snapshots.take(inode.id, signal);
   await clock.advance(1_000);
   expect(await cut).toBe("cut");
   const [entry] = metadata.entries.ofInode(inode.id);
