@@ -4,7 +4,7 @@
  */
 import { existsSync, fstatSync, readdirSync, statSync } from "node:fs";
 import { delimiter, join } from "node:path";
-import { NO_FAST_PATH, NO_KERNEL_CACHE, StartError } from "../engine/api/index.ts";
+import { NO_KERNEL_CACHE, StartError } from "../engine/api/index.ts";
 import { backingClose, backingOpen, isConnected } from "../fuse/native.ts";
 import { createPassthrough } from "../fuse/passthrough.ts";
 import { LibraryError, loadLibrary, whyNotMounted } from "../fuse-native/library.ts";
@@ -61,7 +61,6 @@ function libraryTransport(
 
   return {
     passthrough,
-    mover: NO_FAST_PATH,
     kernelCache: {
       expiresNames: false,
       tell: (news, known) => tell(news, known),

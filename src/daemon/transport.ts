@@ -10,7 +10,8 @@ export interface Transport {
   /** These three exist before there is a mount, because the engine is made with them. */
   readonly passthrough: KernelPassthrough;
   readonly kernelCache: KernelCache;
-  readonly mover: FastPath;
+  /** Absent: no fast path. */
+  readonly mover?: FastPath;
   /**
    * All is ready: makes the mount, or has it made, and serves it. What must end with it is added to `closers` at once.
    */

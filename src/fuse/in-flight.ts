@@ -3,7 +3,7 @@
  * serves all deadlines. Knows neither the device nor what a request means.
  */
 
-import type { Caller, FsError, KernelNodeId, Mark } from "../engine/api/index.ts";
+import type { Caller, FsError, KernelNodeId } from "../engine/api/index.ts";
 import type { Runtime, Timer } from "../lib/runtime.ts";
 import type { Message } from "./message.ts";
 
@@ -44,7 +44,7 @@ export class InFlight<From extends Origin = Message> implements Caller {
   }
 
   /** Undefined once it is answered: then the kernel does not ask again, and its place may be another request's. */
-  get mark(): Mark | undefined {
+  get mark(): Caller["mark"] {
     return this.answered || this.place < 0 || !this.message.answerable ? undefined : this;
   }
 

@@ -51,3 +51,8 @@ export function clampTime({ seconds, nanoseconds }: Time): Time {
 export function compareTimes(a: Time, b: Time): number {
   return a.seconds - b.seconds || a.nanoseconds - b.nanoseconds;
 }
+
+/** `iso`: a time as RFC 3339 has it. */
+export function isoToTimeText(iso: string): string {
+  return formatTime(timeFromMilliseconds(Date.parse(iso)));
+}

@@ -26,6 +26,7 @@ export const inodeId = (id: number): InodeId => id as InodeId;
 export const entryId = (id: number): EntryId => id as EntryId;
 export const nodeRowId = (id: number): NodeRowId => id as NodeRowId;
 export const kernelNodeId = (id: number): KernelNodeId => id as KernelNodeId;
+export const attemptId = (id: number): AttemptId => id as AttemptId;
 export const snapshotId = (id: number): SnapshotId => id as SnapshotId;
 
 /** The id of the row that was added. */

@@ -1,4 +1,5 @@
 /** Node rows: what we know of the gateway's nodes, and which of them the plan should look at. */
+
 import { type Attributes, sameValue } from "../contract/attributes.ts";
 import type { Node } from "../contract/resources.ts";
 import type { ChangedRows } from "./changed.ts";
@@ -15,6 +16,7 @@ import {
   type Statement,
 } from "./database.ts";
 import { type After, type EntryId, type InodeId, type NodeRowId, nodeRowId } from "./ids.ts";
+import type { InodeKind } from "./inodes.ts";
 
 /** What we and the gateway last agreed on. */
 export interface Base {
@@ -519,4 +521,20 @@ export function isSameContent(a: Pick<Base, "head" | "hash">, b: Pick<Base, "hea
 export function isSameBase(a: Base, b: Base): boolean {
   const isPlaced = a.parent === b.parent && a.name === b.name;
   return isPlaced && isSameContent(a, b) && sameValue(a.attributes, b.attributes);
+}
+
+/** The newest revision that is known of the node. */
+export function newestRevision(row: NodeRow): number {
+  return Math.max(row.base?.revision ?? 0, revisionOf(row.seen));
+}
+
+/** The revision that was seen; -1 if nothing was. */
+export function revisionOf(seen: Seen | null): number {
+  if (seen === null) return -1;
+  return "deleted" in seen ? seen.revision : seen.node.revision;
+}
+
+/** What kind of inode the node is here. */
+export function kindOf(node: Node): InodeKind {
+  return node.kind === "folder" ? "folder" : (node.attributes.type ?? "file");
 }

@@ -1,6 +1,6 @@
 /** A session that takes over the mount of one that died: what comes again, and what was at hand. */
 import { describe, expect, it } from "vitest";
-import { type Caller, type Done, type FileSystem, handleId, type Mark } from "../../src/engine/api/index.ts";
+import { type Caller, type Done, type FileSystem, handleId } from "../../src/engine/api/index.ts";
 import type { Connection } from "../../src/fuse/init.ts";
 import type { RequestsInHand } from "../../src/fuse/requests-in-hand.ts";
 import type { KernelNodeId } from "../../src/metadata/ids.ts";
@@ -218,7 +218,7 @@ describe("with a kernel that sends nothing again", () => {
 });
 
 it("requests at hand together have places of their own, above those of a daemon before, until they are answered", async () => {
-  const marks: (Mark | undefined)[] = [];
+  const marks: Caller["mark"][] = [];
   const callers: Caller[] = [];
   const held = gate();
   const memory = createMemoryFileSystem();

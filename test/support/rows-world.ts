@@ -1,15 +1,13 @@
 /** Node rows of a world without a gateway: programs make, rename and remove names, and requests are under way. */
 import type { Client } from "../../src/client/client.ts";
 import type { JournalEntry, Node } from "../../src/contract/resources.ts";
-import type { Context, Request } from "../../src/engine/core/index.ts";
+import type { Request } from "../../src/engine/core/index.ts";
 import { createHearing, createJournalStream } from "../../src/engine/remote/index.ts";
-import { advance } from "../../src/engine/sync/index.ts";
-import { addName, moveName, removeName } from "../../src/engine/tree/index.ts";
 import type { Attempt } from "../../src/metadata/attempts.ts";
 import type { InodeId } from "../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { born, type NodeRow } from "../../src/metadata/nodes.ts";
-import { type BytesWorld, createBytesWorld } from "../engine/start/bytes-world.ts";
+import { type BytesWorld, createBytesWorld, type Parts, withParts } from "../engine/start/bytes-world.ts";
 
 export const TIME = "2026-01-01T00:00:00.000Z";
 export const EMPTY = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
@@ -37,7 +35,7 @@ export function nodeOf(id: string, change: Partial<Node> = {}): Node {
   };
 }
 
-export async function makeWorld(): Promise<BytesWorld & { readonly metadata: Context["metadata"] }> {
+export async function makeWorld(): Promise<BytesWorld & { readonly metadata: Parts["metadata"] }> {
   const world = await createBytesWorld();
   const { metadata } = world.context;
   const [root] = metadata.entries.ofInode(ROOT_INODE);
@@ -59,7 +57,7 @@ export function make(world: BytesWorld, folder: InodeId, name: string): NodeRow 
     atime: "0.000000000",
     ctime: "0.000000000",
   });
-  const entry = context.metadata.transaction(() => addName(context, folder, name, inode.id, "file"));
+  const entry = context.metadata.transaction(() => context.names.add(folder, name, inode.id, "file"));
   const row = context.metadata.nodes.ofEntry(entry.id);
   if (row === undefined) throw new Error("no row");
   return row;
@@ -67,7 +65,7 @@ export function make(world: BytesWorld, folder: InodeId, name: string): NodeRow 
 
 /** The request the plan asks for, under way. */
 export function sendNext({ context }: BytesWorld, row: NodeRow, key: string): Attempt<Request> {
-  const step = advance(context, row.id)?.step;
+  const step = context.planner.advance(row.id)?.step;
   if (step?.do !== "send") throw new Error(`nothing to send: ${JSON.stringify(step)}`);
   const now = context.runtime.now();
   return context.metadata.attempts.create({
@@ -97,13 +95,13 @@ export function namesIn({ context }: BytesWorld, folder: InodeId): string[] {
 export function remove({ context }: BytesWorld, folder: InodeId, name: string): void {
   const entry = context.metadata.entries.find(folder, name);
   if (entry === undefined) throw new Error(`no ${name}`);
-  context.metadata.transaction(() => removeName(context, entry));
+  context.metadata.transaction(() => context.names.remove(entry));
 }
 
 export function rename({ context }: BytesWorld, row: NodeRow, folder: InodeId, name: string): void {
   const entry = row.entry === null ? undefined : context.metadata.entries.get(row.entry);
   if (entry === undefined) throw new Error("no entry");
-  context.metadata.transaction(() => moveName(context, entry, folder, name));
+  context.metadata.transaction(() => context.names.move(entry, folder, name));
 }
 
 export function rowOf({ context }: BytesWorld, nodeId: string): NodeRow {
@@ -113,7 +111,7 @@ export function rowOf({ context }: BytesWorld, nodeId: string): NodeRow {
 }
 
 /** The journal is these entries, and the mount hears of those that are new to it. */
-export async function hearJournal(context: Context, entries: readonly JournalEntry[]): Promise<void> {
+export async function hearJournal(context: Parts, entries: readonly JournalEntry[]): Promise<void> {
   const readJournal: Client["readJournal"] = async (_, after) => ({
     items: entries.filter(({ position }) => position > after),
     totalCount: 0,
@@ -121,10 +119,10 @@ export async function hearJournal(context: Context, entries: readonly JournalEnt
     pageSize: 500,
     asOf: 0,
   });
-  await hearOnce({ ...context, client: { ...context.client, readJournal } });
+  await hearOnce(withParts(context, { client: { ...context.client, readJournal } }));
 }
 
 /** As a mount does in turn: lists what is to be listed, and reads the journal. */
-export async function hearOnce(context: Context): Promise<void> {
-  await createHearing(context, createJournalStream(context))(context, new AbortController().signal);
+export async function hearOnce(context: Parts): Promise<void> {
+  await createHearing(context, createJournalStream(context))(new AbortController().signal);
 }

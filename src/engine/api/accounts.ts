@@ -9,6 +9,3 @@ export interface Accounts {
   /** The name of this uid or gid. */
   nameOf(kind: AccountKind, number: number): Promise<string | undefined>;
 }
-
-/** For a machine without accounts, as in tests. */
-export const NO_ACCOUNTS: Accounts = { numberOf: async () => undefined, nameOf: async () => undefined };

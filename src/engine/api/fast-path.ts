@@ -17,12 +17,3 @@ export interface FastPath {
   /** The handle was released. */
   end(handle: HandleId): void;
 }
-
-/** All bytes go through JavaScript. */
-export const NO_FAST_PATH: FastPath = {
-  grantRead: () => {},
-  grantWrite: () => {},
-  revokeReads: () => {},
-  revokeWrites: () => {},
-  end: () => {},
-};

@@ -3,7 +3,7 @@
  * that after a takeover the next daemon goes on with the same numbers (start/resume.ts). Where the table lies is not
  * known here.
  */
-import { type HandleId, handleId, type KernelNodeId } from "./filesystem.ts";
+import type { HandleId, KernelNodeId } from "./filesystem.ts";
 
 /** A handle as the table keeps it. */
 export interface KeptHandle {
@@ -24,17 +24,4 @@ export interface HandleTable {
   remove(id: HandleId): void;
   /** The handle that this request opened at an earlier daemon; undefined: there is none. */
   openedBy(request: number): KeptHandle | undefined;
-}
-
-/** A table in memory only: open handles end with this process. */
-export function countHandles(): HandleTable {
-  let last = 0;
-  return {
-    add() {
-      last += 1;
-      return handleId(last);
-    },
-    remove() {},
-    openedBy: () => undefined,
-  };
 }

@@ -15,11 +15,3 @@ export interface Passthrough {
   /** No new open can use the backing id; opens that use it go on. */
   unregister(id: number): void;
 }
-
-/** The kernel is given no file. */
-export const NO_PASSTHROUGH: Passthrough = {
-  isOn: false,
-  timesAreExact: true,
-  register: () => undefined,
-  unregister: () => {},
-};

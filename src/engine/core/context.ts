@@ -11,7 +11,7 @@ import type { SingleFlight } from "../../lib/single-flight.ts";
 import type { Pass } from "../../metadata/entries.ts";
 import type { AttemptId, InodeId, SnapshotId } from "../../metadata/ids.ts";
 import type { Metadata } from "../../metadata/metadata.ts";
-import type { Accounts, FastPath, HandleId, HandleTable, Passthrough, Replays } from "../api/index.ts";
+import type { Accounts, FastPath, HandleTable, Passthrough, Replays } from "../api/index.ts";
 import type {
   AccessSequences,
   Activity,
@@ -23,13 +23,15 @@ import type {
   Space,
 } from "../host/index.ts";
 import type { CacheFile, CacheFiles, Reader } from "./cache-file.ts";
-import type { DirtyFiles, Orphans, ReadFailures, SnapshotFiles } from "./file-services.ts";
+import type { WriteQueue } from "./enqueue.ts";
+import type { DirtyFiles, FileTimes, Orphans, ReadFailures, SnapshotFiles } from "./file-services.ts";
 import type { FileState } from "./file-state.ts";
 import type { ForegroundThrottle } from "./foreground-throttle.ts";
 import type { GroupCommit } from "./group-commit.ts";
 import type { GroupSync } from "./group-sync.ts";
-import type { AcknowledgedWrites } from "./history.ts";
-import type { KernelCacheState } from "./kernel-state.ts";
+import type { Handles } from "./handles.ts";
+import type { GatewayHistory } from "./history.ts";
+import type { KernelCacheState } from "./invalidate.ts";
 import type { PollState } from "./poll-state.ts";
 import type { Quota } from "./quota-state.ts";
 import type { ReadOrder } from "./read-order.ts";
@@ -104,6 +106,8 @@ export interface LocalFiles {
   /** Open cache files. */
   readonly cacheFiles: CacheFiles;
   readonly fileState: FileState;
+  /** Runs work that nobody waits for. A failure is logged, unless the mount ends. */
+  readonly background: (what: string, work: () => Promise<void>) => void;
   readonly paths: Layout;
   readonly passthrough: Passthrough;
   readonly fastPath: FastPath;
@@ -113,6 +117,7 @@ export interface LocalFiles {
   readonly orphans: Orphans;
   readonly dirtyFiles: DirtyFiles;
   readonly readFailures: ReadFailures;
+  readonly fileTimes: FileTimes;
   /** Bytes of small snapshots; see upload/snapshot.ts. */
   readonly snapshotBytes: Map<SnapshotId, Uint8Array>;
   /** Files that wait to be synced before their snapshot; see upload/group-sync.ts. */
@@ -133,7 +138,7 @@ export interface Kernel {
   readonly fresh: Freshness;
   /** Remote changes that are replayed for watching programs. */
   readonly replays: Pick<Replays, "mayBeWatched">;
-  readonly handles: Map<HandleId, Handle>;
+  readonly handles: Handles;
   readonly handleTable: HandleTable;
 }
 
@@ -145,8 +150,8 @@ export interface Remote {
   readonly listings: SingleFlight<InodeId>;
   /** For gateways that count no changes; see sync/echo.ts. */
   readonly readOrder: ReadOrder;
-  /** See history.ts. */
-  readonly acknowledgedWrites: AcknowledgedWrites;
+  /** What is remembered of the gateway's past; see history.ts. */
+  readonly history: GatewayHistory;
   /** Which folders are listed next; see remote/poll.ts. */
   readonly polled: PollState;
   /**
@@ -165,6 +170,8 @@ export interface Remote {
 
 /** What is being sent, who waits for it, and when the queue is looked at again. */
 export interface Uploads {
+  /** Marks the rows that are to be sent. */
+  readonly queue: WriteQueue;
   /** By attempt: how to stop sending it. */
   readonly sending: Map<AttemptId, () => void>;
   /** Drains under way. They do not wait for writers to close. */
@@ -185,6 +192,3 @@ export interface Host {
   readonly settings: EngineSettings;
   readonly accounts: Accounts;
 }
-
-/** All parts, put together at the start. */
-export interface Context extends Rows, LocalFiles, Kernel, Remote, Uploads, Host {}

@@ -8,11 +8,38 @@ import type { Host, Rows, Uploads } from "./context.ts";
 
 type Needs = Pick<Rows & Uploads & Host, "metadata" | "runtime" | "settings" | "activity">;
 
+/** The queue of write-back is the table of node rows: this marks rows for the loop. */
+export interface WriteQueue {
+  /** Row time at which a change made now should be sent. */
+  dueTime(now: number, dirtySince: number | null): number;
+  /** The local state of the row changed. `since`: dirtySince of the row that had the content so far. `change`: of the row. */
+  setNodeDirty(node: NodeRow, since?: number | null, change?: Partial<Omit<NodeRow, "id">>): NodeRow;
+  /** The inode's content or attributes changed, so every name of it has something to send. */
+  setInodeDirty(inode: InodeId, since?: number | null): void;
+  /** The plan looks at the row at once. */
+  enqueue(node: NodeRow | undefined): void;
+  /** The same for every name of an inode. */
+  enqueueInode(inode: InodeId): void;
+  /** The last writer of the inode closed it: it may be sent after the debounce. */
+  enqueueAfterQuiet(inode: InodeId): void;
+}
+
+export function createWriteQueue(context: Needs): WriteQueue {
+  return {
+    dueTime: (now, dirtySince) => dueTime(context.settings, now, dirtySince),
+    setNodeDirty: (node, since, change) => setNodeDirty(context, node, since, change),
+    setInodeDirty: (inode, since) => setInodeDirty(context, inode, since),
+    enqueue: (node) => enqueue(context, node),
+    enqueueInode: (inode) => enqueueInode(context, inode),
+    enqueueAfterQuiet: (inode) => enqueueAfterQuiet(context, inode),
+  };
+}
+
 /** A burst of changes is one change: a mark that would move the due time by less than this is not written. */
 const MARK_MS = 100;
 
 /** Row time at which a change made now should be sent: after some quiet, but not later than the maximum age. */
-export function dueTime(settings: Host["settings"], now: number, dirtySince: number | null): number {
+function dueTime(settings: Host["settings"], now: number, dirtySince: number | null): number {
   return Math.min(now + settings.debounceMs, (dirtySince ?? now) + settings.maximumAgeMs);
 }
 
@@ -20,7 +47,7 @@ export function dueTime(settings: Host["settings"], now: number, dirtySince: num
  * The local state of the node row changed. `since`: dirtySince of the row that had the content so far; a drain that
  * waits for that content goes on waiting. `change`: a change of the row itself, made in the same write.
  */
-export function setNodeDirty(
+function setNodeDirty(
   context: Needs,
   node: NodeRow,
   since: number | null = null,
@@ -44,7 +71,7 @@ function isMarked({ settings }: Needs, node: NodeRow, due: number): boolean {
 }
 
 /** The inode's content or attributes changed, so every name of it has something to send. `since`: see setNodeDirty. */
-export function setInodeDirty(context: Needs, inode: InodeId, since: number | null = null): void {
+function setInodeDirty(context: Needs, inode: InodeId, since: number | null = null): void {
   for (const entry of context.metadata.entries.ofInode(inode)) {
     const node = context.metadata.nodes.ofEntry(entry.id);
     if (node !== undefined) setNodeDirty(context, node, since);
@@ -52,7 +79,7 @@ export function setInodeDirty(context: Needs, inode: InodeId, since: number | nu
 }
 
 /** The last writer of the inode closed it: it may be sent after the debounce. */
-export function enqueueAfterQuiet(context: Needs, inode: InodeId): void {
+function enqueueAfterQuiet(context: Needs, inode: InodeId): void {
   const now = context.runtime.now();
   for (const entry of context.metadata.entries.ofInode(inode)) {
     const node = context.metadata.nodes.ofEntry(entry.id);
@@ -65,14 +92,14 @@ export function enqueueAfterQuiet(context: Needs, inode: InodeId): void {
 }
 
 /** The plan looks at the row at once. This does not count as a change. */
-export function enqueue(context: Needs, node: NodeRow | undefined): void {
+function enqueue(context: Needs, node: NodeRow | undefined): void {
   if (node === undefined) return;
   context.metadata.nodes.update(node.id, { due: context.runtime.now() });
   context.activity.wake();
 }
 
 /** The same for every name of an inode. */
-export function enqueueInode(context: Needs, inode: InodeId): void {
+function enqueueInode(context: Needs, inode: InodeId): void {
   for (const entry of context.metadata.entries.ofInode(inode)) {
     enqueue(context, context.metadata.nodes.ofEntry(entry.id));
   }

@@ -1,5 +1,6 @@
 /** What files/ does for other rooms about files that need not be open. */
 import type { ContentSource } from "../../contract/http.ts";
+import type { Time } from "../../lib/time.ts";
 import type { Attempt, Snapshot } from "../../metadata/attempts.ts";
 import type { InodeId, KernelNodeId, NodeRowId, SnapshotId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
@@ -70,4 +71,17 @@ export interface ReadFailures {
   ended(lineage: KernelNodeId): void;
   /** Earlier failures do not count any more: the content goes, or a person wants it tried again. */
   forget(inode: Inode): void;
+}
+
+/** Times of modification and change, as the rows have them. */
+export interface FileTimes {
+  /** If nobody set it, the time at which the gateway changed the node. */
+  mtimeOf(inode: Inode): Time;
+  /**
+   * The ctime of an inode whose file has this mtime. `known`: the mtime in the rows; `present`: the time by the clock
+   * that stamps files.
+   */
+  ctimeOf(inode: Inode, known: Time, mtime: Time, present: Time): Time;
+  /** The content is about to go to another node: it keeps its mtime. Call it in a transaction. */
+  pinMtime(inode: InodeId): void;
 }

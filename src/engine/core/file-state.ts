@@ -1,5 +1,4 @@
 /** What is known of the cache files besides the open ones, and the work that is left running. */
-import type { Logger } from "../../lib/log.ts";
 import type { InodeId, KernelNodeId } from "../../metadata/ids.ts";
 import type { AccessSequences } from "../host/index.ts";
 
@@ -42,19 +41,4 @@ export interface FileState {
   /** Work that nobody waits for. */
   readonly tasks: Set<Promise<void>>;
   readonly stopped: AbortController;
-}
-
-/** Runs work that nobody waits for. A failure is logged, unless the mount ends. */
-export function inBackground(
-  context: { readonly fileState: FileState; readonly log: Logger },
-  what: string,
-  work: () => Promise<void>,
-): void {
-  const { fileState, log } = context;
-  const task = work()
-    .catch((error: unknown) => {
-      if (!fileState.stopped.signal.aborted) log.error({ err: error }, `${what} failed`);
-    })
-    .finally(() => fileState.tasks.delete(task));
-  fileState.tasks.add(task);
 }

@@ -1,19 +1,30 @@
-/** Gives out a handle: it is written to the handle table first, and known here after that. */
+/** The open handles. One that is given out is written to the handle table first, and known here after that. */
+import type { Caller, HandleId, HandleTable, KernelNodeId } from "../api/index.ts";
+import type { RowClockRuntime } from "../host/index.ts";
+import type { Handle } from "./context.ts";
 
-import type { Caller, HandleId, KernelNodeId } from "../api/index.ts";
-import type { Handle, Host, Kernel } from "./context.ts";
+export class Handles extends Map<HandleId, Handle> {
+  readonly #table: HandleTable;
+  readonly #runtime: Pick<RowClockRuntime, "step">;
 
-export function addHandle(context: Kernel & Host, caller: Caller, lineage: KernelNodeId, handle: Handle): HandleId {
-  const isFile = handle.kind === "file";
-  const id = context.handleTable.add({
-    request: caller.mark?.id ?? 0,
-    lineage,
-    kind: handle.kind,
-    write: isFile && handle.write,
-    append: isFile && handle.append,
-    backing: (isFile && handle.live.backingId) || 0,
-  });
-  context.handles.set(id, handle);
-  context.runtime.step("handle: written down");
-  return id;
+  constructor(table: HandleTable, runtime: Pick<RowClockRuntime, "step">) {
+    super();
+    this.#table = table;
+    this.#runtime = runtime;
+  }
+
+  give(caller: Caller, lineage: KernelNodeId, handle: Handle): HandleId {
+    const isFile = handle.kind === "file";
+    const id = this.#table.add({
+      request: caller.mark?.id ?? 0,
+      lineage,
+      kind: handle.kind,
+      write: isFile && handle.write,
+      append: isFile && handle.append,
+      backing: (isFile && handle.live.backingId) || 0,
+    });
+    this.set(id, handle);
+    this.#runtime.step("handle: written down");
+    return id;
+  }
 }

@@ -1,9 +1,9 @@
 /** Completes the context with what this room does for others. */
-import type { Context as SharedContext, LocalFiles as SharedLocalFiles } from "../core/index.ts";
+import type { Host, Kernel, Remote, Rows, LocalFiles as SharedLocalFiles, Uploads } from "../core/index.ts";
 import { CacheFileTable } from "./cache-file-table.ts";
 import { cancelUpload, giveUpUnreadable, syncCopy, yieldToNewer } from "./cancel-upload.ts";
 import { logClean, logDirty, logNames, renewList } from "./dirty-file-log.ts";
-import { createFileState } from "./file-state.ts";
+import { createFileState, inBackground } from "./file-state.ts";
 import { createLookupProbe } from "./lookup-probe.ts";
 import { dropForgottenByKernel, onForget, onLookup } from "./on-forget.ts";
 import { dropKernelNodeId } from "./open-close.ts";
@@ -11,24 +11,35 @@ import { dropIfUnused, handOver, removeInode } from "./orphans.ts";
 import type { Context } from "./room.ts";
 import { dropSnapshot, removeSnapshot, snapshotSource } from "./snapshot-source.ts";
 import { createSpace } from "./space.ts";
+import { ctimeOf, mtimeOf, pinMtime } from "./times.ts";
 import { couldNotRead, forgetFailures, noteUnreadable } from "./unreadable.ts";
 
 type Added = keyof Pick<
   SharedLocalFiles,
-  "cacheFiles" | "fileState" | "space" | "snapshotFiles" | "orphans" | "dirtyFiles" | "readFailures"
+  | "cacheFiles"
+  | "fileState"
+  | "background"
+  | "space"
+  | "snapshotFiles"
+  | "orphans"
+  | "dirtyFiles"
+  | "readFailures"
+  | "fileTimes"
 >;
 
 /** Returns the same object. */
-export function addLocalFiles(rest: Omit<SharedContext, Added>): Context {
+export function addLocalFiles(rest: Rows & Omit<SharedLocalFiles, Added> & Kernel & Remote & Uploads & Host): Context {
   const room = () => context;
   const context: Context = Object.assign(rest, {
     cacheFiles: new CacheFileTable(room),
-    fileState: createFileState(!rest.client.features.ranges),
+    fileState: createFileState(!rest.client.features.ranges, rest.metadata),
+    background: (what: string, work: () => Promise<void>) => inBackground(room(), what, work),
     space: createSpace(room),
     snapshotFiles: createSnapshotFiles(room),
     orphans: createOrphans(room),
     dirtyFiles: createDirtyFiles(room),
     readFailures: createReadFailures(room),
+    fileTimes: createFileTimes(room),
   });
   return context;
 }
@@ -79,5 +90,13 @@ function createReadFailures(room: () => Context): SharedLocalFiles["readFailures
     note: (inode, lineage, error) => void noteUnreadable(room(), inode, lineage, error),
     ended: (lineage) => void room().fileState.unreadable.delete(lineage),
     forget: (inode) => forgetFailures(room(), inode),
+  };
+}
+
+function createFileTimes(room: () => Context): SharedLocalFiles["fileTimes"] {
+  return {
+    mtimeOf: (inode) => mtimeOf(room(), inode),
+    ctimeOf,
+    pinMtime: (inode) => pinMtime(room(), inode),
   };
 }

@@ -10,7 +10,7 @@
  */
 import type { Attempt, Snapshot } from "../../metadata/attempts.ts";
 import type { InodeId, KernelNodeId, NodeRowId } from "../../metadata/ids.ts";
-import { enqueue, enqueueInode, type Host, type Remote, type Rows, type Uploads } from "../core/index.ts";
+import type { Host, Remote, Rows, Uploads } from "../core/index.ts";
 import type { LocalFiles } from "./room.ts";
 import { removeSnapshot } from "./snapshot-source.ts";
 
@@ -77,7 +77,7 @@ export function giveUpUnreadable(
   metadata.transaction(() => {
     if (snapshot === undefined) metadata.attempts.abandon(id, runtime.now());
     else giveUp(context, snapshot);
-    enqueue(context, metadata.nodes.get(node));
+    context.queue.enqueue(metadata.nodes.get(node));
   });
 }
 
@@ -99,7 +99,7 @@ function giveUp(context: Rows & LocalFiles & Uploads & Host, snapshot: Snapshot)
     if (inode === undefined || inode.changes !== snapshot.changes || inode.content !== "dirty") return;
     // Otherwise a late answer could take the writer's content for what was sent.
     metadata.inodes.update(inode.id, { hash: null, changes: inode.changes + 1 });
-    enqueueInode(context, inode.id);
+    context.queue.enqueueInode(inode.id);
   });
   context.runtime.step("upload: given up for a writer");
 }

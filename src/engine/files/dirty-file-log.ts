@@ -8,7 +8,7 @@ import type { Entry } from "../../metadata/entries.ts";
 import type { After, InodeId, KernelNodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
-import { type Host, inBackground, type Rows } from "../core/index.ts";
+import type { Host, Rows } from "../core/index.ts";
 import type { OpenCacheFile } from "./cache-file.ts";
 import type { LocalFiles } from "./room.ts";
 
@@ -31,11 +31,8 @@ export function logNames(context: Rows & LocalFiles & Host, id: InodeId): void {
 }
 
 /** For when the caller's transaction is committed: the gateway has the content, or nobody wants it any more. */
-export function logClean(
-  context: Needs & Pick<LocalFiles & Host, "fileState" | "log" | "disk">,
-  lineage: KernelNodeId,
-): void {
-  inBackground(context, "keeping the list of changed files", async () => {
+export function logClean(context: Rows & LocalFiles & Host, lineage: KernelNodeId): void {
+  context.background("keeping the list of changed files", async () => {
     await undefined;
     const inode = context.metadata.inodes.ofKernelNodeId(lineage);
     if (inode !== undefined && inode.lineage === lineage && inode.content !== "clean") return;
@@ -45,8 +42,8 @@ export function logClean(
   });
 }
 
-function flushSoon(context: Pick<Rows & LocalFiles & Host, "dirtyLog" | "fileState" | "log">): void {
-  inBackground(context, "keeping the list of changed files", () => context.dirtyLog.flush());
+function flushSoon(context: Pick<Rows & LocalFiles & Host, "background" | "dirtyLog" | "fileState" | "log">): void {
+  context.background("keeping the list of changed files", () => context.dirtyLog.flush());
 }
 
 /** Rewrites the log so that it says what the rows say and nothing else. If it cannot be written, it stays as it is. */

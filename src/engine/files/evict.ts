@@ -7,7 +7,7 @@
 import { formatRanges, rangeOf } from "../../lib/ranges.ts";
 import type { CacheFileRow } from "../../metadata/cache-files.ts";
 import type { KernelNodeId } from "../../metadata/ids.ts";
-import { type Host, inBackground, isRolledBack, type Remote, type Rows } from "../core/index.ts";
+import type { Host, Remote, Rows } from "../core/index.ts";
 import { alone } from "./file-state.ts";
 import type { LocalFiles } from "./room.ts";
 
@@ -23,11 +23,11 @@ const BATCH = 64;
 const LOW_WATER = 0.95;
 
 /** The cache may have grown. */
-export function evictSoon(context: Needs): void {
+export function evictSoon(context: Rows & LocalFiles & Remote & Host): void {
   const { fileState, runtime } = context;
   if (fileState.evictionTimer !== undefined || fileState.stopped.signal.aborted) return;
   fileState.evictionTimer = runtime.setTimer(LOOK_MS, () => {
-    inBackground(context, "eviction", async () => {
+    context.background("eviction", async () => {
       try {
         context.disk.look();
         await evict(context);
@@ -42,7 +42,7 @@ export function evictSoon(context: Needs): void {
  * Brings the cache below its limits, and frees `atLeast` bytes, as far as there are files that may go. Resolves to the
  * bytes freed. Free room is what the last look at the disk found.
  */
-export async function evict(context: Needs, atLeast = 0): Promise<number> {
+export async function evict(context: Rows & LocalFiles & Remote & Host, atLeast = 0): Promise<number> {
   const { metadata, settings, cacheFiles, runtime, fileState, disk } = context;
   const total = metadata.cacheFiles.totalBytes();
   const tooMany = total <= settings.cacheLimit ? 0 : total - settings.cacheLimit * LOW_WATER;
@@ -66,11 +66,14 @@ export async function evict(context: Needs, atLeast = 0): Promise<number> {
  * Removes a cache file and its row, if it may still go when its turn comes; else false. The file goes first: a row
  * without a file is made anew when opened, but a file without a row belongs to nothing known.
  */
-export async function dropCacheFile(context: Needs, { lineage }: Pick<CacheFileRow, "lineage">): Promise<boolean> {
+export async function dropCacheFile(
+  context: Rows & LocalFiles & Remote & Host,
+  { lineage }: Pick<CacheFileRow, "lineage">,
+): Promise<boolean> {
   const { metadata, runtime, paths, cacheFiles, fileState } = context;
   // After a rollback the gateway has yet to be asked what it still has.
   const isNeeded = () =>
-    isRolledBack(context) ||
+    context.history.isRolledBack() ||
     cacheFiles.has(lineage) ||
     !metadata.cacheFiles.isEvictable(lineage) ||
     isLent(context, lineage);

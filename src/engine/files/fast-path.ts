@@ -7,11 +7,11 @@
  * remembers `writes` in order to see later whether a WRITE came.
  */
 
+import { withoutPrivileges } from "../../lib/set-id-bits.ts";
 import type { HandleId } from "../api/index.ts";
 import type { Kernel, Remote, Rows } from "../core/index.ts";
 import type { OpenCacheFile } from "./cache-file.ts";
 import type { LocalFiles } from "./room.ts";
-import { withoutPrivileges } from "./set-id-bits.ts";
 import { isTight } from "./space.ts";
 
 /**

@@ -2,7 +2,7 @@
 import { partsWithin } from "../../lib/ranges.ts";
 import { unlessAborted } from "../../lib/single-flight.ts";
 import { FsError } from "../api/index.ts";
-import type { Host, Remote, Rows, Uploads } from "../core/index.ts";
+import type { Host, Kernel, Remote, Rows, Uploads } from "../core/index.ts";
 import type { OpenCacheFile } from "./cache-file.ts";
 import { prefetchRange, requireChecked, SMALL } from "./fetch.ts";
 import { createWholeReader, fetchAround } from "./readahead.ts";
@@ -16,7 +16,7 @@ const PIECE = 8 * 1024 * 1024;
  * Fetches every missing byte and verifies those of the origin, until the row says so too. Rejects as requireRange does.
  */
 export async function fetchAll(
-  context: Rows & LocalFiles & Remote & Uploads & Host,
+  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host,
   cacheFile: OpenCacheFile,
   signal: AbortSignal,
 ): Promise<void> {
@@ -29,7 +29,7 @@ export async function fetchAll(
 }
 
 async function fetchMissing(
-  context: Rows & LocalFiles & Remote & Uploads & Host,
+  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host,
   cacheFile: OpenCacheFile,
   signal: AbortSignal,
 ): Promise<void> {
@@ -43,7 +43,7 @@ async function fetchMissing(
 
 /** Fetches a small file, unless the disk has no room for it. Rejects with EIO when the mount ends. */
 export async function prefetchSmall(
-  context: Rows & LocalFiles & Remote & Uploads & Host,
+  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host,
   cacheFile: OpenCacheFile,
   signal: AbortSignal,
 ): Promise<void> {

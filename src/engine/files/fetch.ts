@@ -13,8 +13,8 @@ import { unlessAborted } from "../../lib/single-flight.ts";
 import { FsError, fromDisk } from "../api/index.ts";
 import {
   type Host,
-  inBackground,
   isRetryable,
+  type Kernel,
   type Remote,
   type Rows,
   retryDelay,
@@ -41,7 +41,7 @@ export const WRONG = "downloaded bytes are not the version's";
  * no room, and with EIO when the bytes cannot be had.
  */
 export async function requireRange(
-  context: Rows & LocalFiles & Remote & Uploads & Host,
+  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host,
   cacheFile: OpenCacheFile,
   start: number,
   end: number,
@@ -83,7 +83,7 @@ export async function untilChecked(cacheFile: OpenCacheFile, signal: AbortSignal
 
 /** Fetches what is missing from `start` on before a reader asks for it. Returns where the download ends. */
 export function prefetchRange(
-  context: Rows & LocalFiles & Remote & Uploads & Host,
+  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host,
   cacheFile: OpenCacheFile,
   start: number,
   end: number,
@@ -146,7 +146,7 @@ export function watch(context: Remote, cacheFile: OpenCacheFile, signal: AbortSi
 }
 
 function begin(
-  context: Rows & LocalFiles & Remote & Uploads & Host,
+  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host,
   cacheFile: OpenCacheFile,
   from: number,
   wantedEnd: number,
@@ -275,7 +275,7 @@ function retryAfter(context: Host, error: unknown, tries: number, hasProgressed:
 
 /** Makes one request for what is still missing of the download, and stores its answer in the file. */
 async function requestGap(
-  context: Rows & LocalFiles & Remote & Uploads & Host,
+  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host,
   cacheFile: OpenCacheFile,
   download: Download,
 ): Promise<void> {
@@ -341,7 +341,7 @@ function takesWhole(context: LocalFiles, cacheFile: OpenCacheFile, download: Dow
 }
 
 async function store(
-  context: Rows & LocalFiles & Remote & Uploads & Host,
+  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host,
   cacheFile: OpenCacheFile,
   download: Download,
   content: Content,
@@ -402,7 +402,7 @@ function requireHash(context: Host, cacheFile: OpenCacheFile, hash: string): voi
 
 /** The same as `fill`, in this turn. False: it is not done, because somebody or something has to be waited for. */
 function fillNow(
-  context: Rows & LocalFiles & Remote & Uploads & Host,
+  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host,
   cacheFile: OpenCacheFile,
   chunk: Uint8Array,
   position: number,
@@ -425,7 +425,7 @@ function fillNow(
 
 /** Writes those parts of the chunk that are still missing. */
 async function fill(
-  context: Rows & LocalFiles & Remote & Uploads & Host,
+  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host,
   cacheFile: OpenCacheFile,
   chunk: Uint8Array,
   position: number,
@@ -472,7 +472,7 @@ async function fill(
 
 /** The check of the whole begins with the last missing byte, before any reader goes on. */
 function arrivedAndChecked(
-  context: Rows & LocalFiles & Remote & Uploads & Host,
+  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host,
   cacheFile: OpenCacheFile,
   start: number,
   end: number,
@@ -484,7 +484,7 @@ function arrivedAndChecked(
   rangeFetched(cacheFile, start, end);
 }
 
-function beginCheck(context: Rows & LocalFiles & Remote & Uploads & Host, cacheFile: OpenCacheFile): void {
+function beginCheck(context: Rows & LocalFiles & Kernel & Remote & Uploads & Host, cacheFile: OpenCacheFile): void {
   if (!cacheFile.ranges.isOriginal || cacheFile.ranges.originHash === null || cacheFile.ranges.isChecked) return;
   cacheFile.use.opens += 1;
   const check = checkWhole(context, cacheFile);
@@ -492,7 +492,7 @@ function beginCheck(context: Rows & LocalFiles & Remote & Uploads & Host, cacheF
   check.catch(() => {
     cacheFile.ranges.check = undefined;
   });
-  inBackground(context, "the check of a download", () =>
+  context.background("the check of a download", () =>
     check.then(() => {}).finally(() => closeCacheFile(context, cacheFile, { write: false })),
   );
 }
@@ -502,7 +502,7 @@ function beginCheck(context: Rows & LocalFiles & Remote & Uploads & Host, cacheF
  * earlier check could not be made, it is made again. Rejects with EINTR or EIO.
  */
 export async function requireChecked(
-  context: Rows & LocalFiles & Remote & Uploads & Host,
+  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host,
   cacheFile: OpenCacheFile,
   signal: AbortSignal,
 ): Promise<void> {

@@ -4,7 +4,7 @@
  * belonging to nothing known.
  */
 import type { GoneFile } from "../../metadata/gone-files.ts";
-import { type Host, inBackground, type Rows } from "../core/index.ts";
+import type { Host, Rows } from "../core/index.ts";
 import { logClean } from "./dirty-file-log.ts";
 import type { LocalFiles } from "./room.ts";
 
@@ -16,13 +16,13 @@ type Needs = Pick<
 const SLICE = 100;
 
 /** Call it in the transaction in which the file's row goes. */
-export function removeSoon(context: Needs, gone: GoneFile): void {
+export function removeSoon(context: Rows & LocalFiles & Host, gone: GoneFile): void {
   const { metadata, fileState } = context;
   metadata.gone.add(gone);
   fileState.gone.push(gone);
   if (fileState.isRemoving) return;
   fileState.isRemoving = true;
-  inBackground(context, "removing files nobody needs", async () => {
+  context.background("removing files nobody needs", async () => {
     // Only after the caller's transaction, which may yet be undone.
     await undefined;
     await removeWaiting(context);
@@ -30,7 +30,7 @@ export function removeSoon(context: Needs, gone: GoneFile): void {
 }
 
 /** Files that come during a sync share the next one. */
-async function removeWaiting(context: Needs): Promise<void> {
+async function removeWaiting(context: Rows & LocalFiles & Host): Promise<void> {
   const { fileState } = context;
   const failures: unknown[] = [];
   try {
@@ -44,7 +44,7 @@ async function removeWaiting(context: Needs): Promise<void> {
 }
 
 /** Removes what a crash left, and what could not be removed earlier. */
-export async function removeLeft(context: Needs): Promise<void> {
+export async function removeLeft(context: Rows & LocalFiles & Host): Promise<void> {
   const { metadata, fileState } = context;
   fileState.isLeft = false;
   const failures: unknown[] = [];
@@ -66,7 +66,7 @@ function throwAny(failures: readonly unknown[]): void {
  * Removes the files with one sync and one commit for all, and rejects when these fail. Resolves to why single files
  * could not be removed: such a failure does not keep the other files.
  */
-async function tryToRemove(context: Needs, files: readonly GoneFile[]): Promise<readonly unknown[]> {
+async function tryToRemove(context: Rows & LocalFiles & Host, files: readonly GoneFile[]): Promise<readonly unknown[]> {
   const { fileState, metadata } = context;
   const isThere = (gone: GoneFile) => metadata.gone.has(gone) && !isElsewhere(context);
   if (!files.some(isThere)) return [];
@@ -98,7 +98,7 @@ function isElsewhere({ disk }: Needs): boolean {
   return disk.trouble === "gone";
 }
 
-async function removeFile(context: Needs, gone: GoneFile): Promise<void> {
+async function removeFile(context: Rows & LocalFiles & Host, gone: GoneFile): Promise<void> {
   const { runtime, paths } = context;
   if (gone.kind === "live") logClean(context, gone.id);
   await runtime.files.remove(gone.kind === "live" ? paths.cacheFile(gone.id) : paths.snapshot(gone.id));

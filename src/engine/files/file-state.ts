@@ -1,9 +1,12 @@
 /** What the flows of this room keep in memory besides the open cache files, and how they take turns. */
 import { setMaxListeners } from "node:events";
+import type { Logger } from "../../lib/log.ts";
 import type { Timer } from "../../lib/runtime.ts";
 import type { GoneFile } from "../../metadata/gone-files.ts";
 import type { InodeId, KernelNodeId } from "../../metadata/ids.ts";
+import type { Metadata } from "../../metadata/metadata.ts";
 import type { LocalFiles } from "../core/index.ts";
+import { AccessSequences } from "../host/index.ts";
 import type { OpenCacheFile } from "./cache-file.ts";
 
 /** A file was made shorter, and the kernel may not know it yet; see pending-truncate.ts. */
@@ -52,7 +55,7 @@ export interface FileState extends SharedFileState {
   readonly uncachedReaders: Set<OpenCacheFile>;
 }
 
-export function createFileState(ignoresRanges: boolean): FileState {
+export function createFileState(ignoresRanges: boolean, metadata: Pick<Metadata<unknown>, "entries">): FileState {
   const stopped = new AbortController();
   // All work that is under way listens to it, so there is no limit.
   setMaxListeners(0, stopped.signal);
@@ -77,7 +80,7 @@ export function createFileState(ignoresRanges: boolean): FileState {
     gone: [],
     isRemoving: false,
     isLeft: false,
-    fileSequences: new Map(),
+    fileSequences: new AccessSequences(metadata),
     uncachedReaders: new Set(),
     tasks: new Set(),
     stopped,
@@ -102,6 +105,20 @@ export async function alone<T>(
   changing.set(lineage, entry);
   await entry;
   return run;
+}
+
+/** Runs work that nobody waits for. A failure is logged, unless the mount ends. */
+export function inBackground(
+  { fileState, log }: { readonly fileState: FileState; readonly log: Logger },
+  what: string,
+  work: () => Promise<void>,
+): void {
+  const task = work()
+    .catch((error: unknown) => {
+      if (!fileState.stopped.signal.aborted) log.error({ err: error }, `${what} failed`);
+    })
+    .finally(() => fileState.tasks.delete(task));
+  fileState.tasks.add(task);
 }
 
 /** Ends timers and background work. Open files stay open. The rows may be closed afterwards. */

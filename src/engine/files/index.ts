@@ -5,5 +5,3 @@
 export { addLocalFiles } from "./add-local-files.ts";
 export { type Backlog, createBacklog } from "./backlog.ts";
 export { SMALL } from "./fetch.ts";
-export { handedDown, isSetGroupId, withoutPrivileges } from "./set-id-bits.ts";
-export { ctimeOf, mtimeOf, pinMtime, withPinnedMtime } from "./times.ts";

@@ -3,14 +3,14 @@
  * disk or the rows refuse.
  */
 import { QUARANTINED } from "../../metadata/inodes.ts";
-import type { Host, Rows, Uploads } from "../core/index.ts";
+import type { Host, Kernel, Rows, Uploads } from "../core/index.ts";
 import type { OpenCacheFile } from "./cache-file.ts";
 import { persistStat, syncName } from "./open-close.ts";
 import { revokeWriteLeases } from "./revoke-leases.ts";
 import type { LocalFiles } from "./room.ts";
 
 export async function makeDurable(
-  context: Rows & LocalFiles & Uploads & Host,
+  context: Rows & LocalFiles & Kernel & Uploads & Host,
   cacheFile: OpenCacheFile,
 ): Promise<void> {
   await persistStat(context, cacheFile);

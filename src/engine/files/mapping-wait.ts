@@ -5,7 +5,7 @@
  * readers are gone.
  */
 import { sleep } from "../../lib/runtime.ts";
-import { type Host, inBackground, type Remote, type Rows, type Uploads } from "../core/index.ts";
+import type { Host, Kernel, Remote, Rows, Uploads } from "../core/index.ts";
 import type { OpenCacheFile } from "./cache-file.ts";
 import { closeCacheFile } from "./open-close.ts";
 import type { LocalFiles } from "./room.ts";
@@ -16,7 +16,7 @@ const LONGEST_MS = 1000;
 
 /** Replaces closeCacheFile for a passthrough writer: closes when the last descriptor and mapping are gone. */
 export async function closePassthrough(
-  context: Rows & LocalFiles & Remote & Uploads & Host,
+  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host,
   cacheFile: OpenCacheFile,
 ): Promise<void> {
   if (
@@ -29,7 +29,7 @@ export async function closePassthrough(
   // During the wait another writer may have come and gone the same way.
   if (cacheFile.passthrough.isMapped) return closeCacheFile(context, cacheFile, { write: true });
   cacheFile.passthrough.isMapped = true;
-  inBackground(context, "waiting for the end of a mapping", async () => {
+  context.background("waiting for the end of a mapping", async () => {
     const { signal } = context.fileState.stopped;
     for (let wait = FIRST_MS; !signal.aborted && !(await isAlone(context, cacheFile)); ) {
       await sleep(context.runtime, wait, signal);

@@ -9,16 +9,7 @@ import { compareTimes, formatTime, type Time } from "../../lib/time.ts";
 import type { KernelNodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { fromDisk } from "../api/index.ts";
-import {
-  byKernelRequest,
-  enqueueAfterQuiet,
-  type Host,
-  inBackground,
-  type Remote,
-  type Rows,
-  setInodeDirty,
-  type Uploads,
-} from "../core/index.ts";
+import type { Host, Kernel, Remote, Rows, Uploads } from "../core/index.ts";
 import { isUncut, openFile, openNewFile, regain, requireCurrent } from "./backing-file.ts";
 import { isLongerThanShown, type OpenCacheFile } from "./cache-file.ts";
 import { cancelForWriter, yieldToNewer } from "./cancel-upload.ts";
@@ -42,7 +33,7 @@ const USED_MS = 10_000;
  * this resolves. Rejects with an FsError: ESTALE when the kernel node id is superseded, else as fromDisk says.
  */
 export async function openCacheFile(
-  context: Rows & LocalFiles & Remote & Uploads & Host,
+  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host,
   lineage: KernelNodeId,
   options: {
     write: boolean;
@@ -188,7 +179,7 @@ async function prepareForWriter(
  * on: failures are logged.
  */
 export async function closeCacheFile(
-  context: Rows & LocalFiles & Remote & Uploads & Host,
+  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host,
   cacheFile: OpenCacheFile,
   options: { write: boolean },
 ): Promise<void> {
@@ -251,9 +242,9 @@ function writersLeft(context: Rows & LocalFiles & Remote & Uploads & Host, cache
     }
     if (wasSynced && inode.content === "dirty") metadata.inodes.update(inode.id, { synced: 1 });
     if (cacheFile.changes.firstWriteAt !== undefined) {
-      setInodeDirty(context, inode.id);
+      context.queue.setInodeDirty(inode.id);
       yieldToNewer(context, inode.id);
-    } else enqueueAfterQuiet(context, inode.id);
+    } else context.queue.enqueueAfterQuiet(inode.id);
     if (metadata.detachedFiles.get(inode.id) !== undefined) context.activity.wake();
   });
   // What could not be recorded is found out after a crash, or at the next close. The mark belongs to the inode: if the
@@ -267,7 +258,7 @@ function writersLeft(context: Rows & LocalFiles & Remote & Uploads & Host, cache
   if (wasSynced) {
     // From here on the file cannot change without our being asked.
     cacheFile.changes.isDurable = true;
-    inBackground(context, "syncing the rows of a closed file", () => context.syncRows());
+    context.background("syncing the rows of a closed file", () => context.syncRows());
   }
   context.runtime.step("release: no writer left");
 }
@@ -307,7 +298,7 @@ async function closeFile(context: Rows & LocalFiles & Remote & Host, cacheFile: 
 
 /** Records size and mtime of a written file in the rows. */
 export async function persistStat(
-  context: Rows & LocalFiles & Uploads & Host,
+  context: Rows & LocalFiles & Kernel & Uploads & Host,
   cacheFile: OpenCacheFile,
 ): Promise<void> {
   // What passthrough writers do after this look is another change, which the next look finds.
@@ -351,7 +342,7 @@ function isAsSeen(cacheFile: OpenCacheFile, { writes, inFlight, timesSet }: Look
 }
 
 function recordStat(
-  context: Rows & Uploads & Host,
+  context: Rows & Kernel & Uploads & Host,
   cacheFile: OpenCacheFile,
   { size, allocated, mtime }: FileStat,
 ): void {
@@ -363,7 +354,7 @@ function recordStat(
     const ctime = ctimeOf(inode, mtimeOf(context, inode), mtime, runtime.files.currentTime());
     const attributes = { ...inode.attributes, mtime: formatTime(mtime) };
     metadata.inodes.update(inode.id, { size, attributes, ctime: formatTime(ctime) });
-    setInodeDirty(context, inode.id);
+    context.queue.setInodeDirty(inode.id);
   };
   // Only a call that the kernel knows of makes a file longer, and with it the kernel forgets what it was told before.
   // Of any other change it is told, unless it was shown just that: the change may have been made through a mapping.
@@ -372,7 +363,7 @@ function recordStat(
     cacheFile.changes.shownTime !== undefined &&
     compareTimes(mtime, cacheFile.changes.shownTime) === 0;
   if (isLongerThanShown(size, cacheFile.changes.shownSize) || isShown)
-    byKernelRequest(context, record, cacheFile.lineage);
+    context.kernel.byRequest(record, cacheFile.lineage);
   else metadata.changed.ours(() => metadata.transaction(record));
   runtime.step("write: size and time recorded");
   cacheFile.changes.hasUnpersistedStat = false;
@@ -404,7 +395,7 @@ export async function cacheFileStat(
  * FsError.
  */
 export async function setCacheFileTimes(
-  context: Rows & LocalFiles & Remote & Uploads & Host,
+  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host,
   inode: Inode,
   mtime: Time,
 ): Promise<void> {

@@ -3,7 +3,7 @@
  */
 import { listRanges, partsWithin, touchesRange } from "../../lib/ranges.ts";
 import { type Caller, FsError, fromDisk, type HandleId } from "../api/index.ts";
-import type { Host, Remote, Rows, Uploads } from "../core/index.ts";
+import type { Host, Kernel, Remote, Rows, Uploads } from "../core/index.ts";
 import type { OpenCacheFile } from "./cache-file.ts";
 import { grantRead } from "./fast-path.ts";
 import { untilChecked } from "./fetch.ts";
@@ -53,7 +53,7 @@ function answerFromFile(
 
 /** Whether the range is in the file now. False: the disk has no room for it. */
 async function isKept(
-  context: Rows & LocalFiles & Remote & Uploads & Host,
+  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host,
   cacheFile: OpenCacheFile,
   reader: SequentialReader,
   offset: number,

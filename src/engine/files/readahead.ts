@@ -3,7 +3,7 @@
  * hardly any.
  */
 import { partsWithin } from "../../lib/ranges.ts";
-import type { Host, Remote, Rows, Uploads } from "../core/index.ts";
+import type { Host, Kernel, Remote, Rows, Uploads } from "../core/index.ts";
 import type { OpenCacheFile } from "./cache-file.ts";
 import { prefetchRange, requireRange } from "./fetch.ts";
 import type { LocalFiles } from "./room.ts";
@@ -36,7 +36,7 @@ export function createWholeReader(): SequentialReader {
 
 /** Resolves when [start, end) of the file is here. Rejects as requireRange does. */
 export async function fetchAround(
-  context: Rows & LocalFiles & Remote & Uploads & Host,
+  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host,
   cacheFile: OpenCacheFile,
   reader: SequentialReader,
   start: number,
@@ -64,7 +64,7 @@ export async function fetchAround(
 }
 
 function readAhead(
-  context: Rows & LocalFiles & Remote & Uploads & Host,
+  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host,
   cacheFile: OpenCacheFile,
   from: number,
   window: number,

@@ -1,7 +1,7 @@
 /** What the rows say before a byte of a cache file changes: that the content is dirty, and no longer durable. */
 import type { Inode } from "../../metadata/inodes.ts";
 import { FsError } from "../api/index.ts";
-import { type Host, type Rows, setInodeDirty, type Uploads } from "../core/index.ts";
+import type { Host, Rows, Uploads } from "../core/index.ts";
 import type { OpenCacheFile } from "./cache-file.ts";
 import { logDirty } from "./dirty-file-log.ts";
 import { leaveOrigin } from "./missing-ranges.ts";
@@ -31,7 +31,7 @@ export function setContentDirty(
         metadata.detachedFiles.setDirtySince(inode.id, runtime.now());
       }
       unverified = leaveOrigin(context, cacheFile);
-      setInodeDirty(context, inode.id);
+      context.queue.setInodeDirty(inode.id);
     });
     cacheFile.ranges.unverified = unverified;
     cacheFile.ranges.isChecked &&= unverified.length === 0;

@@ -6,7 +6,7 @@
 import { inStep, type Timer } from "../../lib/runtime.ts";
 import { shareRuns } from "../../lib/shared-run.ts";
 import { FsError } from "../api/index.ts";
-import { type Host, inBackground, type Remote, type Rows } from "../core/index.ts";
+import type { Host, Remote, Rows } from "../core/index.ts";
 import type { Space } from "../host/index.ts";
 import { addUp } from "./backlog.ts";
 import { despiteFullDisk, requireDisk } from "./disk-room.ts";
@@ -29,7 +29,7 @@ export function createSpace(room: () => Context): Space {
     if (!disk.hasRows) tryCommit();
     if (disk.lacking > 0) await evict(context);
     await disk.restore();
-    if (context.fileState.isLeft && disk.hasRows) inBackground(context, "removing files", () => removeLeft(context));
+    if (context.fileState.isLeft && disk.hasRows) context.background("removing files", () => removeLeft(context));
   }
 
   function tryCommit(): void {
@@ -51,7 +51,7 @@ export function createSpace(room: () => Context): Space {
     const context = room();
     const { runtime } = context;
     timer = runtime.setTimer(inStep(runtime, LOOK_MS), () => {
-      inBackground(context, "looking at the disk", () => look().finally(lookLater));
+      context.background("looking at the disk", () => look().finally(lookLater));
     });
   }
 

@@ -2,8 +2,6 @@
  * Times of modification and change, as the rows have them. While a file is open for writing, the cache file has the
  * newer ones.
  */
-import type { Attributes } from "../../contract/attributes.ts";
-import type { Node } from "../../contract/resources.ts";
 import { clampTime, compareTimes, formatTime, parseTime, type Time, timeFromMilliseconds } from "../../lib/time.ts";
 import type { InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
@@ -20,11 +18,6 @@ export function pinMtime(context: Pick<Rows, "metadata">, inodeId: InodeId): voi
   if (inode === undefined || inode.kind === "folder" || inode.attributes.mtime !== undefined) return;
   const mtime = formatTime(mtimeOf(context, inode));
   context.metadata.inodes.update(inodeId, { attributes: { ...inode.attributes, mtime } });
-}
-
-/** The same for the attributes of a node whose content is adopted and will go on to other nodes. */
-export function withPinnedMtime(attributes: Attributes, { modifiedAt }: Node): Attributes {
-  return { mtime: formatTime(timeFromMilliseconds(Date.parse(modifiedAt))), ...attributes };
 }
 
 /**

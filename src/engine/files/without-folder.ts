@@ -3,12 +3,12 @@
  * still have the rows. So changes in open files are sent from there, and these files stay open until the mount ends.
  * Everything else that was not sent went with the folder.
  */
-import type { Host, Remote, Rows, Uploads } from "../core/index.ts";
+import type { Host, Kernel, Remote, Rows, Uploads } from "../core/index.ts";
 import { closeCacheFile, persistStat } from "./open-close.ts";
 import type { LocalFiles } from "./room.ts";
 
 /** Keeps changed files open, and records their newest sizes in the rows. */
-export function keepOpenForUpload(context: Rows & LocalFiles & Uploads & Host): void {
+export function keepOpenForUpload(context: Rows & LocalFiles & Kernel & Uploads & Host): void {
   const { cacheFiles, fileState, metadata, log } = context;
   const changed = [...cacheFiles.values()].filter(
     (cacheFile) => metadata.inodes.get(cacheFile.inode)?.content !== "clean",
@@ -23,6 +23,6 @@ export function keepOpenForUpload(context: Rows & LocalFiles & Uploads & Host): 
 }
 
 /** The mount ends. */
-export async function closeKept(context: Rows & LocalFiles & Remote & Uploads & Host): Promise<void> {
+export async function closeKept(context: Rows & LocalFiles & Kernel & Remote & Uploads & Host): Promise<void> {
   for (const live of context.fileState.keptOpen) await closeCacheFile(context, live, { write: false });
 }

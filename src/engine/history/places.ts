@@ -1,9 +1,11 @@
 /** What lies where in the history folder: the places in a place, found by name or listed. Asks the gateway, changes nothing. */
+
 import type { ListedNode, Node, Version } from "../../contract/resources.ts";
 import { parseMoment } from "../../lib/moment.ts";
+import { isoToTimeText } from "../../lib/time.ts";
+import { kindOf } from "../../metadata/nodes.ts";
 import { FsError } from "../api/index.ts";
 import type { Host, Remote, Rows } from "../core/index.ts";
-import { isoToTimeText, kindOf } from "../tree/index.ts";
 import { isSettled, type PastLists, type Which } from "./past-lists.ts";
 import { deletedName, unique, versionName } from "./past-names.ts";
 import type { Content, FolderView, Place } from "./place.ts";

@@ -16,7 +16,7 @@ export const LIVE_MS = 5 * 60_000;
  * Validity of names while the journal is live. A daemon may die after a remote removal was committed and before the
  * kernel was told. Its successor cannot know of that name, so the name shows for this long.
  */
-export const LIVE_NAME_MS = 60_000;
+const LIVE_NAME_MS = 60_000;
 /**
  * Three heartbeats of the gateway. After so long without a word from the journal, or without applying what it says, the
  * journal is not live.
@@ -30,6 +30,10 @@ const SLEPT = "the machine slept, or its clock was set";
 export interface Freshness {
   /** Whether the journal is live now. */
   isLive(): boolean;
+  /** How long the kernel may keep an answer given now, in milliseconds. */
+  validMs(): number;
+  /** The same of a name. */
+  nameValidMs(): number;
   /** Since when it is not live (wall clock, milliseconds) and why, for people; undefined while it is live. */
   readonly stale: { readonly since: number; readonly why: string } | undefined;
   /** A heartbeat or a page of the journal came. */
@@ -100,8 +104,12 @@ export function createFreshness(runtime: Pick<Runtime, "wallClock" | "elapsed" |
     timer = runtime.setTimer(inStep(runtime, WATCH_MS), watch);
   }
 
+  const validMs = () => (isLive() ? LIVE_MS : SHORT_MS);
+
   return {
     isLive,
+    validMs,
+    nameValidMs: () => Math.min(validMs(), LIVE_NAME_MS),
     get stale() {
       return isLive() ? undefined : stale;
     },

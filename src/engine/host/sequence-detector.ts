@@ -17,11 +17,6 @@ interface Read {
   ahead: EntryId[];
 }
 
-/** By folder (inode), the longest unused first. */
-export type AccessSequences = Map<InodeId, Read>;
-
-/** At most so many entries at once: some connections are left to programs that wait. */
-export const AHEAD_MAX = 12;
 const AHEAD_FIRST = 4;
 /** So many folders are remembered. */
 const FOLDERS = 64;
@@ -33,60 +28,68 @@ export interface Sequence {
   readonly lookedAt: number;
 }
 
-interface Needs {
-  readonly metadata: Pick<Metadata<unknown>, "entries">;
-}
+/** How far the folders were read that were read last. */
+export class AccessSequences {
+  /** At most so many entries at once: some connections are left to programs that wait. */
+  static readonly AHEAD_MAX = 12;
+  readonly #entries: Metadata<unknown>["entries"];
+  /** By folder (inode), the longest unused first. */
+  readonly #reads = new Map<InodeId, Read>();
 
-/**
- * A program came to an entry. `isMissing`: the entry has to be fetched. Returns the state of the folder when the next
- * entries are worth prefetching, else undefined.
- */
-export function recordAccess(
-  { metadata }: Needs,
-  reads: AccessSequences,
-  { id, parent }: Entry,
-  isMissing: boolean,
-  { skipped }: Sequence,
-): Read | undefined {
-  const read = reads.get(parent);
-  const isAhead = read?.ahead.includes(id) === true;
-  if (!isMissing && !isAhead) return undefined;
-  const isNext = () => metadata.entries.list(parent, read?.last ?? 0, skipped).some((other) => other.id === id);
-  if (read === undefined || id <= read.last || !(isAhead || isNext())) {
-    remember(reads, parent, { last: id, upTo: id, window: 0, ahead: [] });
-    return undefined;
+  constructor({ entries }: Pick<Metadata<unknown>, "entries">) {
+    this.#entries = entries;
   }
-  read.last = id;
-  if (id > read.upTo) read.upTo = id;
-  read.ahead = read.ahead.filter((other) => other > id);
-  read.window = Math.min(AHEAD_MAX, Math.max(AHEAD_FIRST, read.window * 2));
-  remember(reads, parent, read);
-  return read;
-}
 
-/** The folder read last is forgotten last. */
-function remember(reads: AccessSequences, folder: InodeId, read: Read): void {
-  reads.delete(folder);
-  reads.set(folder, read);
-  const [oldest] = reads.keys();
-  if (reads.size > FOLDERS && oldest !== undefined) reads.delete(oldest);
-}
+  /** How many folders are remembered. */
+  get size(): number {
+    return this.#reads.size;
+  }
 
-/**
- * Goes on to the next entries. `fetch` begins to fetch the entry and returns true, or returns false if it need not be
- * fetched.
- */
-export function fetchNext(
-  { metadata }: Needs,
-  folder: InodeId,
-  read: Read,
-  { lookedAt }: Sequence,
-  fetch: (entry: Entry) => boolean,
-): void {
-  if (read.ahead.length >= read.window) return;
-  for (const entry of metadata.entries.list(folder, read.upTo, lookedAt)) {
+  /** The entry of the folder that a program came to last. */
+  lastIn(folder: InodeId): EntryId | undefined {
+    return this.#reads.get(folder)?.last;
+  }
+
+  /**
+   * A program came to an entry. `isMissing`: the entry has to be fetched. Returns the state of the folder when the next
+   * entries are worth prefetching, else undefined.
+   */
+  record({ id, parent }: Entry, isMissing: boolean, { skipped }: Sequence): Read | undefined {
+    const read = this.#reads.get(parent);
+    const isAhead = read?.ahead.includes(id) === true;
+    if (!isMissing && !isAhead) return undefined;
+    const isNext = () => this.#entries.list(parent, read?.last ?? 0, skipped).some((other) => other.id === id);
+    if (read === undefined || id <= read.last || !(isAhead || isNext())) {
+      this.#remember(parent, { last: id, upTo: id, window: 0, ahead: [] });
+      return undefined;
+    }
+    read.last = id;
+    if (id > read.upTo) read.upTo = id;
+    read.ahead = read.ahead.filter((other) => other > id);
+    read.window = Math.min(AccessSequences.AHEAD_MAX, Math.max(AHEAD_FIRST, read.window * 2));
+    this.#remember(parent, read);
+    return read;
+  }
+
+  /**
+   * Goes on to the next entries. `fetch` begins to fetch the entry and returns true, or returns false if it need not be
+   * fetched.
+   */
+  fetchNext(folder: InodeId, read: Read, { lookedAt }: Sequence, fetch: (entry: Entry) => boolean): void {
     if (read.ahead.length >= read.window) return;
-    read.upTo = entry.id;
-    if (fetch(entry)) read.ahead.push(entry.id);
+    for (const entry of this.#entries.list(folder, read.upTo, lookedAt)) {
+      if (read.ahead.length >= read.window) return;
+      read.upTo = entry.id;
+      if (fetch(entry)) read.ahead.push(entry.id);
+    }
+  }
+
+  /** The folder read last is forgotten last. */
+  #remember(folder: InodeId, read: Read): void {
+    const reads = this.#reads;
+    reads.delete(folder);
+    reads.set(folder, read);
+    const [oldest] = reads.keys();
+    if (reads.size > FOLDERS && oldest !== undefined) reads.delete(oldest);
   }
 }

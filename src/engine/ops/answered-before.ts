@@ -1,11 +1,15 @@
 /** Answers a resent request that an earlier daemon has carried out. */
 
 import { type Done, FsError, type KeptHandle, type Opened } from "../api/index.ts";
-import type { Context } from "../core/index.ts";
-import { found, inodeOf } from "../tree/index.ts";
+import type { Host, Kernel, LocalFiles, Remote, Rows } from "../core/index.ts";
+import type { Tree } from "../tree/index.ts";
+import type { Outgoing } from "../upload/index.ts";
 import { openMade } from "./create.ts";
 
-export function answeredBefore(context: Context, request: number): Done | undefined {
+export function answeredBefore(
+  context: Rows & LocalFiles & Kernel & Remote & Host & Tree & Outgoing,
+  request: number,
+): Done | undefined {
   const row = context.metadata.done.of(request);
   const kept = context.handleTable.openedBy(request);
   const handle = kept === undefined ? undefined : context.handles.get(kept.id);
@@ -13,15 +17,15 @@ export function answeredBefore(context: Context, request: number): Done | undefi
   const made = () => {
     const lineage = row === undefined ? kept?.lineage : row.lineage;
     if (lineage === undefined) throw new FsError("EIO", `request ${request} made no node`);
-    return inodeOf(context, lineage);
+    return context.requirements.inode(lineage);
   };
   const opened = kept === undefined || handle === undefined ? undefined : openedAs(kept);
   return {
-    found: async () => found(context, made()),
+    found: async () => context.stats.found(made()),
     opened,
     async openMade(caller, flags) {
       if (opened === undefined) return openMade(context, caller, made(), flags);
-      return { ...(await found(context, made())), ...opened };
+      return { ...(await context.stats.found(made())), ...opened };
     },
   };
 }

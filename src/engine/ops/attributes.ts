@@ -1,69 +1,50 @@
 /** Attributes that programs set: setattr and extended attributes. */
 import { ATTRIBUTES_BYTES_MAX, type Attributes, outgrow } from "../../contract/attributes.ts";
+import { withoutPrivileges } from "../../lib/set-id-bits.ts";
 import { clampTime, formatTime, type Time } from "../../lib/time.ts";
+import { VALUE_BYTES_MAX } from "../../metadata/attribute-limits.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { type Attributed, type Caller, FsError, type KernelNodeId, type SetAttributes } from "../api/index.ts";
-import {
-  byKernelRequest,
-  type Context,
-  expireAllEntries,
-  type Host,
-  type Kernel,
-  type LocalFiles,
-  type Remote,
-  type Rows,
-  setInodeDirty,
-  type Uploads,
-} from "../core/index.ts";
-import { withoutPrivileges } from "../files/index.ts";
-import {
-  type Account,
-  accountOf,
-  attributed,
-  chowned,
-  fileTimeText,
-  inodeOf,
-  now,
-  requireWritable,
-  VALUE_BYTES_MAX,
-} from "../tree/index.ts";
+import type { Host, Kernel, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
+import type { Account, Tree } from "../tree/index.ts";
+import type { Outgoing } from "../upload/index.ts";
 import { commitRequest } from "./request-log.ts";
 import { truncate } from "./write.ts";
 
 export async function setattr(
-  context: Context,
+  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Outgoing,
   caller: Caller,
   lineage: KernelNodeId,
   change: SetAttributes,
 ): Promise<Attributed> {
-  requireWritable(context);
+  context.requirements.writable();
   if (change.size === undefined) return setRest(context, caller, lineage, change);
   await truncate(context, caller, lineage, change.size, change.handle);
   try {
     return await setRest(context, caller, lineage, change);
   } catch (error) {
     // The kernel hears that nothing changed, so it does not know the new size of the file.
-    expireAllEntries(context);
+    context.kernel.expireAll();
     throw error;
   }
 }
 
 /** Sets everything but the size. */
 async function setRest(
-  context: Rows & LocalFiles & Kernel & Uploads & Host,
+  context: Rows & LocalFiles & Kernel & Uploads & Host & Tree,
   caller: Caller,
   lineage: KernelNodeId,
   change: SetAttributes,
 ): Promise<Attributed> {
-  const user = change.uid === undefined ? undefined : await accountOf(context, "user", change.uid);
-  const group = change.gid === undefined ? undefined : await accountOf(context, "group", change.gid);
-  const inode = inodeOf(context, lineage);
-  const time = now(context);
+  const user = change.uid === undefined ? undefined : await context.owners.account("user", change.uid);
+  const group = change.gid === undefined ? undefined : await context.owners.account("group", change.gid);
+  const inode = context.requirements.inode(lineage);
+  const time = context.stats.now();
   const mtime = resolve(change.mtime, time);
   // While the cache file is open for writing, its own times count: they change first.
   if (mtime !== undefined && inode.kind === "file") await context.cacheFiles.setTimes(inode, mtime);
   const set = () => {
-    const current = inodeOf(context, lineage);
+    const current = context.requirements.inode(lineage);
     const attributes = changedAttributes(context, current, { ...change, user, group }, mtime);
     const atime = resolve(change.atime, time);
     const isChanged = attributes !== current.attributes;
@@ -73,18 +54,18 @@ async function setRest(
       ctime: formatTime(time),
       ...(atime === undefined ? {} : { atime: formatTime(atime) }),
     });
-    if (isChanged) setInodeDirty(context, current.id);
+    if (isChanged) context.queue.setInodeDirty(current.id);
   };
   // The request names the values that it sets: carried out again, before its program goes on, it leaves the same. With
   // a size it does not: another file may have taken the place of the truncated one.
   if (isOfOpen(change)) context.metadata.changed.ours(() => context.metadata.transaction(set));
-  else if (change.size === undefined) byKernelRequest(context, set, lineage);
+  else if (change.size === undefined) context.kernel.byRequest(set, lineage);
   else commitRequest(context, caller, set, { about: () => lineage, by: lineage });
   const cacheFile = context.cacheFiles.get(lineage);
   // The file may have set-id bits now, which the next write must remove.
   if (cacheFile !== undefined) cacheFile.revokeWriteLeases();
   context.runtime.step("setattr: set");
-  return attributed(context, inodeOf(context, lineage), lineage);
+  return context.stats.attributed(context.requirements.inode(lineage), lineage);
 }
 
 /** Set-id bits that an open with O_TRUNC removes. The answer to an open shows no mode, so the kernel has to be told. */
@@ -99,15 +80,15 @@ function resolve(time: Time | "now" | undefined, present: Time): Time | undefine
 
 /** Returns the same object when nothing changes that the gateway could hold. */
 function changedAttributes(
-  context: Host,
+  context: Tree,
   inode: Inode,
   change: SetAttributes & { readonly user: Account | undefined; readonly group: Account | undefined },
   mtime: Time | undefined,
 ): Attributes {
   const { user, group } = change;
   let { attributes } = inode;
-  if (user !== undefined) attributes = chowned(context, attributes, "user", user);
-  if (group !== undefined) attributes = chowned(context, attributes, "group", group);
+  if (user !== undefined) attributes = context.owners.chowned(attributes, "user", user);
+  if (group !== undefined) attributes = context.owners.chowned(attributes, "group", group);
   const patch: Attributes = {};
   if (change.mode !== undefined) patch.mode = change.mode & 0o7777;
   const isChown = user !== undefined || group !== undefined;
@@ -138,14 +119,14 @@ function checkXattrName(name: string): void {
 }
 
 export async function setxattr(
-  context: Rows & LocalFiles & Remote & Uploads & Host,
+  context: Rows & Kernel & Uploads & Host & Tree,
   caller: Caller,
   lineage: KernelNodeId,
   name: string,
   value: Uint8Array,
   flags: { create: boolean; replace: boolean },
 ): Promise<void> {
-  requireWritable(context);
+  context.requirements.writable();
   checkXattrName(name);
   if (name.startsWith(RESERVED)) throw new FsError("EPERM", `${RESERVED}* is read-only`);
   if (value.length > VALUE_BYTES_MAX) throw new FsError("ERANGE", `more than ${VALUE_BYTES_MAX} bytes`);
@@ -157,12 +138,12 @@ export async function setxattr(
 }
 
 export async function removexattr(
-  context: Rows & LocalFiles & Remote & Uploads & Host,
+  context: Rows & Kernel & Uploads & Host & Tree,
   caller: Caller,
   lineage: KernelNodeId,
   name: string,
 ): Promise<void> {
-  requireWritable(context);
+  context.requirements.writable();
   checkXattrName(name);
   changeXattrs(context, caller, lineage, (xattrs) => {
     if (!(name in xattrs)) throw new FsError("ENODATA", `no ${name}`);
@@ -172,29 +153,29 @@ export async function removexattr(
 }
 
 function changeXattrs(
-  context: Rows & Uploads & Host,
+  context: Rows & Kernel & Uploads & Host & Tree,
   caller: Caller,
   lineage: KernelNodeId,
   change: (xattrs: Record<string, string>) => Record<string, string>,
 ): void {
   const set = () => {
-    const inode = inodeOf(context, lineage);
+    const inode = context.requirements.inode(lineage);
     const { xattrs: current = {}, ...others } = inode.attributes;
     const xattrs = change(current);
     const attributes = Object.keys(xattrs).length === 0 ? others : { ...others, xattrs };
     // The gateway would refuse the node for good, with everything else that changed of it.
     const bytes = outgrow(inode.attributes, attributes);
     if (bytes !== undefined) throw new FsError("ENOSPC", `${bytes} bytes, more than ${ATTRIBUTES_BYTES_MAX}`);
-    context.metadata.inodes.update(inode.id, { attributes, ctime: fileTimeText(context) });
-    setInodeDirty(context, inode.id);
+    context.metadata.inodes.update(inode.id, { attributes, ctime: context.stats.nowText() });
+    context.queue.setInodeDirty(inode.id);
   };
   commitRequest(context, caller, set, { by: lineage });
   context.runtime.step("xattr: set");
 }
 
-export async function getxattr(context: Rows, lineage: KernelNodeId, name: string): Promise<Uint8Array> {
+export async function getxattr(context: Tree, lineage: KernelNodeId, name: string): Promise<Uint8Array> {
   checkXattrName(name);
-  const value = inodeOf(context, lineage).attributes.xattrs?.[name];
+  const value = context.requirements.inode(lineage).attributes.xattrs?.[name];
   if (value === undefined) throw new FsError("ENODATA", `no ${name}`);
   return Buffer.from(value, "base64");
 }
@@ -203,8 +184,8 @@ export async function getxattr(context: Rows, lineage: KernelNodeId, name: strin
  * The names a program can ask for. Others may write any name at the gateway: it stays there, and no program fails over
  * it.
  */
-export async function listxattr(context: Rows, lineage: KernelNodeId): Promise<string[]> {
-  return Object.keys(inodeOf(context, lineage).attributes.xattrs ?? {}).filter(canBeAskedFor);
+export async function listxattr(context: Tree, lineage: KernelNodeId): Promise<string[]> {
+  return Object.keys(context.requirements.inode(lineage).attributes.xattrs ?? {}).filter(canBeAskedFor);
 }
 
 function canBeAskedFor(name: string): boolean {

@@ -1,6 +1,8 @@
 /** New names: files, folders, links and special files. */
 import { type Attributes, sameAttributes } from "../../contract/attributes.ts";
 import { nameProblem } from "../../contract/names.ts";
+import { EMPTY_HASH } from "../../lib/empty-hash.ts";
+import { handedDown } from "../../lib/set-id-bits.ts";
 import type { Entry } from "../../metadata/entries.ts";
 import type { Inode, InodeKind, NewInode } from "../../metadata/inodes.ts";
 import {
@@ -13,31 +15,10 @@ import {
   type Opened,
   type OpenFlags,
 } from "../api/index.ts";
-import {
-  type Context,
-  type Host,
-  type Kernel,
-  type LocalFiles,
-  type Remote,
-  type Rows,
-  setInodeDirty,
-  type Uploads,
-} from "../core/index.ts";
-import { handedDown, pinMtime } from "../files/index.ts";
-import { completeFolder } from "../remote/index.ts";
-import {
-  addName,
-  EMPTY_HASH,
-  fileTimeText,
-  folderOf,
-  found,
-  inodeOf,
-  madeBy,
-  makerOf,
-  removeName,
-  requireNamed,
-  requireWritable,
-} from "../tree/index.ts";
+import type { Host, Kernel, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
+import type { Incoming } from "../remote/index.ts";
+import type { Tree } from "../tree/index.ts";
+import type { Outgoing } from "../upload/index.ts";
 import { isPassthroughAtOnce, open, openCreated, prepareOpen, release } from "./open.ts";
 import { commitRequest } from "./request-log.ts";
 
@@ -49,25 +30,25 @@ const LINKS_MAX = 65_000;
  * may have gone during the wait. The caller must judge at once.
  */
 async function requireFreeName(
-  context: Context,
+  context: Rows & LocalFiles & Tree & Incoming,
   caller: Caller,
   parent: KernelNodeId,
   name: string,
   linked?: KernelNodeId,
 ): Promise<Inode> {
-  requireWritable(context);
+  context.requirements.writable();
   if (context.space.isTight()) {
-    const size = () => (linked === undefined ? 0 : inodeOf(context, linked).size);
+    const size = () => (linked === undefined ? 0 : context.requirements.inode(linked).size);
     await context.space.require(0, { most: size(), exactly: async () => size() });
   }
   checkName(name);
-  const known = folderOf(context, parent);
-  requireNamed(context, known);
+  const known = context.requirements.folder(parent);
+  context.requirements.named(known);
   if (known.listed === null && context.metadata.entries.find(known.id, name) === undefined) {
-    await completeFolder(context, known.id, caller.signal);
+    await context.folders.complete(known.id, caller.signal);
   }
-  const folder = folderOf(context, parent);
-  requireNamed(context, folder);
+  const folder = context.requirements.folder(parent);
+  context.requirements.named(folder);
   return folder;
 }
 
@@ -77,8 +58,8 @@ export function checkName(name: string): void {
   throw new FsError(Buffer.byteLength(name) > 255 ? "ENAMETOOLONG" : "EINVAL", `the name ${problem}`);
 }
 
-function makeInode(context: Rows & Host, kind: InodeKind, attributes: Attributes, content: NewContent): Inode {
-  const time = fileTimeText(context);
+function makeInode(context: Rows & Tree, kind: InodeKind, attributes: Attributes, content: NewContent): Inode {
+  const time = context.stats.nowText();
   return context.metadata.inodes.create({
     kind,
     attributes: { ...attributes, mtime: time, btime: time },
@@ -100,14 +81,14 @@ const EMPTY: NewContent = { content: "dirty", hash: EMPTY_HASH };
 const WRITTEN: NewContent = { content: "dirty", hash: null, changes: 1 };
 
 async function make(
-  context: Context,
+  context: Rows & LocalFiles & Kernel & Host & Tree & Incoming,
   caller: Caller,
   parent: KernelNodeId,
   name: string,
   kind: InodeKind,
   attributes: Attributes,
 ): Promise<Inode> {
-  const maker = await makerOf(context, caller);
+  const maker = await context.owners.maker(caller);
   const folder = await requireFreeName(context, caller, parent, name);
   const isFolder = kind === "folder";
   const makeIt = () => {
@@ -115,9 +96,9 @@ async function make(
       throw new FsError("EEXIST", `${JSON.stringify(name)} is taken`);
     }
     const mode = isFolder ? { mode: handedDown(folder.attributes.mode, attributes.mode) } : {};
-    const owned = madeBy(maker, folder, { ...attributes, ...mode });
+    const owned = context.owners.madeBy(maker, folder, { ...attributes, ...mode });
     const inode = makeInode(context, kind, owned, isFolder ? EMPTY_FOLDER : EMPTY);
-    addName(context, folder.id, name, inode.id, isFolder ? "folder" : "file");
+    context.names.add(folder.id, name, inode.id, isFolder ? "folder" : "file");
     return inode;
   };
   const made = commitRequest(context, caller, makeIt, { about: ({ lineage }) => lineage });
@@ -126,14 +107,14 @@ async function make(
 }
 
 export async function create(
-  context: Context,
+  context: Rows & LocalFiles & Kernel & Remote & Host & Tree & Incoming & Outgoing,
   caller: Caller,
   parent: KernelNodeId,
   name: string,
   mode: number,
   flags: OpenFlags,
 ): Promise<Found & Opened> {
-  const maker = await makerOf(context, caller);
+  const maker = await context.owners.maker(caller);
   const folder = await requireFreeName(context, caller, parent, name);
   const existing = context.metadata.entries.find(folder.id, name);
   if (existing !== undefined) {
@@ -145,8 +126,8 @@ export async function create(
   }
   const makeIt = () => {
     const content = isPassthroughAtOnce(context, flags) ? WRITTEN : EMPTY;
-    const inode = makeInode(context, "file", madeBy(maker, folder, { mode }), content);
-    const entry = addName(context, folder.id, name, inode.id, "file");
+    const inode = makeInode(context, "file", context.owners.madeBy(maker, folder, { mode }), content);
+    const entry = context.names.add(folder.id, name, inode.id, "file");
     return { inode, entry, hasRow: prepareOpen(context, inode, flags) };
   };
   const made = commitRequest(context, caller, makeIt, { about: ({ inode }) => inode.lineage });
@@ -166,7 +147,7 @@ export async function create(
 
 /** For a resent request: the daemon that made the file died before it had opened it. */
 export async function openMade(
-  context: Context,
+  context: Rows & LocalFiles & Kernel & Remote & Host & Tree & Outgoing,
   caller: Caller,
   inode: Inode,
   flags: OpenFlags,
@@ -185,12 +166,12 @@ export async function openMade(
  * The whole answer. If it fails, the handle is released: nobody would ever close a file that its program does not get.
  */
 async function shown(
-  context: Rows & LocalFiles & Kernel & Host,
+  context: LocalFiles & Kernel & Host & Tree,
   lineage: KernelNodeId,
   opened: Opened,
 ): Promise<Found & Opened> {
   try {
-    return { ...(await found(context, inodeOf(context, lineage))), ...opened };
+    return { ...(await context.stats.found(context.requirements.inode(lineage))), ...opened };
   } catch (error) {
     await release(context, opened.handle);
     throw fromDisk(error, `kernel node id ${lineage} cannot be looked at`);
@@ -203,7 +184,7 @@ async function shown(
  * (the request had passed its deadline) has a file that was removed.
  */
 function unmake(
-  context: Rows & LocalFiles & Uploads & Host,
+  context: Rows & LocalFiles & Tree,
   { mark }: Caller,
   made: { readonly inode: Inode; readonly entry: Entry },
 ): void {
@@ -218,7 +199,7 @@ function unmake(
     // If the file was renamed meanwhile, it may be all that is left of a file that it replaced.
     if (entry.parent !== made.entry.parent || entry.name !== made.entry.name) return;
     if (!sameAttributes(inode.attributes, made.inode.attributes)) return;
-    removeName(context, entry);
+    context.names.remove(entry);
     if (fileState.notLookedUp.has(inode.lineage)) context.orphans.dropIfUnused(inode.lineage);
     if (mark !== undefined) metadata.done.undone(mark.id);
   });
@@ -230,17 +211,17 @@ function requireAttributes({ client }: Remote, what: string): void {
 }
 
 export async function mkdir(
-  context: Context,
+  context: Rows & LocalFiles & Kernel & Host & Tree & Incoming,
   caller: Caller,
   parent: KernelNodeId,
   name: string,
   mode: number,
 ): Promise<Found> {
-  return found(context, await make(context, caller, parent, name, "folder", { mode }));
+  return context.stats.found(await make(context, caller, parent, name, "folder", { mode }));
 }
 
 export async function mknod(
-  context: Context,
+  context: Rows & LocalFiles & Kernel & Remote & Host & Tree & Incoming,
   caller: Caller,
   parent: KernelNodeId,
   name: string,
@@ -249,14 +230,14 @@ export async function mknod(
   rdev: number,
 ): Promise<Found> {
   if (kind === "folder" || kind === "symlink") throw new FsError("EINVAL", `mknod makes no ${kind}`);
-  if (kind === "file") return found(context, await make(context, caller, parent, name, kind, { mode }));
+  if (kind === "file") return context.stats.found(await make(context, caller, parent, name, kind, { mode }));
   requireAttributes(context, "special files");
   const device = kind === "block" || kind === "character" ? { rdev } : {};
-  return found(context, await make(context, caller, parent, name, kind, { mode, type: kind, ...device }));
+  return context.stats.found(await make(context, caller, parent, name, kind, { mode, type: kind, ...device }));
 }
 
 export async function symlink(
-  context: Context,
+  context: Rows & LocalFiles & Kernel & Remote & Host & Tree & Incoming,
   caller: Caller,
   parent: KernelNodeId,
   name: string,
@@ -265,11 +246,11 @@ export async function symlink(
   if (target === "") throw new FsError("ENOENT", "an empty target");
   requireAttributes(context, "links");
   if (Buffer.byteLength(target) > TARGET_BYTES_MAX) throw new FsError("ENAMETOOLONG", "the target is too long");
-  return found(context, await make(context, caller, parent, name, "symlink", { type: "symlink", target }));
+  return context.stats.found(await make(context, caller, parent, name, "symlink", { type: "symlink", target }));
 }
 
-export async function readlink(context: Rows, lineage: KernelNodeId): Promise<string> {
-  const inode = inodeOf(context, lineage);
+export async function readlink(context: Tree, lineage: KernelNodeId): Promise<string> {
+  const inode = context.requirements.inode(lineage);
   if (inode.kind !== "symlink") throw new FsError("EINVAL", `inode ${inode.id} is no symlink`);
   return inode.attributes.target ?? "";
 }
@@ -279,7 +260,7 @@ export async function readlink(context: Rows, lineage: KernelNodeId): Promise<st
  * together.
  */
 export async function link(
-  context: Context,
+  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Incoming,
   caller: Caller,
   lineage: KernelNodeId,
   parent: KernelNodeId,
@@ -294,9 +275,9 @@ export async function link(
   if (!client.features.isFull) throw new FsError("EPERM", "the gateway shows only heads, so holds no links");
   await requireFreeName(context, caller, parent, name, lineage);
   const linkIt = () => {
-    const source = inodeOf(context, lineage);
-    const folder = folderOf(context, parent);
-    requireNamed(context, folder);
+    const source = context.requirements.inode(lineage);
+    const folder = context.requirements.folder(parent);
+    context.requirements.named(folder);
     if (source.kind === "folder") throw new FsError("EPERM", "no second name for a folder");
     const names = metadata.entries.links(source.id);
     if (names === 0) throw new FsError("ENOENT", "the file was removed");
@@ -305,15 +286,15 @@ export async function link(
       throw new FsError("EEXIST", `${JSON.stringify(name)} is taken`);
     }
     const linkGroup = source.linkGroup ?? context.runtime.uuid();
-    pinMtime(context, source.id);
-    const linked = metadata.inodes.update(source.id, { linkGroup, ctime: fileTimeText(context) });
-    addName(context, folder.id, name, source.id, "file");
+    context.fileTimes.pinMtime(source.id);
+    const linked = metadata.inodes.update(source.id, { linkGroup, ctime: context.stats.nowText() });
+    context.names.add(folder.id, name, source.id, "file");
     // The names from before get their group now. Later links mark only the new name: marking thousands of names for one
     // more would take ever longer.
-    if (source.linkGroup === null) setInodeDirty(context, source.id);
+    if (source.linkGroup === null) context.queue.setInodeDirty(source.id);
     return linked;
   };
   const inode = commitRequest(context, caller, linkIt, { about: () => lineage, by: lineage });
   context.runtime.step("link: named");
-  return found(context, inode);
+  return context.stats.found(inode);
 }

@@ -4,11 +4,11 @@ import type { Overtaken } from "../../metadata/detached-files.ts";
 import type { InodeId, NodeRowId } from "../../metadata/ids.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import type { DrainProgress, DrainResult } from "../api/index.ts";
-import { type Context, type Host, isRolledBack, type LocalFiles, type Remote, type Rows } from "../core/index.ts";
+import type { Host, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
 import type { Backlog } from "../files/index.ts";
-import { areConfirmed, askIndexWatermark, isAnyUnconfirmed, pathOf, plan, type Step, viewOf } from "../sync/index.ts";
-import { rowsOfInode } from "../tree/index.ts";
-import { attemptAtOnce, pauseReason, takeSnapshot, type WriteBack } from "../upload/index.ts";
+import type { Step, Sync } from "../sync/index.ts";
+import type { Tree } from "../tree/index.ts";
+import type { Outgoing, WriteBack } from "../upload/index.ts";
 import { itemOf, pausedKinds } from "./queue-list.ts";
 
 const LOOK_MS = 250;
@@ -43,7 +43,7 @@ export interface DrainOptions {
  * aborts. `left` says what is not there. Failures of the gateway do not make it reject.
  */
 export async function drain(
-  context: Context,
+  context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync & Outgoing,
   writeBack: WriteBack,
   backlog: Pick<Backlog, "bytes">,
   options: DrainOptions,
@@ -57,7 +57,7 @@ export async function drain(
 }
 
 async function drainAll(
-  context: Context,
+  context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync & Outgoing,
   writeBack: WriteBack,
   backlog: Pick<Backlog, "bytes">,
   options: DrainOptions,
@@ -89,7 +89,7 @@ async function drainAll(
     const left = dirty - countAfterCut(context, start) + unnamedOf(context, start).length;
     if (left === 0 && options.settle && !settled) settled = await isSettled(context, options.signal);
     // After a rollback, the contents that the gateway lost are not counted yet.
-    const isDone = left === 0 && (settled || !options.settle) && !isRolledBack(context);
+    const isDone = left === 0 && (settled || !options.settle) && !context.history.isRolledBack();
     if (left !== leftBefore) doneAt = runtime.elapsed();
     if (left !== leftBefore || isUnderWay(context, writeBack)) movedAt = runtime.elapsed();
     leftBefore = left;
@@ -107,9 +107,9 @@ async function drainAll(
           ? whatIsStuck(context, writeBack, start, parked, isQuiet)
           : isDone
             ? undefined
-            : isRolledBack(context)
+            : context.history.isRolledBack()
               ? "the gateway's data were set back: it is asked what it still has"
-              : pauseReason(context)?.why;
+              : context.pauses.reason()?.why;
       const underWay = writeBack.inFlight().reduce((sum, { sent }) => sum + sent, 0);
       options.onProgress?.({
         dirty: left,
@@ -137,24 +137,24 @@ async function drainAll(
  * Something is being sent, will be repeated, is being written, or could be sent if the gateway answered. The drain
  * waits for it.
  */
-function isUnderWay(context: Rows & LocalFiles & Remote & Host, writeBack: WriteBack): boolean {
+function isUnderWay(context: Rows & LocalFiles & Remote & Outgoing, writeBack: WriteBack): boolean {
   if (writeBack.inFlight().length > 0) return true;
   if (context.readOnly.why !== undefined) return false;
   if (context.metadata.attempts.nextDue() !== undefined) return true;
   if (context.network.isUndecided) return true;
   if ([...context.cacheFiles.values()].some(({ writers }) => writers > 0)) return true;
-  return pauseReason(context) !== undefined;
+  return context.pauses.reason() !== undefined;
 }
 
 function whatIsStuck(
-  context: Context,
+  context: Rows & LocalFiles & Remote & Host & Tree & Sync & Outgoing,
   writeBack: WriteBack,
   start: number,
   parked: number,
   isQuiet: boolean,
 ): string | undefined {
   const lineOf = (row: NodeRow) => line(context, writeBack, row);
-  const held = pauseReason(context)?.why;
+  const held = context.pauses.reason()?.why;
   const reasons = [...(held === undefined ? [] : [held]), ...pausedKinds(context)];
   if (parked > 0) reasons.push([`${parked} parked`, ...context.metadata.nodes.parked(1).map(lineOf)].join(": "));
   if (isQuiet && reasons.length === 0) reasons.push(...unsent(context, start).slice(0, 1).map(lineOf));
@@ -162,7 +162,11 @@ function whatIsStuck(
 }
 
 /** The path of a row, and why it still waits. */
-function line(context: Context, writeBack: WriteBack, row: NodeRow): string {
+function line(
+  context: Rows & LocalFiles & Remote & Host & Tree & Sync & Outgoing,
+  writeBack: WriteBack,
+  row: NodeRow,
+): string {
   const sent = writeBack.inFlight().find(({ node }) => node === row.id)?.sent;
   const { path, why } = itemOf(context, row, sent);
   return `${path}: ${why}`;
@@ -172,7 +176,7 @@ function line(context: Context, writeBack: WriteBack, row: NodeRow): string {
  * How many rows wait only because of writes after their snapshot in this drain: the snapshot has arrived, and the file
  * is still open for writing.
  */
-function countAfterCut(context: Context, start: number): number {
+function countAfterCut(context: Rows & LocalFiles & Sync, start: number): number {
   const { metadata, cacheFiles } = context;
   const rows = new Set<NodeRowId>();
   for (const cacheFile of cacheFiles.values()) {
@@ -185,12 +189,12 @@ function countAfterCut(context: Context, start: number): number {
   return rows.size;
 }
 
-function isAfterCut(context: Context, row: NodeRow, inode: InodeId, start: number): boolean {
+function isAfterCut(context: Rows & LocalFiles & Sync, row: NodeRow, inode: InodeId, start: number): boolean {
   const { metadata, lastSnapshots } = context;
   if (row.dirtySince === null || row.dirtySince > start || row.parked !== null || row.nodeId === null) return false;
   if (metadata.attempts.openOf(row.id) !== undefined) return false;
   // Without what is new at the gateway: this drain does not send that, but it would hide what is new here.
-  const step = plan(viewOf(context, { ...row, seen: null }));
+  const step = context.planner.step({ ...row, seen: null });
   if (step.do === "nothing") return true;
   const cut = lastSnapshots.get(inode);
   const hasArrived = cut !== undefined && cut.at >= start && row.base?.hash === cut.hash;
@@ -209,7 +213,7 @@ function inodeOf(context: Rows, row: NodeRow) {
  * tried again.
  */
 async function snapshotOpenFiles(
-  context: Context,
+  context: Rows & LocalFiles & Host & Tree & Sync & Outgoing,
   start: number,
   done: Set<InodeId>,
   signal: AbortSignal,
@@ -220,7 +224,7 @@ async function snapshotOpenFiles(
     try {
       await cacheFile.detectWrites();
       if (cacheFile.isContentDirty && !isSent(context, inode, start) && wantsCut(context, inode)) {
-        await takeSnapshot(context, inode, signal, () => attemptAtOnce(context, inode));
+        await context.snapshots.take(inode, signal, () => context.snapshots.attempt(inode));
       }
       if (isSent(context, inode, start)) done.add(inode);
     } catch (error) {
@@ -230,10 +234,14 @@ async function snapshotOpenFiles(
 }
 
 /** The content that the file had when the drain began, or later, is at its nodes or on its way there. */
-function isSent({ metadata, lastSnapshots }: Rows & LocalFiles, inode: InodeId, start: number): boolean {
+function isSent(
+  { metadata, lastSnapshots, nodeRows }: Rows & LocalFiles & Tree,
+  inode: InodeId,
+  start: number,
+): boolean {
   const cut = lastSnapshots.get(inode);
   if (cut === undefined || cut.at < start) return false;
-  return rowsOfInode({ metadata }, inode).every(({ id, base }) => {
+  return nodeRows.ofInode(inode).every(({ id, base }) => {
     const request = metadata.attempts.openOf(id)?.request;
     return base?.hash === cut.hash || (request !== undefined && "hash" in request && request.hash === cut.hash);
   });
@@ -247,16 +255,16 @@ function unnamedOf({ metadata }: Rows, start: number): Overtaken[] {
 }
 
 /** The file waits for nothing but its content. */
-function wantsCut(context: Context, inode: InodeId): boolean {
+function wantsCut(context: Rows & Tree & Sync, inode: InodeId): boolean {
   if (context.metadata.detachedFiles.get(inode) !== undefined) return true;
-  return rowsOfInode(context, inode).some((row) => {
-    const step = plan(viewOf(context, row));
+  return context.nodeRows.ofInode(inode).some((row) => {
+    const step = context.planner.step(row);
     return step.do === "cut" || isForWriter(step);
   });
 }
 
 /** The path index and the journal show everything that was acknowledged. A failed question counts as no. */
-export async function isSettled(context: Rows & Remote & Host, signal: AbortSignal): Promise<boolean> {
+export async function isSettled(context: Rows & Remote & Sync, signal: AbortSignal): Promise<boolean> {
   const { metadata, client, network } = context;
   const { settings } = metadata;
   // Without positions nobody can tell what the index shows.
@@ -264,31 +272,36 @@ export async function isSettled(context: Rows & Remote & Host, signal: AbortSign
   const isTold = () => settings.getNumber("cursor") >= settings.getNumber("written");
   const isIndexed = () => settings.getNumber("indexed") >= settings.getNumber("written");
   if (!isTold()) return false;
-  if (isIndexed() && !isAnyUnconfirmed(context)) return true;
+  if (isIndexed() && !context.shown.isAnyUnconfirmed()) return true;
   // A gateway that throttles, and counts refused requests too, would throttle for ever if it were asked.
   if (network.pauseMs("listNodes") > 0) return false;
   try {
-    if (!(await areConfirmed(context, signal))) return false;
-    if (!isIndexed()) await askIndexWatermark(context, signal);
+    if (!(await context.shown.areConfirmed(signal))) return false;
+    if (!isIndexed()) await context.shown.ask(signal);
   } catch (error) {
     network.failed(error);
     return false;
   }
-  return isTold() && isIndexed() && !isAnyUnconfirmed(context);
+  return isTold() && isIndexed() && !context.shown.isAnyUnconfirmed();
 }
 
-function describe(context: Context, writeBack: WriteBack, start: number, count: number): string[] {
+function describe(
+  context: Rows & LocalFiles & Remote & Host & Tree & Sync & Outgoing,
+  writeBack: WriteBack,
+  start: number,
+  count: number,
+): string[] {
   if (count === 0) return ["the gateway's index does not show everything yet"];
   const rows = unsent(context, start);
   const unnamed = unnamedOf(context, start).map(
-    (one) => `${pathOf(one)}: written here after it was changed elsewhere, and open still`,
+    (one) => `${context.detachedFiles.pathOf(one)}: written here after it was changed elsewhere, and open still`,
   );
   const lines = [...rows.map((row) => line(context, writeBack, row)), ...unnamed];
   return count > lines.length ? [...lines, `and ${count - lines.length} more`] : lines;
 }
 
 /** The first rows changed before the drain began that the gateway does not have: the parked ones, then the oldest. */
-function unsent(context: Context, start: number): NodeRow[] {
+function unsent(context: Rows & LocalFiles & Sync, start: number): NodeRow[] {
   const { nodes } = context.metadata;
   const isUnsent = (row: NodeRow) => {
     const inode = inodeOf(context, row);

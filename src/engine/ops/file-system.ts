@@ -1,7 +1,11 @@
 /** Binds the flows to the interface that the kernel side calls. */
 
 import type { FileSystem } from "../api/index.ts";
-import { type Context, expireAllEntries } from "../core/index.ts";
+import type { Host, Kernel, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
+import type { Incoming } from "../remote/index.ts";
+import type { Sync } from "../sync/index.ts";
+import type { Tree } from "../tree/index.ts";
+import type { Outgoing } from "../upload/index.ts";
 import { answeredBefore } from "./answered-before.ts";
 import * as attributes from "./attributes.ts";
 import * as create from "./create.ts";
@@ -14,13 +18,15 @@ import { rename } from "./rename.ts";
 import * as write from "./write.ts";
 
 /** The file system of a mount. Which errno each call rejects with: see api/filesystem.ts and the flow behind it. */
-export function createFileSystem(context: Context): FileSystem {
+export function createFileSystem(
+  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync & Incoming & Outgoing,
+): FileSystem {
   return {
     done: (request) => answeredBefore(context, request),
     get changes() {
       return context.kernel.changes;
     },
-    unheard: () => expireAllEntries(context),
+    unheard: () => context.kernel.expireAll(),
     noteProgramTime: (milliseconds, mayAsk) => context.foregroundThrottle.noteProgramTime(milliseconds, mayAsk),
     lookup: (caller, parent, name) => lookup.lookup(context, caller, parent, name),
     forget: (lineages) => context.orphans.forgotten(lineages),

@@ -9,28 +9,20 @@ import {
   type NegativeEntry,
   type SpaceInfo,
 } from "../api/index.ts";
-import {
-  type Context,
-  type Host,
-  type Kernel,
-  type LocalFiles,
-  noteNegative,
-  type Remote,
-  type Rows,
-} from "../core/index.ts";
-import { visitFolder } from "../remote/index.ts";
-import { attributed, folderOf, found, inodeOf, requireWritable, validMs } from "../tree/index.ts";
+import type { Host, Kernel, LocalFiles, Remote, Rows } from "../core/index.ts";
+import type { Incoming } from "../remote/index.ts";
+import type { Tree } from "../tree/index.ts";
 import { prefetchFolders } from "./prefetch-folders.ts";
 
 export async function lookup(
-  context: Context,
+  context: Rows & LocalFiles & Kernel & Remote & Host & Tree & Incoming,
   caller: Caller,
   parent: KernelNodeId,
   name: string,
 ): Promise<Found | NegativeEntry> {
   const { metadata } = context;
-  const folder = folderOf(context, parent);
-  visitFolder(context, folder.id);
+  const folder = context.requirements.folder(parent);
+  context.folders.visit(folder.id);
   let entry = metadata.entries.find(folder.id, name);
   if (entry === undefined && folder.listed === null) {
     await prefetchFolders(context, folder.id, caller.signal);
@@ -39,23 +31,23 @@ export async function lookup(
   const inode = entry === undefined ? undefined : metadata.inodes.get(entry.inode);
   if (inode === undefined) {
     // A negative entry only while the journal is live: then the kernel is told as soon as the name is there.
-    if (context.fresh.isLive() && noteNegative(context, folder.id, name)) {
-      return { lineage: undefined, entryValidMs: validMs(context) };
+    if (context.fresh.isLive() && context.kernel.noteNegative(folder.id, name)) {
+      return { lineage: undefined, entryValidMs: context.fresh.validMs() };
     }
     throw new FsError("ENOENT", `no ${JSON.stringify(name)} in folder ${folder.id}`);
   }
-  return found(context, inode);
+  return context.stats.found(inode);
 }
 
 /** A superseded kernel node id still answers, with the size of its old bytes. */
-export async function getattr(context: Rows & LocalFiles & Kernel & Host, lineage: KernelNodeId): Promise<Attributed> {
-  return attributed(context, inodeOf(context, lineage), lineage);
+export async function getattr(context: Tree, lineage: KernelNodeId): Promise<Attributed> {
+  return context.stats.attributed(context.requirements.inode(lineage), lineage);
 }
 
-export async function access(context: Rows & LocalFiles & Remote, lineage: KernelNodeId, mask: number): Promise<void> {
+export async function access(context: Tree, lineage: KernelNodeId, mask: number): Promise<void> {
   const W_OK = 2;
-  inodeOf(context, lineage);
-  if ((mask & W_OK) !== 0) requireWritable(context);
+  context.requirements.inode(lineage);
+  if ((mask & W_OK) !== 0) context.requirements.writable();
 }
 
 export async function statfs(context: LocalFiles & Remote & Host): Promise<SpaceInfo> {

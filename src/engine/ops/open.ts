@@ -9,22 +9,18 @@ import {
   type Opened,
   type OpenFlags,
 } from "../api/index.ts";
-import {
-  addHandle,
-  type Context,
-  type Handle,
-  type Host,
-  type Kernel,
-  type LocalFiles,
-  type Remote,
-  type Rows,
-} from "../core/index.ts";
-import { inodeOf, requireWritable } from "../tree/index.ts";
-import { snapshotWhenQuiet } from "../upload/index.ts";
+import type { Handle, Host, Kernel, LocalFiles, Remote, Rows } from "../core/index.ts";
+import type { Tree } from "../tree/index.ts";
+import type { Outgoing } from "../upload/index.ts";
 import * as siblings from "./prefetch-files.ts";
 
-export async function open(context: Context, caller: Caller, lineage: KernelNodeId, flags: OpenFlags): Promise<Opened> {
-  const inode = inodeOf(context, lineage);
+export async function open(
+  context: Rows & LocalFiles & Kernel & Remote & Host & Tree & Outgoing,
+  caller: Caller,
+  lineage: KernelNodeId,
+  flags: OpenFlags,
+): Promise<Opened> {
+  const inode = context.requirements.inode(lineage);
   if (inode.kind === "folder") throw new FsError("EISDIR", "a folder");
   if (inode.kind === "symlink") throw new FsError("ELOOP", "a symlink");
   if (inode.kind !== "file") throw new FsError("ENXIO", `a ${inode.kind} is opened by the kernel`);
@@ -122,7 +118,7 @@ export function prepareOpen(context: Rows & LocalFiles, made: Inode, flags: Open
 
 /** Opens the new file, once that transaction is committed. */
 export function openCreated(
-  context: Context,
+  context: Rows & LocalFiles & Kernel & Remote & Host & Tree & Outgoing,
   caller: Caller,
   { inode, hasRow }: { readonly inode: Inode; readonly hasRow: boolean },
   flags: OpenFlags,
@@ -133,14 +129,14 @@ export function openCreated(
 
 /** Waits for the local disk only: bytes are fetched when they are read. */
 async function openInode(
-  context: Context,
+  context: Rows & LocalFiles & Kernel & Remote & Host & Tree & Outgoing,
   caller: Caller,
   inode: Inode,
   flags: OpenFlags,
   isNew = false,
 ): Promise<Opened> {
   const write = isWriting(flags);
-  if (write) requireWritable(context);
+  if (write) context.requirements.writable();
   const cacheFile = await context.cacheFiles.open(inode.lineage, { write, isNew });
   let backing: number | undefined;
   let isCounted = false;
@@ -157,7 +153,7 @@ async function openInode(
       append: flags.append,
       reader: cacheFile.createReader(),
     } as const;
-    handle = addHandle(context, caller, cacheFile.lineage, opened);
+    handle = context.handles.give(caller, cacheFile.lineage, opened);
   } catch (error) {
     // The kernel hears that the open failed, not that the file was truncated for it.
     cacheFile.shownUnknown();
@@ -166,7 +162,7 @@ async function openInode(
     throw fromDisk(error, `cache file ${cacheFile.lineage} cannot be opened`);
   }
   // A change that an earlier writer left without a snapshot must not wait until this writer closes.
-  if (write) snapshotWhenQuiet(context, cacheFile);
+  if (write) context.snapshots.whenQuiet(cacheFile);
   else siblings.opened(context, cacheFile);
   // A kernel node id has one content only, so the kernel's pages of it are right, unless downloaded bytes turned out
   // not to be the version's.

@@ -5,9 +5,9 @@
 import { isWhole } from "../../metadata/cache-files.ts";
 import type { KernelNodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
-import { type CacheFile, type Host, inBackground, type LocalFiles, type Remote, type Rows } from "../core/index.ts";
+import type { CacheFile, Host, LocalFiles, Remote, Rows } from "../core/index.ts";
 import { SMALL } from "../files/index.ts";
-import { AHEAD_MAX, fetchNext, recordAccess } from "../host/index.ts";
+import { AccessSequences } from "../host/index.ts";
 
 const REACH = { skipped: 8, lookedAt: 32 };
 
@@ -26,12 +26,12 @@ function follow(context: Rows & LocalFiles & Remote & Host, cacheFile: CacheFile
   const [entry] = names;
   // Of a file with several names nobody knows by which one it was opened.
   if (entry === undefined || names.length > 1) return;
-  const read = recordAccess(context, fileSequences, entry, !cacheFile.isWhole, REACH);
+  const read = fileSequences.record(entry, !cacheFile.isWhole, REACH);
   if (read === undefined || !mayFetch(context)) return;
-  fetchNext(context, entry.parent, read, REACH, (next) => {
+  fileSequences.fetchNext(entry.parent, read, REACH, (next) => {
     const inode = context.metadata.inodes.get(next.inode);
     if (inode === undefined || !isWanted(context, inode)) return false;
-    inBackground(context, "fetching the next file of a folder", () => fetchWhole(context, inode.lineage));
+    context.background("fetching the next file of a folder", () => fetchWhole(context, inode.lineage));
     return true;
   });
 }
@@ -40,7 +40,7 @@ function follow(context: Rows & LocalFiles & Remote & Host, cacheFile: CacheFile
 function mayFetch({ network, disk, metadata, settings, fileState }: Rows & LocalFiles & Remote & Host): boolean {
   if (!network.isOnline || network.pauseMs("getContent") > 0) return false;
   if (disk.trouble !== undefined || !disk.mayKeep || fileState.stopped.signal.aborted) return false;
-  return metadata.cacheFiles.totalBytes() + AHEAD_MAX * SMALL <= settings.cacheLimit;
+  return metadata.cacheFiles.totalBytes() + AccessSequences.AHEAD_MAX * SMALL <= settings.cacheLimit;
 }
 
 /** A small file whose content is the gateway's and is not here. */

@@ -7,10 +7,10 @@ import { unlessAborted } from "../../lib/single-flight.ts";
 import type { EntryId, InodeId } from "../../metadata/ids.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
 import { FsError } from "../api/index.ts";
-import { type Context, inBackground, type LocalFiles, type Remote, type Rows } from "../core/index.ts";
-import { AHEAD_MAX, fetchNext, recordAccess } from "../host/index.ts";
-import { completeFolder, prefetchListing } from "../remote/index.ts";
-import { rowOfFolder } from "../tree/index.ts";
+import type { Host, LocalFiles, Remote, Rows } from "../core/index.ts";
+import { AccessSequences } from "../host/index.ts";
+import type { Incoming } from "../remote/index.ts";
+import type { Tree } from "../tree/index.ts";
 
 /** Files are skipped. */
 const REACH = { skipped: 100, lookedAt: 200 };
@@ -24,15 +24,23 @@ const LARGE = 1000;
  * A program looks into the folder. Resolves when every name is known. Rejects like completeFolder: EINTR when the
  * signal aborts, which does not stop the list for others.
  */
-export async function prefetchFolders(context: Context, folder: InodeId, signal: AbortSignal): Promise<void> {
+export async function prefetchFolders(
+  context: Rows & LocalFiles & Remote & Host & Tree & Incoming,
+  folder: InodeId,
+  signal: AbortSignal,
+): Promise<void> {
   const isKnown = context.metadata.inodes.get(folder)?.listed !== null;
-  const done = isKnown ? undefined : completeFolder(context, folder, signal);
+  const done = isKnown ? undefined : context.folders.complete(folder, signal);
   if (!isKnown || context.directorySequences.size > 0) lookAhead(context, folder, !isKnown);
   await done;
 }
 
 /** Never fails, because trouble with other folders is not the program's. */
-function lookAhead(context: Context, folder: InodeId, isMissing: boolean): void {
+function lookAhead(
+  context: Rows & LocalFiles & Remote & Host & Tree & Incoming,
+  folder: InodeId,
+  isMissing: boolean,
+): void {
   try {
     follow(context, folder, isMissing);
   } catch (error) {
@@ -40,19 +48,24 @@ function lookAhead(context: Context, folder: InodeId, isMissing: boolean): void 
   }
 }
 
-function follow(context: Context, folder: InodeId, isMissing: boolean): void {
+function follow(
+  context: Rows & LocalFiles & Remote & Host & Tree & Incoming,
+  folder: InodeId,
+  isMissing: boolean,
+): void {
   const { metadata, directorySequences } = context;
   const [entry] = metadata.entries.ofInode(folder);
   if (entry === undefined || folder === ROOT_INODE) return;
-  const before = directorySequences.get(entry.parent)?.last;
-  const read = recordAccess(context, directorySequences, entry, isMissing, REACH);
+  const before = directorySequences.lastIn(entry.parent);
+  const read = directorySequences.record(entry, isMissing, REACH);
   if (read === undefined || before === undefined || !mayList(context) || isLarge(context, before)) return;
   // However many programs go through folders, some connections stay free for those who wait.
-  if (context.listingPrefetches.size >= AHEAD_MAX) return;
-  fetchNext(context, entry.parent, read, REACH, ({ inode }) => {
+  if (context.listingPrefetches.size >= AccessSequences.AHEAD_MAX) return;
+  directorySequences.fetchNext(entry.parent, read, REACH, ({ inode }) => {
     const next = metadata.inodes.get(inode);
-    if (next?.kind !== "folder" || next.listed !== null || rowOfFolder(context, inode)?.nodeId == null) return false;
-    inBackground(context, "listing the next folder", () => listAhead(context, inode));
+    if (next?.kind !== "folder" || next.listed !== null || context.nodeRows.ofFolder(inode)?.nodeId == null)
+      return false;
+    context.background("listing the next folder", () => listAhead(context, inode));
     return true;
   });
 }
@@ -61,10 +74,14 @@ function follow(context: Context, folder: InodeId, isMissing: boolean): void {
  * If this fails, the program that looks into the folder lists it again. `wantsAll` says after each page of a large
  * folder whether to go on; by default the first page is all.
  */
-export async function listAhead(context: Context, folder: InodeId, wantsAll = () => false): Promise<void> {
+export async function listAhead(
+  context: LocalFiles & Host & Incoming,
+  folder: InodeId,
+  wantsAll = () => false,
+): Promise<void> {
   try {
     const { signal } = context.fileState.stopped;
-    const listing = prefetchListing(context, folder, wantsAll);
+    const listing = context.folders.prefetch(folder, wantsAll);
     await unlessAborted(listing, signal, () => new FsError("EIO", "the mount ends"));
   } catch (error) {
     context.log.debug({ err: error, folder }, "listing a folder before a program asked failed");

@@ -9,8 +9,9 @@
 import { sleep } from "../../lib/runtime.ts";
 import type { After, InodeId } from "../../metadata/ids.ts";
 import type { EngineStatus } from "../api/index.ts";
-import type { Context } from "../core/index.ts";
-import { rowOfFolder } from "../tree/index.ts";
+import type { Host, LocalFiles, Remote, Rows } from "../core/index.ts";
+import type { Incoming } from "../remote/index.ts";
+import type { Tree } from "../tree/index.ts";
 import { listAhead, mayList } from "./prefetch-folders.ts";
 
 /** Folders listed at a time. */
@@ -32,7 +33,7 @@ export interface TreePrefetch {
   rest(): EngineStatus["names"]["rest"];
 }
 
-export function createTreePrefetch(context: Context): TreePrefetch {
+export function createTreePrefetch(context: Rows & LocalFiles & Remote & Host & Tree & Incoming): TreePrefetch {
   const { metadata, client, runtime, settings, polled } = context;
   const stopped = new AbortController();
   /** The scan by inode has come to this folder. */
@@ -54,7 +55,7 @@ export function createTreePrefetch(context: Context): TreePrefetch {
   function isUnknown(folder: InodeId): boolean {
     if (lists.has(folder)) return false;
     const inode = metadata.inodes.get(folder);
-    return inode?.kind === "folder" && inode.listed === null && rowOfFolder(context, folder)?.nodeId != null;
+    return inode?.kind === "folder" && inode.listed === null && context.nodeRows.ofFolder(folder)?.nodeId != null;
   }
 
   function next(): InodeId | undefined {

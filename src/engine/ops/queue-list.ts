@@ -5,18 +5,10 @@ import type { InodeId } from "../../metadata/ids.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import type { QueueItem } from "../api/index.ts";
-import {
-  type Context,
-  type Host,
-  type LocalFiles,
-  type Remote,
-  type Request,
-  type Rows,
-  scopesOf,
-} from "../core/index.ts";
-import { exchangeOf, growthOf, plan, QUARANTINE_REASON, type Step, viewOf, type Waiting } from "../sync/index.ts";
-import { folderOfNode } from "../tree/index.ts";
-import { type InFlight, pauseReason } from "../upload/index.ts";
+import { type Host, type LocalFiles, type Remote, type Request, type Rows, scopesOf } from "../core/index.ts";
+import { QUARANTINE_REASON, type Step, type Sync } from "../sync/index.ts";
+import type { Tree } from "../tree/index.ts";
+import type { Outgoing, WriteBack } from "../upload/index.ts";
 
 /** How many rows are looked at in one go, and about how long that may take. */
 const SLICE = 40;
@@ -25,7 +17,7 @@ const SLICE_MS = 3;
 const DEPTH_MAX = 1000;
 
 /** The path in the mount. Of a deletion: where the node was, or where an abandoned request would have created it. */
-export function pathOfEntry(context: Pick<Rows, "metadata">, row: NodeRow): string {
+export function pathOfEntry(context: Pick<Rows & Tree, "metadata" | "nodeRows">, row: NodeRow): string {
   const { entries } = context.metadata;
   const entry = row.entry === null ? undefined : entries.get(row.entry);
   if (entry !== undefined)
@@ -33,7 +25,7 @@ export function pathOfEntry(context: Pick<Rows, "metadata">, row: NodeRow): stri
   const place = row.base ?? creationPlaceOf(context, row);
   const names = [place?.name ?? "?"];
   for (let parent = place?.parent ?? null; parent !== null && names.length < DEPTH_MAX; ) {
-    const folder = folderOfNode(context, parent);
+    const folder = context.nodeRows.folderOfNode(parent);
     if (folder !== undefined) return join(pathOfFolder(context, folder), names.join("/"));
     // The folder was removed too.
     const former = context.metadata.nodes.ofNodeId(parent)?.base;
@@ -70,8 +62,8 @@ function join(folder: string, name: string): string {
  * work runs in between.
  */
 export async function* listQueue(
-  context: Context,
-  inFlight: () => InFlight[],
+  context: Rows & LocalFiles & Remote & Host & Tree & Sync & Outgoing,
+  inFlight: WriteBack["inFlight"],
   limit: number,
 ): AsyncGenerator<QueueItem[]> {
   const { nodes } = context.metadata;
@@ -110,11 +102,15 @@ export async function* inSlices(
 }
 
 /** `sent`: bytes handed to the network, of a row that is in flight. */
-export function itemOf(context: Context, row: NodeRow, sent: number | undefined): QueueItem {
+export function itemOf(
+  context: Rows & LocalFiles & Remote & Host & Tree & Sync & Outgoing,
+  row: NodeRow,
+  sent: number | undefined,
+): QueueItem {
   const { metadata, runtime } = context;
   const now = runtime.now();
-  const attempt = metadata.attempts.openOf(row.id) ?? exchangeOf(context, row);
-  const step = plan(viewOf(context, row));
+  const attempt = metadata.attempts.openOf(row.id) ?? context.planner.exchangeOf(row);
+  const step = context.planner.step(row);
   const error = row.parked ?? attempt?.lastError ?? undefined;
   const { state, why, at } = stateOf(context, row, attempt, step, sent !== undefined);
   return {
@@ -138,7 +134,7 @@ interface State {
   readonly at?: number;
 }
 
-const WAITING: Readonly<Record<Exclude<Waiting, "scope">, string>> = {
+const WAITING: Readonly<Record<Exclude<Extract<Step, { do: "wait" }>["for"], "scope">, string>> = {
   answer: "an earlier request may still arrive",
   parent: "its folder has to be sent first",
   children: "what is in it has to go first",
@@ -151,7 +147,7 @@ const WAITING: Readonly<Record<Exclude<Waiting, "scope">, string>> = {
 };
 
 function stateOf(
-  context: Rows & LocalFiles & Remote & Host,
+  context: Rows & LocalFiles & Remote & Host & Tree & Sync & Outgoing,
   row: NodeRow,
   attempt: Attempt<Request> | undefined,
   step: Step,
@@ -170,10 +166,10 @@ function stateOf(
   if (attempt === undefined && step.do === "wait") {
     if (step.for === "scope") return { state: "waiting", why: whatIsLacking(context, row) };
     if (step.for === "writer") return { state: "open", why: unreadableWhy(context, row) ?? WAITING.writer };
-    const excess = step.for === "quota" ? context.quota.excess(growthOf(context, row)) : undefined;
+    const excess = step.for === "quota" ? context.quota.excess(context.planner.growthOf(row)) : undefined;
     return { state: "waiting", why: excess ?? WAITING[step.for] };
   }
-  const held = pauseReason(context);
+  const held = context.pauses.reason();
   const unreadable = attempt === undefined && held === undefined ? unreadableWhy(context, row) : undefined;
   if (unreadable !== undefined) return { state: "retry", why: unreadable, at: row.due ?? runtime.now() };
   if (attempt !== undefined && attempt.lastError !== null) {

@@ -1,18 +1,9 @@
 /** Listings: opendir, readdir, releasedir. The rows are the listing; an entry's id is its cookie. */
 import { FIRST_COOKIE, ROOT_INODE } from "../../metadata/metadata.ts";
 import { type Caller, type FolderEntry, FsError, type HandleId, type KernelNodeId, type Opened } from "../api/index.ts";
-import {
-  addHandle,
-  type Context,
-  type Handle,
-  type Host,
-  type Kernel,
-  noteListed,
-  type Remote,
-  type Rows,
-} from "../core/index.ts";
-import { visitFolder } from "../remote/index.ts";
-import { folderOf, found } from "../tree/index.ts";
+import type { Handle, Host, Kernel, LocalFiles, Remote, Rows } from "../core/index.ts";
+import type { Incoming } from "../remote/index.ts";
+import type { Tree } from "../tree/index.ts";
 import { prefetchFolders } from "./prefetch-folders.ts";
 
 type FolderHandle = Extract<Handle, { kind: "folder" }>;
@@ -21,18 +12,18 @@ const DOT = 1;
 const DOT_DOT = 2;
 
 export async function opendir(
-  context: Rows & Kernel & Remote & Host,
+  context: Kernel & Tree & Incoming,
   caller: Caller,
   lineage: KernelNodeId,
 ): Promise<Opened> {
-  const folder = folderOf(context, lineage);
-  const handle = addHandle(context, caller, lineage, { kind: "folder", inode: folder.id, pass: undefined });
-  visitFolder(context, folder.id);
-  return { handle, keepCache: folder.listed !== null && context.kernel.listed.has(folder.id) };
+  const folder = context.requirements.folder(lineage);
+  const handle = context.handles.give(caller, lineage, { kind: "folder", inode: folder.id, pass: undefined });
+  context.folders.visit(folder.id);
+  return { handle, keepCache: folder.listed !== null && context.kernel.isListed(folder.id) };
 }
 
 export async function readdir(
-  context: Context,
+  context: Rows & LocalFiles & Kernel & Remote & Host & Tree & Incoming,
   caller: Caller,
   handleId: HandleId,
   cookie: number,
@@ -44,7 +35,7 @@ export async function readdir(
   const { metadata } = context;
   const known = metadata.inodes.get(handle.inode);
   if (known === undefined) return [];
-  visitFolder(context, known.id);
+  context.folders.visit(known.id);
   if (cookie === 0 || known.listed === null) await prefetchFolders(context, known.id, caller.signal);
 
   // From the start: the folder as it is now. A program may also go on in this handle where another handle was.
@@ -52,7 +43,7 @@ export async function readdir(
     endPass(context, handle);
     handle.pass = metadata.entries.beginPass(known.id);
     // The kernel may keep a listing only if it was read from its start.
-    if (cookie === 0) noteListed(context, known.id);
+    if (cookie === 0) context.kernel.noteListed(known.id);
   }
   const listed: FolderEntry[] = [];
   if (cookie < DOT) listed.push({ name: ".", inode: known.id, kind: "folder", cookie: DOT });
@@ -64,7 +55,7 @@ export async function readdir(
     const inode = metadata.inodes.get(entry.inode);
     if (inode === undefined) continue;
     const line = { name: entry.name, inode: inode.id, kind: inode.kind, cookie: entry.id };
-    listed.push(withAttributes ? { ...line, found: await found(context, inode) } : line);
+    listed.push(withAttributes ? { ...line, found: await context.stats.found(inode) } : line);
   }
   return listed;
 }

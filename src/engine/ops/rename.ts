@@ -2,19 +2,9 @@
 import type { InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { type Caller, FsError, fromDisk, type KernelNodeId } from "../api/index.ts";
-import type { Context, Host, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
-import { completeFolder } from "../remote/index.ts";
-import {
-  exchangeNames,
-  folderOf,
-  isInside,
-  mayLeaveNode,
-  moveName,
-  removeName,
-  replaceTarget,
-  requireNamed,
-  requireWritable,
-} from "../tree/index.ts";
+import type { Host, Kernel, LocalFiles, Remote, Rows } from "../core/index.ts";
+import type { Incoming } from "../remote/index.ts";
+import type { Tree } from "../tree/index.ts";
 import { checkName } from "./create.ts";
 import { fetchWholeFile, whenWhole } from "./open.ts";
 import { entryAt, requireDeletable, requireEmptyFolder, requireEntry, requireKnown } from "./remove.ts";
@@ -26,13 +16,13 @@ export interface Place {
 }
 
 export async function rename(
-  context: Context,
+  context: Rows & LocalFiles & Kernel & Remote & Host & Tree & Incoming,
   caller: Caller,
   from: Place,
   to: Place,
   flags: { noReplace: boolean; exchange: boolean },
 ): Promise<void> {
-  requireWritable(context);
+  context.requirements.writable();
   checkName(to.name);
   await requireEntry(context, caller, from.parent, from.name);
   await requireTargetKnown(context, caller, to);
@@ -50,7 +40,7 @@ export async function rename(
  * Undefined: a newer version came since, whose bytes have to be fetched first.
  */
 function renameNow(
-  context: Rows & LocalFiles & Remote & Uploads & Host,
+  context: Rows & Kernel & Remote & Host & Tree,
   caller: Caller,
   from: Place,
   to: Place,
@@ -58,22 +48,22 @@ function renameNow(
 ): InodeId[] | undefined {
   const change = (): InodeId[] | undefined => {
     const source = entryAt(context, from.parent, from.name);
-    const targetFolder = folderOf(context, to.parent);
-    requireNamed(context, targetFolder);
+    const targetFolder = context.requirements.folder(to.parent);
+    context.requirements.named(targetFolder);
     const targetEntry = context.metadata.entries.find(targetFolder.id, to.name);
     if (targetEntry?.id === source.entry.id) return [];
     requireNotInside(context, source.inode, targetFolder);
 
     if (targetEntry === undefined) {
       if (flags.exchange) throw new FsError("ENOENT", `no ${JSON.stringify(to.name)} to exchange with`);
-      moveName(context, source.entry, targetFolder.id, to.name);
+      context.names.move(source.entry, targetFolder.id, to.name);
       return [source.inode.id];
     }
     const target = entryAt(context, to.parent, to.name);
     if (flags.noReplace) throw new FsError("EEXIST", `${JSON.stringify(to.name)} is taken`);
     if (flags.exchange) {
-      requireNotInside(context, target.inode, folderOf(context, from.parent));
-      exchangeNames(context, source.entry, target.entry);
+      requireNotInside(context, target.inode, context.requirements.folder(from.parent));
+      context.names.exchange(source.entry, target.entry);
       return [source.inode.id, target.inode.id];
     }
     // Both are names of one inode: by POSIX nothing happens.
@@ -81,14 +71,14 @@ function renameNow(
     if (source.inode.kind === "folder") {
       requireEmptyFolder(context, target.inode);
       requireDeletable(context, target.entry);
-      removeName(context, target.entry);
-      moveName(context, source.entry, targetFolder.id, to.name);
+      context.names.remove(target.entry);
+      context.names.move(source.entry, targetFolder.id, to.name);
       return [];
     }
     if (target.inode.kind === "folder") throw new FsError("EISDIR", "the target is a folder");
     requireDeletable(context, source.entry);
-    if (!mayLeaveNode(context, source.inode.id)) return undefined;
-    replaceTarget(context, source.entry, target.entry);
+    if (!context.names.mayLeaveNode(source.inode.id)) return undefined;
+    context.names.replaceTarget(source.entry, target.entry);
     return [source.inode.id, target.inode.id];
   };
   return commitRequest(context, caller, change, {
@@ -96,12 +86,12 @@ function renameNow(
   });
 }
 
-async function requireTargetKnown(context: Context, caller: Caller, to: Place): Promise<void> {
-  const folder = folderOf(context, to.parent);
+async function requireTargetKnown(context: Rows & Tree & Incoming, caller: Caller, to: Place): Promise<void> {
+  const folder = context.requirements.folder(to.parent);
   if (folder.listed === null && context.metadata.entries.find(folder.id, to.name) === undefined) {
-    await completeFolder(context, folder.id, caller.signal);
+    await context.folders.complete(folder.id, caller.signal);
   }
-  const entry = context.metadata.entries.find(folderOf(context, to.parent).id, to.name);
+  const entry = context.metadata.entries.find(context.requirements.folder(to.parent).id, to.name);
   const inode = entry === undefined ? undefined : context.metadata.inodes.get(entry.inode);
   if (inode?.kind === "folder") await requireKnown(context, caller, inode);
 }
@@ -112,7 +102,7 @@ async function requireTargetKnown(context: Context, caller: Caller, to: Place): 
  * them.
  */
 async function bringReplacementWhole(
-  context: Rows & LocalFiles & Remote,
+  context: Rows & LocalFiles & Remote & Tree,
   caller: Caller,
   from: Place,
   to: Place,
@@ -122,12 +112,12 @@ async function bringReplacementWhole(
   const source = inodeAt(context, from);
   if (target === undefined || source === undefined || target.id === source.id) return;
   for (const inode of isExchange ? [source, target] : [source]) {
-    if (!mayLeaveNode(context, inode.id)) await fetchWholeFile(context, inode.lineage, caller.signal);
+    if (!context.names.mayLeaveNode(inode.id)) await fetchWholeFile(context, inode.lineage, caller.signal);
   }
 }
 
-function inodeAt(context: Rows, { parent, name }: Place): Inode | undefined {
-  const entry = context.metadata.entries.find(folderOf(context, parent).id, name);
+function inodeAt(context: Rows & Tree, { parent, name }: Place): Inode | undefined {
+  const entry = context.metadata.entries.find(context.requirements.folder(parent).id, name);
   return entry === undefined ? undefined : context.metadata.inodes.get(entry.inode);
 }
 
@@ -135,7 +125,7 @@ function inodeAt(context: Rows, { parent, name }: Place): Inode | undefined {
  * A program was told that the target survives power loss (fsync), and the gateway does not have it yet. If the new name
  * reached the disk before the new bytes, power loss would leave neither the old nor the new content.
  */
-async function makeReplacementSafe(context: Rows & LocalFiles, from: Place, to: Place): Promise<void> {
+async function makeReplacementSafe(context: Rows & LocalFiles & Tree, from: Place, to: Place): Promise<void> {
   const source = entryAt(context, from.parent, from.name).inode;
   const target = inodeAt(context, to);
   if (target === undefined || target.id === source.id || target.synced === null) return;
@@ -151,7 +141,7 @@ async function makeReplacementSafe(context: Rows & LocalFiles, from: Place, to: 
 }
 
 /** Throws EINVAL: a folder cannot move into itself. */
-function requireNotInside(context: Rows, moved: Inode, folder: Inode): void {
+function requireNotInside(context: Tree, moved: Inode, folder: Inode): void {
   if (moved.kind !== "folder") return;
-  if (isInside(context, folder.id, moved.id)) throw new FsError("EINVAL", "a folder cannot move into itself");
+  if (context.nodeRows.isInside(folder.id, moved.id)) throw new FsError("EINVAL", "a folder cannot move into itself");
 }

@@ -6,7 +6,7 @@
  */
 
 import type { Caller, KernelNodeId } from "../api/index.ts";
-import { byKernelRequest, type Host, type Rows } from "../core/index.ts";
+import type { Host, Kernel, Rows } from "../core/index.ts";
 
 /** Options of `commitRequest`. */
 export interface CommitOptions<T> {
@@ -20,7 +20,7 @@ export interface CommitOptions<T> {
 }
 
 export function commitRequest<T>(
-  context: Pick<Rows & Host, "metadata" | "runtime">,
+  context: Pick<Rows & Kernel & Host, "metadata" | "runtime" | "kernel">,
   caller: Caller,
   change: () => T,
   { about = () => "nothing", by }: CommitOptions<T> = {},
@@ -36,5 +36,5 @@ export function commitRequest<T>(
     }
     return result;
   };
-  return byKernelRequest(context, noted, by);
+  return context.kernel.byRequest(noted, by);
 }

@@ -3,13 +3,14 @@ import { QUARANTINED } from "../../metadata/inodes.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import type { RetryResult } from "../api/index.ts";
 import type { Host, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
-import { exchangeOf } from "../sync/index.ts";
-import { openEndedPauseReason } from "../upload/index.ts";
+import type { Sync } from "../sync/index.ts";
+import type { Tree } from "../tree/index.ts";
+import type { Outgoing } from "../upload/index.ts";
 import { inSlices, pathOfEntry } from "./queue-list.ts";
 
 /** Retries everything, or the rows at these paths ("/a/b") and below, even where the gateway has asked for a pause. */
 export async function retryNow(
-  context: Rows & LocalFiles & Remote & Uploads & Host,
+  context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync & Outgoing,
   paths?: readonly string[],
 ): Promise<RetryResult> {
   const { metadata, runtime, network, activity } = context;
@@ -27,7 +28,7 @@ export async function retryNow(
         letGo(context, row);
         metadata.nodes.update(row.id, { parked: null, due: now });
         // Of two nodes that are exchanged, one has the request.
-        for (const node of [row.id, exchangeOf(context, row)?.node]) {
+        for (const node of [row.id, context.planner.exchangeOf(row)?.node]) {
           if (node !== undefined) metadata.attempts.expediteAttemptsOf(node, now);
         }
       }
@@ -36,7 +37,7 @@ export async function retryNow(
     activity.wake();
   }
   activity.progressed();
-  const why = openEndedPauseReason(context);
+  const why = context.pauses.openEnded();
   return {
     retried,
     unknown: (paths ?? []).filter((path) => !found.has(path)),
@@ -54,7 +55,7 @@ function letGo(context: Rows & LocalFiles, row: NodeRow): void {
   if (inode.synced === QUARANTINED) metadata.inodes.update(inode.id, { synced: 0 });
 }
 
-function isAsked(context: Rows, row: NodeRow, paths: readonly string[], found: Set<string>): boolean {
+function isAsked(context: Rows & Tree, row: NodeRow, paths: readonly string[], found: Set<string>): boolean {
   const path = pathOfEntry(context, row);
   const hits = paths.filter((asked) => asked === "/" || path === asked || path.startsWith(`${asked}/`));
   for (const hit of hits) found.add(hit);

@@ -7,10 +7,11 @@ import type { InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import { FsError, fromDisk } from "../api/index.ts";
-import { type Context, enqueueInode, type Host, type Remote, type Rows } from "../core/index.ts";
+import type { Host, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
 import { OFFLINE_PATIENCE_MS } from "../host/index.ts";
-import { fits, growthOf } from "../sync/index.ts";
-import { attemptAtOnce, loginNeeded, type SnapshotResult, takeSnapshot } from "../upload/index.ts";
+import type { Sync } from "../sync/index.ts";
+import type { Tree } from "../tree/index.ts";
+import type { Outgoing } from "../upload/index.ts";
 import { itemOf } from "./queue-list.ts";
 
 /** Between two looks, when a snapshot met a write or when nothing announces what is waited for. */
@@ -26,7 +27,11 @@ const STANDSTILL_MS = 60_000;
  * FsError: EINTR when interrupted; EACCES, EROFS or EDQUOT as the reason says; EIO when the gateway is silent or the
  * content fails or stands still.
  */
-export async function untilGatewayHas(context: Context, inodeId: InodeId, signal: AbortSignal): Promise<void> {
+export async function untilGatewayHas(
+  context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync & Outgoing,
+  inodeId: InodeId,
+  signal: AbortSignal,
+): Promise<void> {
   const { awaited } = context;
   awaited.set(inodeId, (awaited.get(inodeId) ?? 0) + 1);
   try {
@@ -38,7 +43,11 @@ export async function untilGatewayHas(context: Context, inodeId: InodeId, signal
   }
 }
 
-async function untilItHas(context: Context, inodeId: InodeId, signal: AbortSignal): Promise<void> {
+async function untilItHas(
+  context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync & Outgoing,
+  inodeId: InodeId,
+  signal: AbortSignal,
+): Promise<void> {
   const { metadata, runtime, network, activity } = context;
   let offlineSince: number | undefined;
   let hurried: number | undefined;
@@ -61,7 +70,7 @@ async function untilItHas(context: Context, inodeId: InodeId, signal: AbortSigna
     if (!isBusy && hurried !== inode.changes) {
       // Once for each change: a refusal or a failed try sets its own time for the next one.
       hurried = inode.changes;
-      enqueueInode(context, inodeId);
+      context.queue.enqueueInode(inodeId);
     }
     if (stoodMs >= STANDSTILL_MS) throw new FsError("EIO", `the gateway does not get it: ${reasons(context, rows)}`);
     const before = runtime.elapsed();
@@ -84,22 +93,23 @@ function hasContent(inode: Inode, row: NodeRow): boolean {
   return inode.content !== "dirty" || (inode.hash !== null && inode.hash === row.base.hash);
 }
 
-function refuse(context: Rows & Remote & Host, rows: NodeRow[]): void {
+function refuse(context: Rows & Remote & Sync & Outgoing, rows: NodeRow[]): void {
   const { network, metadata, quota } = context;
-  const login = loginNeeded(context);
+  const login = context.pauses.loginNeeded();
   if (login !== undefined) throw new FsError("EACCES", login);
   if (context.readOnly.why !== undefined) throw new FsError("EROFS", context.readOnly.why);
   for (const row of rows) {
     if (row.parked !== null) throw new FsError(parkedCode(row.parked), row.parked);
     const scope = row.nodeId === null ? "node.node.create" : "node.node.update";
     if (!network.may(scope)) throw new FsError("EACCES", `the token lacks ${scope}`);
-    if (!fits(context, row)) throw new FsError("EDQUOT", quota.excess(growthOf(context, row)) ?? "over quota");
+    if (!context.planner.fits(row))
+      throw new FsError("EDQUOT", quota.excess(context.planner.growthOf(row)) ?? "over quota");
     const attempt = metadata.attempts.openOf(row.id);
     if (attempt?.lastError != null && attempt.tries >= 3) throw new FsError("EIO", attempt.lastError);
   }
 }
 
-function reasons(context: Context, rows: NodeRow[]): string {
+function reasons(context: Rows & LocalFiles & Remote & Host & Tree & Sync & Outgoing, rows: NodeRow[]): string {
   return rows.map((row) => itemOf(context, row, undefined).why).join("; ");
 }
 
@@ -109,9 +119,9 @@ function parkedCode(reason: string): "EDQUOT" | "EACCES" | "EIO" {
   return /forbidden|\b403\b/i.test(reason) ? "EACCES" : "EIO";
 }
 
-async function cut(context: Context, inode: Inode, signal: AbortSignal): Promise<SnapshotResult> {
+async function cut(context: Outgoing, inode: Inode, signal: AbortSignal) {
   try {
-    return await takeSnapshot(context, inode.id, signal, () => attemptAtOnce(context, inode.id));
+    return await context.snapshots.take(inode.id, signal, () => context.snapshots.attempt(inode.id));
   } catch (error) {
     if (signal.aborted) throw new FsError("EINTR", "interrupted while the content was cut", { cause: error });
     throw fromDisk(error, "the content could not be read for sending");

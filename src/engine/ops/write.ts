@@ -1,16 +1,17 @@
 /** Calls that change bytes or make them durable: write, truncate, fallocate, flush, fsync. */
 
+import { withoutPrivileges } from "../../lib/set-id-bits.ts";
 import { type Caller, FsError, fromDisk, type HandleId, type KernelNodeId } from "../api/index.ts";
-import type { CacheFile, Context, LocalFiles, Rows } from "../core/index.ts";
-import { withoutPrivileges } from "../files/index.ts";
-import { inodeOf, requireWritable } from "../tree/index.ts";
-import { snapshotAfterSync, snapshotWhenQuiet } from "../upload/index.ts";
+import type { CacheFile, Host, Kernel, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
+import type { Sync } from "../sync/index.ts";
+import type { Tree } from "../tree/index.ts";
+import type { Outgoing } from "../upload/index.ts";
 import { fileOf, requireShown, whenFetched, writableOf } from "./open.ts";
 import { untilGatewayHas } from "./until-remote.ts";
 
 /** Returns how many bytes fitted. `offset` is right for a file opened to append too: the kernel gives it. */
 export async function write(
-  context: Context,
+  context: Rows & Kernel & Outgoing,
   caller: Caller,
   handleId: HandleId,
   offset: number,
@@ -21,7 +22,7 @@ export async function write(
   cacheFile.threadWentOn(caller);
   const written = await cacheFile.write(handleId, offset, data);
   if (options.killPrivileges) dropPrivileges(context, cacheFile);
-  snapshotWhenQuiet(context, cacheFile);
+  context.snapshots.whenQuiet(cacheFile);
   return written;
 }
 
@@ -35,22 +36,22 @@ function dropPrivileges({ metadata }: Rows, cacheFile: CacheFile): void {
 }
 
 export async function truncate(
-  context: Context,
+  context: Rows & LocalFiles & Kernel & Remote & Tree & Outgoing,
   caller: Caller,
   lineage: KernelNodeId,
   size: number,
   handleId?: HandleId,
 ): Promise<void> {
-  const inode = inodeOf(context, lineage);
+  const inode = context.requirements.inode(lineage);
   if (inode.kind === "folder") throw new FsError("EISDIR", "a folder");
   if (inode.kind !== "file") throw new FsError("EINVAL", `a ${inode.kind} has no size`);
   if (handleId !== undefined && context.handles.has(handleId)) {
     const { live: cacheFile } = writableOf(context, handleId);
     await context.cacheFiles.whileTruncating(lineage, () => cacheFile.truncate(caller, size));
-    snapshotWhenQuiet(context, cacheFile);
+    context.snapshots.whenQuiet(cacheFile);
     return;
   }
-  requireWritable(context);
+  context.requirements.writable();
   requireShown(context, inode, lineage);
   const truncateIt = async () => {
     const live = await context.cacheFiles.open(lineage, { write: true });
@@ -66,7 +67,7 @@ export async function truncate(
 }
 
 export async function allocate(
-  context: Context,
+  context: Rows & Kernel & Outgoing,
   caller: Caller,
   handleId: HandleId,
   mode: number,
@@ -77,14 +78,18 @@ export async function allocate(
   await cacheFile.allocate(mode, offset, length);
   // Unlike a write, this request does not say whether its program may keep the bits.
   if (caller.uid !== 0) dropPrivileges(context, cacheFile);
-  snapshotWhenQuiet(context, cacheFile);
+  context.snapshots.whenQuiet(cacheFile);
 }
 
 /**
  * close(2): afterwards the bytes and the rows survive a crash of the daemon. With `durability remote` the gateway has
  * them.
  */
-export async function flush(context: Context, caller: Caller, handleId: HandleId): Promise<void> {
+export async function flush(
+  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync & Outgoing,
+  caller: Caller,
+  handleId: HandleId,
+): Promise<void> {
   const { live: cacheFile, write: isWriter } = fileOf(context, handleId);
   if (!isWriter) return;
   cacheFile.threadWentOn(caller);
@@ -95,7 +100,12 @@ export async function flush(context: Context, caller: Caller, handleId: HandleId
 }
 
 /** fsync(2): afterwards the bytes, the rows and the name also survive power loss. */
-export async function fsync(context: Context, caller: Caller, handleId: HandleId, _dataOnly: boolean): Promise<void> {
+export async function fsync(
+  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync & Outgoing,
+  caller: Caller,
+  handleId: HandleId,
+  _dataOnly: boolean,
+): Promise<void> {
   const { live: cacheFile, write: isWriter } = fileOf(context, handleId);
   await onDisk(async () => {
     await cacheFile.detectWrites();
@@ -106,7 +116,7 @@ export async function fsync(context: Context, caller: Caller, handleId: HandleId
   });
   if (isWriter && context.settings.durability === "remote")
     await untilGatewayHas(context, cacheFile.inode, caller.signal);
-  else snapshotAfterSync(context, cacheFile);
+  else context.snapshots.afterSync(cacheFile);
 }
 
 /** fsync of a folder: the names are rows. */

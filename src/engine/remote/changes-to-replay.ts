@@ -8,7 +8,9 @@ import type { InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
 import { EVERYTHING, type KernelNodeId, type Place, type Replay, type Replays, type Watched } from "../api/index.ts";
-import { type Context, inBackground } from "../core/index.ts";
+import type { Host, Kernel, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
+import type { Sync } from "../sync/index.ts";
+import type { Tree } from "../tree/index.ts";
 import { completeFolder } from "./listing.ts";
 
 /** A change to replay. It becomes one or several replays. */
@@ -31,7 +33,7 @@ const keyOf = ({ folder, name }: Place) => `${folder}/${name}`;
 const isShown = (name: string) => name !== "" && !name.includes("/");
 
 /** Notes what commits change, and gives out the replays one at a time. */
-export function createReplays(context: Context): Replays {
+export function createReplays(context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync): Replays {
   const { metadata, log } = context;
   const { cache } = context.kernel;
   /** By subject, so that what changes again before its turn is replayed once. */
@@ -323,7 +325,7 @@ export function createReplays(context: Context): Replays {
         watched = inodes;
         for (const folder of watched) {
           if (folder !== EVERYTHING && isUnknown(folder))
-            inBackground(context, "listing a folder that is watched", () => list(folder));
+            context.background("listing a folder that is watched", () => list(folder));
         }
       };
     },

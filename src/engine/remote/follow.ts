@@ -14,36 +14,17 @@ import type { Attempt } from "../../metadata/attempts.ts";
 import type { Reread } from "../../metadata/rereads.ts";
 import { FsError } from "../api/index.ts";
 import {
-  type Context,
   type Host,
-  inBackground,
-  isRolledBack,
   type Kernel,
+  type LocalFiles,
   MANY,
-  noteHistoryPoint,
   type Remote,
   type Request,
   type Rows,
   type Uploads,
 } from "../core/index.ts";
-import {
-  acknowledge,
-  askIndexWatermark,
-  askMoreSeldom,
-  confirmByJournal,
-  forgetDeletions,
-  forgetEchoes,
-  isRelistDue,
-  isUntellable,
-  listRemovedFolder,
-  notVisible,
-  observeDeletion,
-  observeNode,
-  readOrHidden,
-  recognizeOwn,
-  refreshNode,
-} from "../sync/index.ts";
-import { createForgetting, folderOfNode } from "../tree/index.ts";
+import type { Sync } from "../sync/index.ts";
+import { createForgetting, type Tree } from "../tree/index.ts";
 import type { JournalStream } from "./journal-stream.ts";
 import { observeTogether } from "./observe-batch.ts";
 
@@ -77,12 +58,16 @@ export interface Follower {
 }
 
 /** Asks for what is new. True when there is more to hear at once. */
-export type Hear = (context: Context, signal: AbortSignal) => Promise<boolean>;
+export type Hear = (signal: AbortSignal) => Promise<boolean>;
 
 /**
  * `hear` follows the journal, or does its work where there is no journal. `stream` tells of news between two rounds.
  */
-export function createFollower(context: Context, hear: Hear, stream?: JournalStream): Follower {
+export function createLoop(
+  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Sync,
+  hear: Hear,
+  stream?: JournalStream,
+): Follower {
   const { runtime, settings, network, fresh, log } = context;
   const stopped = new AbortController();
   setMaxListeners(0, stopped.signal);
@@ -104,11 +89,11 @@ export function createFollower(context: Context, hear: Hear, stream?: JournalStr
       let isWell = false;
       let isHeard = false;
       try {
-        const isMore = await hear(context, stopped.signal);
+        const isMore = await hear(stopped.signal);
         isHeard = true;
-        forgetEchoes(context);
+        context.observer.forgetEchoes();
         await refreshAll(context, stopped.signal);
-        await listRemovedFolder(context, stopped.signal);
+        await context.nodeReader.listRemovedFolder(stopped.signal);
         await passIndex();
         if (isMore) continue;
         forgetAbandoned();
@@ -159,7 +144,7 @@ export function createFollower(context: Context, hear: Hear, stream?: JournalStr
     if (isOfGateway && (isRefused || !network.isOnline) && fresh.isLive()) fresh.lost(error.message);
     // Somebody whose role in the workspace was taken away gets 404: look whether that is so.
     const isUnseen = error instanceof RemoteError && error.code === "notFound" && !context.readOnly.isForRole;
-    if (isUnseen) inBackground(context, "asking for the workspace", context.quota.look);
+    if (isUnseen) context.background("asking for the workspace", context.quota.look);
     if (isOfGateway) log.debug({ err: error }, "the journal could not be read");
     else log.error({ err: error }, "what the journal tells could not be taken in");
   }
@@ -173,7 +158,10 @@ export function createFollower(context: Context, hear: Hear, stream?: JournalStr
     const over = new AbortController();
     const stop = () => over.abort();
     stopped.signal.addEventListener("abort", stop, { once: true });
-    const news = [askAgain(over.signal), woken(() => isRelistDue(context) || isRolledBack(context), over.signal)];
+    const news = [
+      askAgain(over.signal),
+      woken(() => context.nodeReader.isRelistDue() || context.history.isRolledBack(), over.signal),
+    ];
     if (stream !== undefined) news.push(newsOf(stream, over.signal));
     if (stream !== undefined && stream.entries.length > 0) news.push(goOn(over.signal));
     await Promise.race([sleep(runtime, milliseconds, over.signal), ...news]);
@@ -225,8 +213,8 @@ export function createFollower(context: Context, hear: Hear, stream?: JournalStr
     const isBehind = known.getNumber("indexed") < known.getNumber("written");
     if (!isBehind && !tombstones.isAnyUpTo(known.getNumber("cursor"))) return;
     if (!OPERATIONS.listNodes.scopes.every((scope) => network.may(scope)) || network.pauseMs("listNodes") > 0) return;
-    await askIndexWatermark(context, stopped.signal);
-    metadata.transaction(() => forgetDeletions(context));
+    await context.shown.ask(stopped.signal);
+    metadata.transaction(() => context.shown.forgetDeletions());
   }
 
   return {
@@ -247,7 +235,10 @@ function comeBack(context: Uploads & Host): void {
 }
 
 /** Asks for one page of the journal and applies it. True when there is more. Rejects with a RemoteError. */
-export async function followOnce(context: Context, signal: AbortSignal): Promise<boolean> {
+export async function followOnce(
+  context: Rows & Kernel & Remote & Uploads & Host & Tree & Sync,
+  signal: AbortSignal,
+): Promise<boolean> {
   const { client, metadata, network, workspace, fresh } = context;
   const cursor = metadata.settings.getNumber("cursor");
   const asked = fresh.asking();
@@ -269,7 +260,7 @@ export async function followOnce(context: Context, signal: AbortSignal): Promise
 
 /** Applies what the journal tells after the cursor, and moves the cursor to `end`. */
 export async function follow(
-  context: Context,
+  context: Rows & Kernel & Remote & Uploads & Host & Tree & Sync,
   entries: readonly JournalEntry[],
   end: number,
   signal: AbortSignal,
@@ -287,17 +278,17 @@ export async function follow(
   metadata.transaction(() => {
     readAgain(context, entries, nodes);
     // Entries that came late are not where the history ends.
-    if (end > metadata.settings.getNumber("cursor")) noteHistoryPoint(context, entries);
+    if (end > metadata.settings.getNumber("cursor")) context.history.noteFollowed(entries);
     metadata.settings.set("cursor", String(end));
-    forgetDeletions(context);
+    context.shown.forgetDeletions();
   });
   context.activity.progressed();
 }
 
 /** An entry in a folder that nobody has listed is passed over, but somebody may watch that folder all the same. */
-function noticeFolders(context: Rows & Kernel, entries: readonly JournalEntry[]): void {
+function noticeFolders(context: Kernel & Tree, entries: readonly JournalEntry[]): void {
   for (const parentId of new Set(entries.map((entry) => entry.parentId))) {
-    const folder = parentId === null ? undefined : folderOfNode(context, parentId);
+    const folder = parentId === null ? undefined : context.nodeRows.folderOfNode(parentId);
     if (folder !== undefined) context.replays.mayBeWatched(folder);
   }
 }
@@ -308,7 +299,7 @@ export type News = Map<string, Told>;
 
 /** Reads the nodes of which the entries tell news. */
 export async function readNews(
-  context: Rows & Remote,
+  context: Rows & Remote & Tree & Sync,
   entries: readonly JournalEntry[],
   signal: AbortSignal,
 ): Promise<News> {
@@ -320,7 +311,7 @@ export async function readNews(
 /** While some nodes are read, others may come in, and an entry that was none becomes news of them. */
 async function readInto(
   nodes: News,
-  context: Rows & Remote,
+  context: Rows & Remote & Tree & Sync,
   entries: readonly JournalEntry[],
   signal: AbortSignal,
 ): Promise<void> {
@@ -334,15 +325,15 @@ async function readInto(
 }
 
 /** A node of which the gateway fails to tell must not hold up the others: it is read again by itself. */
-function readTold(context: Rows & Remote, id: string, signal: AbortSignal): Promise<Told | undefined> {
-  return readOrHidden(context, id, signal).catch((error: unknown) => {
-    if (isUntellable(context, error)) return "hidden";
+function readTold(context: Sync, id: string, signal: AbortSignal): Promise<Told | undefined> {
+  return context.nodeReader.readOrHidden(id, signal).catch((error: unknown) => {
+    if (context.nodeReader.isUntellable(error)) return "hidden";
     throw error;
   });
 }
 
 /** The ids of the nodes that are news and were not read yet. */
-function unreadNews(context: Rows & Remote, entries: readonly JournalEntry[], nodes: News): string[] {
+function unreadNews(context: Rows & Remote & Tree, entries: readonly JournalEntry[], nodes: News): string[] {
   const unread = entries.filter((entry) => !nodes.has(entry.nodeId) && isNews(context, entry));
   return [...new Set(unread.map(({ nodeId }) => nodeId))];
 }
@@ -350,7 +341,7 @@ function unreadNews(context: Rows & Remote, entries: readonly JournalEntry[], no
 /** The node was not asked for, or was not found. */
 export const isUnread = (node: Told | undefined) => node === undefined || node === "gone";
 
-function isNews(context: Rows & Remote, entry: JournalEntry): boolean {
+function isNews(context: Rows & Remote & Tree, entry: JournalEntry): boolean {
   const { metadata } = context;
   if (entry.kind === "deleted") return false;
   const own = entry.key == null ? undefined : metadata.attempts.ofKey(entry.key);
@@ -361,14 +352,14 @@ function isNews(context: Rows & Remote, entry: JournalEntry): boolean {
 }
 
 /** A node without a row matters when its folder's listing is, or is becoming, complete without it. */
-function isWanted(context: Rows & Remote, entry: JournalEntry): boolean {
+function isWanted(context: Rows & Remote & Tree, entry: JournalEntry): boolean {
   const tombstone = context.metadata.tombstones.get(entry.nodeId);
   if (tombstone !== undefined && entry.revision <= tombstone.revision) return false;
   if (entry.parentId === null) return false;
   const row = context.metadata.nodes.ofNodeId(entry.parentId);
   // A folder that was removed here was completely known: something new in it keeps it.
   if (row?.kind === "folder" && row.entry === null) return true;
-  const folder = folderOfNode(context, entry.parentId);
+  const folder = context.nodeRows.folderOfNode(entry.parentId);
   return folder !== undefined && context.metadata.inodes.get(folder)?.listed != null;
 }
 
@@ -376,7 +367,7 @@ function isWanted(context: Rows & Remote, entry: JournalEntry): boolean {
  * Marks news of nodes whose id answers 404 for a later read: the node was deleted since, which the journal has yet to
  * tell, or its id is not found yet.
  */
-export function readAgain(context: Rows & Remote, entries: readonly JournalEntry[], nodes: News): void {
+export function readAgain(context: Rows & Remote & Tree, entries: readonly JournalEntry[], nodes: News): void {
   const { metadata } = context;
   for (const entry of entries) {
     if (!isUnread(nodes.get(entry.nodeId)) || !isNews(context, entry)) continue;
@@ -387,7 +378,11 @@ export function readAgain(context: Rows & Remote, entries: readonly JournalEntry
 }
 
 /** Applies the entries in the order of the journal, so that a name is left before another node takes it. */
-export function applyEntries(context: Context, entries: readonly JournalEntry[], nodes: News): void {
+export function applyEntries(
+  context: Rows & Remote & Uploads & Host & Tree & Sync,
+  entries: readonly JournalEntry[],
+  nodes: News,
+): void {
   observeTogether(
     context,
     [...nodes.values()].flatMap((node) => (typeof node === "string" ? [] : node)),
@@ -405,11 +400,11 @@ export function applyEntries(context: Context, entries: readonly JournalEntry[],
   }
 }
 
-function applyEntry(context: Context, entry: JournalEntry, node: Told | undefined): void {
-  confirmByJournal(context, entry);
+function applyEntry(context: Rows & Remote & Uploads & Sync, entry: JournalEntry, node: Told | undefined): void {
+  context.shown.confirmByJournal(entry);
   // The deletion says all there is: what came before it can no longer be read.
   if (entry.kind === "deleted") {
-    observeDeletion(context, entry.nodeId, entry.revision, entry.position);
+    context.observer.deletion(entry.nodeId, entry.revision, entry.position);
     return;
   }
   if (node === "hidden") {
@@ -417,7 +412,7 @@ function applyEntry(context: Context, entry: JournalEntry, node: Told | undefine
     return;
   }
   if (node === undefined || node === "gone") return;
-  if (!commitOwnSnapshot(context, entry, node)) observeNode(context, node, "id");
+  if (!commitOwnSnapshot(context, entry, node)) context.observer.node(node, "id");
   // The node was moved below a folder that is not known here: that folder is looked up first.
   const { nodes, rereads } = context.metadata;
   if (node.parentId === null || nodes.ofNodeId(node.parentId) !== undefined) return;
@@ -439,36 +434,36 @@ function isAwaited({ tries, request }: Attempt<Request>, nodeId: string): boolea
  * The entry is the effect of one of our requests that was not answered, or was abandoned. What others did on top of it
  * is news. True when nothing more is to be observed.
  */
-function commitOwnSnapshot(context: Context, { key, position }: JournalEntry, node: Node): boolean {
+function commitOwnSnapshot(context: Rows & Uploads & Sync, { key, position }: JournalEntry, node: Node): boolean {
   const own = key == null ? undefined : context.metadata.attempts.ofKey(key);
   if (key == null || own === undefined) return false;
-  if (own.state === "abandoned") return recognizeOwn(context, node, key);
+  if (own.state === "abandoned") return context.observer.recognizeOwn(node, key);
   if (!isAwaited(own, node.id)) return false;
   // The request was sent again, and may still be reading a snapshot that is no longer needed.
   if (own.tries > 0) context.sending.get(own.id)?.();
-  acknowledge(context, own, node, position);
+  context.answers.acknowledge(own, node, position);
   return true;
 }
 
 /** Reads marked nodes again by id, several at a time. Stops at the first failure that is not about one node. */
-async function refreshAll(context: Context, signal: AbortSignal): Promise<void> {
+async function refreshAll(context: Rows & Host & Sync, signal: AbortSignal): Promise<void> {
   const { metadata, runtime } = context;
   const due = metadata.rereads.due(runtime.now(), REREADS);
   await forEachAtOnce(due, READERS, (reread) => refreshOne(context, reread, signal));
 }
 
-async function refreshOne(context: Context, reread: Reread, signal: AbortSignal): Promise<void> {
+async function refreshOne(context: Rows & Host & Sync, reread: Reread, signal: AbortSignal): Promise<void> {
   const { metadata, runtime, log } = context;
   try {
-    await refreshNode(context, reread, signal);
+    await context.nodeReader.refresh(reread, signal);
   } catch (error) {
     if (error instanceof RemoteError && error.code === "forbidden") {
-      notVisible(context, reread);
+      context.nodeReader.notVisible(reread);
       log.warn({ err: error, nodeId: reread.nodeId }, "a node may not be read");
       return;
     }
-    if (isUntellable(context, error)) {
-      askMoreSeldom(context, reread);
+    if (context.nodeReader.isUntellable(error)) {
+      context.nodeReader.askMoreSeldom(reread);
       log.warn({ err: error, nodeId: reread.nodeId }, "the gateway does not tell of a node");
       return;
     }

@@ -5,15 +5,9 @@
  * here (rollback-recovery.ts). Unsent changes stay unsent. Nothing that a program did is ever undone.
  */
 import type { JournalEntry } from "../../contract/resources.ts";
-import {
-  type Context,
-  forgetHistory,
-  isRolledBack,
-  noteHistoryPoint,
-  noteRollback,
-  type Rows,
-  type Uploads,
-} from "../core/index.ts";
+import type { Host, Kernel, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
+import type { Sync } from "../sync/index.ts";
+import type { Tree } from "../tree/index.ts";
 import { follow, followOnce, type Hear } from "./follow.ts";
 import { createHistoryCheck, isUnknownPosition } from "./history-check.ts";
 import type { JournalStream } from "./journal-stream.ts";
@@ -28,7 +22,10 @@ const PAGES_MS = 30_000;
 /**
  * How a follower hears of changes where there is a journal: by `stream`, and by pages where the stream says too little.
  */
-export function createHearing(context: Context, stream: JournalStream): Hear {
+export function createHearing(
+  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync,
+  stream: JournalStream,
+): Hear {
   const { client, metadata, runtime, settings, network, fresh, workspace, log } = context;
   const past = createHistoryCheck(context, stream);
   const lost = createRollbackRecovery(context);
@@ -84,9 +81,9 @@ export function createHearing(context: Context, stream: JournalStream): Hear {
    * begins anew.
    */
   async function startOver(signal: AbortSignal): Promise<void> {
-    if (!isRolledBack(context)) {
+    if (!context.history.isRolledBack()) {
       log.warn({}, "the gateway's past is another one; all that is known is looked at again");
-      noteRollback(context);
+      context.history.noteRollback();
     }
     network.answered();
     fresh.lost("the gateway's data were set back: all that is known is looked at again");
@@ -103,13 +100,13 @@ export function createHearing(context: Context, stream: JournalStream): Hear {
       metadata.settings.set("cursor", String(asOf));
       metadata.settings.set("indexed", "0");
       metadata.settings.set("written", "0");
-      forgetHistory(context);
-      noteHistoryPoint(context, items);
+      context.history.forget();
+      context.history.noteFollowed(items);
     });
     lost.forget();
   }
 
-  return async (_, signal) => {
+  return async (signal) => {
     await listMarked(context, signal);
     const isMore = await followPast(signal);
     if (isMore === undefined) await startOver(signal);

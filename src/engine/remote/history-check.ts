@@ -7,19 +7,8 @@
 import { RemoteError } from "../../client/errors.ts";
 import { SETTLE_MS } from "../../contract/features.ts";
 import type { Node } from "../../contract/resources.ts";
-import {
-  type Acknowledgment,
-  type HistoryPoint,
-  type Host,
-  hasVersion,
-  isRolledBack,
-  type Kernel,
-  lastHistoryPoint,
-  type Remote,
-  type Rows,
-  toAsk,
-} from "../core/index.ts";
-import { isUntellable, readOrHidden } from "../sync/index.ts";
+import { type Host, hasVersion, type Kernel, type Remote, type Rows } from "../core/index.ts";
+import type { Sync } from "../sync/index.ts";
 import type { JournalStream } from "./journal-stream.ts";
 
 /** An id may answer 404 for so long after its node was made. */
@@ -30,6 +19,9 @@ const PAGE = 500;
  * counts as gone and its local content goes with it.
  */
 const LATE_MS = SETTLE_MS / 2;
+
+type History = Remote["history"];
+type HistoryPoint = NonNullable<ReturnType<History["last"]>>;
 
 export interface HistoryCheck {
   /**
@@ -46,10 +38,10 @@ export function isUnknownPosition(error: unknown): error is RemoteError {
 }
 
 export function createHistoryCheck(
-  context: Rows & Kernel & Remote & Host,
+  context: Rows & Kernel & Remote & Host & Sync,
   stream: Pick<JournalStream, "changes">,
 ): HistoryCheck {
-  const { client, metadata, network, runtime, fresh, workspace, acknowledgedWrites } = context;
+  const { client, metadata, network, runtime, fresh, workspace, history } = context;
   /** Changes with each gap in which the gateway was not heard: its data may have been replaced meanwhile. */
   const connection = () => stream.changes + fresh.asking();
   let knownAt: number | undefined;
@@ -61,7 +53,7 @@ export function createHistoryCheck(
   let absentSince: number | undefined;
   /** Since when the gateway fails to tell of an acknowledged change. */
   let unconfirmedSince: number | undefined;
-  acknowledgedWrites.connection = connection;
+  history.countsBy(connection);
 
   function beginAnew(at: number): void {
     if (by !== at) [by, awaited, absentSince] = [at, undefined, undefined];
@@ -88,11 +80,11 @@ export function createHistoryCheck(
   /** A node of which the gateway fails to tell for good must not keep the journal from being followed. */
   async function readTold(id: string, signal: AbortSignal): Promise<Node | "hidden" | undefined> {
     try {
-      const node = await readOrHidden(context, id, signal);
+      const node = await context.nodeReader.readOrHidden(id, signal);
       unconfirmedSince = undefined;
       return node;
     } catch (error) {
-      if (!isUntellable(context, error)) throw error;
+      if (!context.nodeReader.isUntellable(error)) throw error;
       unconfirmedSince ??= runtime.elapsed();
       if (runtime.elapsed() - unconfirmedSince < SETTLE_MS) throw error;
       return "hidden";
@@ -100,7 +92,7 @@ export function createHistoryCheck(
   }
 
   /** Whether the gateway has the change. Undefined: its id answers 404. A read by id is never old. */
-  async function has(change: Acknowledgment, signal: AbortSignal): Promise<boolean | undefined> {
+  async function has(change: ReturnType<History["toAsk"]>[number], signal: AbortSignal): Promise<boolean | undefined> {
     const { id, revision, head, lastKey, modifiedAt, isDeleted, isContent } = change;
     if (!isDeleted && !isExpected(id)) return true;
     const node = await readTold(id, signal);
@@ -120,7 +112,7 @@ export function createHistoryCheck(
   /** Undefined: an id answers 404, and nothing tells yet that somebody removed the node. */
   async function hasAcknowledged(signal: AbortSignal): Promise<boolean | undefined> {
     const absent = new Set<string>();
-    for (const change of toAsk(acknowledgedWrites)) {
+    for (const change of history.toAsk()) {
       const is = await has(change, signal);
       if (is === false) return false;
       if (is === undefined) absent.add(change.id);
@@ -165,15 +157,15 @@ export function createHistoryCheck(
     async isSame(signal) {
       const at = connection();
       beginAnew(at);
-      if (isRolledBack(context) || lateMs() >= SETTLE_MS) return false;
+      if (context.history.isRolledBack() || lateMs() >= SETTLE_MS) return false;
       if (knownAt === at) return true;
       if (network.pauseMs("readJournal") > 0) return undefined;
-      const last = lastHistoryPoint(context);
+      const last = context.history.last();
       if (last !== undefined && !(await hasEntry(last, signal))) return false;
       const is = await hasAcknowledged(signal);
       if (is !== true) return is;
       // A write acknowledged by this connection meanwhile needs no question: the connection has not changed since.
-      if (connection() === at) Object.assign(acknowledgedWrites, { doubted: [], by: at });
+      if (connection() === at) history.isConfirmed(at);
       knownAt = at;
       return true;
     },

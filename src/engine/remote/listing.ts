@@ -9,20 +9,20 @@ import { forEachAtOnce } from "../../lib/at-once.ts";
 import { sleep } from "../../lib/runtime.ts";
 import type { StillAwaited } from "../../lib/single-flight.ts";
 import type { InodeId } from "../../metadata/ids.ts";
-import type { Below, NodeRow } from "../../metadata/nodes.ts";
+import { type Below, type NodeRow, newestRevision } from "../../metadata/nodes.ts";
 import { FsError } from "../api/index.ts";
-import { type Context, type Host, isRetryable, type Remote, type Rows, retryDelay } from "../core/index.ts";
-import { limitList } from "../host/index.ts";
 import {
-  newestRevision,
-  noteIndexWatermark,
-  observeDeletion,
-  observeNode,
-  readNode,
-  readOrHidden,
-  shownUpTo,
-} from "../sync/index.ts";
-import { rowOfFolder } from "../tree/index.ts";
+  type Host,
+  isRetryable,
+  type LocalFiles,
+  type Remote,
+  type Rows,
+  retryDelay,
+  type Uploads,
+} from "../core/index.ts";
+import { limitList } from "../host/index.ts";
+import { type Sync, shownUpTo } from "../sync/index.ts";
+import type { Tree } from "../tree/index.ts";
 import { applyEntries, isUnread, READERS, readAgain, readNews } from "./follow.ts";
 import { observeTogether } from "./observe-batch.ts";
 
@@ -38,16 +38,14 @@ const IDLE_MAX = 5;
 const GONE_MS = 30_000;
 
 /**
- * A list that nobody waits for any more stands still, and goes on if somebody asks for it within this time. A program
- * may have to ask several times for a very large folder.
- */
-export const LIST_STANDS_MS = 60_000;
-
-/**
  * Resolves when every name of the folder is known. Rejects with an FsError: EINTR when the signal aborts (the list goes
  * on for others that wait), EIO when the mount ends, else as the gateway's failure says.
  */
-export async function completeFolder(context: Context, folder: InodeId, signal: AbortSignal): Promise<void> {
+export async function completeFolder(
+  context: Rows & Remote & Uploads & Host & Tree & Sync,
+  folder: InodeId,
+  signal: AbortSignal,
+): Promise<void> {
   const list = () => run(context, folder, (awaited) => listFolder(context, folder, awaited), signal);
   // Others may have begun this list while the gateway was silent, or with a single try because nobody waited. Its
   // failure then says nothing of what the gateway answers now, so it is begun once more.
@@ -67,9 +65,13 @@ function run(context: Remote, folder: InodeId, list: (awaited: StillAwaited) => 
  * Lists a folder that nobody has asked for: with one try, and of a large folder only the pages that are wanted, unless
  * somebody comes to wait for it. Rejects like completeFolder.
  */
-export async function prefetchListing(context: Context, folder: InodeId, wantsMore: () => boolean): Promise<void> {
+export async function prefetchListing(
+  context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync,
+  folder: InodeId,
+  wantsMore: () => boolean,
+): Promise<void> {
   const { listings, listingPrefetches, fileState } = context;
-  const nodeId = rowOfFolder(context, folder)?.nodeId;
+  const nodeId = context.nodeRows.ofFolder(folder)?.nodeId;
   if (nodeId == null || listings.isRunning(folder)) return;
   const first = new AbortController();
   const onMore = () => {
@@ -84,17 +86,25 @@ export async function prefetchListing(context: Context, folder: InodeId, wantsMo
   }
 }
 
-async function listFolder(context: Context, folder: InodeId, awaited: StillAwaited): Promise<void> {
+async function listFolder(
+  context: Rows & Remote & Uploads & Host & Tree & Sync,
+  folder: InodeId,
+  awaited: StillAwaited,
+): Promise<void> {
   const { metadata } = context;
-  const nodeId = rowOfFolder(context, folder)?.nodeId;
+  const nodeId = context.nodeRows.ofFolder(folder)?.nodeId;
   // The folder was removed meanwhile, or was created here and is unborn: nobody else can have put anything into it.
   if (nodeId == null || metadata.inodes.get(folder)?.listed !== null) return;
   await readList(context, folder, nodeId, { signal: new AbortController().signal, isAwaited: true, awaited });
 }
 
 /** Lists a known folder again, where no journal tells what changed in it. */
-export async function relistFolder(context: Context, folder: InodeId, signal: AbortSignal): Promise<void> {
-  const nodeId = rowOfFolder(context, folder)?.nodeId;
+export async function relistFolder(
+  context: Rows & Remote & Uploads & Host & Tree & Sync,
+  folder: InodeId,
+  signal: AbortSignal,
+): Promise<void> {
+  const nodeId = context.nodeRows.ofFolder(folder)?.nodeId;
   if (nodeId == null) return;
   const asking = { signal, isAwaited: false };
   await run(context, folder, (awaited) => readList(context, folder, nodeId, { ...asking, awaited }), signal);
@@ -109,9 +119,14 @@ interface Asking {
   readonly onMore?: () => void;
 }
 
-async function readList(context: Context, folder: InodeId, nodeId: string, asking: Asking): Promise<void> {
+async function readList(
+  context: Rows & Remote & Uploads & Host & Tree & Sync,
+  folder: InodeId,
+  nodeId: string,
+  asking: Asking,
+): Promise<void> {
   const { shown, asOf } = await readPages(context, nodeId, asking);
-  noteIndexWatermark(context, asOf);
+  context.shown.note(asOf);
   await confirmAbsent(context, nodeId, shown, asOf, asking);
   if (!context.client.features.isFull) await confirmWaiting(context, nodeId, shown, asking);
   await catchUp(context, folder, nodeId, asOf, asking);
@@ -129,7 +144,7 @@ function endless(nodeId: string): RemoteError {
   return new RemoteError("malformed", what);
 }
 
-async function readPages(context: Context, nodeId: string, asking: Asking): Promise<List> {
+async function readPages(context: Rows & Remote & Host & Tree & Sync, nodeId: string, asking: Asking): Promise<List> {
   const { metadata, client } = context;
   const shown = new Set<string>();
   const check = limitList(`names in folder ${nodeId}`);
@@ -151,7 +166,7 @@ async function readPages(context: Context, nodeId: string, asking: Asking): Prom
       metadata.transaction(() => {
         for (const node of slice) {
           shown.add(node.id);
-          observeNode(context, node);
+          context.observer.node(node);
         }
       });
       context.runtime.step("listing: slice kept");
@@ -205,7 +220,7 @@ function breathe(context: Host): Promise<void> {
  * moved, or is gone and since when.
  */
 async function confirmAbsent(
-  context: Context,
+  context: Rows & Remote & Host & Sync,
   nodeId: string,
   shown: ReadonlySet<string>,
   asOf: number,
@@ -213,11 +228,11 @@ async function confirmAbsent(
 ): Promise<void> {
   const { metadata } = context;
   await forEachAtOnce(await absentFrom(context, nodeId, shown, asOf), READERS, async (id) => {
-    const node = await ask(context, asking, (limit) => readNode(context, id, limit));
+    const node = await ask(context, asking, (limit) => context.nodeReader.read(id, limit));
     const known = metadata.nodes.ofNodeId(id);
-    if (node !== undefined) observeNode(context, node, "id");
+    if (node !== undefined) context.observer.node(node, "id");
     else if (known !== undefined && isLongGone(context, known)) {
-      observeDeletion(context, id, newestRevision(known) + 1, null);
+      context.observer.deletion(id, newestRevision(known) + 1, null);
     }
     // Gone, which the journal tells; or its id is not found for a moment, or because it is so new.
     else metadata.rereads.add(id);
@@ -249,7 +264,7 @@ async function absentFrom(
  * an older one. If it is gone it must not wait for ever, because to programs the folder would never be empty.
  */
 async function confirmWaiting(
-  context: Context,
+  context: Rows & Remote & Host & Sync,
   nodeId: string,
   shown: ReadonlySet<string>,
   asking: Asking,
@@ -257,8 +272,8 @@ async function confirmWaiting(
   const { metadata } = context;
   const absent = metadata.arrivals.idsIn(nodeId).filter((id) => !shown.has(id));
   await forEachAtOnce(absent, READERS, async (id) => {
-    const node = await ask(context, asking, (limit) => readNode(context, id, limit));
-    if (node !== undefined) observeNode(context, node, "id");
+    const node = await ask(context, asking, (limit) => context.nodeReader.read(id, limit));
+    if (node !== undefined) context.observer.node(node, "id");
     else metadata.arrivals.remove(id);
   });
 }
@@ -277,7 +292,13 @@ function isLongGone({ metadata, client, runtime }: Rows & Remote & Host, { nodeI
  * The cursor is ahead of the snapshot: what the journal told in between of this folder and its nodes was passed over.
  * The folder is complete only when both meet without a wait in between.
  */
-async function catchUp(context: Context, folder: InodeId, nodeId: string, asOf: number, asking: Asking): Promise<void> {
+async function catchUp(
+  context: Rows & Remote & Uploads & Host & Tree & Sync,
+  folder: InodeId,
+  nodeId: string,
+  asOf: number,
+  asking: Asking,
+): Promise<void> {
   const { metadata, client, workspace } = context;
   let reached = asOf;
   while (client.features.isFull && reached < metadata.settings.getNumber("cursor")) {
@@ -302,12 +323,12 @@ function concerns({ metadata }: Rows, { parentId, nodeId: id }: JournalEntry, no
 }
 
 /** Like readNews, but nodes without a row count too: they are in this folder. */
-async function readMissed(context: Rows & Remote, entries: readonly JournalEntry[], signal: AbortSignal) {
+async function readMissed(context: Rows & Remote & Tree & Sync, entries: readonly JournalEntry[], signal: AbortSignal) {
   const nodes = await readNews(context, entries, signal);
   for (const entry of entries) {
     if (entry.kind === "deleted" || !isUnread(nodes.get(entry.nodeId))) continue;
     if (context.metadata.nodes.ofNodeId(entry.nodeId) !== undefined) continue;
-    const node = await readOrHidden(context, entry.nodeId, signal);
+    const node = await context.nodeReader.readOrHidden(entry.nodeId, signal);
     if (node !== undefined) nodes.set(entry.nodeId, node);
     else context.metadata.rereads.add(entry.nodeId, entry.parentId);
   }

@@ -4,8 +4,9 @@
  * which folder is next.
  */
 import type { InodeId } from "../../metadata/ids.ts";
-import type { Context, Host, Remote, Rows } from "../core/index.ts";
-import { forgetDeletions } from "../sync/index.ts";
+import type { Host, Remote, Rows, Uploads } from "../core/index.ts";
+import type { Sync } from "../sync/index.ts";
+import type { Tree } from "../tree/index.ts";
 import { listMarked, relistKnown } from "./relist.ts";
 
 /** Folders listed in one round: of those visited lately (VISITED), and of all (IN_TURN). */
@@ -28,7 +29,10 @@ export function visitFolder({ polled, runtime }: Remote & Host, folder: InodeId)
 /**
  * One round. Rejects with a RemoteError or FsError when the gateway does not answer. False: the next round can wait.
  */
-export async function pollFolders(context: Context, signal: AbortSignal): Promise<boolean> {
+export async function pollFolders(
+  context: Rows & Remote & Uploads & Host & Tree & Sync,
+  signal: AbortSignal,
+): Promise<boolean> {
   const { metadata, polled, runtime } = context;
   await listMarked(context, signal);
   for (const folder of nextFolders(context)) {
@@ -39,7 +43,7 @@ export async function pollFolders(context: Context, signal: AbortSignal): Promis
   }
   metadata.transaction(() => {
     metadata.settings.set("cursor", String(metadata.settings.getNumber("indexed")));
-    forgetDeletions(context);
+    context.shown.forgetDeletions();
   });
   return false;
 }

@@ -6,8 +6,9 @@
 import { RemoteError } from "../../client/errors.ts";
 import type { InodeId } from "../../metadata/ids.ts";
 import { FsError } from "../api/index.ts";
-import type { Context, Remote } from "../core/index.ts";
-import { rowOfFolder } from "../tree/index.ts";
+import type { Host, Remote, Rows, Uploads } from "../core/index.ts";
+import type { Sync } from "../sync/index.ts";
+import type { Tree } from "../tree/index.ts";
 import { relistFolder } from "./listing.ts";
 
 /** A folder that could not or may not be listed waits so long. */
@@ -19,7 +20,10 @@ const UNANSWERED_MS = 10_000;
  * Lists the marked folders. After an interruption, also by a crash, it goes on with the rest. Rejects when the gateway
  * does not answer.
  */
-export async function listMarked(context: Context, signal: AbortSignal): Promise<void> {
+export async function listMarked(
+  context: Rows & Remote & Uploads & Host & Tree & Sync,
+  signal: AbortSignal,
+): Promise<void> {
   const { metadata, runtime, listings, network } = context;
   for (;;) {
     const relist = metadata.relists.next(runtime.now());
@@ -40,13 +44,17 @@ export async function listMarked(context: Context, signal: AbortSignal): Promise
 }
 
 /** False: the folder could not be listed. Rejects when the gateway does not answer. */
-export async function relistKnown(context: Context, folder: InodeId, signal: AbortSignal): Promise<boolean> {
+export async function relistKnown(
+  context: Rows & Remote & Uploads & Host & Tree & Sync,
+  folder: InodeId,
+  signal: AbortSignal,
+): Promise<boolean> {
   try {
     await relistFolder(context, folder, signal);
     return true;
   } catch (error) {
     if (!isOfFolder(context, error)) throw error;
-    const nodeId = error.code === "ENOENT" ? rowOfFolder(context, folder)?.nodeId : undefined;
+    const nodeId = error.code === "ENOENT" ? context.nodeRows.ofFolder(folder)?.nodeId : undefined;
     if (nodeId != null) context.metadata.rereads.add(nodeId);
     context.log.debug({ err: error, folder }, "a folder could not be listed");
     return false;

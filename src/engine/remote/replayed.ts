@@ -19,8 +19,8 @@ import {
   type Replay,
   type Replays,
 } from "../api/index.ts";
-import type { Host, Kernel, LocalFiles, Rows } from "../core/index.ts";
-import { attributed, found, inodeOf } from "../tree/index.ts";
+import type { Kernel, Rows } from "../core/index.ts";
+import type { Tree } from "../tree/index.ts";
 
 /** Numbers that stand for what is gone while its removal is replayed. No inode has them. */
 const GONE = { file: 2 ** 52, folder: 2 ** 52 + 1 };
@@ -29,11 +29,7 @@ const NOTHING = handleId(Number.MAX_SAFE_INTEGER);
 const AT_ONCE = { validMs: 0, entryValidMs: 0 };
 
 /** `fileSystem`, which answers the replayer as if the current change were still to be made. */
-export function withReplays(
-  context: Rows & LocalFiles & Kernel & Host,
-  fileSystem: FileSystem,
-  replays: Replays,
-): FileSystem {
+export function withReplays(context: Rows & Kernel & Tree, fileSystem: FileSystem, replays: Replays): FileSystem {
   const { metadata } = context;
   /** The current replay, once the replayer has done it. */
   let done: Replay | undefined;
@@ -88,7 +84,7 @@ export function withReplays(
         return isIt ? foundAs(current.inode) : asItIs();
       }
       default: {
-        const { id } = inodeOf(context, current.lineage);
+        const { id } = context.requirements.inode(current.lineage);
         return isIt && inodeAt(current) === id ? foundAs(id, current.lineage) : asItIs();
       }
     }
@@ -97,9 +93,9 @@ export function withReplays(
   async function foundAs(id: InodeId, lineage?: KernelNodeId): Promise<Found> {
     const inode = metadata.inodes.get(id);
     if (inode === undefined) throw new FsError("ENOENT", `inode ${id} has gone`);
-    const now = await found(context, inode);
+    const now = await context.stats.found(inode);
     if (lineage === undefined || lineage === inode.lineage) return { ...now, ...AT_ONCE };
-    const then = await attributed(context, inode, lineage);
+    const then = await context.stats.attributed(inode, lineage);
     lent.set(lineage, (lent.get(lineage) ?? 0) + 1);
     return { ...then, lineage, ...AT_ONCE };
   }
@@ -138,8 +134,8 @@ export function withReplays(
 
   async function touched(caller: Caller, lineage: KernelNodeId): Promise<Attributed> {
     const current = currentOf(caller, "written", "attributes");
-    const inode = inodeOf(context, lineage);
-    return inode.id === inodeAt(current) ? attributed(context, inode, lineage) : refuse();
+    const inode = context.requirements.inode(lineage);
+    return inode.id === inodeAt(current) ? context.stats.attributed(inode, lineage) : refuse();
   }
 
   /** Nothing is read from it, and it blocks nobody. */
@@ -148,7 +144,7 @@ export function withReplays(
     lineage: KernelNodeId,
   ): { handle: HandleId; keepCache: true; noFlush: true; direct: true } {
     const current = currentOf(caller, "closed");
-    if (inodeOf(context, lineage).id !== inodeAt(current)) refuse();
+    if (context.requirements.inode(lineage).id !== inodeAt(current)) refuse();
     return { handle: NOTHING, keepCache: true, noFlush: true, direct: true };
   }
 

@@ -10,17 +10,9 @@ import { formatRanges, NO_RANGES } from "../../lib/ranges.ts";
 import { isWhole } from "../../metadata/cache-files.ts";
 import type { After, InodeId, KernelNodeId, NodeRowId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
-import {
-  type Host,
-  hasVersion,
-  type LocalFiles,
-  type Remote,
-  type Rows,
-  setNodeDirty,
-  type Uploads,
-} from "../core/index.ts";
-import { isStandIn, readOrHidden } from "../sync/index.ts";
-import { rowsOfInode } from "../tree/index.ts";
+import { type Host, hasVersion, type LocalFiles, type Remote, type Rows, type Uploads } from "../core/index.ts";
+import { isStandIn, type Sync } from "../sync/index.ts";
+import type { Tree } from "../tree/index.ts";
 import { READERS } from "./follow.ts";
 
 /** Cache files looked at in one go. */
@@ -43,7 +35,9 @@ export interface RollbackRecovery {
   forget(): void;
 }
 
-export function createRollbackRecovery(context: Rows & LocalFiles & Remote & Uploads & Host): RollbackRecovery {
+export function createRollbackRecovery(
+  context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync,
+): RollbackRecovery {
   const { metadata, log } = context;
   /** Kernel node ids whose versions the gateway has. */
   const there = new Set<KernelNodeId>();
@@ -54,7 +48,7 @@ export function createRollbackRecovery(context: Rows & LocalFiles & Remote & Upl
     const inode = currentOf(context, lineage);
     if (inode === undefined || there.has(lineage)) return;
     const heads = new Map<NodeRowId, string>();
-    for (const { id, nodeId, base } of rowsOfInode(context, inode.id)) {
+    for (const { id, nodeId, base } of context.nodeRows.ofInode(inode.id)) {
       if (nodeId === null || base?.head == null || isStandIn(base.head)) continue;
       const isUnknown = (failed.get(lineage) ?? 0) >= TRIES;
       if (isUnknown || !(await isThere(context, nodeId, base.head, signal))) heads.set(id, base.head);
@@ -100,8 +94,8 @@ function currentOf({ metadata }: Rows, lineage: KernelNodeId): Inode | undefined
 /**
  * Whether the gateway has this version. False also where that cannot be found out, so that the local bytes are kept.
  */
-async function isThere(context: Rows & Remote, nodeId: string, version: string, signal: AbortSignal): Promise<boolean> {
-  const node = await readOrHidden(context, nodeId, signal);
+async function isThere(context: Remote & Sync, nodeId: string, version: string, signal: AbortSignal): Promise<boolean> {
+  const node = await context.nodeReader.readOrHidden(nodeId, signal);
   if (node === undefined || node === "hidden") return false;
   if (node.head === version) return true;
   return (await hasVersion(context, nodeId, version, signal)) === true;
@@ -130,7 +124,7 @@ async function isTrue(context: Rows & LocalFiles & Host, inode: Inode, signal: A
  * gone.
  */
 function keep(
-  context: Rows & LocalFiles & Uploads & Host,
+  context: Rows & LocalFiles & Uploads & Host & Tree,
   id: InodeId,
   lineage: KernelNodeId,
   heads: ReadonlyMap<NodeRowId, string>,
@@ -140,7 +134,7 @@ function keep(
     const inode = currentOf(context, lineage);
     const isHere = isWhole(metadata.cacheFiles.get(lineage)) && !fileState.evicting.has(lineage);
     if (inode?.id !== id || !isHere) return;
-    const rows = rowsOfInode(context, id);
+    const rows = context.nodeRows.ofInode(id);
     const behind = rows.filter((row) => row.base?.head != null && heads.get(row.id) === row.base.head);
     if (behind.length === 0) return;
     // By its hash the content would count as the version that is gone.
@@ -152,7 +146,8 @@ function keep(
     const kept = metadata.inodes.update(id, { ...changed, ...ofNothing });
     metadata.cacheFiles.update(lineage, { ...ofNothing, originHash: null, unproven: formatRanges(NO_RANGES) });
     // A change made here keeps its age, so that a drain under way does not end without it.
-    for (const row of rowsOfInode(context, id)) setNodeDirty(context, row, row.changedAt === 0 ? null : row.changedAt);
+    for (const row of context.nodeRows.ofInode(id))
+      context.queue.setNodeDirty(row, row.changedAt === 0 ? null : row.changedAt);
     metadata.afterCommit(() => {
       // What programs write to the open file now goes to changed content, and no check may compare that with the lost
       // version.

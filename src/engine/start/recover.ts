@@ -9,15 +9,19 @@ import type { CacheFileRow } from "../../metadata/cache-files.ts";
 import { isWhole } from "../../metadata/cache-files.ts";
 import type { KernelNodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
-import { type Context, type Host, type LocalFiles, type Rows, setInodeDirty, type Uploads } from "../core/index.ts";
-import { ctimeOf, mtimeOf } from "../files/index.ts";
-import { distrustContents, resolveDetached, wentDown } from "../sync/index.ts";
+import type { Host, Kernel, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
+import type { Incoming } from "../remote/index.ts";
+import type { Sync } from "../sync/index.ts";
+import type { Tree } from "../tree/index.ts";
+import type { Outgoing } from "../upload/index.ts";
 import { bringBack } from "./restore-rows.ts";
 import { type Resumed, resumeAllMapped, resumeHandles, writtenBy } from "./resume.ts";
 import { prepareSweep } from "./sweep.ts";
 
 /** Resolves when everything is recovered, the sweep included. */
-export async function recoverContents(context: Context): Promise<void> {
+export async function recoverContents(
+  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync & Incoming & Outgoing,
+): Promise<void> {
   await (await recoverOpenFiles(context))?.();
 }
 
@@ -26,12 +30,12 @@ export async function recoverContents(context: Context): Promise<void> {
  * and files are not equally new. The function it returns, if any, does the rest, while the mount is used; see sweep.ts.
  */
 export async function recoverOpenFiles(
-  context: Context,
+  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync & Incoming & Outgoing,
   resumed?: Resumed,
 ): Promise<(() => Promise<void>) | undefined> {
   const { inodes } = context.metadata;
-  const needsCheck = wentDown(context);
-  if (needsCheck) await distrustContents(context);
+  const needsCheck = context.powerLoss.wentDown();
+  if (needsCheck) await context.powerLoss.distrustContents();
   const wasOlder = await bringBack(context, needsCheck);
   const inWriting = inodes.writing();
   const written = resumed === undefined ? new Set<KernelNodeId>() : writtenBy(resumed);
@@ -53,7 +57,7 @@ export async function recoverOpenFiles(
   });
   if (resumed !== undefined) await resumeHandles(context, resumed);
   await resumeAllMapped(context, mapped);
-  resolveDetached(context);
+  context.detachedFiles.resolve();
   const sweep = prepareSweep(context, resumed !== undefined);
   if (!needsCheck && !wasOlder) return sweep;
   // What the rows say of a file may be about another file.
@@ -66,7 +70,7 @@ export async function recoverOpenFiles(
  * itself.
  */
 async function mappedOf(
-  context: LocalFiles & Host,
+  context: LocalFiles,
   inWriting: readonly Inode[],
   written: Set<KernelNodeId>,
 ): Promise<KernelNodeId[]> {
@@ -103,13 +107,13 @@ async function recoverInode(context: Rows & LocalFiles & Uploads & Host, inode: 
         unproven: clipped(row.unproven),
       });
       // The file's time is newer only if a writer did not close it. Otherwise the row's time counts.
-      const known = mtimeOf(context, inode);
+      const known = context.fileTimes.mtimeOf(inode);
       const times = compareTimes(stat.mtime, known) > 0 && {
         attributes: { ...inode.attributes, mtime: formatTime(stat.mtime) },
-        ctime: formatTime(ctimeOf(inode, known, stat.mtime, runtime.files.currentTime())),
+        ctime: formatTime(context.fileTimes.ctimeOf(inode, known, stat.mtime, runtime.files.currentTime())),
       };
       metadata.inodes.update(inode.id, { size: stat.size, hash: null, ...times, changes: inode.changes + 1 });
-      setInodeDirty(context, inode.id);
+      context.queue.setInodeDirty(inode.id);
     });
   } catch (error) {
     if (!hasCode(error, "ENOENT")) throw error;
@@ -136,7 +140,7 @@ async function recoverOpen(
       metadata.inodes.update(inode.id, { content: "clean" });
     } else {
       metadata.inodes.update(inode.id, { content: "dirty", hash: null, changes: inode.changes + 1 });
-      setInodeDirty(context, inode.id);
+      context.queue.setInodeDirty(inode.id);
     }
   });
   const dirty = metadata.inodes.get(inode.id);

@@ -25,10 +25,10 @@ import type { After, InodeId, KernelNodeId, SnapshotId } from "../../metadata/id
 import { type Inode, QUARANTINED } from "../../metadata/inodes.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
-import { type Context, type Host, type LocalFiles, type Rows, setInodeDirty, setNodeDirty } from "../core/index.ts";
-import { completeFolder } from "../remote/index.ts";
-import { freeConflictName } from "../sync/index.ts";
-import { addName, createUnborn, dropRow, fileTimeText, makeFolder } from "../tree/index.ts";
+import type { Host, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
+import type { Incoming } from "../remote/index.ts";
+import type { Sync } from "../sync/index.ts";
+import type { Tree } from "../tree/index.ts";
 
 /**
  * If nothing says that the rows are old, this many bytes at the end of the dirty-file log are compared with them: more
@@ -40,7 +40,7 @@ const RECENT = 2 * 1024 * 1024;
 const note = z.object({ why: z.string(), known: z.number().int().optional() });
 
 /** True if the rows were older than the files. */
-export async function bringBack(context: Context, needsCheck: boolean): Promise<boolean> {
+export async function bringBack(context: Needs["context"], needsCheck: boolean): Promise<boolean> {
   const { metadata, paths, log } = context;
   const told = noteIn(metadata);
   // Power loss takes files as well as rows: see sync/power-loss.ts.
@@ -66,7 +66,7 @@ export async function bringBack(context: Context, needsCheck: boolean): Promise<
 }
 
 interface Needs {
-  readonly context: Context;
+  readonly context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync & Incoming;
   readonly list: StagedList;
   /** Kernel node ids that have a file. */
   readonly files: Set<KernelNodeId>;
@@ -134,7 +134,7 @@ async function bringFile(needs: Needs, word: Written): Promise<void> {
   metadata.transaction(() => {
     const stillMissing = recorded === undefined ? missing : intersectRanges(missing, recorded);
     becomesChanged(needs, inode, word, stat, stillMissing);
-    setInodeDirty(context, inode.id);
+    context.queue.setInodeDirty(inode.id);
   });
   context.restored.files += 1;
 }
@@ -213,7 +213,7 @@ async function placeFile(needs: Needs, word: Written, stat: FileStat, missing: R
   const { metadata, runtime, paths } = context;
   const folder = await folderOfFile(needs, word);
   // A file of which the list tells nothing gets a name that shows that it was brought back.
-  const name = word.path.at(-1) ?? freeConflictName(context, folder, `file ${word.lineage}`, "recovered");
+  const name = word.path.at(-1) ?? context.conflictNames.free(folder, `file ${word.lineage}`, "recovered");
   await listIfPossible(needs, folder, name);
   const there = metadata.entries.find(folder, name);
   if (there !== undefined && (await isSameContent(context, there, word.lineage))) {
@@ -225,13 +225,13 @@ async function placeFile(needs: Needs, word: Written, stat: FileStat, missing: R
     const former = there === undefined ? undefined : metadata.inodes.get(there.inode);
     const isWrittenOver = former?.kind === "file" && former.content === "clean" && grewOver(row, word);
     if (there === undefined) {
-      addName(context, folder, name, inode.id, "file");
+      context.names.add(folder, name, inode.id, "file");
     } else if (isWrittenOver && row?.nodeId != null && !needsCheck) {
       metadata.entries.setInode(there.id, inode.id);
-      setNodeDirty(context, row);
+      context.queue.setNodeDirty(row);
     } else {
-      const copy = freeConflictName(context, folder, name, "recovered");
-      createUnborn(context, metadata.entries.create(folder, copy, inode.id).id, "file");
+      const copy = context.conflictNames.free(folder, name, "recovered");
+      context.names.createUnborn(metadata.entries.create(folder, copy, inode.id).id, "file");
       context.log.warn({ name, copy }, "a changed file was brought back beside another of its name");
     }
     becomesChanged(needs, inode, word, stat, missing);
@@ -239,8 +239,8 @@ async function placeFile(needs: Needs, word: Written, stat: FileStat, missing: R
   context.restored.files += 1;
 }
 
-function newInode(context: Host, { mode }: Written) {
-  const time = fileTimeText(context);
+function newInode(context: Tree, { mode }: Written) {
+  const time = context.stats.nowText();
   return {
     kind: "file",
     attributes: mode === undefined ? {} : { mode },
@@ -264,7 +264,7 @@ async function folderOfFile(needs: Needs, { folder, path }: Written): Promise<In
     await listIfPossible(needs, current, name);
     const found = metadata.entries.find(current, name);
     if (found !== undefined && !isFolder(context, found.inode)) return current;
-    current = found?.inode ?? makeFolder(context, current, name);
+    current = found?.inode ?? context.names.makeFolder(current, name);
   }
   return current;
 }
@@ -284,7 +284,7 @@ async function listIfPossible({ context, gateway }: Needs, folder: InodeId, name
   )
     return;
   try {
-    await completeFolder(context, folder, fileState.stopped.signal);
+    await context.folders.complete(folder, fileState.stopped.signal);
   } catch (error) {
     if (!network.isOnline) gateway.answers = false;
     log.warn({ err: error, folder }, "a folder could not be listed");
@@ -336,7 +336,7 @@ async function judgeUnconfirmed(needs: Needs, lineage: KernelNodeId): Promise<vo
         stat,
         NO_RANGES,
       );
-      setInodeDirty(context, inode.id);
+      context.queue.setInodeDirty(inode.id);
     });
     context.restored.files += 1;
     return;
@@ -364,7 +364,7 @@ function forgetDone({ context, files, list }: Needs): void {
   }
 }
 
-function forgetName({ metadata, runtime }: Rows & Host, entry: Entry, inode: Inode): void {
+function forgetName({ metadata, nodeRows }: Rows & Tree, entry: Entry, inode: Inode): void {
   const row = metadata.nodes.ofEntry(entry.id);
   const { base, nodeId } = row ?? { base: null, nodeId: null };
   if (row !== undefined && base?.head != null && nodeId !== null) {
@@ -374,5 +374,5 @@ function forgetName({ metadata, runtime }: Rows & Host, entry: Entry, inode: Ino
     return;
   }
   metadata.entries.remove(entry.id);
-  if (row !== undefined) dropRow({ metadata, runtime }, row.id);
+  if (row !== undefined) nodeRows.drop(row.id);
 }

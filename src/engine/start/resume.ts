@@ -5,8 +5,8 @@
  */
 import type { KernelNodeId } from "../../metadata/ids.ts";
 import type { KeptHandle } from "../api/index.ts";
-import type { Context, Kernel, Rows } from "../core/index.ts";
-import { snapshotWhenQuiet } from "../upload/index.ts";
+import type { Host, Kernel, LocalFiles, Rows } from "../core/index.ts";
+import type { Outgoing } from "../upload/index.ts";
 
 /** What this mount goes on with. */
 export interface Resumed {
@@ -18,7 +18,10 @@ export function writtenBy({ handles }: Resumed): Set<KernelNodeId> {
   return new Set(handles.filter(({ write }) => write).map(({ lineage }) => lineage));
 }
 
-export async function resumeHandles(context: Context, { handles }: Resumed): Promise<void> {
+export async function resumeHandles(
+  context: Rows & LocalFiles & Kernel & Host & Outgoing,
+  { handles }: Resumed,
+): Promise<void> {
   const files = new Map<KernelNodeId, KeptHandle[]>();
   for (const handle of handles) {
     if (handle.kind === "folder") resumeFolder(context, handle);
@@ -42,9 +45,13 @@ function resumeFolder(context: Rows & Kernel, { id, lineage }: KeptHandle): void
   else context.handleTable.remove(id);
 }
 
-async function resumeFile(context: Context, lineage: KernelNodeId, handles: readonly KeptHandle[]): Promise<void> {
+async function resumeFile(
+  context: LocalFiles & Kernel & Outgoing,
+  lineage: KernelNodeId,
+  handles: readonly KeptHandle[],
+): Promise<void> {
   const cacheFile = await context.cacheFiles.resume(lineage, handles);
-  snapshotWhenQuiet(context, cacheFile);
+  context.snapshots.whenQuiet(cacheFile);
   for (const { id, write, append } of handles) {
     context.handles.set(id, { kind: "file", live: cacheFile, write, append, reader: cacheFile.createReader() });
   }
@@ -54,7 +61,10 @@ async function resumeFile(context: Context, lineage: KernelNodeId, handles: read
  * Files that passthrough writers have closed and still have mapped. This daemon waits for the mappings as the earlier
  * one did.
  */
-export async function resumeAllMapped(context: Context, lineages: readonly KernelNodeId[]): Promise<void> {
+export async function resumeAllMapped(
+  context: LocalFiles & Host & Outgoing,
+  lineages: readonly KernelNodeId[],
+): Promise<void> {
   for (const lineage of lineages) {
     try {
       await resumeMapped(context, lineage);
@@ -64,8 +74,8 @@ export async function resumeAllMapped(context: Context, lineages: readonly Kerne
   }
 }
 
-async function resumeMapped(context: Context, lineage: KernelNodeId): Promise<void> {
+async function resumeMapped(context: LocalFiles & Outgoing, lineage: KernelNodeId): Promise<void> {
   const cacheFile = await context.cacheFiles.resumeMapped(lineage);
-  snapshotWhenQuiet(context, cacheFile);
+  context.snapshots.whenQuiet(cacheFile);
   await cacheFile.closePassthrough();
 }

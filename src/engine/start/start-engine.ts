@@ -9,46 +9,30 @@ import type { StateDisk } from "../../content/state-disk.ts";
 import { type Scope, UPLOAD_SCOPES } from "../../contract/scopes.ts";
 import type { Logger } from "../../lib/log.ts";
 import type { Runtime } from "../../lib/runtime.ts";
-import { createSingleFlight } from "../../lib/single-flight.ts";
 import { type Connection, onDamage, onDiskFailure } from "../../metadata/database.ts";
 import { createMetadata, type Metadata } from "../../metadata/metadata.ts";
 import {
   type Accounts,
-  countHandles,
   type Engine,
   type EngineCondition,
   type EngineStatus,
   type FastPath,
   type HandleTable,
   type KernelCache,
-  NO_ACCOUNTS,
-  NO_FAST_PATH,
   NO_KERNEL_CACHE,
-  NO_PASSTHROUGH,
   type Passthrough,
   StartError,
 } from "../api/index.ts";
 import {
-  type Context,
-  createAcknowledgedWrites,
-  createForegroundThrottle,
-  createGroupCommit,
-  createGroupSync,
-  createKernelCacheState,
-  createPollState,
-  createReadOrder,
+  createMemory,
   type EngineSettings,
-  expireAllEntries,
-  forgetHistory,
   type Host,
-  inBackground,
-  invalidateKernel,
-  isRolledBack,
   type Kernel,
-  negativeUnknown,
+  type LocalFiles,
   parseRequest,
   type Remote,
   type Request,
+  type Rows,
   type Uploads,
 } from "../core/index.ts";
 import { addLocalFiles, createBacklog } from "../files/index.ts";
@@ -66,23 +50,16 @@ import {
 import { createFileSystem, createTreePrefetch, drain, listQueue, pausedKinds, retryNow } from "../ops/index.ts";
 import {
   createFollower,
-  createHearing,
+  createIncoming,
   createJournalStream,
   createReplays,
-  type JournalStream,
-  LIST_STANDS_MS,
-  pollFolders,
+  type Incoming,
   withReplays,
 } from "../remote/index.ts";
-import {
-  createQuota,
-  detachedFiles,
-  isAnyUnconfirmed,
-  NO_BOOT,
-  positionsNotAhead,
-  resolveDetached,
-} from "../sync/index.ts";
-import { createWriteBack, loginNeeded, pauseReason } from "../upload/index.ts";
+import { createQuota, createSync, NO_BOOT, type Sync } from "../sync/index.ts";
+import { createTree, type Tree } from "../tree/index.ts";
+import { createOutgoing, createWriteBack, type Outgoing } from "../upload/index.ts";
+import { countHandles, NO_ACCOUNTS, NO_FAST_PATH, NO_PASSTHROUGH } from "./absent.ts";
 import { recoverOpenFiles } from "./recover.ts";
 import type { Resumed } from "./resume.ts";
 import type { RetryBudget } from "./retry-at-start.ts";
@@ -118,7 +95,7 @@ export interface EngineOptions {
   /** Absent: no passthrough. */
   readonly passthrough?: Passthrough;
   /** Absent: no fast path. */
-  readonly mover?: FastPath;
+  readonly mover?: FastPath | undefined;
   /** The mount that the requests belong to, and what this daemon takes over of it. Absent: a mount of its own. */
   readonly mount?: { readonly id: string; readonly resumed?: Resumed };
   /** Absent: open handles end with this process. */
@@ -130,9 +107,12 @@ export interface EngineOptions {
   readonly inUse?: Promise<unknown>;
 }
 
+/** All parts, put together here. */
+export interface Parts extends Rows, LocalFiles, Kernel, Remote, Uploads, Host, Tree, Sync, Incoming, Outgoing {}
+
 /** The engine with the state behind it, so that tests can check its invariants. */
 export interface StartedEngine extends Engine {
-  readonly context: Context;
+  readonly context: Parts;
 }
 
 /**
@@ -147,8 +127,8 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
   const activity = createActivity();
   const { mover: fastPath = NO_FAST_PATH } = options;
   /** Undefined: nothing is open yet. */
-  let running: Context | undefined;
-  let stream: JournalStream | undefined;
+  let running: Parts | undefined;
+  let stream: ReturnType<typeof createJournalStream> | undefined;
   const disk = createDisk({
     stateDisk: options.stateDisk,
     limits: options.limits,
@@ -205,8 +185,10 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
     },
   });
   network.failed(start.trouble);
-  const sending: Uploads["sending"] = new Map();
-  const context: Context = addLocalFiles({
+  const handleTable = options.handleTable ?? countHandles();
+  const { kernelCache = NO_KERNEL_CACHE } = options;
+  const withFiles = addLocalFiles({
+    ...createMemory({ metadata, runtime, settings, activity, handleTable, kernelCache }),
     disk,
     restored: { why: undefined, files: 0 },
     get replays() {
@@ -215,8 +197,6 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
     get quota() {
       return quota;
     },
-    drains: { count: 0 },
-    awaited: new Map(),
     unsent: { mostly: Number.POSITIVE_INFINITY },
     metadata,
     client,
@@ -228,42 +208,29 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
     accounts: options.accounts ?? NO_ACCOUNTS,
     readOnly,
     workspace: start.workspace,
-    handles: new Map(),
-    handleTable: options.handleTable ?? countHandles(),
+    handleTable,
     passthrough: options.passthrough ?? NO_PASSTHROUGH,
     fastPath,
-    kernel: createKernelCacheState(options.kernelCache ?? NO_KERNEL_CACHE),
     fresh: createFreshness(options.runtime),
-    cancellations: new Map(),
-    directorySequences: new Map(),
-    listingPrefetches: new Set(),
-    listings: createSingleFlight(runtime, LIST_STANDS_MS),
-    sending,
-    snapshotBytes: new Map(),
-    groupSync: createGroupSync(),
-    groupCommit: createGroupCommit(runtime, metadata, sending),
-    foregroundThrottle: createForegroundThrottle(runtime, settings.maximumAgeMs),
-    lastSnapshots: new Map(),
-    readOrder: createReadOrder(),
-    acknowledgedWrites: createAcknowledgedWrites(metadata),
-    polled: createPollState(),
-    notEmpty: new Map(),
     network,
     activity,
     syncRows: createSyncRows(metadata, async () => {
       await Promise.all([options.syncRows(), dirtyLog.sync()]);
     }),
   });
+  const withTree = Object.assign(withFiles, createTree(withFiles));
+  const withSync = Object.assign(withTree, createSync(withTree));
+  const context: Parts = Object.assign(withSync, createIncoming(withSync), createOutgoing(withSync));
   running = context;
   const replays = createReplays(context);
   metadata.changed.onTell((changed) => {
     try {
-      invalidateKernel(context, changed);
+      context.kernel.invalidate(changed);
       replays.note(changed);
     } catch (error) {
       // The change is committed all the same.
       log.error({ err: error }, "what changed could not be read for the kernel, which asks for everything again");
-      expireAllEntries(context);
+      context.kernel.expireAll();
     }
   });
   const { fresh } = context;
@@ -276,32 +243,32 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
   await disk.restore();
   const resumed = beginMount(metadata, options.mount);
   if (resumed === undefined) metadata.transaction(() => metadata.past.forgetAll());
-  if (resumed !== undefined) negativeUnknown(context);
+  if (resumed !== undefined) context.kernel.negativeUnknown();
   const sweep = await recoverOpenFiles(context, resumed);
   runtime.step("start: recovered");
   metadata.settings.set("boot", settings.boot);
   // From here on bytes may be newer than the rows that power loss would leave.
   await context.syncRows();
   time.keep();
-  positionsNotAhead(context);
+  context.shown.positionsNotAhead();
   metadata.rereads.add(start.workspace.rootId);
 
   const writeBack = createWriteBack(context);
   const backlog = createBacklog(context, metadata.nodes.pendingBytes);
   stream = client.features.isFull && view.at === undefined ? createJournalStream(context) : undefined;
   // On a gateway without a journal nobody is there who would make up for a rollback.
-  if (stream === undefined && isRolledBack(context)) forgetHistory(context);
-  const follower = createFollower(context, stream === undefined ? pollFolders : createHearing(context, stream), stream);
+  if (stream === undefined && context.history.isRolledBack()) context.history.forget();
+  const follower = createFollower(context, stream);
   fresh.onEnd(() => {
     log.info({}, "the journal is not live any more: the kernel asks for everything again");
     stream?.renew();
-    expireAllEntries(context);
+    context.kernel.expireAll();
   });
   const treePrefetch = createTreePrefetch(context);
   if (options.stateDisk !== undefined) context.space.start();
   // The past needs none of the loops: nothing changes there, and nothing is sent.
   if (view.at === undefined) {
-    inBackground(context, "looking through what the mount before left", async () => {
+    context.background("looking through what the mount before left", async () => {
       await options.inUse;
       await sweep?.().finally(() => writeBack.start());
     });
@@ -311,7 +278,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
     fresh.start();
     quota.start();
     context.orphans.startProbe();
-    inBackground(context, "reading the names of the workspace", async () => {
+    context.background("reading the names of the workspace", async () => {
       await options.inUse;
       await treePrefetch.run();
     });
@@ -323,7 +290,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
   });
 
   function condition(): EngineCondition {
-    const held = network.isOnline ? pauseReason(context)?.why : undefined;
+    const held = network.isOnline ? context.pauses.reason()?.why : undefined;
     const paused = [...(held === undefined || readOnly.why !== undefined ? [] : [held]), ...pausedKinds(context)];
     return {
       workspace: { id: start.workspace.id, name: start.workspace.name },
@@ -347,7 +314,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
     const shown = Math.min(metadata.settings.getNumber("cursor"), metadata.settings.getNumber("indexed"));
     const { offlineSince } = network;
     const { restored } = context;
-    const detached = detachedFiles(context);
+    const detached = context.detachedFiles.all();
     const history = historyFolderName(context);
     return {
       ...condition(),
@@ -357,7 +324,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
       uploading: writeBack.inFlight().length,
       parked,
       bytesPending: backlog.bytes(),
-      settled: dirty === 0 && (!client.features.isFull || (shown >= written && !isAnyUnconfirmed(context))),
+      settled: dirty === 0 && (!client.features.isFull || (shown >= written && !context.shown.isAnyUnconfirmed())),
       ...(history === HISTORY_FOLDER ? {} : { history: history ?? null }),
       ...(detached.length === 0 ? {} : { overtaken: detached }),
       conflicts: activity.conflicts,
@@ -382,7 +349,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
     gatewayAnswered: () => context.network.isThere(),
     databaseDamaged: (damage) => context.disk.isDamaged(damage),
     measure: backlog.measure,
-    expireKernelCache: () => expireAllEntries(context),
+    expireKernelCache: () => context.kernel.expireAll(),
     condition,
     queue: (limit) => listQueue(context, writeBack.inFlight, limit),
     retry: (paths) => retryNow(context, paths),
@@ -418,7 +385,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
       runtime.step("stop: quiet");
       await context.cacheFiles.closeKept();
       try {
-        resolveDetached(context);
+        context.detachedFiles.resolve();
         // All bytes are synced, by one call, before the rows say so.
         await runtime.files.syncDisk(paths.root);
         if (disk.trouble !== "damaged") metadata.transaction(() => metadata.settings.set("boot", NO_BOOT));
@@ -461,11 +428,11 @@ function beginMount(
 }
 
 /** As the kernel was told: it was made to ask again for everything that is not live any more. */
-function freshness(context: Kernel & Remote & Host): Pick<EngineStatus, "live" | "staleMs" | "staleWhy"> {
+function freshness(context: Kernel & Remote & Host & Outgoing): Pick<EngineStatus, "live" | "staleMs" | "staleWhy"> {
   const { fresh, network, client, runtime } = context;
   const { stale } = fresh;
   if (stale === undefined) return { live: true };
-  const known = client.features.isFull ? loginNeeded(context) : "the gateway has no journal";
+  const known = client.features.isFull ? context.pauses.loginNeeded() : "the gateway has no journal";
   const staleWhy = known ?? (network.isOnline ? network.doubt : "the gateway does not answer") ?? stale.why;
   return { live: false, staleMs: Math.max(0, runtime.wallClock() - stale.since), staleWhy };
 }

@@ -12,15 +12,7 @@ import { SHARD } from "../../content/layout.ts";
 import { hasCode } from "../../lib/system-error.ts";
 import type { Snapshot } from "../../metadata/attempts.ts";
 import type { InodeId, KernelNodeId, SnapshotId } from "../../metadata/ids.ts";
-import {
-  type Context,
-  type Host,
-  inBackground,
-  type LocalFiles,
-  type Rows,
-  setInodeDirty,
-  type Uploads,
-} from "../core/index.ts";
+import type { Host, LocalFiles, Rows, Uploads } from "../core/index.ts";
 
 /** Rows looked at in one go. */
 const SLICE = 50;
@@ -36,7 +28,7 @@ interface Before {
  * To be called before the mount is used. The function that it returns does the work, and may run while the mount is
  * used.
  */
-export function prepareSweep(context: Context, isResumed = false): () => Promise<void> {
+export function prepareSweep(context: Rows & LocalFiles & Uploads & Host, isResumed = false): () => Promise<void> {
   const { inodes, snapshots } = context.metadata;
   const before: Before = {
     // After a takeover the kernel still knows these: they stay until it forgets them, or until the next mount.
@@ -48,7 +40,7 @@ export function prepareSweep(context: Context, isResumed = false): () => Promise
   return () => sweep(context, before);
 }
 
-async function sweep(context: Context, before: Before): Promise<void> {
+async function sweep(context: Rows & LocalFiles & Uploads & Host, before: Before): Promise<void> {
   const { dirtyLog, restored, fileState, log } = context;
   await forgetSuperseded(context, before.superseded);
   await removeOrphan(context, before.orphans);
@@ -59,7 +51,7 @@ async function sweep(context: Context, before: Before): Promise<void> {
     log.warn({ err: error }, "files nobody needs could not be removed yet");
   });
   if (dirtyLog.isNew || dirtyLog.isLong() || restored.why !== undefined) {
-    inBackground(context, "writing the list of changed files anew", () => context.dirtyFiles.renew());
+    context.background("writing the list of changed files anew", () => context.dirtyFiles.renew());
   }
   context.runtime.step("start: swept");
 }
@@ -82,7 +74,7 @@ async function forgetSuperseded(context: Rows & LocalFiles & Host, upTo: number)
   }
 }
 
-async function removeOrphan(context: Context, upTo: number): Promise<void> {
+async function removeOrphan(context: Rows & LocalFiles & Host, upTo: number): Promise<void> {
   const { metadata } = context;
   for (let after = 0; await goesOn(context); ) {
     const rows = metadata.inodes.nameless(after, upTo, SLICE);
@@ -95,7 +87,7 @@ async function removeOrphan(context: Context, upTo: number): Promise<void> {
 }
 
 /** This mount has never told a kernel of it, and without a name it cannot be looked up. */
-function removeIfOrphan(context: Context, id: InodeId): void {
+function removeIfOrphan(context: Rows & LocalFiles, id: InodeId): void {
   const { metadata } = context;
   const inode = metadata.inodes.get(id);
   if (inode === undefined) return;
@@ -170,7 +162,7 @@ async function countBytes(context: Rows & LocalFiles & Host, lineage: KernelNode
   });
 }
 
-async function quarantineUnknown(context: Rows & LocalFiles & Host, lineage: KernelNodeId): Promise<void> {
+async function quarantineUnknown(context: Rows & LocalFiles, lineage: KernelNodeId): Promise<void> {
   const { metadata, paths, cacheFiles } = context;
   await cacheFiles.alone(lineage, async () => {
     const isKnown = cacheFiles.has(lineage) || metadata.cacheFiles.get(lineage) !== undefined;
@@ -228,7 +220,7 @@ function dropStaleSnapshot(context: Rows & LocalFiles & Uploads & Host, cut: Sna
     const inode = metadata.inodes.get(cut.inode);
     if (inode === undefined || inode.changes !== cut.changes || inode.content !== "dirty") return;
     metadata.inodes.update(inode.id, { changes: inode.changes + 1, hash: null });
-    setInodeDirty(context, inode.id);
+    context.queue.setInodeDirty(inode.id);
   });
 }
 

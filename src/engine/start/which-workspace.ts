@@ -7,13 +7,14 @@ import { RemoteError } from "../../client/errors.ts";
 import type { Node, Workspace } from "../../contract/resources.ts";
 import type { Scope } from "../../contract/scopes.ts";
 import type { Logger } from "../../lib/log.ts";
+import { formatTime, isoToTimeText } from "../../lib/time.ts";
+import { withinLimits } from "../../metadata/attribute-limits.ts";
 import type { Metadata } from "../../metadata/metadata.ts";
 import { born } from "../../metadata/nodes.ts";
 import { StartError } from "../api/index.ts";
 import type { Host, LocalFiles, Remote, Request, Rows } from "../core/index.ts";
 import type { RowClockRuntime } from "../host/index.ts";
-import { shownUpTo } from "../sync/index.ts";
-import { contentOfNode, fileTimeText, isoToTimeText, withinLimits } from "../tree/index.ts";
+import { contentOfNode, shownUpTo } from "../sync/index.ts";
 import { atOnce, ONE_TRY, type RetryBudget, retryAtStart, type Waits } from "./retry-at-start.ts";
 import { findRoot, type View, viewKey } from "./view.ts";
 
@@ -238,7 +239,7 @@ function firstStart(
     settings.set("counting", counting);
     settings.set("cursor", String(asOf));
     settings.set("indexed", String(asOf));
-    const content = contentOfNode(root, fileTimeText({ runtime }));
+    const content = contentOfNode(root, formatTime(runtime.files.currentTime()));
     inodes.create({ kind: "folder", ...content, atime: isoToTimeText(root.modifiedAt) });
     nodes.create(born(metadata.createRootEntry(), root));
   });

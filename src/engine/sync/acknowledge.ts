@@ -9,14 +9,10 @@ import { SETTLE_MS } from "../../contract/features.ts";
 import type { Node } from "../../contract/resources.ts";
 import type { Attempt } from "../../metadata/attempts.ts";
 import type { Entry } from "../../metadata/entries.ts";
-import { baseOf, type NodeRow, type Seen } from "../../metadata/nodes.ts";
+import { baseOf, kindOf, type NodeRow, revisionOf, type Seen } from "../../metadata/nodes.ts";
 import {
-  type Context,
-  enqueue,
   type Host,
   type LocalFiles,
-  noteAcknowledged,
-  noteRollback,
   type Remote,
   type Request,
   type Rows,
@@ -24,7 +20,7 @@ import {
   type Uploads,
 } from "../core/index.ts";
 import { retryAfterOf } from "../host/index.ts";
-import { dropRow, folderOfNode, inodeOfRow, kindOf, nodeIdOfFolder } from "../tree/index.ts";
+import type { Tree } from "../tree/index.ts";
 import { addTombstone, advance, leftPlace } from "./advance.ts";
 import { placeArrival } from "./arrival.ts";
 import { adoptVersion } from "./content-agreed.ts";
@@ -34,7 +30,7 @@ import { isCoveredByIndex, noteWritten, positionNow } from "./index-watermark.ts
 import { enterGroup, joinGroup, leaveGroup, lookLater } from "./link-groups.ts";
 import { removedFolderIsNotEmpty } from "./list-removed-folder.ts";
 import { moveToConflictName } from "./name-conflicts.ts";
-import { isStaleRead, observeNode, revisionOf } from "./observe.ts";
+import { isStaleRead, observeNode } from "./observe.ts";
 import { recognizeOwn, recognizeUnkeyed } from "./own-writes.ts";
 import { requestRelist } from "./request-relist.ts";
 
@@ -52,7 +48,12 @@ const LATER_MS = 10_000;
  * The request was carried out. `told` is the node after it; `toldPosition` is its position in the journal (0: not
  * told).
  */
-export function acknowledge(context: Context, attempt: Sent, told: Node, toldPosition: number): void {
+export function acknowledge(
+  context: Rows & LocalFiles & Remote & Uploads & Host & Tree,
+  attempt: Sent,
+  told: Node,
+  toldPosition: number,
+): void {
   const { metadata, client } = context;
   metadata.transaction(() => {
     const position = positionNow(context, toldPosition);
@@ -68,13 +69,13 @@ export function acknowledge(context: Context, attempt: Sent, told: Node, toldPos
     const isDeletion = attempt.request.do === "delete";
     // A repeated request gets its first answer, however old, so it says nothing of the gateway's history now.
     if (attempt.tries === 0) {
-      noteAcknowledged(context, told, { isDeleted: isDeletion, isContent: "size" in attempt.request });
+      context.history.noteAcknowledged(told, { isDeleted: isDeletion, isContent: "size" in attempt.request });
     }
     if (isDeletion) return acknowledgeDeletion(context, row, attempt, node.revision, position);
 
     if (isSomebodysNow(context, row, node.id)) {
       closeAttempt(context, attempt);
-      dropRow(context, row.id);
+      context.nodeRows.drop(row.id);
       context.quota.grew(attempt, node.size);
       metadata.rereads.add(node.id);
       context.activity.progressed();
@@ -182,13 +183,17 @@ function absorbStranger(context: Rows & LocalFiles & Uploads & Host, row: NodeRo
 }
 
 /** The answer to an exchange tells of one node only. The other node is now where that one was, by the same change. */
-function otherHasMoved(context: Context, request: Extract<Request, { do: "exchange" }>, position: number): void {
+function otherHasMoved(
+  context: Rows & LocalFiles & Remote & Uploads & Host & Tree,
+  request: Extract<Request, { do: "exchange" }>,
+  position: number,
+): void {
   const { metadata } = context;
   const row = metadata.nodes.ofNodeId(request.with);
   if (row?.base?.revision !== request.withRevision) {
     // What was heard of the other node since tells more, or the node has to be read.
     metadata.rereads.add(request.with);
-    enqueue(context, row);
+    context.queue.enqueue(row);
     return;
   }
   const revision = request.withRevision + 1;
@@ -214,13 +219,17 @@ function closeAttempt(context: Rows & LocalFiles & Host, attempt: Sent, how: "re
  * its effect. So the attempt is remembered as abandoned. Its key will say that the effect was ours, and a deletion is
  * remembered for content that must not need its node.
  */
-function closeRefused(context: Rows & LocalFiles & Remote & Uploads & Host, attempt: Sent, error: RemoteError): void {
+function closeRefused(
+  context: Rows & LocalFiles & Remote & Uploads & Host & Tree,
+  attempt: Sent,
+  error: RemoteError,
+): void {
   const { request, tries } = attempt;
   const isLast = error.code === "changed" || tries === 0;
   closeAttempt(context, attempt, isLast ? "remove" : "abandon");
   if (isLast || "nodeId" in request || context.client.features.isFull) return;
   // What was told of that place meanwhile was left to the answer of this request (observe.ts), and is not told again.
-  const folder = folderOfNode(context, request.parent);
+  const folder = context.nodeRows.folderOfNode(request.parent);
   if (folder !== undefined) requestRelist(context, folder);
 }
 
@@ -229,14 +238,20 @@ function closeRefused(context: Rows & LocalFiles & Remote & Uploads & Host, atte
  * except for changes that the journal told while nobody here knew the folder, and that were passed over; a new listing
  * finds them. The folder still counts as listed: programs can list it also while the gateway does not answer.
  */
-function folderIsCreated(context: Rows & Remote & Uploads, row: NodeRow, position: number): void {
-  const inode = inodeOfRow(context, row);
+function folderIsCreated(context: Rows & Remote & Uploads & Tree, row: NodeRow, position: number): void {
+  const inode = context.nodeRows.inodeOf(row);
   if (inode === undefined) return;
   if (isCoveredByIndex(context, position)) requestRelist(context, inode.id);
   context.activity.expedite(inode.id);
 }
 
-function acknowledgeDeletion(context: Context, row: NodeRow, attempt: Sent, revision: number, position: number): void {
+function acknowledgeDeletion(
+  context: Rows & LocalFiles & Remote & Uploads & Host & Tree,
+  row: NodeRow,
+  attempt: Sent,
+  revision: number,
+  position: number,
+): void {
   const { metadata } = context;
   closeAttempt(context, attempt);
   const seen: Seen = { deleted: true, revision, ...(position < 0 ? {} : { position }) };
@@ -245,7 +260,7 @@ function acknowledgeDeletion(context: Context, row: NodeRow, attempt: Sent, revi
   addTombstone(context, isTold ? row : { ...row, seen });
   context.quota.grew(attempt, -(row.base?.size ?? 0));
   if (row.entry === null) {
-    dropRow(context, row.id);
+    context.nodeRows.drop(row.id);
   } else {
     // A program made the name again while the deletion was under way. What is there now is a new node.
     metadata.nodes.update(row.id, { nodeId: null, base: null, seen: null, seenAt: null });
@@ -265,7 +280,11 @@ function acknowledgeDeletion(context: Context, row: NodeRow, attempt: Sent, revi
 export type Verdict = { readonly retry: true; readonly afterMs?: number } | { readonly retry: false };
 
 /** A request was refused, or failed on its way. Closes the attempt unless the verdict is to retry. */
-export function refused(context: Context, attempt: Sent, error: RemoteError): Verdict {
+export function refused(
+  context: Rows & LocalFiles & Remote & Uploads & Host & Tree,
+  attempt: Sent,
+  error: RemoteError,
+): Verdict {
   const { metadata } = context;
   return metadata.transaction((): Verdict => {
     const row = metadata.nodes.get(attempt.node);
@@ -291,7 +310,7 @@ export function refused(context: Context, attempt: Sent, error: RemoteError): Ve
       return { retry: false };
     }
     closeRefused(context, attempt, error);
-    if (node !== undefined && isOfOtherPast(context, row, node)) noteRollback(context);
+    if (node !== undefined && isOfOtherPast(context, row, node)) context.history.noteRollback();
     if (node?.lastKey != null && recognizeOwn(context, node)) return { retry: false };
     if (node !== undefined && takeFromTheWay(context, row, node)) return { retry: false };
     metadata.nodes.update(row.id, { due: context.runtime.now() });
@@ -314,7 +333,11 @@ function isOfOtherPast({ client }: Remote, { nodeId, base }: NodeRow, node: Node
  * Returns true if the node in the way was made by a creation of ours that was given up, this one or another, or if the
  * node is read again to find that out.
  */
-function takeFromTheWay(context: Context, row: NodeRow, told: Node): boolean {
+function takeFromTheWay(
+  context: Rows & LocalFiles & Remote & Uploads & Host & Tree,
+  row: NodeRow,
+  told: Node,
+): boolean {
   const node = withRevision(context, told, "others");
   if (isStaleRead(context, node)) return false;
   context.metadata.nodes.update(row.id, { due: context.runtime.now() + LOOK_AGAIN_MS });
@@ -342,7 +365,13 @@ function isEarlierTry({ metadata }: Rows, row: NodeRow, { request }: Sent, node:
 }
 
 /** The request certainly had no effect. Decides what the refusal tells. */
-function tellApart(context: Context, row: NodeRow, request: Request, error: RemoteError, node: Node | undefined): void {
+function tellApart(
+  context: Rows & LocalFiles & Remote & Uploads & Host & Tree,
+  row: NodeRow,
+  request: Request,
+  error: RemoteError,
+  node: Node | undefined,
+): void {
   const isCondition = error.code === "changed" || error.code === "conflict";
   const { scope, grant } = error.details;
   const isForbidden = error.code === "forbidden" && (scope !== undefined || grant !== undefined);
@@ -414,7 +443,7 @@ function park(context: Rows & Host, row: NodeRow, error: RemoteError): void {
 }
 
 /** The name that the row wanted belongs to another node. */
-function nameIsTaken(context: Context, row: NodeRow, told: Node): void {
+function nameIsTaken(context: Rows & LocalFiles & Remote & Uploads & Host & Tree, row: NodeRow, told: Node): void {
   const { metadata } = context;
   // The answer may be older than what was heard of the node meanwhile.
   const waiting = metadata.arrivals.get(told.id);
@@ -430,7 +459,7 @@ function nameIsTaken(context: Context, row: NodeRow, told: Node): void {
   const isThere =
     entry !== undefined &&
     (entry.gatewayName ?? entry.name) === node.name &&
-    nodeIdOfFolder(context, entry.parent) === node.parentId;
+    context.nodeRows.nodeIdOfFolder(entry.parent) === node.parentId;
   if (entry !== undefined && isThere && row.nodeId === null && join(context, row, entry, node)) return;
   if (entry !== undefined && isThere) {
     moveToConflictName(context, entry);
@@ -440,7 +469,12 @@ function nameIsTaken(context: Context, row: NodeRow, told: Node): void {
 }
 
 /** The same thing was made here and at the gateway: it becomes one node. Returns false if it is not the same. */
-function join(context: Context, row: NodeRow, entry: Entry, node: Node): boolean {
+function join(
+  context: Rows & LocalFiles & Remote & Uploads & Host & Tree,
+  row: NodeRow,
+  entry: Entry,
+  node: Node,
+): boolean {
   const { metadata } = context;
   const inode = metadata.inodes.get(entry.inode);
   if (inode === undefined || inode.kind !== kindOf(node)) return false;

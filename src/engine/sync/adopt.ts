@@ -2,17 +2,19 @@
  * Adopts what the gateway has of a node: place, content, attributes. A file that a program has open keeps its old
  * bytes, because the inode gets a new kernel node id. Runs inside the caller's transaction.
  */
+import type { Attributes } from "../../contract/attributes.ts";
 import { sameValue } from "../../contract/attributes.ts";
 import type { Node } from "../../contract/resources.ts";
+import { formatTime, timeFromMilliseconds } from "../../lib/time.ts";
 import type { Entry } from "../../metadata/entries.ts";
 import type { EntryId, InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
-import { baseOf, type NodeRow } from "../../metadata/nodes.ts";
-import { type Host, type LocalFiles, type Rows, setInodeDirty, setNodeDirty, type Uploads } from "../core/index.ts";
-import { withPinnedMtime } from "../files/index.ts";
-import { fileTimeText, folderOfNode, groupOf, isInside, keepInOthers, kindOf } from "../tree/index.ts";
+import { baseOf, kindOf, type NodeRow } from "../../metadata/nodes.ts";
+import type { Host, LocalFiles, Rows, Uploads } from "../core/index.ts";
+import type { Tree } from "../tree/index.ts";
 import { detachFromName } from "./detached-files.ts";
+import { groupOf } from "./from-node.ts";
 import {
   contentAfter,
   enterGroup,
@@ -45,7 +47,7 @@ export interface Adopted {
 const NOT_YET: Adopted = { isTaken: false };
 
 export function adoptNode(
-  context: Rows & LocalFiles & Uploads & Host,
+  context: Rows & LocalFiles & Uploads & Host & Tree,
   row: NodeRow,
   step: Extract<Step, { do: "adopt" }>,
 ): Adopted {
@@ -68,7 +70,7 @@ export function adoptNode(
 }
 
 /** Adopts the place only. What else is new of the node is decided later. */
-export function adoptPlace(context: Rows & Uploads & Host, row: NodeRow, node: Node): Adopted {
+export function adoptPlace(context: Rows & Uploads & Host & Tree, row: NodeRow, node: Node): Adopted {
   const { metadata } = context;
   const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
   if (entry === undefined || row.base === null) return NOT_YET;
@@ -78,7 +80,7 @@ export function adoptPlace(context: Rows & Uploads & Host, row: NodeRow, node: N
   return taken;
 }
 
-function takePlace(context: Rows & Uploads & Host, entry: Entry, node: Node): Adopted {
+function takePlace(context: Rows & Uploads & Host & Tree, entry: Entry, node: Node): Adopted {
   const { metadata } = context;
   const folder = node.parentId === null ? undefined : undeleteFolder(context, node.parentId);
   if (folder === undefined) return NOT_YET;
@@ -96,9 +98,9 @@ function takePlace(context: Rows & Uploads & Host, entry: Entry, node: Node): Ad
       return NOT_YET;
     } else moveToConflictName(context, occupant);
   }
-  while (isInside(context, folder, entry.inode)) openCircle(context, folder, entry.inode);
+  while (context.nodeRows.isInside(folder, entry.inode)) openCircle(context, folder, entry.inode);
   metadata.entries.move(entry.id, folder, shown.name, shown.gatewayName);
-  metadata.inodes.update(entry.inode, { ctime: fileTimeText(context) });
+  metadata.inodes.update(entry.inode, { ctime: context.stats.nowText() });
   return aside === undefined ? { isTaken: true } : { isTaken: true, aside };
 }
 
@@ -106,7 +108,7 @@ function takePlace(context: Rows & Uploads & Host, entry: Entry, node: Node): Ad
  * The target folder is, here, inside the folder that moves: a program moved an ancestor of the target into it. The
  * remote place wins, so that ancestor goes back to where the gateway has it.
  */
-function openCircle(context: Rows & Uploads & Host, target: InodeId, moved: InodeId): void {
+function openCircle(context: Rows & Uploads & Host & Tree, target: InodeId, moved: InodeId): void {
   const { metadata } = context;
   let current = target;
   let nearest: Entry | undefined;
@@ -115,13 +117,13 @@ function openCircle(context: Rows & Uploads & Host, target: InodeId, moved: Inod
     if (entry === undefined) break;
     nearest ??= entry;
     const row = metadata.nodes.ofEntry(entry.id);
-    const home = row?.base?.parent == null ? undefined : folderOfNode(context, row.base.parent);
-    if (row?.base != null && home !== undefined && !isInside(context, home, moved)) {
+    const home = row?.base?.parent == null ? undefined : context.nodeRows.folderOfNode(row.base.parent);
+    if (row?.base != null && home !== undefined && !context.nodeRows.isInside(home, moved)) {
       const shown = shownNameOf(context, row.nodeId ?? "", row.base.name);
       if (metadata.entries.find(home, shown.name) === undefined) {
         metadata.entries.move(entry.id, home, shown.name, shown.gatewayName);
       } else metadata.entries.move(entry.id, home, freeConflictName(context, home, row.base.name));
-      setNodeDirty(context, row);
+      context.queue.setNodeDirty(row);
       return;
     }
     current = entry.parent;
@@ -133,11 +135,11 @@ function openCircle(context: Rows & Uploads & Host, target: InodeId, moved: Inod
     freeConflictName(context, ROOT_INODE, nearest.gatewayName ?? nearest.name),
   );
   const row = metadata.nodes.ofEntry(nearest.id);
-  if (row !== undefined) setNodeDirty(context, row);
+  if (row !== undefined) context.queue.setNodeDirty(row);
 }
 
 function takeContent(
-  context: Rows & LocalFiles & Uploads & Host,
+  context: Rows & LocalFiles & Uploads & Host & Tree,
   entry: Entry,
   inode: Inode,
   row: NodeRow,
@@ -173,7 +175,7 @@ function takeContent(
     changes,
     linkGroup: isLinkUnsent ? (group ?? inode.linkGroup) : group,
   });
-  if (isLinkUnsent) setInodeDirty(context, shown.id);
+  if (isLinkUnsent) context.queue.setInodeDirty(shown.id);
   else lookLater(context, shown.id);
 }
 
@@ -182,7 +184,7 @@ function takeContent(
  * on with a new inode that is what the old one was. Returns the new inode; undefined if there is no writer.
  */
 function leftToWriter(
-  context: Rows & LocalFiles & Host,
+  context: Rows & LocalFiles & Tree,
   entry: Entry,
   inode: Inode,
   { nodeId, base }: NodeRow,
@@ -200,7 +202,7 @@ function leftToWriter(
 }
 
 function takeAttributes(
-  context: Rows & LocalFiles & Uploads & Host,
+  context: Rows & LocalFiles & Uploads & Host & Tree,
   inode: Inode,
   step: AdoptStep,
   isLinkUnsent: boolean,
@@ -213,13 +215,13 @@ function takeAttributes(
   const isRetargeted = inode.kind === "symlink" && own.target !== inode.attributes.target;
   const change = isRetargeted ? metadata.inodes.replaceKernelNodeId : metadata.inodes.update;
   change(inode.id, {
-    ...(isChanged ? { attributes: own, ctime: fileTimeText(context) } : {}),
+    ...(isChanged ? { attributes: own, ctime: context.stats.nowText() } : {}),
     ...(isContentAgreed
       ? { content: stateOfAgreed(context, inode), originNode: node.id, originVersion: node.head }
       : {}),
   });
   // Nobody else knows yet that the inode's other names are to get these attributes.
-  if (isChanged && isLinkUnsent) setInodeDirty(context, inode.id);
+  if (isChanged && isLinkUnsent) context.queue.setInodeDirty(inode.id);
   else if (isChanged) lookLater(context, inode.id);
   if (!isContentAgreed) return;
   knowSaves(context, metadata.inodes.get(inode.id) ?? inode, node.attributes.link);
@@ -232,7 +234,12 @@ const stateOfAgreed = (context: LocalFiles, inode: Inode) =>
   context.cacheFiles.writersOf(inode) > 0 ? "open" : "clean";
 
 /** The node was linked elsewhere, or left its hard link group there. `row`: as it was before the adoption. */
-function takeLink(context: Rows & LocalFiles & Uploads & Host, entryId: EntryId, row: NodeRow, node: Node): void {
+function takeLink(
+  context: Rows & LocalFiles & Uploads & Host & Tree,
+  entryId: EntryId,
+  row: NodeRow,
+  node: Node,
+): void {
   const { metadata } = context;
   const { base } = row;
   const entry = metadata.entries.get(entryId);
@@ -256,7 +263,7 @@ function takeLink(context: Rows & LocalFiles & Uploads & Host, entryId: EntryId,
   if (isMovable && joinNames(context, entry, inode, node)) return;
   const before = inode.linkGroup;
   const gathered = gatherNames(context, enterGroup(context, inode, node));
-  if (gathered !== undefined || (before !== group && names > 1)) setInodeDirty(context, gathered?.id ?? inode.id);
+  if (gathered !== undefined || (before !== group && names > 1)) context.queue.setInodeDirty(gathered?.id ?? inode.id);
   else lookLater(context, inode.id);
 }
 
@@ -272,7 +279,12 @@ function isOtherFile({ kind, content, hash }: Inode, node: Node): boolean {
  * The name becomes one more name of its group's inode, if the group has one here. Either the two inodes are the same
  * file, or the group's inode takes the place of the name's own. Returns false if the group has no inode here.
  */
-function joinNames(context: Rows & LocalFiles & Uploads & Host, entry: Entry, inode: Inode, node: Node): boolean {
+function joinNames(
+  context: Rows & LocalFiles & Uploads & Host & Tree,
+  entry: Entry,
+  inode: Inode,
+  node: Node,
+): boolean {
   const group = joinGroup(context, node, inode.id);
   if (group === undefined) return false;
   let joined = group;
@@ -281,7 +293,7 @@ function joinNames(context: Rows & LocalFiles & Uploads & Host, entry: Entry, in
     if (isSameFile(group, inode)) joined = unite(context, group, inode);
     else giveName(context, entry, inode, group.id);
   }
-  if (joined.content !== "clean") setInodeDirty(context, joined.id);
+  if (joined.content !== "clean") context.queue.setInodeDirty(joined.id);
   else lookLater(context, joined.id);
   return true;
 }
@@ -296,14 +308,14 @@ function isSameFile(group: Inode, inode: Inode): boolean {
   return order === "same" || order === "behind";
 }
 
-function leaveInode(context: Rows & LocalFiles & Uploads & Host, entry: Entry, row: NodeRow, node: Node): void {
+function leaveInode(context: Rows & LocalFiles & Uploads & Host & Tree, entry: Entry, row: NodeRow, node: Node): void {
   const { metadata } = context;
   const left = metadata.inodes.get(entry.inode);
   const own = joinGroup(context, node) ?? inodeApart(context, node);
   metadata.entries.setInode(entry.id, own.id);
   if (left !== undefined) metadata.inodes.update(own.id, { attributes: withUnsent(own.attributes, row, left) });
   lookLater(context, own.id);
-  keepInOthers(context, entry.inode, row);
+  context.names.keepInOthers(entry.inode, row);
 }
 
 /**
@@ -311,7 +323,7 @@ function leaveInode(context: Rows & LocalFiles & Uploads & Host, entry: Entry, r
  * folder comes back, because something lives in it. Undefined: the folder is not known.
  */
 export function undeleteFolder(
-  context: Rows & Uploads & Host,
+  context: Rows & Uploads & Host & Tree,
   nodeId: string,
   visited = new Set<string>(),
 ): InodeId | undefined {
@@ -324,7 +336,7 @@ export function undeleteFolder(
   if (row.entry !== null) return metadata.entries.get(row.entry)?.inode;
   const parent = row.base.parent === null ? undefined : undeleteFolder(context, row.base.parent, visited);
   if (parent === undefined) return undefined;
-  const time = fileTimeText(context);
+  const time = context.stats.nowText();
   const inode = metadata.inodes.create({
     kind: "folder",
     attributes: row.base.attributes,
@@ -341,6 +353,11 @@ export function undeleteFolder(
   const occupant = metadata.entries.find(parent, shown.name);
   if (occupant !== undefined) moveToConflictName(context, occupant);
   const entry = metadata.entries.create(parent, shown.name, inode.id, shown.gatewayName);
-  setNodeDirty(context, row, null, { entry: entry.id });
+  context.queue.setNodeDirty(row, null, { entry: entry.id });
   return inode.id;
+}
+
+/** A mtime that is only the node's default becomes the content's own, because it will go on to other nodes. */
+function withPinnedMtime(attributes: Attributes, { modifiedAt }: Node): Attributes {
+  return { mtime: formatTime(timeFromMilliseconds(Date.parse(modifiedAt))), ...attributes };
 }

@@ -6,31 +6,13 @@ import type { Entry } from "../../metadata/entries.ts";
 import type { NodeRowId } from "../../metadata/ids.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import { baseOf } from "../../metadata/nodes.ts";
-import {
-  type Context,
-  enqueue,
-  type Host,
-  inBackground,
-  isRolledBack,
-  type LocalFiles,
-  type Remote,
-  type Rows,
-  setNodeDirty,
-  type Uploads,
-} from "../core/index.ts";
-import {
-  askForUndeletable,
-  dropRow,
-  fileTimeText,
-  folderOfNode,
-  groupOf,
-  inodeOfRow,
-  keepInOthers,
-} from "../tree/index.ts";
+import type { Host, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
+import type { Tree } from "../tree/index.ts";
 import { adoptNode, adoptPlace, undeleteFolder } from "./adopt.ts";
 import { agreeOnContent } from "./content-agreed.ts";
 import { detachFromName } from "./detached-files.ts";
 import { supersedeState } from "./echo.ts";
+import { groupOf } from "./from-node.ts";
 import { keepCopy } from "./keep-beside.ts";
 import { inodeApart, joinGroup, keepLinkLease, leaveGroup, lookLater } from "./link-groups.ts";
 import { moveBack, moveToConflictName, shownNameOf } from "./name-conflicts.ts";
@@ -58,7 +40,10 @@ export interface Pending {
  * Returns undefined if nothing is left to do for this row. An entry that leaves its name for this row goes to its own
  * place in the same transaction. Throws if the plan does not settle, which is a bug of the plan.
  */
-export function advance(context: Context, id: NodeRowId): Pending | undefined {
+export function advance(
+  context: Rows & LocalFiles & Remote & Uploads & Host & Tree,
+  id: NodeRowId,
+): Pending | undefined {
   return context.metadata.transaction(() => {
     const aside: NodeRowId[] = [];
     const pending = advanceOne(context, id, aside);
@@ -68,7 +53,11 @@ export function advance(context: Context, id: NodeRowId): Pending | undefined {
   });
 }
 
-function advanceOne(context: Context, id: NodeRowId, aside: NodeRowId[]): Pending | undefined {
+function advanceOne(
+  context: Rows & LocalFiles & Remote & Uploads & Host & Tree,
+  id: NodeRowId,
+  aside: NodeRowId[],
+): Pending | undefined {
   const { metadata } = context;
   for (let count = 0; count < STEPS_MAX; count += 1) {
     const row = metadata.nodes.get(id);
@@ -92,7 +81,7 @@ function advanceOne(context: Context, id: NodeRowId, aside: NodeRowId[]): Pendin
       case "recreate":
       case "conflict":
         // After a rollback of the gateway, the content that the gateway has lost must be kept first.
-        if (isRolledBack(context) && isAtCostOfContent(step)) return waitForRefresh(context, row);
+        if (context.history.isRolledBack() && isAtCostOfContent(step)) return waitForRefresh(context, row);
         if (!carryOut(context, row, step, aside)) return waitForRefresh(context, row);
         context.activity.progressed();
         break;
@@ -100,10 +89,10 @@ function advanceOne(context: Context, id: NodeRowId, aside: NodeRowId[]): Pendin
         if (step.for === "names") {
           const isOver = row.due !== null && row.due <= context.runtime.now();
           if (!isOver) return undefined;
-          setNodeDirty(context, row);
+          context.queue.setNodeDirty(row);
           break;
         }
-        if (step.for === "name") askForUndeletable(context, row);
+        if (step.for === "name") context.names.askForUndeletable(row);
         if (step.for === "quota") context.quota.holds();
         if (step.for === "look") lookAndAdvance(context, row);
         const due = context.runtime.now() + recheckAfter(context, row, step);
@@ -124,12 +113,12 @@ const isAtCostOfContent = (step: Step) => step.do === "removeLocal" || (step.do 
 /**
  * Finds out whether a writer has written to the file, and does what follows from that in the same turn of the thread.
  */
-function lookAndAdvance(context: Context, row: NodeRow): void {
-  const inode = inodeOfRow(context, row);
+function lookAndAdvance(context: Rows & LocalFiles & Remote & Uploads & Host & Tree, row: NodeRow): void {
+  const inode = context.nodeRows.inodeOf(row);
   const cacheFile = inode === undefined ? undefined : context.cacheFiles.get(inode.lineage);
   if (cacheFile === undefined) return;
   context.metadata.afterCommit(() =>
-    inBackground(context, "looking at a file that is open for writing", async () => {
+    context.background("looking at a file that is open for writing", async () => {
       await cacheFile.detectWrites();
       cacheFile.whileSeen(() => advance(context, row.id));
     }),
@@ -155,7 +144,7 @@ function waitForRefresh(context: Rows & Uploads & Host, row: NodeRow): Pending {
 
 /** Returns false if the place that the step needs is not known well enough yet. */
 function carryOut(
-  context: Rows & LocalFiles & Remote & Uploads & Host,
+  context: Rows & LocalFiles & Remote & Uploads & Host & Tree,
   row: NodeRow,
   step: Extract<Step, { do: "adopt" | "adoptPlace" | "undelete" | "removeLocal" | "recreate" | "conflict" }>,
   aside: NodeRowId[],
@@ -186,9 +175,9 @@ function carryOut(
 }
 
 /** The gateway does not have the node, and nothing here wants it. */
-function forgetRow(context: Rows & Remote & Uploads & Host, row: NodeRow): void {
+function forgetRow(context: Rows & Remote & Uploads & Host & Tree, row: NodeRow): void {
   addTombstone(context, row);
-  dropRow(context, row.id);
+  context.nodeRows.drop(row.id);
   leftPlace(context, row);
   context.activity.progressed();
 }
@@ -209,19 +198,20 @@ export function addTombstone(context: Rows & Remote & Host, { nodeId, seen, base
  * In base, the node is no longer at this place. The row that waits for the name is planned again, and the row of the
  * folder.
  */
-export function leftPlace(context: Rows & Uploads & Host, row: NodeRow): void {
+export function leftPlace(context: Rows & Uploads & Tree, row: NodeRow): void {
   const { metadata } = context;
   if (row.base?.parent == null) return;
   const folderRow = metadata.nodes.ofNodeId(row.base.parent);
-  if (folderRow !== undefined && (folderRow.entry === null || folderRow.seen !== null)) enqueue(context, folderRow);
-  const folder = folderOfNode(context, row.base.parent);
+  if (folderRow !== undefined && (folderRow.entry === null || folderRow.seen !== null))
+    context.queue.enqueue(folderRow);
+  const folder = context.nodeRows.folderOfNode(row.base.parent);
   const entry = folder === undefined ? undefined : metadata.entries.find(folder, row.base.name);
   const waiting = entry === undefined ? undefined : metadata.nodes.ofEntry(entry.id);
-  if (waiting !== undefined && waiting.id !== row.id) enqueue(context, waiting);
+  if (waiting !== undefined && waiting.id !== row.id) context.queue.enqueue(waiting);
 }
 
 function restore(
-  context: Rows & LocalFiles & Uploads & Host,
+  context: Rows & LocalFiles & Uploads & Host & Tree,
   row: NodeRow,
   { node }: Extract<Step, { do: "undelete" }>,
 ): boolean {
@@ -239,23 +229,23 @@ function restore(
   return true;
 }
 
-function vanish(context: Rows & LocalFiles & Remote & Uploads & Host, row: NodeRow): void {
+function vanish(context: Rows & LocalFiles & Remote & Uploads & Host & Tree, row: NodeRow): void {
   const { metadata } = context;
   addTombstone(context, row);
-  dropRow(context, row.id);
+  context.nodeRows.drop(row.id);
   const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
   if (entry !== undefined) {
     const isHeld = leaveToWriter(context, entry, row);
     metadata.entries.remove(entry.id);
-    metadata.inodes.update(entry.inode, { ctime: fileTimeText(context) });
-    keepInOthers(context, entry.inode, row);
+    metadata.inodes.update(entry.inode, { ctime: context.stats.nowText() });
+    context.names.keepInOthers(entry.inode, row);
     if (!isHeld) context.orphans.handOver(entry.inode);
   }
   leftPlace(context, row);
 }
 
 /** Detaches the file from its last name if a program has it open for writing. Returns whether that is so. */
-function leaveToWriter(context: Rows & LocalFiles & Host, entry: Entry, { nodeId, base }: NodeRow): boolean {
+function leaveToWriter(context: Rows & LocalFiles & Tree, entry: Entry, { nodeId, base }: NodeRow): boolean {
   const { metadata } = context;
   const inode = metadata.inodes.get(entry.inode);
   if (inode?.kind !== "file" || context.cacheFiles.writersOf(inode) === 0 || metadata.entries.links(inode.id) > 1)
@@ -265,18 +255,18 @@ function leaveToWriter(context: Rows & LocalFiles & Host, entry: Entry, { nodeId
   return true;
 }
 
-function recreate(context: Rows & Remote & Uploads & Host, row: NodeRow): void {
+function recreate(context: Rows & Remote & Uploads & Host & Tree, row: NodeRow): void {
   addTombstone(context, row);
   const entry = row.entry === null ? undefined : context.metadata.entries.get(row.entry);
   if (entry !== undefined) moveBack(context, entry);
   if (entry !== undefined) leaveGroup(context, entry.inode);
-  setNodeDirty(context, row, null, { nodeId: null, base: null, seen: null, seenAt: null });
+  context.queue.setNodeDirty(row, null, { nodeId: null, base: null, seen: null, seenAt: null });
   leftPlace(context, row);
 }
 
 /** The local content goes on under a conflict name as a new node. The name shows the remote head. */
 function keepBoth(
-  context: Rows & LocalFiles & Uploads & Host,
+  context: Rows & LocalFiles & Uploads & Host & Tree,
   row: NodeRow,
   { node }: Extract<Step, { do: "conflict" }>,
 ): void {
@@ -293,7 +283,7 @@ function keepBoth(
   const others = metadata.entries.ofInode(entry.inode);
   if (isGroupUpdate) for (const other of others) metadata.entries.setInode(other.id, remote.id);
   const isKept = others.length > 0 && !isGroupUpdate;
-  if (isKept) keepInOthers(context, entry.inode, row);
+  if (isKept) context.names.keepInOthers(entry.inode, row);
   else setAside(context, row, entry);
   // What else was seen (a move, attributes) is decided next, when the content is out of the way. An inode that was made
   // of the node belongs to its group already, so the group's other names are not looked for again.
@@ -306,7 +296,7 @@ function keepBoth(
 }
 
 /** Keeps what was written here, in an inode that no name shows any more, as a new node under a conflict name. */
-function setAside(context: Rows & Uploads & Host, row: NodeRow, entry: Entry): void {
+function setAside(context: Rows & Uploads & Host & Tree, row: NodeRow, entry: Entry): void {
   const name = keepCopy(context, entry, row, "conflict");
   context.metadata.afterCommit(context.activity.conflicted);
   context.log.warn({ name: entry.name, copy: name }, "changed here and elsewhere: both are kept");

@@ -3,8 +3,8 @@ import type { Node } from "../../contract/resources.ts";
 import type { Entry } from "../../metadata/entries.ts";
 import type { NodeRowId } from "../../metadata/ids.ts";
 import { born, type NodeRow } from "../../metadata/nodes.ts";
-import { type Context, enqueue, setInodeDirty, setNodeDirty } from "../core/index.ts";
-import { isLike } from "../tree/index.ts";
+import type { Host, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
+import { isLike, type Tree } from "../tree/index.ts";
 import { undeleteFolder } from "./adopt.ts";
 import { gatherNames, inodeApart, isAtNode, joinGroup, lookLater } from "./link-groups.ts";
 import { moveToConflictName, moveToTemporaryName, shownNameOf } from "./name-conflicts.ts";
@@ -16,7 +16,10 @@ import { viewOf } from "./view.ts";
  * Places a node that has no row here, if its folder is known. If the folder is not known, the node comes with the
  * folder's listing. Returns the row that left its name for the node and has another place to go to: advance it at once.
  */
-export function placeArrival(context: Context, node: Node): NodeRowId | undefined {
+export function placeArrival(
+  context: Rows & LocalFiles & Remote & Uploads & Host & Tree,
+  node: Node,
+): NodeRowId | undefined {
   const { metadata } = context;
   // If a program removed the folder here and its deletion is not sent yet, the new node in it keeps the folder.
   const folder = node.parentId === null ? undefined : undeleteFolder(context, node.parentId);
@@ -40,8 +43,8 @@ export function placeArrival(context: Context, node: Node): NodeRowId | undefine
   const inode = gathered ?? own;
   // What was changed here under the inode's other names is to be sent to this node too.
   if (joined !== undefined && !isAtNode(context, inode)) {
-    if (isGathered) setInodeDirty(context, inode.id);
-    else setNodeDirty(context, row);
+    if (isGathered) context.queue.setInodeDirty(inode.id);
+    else context.queue.setNodeDirty(row);
   }
   // A newer node has just given the file its content.
   else if (isGathered || inode.originNode === node.id || !isLike(inode, node)) lookLater(context, inode.id);
@@ -52,7 +55,7 @@ export function placeArrival(context: Context, node: Node): NodeRowId | undefine
  * Frees the name if possible, and returns whether it is free. An entry that the gateway does not have there moves
  * aside, or is decided later.
  */
-function makeWay(context: Context, occupant: Entry, node: Node): boolean {
+function makeWay(context: Rows & LocalFiles & Remote & Uploads & Host & Tree, occupant: Entry, node: Node): boolean {
   const { metadata } = context;
   const row = metadata.nodes.ofEntry(occupant.id);
   if (row === undefined) return false;
@@ -60,7 +63,7 @@ function makeWay(context: Context, occupant: Entry, node: Node): boolean {
   const isNew = metadata.arrivals.get(node.id)?.revision !== node.revision;
   if (row.nodeId === null) {
     // Whether the two are the same thing is known when the row's own request is answered or refused (acknowledge.ts).
-    if (isNew) enqueue(context, row);
+    if (isNew) context.queue.enqueue(row);
     if (row.kind === node.kind || !isHeldBack(context, row)) return false;
     moveToConflictName(context, occupant);
     metadata.afterCommit(context.activity.conflicted);
@@ -85,7 +88,7 @@ function makeWay(context: Context, occupant: Entry, node: Node): boolean {
  * Whether the row cannot be sent, and nobody knows for how long. Then it must not hold the name: the room may be taken
  * by what is in a folder that waits for this name.
  */
-function isHeldBack(context: Context, row: NodeRow): boolean {
+function isHeldBack(context: Rows & LocalFiles & Remote & Uploads & Host & Tree, row: NodeRow): boolean {
   const step = plan(viewOf(context, row));
   return step.do === "wait" && (step.for === "quota" || step.for === "scope");
 }

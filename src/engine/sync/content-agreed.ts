@@ -4,13 +4,13 @@ import { isWhole } from "../../metadata/cache-files.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import type { Base, NodeRow } from "../../metadata/nodes.ts";
 import type { LocalFiles, Request, Rows, Uploads } from "../core/index.ts";
-import { inodeOfRow } from "../tree/index.ts";
+import type { Tree } from "../tree/index.ts";
 import { isStandIn } from "./effect.ts";
 import { knowSaves } from "./link-groups.ts";
 
 /** The content that was sent is a version now: it becomes clean, unless it has changed meanwhile. */
 export function adoptVersion(
-  context: Rows & LocalFiles & Uploads,
+  context: Rows & LocalFiles & Uploads & Tree,
   row: NodeRow,
   attempt: Attempt<Request>,
   base: Base,
@@ -18,7 +18,7 @@ export function adoptVersion(
 ): void {
   const { metadata } = context;
   const { request } = attempt;
-  const inode = inodeOfRow(context, row);
+  const inode = context.nodeRows.inodeOf(row);
   if (inode === undefined || !("size" in request)) return;
   const snapshot = attempt.generation === null ? undefined : metadata.snapshots.get(attempt.generation);
   const isNewest =
@@ -37,9 +37,9 @@ export function adoptVersion(
  * Everything of the row agrees with base. Bytes that were written again and are the same as before are that version:
  * nothing needs to be sent.
  */
-export function agreeOnContent(context: Rows & LocalFiles & Uploads, row: NodeRow): void {
+export function agreeOnContent(context: Rows & LocalFiles & Uploads & Tree, row: NodeRow): void {
   const { base, nodeId } = row;
-  const inode = inodeOfRow(context, row);
+  const inode = context.nodeRows.inodeOf(row);
   if (inode?.content !== "dirty" || inode.hash === null || nodeId === null || base === null) return;
   if (inode.hash === base.hash && !isStandIn(base.head)) recordVersion(context, inode, nodeId, base, inode.hash);
 }

@@ -19,10 +19,9 @@ import type { Entry } from "../../metadata/entries.ts";
 import type { InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
-import type { DetachedFile } from "../api/index.ts";
-import type { Host, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
-import { pinMtime } from "../files/index.ts";
-import { createUnborn, fileTimeText, makeFolder } from "../tree/index.ts";
+import type { EngineStatus } from "../api/index.ts";
+import type { Host, LocalFiles, Rows, Uploads } from "../core/index.ts";
+import type { Tree } from "../tree/index.ts";
 import { leaveGroup } from "./link-groups.ts";
 import { freeConflictName } from "./name-conflicts.ts";
 
@@ -31,19 +30,19 @@ import { freeConflictName } from "./name-conflicts.ts";
  * nothing unsent: its content is `version`.
  */
 export function detachFromName(
-  context: Rows & LocalFiles & Host,
+  context: Rows & LocalFiles & Tree,
   inode: Inode,
   entry: Entry,
   version: Pick<Inode, "originNode" | "originVersion" | "hash">,
   isRemoved: boolean,
 ): void {
   const { metadata } = context;
-  pinMtime(context, inode.id);
+  context.fileTimes.pinMtime(inode.id);
   leaveGroup(context, inode.id);
   const { hash } = version;
   metadata.detachedFiles.add({ inode: inode.id, way: wayTo(context, entry), isRemoved, hash });
   // For the program that has the file open, its link count falls.
-  metadata.inodes.update(inode.id, { ctime: fileTimeText(context) });
+  metadata.inodes.update(inode.id, { ctime: context.stats.nowText() });
   if (inode.content !== "dirty") return;
   // Its bytes were found to be that version, and the rows did not say so yet.
   metadata.inodes.update(inode.id, { content: "open", ...version });
@@ -52,7 +51,7 @@ export function detachFromName(
 
 /** Gives a detached file a name, so that what was written to it is sent. Runs inside the caller's transaction. */
 export function renameDetached(
-  context: Rows & LocalFiles & Remote & Uploads & Host,
+  context: Rows & LocalFiles & Uploads & Host & Tree,
   { inode: id, way, isRemoved, dirtySince }: Overtaken,
 ): void {
   const { metadata, activity, log } = context;
@@ -60,7 +59,7 @@ export function renameDetached(
   const folder = folderOf(context, way);
   const isFree = isRemoved && nameProblem(own) === undefined && metadata.entries.find(folder, own) === undefined;
   const name = isFree ? own : freeConflictName(context, folder, own);
-  createUnborn(context, metadata.entries.create(folder, name, id).id, "file", dirtySince);
+  context.names.createUnborn(metadata.entries.create(folder, name, id).id, "file", dirtySince);
   metadata.detachedFiles.remove(id);
   context.dirtyFiles.named(id);
   if (isFree) return;
@@ -69,7 +68,7 @@ export function renameDetached(
 }
 
 /** Decides about detached files that have no writer any more. */
-export function resolveDetached(context: Rows & LocalFiles & Remote & Uploads & Host): void {
+export function resolveDetached(context: Rows & LocalFiles & Uploads & Host & Tree): void {
   const { metadata } = context;
   for (const detached of metadata.detachedFiles.all()) {
     const inode = metadata.inodes.get(detached.inode);
@@ -83,7 +82,7 @@ export function resolveDetached(context: Rows & LocalFiles & Remote & Uploads & 
 }
 
 /** The detached files. Nothing of them has a name yet. */
-export function detachedFiles({ metadata }: Pick<Rows, "metadata">): DetachedFile[] {
+export function detachedFiles({ metadata }: Pick<Rows, "metadata">): NonNullable<EngineStatus["overtaken"]> {
   return metadata.detachedFiles.all().map((detached) => {
     const { inode, isRemoved, dirtySince } = detached;
     return { path: pathOf(detached), inode, isRemoved, isWritten: dirtySince !== null };
@@ -103,7 +102,7 @@ function wayTo({ metadata }: Pick<Rows, "metadata">, entry: Entry): Place[] {
 }
 
 /** The folder that the file was in. If the folder is gone, it comes back as a new folder, in the folder above. */
-function folderOf(context: Rows & LocalFiles & Remote & Uploads & Host, way: readonly Place[]): InodeId {
+function folderOf(context: Rows & Tree, way: readonly Place[]): InodeId {
   const { metadata } = context;
   const isThere = (folder: InodeId) => folder === ROOT_INODE || metadata.entries.links(folder) > 0;
   const from = way.findLastIndex((place) => isThere(place.folder));
@@ -111,7 +110,7 @@ function folderOf(context: Rows & LocalFiles & Remote & Uploads & Host, way: rea
   for (const { name } of way.slice(Math.max(0, from), -1)) {
     const there = metadata.entries.find(folder, name);
     if (there !== undefined && metadata.inodes.get(there.inode)?.kind !== "folder") return folder;
-    folder = there?.inode ?? makeFolder(context, folder, name);
+    folder = there?.inode ?? context.names.makeFolder(folder, name);
   }
   return folder;
 }

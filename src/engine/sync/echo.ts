@@ -7,9 +7,9 @@
 import { sameValue } from "../../contract/attributes.ts";
 import { SETTLE_MS } from "../../contract/features.ts";
 import type { Node } from "../../contract/resources.ts";
+import { withinLimits } from "../../metadata/attribute-limits.ts";
 import type { Base, NodeRow } from "../../metadata/nodes.ts";
 import type { Host, Remote, Rows } from "../core/index.ts";
-import { withinLimits } from "../tree/index.ts";
 
 type Needs = Pick<Rows & Remote & Host, "metadata" | "runtime" | "client" | "readOrder">;
 

@@ -4,12 +4,12 @@ import { SETTLE_MS } from "../../contract/features.ts";
 import { OPERATIONS } from "../../contract/operations.ts";
 import type { Node } from "../../contract/resources.ts";
 import { sleep } from "../../lib/runtime.ts";
-import type { NodeRow } from "../../metadata/nodes.ts";
+import { type NodeRow, newestRevision } from "../../metadata/nodes.ts";
 import type { Reread } from "../../metadata/rereads.ts";
-import type { Context, Host, Remote, Rows, Uploads } from "../core/index.ts";
-import { folderOfNode, nodeIdOfFolder } from "../tree/index.ts";
+import type { Host, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
+import type { Tree } from "../tree/index.ts";
 import { withHash } from "./content-hash.ts";
-import { newestRevision, observeDeletion, observeMovedOut, observeNode } from "./observe.ts";
+import { observeDeletion, observeMovedOut, observeNode } from "./observe.ts";
 import { isContentUnknown } from "./own-writes.ts";
 import { requestRelist } from "./request-relist.ts";
 
@@ -73,7 +73,11 @@ export function isUntellable({ network }: Pick<Remote, "network">, error: unknow
  * Reads the node and the folders above it that are not known, and observes them from the top down. Rejects with the
  * RemoteError of a read.
  */
-export async function refreshNode(context: Context, reread: Reread, signal: AbortSignal): Promise<void> {
+export async function refreshNode(
+  context: Rows & LocalFiles & Remote & Uploads & Host & Tree,
+  reread: Reread,
+  signal: AbortSignal,
+): Promise<void> {
   const { metadata, workspace } = context;
   const told = await readNode(context, reread.nodeId, signal);
   if (told === undefined) return confirmGone(context, reread, signal);
@@ -97,7 +101,11 @@ export async function refreshNode(context: Context, reread: Reread, signal: Abor
  * in a folder, then the folder, in slices, so that other requests get in between. If the process dies in the middle, the
  * node is read again, and the rest goes.
  */
-async function moveOut(context: Context, reread: Reread, told: Node): Promise<void> {
+async function moveOut(
+  context: Rows & LocalFiles & Remote & Uploads & Host & Tree,
+  reread: Reread,
+  told: Node,
+): Promise<void> {
   const { metadata } = context;
   const outside = [told.id];
   for (const id of outside) {
@@ -115,9 +123,13 @@ async function moveOut(context: Context, reread: Reread, told: Node): Promise<vo
 }
 
 /** Whether the node's name is here, too, in the folder. A program may have moved it elsewhere, which is yet to be sent. */
-function isIn({ metadata }: Rows, row: NodeRow, folder: string): row is NodeRow & { readonly nodeId: string } {
+function isIn(
+  { metadata, nodeRows }: Rows & Tree,
+  row: NodeRow,
+  folder: string,
+): row is NodeRow & { readonly nodeId: string } {
   const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
-  return entry !== undefined && row.nodeId !== null && nodeIdOfFolder({ metadata }, entry.parent) === folder;
+  return entry !== undefined && row.nodeId !== null && nodeRows.nodeIdOfFolder(entry.parent) === folder;
 }
 
 /**
@@ -138,7 +150,11 @@ export function askMoreSeldom({ metadata, runtime }: Rows & Host, reread: Reread
  * creation of a node, a gateway may not find it by its id, whatever the journal shows. The journal tells most deletions
  * first.
  */
-async function confirmGone(context: Context, reread: Reread, signal: AbortSignal): Promise<void> {
+async function confirmGone(
+  context: Rows & LocalFiles & Remote & Uploads & Host & Tree,
+  reread: Reread,
+  signal: AbortSignal,
+): Promise<void> {
   const { metadata } = context;
   const { rereads } = metadata;
   const { nodeId } = reread;
@@ -161,14 +177,14 @@ async function confirmGone(context: Context, reread: Reread, signal: AbortSignal
  * The account may not read the node. What is here of the node is kept. A node without a row here is soon not read any
  * more. Whether the node is deleted the refusal does not say: one that was deleted may have been restored.
  */
-export function notVisible(context: Rows & Remote & Uploads & Host, reread: Reread): void {
+export function notVisible(context: Rows & Remote & Uploads & Host & Tree, reread: Reread): void {
   const { metadata, runtime } = context;
   if (metadata.nodes.ofNodeId(reread.nodeId) === undefined)
     metadata.transaction(() => waitOrForget(context, reread, false));
   else metadata.rereads.postpone(reread, runtime.now() + HIDDEN_MS);
 }
 
-function takeAsGone(context: Context, reread: Reread): void {
+function takeAsGone(context: Rows & LocalFiles & Remote & Uploads & Host & Tree, reread: Reread): void {
   const { metadata } = context;
   const row = metadata.nodes.ofNodeId(reread.nodeId);
   // The node was found, or we wrote to it, while its folder was read: it is there.
@@ -191,7 +207,7 @@ function isSettled({ metadata, runtime }: Rows & Host, { nodeId }: Reread): bool
  * is listed.
  */
 function waitOrForget(
-  context: Rows & Remote & Uploads & Host,
+  context: Rows & Remote & Uploads & Host & Tree,
   reread: Reread,
   isDeleted = context.metadata.tombstones.get(reread.nodeId) !== undefined,
 ): void {
@@ -204,7 +220,7 @@ function waitOrForget(
     return;
   }
   metadata.rereads.done(reread);
-  const folder = isDeleted || reread.folder === null ? undefined : folderOfNode(context, reread.folder);
+  const folder = isDeleted || reread.folder === null ? undefined : context.nodeRows.folderOfNode(reread.folder);
   if (folder !== undefined) requestRelist(context, folder);
 }
 

@@ -4,17 +4,17 @@
  */
 import type { Entry } from "../../metadata/entries.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
-import type { Host, Rows, Uploads } from "../core/index.ts";
-import { createUnborn } from "../tree/index.ts";
+import type { Host, Rows } from "../core/index.ts";
+import type { Tree } from "../tree/index.ts";
 import type { KeptFor } from "./conflict-name.ts";
 import { leaveGroup } from "./link-groups.ts";
 import { freeConflictName } from "./name-conflicts.ts";
 
 /** Returns the new name of what the entry showed. The caller gives the entry another inode. */
-export function keepCopy(context: Rows & Uploads & Host, entry: Entry, row: NodeRow, why: KeptFor): string {
+export function keepCopy(context: Rows & Host & Tree, entry: Entry, row: NodeRow, why: KeptFor): string {
   const name = freeConflictName(context, entry.parent, entry.gatewayName ?? entry.name, why);
   const copy = context.metadata.entries.create(entry.parent, name, entry.inode);
-  createUnborn(context, copy.id, "file", row.dirtySince);
+  context.names.createUnborn(copy.id, "file", row.dirtySince);
   leaveGroup(context, entry.inode);
   return name;
 }

@@ -16,9 +16,10 @@ import { type Link, orderOfSaves, savesOfBoth, savesOfContent, savesOfLink } fro
 import type { Entry } from "../../metadata/entries.ts";
 import type { InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
-import type { NodeRow } from "../../metadata/nodes.ts";
-import { type Host, type LocalFiles, type Rows, setInodeDirty, type Uploads } from "../core/index.ts";
-import { contentOfNode, fileTimeText, groupOf, kindOf, makeInodeOf, rowsOfInode, savesOfNode } from "../tree/index.ts";
+import { kindOf, type NodeRow } from "../../metadata/nodes.ts";
+import type { Host, LocalFiles, Rows, Uploads } from "../core/index.ts";
+import type { Tree } from "../tree/index.ts";
+import { contentOfNode, groupOf, makeInodeOf, savesOfNode } from "./from-node.ts";
 import { mergeAttributes, withTimeOf } from "./merge-attributes.ts";
 
 /**
@@ -66,8 +67,8 @@ export function orderInGroup(inode: Inode, node: Node): Order | null {
 }
 
 /** The fields of the inode when it shows the node's content in place of its own. */
-export function contentAfter(context: Pick<Host, "runtime">, inode: Inode, node: Node) {
-  return { ...contentOfNode(node, fileTimeText(context)), saves: savesInPlace(inode, node) };
+export function contentAfter(context: Pick<Tree, "stats">, inode: Inode, node: Node) {
+  return { ...contentOfNode(node, context.stats.nowText()), saves: savesInPlace(inode, node) };
 }
 
 function savesInPlace(inode: Inode, node: Node): readonly string[] | null {
@@ -95,16 +96,16 @@ export function knowSaves({ metadata }: Needs, inode: Inode, link: Link | undefi
  * Whether a node has the inode's content as its head. Content that is only an earlier version of a node, or was the
  * head of a node that is gone, is sent to all names.
  */
-export function isAtNode(context: Needs, { id, content, hash, originNode, originVersion }: Inode): boolean {
+export function isAtNode(context: Rows & Tree, { id, content, hash, originNode, originVersion }: Inode): boolean {
   if (content !== "clean") return false;
   // Looked at first: mostly this is enough, and no inode needs a look at thousands of names.
   const origin = originNode === null ? undefined : context.metadata.nodes.ofNodeId(originNode);
   if (origin?.base != null && origin.base.head === originVersion) return true;
-  return hash !== null && rowsOfInode(context, id).some(({ base }) => base?.hash === hash);
+  return hash !== null && context.nodeRows.ofInode(id).some(({ base }) => base?.hash === hash);
 }
 
 /** Whether the node's content lives on under another name if this name goes. */
-export function hasOtherNames(context: Joining, row: NodeRow, inode: Inode | undefined): boolean {
+export function hasOtherNames(context: Rows & LocalFiles & Tree, row: NodeRow, inode: Inode | undefined): boolean {
   if (inode !== undefined) return inode.kind !== "folder" && context.metadata.entries.links(inode.id) > 1;
   if (row.seen === null || !("node" in row.seen)) return false;
   const { node } = row.seen;
@@ -117,8 +118,8 @@ export function hasOtherNames(context: Joining, row: NodeRow, inode: Inode | und
 }
 
 /** Whether the node of one of the inode's names has the content that this node has. */
-function hasAtNode({ metadata }: Needs, inode: Inode, { contentHash }: Node): boolean {
-  return rowsOfInode({ metadata }, inode.id).some(({ base, seen }) => {
+function hasAtNode({ nodeRows }: Pick<Tree, "nodeRows">, inode: Inode, { contentHash }: Node): boolean {
+  return nodeRows.ofInode(inode.id).some(({ base, seen }) => {
     const head = seen !== null && "node" in seen ? seen.node.contentHash : base?.hash;
     return (seen === null || "node" in seen) && head === contentHash;
   });
@@ -128,9 +129,9 @@ function hasAtNode({ metadata }: Needs, inode: Inode, { contentHash }: Node): bo
  * A program removed the name here, and somebody wrote to the node. The names that are left show what was written, and
  * their nodes get it before this node goes.
  */
-export function leaveToOthers(context: Rows & LocalFiles & Uploads & Host, node: Node): void {
+export function leaveToOthers(context: Rows & LocalFiles & Uploads & Tree, node: Node): void {
   const other = joinGroup(context, node);
-  if (other?.content === "clean" && other.originNode === node.id) setInodeDirty(context, other.id);
+  if (other?.content === "clean" && other.originNode === node.id) context.queue.setInodeDirty(other.id);
 }
 
 interface Place {
@@ -160,13 +161,13 @@ function placeOf(context: Joining, node: Node, except?: number): Place | undefin
  * The inode of which the node is a name, if the node's group has one here. If the node's content is newer, the inode
  * shows it afterwards.
  */
-export function joinGroup(context: Rows & LocalFiles & Uploads & Host, node: Node, except?: number): Inode | undefined {
+export function joinGroup(context: Rows & LocalFiles & Uploads & Tree, node: Node, except?: number): Inode | undefined {
   const { inode, order } = placeOf(context, node, except) ?? {};
   if (inode === undefined || order === "behind") return inode;
   if (order === "same") return knowSaves(context, inode, node.attributes.link);
   const content = contentAfter(context, inode, node);
   let { attributes } = content;
-  for (const row of rowsOfInode(context, inode.id)) attributes = withUnsent(attributes, row, inode);
+  for (const row of context.nodeRows.ofInode(inode.id)) attributes = withUnsent(attributes, row, inode);
   const next = { ...content, attributes, changes: inode.changes + 1 };
   const shown = context.metadata.inodes.replaceKernelNodeId(inode.id, next);
   return gatherNames(context, shown) ?? shown;
@@ -186,7 +187,7 @@ export function enterGroup({ metadata }: Needs, inode: Inode, node: Node): Inode
  * They become names of the same inode as the inode's own names. Returns that inode; undefined if there were no such
  * names.
  */
-export function gatherNames(context: Rows & LocalFiles & Uploads & Host, inode: Inode): Inode | undefined {
+export function gatherNames(context: Rows & LocalFiles & Uploads & Tree, inode: Inode): Inode | undefined {
   const { metadata } = context;
   if (inode.linkGroup === null) return undefined;
   let one: Inode | undefined;
@@ -206,17 +207,17 @@ export function gatherNames(context: Rows & LocalFiles & Uploads & Host, inode: 
  * content is only there. The inode that goes on keeps its id and its open files. Programs look up the names of the
  * other one again. Returns the inode that goes on.
  */
-export function unite(context: Rows & LocalFiles & Uploads & Host, shown: Inode, other: Inode): Inode {
+export function unite(context: Rows & LocalFiles & Uploads & Tree, shown: Inode, other: Inode): Inode {
   const { metadata } = context;
   if (!goesOnInstead(context, shown, other)) {
     giveNames(context, metadata.entries.ofInode(other.id), other, shown.id);
     return metadata.inodes.get(shown.id) ?? shown;
   }
-  const rows = rowsOfInode(context, other.id);
+  const rows = context.nodeRows.ofInode(other.id);
   showAs(context, other, shown, rows);
   giveNames(context, metadata.entries.ofInode(shown.id), shown, other.id);
   const since = earliest(rows);
-  if (since !== null) setInodeDirty(context, other.id, since);
+  if (since !== null) context.queue.setInodeDirty(other.id, since);
   return metadata.inodes.get(other.id) ?? other;
 }
 
@@ -251,17 +252,12 @@ function showAs({ metadata }: Needs, inode: Inode, shown: Inode, rows: readonly 
 }
 
 /** The name becomes a name of the inode `to`. Attributes that a program changed, and that were not sent, go with it. */
-export function giveName(context: Rows & LocalFiles & Uploads & Host, entry: Entry, from: Inode, to: InodeId): void {
+export function giveName(context: Rows & LocalFiles & Uploads, entry: Entry, from: Inode, to: InodeId): void {
   giveNames(context, [entry], from, to);
 }
 
 /** The same for many names: of thousands, each is looked at once. */
-function giveNames(
-  context: Rows & LocalFiles & Uploads & Host,
-  entries: readonly Entry[],
-  from: Inode,
-  to: InodeId,
-): void {
+function giveNames(context: Rows & LocalFiles & Uploads, entries: readonly Entry[], from: Inode, to: InodeId): void {
   const { metadata } = context;
   for (const entry of entries) metadata.entries.setInode(entry.id, to);
   keepLinkLease(context, from.id, to);
@@ -273,7 +269,7 @@ function giveNames(
   let { attributes } = inode;
   for (const row of rows) attributes = withUnsent(attributes, row, from);
   metadata.inodes.update(to, { attributes });
-  setInodeDirty(context, to, since);
+  context.queue.setInodeDirty(to, since);
 }
 
 /** The earliest time since which one of them has something to send (row time). */
@@ -305,11 +301,11 @@ export function leaveGroup({ metadata }: Needs, inode: InodeId): void {
  * node yet goes on as another file. None of the group's nodes is asked whether it may have that content, so nobody
  * would be told of both; and as one more node of the group it would count as behind.
  */
-export function inodeApart(context: Rows & Host, node: Node): Inode {
+export function inodeApart(context: Rows & Host & Tree, node: Node): Inode {
   const { metadata, runtime } = context;
   const group = groupOf(node);
   for (const { id, content } of group === null ? [] : metadata.inodes.ofGroup(group)) {
-    const rows = rowsOfInode(context, id);
+    const rows = context.nodeRows.ofInode(id);
     const isElsewhere = content === "clean" || rows.some(({ nodeId }) => nodeId !== null);
     if (!isElsewhere) metadata.inodes.update(id, { linkGroup: rows.length > 1 ? runtime.uuid() : null });
   }
@@ -320,7 +316,10 @@ export function inodeApart(context: Rows & Host, node: Node): Inode {
  * A change came in by one of the inode's names. When the link lease that begins now is over, nodes that are still
  * behind are brought up to date from here.
  */
-export function lookLater(context: Parameters<typeof setInodeDirty>[0], inode: InodeId): void {
+export function lookLater(
+  context: Pick<Rows & Uploads & Host, "metadata" | "runtime" | "activity" | "queue">,
+  inode: InodeId,
+): void {
   const { metadata, runtime, activity } = context;
   if (metadata.linkLeases.get(inode) !== undefined || metadata.entries.links(inode) < 2) return;
   // Not all mounts at once: the second one finds the work done.

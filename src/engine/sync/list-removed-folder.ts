@@ -6,8 +6,9 @@
 import { RemoteError, type RemoteErrorCode } from "../../client/errors.ts";
 import { SETTLE_MS } from "../../contract/features.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
-import type { Context, Host, Remote, Rows, Uploads } from "../core/index.ts";
+import type { Host, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
 import { limitList } from "../host/index.ts";
+import type { Tree } from "../tree/index.ts";
 import { undeleteFolder } from "./adopt.ts";
 import { observeNode } from "./observe.ts";
 import { requestRelist } from "./request-relist.ts";
@@ -20,7 +21,7 @@ const FIRST_MS = 1_000;
 const OF_ALL: readonly RemoteErrorCode[] = ["offline", "silent", "aborted", "unauthorized", "throttled", "forbidden"];
 
 /** The deletion of a folder was refused, because the folder is not empty at the gateway. */
-export function removedFolderIsNotEmpty(context: Rows & Remote & Uploads & Host, row: NodeRow): void {
+export function removedFolderIsNotEmpty(context: Rows & Remote & Uploads & Host & Tree, row: NodeRow): void {
   const { metadata, runtime, notEmpty } = context;
   if (row.nodeId === null) return;
   if (row.entry !== null) {
@@ -40,7 +41,7 @@ export function removedFolderIsNotEmpty(context: Rows & Remote & Uploads & Host,
   metadata.nodes.update(row.id, { due: now + Math.max(FIRST_MS, now - since) });
 }
 
-function comeBack(context: Rows & Remote & Uploads & Host, nodeId: string): void {
+function comeBack(context: Rows & Remote & Uploads & Host & Tree, nodeId: string): void {
   const folder = undeleteFolder(context, nodeId);
   if (folder !== undefined) requestRelist(context, folder);
   context.notEmpty.delete(nodeId);
@@ -50,7 +51,10 @@ function comeBack(context: Rows & Remote & Uploads & Host, nodeId: string): void
  * Lists each folder whose deletion was refused since it was listed last. Rejects with a failure that says nothing of
  * the folder that was listed.
  */
-export async function listRemovedFolder(context: Context, signal: AbortSignal): Promise<void> {
+export async function listRemovedFolder(
+  context: Rows & LocalFiles & Remote & Uploads & Host & Tree,
+  signal: AbortSignal,
+): Promise<void> {
   const { metadata, notEmpty, network, log } = context;
   for (const [nodeId, { since, isAsked }] of [...notEmpty]) {
     if (network.pauseMs("listNodes") > 0) return;
@@ -87,7 +91,11 @@ function isOfFolder(error: unknown): boolean {
   return error instanceof RemoteError && !OF_ALL.includes(error.code);
 }
 
-async function list(context: Context, nodeId: string, signal: AbortSignal): Promise<void> {
+async function list(
+  context: Rows & LocalFiles & Remote & Uploads & Host & Tree,
+  nodeId: string,
+  signal: AbortSignal,
+): Promise<void> {
   const { client, metadata, network } = context;
   const check = limitList(`names in folder ${nodeId}`);
   let after: string | undefined;

@@ -1,16 +1,17 @@
 /** What the mount shows of one node, in the terms of the plan. Reads only. */
 import type { Attributes } from "../../contract/attributes.ts";
 import { linkOfContent, savesOfContent } from "../../contract/saves.ts";
+import { EMPTY_HASH } from "../../lib/empty-hash.ts";
 import type { Entry } from "../../metadata/entries.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import type { Remote, Rows } from "../core/index.ts";
-import { EMPTY_HASH, nodeIdOfFolder } from "../tree/index.ts";
+import type { Tree } from "../tree/index.ts";
 import type { Local, LocalContent } from "./plan.ts";
 
 export function localOf(
-  context: Pick<Rows & Remote, "metadata" | "client">,
+  context: Pick<Rows & Remote & Tree, "nodeRows" | "client" | "metadata">,
   row: NodeRow,
   entry: Entry,
   inode: Inode,
@@ -23,7 +24,7 @@ export function localOf(
   const link = isKept ? row.base?.attributes.link : linkOf(row, inode, hash);
   const { link: _, ...attributes } = inode.attributes;
   return {
-    parent: isRoot ? null : (nodeIdOfFolder(context, entry.parent) ?? null),
+    parent: isRoot ? null : (context.nodeRows.nodeIdOfFolder(entry.parent) ?? null),
     name: entry.gatewayName ?? entry.name,
     attributes: link === undefined ? attributes : { ...attributes, link },
     content: inode.kind === "folder" ? null : contentOf(context, inode),

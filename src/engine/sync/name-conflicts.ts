@@ -2,7 +2,7 @@
 import { nameProblem } from "../../contract/names.ts";
 import type { Entry } from "../../metadata/entries.ts";
 import type { InodeId } from "../../metadata/ids.ts";
-import { enqueue, type Host, type Rows, setNodeDirty, type Uploads } from "../core/index.ts";
+import type { Host, Rows, Uploads } from "../core/index.ts";
 import { conflictName, type KeptFor } from "./conflict-name.ts";
 
 type Needs = Pick<Rows & Uploads & Host, "metadata" | "runtime" | "settings" | "activity">;
@@ -25,7 +25,12 @@ export function shownNameOf({ log }: Pick<Host, "log">, nodeId: string, name: st
 }
 
 /** A free name in the folder that says on which machine, when and why the copy was made. */
-export function freeConflictName(context: Needs, folder: InodeId, name: string, why: KeptFor = "conflict"): string {
+export function freeConflictName(
+  context: Pick<Needs, "metadata" | "runtime" | "settings">,
+  folder: InodeId,
+  name: string,
+  why: KeptFor = "conflict",
+): string {
   return conflictName(
     name,
     context.settings.hostName,
@@ -36,22 +41,22 @@ export function freeConflictName(context: Needs, folder: InodeId, name: string, 
 }
 
 /** The entry goes on under a conflict name, together with its node. */
-export function moveToConflictName(context: Needs, entry: Entry): void {
+export function moveToConflictName(context: Rows & Uploads & Host, entry: Entry): void {
   const { metadata } = context;
   const name = entry.gatewayName ?? entry.name;
   metadata.entries.move(entry.id, entry.parent, freeConflictName(context, entry.parent, name));
   const row = metadata.nodes.ofEntry(entry.id);
-  if (row !== undefined) setNodeDirty(context, row);
+  if (row !== undefined) context.queue.setNodeDirty(row);
 }
 
 /**
  * The gateway has moved or removed the node, and that is about to be carried out here. Until then the entry has a name
  * that nobody uses (no program can give a name with "/").
  */
-export function moveToTemporaryName(context: Needs, entry: Entry): void {
+export function moveToTemporaryName(context: Rows & Uploads, entry: Entry): void {
   const { metadata } = context;
   metadata.entries.move(entry.id, entry.parent, `/${entry.id}`, entry.gatewayName ?? entry.name);
-  enqueue(context, metadata.nodes.ofEntry(entry.id));
+  context.queue.enqueue(metadata.nodes.ofEntry(entry.id));
 }
 
 /** The entry stays after all: under its own name, if that is still free, else under a conflict name. */

@@ -3,9 +3,9 @@
  * what is news and what is lag. What to do about news is up to the plan. Never waits.
  */
 import type { Node } from "../../contract/resources.ts";
-import { baseOf, isSameBase, type NodeRow, type Seen } from "../../metadata/nodes.ts";
-import type { Context, Remote, Rows } from "../core/index.ts";
-import { giveUndeletable } from "../tree/index.ts";
+import { baseOf, isSameBase, type NodeRow, newestRevision, revisionOf } from "../../metadata/nodes.ts";
+import type { Host, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
+import type { Tree } from "../tree/index.ts";
 import { advance } from "./advance.ts";
 import { placeArrival } from "./arrival.ts";
 import { type Source, withRevision } from "./echo.ts";
@@ -16,7 +16,11 @@ import { keyOfContent, recognizeOwn, recognizeUnkeyed } from "./own-writes.ts";
  * A node as the gateway told it. If it is older than what is known, it is lag and ignored. `source`: whether it was
  * read by id.
  */
-export function observeNode(context: Context, told: Node, source: Source = "others"): void {
+export function observeNode(
+  context: Rows & LocalFiles & Remote & Uploads & Host & Tree,
+  told: Node,
+  source: Source = "others",
+): void {
   const { metadata } = context;
   metadata.transaction(() => {
     const node = withRevision(context, told, source);
@@ -40,7 +44,7 @@ export function observeNode(context: Context, told: Node, source: Source = "othe
     // While the root was deleted, nothing was sent (host/read-only.ts); it may be restored.
     if (node.id === context.workspace.rootId) metadata.afterCommit(() => context.activity.wake());
     const left = source === "id" ? metadata.nodes.get(seen.id) : undefined;
-    if (left !== undefined) giveUndeletable(context, left);
+    if (left !== undefined) context.names.giveUndeletable(left);
   });
 }
 
@@ -65,7 +69,12 @@ export function isStaleRead({ metadata }: Pick<Rows, "metadata">, node: Node): b
 }
 
 /** The gateway no longer has the node. `position`: where the journal said so. Null: the node's id answers 404. */
-export function observeDeletion(context: Context, nodeId: string, revision: number, position: number | null): void {
+export function observeDeletion(
+  context: Rows & LocalFiles & Remote & Uploads & Host & Tree,
+  nodeId: string,
+  revision: number,
+  position: number | null,
+): void {
   const { metadata } = context;
   metadata.transaction(() => {
     metadata.arrivals.remove(nodeId);
@@ -95,7 +104,11 @@ export function observeDeletion(context: Context, nodeId: string, revision: numb
  * The node is no longer in the folder that is mounted. That counts as a deletion just before its newest state, since it
  * may come back in that very state. `told`: the node as it was read by id; absent: it went with a folder.
  */
-export function observeMovedOut(context: Context, nodeId: string, told?: Node): void {
+export function observeMovedOut(
+  context: Rows & LocalFiles & Remote & Uploads & Host & Tree,
+  nodeId: string,
+  told?: Node,
+): void {
   const { metadata, runtime } = context;
   metadata.transaction(() => {
     metadata.arrivals.remove(nodeId);
@@ -114,22 +127,11 @@ function askBelow({ metadata }: Rows, nodeId: string): void {
   for (const row of metadata.nodes.below(nodeId)) if (row.nodeId !== null) metadata.rereads.add(row.nodeId);
 }
 
-/** The newest revision that is known of the node. */
-export function newestRevision(row: NodeRow): number {
-  return Math.max(row.base?.revision ?? 0, revisionOf(row.seen));
-}
-
-/** The revision that was seen; -1 if nothing was. */
-export function revisionOf(seen: Seen | null): number {
-  if (seen === null) return -1;
-  return "deleted" in seen ? seen.revision : seen.node.revision;
-}
-
 /**
  * Whether a request of ours whose answer is not here yet created the node. An open request is repeated until it is
  * answered, and its answer gives the row the node's id. A request that was given up is answered by this node.
  */
-function isOwnCreation(context: Context, node: Node): boolean {
+function isOwnCreation(context: Rows & LocalFiles & Remote & Uploads & Host & Tree, node: Node): boolean {
   const { attempts } = context.metadata;
   if (node.lastKey === null) {
     if (context.client.features.isFull || node.parentId === null) return false;
@@ -144,7 +146,11 @@ function isOwnCreation(context: Context, node: Node): boolean {
  * Tries nodes again that waited for their name, or that have got a row meanwhile: at most `limit` of them, in turn,
  * after the node id `after`. Returns the id of the last one; "" if all have had their turn.
  */
-export function retryArrivals(context: Context, after: string, limit: number): string {
+export function retryArrivals(
+  context: Rows & LocalFiles & Remote & Uploads & Host & Tree,
+  after: string,
+  limit: number,
+): string {
   const waiting = context.metadata.arrivals.list(after, limit);
   for (const node of waiting) {
     context.metadata.transaction(() => {

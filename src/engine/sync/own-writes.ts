@@ -7,8 +7,8 @@
 import type { Node } from "../../contract/resources.ts";
 import type { Attempt } from "../../metadata/attempts.ts";
 import { type Base, baseOf, born, type NodeRow } from "../../metadata/nodes.ts";
-import type { Context, Host, Remote, Request, Rows, Uploads } from "../core/index.ts";
-import { inodeOfRow } from "../tree/index.ts";
+import type { Host, LocalFiles, Remote, Request, Rows, Uploads } from "../core/index.ts";
+import type { Tree } from "../tree/index.ts";
 import { advance } from "./advance.ts";
 import { adoptVersion } from "./content-agreed.ts";
 import { isOnlyOurs } from "./echo.ts";
@@ -20,7 +20,11 @@ import { requestRelist } from "./request-relist.ts";
  * Returns true if the change with this key is the effect of a request that was given up. Then base moves to that
  * effect, and newer content stays dirty.
  */
-export function recognizeOwn(context: Context, node: Node, key: string | null = node.lastKey): boolean {
+export function recognizeOwn(
+  context: Rows & LocalFiles & Remote & Uploads & Host & Tree,
+  node: Node,
+  key: string | null = node.lastKey,
+): boolean {
   const { metadata, client, runtime } = context;
   const attempt = key === null ? undefined : metadata.attempts.ofKey(key);
   const row = attempt?.state === "abandoned" ? metadata.nodes.get(attempt.node) : undefined;
@@ -71,7 +75,7 @@ export function recognizeOwn(context: Context, node: Node, key: string | null = 
  * Where the gateway tells no hash, the node is read again with its content (fetch-node.ts); until then it is nobody's,
  * and true is returned.
  */
-export function recognizeUnkeyed(context: Context, node: Node): boolean {
+export function recognizeUnkeyed(context: Rows & LocalFiles & Remote & Uploads & Host & Tree, node: Node): boolean {
   const creations = creationsLike(context, node);
   const own = creations.find(({ request }) => isContentOf(request, node));
   if (own !== undefined) return recognizeOwn(context, node, own.key);
@@ -115,8 +119,8 @@ const isContentWanted = (creations: readonly Attempt<Request>[], { contentHash, 
  * A folder of ours that existed at the gateway for a while before its node was known here. What others put into it
  * meanwhile, the journal told when nobody here knew the folder, so it is listed again.
  */
-function wasThere(context: Rows & Remote & Uploads, row: NodeRow): void {
-  const inode = inodeOfRow(context, row);
+function wasThere(context: Rows & Remote & Uploads & Tree, row: NodeRow): void {
+  const inode = context.nodeRows.inodeOf(row);
   if (inode === undefined) return;
   requestRelist(context, inode.id);
   context.activity.expedite(inode.id);

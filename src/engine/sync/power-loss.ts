@@ -12,6 +12,7 @@ import type { NodeRowId } from "../../metadata/ids.ts";
 import { type Inode, QUARANTINED } from "../../metadata/inodes.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import type { Host, LocalFiles, Rows, Uploads } from "../core/index.ts";
+import type { Tree } from "../tree/index.ts";
 import { keepCopy } from "./keep-beside.ts";
 
 /** What the rows say after a mount that ended with all of its bytes synced. */
@@ -24,7 +25,7 @@ export function wentDown(context: Rows & Host): boolean {
 }
 
 /** Call this before anything else looks at the contents. Rejects with the error of the disk. */
-export async function distrustContents(context: Rows & LocalFiles & Uploads & Host): Promise<void> {
+export async function distrustContents(context: Rows & LocalFiles & Host & Tree): Promise<void> {
   const { metadata, log } = context;
   log.info({}, "the machine went down while the mount was there: what was not synced is looked at");
   metadata.cacheFiles.doubtAll();
@@ -57,7 +58,7 @@ export function parkQuarantined({ metadata, activity }: Rows & Uploads, row: Nod
 }
 
 /** Decides about dirty content that may be half-written. */
-async function judge(context: Rows & LocalFiles & Uploads & Host, inode: Inode): Promise<void> {
+async function judge(context: Rows & LocalFiles & Host & Tree, inode: Inode): Promise<void> {
   const { metadata, log } = context;
   const size = await sizeOfCopy(context, inode);
   metadata.transaction(() => {
@@ -98,7 +99,7 @@ async function sizeOfCopy({ runtime, paths }: LocalFiles & Host, { lineage }: In
 /**
  * The name shows the version that the gateway has. Bytes of the local content, if there are any, are kept beside it.
  */
-function headAgain(context: Rows & Uploads & Host, entry: Entry, row: NodeRow, size: number | undefined): void {
+function headAgain(context: Rows & Host & Tree, entry: Entry, row: NodeRow, size: number | undefined): void {
   const { metadata, log } = context;
   const { base, nodeId } = row;
   if (base === null || nodeId === null) return;

@@ -13,15 +13,7 @@ import { shareRuns } from "../../lib/shared-run.ts";
 import type { AttemptId } from "../../metadata/ids.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import { FsError } from "../api/index.ts";
-import {
-  type Host,
-  inBackground,
-  type LocalFiles,
-  type Quota,
-  type Remote,
-  type Rows,
-  type Uploads,
-} from "../core/index.ts";
+import type { Host, LocalFiles, Quota, Remote, Rows, Uploads } from "../core/index.ts";
 import { createBacklog } from "../files/index.ts";
 import { createGrowth, type Grown, growthOf } from "./growth.ts";
 
@@ -134,7 +126,7 @@ export function createQuota(
     const isNothingToTell = limit === undefined && isKnown && !context.readOnly.isForRole;
     if (!isStarted || timer !== undefined || isNothingToTell) return;
     timer = runtime.setTimer(inStep(runtime, LOOK_MS), () => {
-      inBackground(context, "asking for the quota", async () => {
+      context.background("asking for the quota", async () => {
         const mayAsk = network.isOnline && network.loginNeeded === undefined && network.pauseMs("listWorkspaces") === 0;
         if (mayAsk) await look();
         timer = undefined;

@@ -6,15 +6,15 @@ import type { Attempt } from "../../metadata/attempts.ts";
 import type { NodeRowId } from "../../metadata/ids.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import type { Request, Rows } from "../core/index.ts";
-import { folderOfNode, nodeIdOfFolder, rowOfFolder } from "../tree/index.ts";
+import type { Tree } from "../tree/index.ts";
 
-type Needs = Pick<Rows, "metadata">;
+type Needs = Pick<Rows & Tree, "metadata" | "nodeRows">;
 
 /** The place where the mount shows the row, in the gateway's terms. Null: nowhere, or in a folder that is unborn. */
-function wantedPlace({ metadata }: Needs, row: NodeRow): { parent: string; name: string } | null {
+function wantedPlace({ metadata, nodeRows }: Needs, row: NodeRow): { parent: string; name: string } | null {
   const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
   if (entry === undefined || entry.parent === entry.inode) return null;
-  const parent = nodeIdOfFolder({ metadata }, entry.parent);
+  const parent = nodeRows.nodeIdOfFolder(entry.parent);
   return parent === undefined ? null : { parent, name: entry.gatewayName ?? entry.name };
 }
 
@@ -85,7 +85,7 @@ export function pathWithin(context: Needs, row: NodeRow): NodeRow[] {
   const entry = context.metadata.entries.get(row.entry);
   if (entry === undefined || entry.parent === entry.inode) return [];
   const path: NodeRow[] = [];
-  let at = rowOfFolder(context, entry.parent);
+  let at = context.nodeRows.ofFolder(entry.parent);
   while (at?.base != null && at.id !== row.id && !path.some((known) => known.id === at?.id)) {
     path.push(at);
     at = at.base.parent === null ? undefined : context.metadata.nodes.ofNodeId(at.base.parent);
@@ -130,7 +130,8 @@ function blockersOf(context: Needs, row: NodeRow): NodeRow[] {
   }
   if (row.base !== null && !isAway(context, row)) return [];
   const entry = metadata.entries.get(row.entry);
-  const parent = entry === undefined || entry.parent === entry.inode ? undefined : rowOfFolder(context, entry.parent);
+  const parent =
+    entry === undefined || entry.parent === entry.inode ? undefined : context.nodeRows.ofFolder(entry.parent);
   const occupant = occupantOf(context, row);
   return [
     ...(parent !== undefined && parent.nodeId === null ? [parent] : []),
@@ -160,7 +161,7 @@ export function breaksCycle(context: Needs, row: NodeRow): boolean {
 }
 
 function isNameWanted(context: Needs, row: NodeRow, parent: string, name: string): boolean {
-  const folder = folderOfNode(context, parent);
+  const folder = context.nodeRows.folderOfNode(parent);
   const entry = folder === undefined ? undefined : context.metadata.entries.find(folder, name);
   return entry !== undefined && entry.id !== row.entry;
 }

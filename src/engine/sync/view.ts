@@ -5,8 +5,9 @@ import type { InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
-import type { Context, Host, Remote, Rows, Uploads } from "../core/index.ts";
+import type { Host, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
 import { mayRefer } from "../host/index.ts";
+import type { Tree } from "../tree/index.ts";
 import { hasOtherNames, isFollower, orderInGroup } from "./link-groups.ts";
 import { localOf } from "./local.ts";
 import type { View } from "./plan.ts";
@@ -30,7 +31,7 @@ const WRITER_PATIENCE_MS = 15 * 60_000;
  * What is in other rows is looked for only when the plan asks, and most of it never is. A view is true of this moment
  * only.
  */
-export function viewOf(context: Context, row: NodeRow): View {
+export function viewOf(context: Rows & LocalFiles & Remote & Uploads & Host & Tree, row: NodeRow): View {
   return new RowView(context, row);
 }
 
@@ -41,11 +42,11 @@ class RowView implements View {
   readonly base: View["base"];
   readonly seen: View["seen"];
   readonly local: View["local"];
-  readonly #context: Context;
+  readonly #context: Rows & LocalFiles & Remote & Uploads & Host & Tree;
   readonly #row: NodeRow;
   readonly #inode: Inode | undefined;
 
-  constructor(context: Context, row: NodeRow) {
+  constructor(context: Rows & LocalFiles & Remote & Uploads & Host & Tree, row: NodeRow) {
     const { entries, inodes } = context.metadata;
     const entry = row.entry === null ? undefined : entries.get(row.entry);
     const inode = entry === undefined ? undefined : inodes.get(entry.inode);
@@ -153,7 +154,7 @@ function hasWaited(
  * Whether another row still needs a version of this node. A row that the quota holds back does not count: the room that
  * it waits for is what the deletion of this node gives, and versions of deleted nodes can still be read.
  */
-function isReferenced(context: Rows & Remote, row: NodeRow): boolean {
+function isReferenced(context: Rows & Remote & Tree, row: NodeRow): boolean {
   if (row.kind !== "file") return false;
   const { metadata, client } = context;
   const isHeldBack = (other: NodeRow) =>

@@ -4,7 +4,7 @@ import type { Node } from "../../contract/resources.ts";
 import type { InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
-import { type LocalFiles, type Rows, setInodeDirty, setNodeDirty } from "../core/index.ts";
+import type { LocalFiles, Rows, Uploads } from "../core/index.ts";
 
 type Needs = Pick<Rows, "metadata">;
 
@@ -26,7 +26,7 @@ export function isLike(inode: Inode, { contentHash, attributes }: Pick<Node, "co
  * lease, no node is behind and none is looked at.
  */
 export function keepInOthers(
-  context: Parameters<typeof setInodeDirty>[0] & Pick<LocalFiles, "cacheFiles">,
+  context: Pick<Rows & LocalFiles & Uploads, "metadata" | "cacheFiles" | "queue">,
   inode: InodeId,
   row: NodeRow | undefined,
 ): void {
@@ -34,15 +34,15 @@ export function keepInOthers(
   const isTurn = linkLeases.get(inode) !== undefined;
   if (isTurn) linkLeases.done(inode);
   const since = row?.dirtySince ?? null;
-  if (since !== null && !nodes.areNamesDirty(inode, since)) setInodeDirty(context, inode, since);
+  if (since !== null && !nodes.areNamesDirty(inode, since)) context.queue.setInodeDirty(inode, since);
   else if (isTurn) markBehind(context, inode);
   haveFromOthers(context, inode);
 }
 
-function markBehind(context: Parameters<typeof setInodeDirty>[0], id: InodeId): void {
+function markBehind(context: Pick<Rows & Uploads, "metadata" | "queue">, id: InodeId): void {
   const inode = context.metadata.inodes.get(id);
   if (inode === undefined) return;
-  for (const row of rowsOfInode(context, id)) if (!hasAll(row, inode)) setNodeDirty(context, row);
+  for (const row of rowsOfInode(context, id)) if (!hasAll(row, inode)) context.queue.setNodeDirty(row);
 }
 
 /** Whether the node holds what the name shows, as far as is known. */

@@ -9,20 +9,8 @@ import type { Entry } from "../../metadata/entries.ts";
 import type { EntryId, InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { type NodeRow, unborn } from "../../metadata/nodes.ts";
-import {
-  dueTime,
-  type Host,
-  type LocalFiles,
-  type Remote,
-  type Request,
-  type Rows,
-  setInodeDirty,
-  setNodeDirty,
-  type Uploads,
-} from "../core/index.ts";
-import { pinMtime } from "../files/index.ts";
+import type { Host, LocalFiles, Remote, Request, Rows, Uploads } from "../core/index.ts";
 import { dropRow } from "./abandoned-requests.ts";
-import { folderOfNode } from "./from-node.ts";
 import { keepInOthers } from "./hard-links.ts";
 import { fileTimeText } from "./stat.ts";
 
@@ -40,6 +28,13 @@ export function rowOfFolder(context: Pick<Rows, "metadata">, folder: InodeId): N
 export function inodeOfRow({ metadata }: Pick<Rows, "metadata">, { entry }: NodeRow): Inode | undefined {
   const name = entry === null ? undefined : metadata.entries.get(entry);
   return name === undefined ? undefined : metadata.inodes.get(name.inode);
+}
+
+/** The inode of the folder with this node id; undefined if the folder has no name here. */
+export function folderOfNode(context: Pick<Rows, "metadata">, nodeId: string): InodeId | undefined {
+  const row = context.metadata.nodes.ofNodeId(nodeId);
+  if (row === undefined || row.entry === null || row.kind !== "folder") return undefined;
+  return context.metadata.entries.get(row.entry)?.inode;
 }
 
 /** The folder's node id; undefined while it is unborn. */
@@ -90,7 +85,7 @@ export function createUnborn(
 ): NodeRow {
   const now = context.runtime.now();
   const since = dirtySince ?? now;
-  const due = dueTime(context.settings, now, since);
+  const due = context.queue.dueTime(now, since);
   context.activity.wake(due);
   return context.metadata.nodes.create({ ...unborn(entry, kind, now, due), dirtySince: since });
 }
@@ -157,7 +152,7 @@ function orphan(context: Rows & LocalFiles & Uploads & Host, row: NodeRow, left:
   }
   // The creation may turn out to have made a node. If that node comes in after this time, it is the removed one.
   const at = row.nodeId === null ? { leftAt: context.runtime.now() } : left;
-  setNodeDirty(context, row, null, { entry: null, ...at });
+  context.queue.setNodeDirty(row, null, { entry: null, ...at });
 }
 
 /**
@@ -236,10 +231,10 @@ function giveNode(
   const former = formerEntry === null ? undefined : metadata.entries.get(formerEntry);
   if (former !== undefined && !mayLeaveNode(context, former.inode)) return false;
   if (own?.nodeId != null && !mayLeaveNode(context, entry.inode)) return false;
-  if (former !== undefined) pinMtime(context, former.inode);
-  pinMtime(context, entry.inode);
+  if (former !== undefined) context.fileTimes.pinMtime(former.inode);
+  context.fileTimes.pinMtime(entry.inode);
   if (own !== undefined) metadata.nodes.update(own.id, { entry: null });
-  setNodeDirty(context, heir, own?.dirtySince, { entry: entry.id, ...NOWHERE });
+  context.queue.setNodeDirty(heir, own?.dirtySince, { entry: entry.id, ...NOWHERE });
   if (formerEntry !== null) createUnborn(context, formerEntry, "file", heir.dirtySince);
   if (own !== undefined) orphan(context, own);
   return true;
@@ -250,11 +245,11 @@ export function replaceTarget(context: Rows & LocalFiles & Uploads & Host, sourc
   const { metadata } = context;
   const sourceRow = metadata.nodes.ofEntry(source.id);
   const targetRow = metadata.nodes.ofEntry(target.id);
-  pinMtime(context, source.inode);
+  context.fileTimes.pinMtime(source.inode);
   metadata.entries.remove(source.id);
   metadata.entries.setInode(target.id, source.inode);
   if (targetRow !== undefined) context.snapshotFiles.cancelUpload(targetRow.id);
-  if (targetRow !== undefined) setNodeDirty(context, targetRow, sourceRow?.dirtySince);
+  if (targetRow !== undefined) context.queue.setNodeDirty(targetRow, sourceRow?.dirtySince);
   if (sourceRow !== undefined) orphan(context, sourceRow);
   const time = fileTimeText(context);
   metadata.inodes.update(target.inode, { ctime: time });
@@ -273,7 +268,7 @@ export function moveName(
   metadata.entries.move(entry.id, parent, name);
   const row = metadata.nodes.ofEntry(entry.id);
   if (row !== undefined) {
-    setNodeDirty(context, row, null, leftBehind(context, row, entry));
+    context.queue.setNodeDirty(row, null, leftBehind(context, row, entry));
     if (row.kind === "file") claimName(context, { ...entry, parent, name, gatewayName: null });
   }
   afterMove(context, entry.parent, parent, entry.inode);
@@ -288,7 +283,7 @@ export function exchangeNames(context: Rows & Uploads & Host, a: Entry, b: Entry
   entries.move(a.id, b.parent, b.name);
   for (const entry of [a, b]) {
     const row = nodes.ofEntry(entry.id);
-    if (row !== undefined) setNodeDirty(context, row);
+    if (row !== undefined) context.queue.setNodeDirty(row);
   }
   const time = fileTimeText(context);
   afterMove(context, a.parent, b.parent, a.inode, time);
@@ -313,5 +308,5 @@ function touchFolder(context: Rows & Uploads & Host, folder: InodeId, time = fil
   const inode = inodes.get(folder);
   if (inode === undefined) return;
   inodes.update(folder, { attributes: { ...inode.attributes, mtime: time }, ctime: time });
-  setInodeDirty(context, folder);
+  context.queue.setInodeDirty(folder);
 }

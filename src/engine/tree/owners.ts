@@ -4,10 +4,10 @@
  * not the number beside it.
  */
 import type { Attributes } from "../../contract/attributes.ts";
+import { isSetGroupId } from "../../lib/set-id-bits.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import type { AccountKind, Caller } from "../api/index.ts";
 import type { Host } from "../core/index.ts";
-import { isSetGroupId } from "../files/index.ts";
 
 /** The user and the group that own nothing. */
 const NOBODY = 65_534;

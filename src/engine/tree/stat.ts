@@ -3,26 +3,17 @@
  * cache file.
  */
 import type { Attributes } from "../../contract/attributes.ts";
-import type { Node } from "../../contract/resources.ts";
 import type { Runtime } from "../../lib/runtime.ts";
-import { formatTime, parseTime, type Time, timeFromMilliseconds } from "../../lib/time.ts";
+import { formatTime, parseTime, type Time } from "../../lib/time.ts";
 import type { Inode, InodeKind } from "../../metadata/inodes.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
 import { type Attributed, type Found, FsError, type KernelNodeId, type Stat } from "../api/index.ts";
 import type { Host, Kernel, LocalFiles, Remote, Rows } from "../core/index.ts";
-import { ctimeOf, mtimeOf } from "../files/index.ts";
-import { LIVE_MS, LIVE_NAME_MS, SHORT_MS } from "../host/index.ts";
+import { SHORT_MS } from "../host/index.ts";
 import { realOwner } from "./owners.ts";
-
-/** SHA-256 of nothing. */
-export const EMPTY_HASH = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
 const FOLDER_SIZE = 4096;
 const EPOCH: Time = { seconds: 0, nanoseconds: 0 };
-
-export function kindOf(node: Node): InodeKind {
-  return node.kind === "folder" ? "folder" : (node.attributes.type ?? "file");
-}
 
 interface Stamps {
   readonly runtime: Pick<Runtime, "files">;
@@ -37,10 +28,6 @@ export function now(context: Stamps): Time {
 
 export function fileTimeText(context: Stamps): string {
   return formatTime(now(context));
-}
-
-export function isoToTimeText(iso: string): string {
-  return formatTime(timeFromMilliseconds(Date.parse(iso)));
 }
 
 /** In bytes, of what programs see: the target of a symlink, a constant for a folder. */
@@ -64,7 +51,7 @@ export async function statOf(
   const { owners, owner } = context.settings;
   const { uid, gid } = owners === "mine" ? owner : await realOwner(context, attributes);
   let size = shownSize(kind, attributes, inode.size);
-  let mtime = mtimeOf(context, inode);
+  let mtime = context.fileTimes.mtimeOf(inode);
   let ctime = parseTime(inode.ctime) ?? EPOCH;
   if (kind === "file") {
     if (lineage !== inode.lineage) {
@@ -72,7 +59,7 @@ export async function statOf(
       size = context.metadata.cacheFiles.get(lineage)?.size ?? size;
     } else {
       const cacheFile = await context.cacheFiles.stat(inode);
-      if (cacheFile !== undefined) ctime = ctimeOf(inode, mtime, cacheFile.mtime, now(context));
+      if (cacheFile !== undefined) ctime = context.fileTimes.ctimeOf(inode, mtime, cacheFile.mtime, now(context));
       if (cacheFile !== undefined) ({ size, mtime } = cacheFile);
     }
   }
@@ -120,12 +107,7 @@ export async function attributed(
  * are valid for a short time only.
  */
 function attributesValidMs(context: LocalFiles & Kernel, inode: Inode): number {
-  return context.cacheFiles.writersOf(inode) > 0 ? SHORT_MS : validMs(context);
-}
-
-/** How long the kernel may keep an answer given now, in milliseconds. */
-export function validMs({ fresh }: Pick<Kernel, "fresh">): number {
-  return fresh.isLive() ? LIVE_MS : SHORT_MS;
+  return context.cacheFiles.writersOf(inode) > 0 ? SHORT_MS : context.fresh.validMs();
 }
 
 /**
@@ -142,7 +124,7 @@ export async function found(context: Rows & LocalFiles & Kernel & Host, inode: I
     stat,
     lineage: inode.lineage,
     validMs: attributesValidMs(context, inode),
-    entryValidMs: context.kernel.cache.expiresNames ? Math.min(validMs(context), LIVE_NAME_MS) : SHORT_MS,
+    entryValidMs: context.kernel.cache.expiresNames ? context.fresh.nameValidMs() : SHORT_MS,
   };
 }
 

@@ -5,9 +5,9 @@
 import type { Attempt } from "../../metadata/attempts.ts";
 import type { InodeId } from "../../metadata/ids.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
-import type { Context, Host, Request, Rows } from "../core/index.ts";
-import { advance, type Pending } from "../sync/index.ts";
-import { rowsOfInode } from "../tree/index.ts";
+import type { Host, LocalFiles, Request, Rows, Uploads } from "../core/index.ts";
+import type { Pending, Sync } from "../sync/index.ts";
+import type { Tree } from "../tree/index.ts";
 import { priorityOf, SMALL } from "./slots.ts";
 
 /**
@@ -57,10 +57,10 @@ function breakCycle(context: Host, row: NodeRow, ifRevision: number): Request | 
  * that snapshot at once. Otherwise the next byte that the program writes would make the content need another snapshot
  * first, and its requests would be just as late. Requests of an older snapshot give way.
  */
-export function attemptAtOnce(context: Context, inode: InodeId): void {
+export function attemptAtOnce(context: Rows & LocalFiles & Uploads & Host & Tree & Sync, inode: InodeId): void {
   context.snapshotFiles.yieldToNewer(inode);
-  for (const { id } of rowsOfInode(context, inode)) {
-    const pending = advance(context, id);
+  for (const { id } of context.nodeRows.ofInode(inode)) {
+    const pending = context.planner.advance(id);
     if (pending?.step.do === "send") beginAttempt(context, pending);
   }
   context.activity.wake();

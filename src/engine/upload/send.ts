@@ -8,15 +8,15 @@ import type { Node, WrittenNode } from "../../contract/resources.ts";
 import { backoff } from "../../lib/backoff.ts";
 import type { Attempt } from "../../metadata/attempts.ts";
 import {
-  type Context,
   type Host,
   type LocalFiles,
   type Remote,
   type Request,
   type Rows,
   scopesOf,
+  type Uploads,
 } from "../core/index.ts";
-import { acknowledge, isStaleRead, observeNode, refused, type Verdict, withHash, withRevision } from "../sync/index.ts";
+import type { Sync, Verdict } from "../sync/index.ts";
 
 const RETRY = { firstMs: 1_000, maxMs: 5 * 60_000 };
 /** How often reading the bytes of a snapshot is tried. A disk may fail for a moment. */
@@ -50,7 +50,7 @@ export interface Watcher {
 
 /** Never rejects: the rows hold the result afterwards. */
 export async function send(
-  context: Context,
+  context: Rows & LocalFiles & Remote & Uploads & Host & Sync,
   attempt: Attempt<Request>,
   signal: AbortSignal,
   watcher: Watcher,
@@ -85,7 +85,7 @@ export async function send(
     context.runtime.step("request: answered");
     context.network.answered();
     watcher.over("answered");
-    await context.groupCommit(() => acknowledge(context, attempt, node, node.position));
+    await context.groupCommit(() => context.answers.acknowledge(attempt, node, node.position));
     context.runtime.step("request: settled");
     context.network.granted(scopesOf(attempt.request.do));
   } catch (error) {
@@ -115,7 +115,7 @@ function giveUpIfOften(context: Rows & LocalFiles, { id, node, generation: snaps
     context.snapshotFiles.giveUpUnreadable(attempt);
 }
 
-function failed(context: Context, attempt: Attempt<Request>, error: unknown): void {
+function failed(context: Rows & Remote & Uploads & Host & Sync, attempt: Attempt<Request>, error: unknown): void {
   const { metadata, network, runtime, log } = context;
   network.failed(error);
   const fields = {
@@ -126,7 +126,9 @@ function failed(context: Context, attempt: Attempt<Request>, error: unknown): vo
     err: error,
   };
   if (error instanceof RemoteError) {
-    const verdict = arrivedMeanwhile(context, attempt, error) ? readAgain(attempt) : refused(context, attempt, error);
+    const verdict = arrivedMeanwhile(context, attempt, error)
+      ? readAgain(attempt)
+      : context.answers.refused(attempt, error);
     if (!verdict.retry) {
       network.undecided(scopesOf(attempt.request.do));
       log.info(fields, "refused");
@@ -158,7 +160,11 @@ export function retryPause({ runtime }: Pick<Host, "runtime">, tries: number): n
  * On a plain gateway no request is repeated blindly: the gateway is read to see whether the request took effect.
  * Returns false if it has not yet; then the request is sent again unchanged, and an earlier sending may still arrive.
  */
-async function resolveByReading(context: Context, attempt: Attempt<Request>, signal: AbortSignal): Promise<boolean> {
+async function resolveByReading(
+  context: Rows & Remote & Uploads & Host & Sync,
+  attempt: Attempt<Request>,
+  signal: AbortSignal,
+): Promise<boolean> {
   const { request } = attempt;
   if ("nodeId" in request) return resolveByNode(context, attempt, request, signal);
   const { items } = await context.client.listFolder(request.parent, { name: request.name, signal });
@@ -166,18 +172,18 @@ async function resolveByReading(context: Context, attempt: Attempt<Request>, sig
   const [found] = items;
   if (found === undefined || context.metadata.nodes.ofNodeId(found.id) !== undefined) return false;
   // The node was deleted since: the list is old, and does not yet show what this request may have made.
-  if (isStaleRead(context, withRevision(context, found, "others"))) return false;
+  if (context.observer.isStaleRead(context.observer.withRevision(found, "others"))) return false;
   const node = await hashed(context, request, found, signal);
   if (request.do === "folder" ? node.kind !== "folder" : node.contentHash !== request.hash) {
     throw new RemoteError("conflict", `${request.do}: the name is taken`, { node });
   }
   // This request made the node, or somebody else did with the same content. Both come to the same.
-  acknowledge(context, attempt, node, 0);
+  context.answers.acknowledge(attempt, node, 0);
   return true;
 }
 
 async function resolveByNode(
-  context: Context,
+  context: Rows & Remote & Uploads & Host & Sync,
   attempt: Attempt<Request>,
   request: Extract<Request, { nodeId: string }>,
   signal: AbortSignal,
@@ -190,15 +196,15 @@ async function resolveByNode(
     if (isVersion && found.head === request.ifHead) return false;
     const node = isVersion ? await hashed(context, request, found, signal) : found;
     if (isEffectOf(request, node)) {
-      acknowledge(context, attempt, node, 0);
+      context.answers.acknowledge(attempt, node, 0);
       return true;
     }
-    const { revision } = withRevision(context, node, "id");
+    const { revision } = context.observer.withRevision(node, "id");
     if ("ifRevision" in request && revision <= request.ifRevision) return false;
     context.metadata.transaction(() => {
       context.metadata.attempts.remove(attempt.id);
       // The request had no effect and can have none any more. What was read is observed, and the plan decides anew.
-      observeNode(context, node, "id");
+      context.observer.node(node, "id");
       const row = context.metadata.nodes.get(attempt.node);
       if (row !== undefined) context.metadata.nodes.update(row.id, { due: context.runtime.now() });
     });
@@ -216,11 +222,16 @@ async function resolveByNode(
  * is not found yet. The journal tells which of the two, or time does. Until then the request stays open, so that a file
  * made in its place does not become a version of a node that may be gone.
  */
-function notFoundToDelete(context: Context, attempt: Attempt<Request>, nodeId: string, error: RemoteError): void {
+function notFoundToDelete(
+  context: Rows & Host & Sync,
+  attempt: Attempt<Request>,
+  nodeId: string,
+  error: RemoteError,
+): void {
   const { metadata, runtime } = context;
   const seen = metadata.nodes.get(attempt.node)?.seen;
   if (seen != null && "deleted" in seen) {
-    refused(context, attempt, error);
+    context.answers.refused(attempt, error);
     return;
   }
   metadata.rereads.add(nodeId);
@@ -232,15 +243,19 @@ function notFoundToDelete(context: Context, attempt: Attempt<Request>, nodeId: s
  * Without revisions no request can carry one. So the node is read just before it is moved or deleted. A change between
  * the read and the request is not noticed.
  */
-async function requireUnchanged(context: Context, attempt: Attempt<Request>, signal: AbortSignal): Promise<void> {
+async function requireUnchanged(
+  context: Rows & Remote & Sync,
+  attempt: Attempt<Request>,
+  signal: AbortSignal,
+): Promise<void> {
   const { request } = attempt;
   if (request.do !== "patch" && request.do !== "delete") return;
   const told = await context.client.getNode(request.nodeId, { signal });
   context.network.answered(OPERATIONS.getNode.scopes);
-  const { revision } = withRevision(context, told, "id");
+  const { revision } = context.observer.withRevision(told, "id");
   const base = context.metadata.nodes.get(attempt.node)?.base;
   if (base == null || revision <= Math.max(base.revision, request.ifRevision)) return;
-  observeNode(context, told, "id");
+  context.observer.node(told, "id");
   throw new RemoteError("changed", `${request.do}: the node was changed`);
 }
 
@@ -259,15 +274,15 @@ function requireKind({ metadata }: Rows, { node: id, request }: Attempt<Request>
  * The node with the hash of its content. If the gateway does not tell the hash, it is found out, but only if the
  * content can be what was sent.
  */
-async function hashed(context: Remote, request: Request, node: Node, signal: AbortSignal): Promise<Node> {
+async function hashed(context: Sync, request: Request, node: Node, signal: AbortSignal): Promise<Node> {
   if (node.kind === "folder" || node.contentHash !== null || !("size" in request)) return node;
   if (node.size !== request.size || request.hash === null) return node;
-  return withHash(context, node, signal);
+  return context.nodeReader.withHash(node, signal);
 }
 
 /** The refusal, with the hash of the node that is in the way, if that hash can be known. */
 async function withContentHash(
-  context: Remote,
+  context: Sync,
   attempt: Attempt<Request>,
   error: unknown,
   signal: AbortSignal,

@@ -9,7 +9,7 @@ import { isProven, isWhole } from "../../metadata/cache-files.ts";
 import type { After, InodeId } from "../../metadata/ids.ts";
 import { type Inode, QUARANTINED } from "../../metadata/inodes.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
-import { type Host, inBackground, type LocalFiles, type Rows, type Uploads } from "../core/index.ts";
+import type { Host, LocalFiles, Rows, Uploads } from "../core/index.ts";
 
 const LOOK_MS = 10_000;
 /** The content was not changed for this long. If it can be sent, its snapshot is taken long before. */
@@ -37,7 +37,7 @@ export function createOfflineSnapshots(
   function lookLater(): void {
     if (over.signal.aborted) return;
     timer = runtime.setTimer(inStep(runtime, LOOK_MS), () => {
-      inBackground(context, "cutting what waits", () => look().finally(lookLater));
+      context.background("cutting what waits", () => look().finally(lookLater));
     });
   }
 

@@ -4,15 +4,9 @@
  * passthrough writers do not wait longer.
  */
 
-import {
-  type CacheFile,
-  type Context,
-  dueTime,
-  enqueueInode,
-  type Host,
-  inBackground,
-  type LocalFiles,
-} from "../core/index.ts";
+import type { CacheFile, Host, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
+import type { Sync } from "../sync/index.ts";
+import type { Tree } from "../tree/index.ts";
 import { attemptAtOnce } from "./attempt.ts";
 import { takeSnapshot } from "./snapshot.ts";
 import { nextSnapshotAt, WRITING_PAUSE_MS } from "./snapshot-times.ts";
@@ -27,7 +21,10 @@ const LOOK_MS = WRITING_PAUSE_MS;
 const LOOK_EACH_MS = 50;
 
 /** Call this after a change. It is cheap: at most one timer per file. */
-export function snapshotWhenQuiet(context: Context, cacheFile: CacheFile): void {
+export function snapshotWhenQuiet(
+  context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync,
+  cacheFile: CacheFile,
+): void {
   if (cacheFile.pacing.snapshotTimer === undefined && mayBeWritten(cacheFile))
     snapshotIn(context, cacheFile, untilDue(context, cacheFile));
 }
@@ -41,11 +38,14 @@ function mayBeWritten(cacheFile: CacheFile): boolean {
  * A program called fsync: what is durable here should soon be at the gateway, but not once for each of many fsyncs in a
  * row.
  */
-export function snapshotAfterSync(context: Context, cacheFile: CacheFile): void {
+export function snapshotAfterSync(
+  context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync,
+  cacheFile: CacheFile,
+): void {
   if (!cacheFile.isContentDirty) return;
-  const { runtime, settings } = context;
+  const { runtime } = context;
   const now = runtime.elapsed();
-  const wait = Math.max(0, dueTime(settings, now, cacheFile.firstWriteAt ?? now) - now);
+  const wait = Math.max(0, context.queue.dueTime(now, cacheFile.firstWriteAt ?? now) - now);
   if (
     cacheFile.pacing.snapshotTimer === undefined ||
     now + wait < cacheFile.pacing.snapshotAt ||
@@ -56,14 +56,18 @@ export function snapshotAfterSync(context: Context, cacheFile: CacheFile): void 
   }
 }
 
-function snapshotIn(context: Context, cacheFile: CacheFile, milliseconds: number): void {
+function snapshotIn(
+  context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync,
+  cacheFile: CacheFile,
+  milliseconds: number,
+): void {
   const { runtime, fileState } = context;
   cacheFile.pacing.snapshotTimer?.cancel();
   cacheFile.pacing.snapshotTimer = undefined;
   if (cacheFile.writers === 0 || fileState.stopped.signal.aborted) return;
   cacheFile.pacing.snapshotAt = runtime.elapsed() + milliseconds;
   const timer = runtime.setTimer(milliseconds, () => {
-    inBackground(context, "cutting an open file", async () => {
+    context.background("cutting an open file", async () => {
       const again = await look(context, cacheFile);
       // Meanwhile only an fsync sets another timer, or a writer that came after the last one had closed the file.
       if (cacheFile.pacing.snapshotTimer !== timer) return;
@@ -78,7 +82,10 @@ function snapshotIn(context: Context, cacheFile: CacheFile, milliseconds: number
  * Takes a snapshot if it is time. Returns after how many milliseconds to look again; undefined: not before another
  * change.
  */
-async function look(context: Context, cacheFile: CacheFile): Promise<number | undefined> {
+async function look(
+  context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync,
+  cacheFile: CacheFile,
+): Promise<number | undefined> {
   if (!mayBeWritten(cacheFile) || cacheFile.writers === 0) return undefined;
   try {
     await cacheFile.detectWrites();
@@ -89,7 +96,7 @@ async function look(context: Context, cacheFile: CacheFile): Promise<number | un
     if (result === "busy") return BUSY_MS;
     context.readFailures.ended(cacheFile.lineage);
     cacheFile.pacing.isFsyncAsked = false;
-    enqueueInode(context, cacheFile.inode);
+    context.queue.enqueueInode(cacheFile.inode);
     return mayBeWritten(cacheFile) ? Math.max(LOOK_MS, untilDue(context, cacheFile)) : undefined;
   } catch (error) {
     if (context.fileState.stopped.signal.aborted) return undefined;

@@ -3,7 +3,9 @@
  * in its writing. Where writing goes on soon after a snapshot, the next pause is longer, so that a file that is written
  * all day is not sent all day. Pure: times in milliseconds of one clock come in, and one goes out.
  */
-import type { SnapshotPace } from "../core/index.ts";
+import type { SnapshotPacing } from "../core/index.ts";
+
+type SnapshotPace = SnapshotPacing["pace"];
 
 /** A pause in the writing: a snapshot is due after it. */
 export const WRITING_PAUSE_MS = 3_000;

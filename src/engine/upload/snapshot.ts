@@ -3,17 +3,17 @@
  * only if nothing changed from before it was begun until its row is written. For a file that is open for writing,
  * nothing may change until its copy is made.
  */
+import { EMPTY_HASH } from "../../lib/empty-hash.ts";
 import { isSameStat } from "../../lib/files.ts";
 import { formatTime } from "../../lib/time.ts";
 import type { Overtaken } from "../../metadata/detached-files.ts";
 import type { InodeId, KernelNodeId, SnapshotId } from "../../metadata/ids.ts";
 import { type Inode, QUARANTINED } from "../../metadata/inodes.ts";
 import { FsError } from "../api/index.ts";
-import type { CacheFile, Host, LocalFiles, Remote, Rows, SnapshotProgress, Uploads } from "../core/index.ts";
-import { mtimeOf } from "../files/index.ts";
+import type { CacheFile, Host, LocalFiles, Remote, Rows, SnapshotProgress } from "../core/index.ts";
 import { mayRefer } from "../host/index.ts";
-import { renameDetached } from "../sync/index.ts";
-import { EMPTY_HASH, isBeingDeleted, rowsOfInode } from "../tree/index.ts";
+import type { Sync } from "../sync/index.ts";
+import type { Tree } from "../tree/index.ts";
 import { syncForSnapshot } from "./group-sync.ts";
 import { paceAfterSnapshot, paceAfterTry } from "./snapshot-times.ts";
 
@@ -37,7 +37,7 @@ interface Making {
  * the signal's reason. `onSnapshot`: runs in the transaction of a new snapshot, before any program can write again.
  */
 export async function takeSnapshot(
-  context: Rows & LocalFiles & Remote & Uploads & Host,
+  context: Rows & LocalFiles & Remote & Host & Tree & Sync,
   inodeId: InodeId,
   signal: AbortSignal,
   onSnapshot: () => void = () => {},
@@ -77,7 +77,7 @@ function hasSnapshot(context: Rows, inode: Inode): boolean {
 
 /** No program can write to the file: the cache file itself is the snapshot. */
 async function snapshotInPlace(
-  context: Rows & LocalFiles & Remote & Uploads & Host,
+  context: Rows & LocalFiles & Host & Tree & Sync,
   cacheFile: CacheFile,
   making: Making,
 ): Promise<SnapshotResult> {
@@ -121,7 +121,7 @@ async function paced(
  * after that is another change.
  */
 async function snapshotCopy(
-  context: Rows & LocalFiles & Remote & Uploads & Host,
+  context: Rows & LocalFiles & Host & Tree & Sync,
   cacheFile: CacheFile,
   making: Making,
 ): Promise<SnapshotResult> {
@@ -182,7 +182,7 @@ interface Cut {
 
 /** One transaction. The snapshot counts if it is of the newest content, or is a copy of what was the newest content. */
 async function commitSnapshot(
-  context: Rows & LocalFiles & Remote & Uploads & Host,
+  context: Rows & LocalFiles & Host & Tree & Sync,
   before: Inode,
   cut: Cut,
   open: { readonly live: CacheFile; readonly writes: number } | undefined,
@@ -204,7 +204,7 @@ async function commitSnapshot(
 }
 
 function commitSnapshotNow(
-  context: Rows & LocalFiles & Remote & Uploads & Host,
+  context: Rows & LocalFiles & Host & Tree & Sync,
   before: Inode,
   cut: Cut,
   open: { readonly live: CacheFile; readonly writes: number } | undefined,
@@ -243,13 +243,13 @@ function commitSnapshotNow(
       lineage: cut.lineage,
       size,
       hash,
-      mtime: formatTime(mtimeOf(context, inode)),
+      mtime: formatTime(context.fileTimes.mtimeOf(inode)),
       synced: 1,
       boot: settings.boot,
     });
     if (cut.bytes !== undefined) cacheSnapshotBytes(context, id, cut.bytes);
   }
-  if (detached !== undefined) renameDetached(context, detached);
+  if (detached !== undefined) context.detachedFiles.rename(detached);
   return "cut";
 }
 
@@ -257,8 +257,8 @@ function commitSnapshotNow(
  * Whether every node that was to get this content as its own has it by now. Then somebody else did the same, and nobody
  * needs the snapshot.
  */
-function isAtAllNodes(context: Rows, inode: InodeId, hash: string): boolean {
-  return rowsOfInode(context, inode).every(({ base }) => base?.hash === hash);
+function isAtAllNodes(context: Tree, inode: InodeId, hash: string): boolean {
+  return context.nodeRows.ofInode(inode).every(({ base }) => base?.hash === hash);
 }
 
 /**
@@ -267,7 +267,7 @@ function isAtAllNodes(context: Rows, inode: InodeId, hash: string): boolean {
  * need it.
  */
 function agreement(
-  context: Rows,
+  context: Rows & Tree,
   inode: Inode,
   hash: string,
   detached: Overtaken | undefined,
@@ -279,7 +279,7 @@ function agreement(
   if (inode.originNode !== null) rows.push(nodes.ofNodeId(inode.originNode));
   for (const row of rows) {
     if (row?.nodeId == null || row.base?.head == null || row.base.hash !== hash) continue;
-    if (isBeingDeleted(context, row)) continue;
+    if (context.nodeRows.isBeingDeleted(row)) continue;
     return { originNode: row.nodeId, originVersion: row.base.head };
   }
   return undefined;

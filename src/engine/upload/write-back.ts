@@ -11,8 +11,20 @@ import { sleep, type Timer } from "../../lib/runtime.ts";
 import type { Attempt } from "../../metadata/attempts.ts";
 import type { NodeRowId } from "../../metadata/ids.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
-import { type Context, MANY, type Request, RIGHT_OF_WAY_LOOK_MS, scopesOf, TOGETHER_MS } from "../core/index.ts";
-import { advance, endLinkLeases, parkQuarantined, resolveDetached, retryArrivals } from "../sync/index.ts";
+import {
+  type Host,
+  type LocalFiles,
+  MANY,
+  type Remote,
+  type Request,
+  RIGHT_OF_WAY_LOOK_MS,
+  type Rows,
+  scopesOf,
+  TOGETHER_MS,
+  type Uploads,
+} from "../core/index.ts";
+import type { Sync } from "../sync/index.ts";
+import type { Tree } from "../tree/index.ts";
 import { beginAttempt } from "./attempt.ts";
 import { createConcurrencyLimit } from "./concurrency-limit.ts";
 import { createExpedite } from "./expedite.ts";
@@ -60,7 +72,7 @@ type Start = () => void;
 
 type Next = { readonly cut: NodeRow } | { readonly attempt: Attempt<Request> } | "send";
 
-export function createWriteBack(context: Context): WriteBack {
+export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync): WriteBack {
   const { metadata, runtime, settings, network, activity, foregroundThrottle } = context;
   const limit = createConcurrencyLimit(LIMIT_FIRST, settings.concurrency);
   const slots = createSlots(() => limit.value);
@@ -120,9 +132,9 @@ export function createWriteBack(context: Context): WriteBack {
       if (runtime.now() >= wholeLook) {
         wholeLook = Number.POSITIVE_INFINITY;
         if (expedite.goOn()) lookSoon();
-        if (endLinkLeases(context)) lookSoon();
-        resolveDetached(context);
-        arrivalsTurn = retryArrivals(context, arrivalsTurn, ARRIVALS);
+        if (context.planner.endLinkLeases()) lookSoon();
+        context.detachedFiles.resolve();
+        arrivalsTurn = context.observer.retryArrivals(arrivalsTurn, ARRIVALS);
         if (arrivalsTurn !== "") lookSoon();
       }
       if (canSend()) {
@@ -307,7 +319,7 @@ export function createWriteBack(context: Context): WriteBack {
    * there is no slot for it. Undefined: nothing, or not now.
    */
   function nextOf(id: NodeRowId, hasRoom: boolean): Next | undefined {
-    const pending = advance(context, id);
+    const pending = context.planner.advance(id);
     if (pending === undefined || pending.step.do === "wait") return undefined;
     if (pending.step.do === "cut") return { cut: pending.row };
     if (!hasRoom) return "send";
@@ -324,7 +336,7 @@ export function createWriteBack(context: Context): WriteBack {
       const result = await takeSnapshot(context, inode.id, stopped.signal);
       context.readFailures.ended(inode.lineage);
       if (result === "held") {
-        parkQuarantined(context, row.id);
+        context.powerLoss.park(row.id);
         return false;
       }
       if (result !== "busy") return true;

@@ -1,7 +1,6 @@
 /** What a create, a close and an open cost: commits, and calls on local files. */
 import { expect, test } from "vitest";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
-import { takeSnapshot } from "../../../src/engine/upload/index.ts";
 import { type InodeId, inodeId, kernelNodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { recordedRows } from "../../support/recorded-rows.ts";
@@ -70,7 +69,7 @@ test("a removal is one commit, and the end of what was removed another, with a c
     await world.write(handle, 0, pattern(10));
     await world.close(handle);
     const inode = context.metadata.inodes.ofKernelNodeId(lineage)?.id ?? inodeId(0);
-    if (isCut) expect(await takeSnapshot(context, inode, CALLER.signal)).toBe("cut");
+    if (isCut) expect(await context.snapshots.take(inode, CALLER.signal)).toBe("cut");
     const removed = await commitsOf(() => createFileSystem(context).unlink(CALLER, root, "a"));
     const forgotten = await commitsOf(async () => {
       context.orphans.forgotten([{ lineage }]);
@@ -94,7 +93,7 @@ test("many cuts are one commit, and none makes a file one that was used lately",
   const usedAt = () => inodes.map((id) => context.metadata.cacheFiles.get(world.inode(id).lineage)?.usedAt);
   const before = usedAt();
   await world.clock.advance(60_000);
-  const cut = await commitsOf(() => Promise.all(inodes.map((id) => takeSnapshot(context, id, CALLER.signal))));
+  const cut = await commitsOf(() => Promise.all(inodes.map((id) => context.snapshots.take(id, CALLER.signal))));
   expect(cut).toEqual({ result: ["cut", "cut", "cut"], commits: 1 });
   expect(usedAt()).toEqual(before);
   for (const id of inodes) await world.close(await world.open(world.inode(id)));

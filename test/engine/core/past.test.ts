@@ -1,16 +1,18 @@
 /** What is remembered of the gateway's past. */
 import { expect, test } from "vitest";
-import { isRolledBack, noteHistoryPoint, noteRollback, parseRequest } from "../../../src/engine/core/index.ts";
+import { GatewayHistory } from "../../../src/engine/core/history.ts";
+import { parseRequest } from "../../../src/engine/core/index.ts";
 import { openDatabase } from "../../../src/metadata/database.ts";
 import { createMetadata } from "../../../src/metadata/metadata.ts";
 
 test("a refusal tells that the past is another one while entries of the journal are applied: it is not forgotten", () => {
   const metadata = createMetadata(openDatabase(":memory:"), parseRequest);
+  const history = new GatewayHistory(metadata);
   const entry = { position: 1_000, nodeId: "n", revision: 1, time: "2026-01-01T00:00:00.000Z" };
-  metadata.transaction(() => noteHistoryPoint({ metadata }, [entry]));
-  expect([metadata.settings.get("followed"), isRolledBack({ metadata })]).toEqual([JSON.stringify(entry), false]);
-  noteRollback({ metadata });
-  metadata.transaction(() => noteHistoryPoint({ metadata }, [{ ...entry, position: 1_001 }]));
-  expect(isRolledBack({ metadata })).toBe(true);
+  metadata.transaction(() => history.noteFollowed([entry]));
+  expect([metadata.settings.get("followed"), history.isRolledBack()]).toEqual([JSON.stringify(entry), false]);
+  history.noteRollback();
+  metadata.transaction(() => history.noteFollowed([{ ...entry, position: 1_001 }]));
+  expect(history.isRolledBack()).toBe(true);
   metadata.close();
 });

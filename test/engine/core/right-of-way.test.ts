@@ -1,6 +1,6 @@
 /** How much is begun while programs are busy: numbers alone, on a clock that is moved by hand. */
 import { expect, test } from "vitest";
-import { createForegroundThrottle } from "../../../src/engine/core/index.ts";
+import { createForegroundThrottle } from "../../../src/engine/core/foreground-throttle.ts";
 
 const LATE_MS = 10_000;
 /** Of the time, that requests are at hand. */

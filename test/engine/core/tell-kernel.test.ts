@@ -1,15 +1,8 @@
 /** What the kernel is told of: names it knew or was told to be absent, after a daemon's death any; and attributes. */
 import { expect, test } from "vitest";
 import type { KernelCache } from "../../../src/engine/api/index.ts";
-import {
-  createKernelCacheState,
-  expireAllEntries,
-  invalidateKernel,
-  negativeUnknown,
-  noteNegative,
-} from "../../../src/engine/core/index.ts";
+import { KernelCacheState } from "../../../src/engine/core/invalidate.ts";
 import { LIVE_MS } from "../../../src/engine/host/index.ts";
-import { observeNode } from "../../../src/engine/sync/index.ts";
 import { inodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { inodeOfFolder, makeWorld, nodeOf } from "../../support/rows-world.ts";
@@ -27,8 +20,8 @@ async function begin() {
     },
     everything: () => void told.push("everything"),
   };
-  const context = { ...base, kernel: createKernelCacheState(cache) };
-  context.metadata.changed.onTell((changed) => invalidateKernel(context, changed));
+  const context = { ...base, kernel: new KernelCacheState(cache, base.metadata, base.runtime) };
+  context.metadata.changed.onTell((changed) => context.kernel.invalidate(changed));
   const { entries, inodes } = context.metadata;
   const make = (name: string) => {
     const { id } = inodes.create({
@@ -50,7 +43,7 @@ async function begin() {
 
 test("a name that came is told where it was told to be absent, once", async () => {
   const { context, make, said } = await begin();
-  expect(noteNegative(context, ROOT_INODE, "a")).toBe(true);
+  expect(context.kernel.noteNegative(ROOT_INODE, "a")).toBe(true);
   make("a");
   make("b");
   expect(said()).toEqual(["came a"]);
@@ -58,17 +51,17 @@ test("a name that came is told where it was told to be absent, once", async () =
 
 test("when nothing is sure any more, each absent name is named", async () => {
   const { context, said } = await begin();
-  noteNegative(context, ROOT_INODE, "a");
-  noteNegative(context, ROOT_INODE, "b");
-  expireAllEntries(context);
+  context.kernel.noteNegative(ROOT_INODE, "a");
+  context.kernel.noteNegative(ROOT_INODE, "b");
+  context.kernel.expireAll();
   expect(said()).toEqual(["came a", "came b", "everything"]);
-  expireAllEntries(context);
+  context.kernel.expireAll();
   expect(said()).toEqual(["everything"]);
 });
 
 test("what a daemon before told to be absent nobody knows: each name that comes is told, as long as it may be remembered", async () => {
   const { context, clock, make, said } = await begin();
-  negativeUnknown(context);
+  context.kernel.negativeUnknown();
   make("a");
   expect(said()).toEqual(["came a"]);
   await clock.advance(LIVE_MS);
@@ -78,12 +71,11 @@ test("what a daemon before told to be absent nobody knows: each name that comes 
 
 test("no more absent names are let be remembered than are remembered here", async () => {
   const { context, clock } = await begin();
-  for (let i = 0; i < 50_000; i += 1) noteNegative(context, ROOT_INODE, `${i}`);
-  expect(noteNegative(context, ROOT_INODE, "one more")).toBe(false);
-  expect(noteNegative(context, ROOT_INODE, "7")).toBe(true);
+  for (let i = 0; i < 50_000; i += 1) context.kernel.noteNegative(ROOT_INODE, `${i}`);
+  expect(context.kernel.noteNegative(ROOT_INODE, "one more")).toBe(false);
+  expect(context.kernel.noteNegative(ROOT_INODE, "7")).toBe(true);
   await clock.advance(LIVE_MS + 1);
-  expect(noteNegative(context, ROOT_INODE, "one more")).toBe(true);
-  expect(context.kernel.absent.size).toBe(1);
+  for (let i = 0; i < 50_000; i += 1) expect(context.kernel.noteNegative(ROOT_INODE, `another ${i}`)).toBe(true);
 });
 
 test("folders are counted where all are known, and the kernel is told when others change how many there are", async () => {
@@ -95,7 +87,7 @@ test("folders are counted where all are known, and the kernel is told when other
     for (const id of changed.inodes) told.add(id);
   });
   const observe = (id: string, parentId: string, revision = 1) =>
-    metadata.transaction(() => observeNode(context, nodeOf(id, { kind: "folder", path: "", parentId, revision })));
+    metadata.transaction(() => context.observer.node(nodeOf(id, { kind: "folder", path: "", parentId, revision })));
   for (const id of ["a", "b"]) observe(id, "root");
   const folders = ["a", "b"].map((id) => inodeOfFolder(world, id));
   const links = async () => Promise.all(folders.map(async (id) => (await world.stat(id)).links));

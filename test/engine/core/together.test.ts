@@ -1,9 +1,7 @@
 /** What the loop does for many at once: one commit, one sync; and each still fails alone. */
 import { expect, test } from "vitest";
-import { TOGETHER_MAX_MS } from "../../../src/engine/core/group-commit.ts";
-import { createGroupCommit, MANY } from "../../../src/engine/core/index.ts";
+import { createGroupCommit, MANY, TOGETHER_MAX_MS } from "../../../src/engine/core/group-commit.ts";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
-import { takeSnapshot } from "../../../src/engine/upload/index.ts";
 import { sleep } from "../../../src/lib/runtime.ts";
 import { SqliteError } from "../../../src/lib/sqlite/index.ts";
 import type { InodeId } from "../../../src/metadata/ids.ts";
@@ -43,7 +41,7 @@ function countSyncs({ context }: BytesWorld) {
 }
 
 const cutAll = (world: BytesWorld, inodes: readonly InodeId[]) =>
-  Promise.allSettled(inodes.map((id) => takeSnapshot(world.context, id, CALLER.signal)));
+  Promise.allSettled(inodes.map((id) => world.context.snapshots.take(id, CALLER.signal)));
 
 test("many cuts at once share one sync and are whole", async () => {
   const { world, inodes } = await written(20);

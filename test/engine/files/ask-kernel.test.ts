@@ -1,14 +1,13 @@
 /** What the kernel does not have goes without its word, after it was asked, once; what it has, or may be about to, stays. */
 import { expect, test } from "vitest";
 import { NO_KERNEL_CACHE } from "../../../src/engine/api/index.ts";
-import { createKernelCacheState } from "../../../src/engine/core/index.ts";
+import { KernelCacheState } from "../../../src/engine/core/index.ts";
 import { createLookupProbe, ROUND_MS } from "../../../src/engine/files/lookup-probe.ts";
 import { FORGET_GATHER_MS } from "../../../src/engine/files/on-forget.ts";
-import type { Context } from "../../../src/engine/files/room.ts";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
 import { type InodeId, inodeId, type KernelNodeId, kernelNodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
-import { CALLER, createBytesWorld, pattern } from "../start/bytes-world.ts";
+import { CALLER, createBytesWorld, type Parts, pattern, withParts } from "../start/bytes-world.ts";
 
 const READING = { read: true, write: false, append: false, truncate: false, exclusive: false };
 const WRITING = { read: false, write: true, append: false, truncate: false, exclusive: true };
@@ -30,7 +29,9 @@ async function begin() {
       return new Set(lacking);
     },
   };
-  const context: Context = { ...world.context, kernel: createKernelCacheState(cache) };
+  const context: Parts = withParts(world.context, {
+    kernel: new KernelCacheState(cache, world.context.metadata, world.context.runtime),
+  });
   const { inodes, entries } = context.metadata;
   inodes.update(ROOT_INODE, { listed: 0 });
   const root = inodes.get(ROOT_INODE)?.lineage ?? kernelNodeId(0);
@@ -265,7 +266,10 @@ test("a kernel that cannot be asked changes nothing", async () => {
   const { context: before, cameAndWent, isThere, pass, asking } = await begin();
   asking.stop();
   const id = cameAndWent("a");
-  createLookupProbe({ ...before, kernel: createKernelCacheState(NO_KERNEL_CACHE) }).start();
+  createLookupProbe({
+    ...before,
+    kernel: new KernelCacheState(NO_KERNEL_CACHE, before.metadata, before.runtime),
+  }).start();
   await pass(4 * ROUND);
   expect(isThere(id)).toBe(true);
 });

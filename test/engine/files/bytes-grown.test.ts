@@ -1,7 +1,6 @@
 /** Content that grew from a version: what of that comes from the gateway is known to be right before it is part of another one. */
 import { expect, test } from "vitest";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
-import { takeSnapshot } from "../../../src/engine/upload/index.ts";
 import { entryId } from "../../../src/metadata/ids.ts";
 import type { Inode } from "../../../src/metadata/inodes.ts";
 import { type BytesWorld, CALLER, createBytesWorld, hashOf, pattern } from "../start/bytes-world.ts";
@@ -18,7 +17,7 @@ async function during<T>(world: BytesWorld, work: Promise<T>): Promise<T> {
   return work;
 }
 
-const cut = (world: BytesWorld, { id }: Inode) => during(world, takeSnapshot(world.context, id, CALLER.signal));
+const cut = (world: BytesWorld, { id }: Inode) => during(world, world.context.snapshots.take(id, CALLER.signal));
 
 async function cutBytes(world: BytesWorld, { id }: Inode): Promise<Buffer> {
   const generation = world.context.metadata.snapshots.newestOf(id) ?? expect.unreachable("no cut");
@@ -191,7 +190,7 @@ test("what is written while the version is read to its hash stays, right or wron
   await during(world, world.read(handle, 2 * MIB, 1000));
   world.gateway.lies = 1;
   world.gateway.hold();
-  const failed = takeSnapshot(world.context, inode.id, CALLER.signal).catch(String);
+  const failed = world.context.snapshots.take(inode.id, CALLER.signal).catch(String);
   await world.clock.settle();
   await world.write(handle, 2 * MIB + 10, MORE);
   await world.write(handle, MIB, MORE);
@@ -212,7 +211,7 @@ test("broken off, it goes on where it was, and is one check", async () => {
   const inode = world.addRemote(content);
   await writeAt(world, inode, 10, MORE);
   world.gateway.breaks = [2 * MIB];
-  const cutting = takeSnapshot(world.context, inode.id, CALLER.signal);
+  const cutting = world.context.snapshots.take(inode.id, CALLER.signal);
   await world.clock.advance(60_000);
   expect(await cutting).toBe("cut");
   expect(hashOf(await cutBytes(world, inode))).toBe(hashOf(expected(content, 10, MORE)));
@@ -226,7 +225,7 @@ test("broken off after its last byte, what was read to its hash is not asked for
   await world.close(handle);
   world.gateway.calls.length = 0;
   world.gateway.breaks = [MORE.length];
-  const cutting = takeSnapshot(world.context, inode.id, CALLER.signal);
+  const cutting = world.context.snapshots.take(inode.id, CALLER.signal);
   await world.clock.advance(60_000);
   expect(await cutting).toBe("cut");
   expect(hashOf(await cutBytes(world, inode))).toBe(hashOf(then));
@@ -260,11 +259,11 @@ test("who was interrupted and asks again goes on with what is being read", async
   const { length } = world.gateway.calls;
   const given = new AbortController();
   world.gateway.hold();
-  const first = takeSnapshot(world.context, inode.id, given.signal).catch(String);
+  const first = world.context.snapshots.take(inode.id, given.signal).catch(String);
   await world.clock.settle();
   given.abort();
   expect(await during(world, first)).toContain("interrupted");
-  const second = takeSnapshot(world.context, inode.id, CALLER.signal);
+  const second = world.context.snapshots.take(inode.id, CALLER.signal);
   await world.clock.settle();
   world.gateway.release();
   expect(await during(world, second)).toBe("cut");

@@ -2,7 +2,6 @@
 import { expect, test } from "vitest";
 import { evict } from "../../../src/engine/files/evict.ts";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
-import { takeSnapshot } from "../../../src/engine/upload/index.ts";
 import { type InodeId, inodeId, kernelNodeId } from "../../../src/metadata/ids.ts";
 import { type BytesWorld, CALLER, createBytesWorld, hashOf, pattern } from "../start/bytes-world.ts";
 
@@ -48,7 +47,7 @@ test("what is dirty, open, or being sent never goes", async () => {
   await world.write(writer, 0, TEXT);
   await world.close(writer);
   const sent = await written(world);
-  await takeSnapshot(world.context, sent, CALLER.signal);
+  await world.context.snapshots.take(sent, CALLER.signal);
   world.context.metadata.inodes.update(sent, { content: "clean", originNode: "n", originVersion: "v" });
   world.context.metadata.cacheFiles.update(world.inode(sent).lineage, { originNode: "n", originVersion: "v" });
   await cached(world);
@@ -219,14 +218,14 @@ test("content that was never synced goes on beside the head after power loss, sy
       continue;
     }
     expect([files["a.txt"], beside]).toEqual([how === "as it is" ? "changed!" : "halfged!", []]);
-    const cut = await takeSnapshot(next.context, inode.id, CALLER.signal);
+    const cut = await next.context.snapshots.take(inode.id, CALLER.signal);
     expect(cut).toBe(how === "as it is" ? "cut" : "held");
     if (how === "as it is") continue;
     // A program saves it again: now it is whole.
     const again = await next.open(next.inode(inode.id), { write: true });
     await next.write(again, 0, Buffer.from("saved"));
     await next.close(again);
-    expect(await takeSnapshot(next.context, inode.id, CALLER.signal)).toBe("cut");
+    expect(await next.context.snapshots.take(inode.id, CALLER.signal)).toBe("cut");
   }
 });
 

@@ -2,7 +2,6 @@
 import { expect, test } from "vitest";
 import type { QueueItem } from "../../../src/engine/api/index.ts";
 import { listQueue } from "../../../src/engine/ops/index.ts";
-import { takeSnapshot } from "../../../src/engine/upload/index.ts";
 import { NO_RANGES, parseRanges, totalBytes } from "../../../src/lib/ranges.ts";
 import { entryId } from "../../../src/metadata/ids.ts";
 import type { Inode } from "../../../src/metadata/inodes.ts";
@@ -24,7 +23,7 @@ async function during<T>(world: BytesWorld, work: Promise<T>, milliseconds = 2_0
   return work;
 }
 
-const cut = (world: BytesWorld, { id }: Inode) => during(world, takeSnapshot(world.context, id, CALLER.signal));
+const cut = (world: BytesWorld, { id }: Inode) => during(world, world.context.snapshots.take(id, CALLER.signal));
 const rowOf = ({ context }: BytesWorld, { lineage }: Inode) => context.metadata.cacheFiles.get(lineage);
 
 async function cutBytes(world: BytesWorld, { id }: Inode): Promise<Buffer> {
@@ -128,7 +127,7 @@ test("after a restart, what came is not asked for again", async () => {
   await writeAt(world, inode, size);
   // The link breaks, again and again, until the process ends.
   world.gateway.breaks = [5 * MIB, 9 * MIB, 8 * MIB, ...Array.from({ length: 40 }, () => 0)];
-  const failed = takeSnapshot(world.context, inode.id, CALLER.signal);
+  const failed = world.context.snapshots.take(inode.id, CALLER.signal);
   await expect(during(world, failed, 60_000)).rejects.toThrow();
   const missing = totalBytes(parseRanges(rowOf(world, inode)?.missing ?? "") ?? NO_RANGES);
   expect(missing).toBeLessThan(size - 4 * MIB);
@@ -160,7 +159,7 @@ test("what is written while it is checked stays, wherever the check is by then",
   const { world, inode } = await allHere(2 * MIB);
   const handle = await world.open(world.inode(inode.id), { write: true });
   world.gateway.hold();
-  const cutting = takeSnapshot(world.context, inode.id, CALLER.signal);
+  const cutting = world.context.snapshots.take(inode.id, CALLER.signal);
   await world.clock.settle();
   // The check waits at the place that was overwritten.
   expect(world.gateway.calls.map(({ start }) => start)).toEqual([2 * MIB]);
@@ -192,7 +191,7 @@ test("a write that is on its way while its place is read is not taken for a dama
       },
     });
   });
-  const cutting = takeSnapshot(world.context, inode.id, CALLER.signal);
+  const cutting = world.context.snapshots.take(inode.id, CALLER.signal);
   const late = world.write(handle, MIB, MORE);
   await during(world, Promise.all([reading, cutting, late]));
   await world.close(handle);
@@ -273,7 +272,7 @@ test("an answer that ends too early is asked for again from there", async () => 
   const { world, inode } = await allHere();
   await world.truncate(inode.id, 3 * MIB);
   world.gateway.shorts = [MIB];
-  expect(await during(world, takeSnapshot(world.context, inode.id, CALLER.signal), 10_000)).toBe("cut");
+  expect(await during(world, world.context.snapshots.take(inode.id, CALLER.signal), 10_000)).toBe("cut");
   expect(world.gateway.calls.map(({ start, end }) => [start, end])).toEqual([
     [3 * MIB, SIZE],
     [4 * MIB, SIZE],

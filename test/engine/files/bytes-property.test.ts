@@ -7,7 +7,6 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { FsError, type HandleId } from "../../../src/engine/api/index.ts";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
-import { takeSnapshot } from "../../../src/engine/upload/index.ts";
 import type { InodeId } from "../../../src/metadata/ids.ts";
 import { seededRandom } from "../../support/virtual-clock.ts";
 import { type BytesWorld, CALLER, createBytesWorld, hashOf, pattern } from "../start/bytes-world.ts";
@@ -229,7 +228,7 @@ async function run(seed: number, steps: readonly Step[]): Promise<void> {
         await settle();
         let result = "";
         const cutting = tolerate(
-          takeSnapshot(world.context, id, CALLER.signal).then((answer) => {
+          world.context.snapshots.take(id, CALLER.signal).then((answer) => {
             result = answer;
           }),
         );

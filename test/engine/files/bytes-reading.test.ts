@@ -4,7 +4,7 @@ import { RemoteError } from "../../../src/client/errors.ts";
 import { FsError } from "../../../src/engine/api/index.ts";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
 import { sleep } from "../../../src/lib/runtime.ts";
-import { type BytesWorld, CALLER, createBytesWorld, pattern } from "../start/bytes-world.ts";
+import { type BytesWorld, CALLER, createBytesWorld, pattern, withParts } from "../start/bytes-world.ts";
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
@@ -441,7 +441,9 @@ test("where only heads can be read, a download that could not be checked is chec
   const missing = () => world.context.metadata.cacheFiles.get(lineage)?.missing;
   expect(missing()).not.toBe("[]");
   const { client } = world.context;
-  const headsOnly = { ...world.context, client: { ...client, features: { ...client.features, isFull: false } } };
+  const headsOnly = withParts(world.context, {
+    client: { ...client, features: { ...client.features, isFull: false } },
+  });
   const flags = { read: false, write: true, append: false, truncate: false, exclusive: false };
   const writer = await during(world, createFileSystem(headsOnly).open(CALLER, lineage, flags));
   expect(missing()).toBe("[]");

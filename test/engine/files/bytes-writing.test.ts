@@ -2,11 +2,10 @@
 import { expect, test } from "vitest";
 import { FsError, type HandleId } from "../../../src/engine/api/index.ts";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
-import { takeSnapshot } from "../../../src/engine/upload/index.ts";
 import { formatTime } from "../../../src/lib/time.ts";
 import type { KernelNodeId } from "../../../src/metadata/ids.ts";
 import { holdNext } from "../../support/hold-next.ts";
-import { type BytesWorld, CALLER, createBytesWorld, hashOf, pattern } from "../start/bytes-world.ts";
+import { type BytesWorld, CALLER, createBytesWorld, hashOf, pattern, withParts } from "../start/bytes-world.ts";
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
@@ -122,7 +121,7 @@ test("a write into what is missing survives a crash, and so does the origin arou
   expected.set(TEXT, MIB + 100);
   expect(next.inode(id)).toMatchObject({ content: "dirty", size: content.length });
   same(await next.readAll(next.inode(id)), expected);
-  expect(await takeSnapshot(next.context, id, CALLER.signal)).toBe("cut");
+  expect(await next.context.snapshots.take(id, CALLER.signal)).toBe("cut");
   expect(next.inode(id).hash).toBe(hashOf(expected));
 });
 
@@ -383,12 +382,11 @@ test("fsync: bytes and rows, in that order; many at once share", async () => {
     order.push("bytes");
     await sync();
   };
-  const context = {
-    ...world.context,
+  const context = withParts(world.context, {
     syncRows: async () => {
       order.push("rows");
     },
-  };
+  });
   await world.write(handle, 0, TEXT);
   await createFileSystem(context).fsync(CALLER, handle, false);
   expect(order).toEqual(["bytes", "rows"]);

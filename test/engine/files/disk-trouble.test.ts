@@ -4,7 +4,6 @@ import { FsError } from "../../../src/engine/api/index.ts";
 import { evict } from "../../../src/engine/files/evict.ts";
 import type { Disk } from "../../../src/engine/host/index.ts";
 import { createFileSystem, listQueue } from "../../../src/engine/ops/index.ts";
-import { takeSnapshot } from "../../../src/engine/upload/index.ts";
 import { hasCode } from "../../../src/lib/system-error.ts";
 import { type KernelNodeId, kernelNodeId } from "../../../src/metadata/ids.ts";
 import { type BytesWorld, CALLER, createBytesWorld, pattern } from "../start/bytes-world.ts";
@@ -196,7 +195,7 @@ test("the state dir is gone: what another mount's has in its place is not sent a
   const { inode, handle } = await world.create();
   await world.write(handle, 0, pattern(100 * KIB));
   await world.close(handle);
-  await takeSnapshot(context, inode.id, CALLER.signal);
+  await context.snapshots.take(inode.id, CALLER.signal);
   const cut = context.metadata.snapshots.newestOf(inode.id);
   if (cut === undefined) throw new Error("nothing was cut");
   disk.trouble = "gone";

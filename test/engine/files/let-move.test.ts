@@ -3,7 +3,6 @@ import { expect, test } from "vitest";
 import type { HandleId } from "../../../src/engine/api/index.ts";
 import { createDisk } from "../../../src/engine/host/index.ts";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
-import { takeSnapshot } from "../../../src/engine/upload/index.ts";
 import type { InodeId } from "../../../src/metadata/ids.ts";
 import { type BytesWorld, CALLER, createBytesWorld, hashOf, pattern } from "../start/bytes-world.ts";
 
@@ -103,7 +102,7 @@ function expectTold(world: BytesWorld, id: InodeId): void {
 
 type Flow = (world: BytesWorld, id: InodeId, handle: HandleId) => Promise<unknown>;
 const FLOWS: Record<string, Flow> = {
-  "a cut": (world, id) => takeSnapshot(world.context, id, CALLER.signal),
+  "a cut": (world, id) => world.context.snapshots.take(id, CALLER.signal),
   "a close of one of its descriptors": (world, _id, handle) => createFileSystem(world.context).flush(CALLER, handle),
   "an fsync": (world, _id, handle) => createFileSystem(world.context).fsync(CALLER, handle, false),
   "a truncate": (world, id) => world.truncate(id, 4),
@@ -163,7 +162,7 @@ for (const [name, flow] of Object.entries(FLOWS)) {
       expect(Buffer.from(now.subarray(0, 2)).toString()).toBe("LA");
       await world.close(handle);
       expect(world.inode(id)).toMatchObject({ content: "dirty", size: now.length });
-      expect(await takeSnapshot(world.context, id, CALLER.signal)).toBe("cut");
+      expect(await world.context.snapshots.take(id, CALLER.signal)).toBe("cut");
       expect(world.inode(id).hash).toBe(hashOf(now));
     }
     // Before it begins, if not later.

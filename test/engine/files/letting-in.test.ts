@@ -2,7 +2,6 @@
 import { expect, test } from "vitest";
 import type { OpenFlags } from "../../../src/engine/api/index.ts";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
-import { takeSnapshot } from "../../../src/engine/upload/index.ts";
 import type { InodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { holdNext } from "../../support/hold-next.ts";
@@ -39,7 +38,7 @@ async function begin(state: "clean" | "written" | "synced") {
   return { world, id, lineage, live, write };
 }
 
-const cut = ({ context }: BytesWorld, id: InodeId) => takeSnapshot(context, id, CALLER.signal);
+const cut = ({ context }: BytesWorld, id: InodeId) => context.snapshots.take(id, CALLER.signal);
 
 const STATES = ["clean", "written", "synced"] as const;
 const MOMENTS = ["flush", "syncRows", "stat"] as const;

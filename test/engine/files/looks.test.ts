@@ -2,7 +2,6 @@
 import { expect, test } from "vitest";
 import type { HandleId, OpenFlags } from "../../../src/engine/api/index.ts";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
-import { takeSnapshot } from "../../../src/engine/upload/index.ts";
 import { formatTime } from "../../../src/lib/time.ts";
 import { type InodeId, inodeId } from "../../../src/metadata/ids.ts";
 import type { Inode } from "../../../src/metadata/inodes.ts";
@@ -43,7 +42,7 @@ async function begin() {
   return { world, context, clock, id, lineage, openPassed, liveOf, inode };
 }
 
-const cut = ({ context }: BytesWorld, id: InodeId) => takeSnapshot(context, id, CALLER.signal);
+const cut = ({ context }: BytesWorld, id: InodeId) => context.snapshots.take(id, CALLER.signal);
 
 test("a reader syncs the file while its last writer closes it: nothing fails, and nobody is left writing", async () => {
   const { context, clock, openPassed, liveOf, inode } = await begin();

@@ -4,9 +4,6 @@ import { FsError, type HandleId, type OpenFlags } from "../../../src/engine/api/
 import { requireRange } from "../../../src/engine/files/fetch.ts";
 import { createDisk } from "../../../src/engine/host/index.ts";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
-import { fits } from "../../../src/engine/sync/index.ts";
-import { found } from "../../../src/engine/tree/index.ts";
-import { takeSnapshot } from "../../../src/engine/upload/index.ts";
 import { SILENT } from "../../../src/lib/log.ts";
 import { entryId } from "../../../src/metadata/ids.ts";
 import type { Inode } from "../../../src/metadata/inodes.ts";
@@ -66,7 +63,7 @@ async function after(world: BytesWorld): Promise<BytesWorld> {
   return next;
 }
 
-const cut = (world: BytesWorld, { id }: Inode) => takeSnapshot(world.context, id, CALLER.signal);
+const cut = (world: BytesWorld, { id }: Inode) => world.context.snapshots.take(id, CALLER.signal);
 const text = async (world: BytesWorld, inode: Inode) => Buffer.from(await world.readAll(inode)).toString();
 
 test("what was written is told at close, and sent", async () => {
@@ -111,7 +108,7 @@ test("of what makes a file longer or shorter the kernel knows itself; of any oth
   expect((await createFileSystem(world.context).getattr(CALLER, lineage)).stat).toEqual(stat);
   // It was written to, and was in a list, of which not all may have been told.
   file.write(NEWS);
-  await found(world.context, world.inode(id));
+  await world.context.stats.found(world.inode(id));
   expect(await toldAtClose(file)).toEqual([id]);
   await file.close();
   const again = await openPassed(world, world.inode(id), { ...WRITING, truncate: true });
@@ -155,7 +152,7 @@ test("an open that fails after it has cut the file short is told: the kernel kno
   const full = () => {
     throw new Error("no room for one more handle");
   };
-  Object.assign(world.context, { handleTable: { ...world.context.handleTable, add: full } });
+  Object.assign(world.context.handleTable, { add: full });
   await expect(createFileSystem(world.context).open(CALLER, lineage, { ...WRITING, truncate: true })).rejects.toThrow();
   expect(world.inode(id).size).toBe(0);
   expect(told).toContain(id);
@@ -396,7 +393,7 @@ test("a writer passed on beside a reader of before there was a quota: what he ad
   const [entry] = context.metadata.entries.ofInode(inode.id);
   const row = context.metadata.nodes.ofEntry(entry?.id ?? entryId(0));
   if (row === undefined) throw new Error("no row");
-  expect(fits(context, row)).toBe(false);
+  expect(context.planner.fits(row)).toBe(false);
   expect(await text(world, inode)).toBe("n".repeat(150));
   expect(await isPassed(world, inode)).toBe(false);
 });

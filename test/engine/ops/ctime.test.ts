@@ -2,7 +2,6 @@
 import { expect, test } from "vitest";
 import type { Stat } from "../../../src/engine/api/index.ts";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
-import { observeNode } from "../../../src/engine/sync/index.ts";
 import { compareTimes, formatTime } from "../../../src/lib/time.ts";
 import type { KernelNodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
@@ -156,7 +155,7 @@ test.each([2 * HOUR_MS, -2 * HOUR_MS])(
       const { revision } = node;
       const modifiedAt = new Date(clock.wallClock() + off).toISOString();
       node = { ...node, ...change, modifiedAt, revision: revision + 1 };
-      metadata.transaction(() => observeNode(context, node));
+      metadata.transaction(() => context.observer.node(node));
       const row = rowOf(world, "x");
       const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
       const { ctime, mtime } = await world.stat(entry?.inode);

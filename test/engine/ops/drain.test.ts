@@ -4,9 +4,7 @@ import type { Client, ListOptions } from "../../../src/client/client.ts";
 import { RemoteError } from "../../../src/client/errors.ts";
 import { SETTLE_MS } from "../../../src/contract/features.ts";
 import type { JournalEntry, Node } from "../../../src/contract/resources.ts";
-import type { Context } from "../../../src/engine/core/index.ts";
 import { isSettled } from "../../../src/engine/ops/drain.ts";
-import { acknowledge, observeDeletion, observeNode, refused } from "../../../src/engine/sync/index.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import {
   EMPTY,
@@ -19,6 +17,7 @@ import {
   sendNext,
   TIME,
 } from "../../support/rows-world.ts";
+import { type Parts, withParts } from "../start/bytes-world.ts";
 
 const SIGNAL = new AbortController().signal;
 
@@ -30,7 +29,7 @@ test("whether the index shows everything is not asked while the gateway wants a 
     if (asked > 1) return { items: [], totalCount: 0, pageNo: 1, pageSize: 1, asOf: 7, next: null };
     throw new RemoteError("throttled", "too many requests", { operation: "listNodes", retryAfterMs: 60_000 });
   };
-  const asking: Context = { ...context, client: { ...context.client, listFolder } };
+  const asking: Parts = withParts(context, { client: { ...context.client, listFolder } });
   for (const what of ["written", "cursor"] as const) metadata.settings.set(what, "7");
   for (let waited = 0; waited < 59_000; waited += 250) {
     expect(await isSettled(asking, SIGNAL)).toBe(false);
@@ -48,7 +47,7 @@ async function joined(count: number) {
   const nodes = Array.from({ length: count }, (_, index) => nodeOf(`n${index}`, { contentHash: EMPTY, size: 0 }));
   for (const node of nodes) {
     const attempt = sendNext(world, make(world, ROOT_INODE, node.name), `birth of ${node.id}`);
-    refused(world.context, attempt, new RemoteError("conflict", "taken", { node }));
+    world.context.answers.refused(attempt, new RemoteError("conflict", "taken", { node }));
     expect(rowOf(world, node.id)).toMatchObject({ dirtySince: null });
   }
   const gateway: { shows: readonly Node[]; asOf: number } = { shows: [], asOf: 5 };
@@ -58,7 +57,7 @@ async function joined(count: number) {
     const items = gateway.shows.filter(({ name }) => options.name === undefined || options.name === name);
     return { items, totalCount: items.length, pageNo: 1, pageSize: 1000, asOf: gateway.asOf, next: null };
   };
-  const context: Context = { ...world.context, client: { ...world.context.client, listFolder } };
+  const context: Parts = withParts(world.context, { client: { ...world.context.client, listFolder } });
   return { world, metadata, nodes, gateway, asked, settled: () => isSettled(context, SIGNAL) };
 }
 
@@ -94,7 +93,7 @@ test("a list that shows the node as it was before our change says nothing of it"
   rename(world, row, ROOT_INODE, "new");
   const [node = nodeOf("n0")] = nodes;
   const moved = { ...node, name: "new", revision: 2 };
-  acknowledge(world.context, sendNext(world, row, "move"), moved, 0);
+  world.context.answers.acknowledge(sendNext(world, row, "move"), moved, 0);
   Object.assign(gateway, { shows: [{ ...moved, revision: 1 }], asOf: 0 });
   expect(await settled()).toBe(false);
   gateway.shows = [moved];
@@ -120,9 +119,9 @@ test.each(["moved elsewhere", "deleted elsewhere", "for the settle time"])(
     gateway.asOf = 0;
     if (what === "moved elsewhere") {
       const moved = { ...node, name: "theirs", revision: 2 };
-      observeNode(world.context, moved, "id");
+      world.context.observer.node(moved, "id");
       gateway.shows = [moved];
-    } else if (what === "deleted elsewhere") observeDeletion(world.context, "n0", 2, null);
+    } else if (what === "deleted elsewhere") world.context.observer.deletion("n0", 2, null);
     else await world.clock.advance(SETTLE_MS + 1);
     expect(await settled()).toBe(true);
     expect(asked).toEqual(what === "moved elsewhere" ? [{ name: "theirs" }] : []);

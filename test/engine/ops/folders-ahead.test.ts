@@ -4,13 +4,12 @@ import type { Client } from "../../../src/client/client.ts";
 import { RemoteError } from "../../../src/client/errors.ts";
 import { ALL_FEATURES } from "../../../src/contract/features.ts";
 import type { Node } from "../../../src/contract/resources.ts";
-import type { Context } from "../../../src/engine/core/index.ts";
 import { prefetchFolders } from "../../../src/engine/ops/prefetch-folders.ts";
 import { type InodeId, inodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { born } from "../../../src/metadata/nodes.ts";
 import { nodeOf } from "../../support/rows-world.ts";
-import { createBytesWorld } from "../start/bytes-world.ts";
+import { createBytesWorld, type Parts, withParts } from "../start/bytes-world.ts";
 
 const FOLDERS = 30;
 const NAMES = Array.from({ length: FOLDERS }, (_, at) => `d${String(at).padStart(2, "0")}`);
@@ -59,10 +58,9 @@ async function begin({ beside = 0, within = 2, later = within, client = {} }: Wo
     };
   };
   const readJournal = async () => ({ items: [], totalCount: 0, pageNo: 1, pageSize: 500, asOf: 5 });
-  const context: Context = {
-    ...world.context,
+  const context: Parts = withParts(world.context, {
     client: { ...world.context.client, listFolder, readJournal, ...client },
-  };
+  });
   const quiet = async () => {
     for (let turn = 0; turn < 200; turn += 1) await world.clock.advance(0);
   };
@@ -165,7 +163,7 @@ test("after a large folder nothing is listed that nobody asked for", async () =>
 });
 
 test("nor where nothing would tell that it has changed since, while offline, or when the mount ends", async () => {
-  const hinders: ((context: Context) => void)[] = [
+  const hinders: ((context: Parts) => void)[] = [
     ({ client }) => Object.assign(client, { features: { ...ALL_FEATURES, isFull: false } }),
     ({ network }) => network.failed(new RemoteError("offline", "gone")),
     (context) => context.cacheFiles.stop(),

@@ -3,14 +3,12 @@ import { afterEach, expect, test } from "vitest";
 import type { Client } from "../../../src/client/client.ts";
 import { RemoteError } from "../../../src/client/errors.ts";
 import type { Node } from "../../../src/contract/resources.ts";
-import type { Context } from "../../../src/engine/core/index.ts";
 import { createTreePrefetch } from "../../../src/engine/ops/index.ts";
-import { completeFolder, visitFolder } from "../../../src/engine/remote/index.ts";
 import { type InodeId, inodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { born } from "../../../src/metadata/nodes.ts";
 import { nodeOf } from "../../support/rows-world.ts";
-import { createBytesWorld } from "../start/bytes-world.ts";
+import { createBytesWorld, type Parts, withParts } from "../start/bytes-world.ts";
 
 const folderOf = (id: string, parentId: string | null) =>
   nodeOf(id, { kind: "folder", head: null, contentHash: null, size: 0, parentId, name: id });
@@ -61,7 +59,7 @@ async function begin(namesAhead: number, tree = smallTree()) {
     return { items, totalCount: all.length, pageNo: 1, pageSize: 1000, asOf: 5, next };
   };
   const readJournal = async () => ({ items: [], totalCount: 0, pageNo: 1, pageSize: 500, asOf: 5 });
-  const context: Context = { ...world.context, client: { ...world.context.client, listFolder, readJournal } };
+  const context: Parts = withParts(world.context, { client: { ...world.context.client, listFolder, readJournal } });
   const prefetch = createTreePrefetch(context);
   let hasEnded = false;
   const inodeOf = (parent: InodeId, name: string) => metadata.entries.find(parent, name)?.inode ?? inodeId(0);
@@ -107,11 +105,11 @@ test("subfolders of what a program looked into last come first", async () => {
   const it = await begin(1000);
   for (const name of ["root", "a", "b"]) {
     const folder = name === "root" ? ROOT_INODE : it.inodeOf(ROOT_INODE, name);
-    const list = completeFolder(it.context, folder, new AbortController().signal);
+    const list = it.context.folders.complete(folder, new AbortController().signal);
     await it.pass(30);
     await list;
   }
-  visitFolder(it.context, it.inodeOf(ROOT_INODE, "b"));
+  it.context.folders.visit(it.inodeOf(ROOT_INODE, "b"));
   it.start();
   await it.pass(1000);
   expect(it.asked.slice(3)).toEqual(["b1", "b2", "b3", "a1", "a2", "a3"]);
@@ -127,7 +125,7 @@ test("it ends at the number of names, in the middle of a large folder too; what 
   expect(it.known()).toBe("visited");
   const count = it.context.metadata.entries.count();
   expect([count >= 2000, count < 3100]).toEqual([true, true]);
-  const list = completeFolder(it.context, it.inodeOf(ROOT_INODE, "a"), new AbortController().signal);
+  const list = it.context.folders.complete(it.inodeOf(ROOT_INODE, "a"), new AbortController().signal);
   await it.pass(1000);
   await list;
   expect(it.context.metadata.entries.count()).toBeGreaterThan(5000);
@@ -169,7 +167,7 @@ test("a program that looks into a folder joins the list that is under way", asyn
   it.start();
   await it.pass(10);
   expect(it.asked).toEqual(["root"]);
-  const list = completeFolder(it.context, ROOT_INODE, new AbortController().signal);
+  const list = it.context.folders.complete(ROOT_INODE, new AbortController().signal);
   await it.pass(30);
   await list;
   expect(it.asked.filter((id) => id === "root")).toHaveLength(1);

@@ -15,7 +15,7 @@ async function createFolder() {
   return {
     entries,
     lineage: root.lineage,
-    isKept: () => context.kernel.listed.has(ROOT_INODE),
+    isKept: () => context.kernel.isListed(ROOT_INODE),
     open: async () => (await createFileSystem(context).opendir(CALLER, root.lineage)).handle,
     close: (handle: HandleId) => createFileSystem(context).releasedir(handle),
     make: (name: string) => entries.create(ROOT_INODE, name, ROOT_INODE),

@@ -1,11 +1,10 @@
 /** A CREATE whose file finds no room on the disk, after its name was made: there is no such file, whoever asks. */
 import { expect, test } from "vitest";
 import type { Caller } from "../../../src/engine/api/index.ts";
-import type { Context } from "../../../src/engine/core/index.ts";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
 import { kernelNodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
-import { type BytesWorld, CALLER, createBytesWorld, pattern } from "../start/bytes-world.ts";
+import { type BytesWorld, CALLER, createBytesWorld, type Parts, pattern } from "../start/bytes-world.ts";
 
 const WRITING = { read: false, write: true, append: false, truncate: false, exclusive: true };
 const READING = { ...WRITING, read: true, write: false, exclusive: false };
@@ -36,7 +35,7 @@ async function named({ files, context }: BytesWorld) {
   return { making, heal };
 }
 
-async function fileOf(context: Context, name: string) {
+async function fileOf(context: Parts, name: string) {
   const file = await createFileSystem(context).lookup(CALLER, ROOT, name);
   if (file.lineage === undefined) throw new Error("it was not found");
   return file;

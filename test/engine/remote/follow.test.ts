@@ -4,17 +4,16 @@ import type { Client } from "../../../src/client/client.ts";
 import { RemoteError } from "../../../src/client/errors.ts";
 import { SETTLE_MS } from "../../../src/contract/features.ts";
 import type { JournalEntry, Node } from "../../../src/contract/resources.ts";
-import { type Context, createGroupCommit, MANY } from "../../../src/engine/core/index.ts";
+import { MANY } from "../../../src/engine/core/index.ts";
 import { followOnce } from "../../../src/engine/remote/follow.ts";
-import { completeFolder, pollFolders } from "../../../src/engine/remote/index.ts";
-import { notVisible, observeNode, refreshNode } from "../../../src/engine/sync/index.ts";
-import { addName, contentOfNode } from "../../../src/engine/tree/index.ts";
-import { inodeId } from "../../../src/metadata/ids.ts";
+import { pollFolders } from "../../../src/engine/remote/poll.ts";
+import { contentOfNode } from "../../../src/engine/sync/index.ts";
+import { attemptId, inodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { born } from "../../../src/metadata/nodes.ts";
 import { PLAIN } from "../../support/features.ts";
 import { nodeOf as anyNodeOf } from "../../support/rows-world.ts";
-import { createBytesWorld } from "../start/bytes-world.ts";
+import { createBytesWorld, type Parts, withParts } from "../start/bytes-world.ts";
 
 const SIGNAL = new AbortController().signal;
 const TIME = "2026-01-01T00:00:00.000Z";
@@ -31,8 +30,8 @@ async function begin(client: Partial<Client>) {
   const { metadata } = world.context;
   const [root] = metadata.entries.ofInode(ROOT_INODE);
   metadata.nodes.create(born(root?.id ?? null, nodeOf("root", { parentId: null, name: "" })));
-  const context: Context = { ...world.context, client: { ...world.context.client, ...client } };
-  for (const id of ["a", "b"]) observeNode(context, nodeOf(id));
+  const context: Parts = withParts(world.context, { client: { ...world.context.client, ...client } });
+  for (const id of ["a", "b"]) context.observer.node(nodeOf(id));
   const names = () =>
     metadata.entries
       .list(ROOT_INODE, 15, 10)
@@ -91,8 +90,8 @@ describe("what waits for its name", () => {
     const folder = metadata.entries.find(ROOT_INODE, "a")?.inode ?? inodeId(0);
     metadata.inodes.update(folder, { listed: 1 });
     const { id } = metadata.inodes.create({ ...contentOfNode(x, "0"), kind: "folder", atime: "0" });
-    addName(context, folder, "x", id, "folder");
-    observeNode(context, x);
+    context.names.add(folder, "x", id, "folder");
+    context.observer.node(x);
     expect(metadata.arrivals.count()).toBe(1);
     return world;
   }
@@ -133,8 +132,8 @@ describe("what waits for its name", () => {
       metadata.settings.set("cursor", "9");
       const folder = metadata.entries.find(ROOT_INODE, "a")?.inode ?? inodeId(0);
       const { id } = metadata.inodes.create({ ...contentOfNode(x, "0"), kind: "folder", atime: "0" });
-      addName(context, folder, "x", id, "folder");
-      await completeFolder(context, folder, SIGNAL);
+      context.names.add(folder, "x", id, "folder");
+      await context.folders.complete(folder, SIGNAL);
       expect(metadata.inodes.get(folder)?.listed).toBe(9);
       expect(metadata.arrivals.count()).toBe(0);
     });
@@ -145,7 +144,7 @@ test("what may not be read and nobody here has a row of is not asked for for eve
   const { context, metadata, clock } = await begin({});
   for (const id of ["a", "unknown"]) metadata.rereads.add(id);
   for (let minutes = 0; minutes <= 10; minutes += 1) {
-    for (const reread of metadata.rereads.due(clock.wallClock(), 9)) notVisible(context, reread);
+    for (const reread of metadata.rereads.due(clock.wallClock(), 9)) context.nodeReader.notVisible(reread);
     await clock.advance(60_000);
   }
   expect(metadata.rereads.due(Number.MAX_SAFE_INTEGER, 9).map(({ nodeId }) => nodeId)).toEqual(["a"]);
@@ -188,7 +187,7 @@ test("a deletion is remembered as long as a listing is under way, however far jo
   const { context, metadata } = await begin({ readJournal: async () => page([entryOf(nodeOf("b"), 9)]) });
   metadata.tombstones.add({ nodeId: "gone", revision: 3, position: 5 });
   metadata.settings.set("indexed", "9");
-  await followOnce({ ...context, listings: { ...context.listings, size: 1 } }, SIGNAL);
+  await followOnce(withParts(context, { listings: { ...context.listings, size: 1 } }), SIGNAL);
   expect(metadata.tombstones.get("gone")).toBeDefined();
   metadata.settings.set("cursor", "8");
   await followOnce(context, SIGNAL);
@@ -208,7 +207,7 @@ test("deleted and restored while its id is not found: the deletion that is known
   });
   metadata.inodes.update(ROOT_INODE, { listed: 1 });
   const ask = async () => {
-    for (const reread of metadata.rereads.due(clock.wallClock(), 9)) await refreshNode(context, reread, SIGNAL);
+    for (const reread of metadata.rereads.due(clock.wallClock(), 9)) await context.nodeReader.refresh(reread, SIGNAL);
   };
   await followOnce(context, SIGNAL);
   expect(names()).toEqual(["b"]);
@@ -235,13 +234,13 @@ async function withNewsOfX() {
 test("a folder is listed while what the journal told waits for a commit: nothing that was passed over is missing", async () => {
   const world = await withNewsOfX();
   const { metadata, clock, folder } = world;
-  const together = createGroupCommit(world.context.runtime, metadata, { size: MANY });
-  const context: Context = { ...world.context, groupCommit: together };
+  const { context } = world;
+  for (let id = 1; id <= MANY; id += 1) context.sending.set(attemptId(id), () => {});
   // A commit was made just now: the next one that is shared has its time.
-  const first = together(() => {});
+  const first = context.groupCommit(() => {});
   await clock.advance(0);
   await first;
-  const both = [followOnce(context, SIGNAL), completeFolder(context, folder, SIGNAL)];
+  const both = [followOnce(context, SIGNAL), context.folders.complete(folder, SIGNAL)];
   await clock.advance(1_000);
   await Promise.all(both);
   expect([metadata.settings.getNumber("cursor"), world.isShown()]).toEqual([9, true]);
@@ -251,7 +250,7 @@ test("a folder is listed to its end at any moment of what the journal tells bein
   const missing: number[] = [];
   for (let turns = 0; turns < 20; turns += 1) {
     const { context, clock, folder, isShown } = await withNewsOfX();
-    const listed = completeFolder(context, folder, SIGNAL);
+    const listed = context.folders.complete(folder, SIGNAL);
     for (let turn = 0; turn < turns; turn += 1) await Promise.resolve();
     const heard = followOnce(context, SIGNAL);
     await clock.advance(1_000);

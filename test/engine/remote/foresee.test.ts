@@ -3,8 +3,6 @@ import { expect, test } from "vitest";
 import type { JournalEntry, Node } from "../../../src/contract/resources.ts";
 import { applyEntries } from "../../../src/engine/remote/follow.ts";
 import { observeTogether } from "../../../src/engine/remote/observe-batch.ts";
-import { observeNode } from "../../../src/engine/sync/index.ts";
-import { takeSnapshot } from "../../../src/engine/upload/index.ts";
 import { type InodeId, inodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { born } from "../../../src/metadata/nodes.ts";
@@ -66,10 +64,10 @@ test("written here and there, a file that moved with others leaves its copy in i
   const handle = await world.open(x, { write: true });
   await world.write(handle, 0, Buffer.from("our"));
   await world.close(handle);
-  expect(await takeSnapshot(world.context, x.id, new AbortController().signal)).toBe("cut");
+  expect(await world.context.snapshots.take(x.id, new AbortController().signal)).toBe("cut");
   const nodes = [told("x", "x2", "new"), told("y", "y2", "old")];
   observeTogether(world.context, nodes, "id");
-  for (const node of nodes) observeNode(world.context, node, "id");
+  for (const node of nodes) world.context.observer.node(node, "id");
   expect(names(ROOT_INODE)).toEqual(["d"]);
   expect(
     names(folder)
@@ -85,7 +83,7 @@ test("dead before they are observed, or one by one: what was noted of them is to
   expect(world.crash().context.metadata.nodes.ofNodeId("x")).toMatchObject({ due: expect.any(Number) });
   const again = told("y", "y", "old");
   observeTogether(world.context, [again], "id");
-  observeNode(world.context, again, "id");
+  world.context.observer.node(again, "id");
   expect(nodes.ofNodeId("y")).toMatchObject({ seen: null, due: null });
 });
 
@@ -108,10 +106,10 @@ test("a folder that cannot take its place yet does not go back into one that wen
   };
   const inodeOf = (name: string, parent = ROOT_INODE) => metadata.entries.find(parent, name)?.inode ?? inodeId(0);
   metadata.nodes.create(born(root?.id ?? null, folder("root", null, "")));
-  for (const id of ["x", "y", "z"]) observeNode(context, folder(id, "root"));
+  for (const id of ["x", "y", "z"]) context.observer.node(folder(id, "root"));
   const [x, y] = [inodeOf("x"), inodeOf("y")];
   metadata.inodes.update(x, { listed: 1 });
-  observeNode(context, folder("a", "x"));
+  context.observer.node(folder("a", "x"));
   const a = inodeOf("a", x);
 
   /** Bounded: a folder that is in itself has no end. */
@@ -131,7 +129,7 @@ test("a folder that cannot take its place yet does not go back into one that wen
   const earlier = moved.map((node, index) => entryOf(1 + index, "changed", { ...node, revision: 2 }));
   applyEntries(context, earlier, new Map(moved.map((node) => [node.id, node])));
   expect([a, x].map(pathOf)).toEqual(["a (conflict)", "a (conflict)/x"]);
-  observeNode(context, folder("y", "x", "y", 2), "id");
+  context.observer.node(folder("y", "x", "y", 2), "id");
   expect(pathOf(y)).toBe("a (conflict)/x/y");
 
   applyEntries(context, [entryOf(3, "deleted", folder("z", "root", "z", 2))], new Map());

@@ -2,14 +2,12 @@
 import { getEventListeners } from "node:events";
 import { expect, test } from "vitest";
 import type { JournalEntry, Node } from "../../../src/contract/resources.ts";
-import { type Context, lastHistoryPoint } from "../../../src/engine/core/index.ts";
 import { createHearing, createJournalStream } from "../../../src/engine/remote/index.ts";
 import { unlessAborted } from "../../../src/engine/remote/journal-stream.ts";
-import { observeNode } from "../../../src/engine/sync/index.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { born } from "../../../src/metadata/nodes.ts";
 import { nodeOf } from "../../support/rows-world.ts";
-import { createBytesWorld } from "../start/bytes-world.ts";
+import { createBytesWorld, type Parts, withParts } from "../start/bytes-world.ts";
 
 test("each round takes its listener off again; an abort ends the waiting, before or after", async () => {
   const connection = new AbortController();
@@ -49,8 +47,7 @@ test.each([
     const heardLater = new Promise<void>((resolve) => {
       isHeard = resolve;
     });
-    const context: Context = {
-      ...world.context,
+    const context: Parts = withParts(world.context, {
       client: {
         ...world.context.client,
         readJournal: async () => ({ items: [], totalCount: 0, pageNo: 1, pageSize: 500, asOf: 0 }),
@@ -68,15 +65,15 @@ test.each([
           await new Promise(() => {});
         },
       },
-    };
-    for (const id of ["a", "b", "c", "d"]) observeNode(context, folderOf(id));
+    });
+    for (const id of ["a", "b", "c", "d"]) context.observer.node(folderOf(id));
     const stream = createJournalStream(context);
     const hear = createHearing(context, stream);
     const { signal } = new AbortController();
     stream.start();
     const heard = async () => {
       await new Promise((resolve) => setImmediate(resolve));
-      await hear(context, signal);
+      await hear(signal);
       return metadata.entries
         .list(ROOT_INODE, 15, 10)
         .map(({ name }) => name)
@@ -85,7 +82,7 @@ test.each([
     if (isApart) expect(await heard()).toEqual(["a", "b moved", "c", "d"]);
     isHeard();
     expect(await heard()).toEqual(["a moved", "b moved", "c"]);
-    const [cursor, end] = [metadata.settings.getNumber("cursor"), lastHistoryPoint(context)?.position];
+    const [cursor, end] = [metadata.settings.getNumber("cursor"), context.history.last()?.position];
     expect({ read: read.sort(), late: stream.late, cursor, end }).toEqual({
       read: ["a", "b"],
       late: [],

@@ -3,18 +3,15 @@ import { expect, test } from "vitest";
 import type { Client } from "../../../src/client/client.ts";
 import { RemoteError } from "../../../src/client/errors.ts";
 import type { Node } from "../../../src/contract/resources.ts";
-import type { Context } from "../../../src/engine/core/index.ts";
 import { limitList } from "../../../src/engine/host/index.ts";
-import { completeFolder } from "../../../src/engine/remote/index.ts";
 import { relistFolder } from "../../../src/engine/remote/listing.ts";
-import { endLinkLeases } from "../../../src/engine/sync/index.ts";
 import { sleep } from "../../../src/lib/runtime.ts";
 import { inodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { born } from "../../../src/metadata/nodes.ts";
 import { recordedRows } from "../../support/recorded-rows.ts";
 import { nodeOf } from "../../support/rows-world.ts";
-import { createBytesWorld } from "../start/bytes-world.ts";
+import { createBytesWorld, type Parts, withParts } from "../start/bytes-world.ts";
 
 const SIGNAL = new AbortController().signal;
 const ROOT = nodeOf("root", { kind: "folder", parentId: null, name: "" });
@@ -28,7 +25,7 @@ async function begin(client: Partial<Client>, onRead: (rows: number) => void = (
   const { metadata } = world.context;
   const [root] = metadata.entries.ofInode(ROOT_INODE);
   metadata.nodes.create(born(root?.id ?? null, ROOT));
-  const context: Context = { ...world.context, client: { ...world.context.client, ...client } };
+  const context: Parts = withParts(world.context, { client: { ...world.context.client, ...client } });
   return { context, metadata, clock: world.clock };
 }
 
@@ -62,7 +59,7 @@ test("a large folder is compared with its list in parts: others have their turn 
       most = Math.max(most, rows);
     },
   );
-  await finished(clock, completeFolder(context, ROOT_INODE, SIGNAL));
+  await finished(clock, context.folders.complete(ROOT_INODE, SIGNAL));
   expect(metadata.inodes.get(ROOT_INODE)?.listed).toBe(5);
   expect(most).toBeLessThanOrEqual(1_000);
 });
@@ -78,7 +75,7 @@ test("what comes in is like the gateway's: none of it waits to be sent", async (
   ];
   const listFolder: Client["listFolder"] = async (_, options) => pageOf(nodes, options?.after, 1_000);
   const { context, metadata, clock } = await begin({ ...noNews, listFolder });
-  await finished(clock, completeFolder(context, ROOT_INODE, SIGNAL));
+  await finished(clock, context.folders.complete(ROOT_INODE, SIGNAL));
   expect(metadata.nodes.countBelow("root")).toBe(nodes.length);
   expect(metadata.nodes.dirty(10)).toEqual([]);
 });
@@ -95,14 +92,14 @@ test("names that are behind come in without a look at all the others for each, a
       read += rows;
     },
   );
-  await finished(clock, completeFolder(context, ROOT_INODE, SIGNAL));
+  await finished(clock, context.folders.complete(ROOT_INODE, SIGNAL));
   expect(read).toBeLessThan(10 * nodes.length);
   expect(metadata.entries.links(metadata.entries.find(ROOT_INODE, "newest")?.inode ?? inodeId(0))).toBe(nodes.length);
   const waiting = () => behind.filter(({ id }) => metadata.nodes.ofNodeId(id)?.due != null).length;
   expect(waiting()).toBe(0);
   await clock.advance(120_000);
   let slices = 0;
-  while (endLinkLeases(context)) slices += 1;
+  while (context.planner.endLinkLeases()) slices += 1;
   expect(slices).toBeGreaterThan(1);
   expect(waiting()).toBe(behind.length);
 });
@@ -118,11 +115,11 @@ test("whatever the list of a large folder does not show is asked for by its id",
       return nodeOf(id, { revision: 2, name: `${id} moved` });
     },
   });
-  await finished(clock, completeFolder(context, ROOT_INODE, SIGNAL));
+  await finished(clock, context.folders.complete(ROOT_INODE, SIGNAL));
   metadata.inodes.update(ROOT_INODE, { listed: null });
   const gone = ["n0", "n1300", "n2499"];
   nodes = nodes.filter(({ id }) => !gone.includes(id));
-  await finished(clock, completeFolder(context, ROOT_INODE, SIGNAL));
+  await finished(clock, context.folders.complete(ROOT_INODE, SIGNAL));
   expect(asked.sort()).toEqual(gone);
   expect(metadata.entries.find(ROOT_INODE, "n1300 moved")).toBeDefined();
 });
@@ -144,7 +141,7 @@ test("of many that it does not show, some are asked for at a time; one that is n
       return nodeOf(id, { revision: 2, name: `${id} moved` });
     },
   });
-  await finished(clock, completeFolder(context, ROOT_INODE, SIGNAL));
+  await finished(clock, context.folders.complete(ROOT_INODE, SIGNAL));
   nodes = [];
   await expect(finished(clock, relistFolder(context, ROOT_INODE, SIGNAL))).rejects.toThrow("away");
   expect([asked, underWay, most]).toEqual([8, 0, 8]);
@@ -168,7 +165,7 @@ for (const code of ["server", "throttled", "offline"] as const) {
       },
     });
     const begun = clock.elapsed();
-    await finished(clock, completeFolder(context, ROOT_INODE, SIGNAL));
+    await finished(clock, context.folders.complete(ROOT_INODE, SIGNAL));
     expect(metadata.inodes.get(ROOT_INODE)?.listed).toBe(5);
     expect(clock.elapsed() - begun).toBeLessThan(1_500);
   });
@@ -183,12 +180,12 @@ test("a list that goes on failing fails; at once, where the gateway is away or n
     },
   });
   const first = await begin(failing("server"));
-  await expect(finished(first.clock, completeFolder(first.context, ROOT_INODE, SIGNAL))).rejects.toThrow("not now");
+  await expect(finished(first.clock, first.context.folders.complete(ROOT_INODE, SIGNAL))).rejects.toThrow("not now");
   expect(calls).toBe(4);
   calls = 0;
   const second = await begin(failing("offline"));
   second.context.network.failed(new RemoteError("offline", "away"));
-  await expect(finished(second.clock, completeFolder(second.context, ROOT_INODE, SIGNAL))).rejects.toThrow("not now");
+  await expect(finished(second.clock, second.context.folders.complete(ROOT_INODE, SIGNAL))).rejects.toThrow("not now");
   expect(calls).toBe(1);
   calls = 0;
   const third = await begin(failing("server"));
@@ -208,7 +205,7 @@ test.each([
       return { ...pageOf([nodeOf("a"), nodeOf("b")], undefined, 2), next: next(asked) };
     },
   });
-  await expect(finished(clock, completeFolder(context, ROOT_INODE, SIGNAL))).rejects.toThrow(
+  await expect(finished(clock, context.folders.complete(ROOT_INODE, SIGNAL))).rejects.toThrow(
     /show nothing that others/,
   );
   expect(asked).toBeLessThan(10);
@@ -234,7 +231,7 @@ async function endless() {
 test("a list without an end ends with the last who waits for it", async () => {
   const { context, clock, asked } = await endless();
   const [first, second] = [new AbortController(), new AbortController()];
-  const waiting = [first, second].map(({ signal }) => completeFolder(context, ROOT_INODE, signal));
+  const waiting = [first, second].map(({ signal }) => context.folders.complete(ROOT_INODE, signal));
   for (const one of waiting) one.catch(() => {});
   await clock.advance(1_000);
   first.abort();
@@ -263,12 +260,12 @@ test("a list that was given up is gone on with by who asks soon after", async ()
     },
   });
   const first = new AbortController();
-  const given = completeFolder(context, ROOT_INODE, first.signal);
+  const given = context.folders.complete(ROOT_INODE, first.signal);
   given.catch(() => {});
   await clock.advance(1_500);
   first.abort();
   await clock.advance(30_000);
-  await finished(clock, completeFolder(context, ROOT_INODE, SIGNAL));
+  await finished(clock, context.folders.complete(ROOT_INODE, SIGNAL));
   expect(asked).toEqual([undefined, "1000", "2000", "3000"]);
   expect(metadata.nodes.countBelow("root")).toBe(nodes.length);
 });
@@ -284,10 +281,10 @@ test("who joined a list that hung asks again himself", async () => {
       throw new RemoteError("silent", "no answer within 10 s");
     },
   });
-  const first = completeFolder(context, ROOT_INODE, SIGNAL);
+  const first = context.folders.complete(ROOT_INODE, SIGNAL);
   first.catch(() => {});
   await clock.advance(9_000);
-  const second = completeFolder(context, ROOT_INODE, SIGNAL);
+  const second = context.folders.complete(ROOT_INODE, SIGNAL);
   await expect(finished(clock, first)).rejects.toThrow("no answer");
   await finished(clock, second);
   expect([asked, metadata.inodes.get(ROOT_INODE)?.listed]).toEqual([2, 5]);
@@ -302,7 +299,7 @@ test("a folder that is said to have more names than fit here is not listed", asy
       return { ...pageOf([nodeOf("a")], undefined, 1), totalCount: 1_000_001, next: "b" };
     },
   });
-  await expect(finished(clock, completeFolder(context, ROOT_INODE, SIGNAL))).rejects.toMatchObject({ code: "EFBIG" });
+  await expect(finished(clock, context.folders.complete(ROOT_INODE, SIGNAL))).rejects.toMatchObject({ code: "EFBIG" });
   expect([asked, metadata.nodes.countBelow("root")]).toEqual([1, 0]);
 });
 
@@ -328,7 +325,7 @@ test("of extended attributes, and of those nobody here knows, only as much is ta
   ];
   const listFolder: Client["listFolder"] = async (_, options) => pageOf(nodes, options?.after, 1_000);
   const { context, metadata, clock } = await begin({ ...noNews, listFolder });
-  await finished(clock, completeFolder(context, ROOT_INODE, SIGNAL));
+  await finished(clock, context.folders.complete(ROOT_INODE, SIGNAL));
   const attributes = (name: string) =>
     metadata.inodes.get(metadata.entries.find(ROOT_INODE, name)?.inode ?? inodeId(0))?.attributes;
   expect(attributes("large")).toEqual({ mode: 0o600, xattrs: { "user.small": "AAAA" } });

@@ -1,13 +1,12 @@
 /** What others changed, as it is done once more for who watches; and what who does it is answered. */
 import { beforeEach, expect, test } from "vitest";
 import { type Caller, EVERYTHING, type FileSystem, type Replays } from "../../../src/engine/api/index.ts";
-import type { Context } from "../../../src/engine/core/index.ts";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
 import { createReplays, withReplays } from "../../../src/engine/remote/index.ts";
 import { entryId, type InodeId, inodeId, kernelNodeId } from "../../../src/metadata/ids.ts";
 import type { Inode } from "../../../src/metadata/inodes.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
-import { createBytesWorld } from "../start/bytes-world.ts";
+import { createBytesWorld, type Parts } from "../start/bytes-world.ts";
 
 const HELPER = 77;
 const ROOT_LINEAGE = kernelNodeId(1);
@@ -22,7 +21,7 @@ const NEW = {
   ctime: "0.000000000",
 } as const;
 
-let context: Context;
+let context: Parts;
 let replays: Replays;
 let fileSystem: FileSystem;
 let folder: Inode;

@@ -9,26 +9,12 @@ import type { Attributes } from "../../../src/contract/attributes.ts";
 import type { Node } from "../../../src/contract/resources.ts";
 import {
   type Caller,
-  countHandles,
   type HandleId,
-  NO_ACCOUNTS,
   NO_KERNEL_CACHE,
-  NO_PASSTHROUGH,
   type OpenFlags,
   type Stat,
 } from "../../../src/engine/api/index.ts";
-import {
-  createAcknowledgedWrites,
-  createForegroundThrottle,
-  createGroupCommit,
-  createGroupSync,
-  createKernelCacheState,
-  createPollState,
-  createReadOrder,
-  type EngineSettings,
-  parseRequest,
-  type Request,
-} from "../../../src/engine/core/index.ts";
+import { createMemory, type EngineSettings, parseRequest, type Request } from "../../../src/engine/core/index.ts";
 import { addLocalFiles } from "../../../src/engine/files/index.ts";
 import {
   createActivity,
@@ -38,12 +24,14 @@ import {
   createReadOnly,
 } from "../../../src/engine/host/index.ts";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
-import { LIST_STANDS_MS } from "../../../src/engine/remote/index.ts";
+import { createIncoming, type Incoming } from "../../../src/engine/remote/index.ts";
+import { countHandles, NO_ACCOUNTS, NO_PASSTHROUGH } from "../../../src/engine/start/absent.ts";
 import { recoverContents } from "../../../src/engine/start/recover.ts";
 import { createSyncRows } from "../../../src/engine/start/sync-rows.ts";
-import { createQuota } from "../../../src/engine/sync/index.ts";
+import { createQuota, createSync, type Sync } from "../../../src/engine/sync/index.ts";
+import { createTree, type Tree } from "../../../src/engine/tree/index.ts";
+import { createOutgoing, type Outgoing } from "../../../src/engine/upload/index.ts";
 import type { Logger } from "../../../src/lib/log.ts";
-import { createSingleFlight } from "../../../src/lib/single-flight.ts";
 import { openSqlite } from "../../../src/lib/sqlite/index.ts";
 import { timeFromNanoseconds } from "../../../src/lib/time.ts";
 import { type Connection, openDatabase } from "../../../src/metadata/database.ts";
@@ -63,9 +51,19 @@ const ROOT = kernelNodeId(1);
 export const CALLER: Caller = { uid: 1000, gid: 1000, pid: 1, signal: new AbortController().signal };
 const READ: OpenFlags = { read: true, write: false, append: false, truncate: false, exclusive: false };
 
+export type Parts = ReturnType<typeof addLocalFiles> & Tree & Sync & Incoming & Outgoing;
+
+/** The same with some parts replaced. What tree/, sync/, remote/ and upload/ do for others goes by those. */
+export function withParts(context: Parts, changed: Partial<Parts>): Parts {
+  const parts = Object.assign({ ...context }, changed);
+  const withTree = Object.assign(parts, createTree(parts));
+  const withSync = Object.assign(withTree, createSync(withTree));
+  return Object.assign(withSync, createIncoming(withSync), createOutgoing(withSync));
+}
+
 export interface BytesWorld {
   /** With the state of the open files. */
-  readonly context: ReturnType<typeof addLocalFiles>;
+  readonly context: Parts;
   readonly clock: VirtualClock;
   readonly files: MemoryFiles;
   readonly gateway: ScriptedContent;
@@ -225,14 +223,14 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
     concurrency: 4,
     ...changed,
   };
-  const context: BytesWorld["context"] = addLocalFiles({
+  const handleTable = countHandles();
+  const withFiles = addLocalFiles({
+    ...createMemory({ metadata, runtime, settings, activity, handleTable, kernelCache: NO_KERNEL_CACHE }),
     replays: { mayBeWatched() {} },
     disk: createDisk({ stateDisk: undefined, limits: undefined, folder: "/state", log, onChange() {} }),
     get quota() {
       return quota;
     },
-    drains: { count: 0 },
-    awaited: new Map(),
     unsent: { mostly: 0 },
     metadata,
     client: gateway.client,
@@ -245,32 +243,19 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
     accounts: NO_ACCOUNTS,
     readOnly: createReadOnly(WORKSPACE, { isAskedFor: settings.readOnly, lack: undefined, onChange() {} }),
     workspace: WORKSPACE,
-    handles: new Map(),
-    handleTable: countHandles(),
+    handleTable,
     passthrough: passthrough ?? NO_PASSTHROUGH,
     fastPath: mover,
-    kernel: createKernelCacheState(NO_KERNEL_CACHE),
     fresh: createFreshness(runtime),
-    cancellations: new Map(),
-    directorySequences: new Map(),
-    listingPrefetches: new Set(),
-    listings: createSingleFlight(runtime, LIST_STANDS_MS),
-    snapshotBytes: new Map(),
-    groupSync: createGroupSync(),
-    groupCommit: createGroupCommit(runtime, metadata, new Map()),
-    foregroundThrottle: createForegroundThrottle(runtime, settings.maximumAgeMs),
-    lastSnapshots: new Map(),
     syncRows: createSyncRows(metadata, async () => {
       syncedRows = database.serialize();
     }),
-    sending: new Map(),
-    readOrder: createReadOrder(),
-    acknowledgedWrites: createAcknowledgedWrites(metadata),
-    polled: createPollState(),
-    notEmpty: new Map(),
     network,
     activity,
   });
+  const withTree = Object.assign(withFiles, createTree(withFiles));
+  const withSync = Object.assign(withTree, createSync(withTree));
+  const context = Object.assign(withSync, createIncoming(withSync), createOutgoing(withSync));
   const quota = createQuota(context, context.workspace, true);
   let syncedRows: Uint8Array = database.serialize();
   let names = metadata.inodes.newestKernelNodeId() - 1;

@@ -9,8 +9,6 @@ import {
 } from "../../../src/engine/api/index.ts";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
 import { recoverOpenFiles } from "../../../src/engine/start/recover.ts";
-import { observeDeletion, observeNode } from "../../../src/engine/sync/index.ts";
-import { takeSnapshot } from "../../../src/engine/upload/index.ts";
 import { type InodeId, kernelNodeId } from "../../../src/metadata/ids.ts";
 import type { Inode } from "../../../src/metadata/inodes.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
@@ -69,7 +67,7 @@ test("a file that is written goes on under its number, and is saved with all tha
   expect(table.kept.size).toBe(0);
   expect(next.inode(inode.id)).toMatchObject({ content: "dirty", size: 9 });
   expect(await shown(next, inode)).toBe("some news");
-  expect(await takeSnapshot(next.context, inode.id, CALLER.signal)).toBe("cut");
+  expect(await next.context.snapshots.take(inode.id, CALLER.signal)).toBe("cut");
   expect(next.complaints).toEqual([]);
 });
 
@@ -141,8 +139,8 @@ async function overtaken({ world }: Awaited<ReturnType<typeof worldWith>>, how: 
   await world.clock.advance(1000);
   const writing = await world.open(inode, { write: true });
   const reading = await world.open(inode);
-  if (how === "removed") observeDeletion(context, "a", 2, null);
-  else observeNode(context, remoteNode("a", NEWS, { head: "newer", revision: 2 }));
+  if (how === "removed") context.observer.deletion("a", 2, null);
+  else context.observer.node(remoteNode("a", NEWS, { head: "newer", revision: 2 }));
   await until(world, () => context.metadata.detachedFiles.get(inode.id) !== undefined);
   return { inode, writing, reading };
 }
@@ -187,7 +185,7 @@ test.each([
     const second = await then(first);
     expect([second.inode(inode.id).content, namesOf(second, inode)]).toEqual(["dirty", []]);
     await second.clock.advance(1000);
-    expect(await takeSnapshot(second.context, inode.id, CALLER.signal)).toBe("cut");
+    expect(await second.context.snapshots.take(inode.id, CALLER.signal)).toBe("cut");
     expect(namesOf(second, inode)).toEqual([given.kept]);
     const third = await then(second);
     await third.write(writing, 5, NEWS);

@@ -7,7 +7,7 @@ import type { Workspace } from "../../../src/contract/resources.ts";
 import { SCOPES } from "../../../src/contract/scopes.ts";
 import { parseRequest } from "../../../src/engine/core/index.ts";
 import { startEngine } from "../../../src/engine/start/index.ts";
-import { EMPTY_HASH } from "../../../src/engine/tree/index.ts";
+import { EMPTY_HASH } from "../../../src/lib/empty-hash.ts";
 import { SILENT } from "../../../src/lib/log.ts";
 import { openDatabase } from "../../../src/metadata/database.ts";
 import { kernelNodeId } from "../../../src/metadata/ids.ts";

@@ -3,8 +3,6 @@ import { expect, test } from "vitest";
 import type { Attributes } from "../../../src/contract/attributes.ts";
 import type { Node } from "../../../src/contract/resources.ts";
 import { savesOfContent } from "../../../src/contract/saves.ts";
-import { setInodeDirty } from "../../../src/engine/core/index.ts";
-import { advance, observeNode } from "../../../src/engine/sync/index.ts";
 import type { Changed } from "../../../src/metadata/changed.ts";
 import { inodeId } from "../../../src/metadata/ids.ts";
 import type { Inode } from "../../../src/metadata/inodes.ts";
@@ -41,7 +39,7 @@ const ids = (world: World, ...all: string[]) => all.map((one) => inodeAt(world, 
 /** A world that knows `a`, not linked so far. */
 async function knowing(...nodes: Node[]) {
   const world = await makeWorld();
-  for (const node of nodes) observeNode(world.context, node);
+  for (const node of nodes) world.context.observer.node(node);
   const told: Changed[] = [];
   world.metadata.changed.onTell((changed) => told.push(changed));
   return { world, a: inodeAt(world, "a"), told };
@@ -63,7 +61,7 @@ for (const isOpen of [true, false]) {
     async ({ order }) => {
       const { world, a, told } = await knowing(plain("a"));
       if (isOpen) await world.open(a);
-      for (const id of order) observeNode(world.context, id === "a" ? relinked("a") : name(id));
+      for (const id of order) world.context.observer.node(id === "a" ? relinked("a") : name(id));
       expect(ids(world, ...order)).toEqual(order.map(() => a.id));
       expect(inodeAt(world, "a")).toMatchObject({ lineage: a.lineage, linkGroup: "g", hash: "one", content: "clean" });
       expect(world.metadata.entries.links(a.id)).toBe(order.length);
@@ -71,7 +69,7 @@ for (const isOpen of [true, false]) {
       expect(told.some(({ inodes }) => inodes.has(a.id))).toBe(true);
       expect(told.some(({ switched }) => switched.has(a.id))).toBe(false);
       expect(told.some(({ names }) => names.get(ROOT_INODE)?.has("a") ?? false)).toBe(false);
-      for (const id of order) expect(advance(world.context, rowOf(world, id).id)).toBeUndefined();
+      for (const id of order) expect(world.context.planner.advance(rowOf(world, id).id)).toBeUndefined();
     },
   );
 }
@@ -81,7 +79,7 @@ test.each(ORDERS.map((order) => ({ what: order.join(", "), order })))(
   async ({ order }) => {
     const { world, a } = await knowing(plain("a"));
     await world.open(a);
-    for (const id of order) observeNode(world.context, id === "a" ? saved("a", { revision: 2 }) : saved(id));
+    for (const id of order) world.context.observer.node(id === "a" ? saved("a", { revision: 2 }) : saved(id));
     expect(ids(world, ...order)).toEqual(order.map(() => a.id));
     expect(inodeAt(world, "a")).toMatchObject({ hash: "two", content: "clean", size: 3, saves: NEW });
     // Who has it open stays on the bytes he opened.
@@ -97,7 +95,7 @@ test("the name that is made elsewhere is behind, or ahead of, what it was made o
   ] as const) {
     const { world, a } = await knowing(plain("a"));
     await world.open(a);
-    for (const node of [first, second]) observeNode(world.context, node);
+    for (const node of [first, second]) world.context.observer.node(node);
     expect(ids(world, "a", "hl")).toEqual([a.id, a.id]);
     expect(inodeAt(world, "a")).toMatchObject({ hash: "two", content: "clean" });
     expect(world.metadata.linkLeases.get(a.id)).toBeDefined();
@@ -107,11 +105,11 @@ test("the name that is made elsewhere is behind, or ahead of, what it was made o
 test("only the younger is open: that one goes on; of two that are open the older", async () => {
   for (const isOlderOpen of [false, true]) {
     const { world, a } = await knowing(plain("a"));
-    observeNode(world.context, name("hl"));
+    world.context.observer.node(name("hl"));
     const young = inodeAt(world, "hl");
     if (isOlderOpen) await world.open(a);
     await world.open(young);
-    observeNode(world.context, relinked("a"));
+    world.context.observer.node(relinked("a"));
     const { id } = isOlderOpen ? a : young;
     expect(ids(world, "a", "hl")).toEqual([id, id]);
   }
@@ -120,11 +118,11 @@ test("only the younger is open: that one goes on; of two that are open the older
 test("one is open for writing: that one goes on, and keeps what was written", async () => {
   for (const which of ["a", "hl"]) {
     const { world, a } = await knowing(plain("a"));
-    observeNode(world.context, name("hl"));
+    world.context.observer.node(name("hl"));
     await world.open(inodeAt(world, which === "a" ? "hl" : "a"));
     const writer = inodeAt(world, which);
     await world.open(writer, { write: true });
-    observeNode(world.context, relinked("a"));
+    world.context.observer.node(relinked("a"));
     expect(ids(world, "a", "hl")).toEqual([writer.id, writer.id]);
     expect(inodeAt(world, "a")).toMatchObject({ lineage: writer.lineage, content: "open" });
     expect(a.id === writer.id).toBe(which === "a");
@@ -135,27 +133,27 @@ test("one is open for writing: that one goes on, and keeps what was written", as
 function emptied({ context, metadata }: World, { id, changes }: Inode): void {
   metadata.transaction(() => {
     metadata.inodes.update(id, { content: "dirty", hash: EMPTY, size: 0, changes: changes + 1 });
-    setInodeDirty(context, id);
+    context.queue.setInodeDirty(id);
   });
 }
 
 test("what was written by the younger, and not sent yet, goes on in that", async () => {
   const { world, a } = await knowing(plain("a"));
-  observeNode(world.context, name("hl"));
+  world.context.observer.node(name("hl"));
   await world.open(a);
   const young = inodeAt(world, "hl");
   emptied(world, young);
-  observeNode(world.context, relinked("a"));
+  world.context.observer.node(relinked("a"));
   expect(ids(world, "a", "hl")).toEqual([young.id, young.id]);
   expect(inodeAt(world, "a")).toMatchObject({ content: "dirty", hash: EMPTY, lineage: young.lineage });
 });
 
 test("what was written by the older goes on in that, and the younger's name shows it", async () => {
   const { world, a } = await knowing(plain("a"));
-  observeNode(world.context, name("hl"));
+  world.context.observer.node(name("hl"));
   await world.open(inodeAt(world, "hl"));
   emptied(world, a);
-  observeNode(world.context, relinked("a"));
+  world.context.observer.node(relinked("a"));
   expect(ids(world, "a", "hl")).toEqual([a.id, a.id]);
   expect(inodeAt(world, "a")).toMatchObject({ id: a.id, content: "dirty", hash: EMPTY, lineage: a.lineage });
 });
@@ -163,15 +161,15 @@ test("what was written by the older goes on in that, and the younger's name show
 test.each(["a", "hl", "both"])("a mode changed here, and not sent, of %s stays, and is sent to both", async (which) => {
   const { world, a } = await knowing(plain("a"));
   await world.open(a);
-  observeNode(world.context, name("hl"));
+  world.context.observer.node(name("hl"));
   const { metadata } = world;
   for (const one of ["a", "hl"]) {
     if (one !== which && which !== "both") continue;
     const { id } = inodeAt(world, one);
     metadata.inodes.update(id, { attributes: { mode: 0o600 } });
-    metadata.transaction(() => setInodeDirty(world.context, id));
+    metadata.transaction(() => world.context.queue.setInodeDirty(id));
   }
-  observeNode(world.context, relinked("a"));
+  world.context.observer.node(relinked("a"));
   expect(ids(world, "a", "hl")).toEqual([a.id, a.id]);
   expect(inodeAt(world, "a")).toMatchObject({ lineage: a.lineage, attributes: { mode: 0o600 } });
   for (const one of ["a", "hl"]) expect(rowOf(world, one).dirtySince).not.toBeNull();
@@ -180,8 +178,8 @@ test.each(["a", "hl", "both"])("a mode changed here, and not sent, of %s stays, 
 test("attributes that came with the younger's node are shown", async () => {
   const { world, a } = await knowing(plain("a"));
   await world.open(a);
-  observeNode(world.context, name("hl", { mode: 0o700 }));
-  observeNode(world.context, relinked("a", { mode: 0o700 }));
+  world.context.observer.node(name("hl", { mode: 0o700 }));
+  world.context.observer.node(relinked("a", { mode: 0o700 }));
   expect(ids(world, "a", "hl")).toEqual([a.id, a.id]);
   expect(inodeAt(world, "a")).toMatchObject({ lineage: a.lineage, attributes: { mode: 0o700 } });
 });
@@ -189,11 +187,11 @@ test("attributes that came with the younger's node are shown", async () => {
 test("a turn of the younger's is waited for in the one that goes on", async () => {
   const { world, a } = await knowing(plain("a"));
   await world.open(a);
-  for (const id of ["hl", "hm"]) observeNode(world.context, name(id));
-  observeNode(world.context, saved("hl", { revision: 2 }));
+  for (const id of ["hl", "hm"]) world.context.observer.node(name(id));
+  world.context.observer.node(saved("hl", { revision: 2 }));
   const turn = world.metadata.linkLeases.get(inodeAt(world, "hl").id);
   expect(turn).toBeDefined();
-  observeNode(world.context, relinked("a"));
+  world.context.observer.node(relinked("a"));
   expect(inodeAt(world, "a")).toMatchObject({ id: a.id, hash: "two" });
   expect(world.metadata.linkLeases.get(a.id)).toEqual({ ...turn, inode: a.id });
 });
@@ -204,7 +202,7 @@ test("a name that takes its group's content, and never had to do with that befor
   const { world, a } = await knowing(plain("a"), other("x"), other("y"));
   await world.open(a);
   const x = inodeAt(world, "x");
-  observeNode(world.context, { ...other("a"), head: "renamed over", revision: 2 });
+  world.context.observer.node({ ...other("a"), head: "renamed over", revision: 2 });
   expect(ids(world, "a", "x", "y")).toEqual([x.id, x.id, x.id]);
   expect(inodeAt(world, "x").lineage).toBe(x.lineage);
   expect(world.metadata.entries.links(a.id)).toBe(0);
@@ -216,7 +214,7 @@ test("the same where that has by chance the content that it had, and it was one 
   const { world, a } = await knowing(name("a"), other("x"), other("y"));
   await world.open(a);
   const x = inodeAt(world, "x");
-  observeNode(world.context, other("a", { head: "renamed over", revision: 2 }));
+  world.context.observer.node(other("a", { head: "renamed over", revision: 2 }));
   expect(ids(world, "a", "x", "y")).toEqual([x.id, x.id, x.id]);
 });
 
@@ -225,14 +223,14 @@ test("names that were apart become one: the inode that is open goes on", async (
     const { world, a } = await knowing(name("a"), name("b"));
     const write = (id: string, hash: string, revision: number, before = OLD) =>
       linked(id, hash, savesOfContent(hash, before), { head: `${hash} of ${id}`, revision });
-    observeNode(world.context, write("a", "mine", 2));
-    observeNode(world.context, write("b", "theirs", 2));
+    world.context.observer.node(write("a", "mine", 2));
+    world.context.observer.node(write("b", "theirs", 2));
     const [first, second] = [inodeAt(world, "a"), inodeAt(world, "b")];
     expect(first.id).toBe(a.id);
     expect(second.id).not.toBe(a.id);
     await world.open(which === "a" ? first : second);
     const both = [...savesOfContent("mine", OLD), ...savesOfContent("theirs", OLD)];
-    observeNode(world.context, write("c", "next", 1, both));
+    world.context.observer.node(write("c", "next", 1, both));
     const { id } = which === "a" ? first : second;
     expect(ids(world, "a", "b", "c")).toEqual([id, id, id]);
     expect(inodeAt(world, "a")).toMatchObject({ hash: "next", content: "clean" });
@@ -245,7 +243,7 @@ test("a file without a name, which a program has open, takes no names", async ()
   const alone = world.metadata.inodes.create({ ...inodeAt(world, "a") });
   world.metadata.inodes.update(alone.id, { linkGroup: "g", saves: OLD });
   const { lineage } = inodeAt(world, "a");
-  for (const id of ["c", "d"]) observeNode(world.context, saved(id));
+  for (const id of ["c", "d"]) world.context.observer.node(saved(id));
   expect(ids(world, "a", "b", "c", "d")).toEqual([a.id, a.id, a.id, a.id]);
   expect(world.metadata.inodes.lineages(a.id)).toContain(lineage);
   expect(world.metadata.entries.links(alone.id)).toBe(0);

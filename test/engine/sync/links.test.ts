@@ -3,8 +3,6 @@ import { expect, test } from "vitest";
 import { type Attributes, patchAttributes } from "../../../src/contract/attributes.ts";
 import type { Node } from "../../../src/contract/resources.ts";
 import { savesOfContent } from "../../../src/contract/saves.ts";
-import { setInodeDirty, setNodeDirty } from "../../../src/engine/core/index.ts";
-import { acknowledge, advance, observeNode } from "../../../src/engine/sync/index.ts";
 import { giveName } from "../../../src/engine/sync/link-groups.ts";
 import { inodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
@@ -31,7 +29,7 @@ type World = Awaited<ReturnType<typeof makeWorld>>;
 
 /** What the plan sends of a node, with the attributes it has afterwards. */
 function linkSent(world: World, name: string, before: Attributes = {}): Attributes["link"] {
-  const step = advance(world.context, rowOf(world, name).id)?.step;
+  const step = world.context.planner.advance(rowOf(world, name).id)?.step;
   if (step?.do !== "send" || !("hash" in step.request)) throw new Error(`no content to send: ${JSON.stringify(step)}`);
   return patchAttributes(before, step.request.attributes).link;
 }
@@ -46,12 +44,12 @@ function shown(world: World, ...names: string[]) {
 
 async function names(...more: string[]) {
   const world = await makeWorld();
-  for (const id of ["a", "b", ...more]) observeNode(world.context, linked(id, ["one.1"]));
+  for (const id of ["a", "b", ...more]) world.context.observer.node(linked(id, ["one.1"]));
   return world;
 }
 
 const mark = (world: World, name: string) =>
-  world.metadata.transaction(() => setNodeDirty(world.context, rowOf(world, name)));
+  world.metadata.transaction(() => world.context.queue.setNodeDirty(rowOf(world, name)));
 
 /** A program writes what is empty. */
 function writeHere(world: World, name: string) {
@@ -60,12 +58,12 @@ function writeHere(world: World, name: string) {
   const changes = (metadata.inodes.get(inode)?.changes ?? 0) + 1;
   metadata.inodes.update(inode, { content: "dirty", hash: null, changes });
   metadata.inodes.update(inode, { hash: EMPTY, size: 0 });
-  metadata.transaction(() => setInodeDirty(context, inode));
+  metadata.transaction(() => context.queue.setInodeDirty(inode));
 }
 
 test("what was written by one name is shown by all, and sent to the others with the saves it came after", async () => {
   const world = await names();
-  observeNode(world.context, saved("a", "two.2", "one.1"));
+  world.context.observer.node(saved("a", "two.2", "one.1"));
   expect(shown(world, "a", "b")).toEqual(["0 two", "0 two"]);
   mark(world, "b");
   expect(linkSent(world, "b", link("one.1"))).toEqual(link("two.2", "one.1").link);
@@ -73,40 +71,40 @@ test("what was written by one name is shown by all, and sent to the others with 
 
 test("what is behind, and comes in later, is not shown", async () => {
   const world = await names();
-  observeNode(world.context, saved("a", "three.3", "two.2", "one.1"));
-  observeNode(world.context, saved("b", "two.2", "one.1"));
+  world.context.observer.node(saved("a", "three.3", "two.2", "one.1"));
+  world.context.observer.node(saved("b", "two.2", "one.1"));
   expect(shown(world, "a", "b")).toEqual(["0 three", "0 three"]);
   expect(rowOf(world, "b").base?.hash).toBe("two");
 });
 
 test("content that comes back is a save of its own: what was there in between is behind", async () => {
   const world = await names();
-  observeNode(world.context, saved("a", "one.3", "two.2", "one.1"));
-  observeNode(world.context, saved("b", "two.2", "one.1"));
+  world.context.observer.node(saved("a", "one.3", "two.2", "one.1"));
+  world.context.observer.node(saved("b", "two.2", "one.1"));
   expect(shown(world, "a", "b")).toEqual(["0 one", "0 one"]);
 });
 
 test("the same where the name comes in for the first time", async () => {
   const world = await names();
-  observeNode(world.context, linked("c", ["one.3", "two.2", "one.1"]));
-  observeNode(world.context, saved("b", "two.2", "one.1"));
+  world.context.observer.node(linked("c", ["one.3", "two.2", "one.1"]));
+  world.context.observer.node(saved("b", "two.2", "one.1"));
   expect(shown(world, "a", "b", "c")).toEqual(["0 one", "0 one", "0 one"]);
 });
 
 test("equal content that came about in two ways: what came after either is newer", async () => {
   const world = await makeWorld();
-  observeNode(world.context, linked("a", ["x.5"]));
-  observeNode(world.context, linked("b", ["x.9"]));
+  world.context.observer.node(linked("a", ["x.5"]));
+  world.context.observer.node(linked("b", ["x.9"]));
   expect(shown(world, "a", "b")).toEqual(["0 x", "0 x"]);
-  observeNode(world.context, saved("b", "z.1", "x.9"));
+  world.context.observer.node(saved("b", "z.1", "x.9"));
   expect(shown(world, "a", "b")).toEqual(["0 z", "0 z"]);
 });
 
 test("what is known to have been before what is shown stays known when that is replaced", async () => {
   const world = await names();
-  observeNode(world.context, linked("c", ["one.9", "nil.8"]));
-  observeNode(world.context, saved("a", "two.2", "one.1"));
-  observeNode(world.context, linked("d", ["nil.8"]));
+  world.context.observer.node(linked("c", ["one.9", "nil.8"]));
+  world.context.observer.node(saved("a", "two.2", "one.1"));
+  world.context.observer.node(linked("d", ["nil.8"]));
   expect(shown(world, "a", "b", "c", "d")).toEqual(["0 two", "0 two", "0 two", "0 two"]);
 });
 
@@ -117,45 +115,45 @@ test("the same bytes written again: what somebody saves afterwards is newer", as
   // A program wrote, and the cut found what the node has.
   metadata.inodes.update(inode, { content: "dirty", changes: 1, hash: null });
   metadata.inodes.update(inode, { content: "clean", hash: "one" });
-  observeNode(world.context, saved("b", "two.2", "one.1"));
+  world.context.observer.node(saved("b", "two.2", "one.1"));
   expect(shown(world, "a", "b")).toEqual(["0 two", "0 two"]);
 });
 
 test("two that were written at the same time are two files, until somebody who knows both makes them one", async () => {
   const world = await names("c");
-  observeNode(world.context, saved("a", "two.2", "one.1"));
-  observeNode(world.context, saved("b", "other.3", "one.1"));
+  world.context.observer.node(saved("a", "two.2", "one.1"));
+  world.context.observer.node(saved("b", "other.3", "one.1"));
   expect(shown(world, "a", "b", "c")).toEqual(["0 two", "1 other", "0 two"]);
-  observeNode(world.context, third("a", "other.3", "one.1", "two.2"));
+  world.context.observer.node(third("a", "other.3", "one.1", "two.2"));
   expect(shown(world, "a", "b", "c")).toEqual(["0 other", "0 other", "0 other"]);
 });
 
 test("the same where what makes them one comes in by another name", async () => {
   const world = await names();
-  observeNode(world.context, saved("a", "two.2", "one.1"));
-  observeNode(world.context, saved("b", "other.3", "one.1"));
-  observeNode(world.context, linked("c", ["other.3", "one.1", "two.2"]));
+  world.context.observer.node(saved("a", "two.2", "one.1"));
+  world.context.observer.node(saved("b", "other.3", "one.1"));
+  world.context.observer.node(linked("c", ["other.3", "one.1", "two.2"]));
   expect(shown(world, "a", "b", "c")).toEqual(["0 other", "0 other", "0 other"]);
-  observeNode(world.context, linked("d", ["next.4", "other.3", "one.1", "two.2"]));
+  world.context.observer.node(linked("d", ["next.4", "other.3", "one.1", "two.2"]));
   expect(shown(world, "a", "b", "c", "d")).toEqual(["0 next", "0 next", "0 next", "0 next"]);
 });
 
 test("the same where that is a name that was removed here", async () => {
   const world = await names("d");
-  observeNode(world.context, saved("a", "two.2", "one.1"));
-  observeNode(world.context, saved("b", "other.3", "one.1"));
+  world.context.observer.node(saved("a", "two.2", "one.1"));
+  world.context.observer.node(saved("b", "other.3", "one.1"));
   remove(world, ROOT_INODE, "d");
-  observeNode(world.context, saved("d", "next.4", "two.2", "other.3", "one.1"));
+  world.context.observer.node(saved("d", "next.4", "two.2", "other.3", "one.1"));
   expect(shown(world, "a", "b")).toEqual(["0 next", "0 next"]);
 });
 
 test("one of the two is open: the other shows what came after both before the name that has it goes", async () => {
   const world = await names("d");
-  observeNode(world.context, saved("a", "two.2", "one.1"));
-  observeNode(world.context, saved("b", "other.3", "one.1"));
+  world.context.observer.node(saved("a", "two.2", "one.1"));
+  world.context.observer.node(saved("b", "other.3", "one.1"));
   world.metadata.inodes.update(inodeAt(world, "a"), { content: "open" });
   remove(world, ROOT_INODE, "d");
-  observeNode(world.context, saved("d", "next.4", "two.2", "other.3", "one.1"));
+  world.context.observer.node(saved("d", "next.4", "two.2", "other.3", "one.1"));
   expect(shown(world, "a", "b")).toEqual(["0 two", "1 next"]);
 });
 
@@ -167,12 +165,12 @@ test.each([
   async ({ told, hash }) => {
     const world = await names();
     const { metadata } = world;
-    observeNode(world.context, saved("a", "two.2", "one.1"));
-    observeNode(world.context, saved("b", "other.3", "one.1"));
+    world.context.observer.node(saved("a", "two.2", "one.1"));
+    world.context.observer.node(saved("b", "other.3", "one.1"));
     const inode = inodeAt(world, "b");
     metadata.inodes.update(inode, { attributes: { mode: 0o600 } });
-    metadata.transaction(() => setInodeDirty(world.context, inode));
-    observeNode(world.context, told);
+    metadata.transaction(() => world.context.queue.setInodeDirty(inode));
+    world.context.observer.node(told);
     expect(shown(world, "a", "b")).toEqual([`0 ${hash}`, `0 ${hash}`]);
     expect(metadata.inodes.get(inodeAt(world, "b"))?.attributes.mode).toBe(0o600);
     expect(rowOf(world, "b").dirtySince).not.toBeNull();
@@ -181,32 +179,32 @@ test.each([
 
 test("a file without a name is left alone when names of its group come in", async () => {
   const world = await names();
-  observeNode(world.context, saved("a", "two.2", "one.1"));
-  observeNode(world.context, saved("b", "other.3", "one.1"));
+  world.context.observer.node(saved("a", "two.2", "one.1"));
+  world.context.observer.node(saved("b", "other.3", "one.1"));
   // It was removed while a program reads it.
   const inode = inodeAt(world, "b");
   remove(world, ROOT_INODE, "b");
   const lineage = world.metadata.inodes.get(inode)?.lineage;
   for (let at = 0; at < 5; at += 1) {
-    observeNode(world.context, linked(`n${at}`, ["next.4", "two.2", "other.3", "one.1"]));
+    world.context.observer.node(linked(`n${at}`, ["next.4", "two.2", "other.3", "one.1"]));
   }
   expect(world.metadata.inodes.get(inode)?.lineage).toBe(lineage);
 });
 
 test("apart where they come in for the first time too, and whatever becomes of the one, the other is not sent it", async () => {
   const world = await makeWorld();
-  observeNode(world.context, linked("a", ["two.2", "one.1"]));
-  observeNode(world.context, linked("b", ["other.3", "one.1"]));
+  world.context.observer.node(linked("a", ["two.2", "one.1"]));
+  world.context.observer.node(linked("b", ["other.3", "one.1"]));
   expect(shown(world, "a", "b")).toEqual(["0 two", "1 other"]);
   writeHere(world, "a");
-  expect(advance(world.context, rowOf(world, "b").id)).toBeUndefined();
+  expect(world.context.planner.advance(rowOf(world, "b").id)).toBeUndefined();
   const [, ...before] = linkSent(world, "a", link("two.2", "one.1"))?.saves ?? [];
   expect(before).toEqual(["two.2", "one.1"]);
 });
 
 test("what was written here came in the place of all that led to what was there", async () => {
   const world = await names();
-  observeNode(world.context, saved("a", "one.5", "one.1"));
+  world.context.observer.node(saved("a", "one.5", "one.1"));
   writeHere(world, "b");
   const [id] = savesOfContent(EMPTY, ["one.5"]);
   expect(linkSent(world, "a", link("one.1"))?.saves).toEqual([id, "one.5", "one.1"]);
@@ -215,9 +213,9 @@ test("what was written here came in the place of all that led to what was there"
 
 test("a turn has ended, and nothing was sent yet: what came after what is shown is no conflict", async () => {
   const world = await names();
-  observeNode(world.context, saved("a", "two.2", "one.1"));
+  world.context.observer.node(saved("a", "two.2", "one.1"));
   mark(world, "b");
-  observeNode(world.context, saved("b", "three.3", "two.2", "one.1"));
+  world.context.observer.node(saved("b", "three.3", "two.2", "one.1"));
   expect(namesIn(world, ROOT_INODE)).toEqual(["a", "b"]);
   expect(shown(world, "a", "b")).toEqual(["0 three", "0 three"]);
 });
@@ -225,7 +223,7 @@ test("a turn has ended, and nothing was sent yet: what came after what is shown 
 test("a link that names no saves is merged into what is there: its content is not what those are of", async () => {
   const world = await names();
   const attributes = patchAttributes(link("one.1"), { link: { group: "g", hash: "theirs" } });
-  observeNode(world.context, nodeOf("a", { contentHash: "theirs", attributes, head: "2nd", revision: 2 }));
+  world.context.observer.node(nodeOf("a", { contentHash: "theirs", attributes, head: "2nd", revision: 2 }));
   expect(shown(world, "a", "b")).toEqual(["0 theirs", "0 theirs"]);
 });
 
@@ -233,8 +231,8 @@ test("linked here while somebody who knows of no links saved: that came after wh
   const world = await makeWorld();
   const { metadata } = world;
   const [one] = savesOfContent("one");
-  observeNode(world.context, nodeOf("a", { contentHash: "one" }));
-  observeNode(world.context, nodeOf("b", { contentHash: "one" }));
+  world.context.observer.node(nodeOf("a", { contentHash: "one" }));
+  world.context.observer.node(nodeOf("b", { contentHash: "one" }));
   const inode = inodeAt(world, "a");
   metadata.transaction(() => {
     metadata.inodes.update(inode, { linkGroup: "g" });
@@ -244,19 +242,19 @@ test("linked here while somebody who knows of no links saved: that came after wh
     if (row.base !== null) {
       metadata.nodes.update(row.id, { base: { ...row.base, attributes: link(`${one}`) } });
     }
-    setInodeDirty(world.context, inode);
+    world.context.queue.setInodeDirty(inode);
   });
-  observeNode(world.context, nodeOf("a", { contentHash: "theirs", head: "2nd", revision: 2 }));
-  const step = advance(world.context, rowOf(world, "a").id)?.step;
+  world.context.observer.node(nodeOf("a", { contentHash: "theirs", head: "2nd", revision: 2 }));
+  const step = world.context.planner.advance(rowOf(world, "a").id)?.step;
   const sent = step?.do === "send" && "attributes" in step.request ? step.request.attributes?.link : undefined;
   expect(sent?.saves).toContain(one);
 });
 
 test("a conflict was kept and its save sent: a name that still has what was set aside is behind", async () => {
   const world = await names();
-  observeNode(world.context, saved("a", "mine.2", "one.1"));
+  world.context.observer.node(saved("a", "mine.2", "one.1"));
   mark(world, "b");
-  observeNode(world.context, saved("b", "theirs.3", "one.1"));
+  world.context.observer.node(saved("b", "theirs.3", "one.1"));
   // Kept beside; now a gets theirs.
   mark(world, "a");
   const attempt = sendNext(world, rowOf(world, "a"), "key");
@@ -264,15 +262,15 @@ test("a conflict was kept and its save sent: a name that still has what was set 
   const saves = ["theirs.3", "mine.2", "one.1"];
   expect("attributes" in request ? request.attributes?.link?.saves : undefined).toEqual(saves);
   const answer = { contentHash: "theirs", head: "3rd", revision: 3, attributes: link(...saves), lastKey: "key" };
-  acknowledge(world.context, attempt, nodeOf("a", answer), 5);
+  world.context.answers.acknowledge(attempt, nodeOf("a", answer), 5);
   expect(rowOf(world, "a").base?.attributes.link?.saves).toEqual(saves);
-  observeNode(world.context, linked("c", ["mine.2", "one.1"]));
+  world.context.observer.node(linked("c", ["mine.2", "one.1"]));
   expect(shown(world, "a", "b", "c")).toEqual(["0 theirs", "0 theirs", "0 theirs"]);
 });
 
 /** All names one after the other have had this content. */
 function had(world: World, ...saves: string[]) {
-  for (const id of ["a", "b"]) observeNode(world.context, saved(id, ...saves));
+  for (const id of ["a", "b"]) world.context.observer.node(saved(id, ...saves));
 }
 
 test("somebody goes back to former content while somebody else writes: two that are apart", async () => {
@@ -282,7 +280,7 @@ test("somebody goes back to former content while somebody else writes: two that 
   ]) {
     const world = await names();
     had(world, "two.2", "one.1");
-    for (const node of told) observeNode(world.context, node);
+    for (const node of told) world.context.observer.node(node);
     expect(shown(world, "a", "b")).toEqual(["0 three", "1 one"]);
   }
 });
@@ -290,9 +288,9 @@ test("somebody goes back to former content while somebody else writes: two that 
 test("the name it was put back by was removed here: it comes back, nobody here has seen that", async () => {
   const world = await names();
   had(world, "two.2", "one.1");
-  observeNode(world.context, third("a", "three.3", "two.2", "one.1"));
+  world.context.observer.node(third("a", "three.3", "two.2", "one.1"));
   remove(world, ROOT_INODE, "b");
-  observeNode(world.context, third("b", "one.4", "two.2", "one.1"));
+  world.context.observer.node(third("b", "one.4", "two.2", "one.1"));
   expect(namesIn(world, ROOT_INODE)).toEqual(["a", "b"]);
 });
 
@@ -300,8 +298,8 @@ test("both go back, to different contents: they are apart", async () => {
   const world = await names();
   const before = ["three.3", "two.2", "one.1"];
   had(world, ...before);
-  observeNode(world.context, third("a", "two.5", ...before));
-  observeNode(world.context, third("b", "one.6", ...before));
+  world.context.observer.node(third("a", "two.5", ...before));
+  world.context.observer.node(third("b", "one.6", ...before));
   expect(shown(world, "a", "b")).toEqual(["0 two", "1 one"]);
 });
 
@@ -314,35 +312,35 @@ test("the same bytes are written again here, and somebody goes back to what was 
     metadata.inodes.update(inode, { content: "dirty", changes: at + 1, hash: null });
     metadata.inodes.update(inode, { content: "clean", hash: "two" });
   }
-  observeNode(world.context, linked("c", ["one.1"]));
+  world.context.observer.node(linked("c", ["one.1"]));
   expect(shown(world, "a", "b", "c")).toEqual(["0 two", "0 two", "0 two"]);
-  for (const id of ["a", "b"]) observeNode(world.context, third(id, "one.3", "two.2", "one.1"));
+  for (const id of ["a", "b"]) world.context.observer.node(third(id, "one.3", "two.2", "one.1"));
   expect(shown(world, "a", "b")).toEqual(["0 one", "0 one"]);
 });
 
 test("a turn has ended: the mode of what comes after is not replaced by the one of before", async () => {
   const world = await names();
-  observeNode(world.context, savedAs(0o600, "a", "two.2", "one.1"));
+  world.context.observer.node(savedAs(0o600, "a", "two.2", "one.1"));
   mark(world, "b");
-  observeNode(world.context, savedAs(0o755, "b", "three.3", "two.2", "one.1"));
+  world.context.observer.node(savedAs(0o755, "b", "three.3", "two.2", "one.1"));
   expect(shown(world, "a", "b")).toEqual(["0 three", "0 three"]);
   expect(world.metadata.inodes.get(inodeAt(world, "a"))?.attributes.mode).toBe(0o755);
 });
 
 test("the same where it comes in by a new name, and where names that were apart become one", async () => {
   const world = await names();
-  observeNode(world.context, savedAs(0o600, "a", "two.2", "one.1"));
+  world.context.observer.node(savedAs(0o600, "a", "two.2", "one.1"));
   mark(world, "b");
-  observeNode(world.context, linked("c", ["three.3", "two.2", "one.1"], {}, { mode: 0o755 }));
+  world.context.observer.node(linked("c", ["three.3", "two.2", "one.1"], {}, { mode: 0o755 }));
   expect(shown(world, "a", "b", "c")).toEqual(["0 three", "0 three", "0 three"]);
   expect(world.metadata.inodes.get(inodeAt(world, "a"))?.attributes.mode).toBe(0o755);
 
   const other = await names("c");
-  observeNode(other.context, savedAs(0o600, "a", "two.2", "one.1"));
-  observeNode(other.context, savedAs(0o644, "c", "other.3", "one.1"));
+  other.context.observer.node(savedAs(0o600, "a", "two.2", "one.1"));
+  other.context.observer.node(savedAs(0o644, "c", "other.3", "one.1"));
   mark(other, "b");
   const next = ["next.4", "other.3", "two.2", "one.1"];
-  observeNode(other.context, linked("c", next, { head: "3rd of c", revision: 3 }, { mode: 0o755 }));
+  other.context.observer.node(linked("c", next, { head: "3rd of c", revision: 3 }, { mode: 0o755 }));
   expect(shown(other, "a", "b", "c")).toEqual(["0 next", "0 next", "0 next"]);
   expect(other.metadata.inodes.get(inodeAt(other, "a"))?.attributes.mode).toBe(0o755);
 });
@@ -350,8 +348,8 @@ test("the same where it comes in by a new name, and where names that were apart 
 test("a name that waits for somebody's turn waits as long when it becomes one of another file", async () => {
   const world = await names();
   const { context, metadata } = world;
-  observeNode(context, saved("a", "two.2", "one.1"));
-  observeNode(context, nodeOf("c"));
+  context.observer.node(saved("a", "two.2", "one.1"));
+  context.observer.node(nodeOf("c"));
   const entry = metadata.entries.find(ROOT_INODE, "b");
   const from = metadata.inodes.get(inodeAt(world, "b"));
   if (entry === undefined || from === undefined) throw new Error("no b");
@@ -366,40 +364,39 @@ test("a mode changed here and not sent stays with the name that leaves", async (
   const { metadata } = world;
   const inode = inodeAt(world, "a");
   metadata.inodes.update(inode, { attributes: { mode: 0o600 } });
-  metadata.transaction(() => setInodeDirty(world.context, inode));
+  metadata.transaction(() => world.context.queue.setInodeDirty(inode));
   // Somebody who knows of no links writes b.
   const theirs = { contentHash: "theirs", head: "2nd", revision: 2, attributes: link("one.1") };
-  observeNode(world.context, nodeOf("b", theirs));
+  world.context.observer.node(nodeOf("b", theirs));
   for (const name of ["a", "b"]) expect(metadata.inodes.get(inodeAt(world, name))?.attributes.mode).toBe(0o600);
 });
 
 test("one of two names was removed here: what comes in by the other is judged by the saves too", async () => {
   const world = await names();
   remove(world, ROOT_INODE, "b");
-  observeNode(world.context, saved("b", "three.3", "two.2", "one.1"));
+  world.context.observer.node(saved("b", "three.3", "two.2", "one.1"));
   expect(shown(world, "a")).toEqual(["0 three"]);
-  observeNode(world.context, saved("a", "two.2", "one.1"));
+  world.context.observer.node(saved("a", "two.2", "one.1"));
   expect(shown(world, "a")).toEqual(["0 three"]);
-  observeNode(world.context, third("a", "four.4", "three.3", "two.2", "one.1"));
+  world.context.observer.node(third("a", "four.4", "three.3", "two.2", "one.1"));
   expect(shown(world, "a")).toEqual(["0 four"]);
   expect(namesIn(world, ROOT_INODE)).toEqual(["a"]);
 });
 
 test("a turn has ended, and what comes in is behind what is shown: that is no conflict", async () => {
   const world = await names();
-  observeNode(world.context, saved("a", "three.3", "two.2", "one.1"));
+  world.context.observer.node(saved("a", "three.3", "two.2", "one.1"));
   mark(world, "b");
-  observeNode(world.context, saved("b", "two.2", "one.1"));
+  world.context.observer.node(saved("b", "two.2", "one.1"));
   expect(namesIn(world, ROOT_INODE)).toEqual(["a", "b"]);
   expect(shown(world, "a", "b")).toEqual(["0 three", "0 three"]);
 });
 
 test("a name that another file took elsewhere is none of its group's, also where that is by chance what they show", async () => {
   const world = await names();
-  observeNode(world.context, saved("a", "two.2", "one.1"));
+  world.context.observer.node(saved("a", "two.2", "one.1"));
   // Its link is that of the content before, as a rename over it leaves it.
-  observeNode(
-    world.context,
+  world.context.observer.node(
     nodeOf("b", { contentHash: "two", head: "other", revision: 2, attributes: link("one.1") }),
   );
   expect(shown(world, "a", "b")).toEqual(["0 two", "1 two"]);

@@ -2,11 +2,11 @@
 import { expect, test } from "vitest";
 import { nameProblem } from "../../../src/contract/names.ts";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
-import { observeDeletion, observeNode, refreshNode, retryArrivals } from "../../../src/engine/sync/index.ts";
+import { refreshNode } from "../../../src/engine/sync/fetch-node.ts";
 import { inodeId, kernelNodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { inodeOfFolder, make, makeWorld, nodeOf, remove, rowOf } from "../../support/rows-world.ts";
-import { CALLER } from "../start/bytes-world.ts";
+import { CALLER, withParts } from "../start/bytes-world.ts";
 
 const NAMES = ["", ".", "..", "a/b", "a\0b", "x".repeat(256), "\ud800"];
 
@@ -14,7 +14,7 @@ async function begin() {
   const world = await makeWorld();
   const { context, metadata } = world;
   metadata.inodes.update(ROOT_INODE, { listed: 1 });
-  observeNode(context, nodeOf("f"));
+  context.observer.node(nodeOf("f"));
   const shown = async () => {
     const root = metadata.inodes.get(ROOT_INODE);
     const { handle } = await createFileSystem(context).opendir(CALLER, root?.lineage ?? kernelNodeId(0));
@@ -28,10 +28,10 @@ for (const name of NAMES) {
   test(`renamed to ${JSON.stringify(name.slice(0, 9))} and back`, async () => {
     const { context, metadata, shown } = await begin();
     const inode = metadata.entries.find(ROOT_INODE, "f")?.inode;
-    observeNode(context, nodeOf("f", { name, revision: 2 }));
+    context.observer.node(nodeOf("f", { name, revision: 2 }));
     expect(await shown()).toEqual([]);
     expect(metadata.nodes.dirty(9)).toEqual([]);
-    observeNode(context, nodeOf("f", { name: "g", revision: 3 }));
+    context.observer.node(nodeOf("f", { name: "g", revision: 3 }));
     expect(await shown()).toEqual(["g"]);
     expect(metadata.entries.find(ROOT_INODE, "g")?.inode).toBe(inode);
   });
@@ -39,29 +39,29 @@ for (const name of NAMES) {
 
 test("what is new and what waits for its name is not shown under an earlier one", async () => {
   const { world, context, metadata, shown } = await begin();
-  observeNode(context, nodeOf("new", { name: "a/b" }));
+  context.observer.node(nodeOf("new", { name: "a/b" }));
   expect(await shown()).toEqual(["f"]);
-  observeNode(context, nodeOf("new", { name: "n", revision: 2 }));
+  context.observer.node(nodeOf("new", { name: "n", revision: 2 }));
   expect(await shown()).toEqual(["f", "n"]);
 
   make(world, ROOT_INODE, "mine");
-  observeNode(context, nodeOf("waits", { name: "mine" }));
+  context.observer.node(nodeOf("waits", { name: "mine" }));
   expect(metadata.arrivals.count()).toBe(1);
-  observeNode(context, nodeOf("waits", { name: "", revision: 2 }));
+  context.observer.node(nodeOf("waits", { name: "", revision: 2 }));
   remove(world, ROOT_INODE, "mine");
-  retryArrivals(context, "", 9);
+  context.observer.retryArrivals("", 9);
   expect(await shown()).toEqual(["f", "n"]);
   expect(metadata.arrivals.count()).toBe(0);
 });
 
 test("written here, deleted there: kept under a name a file can have", async () => {
   const { world, context, metadata, shown } = await begin();
-  observeNode(context, nodeOf("f", { name: "a/b.txt", revision: 2 }));
+  context.observer.node(nodeOf("f", { name: "a/b.txt", revision: 2 }));
   const entry = rowOf(world, "f").entry;
   const inode = entry === null ? undefined : metadata.entries.get(entry)?.inode;
   metadata.inodes.update(inode ?? inodeId(0), { content: "dirty", hash: "other", changes: 1 });
   metadata.nodes.update(rowOf(world, "f").id, { dirtySince: 1, due: 1 });
-  observeDeletion(context, "f", 3, 9);
+  context.observer.deletion("f", 3, 9);
   const [name] = await shown();
   expect(name).toMatch(/^a-b \(conflict, .*\)\.txt$/);
   expect(nameProblem(name ?? "")).toBeUndefined();
@@ -74,7 +74,7 @@ test("moved into a folder that is not shown, a node is not asked for again and a
   const client = { ...context.client, getNode: async (id: string) => (id === "d" ? folder : moved) };
   metadata.rereads.add("f");
   for (const reread of metadata.rereads.due(0, 9)) {
-    await refreshNode({ ...context, client }, reread, new AbortController().signal);
+    await refreshNode(withParts(context, { client }), reread, new AbortController().signal);
   }
   expect(metadata.rereads.count()).toBe(0);
   expect(await shown()).toEqual([]);
@@ -83,13 +83,13 @@ test("moved into a folder that is not shown, a node is not asked for again and a
 test("a folder that had stepped aside, and what moves into it, are shown", async () => {
   const { world, context, metadata, shown } = await begin();
   const folder = (id: string, change: object) => nodeOf(id, { kind: "folder", ...change });
-  observeNode(context, folder("a", {}));
+  context.observer.node(folder("a", {}));
   metadata.inodes.update(inodeOfFolder(world, "a"), { listed: 1 });
-  observeNode(context, folder("b", { parentId: "a" }));
+  context.observer.node(folder("b", { parentId: "a" }));
   // To a folder nobody here knows yet; another one has its name by then.
-  observeNode(context, folder("b", { parentId: "unknown", revision: 2 }));
-  observeNode(context, folder("other", { parentId: "a", name: "b" }));
-  observeNode(context, folder("a", { parentId: "b", revision: 2 }));
+  context.observer.node(folder("b", { parentId: "unknown", revision: 2 }));
+  context.observer.node(folder("other", { parentId: "a", name: "b" }));
+  context.observer.node(folder("a", { parentId: "b", revision: 2 }));
   expect(await shown()).toEqual(["f", expect.stringMatching(/^b \(conflict, .*\)$/)]);
   expect(metadata.entries.find(inodeOfFolder(world, "b"), "a")?.inode).toBe(inodeOfFolder(world, "a"));
 });

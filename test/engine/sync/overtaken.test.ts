@@ -1,7 +1,6 @@
 /** What the rows and the list of changed files say of a file that is open for writing, and has lost its name elsewhere. */
 import { expect, test } from "vitest";
 import type { Written } from "../../../src/content/dirty-log.ts";
-import { detachedFiles, observeDeletion, resolveDetached } from "../../../src/engine/sync/index.ts";
 import { createBytesWorld } from "../start/bytes-world.ts";
 
 const TEXT = Buffer.from("some text");
@@ -14,7 +13,7 @@ async function begin() {
   Object.assign(context, { dirtyLog: { ...context.dirtyLog, add: (line: Written) => void lines.push(line) } });
   const inode = world.addRemote(TEXT, { name: "a" });
   const handle = await world.open(inode, { write: true });
-  observeDeletion(context, "a", 2, null);
+  context.observer.deletion("a", 2, null);
   const forgotten = () => {
     context.orphans.forgotten([{ lineage: inode.lineage }]);
     context.orphans.dropForgotten();
@@ -27,22 +26,22 @@ async function begin() {
 test("closed and forgotten before what was written has a name: it stays until it has, and after that", async () => {
   const { world, context, inode, handle, forgotten, names } = await begin();
   await world.write(handle, 0, NEWS);
-  expect(detachedFiles(context)).toEqual([{ path: "/a", inode: inode.id, isRemoved: true, isWritten: true }]);
+  expect(context.detachedFiles.all()).toEqual([{ path: "/a", inode: inode.id, isRemoved: true, isWritten: true }]);
   await world.close(handle);
   expect(forgotten()).toBe(false);
   expect(names()).toEqual([]);
-  resolveDetached(context);
+  context.detachedFiles.resolve();
   expect(names()).toEqual(["a"]);
-  expect(detachedFiles(context)).toEqual([]);
+  expect(context.detachedFiles.all()).toEqual([]);
   expect(Buffer.from(await world.readAll(inode)).toString()).toBe("news text");
 });
 
 test("closed and forgotten without a change it goes, with its row", async () => {
   const { world, context, handle, forgotten } = await begin();
-  expect(detachedFiles(context)).toMatchObject([{ isWritten: false }]);
+  expect(context.detachedFiles.all()).toMatchObject([{ isWritten: false }]);
   await world.close(handle);
   expect(forgotten()).toBe(true);
-  resolveDetached(context);
+  context.detachedFiles.resolve();
   expect(context.metadata.detachedFiles.all()).toEqual([]);
 });
 
@@ -54,7 +53,7 @@ test("the list of changed files says where it was, and then what it is called", 
   const [entry] = context.metadata.entries.ofInode(other.id);
   if (entry !== undefined) context.metadata.entries.move(entry.id, entry.parent, "a");
   await world.close(handle);
-  resolveDetached(context);
+  context.detachedFiles.resolve();
   expect(lines.at(-1)).toMatchObject({
     lineage: inode.lineage,
     path: [expect.stringMatching(/^a \(conflict, here, /)],

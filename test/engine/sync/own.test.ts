@@ -1,7 +1,5 @@
 /** A request that was given up arrives on top of what somebody else has done: only what it asked for is ours. */
 import { expect, test } from "vitest";
-import { setInodeDirty } from "../../../src/engine/core/index.ts";
-import { advance, observeNode } from "../../../src/engine/sync/index.ts";
 import { inodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { EMPTY, makeWorld, namesIn, nodeOf, rowOf, sendNext } from "../../support/rows-world.ts";
@@ -10,12 +8,12 @@ import { EMPTY, makeWorld, namesIn, nodeOf, rowOf, sendNext } from "../../suppor
 async function makeGivenUp() {
   const world = await makeWorld();
   const { context, metadata } = world;
-  observeNode(context, nodeOf("n", { name: "a" }));
+  context.observer.node(nodeOf("n", { name: "a" }));
   const entry = metadata.entries.find(ROOT_INODE, "a");
   const content = { content: "dirty", hash: EMPTY, size: 0 } as const;
   metadata.transaction(() => {
     metadata.inodes.update(entry?.inode ?? inodeId(0), content);
-    setInodeDirty(context, entry?.inode ?? inodeId(0));
+    context.queue.setInodeDirty(entry?.inode ?? inodeId(0));
   });
   const given = sendNext(world, rowOf(world, "n"), "ours");
   metadata.attempts.abandon(given.id, context.runtime.now());
@@ -26,8 +24,11 @@ test("content that was given up arrives after somebody's move: it stays moved", 
   const world = await makeGivenUp();
   const { context } = world;
   const change = { name: "theirs", revision: 3, head: "ours", contentHash: EMPTY, size: 0, lastKey: "ours" };
-  observeNode(context, nodeOf("n", change));
-  expect([namesIn(world, ROOT_INODE), advance(context, rowOf(world, "n").id)?.step]).toEqual([["theirs"], undefined]);
+  context.observer.node(nodeOf("n", change));
+  expect([namesIn(world, ROOT_INODE), context.planner.advance(rowOf(world, "n").id)?.step]).toEqual([
+    ["theirs"],
+    undefined,
+  ]);
   expect(rowOf(world, "n").base).toMatchObject({ head: "ours", revision: 3 });
 });
 
@@ -39,7 +40,7 @@ test.each([
   const world = await makeGivenUp();
   world.metadata.inodes.update(world.file, { hash: null, size: 5 });
   const bytes = { head: "another", contentHash: EMPTY, size: 0, lastKey: "theirs" };
-  observeNode(world.context, nodeOf("n", { ...bytes, ...change }));
+  world.context.observer.node(nodeOf("n", { ...bytes, ...change }));
   expect(rowOf(world, "n").base).toMatchObject(base);
 });
 
@@ -50,8 +51,7 @@ test("the bytes that were given up, written by somebody on top of another head t
   const row = rowOf(world, "n");
   if (row.base === null) throw new Error("no base");
   metadata.nodes.update(row.id, { base: { ...row.base, revision: 2, head: "second", hash: "second" } });
-  observeNode(
-    world.context,
+  world.context.observer.node(
     nodeOf("n", { revision: 4, head: "another", contentHash: EMPTY, size: 0, lastKey: "theirs" }),
   );
   expect(rowOf(world, "n").base).toMatchObject({ head: "second", revision: 2 });

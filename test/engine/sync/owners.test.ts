@@ -6,7 +6,7 @@ import { createFileSystem } from "../../../src/engine/ops/index.ts";
 import { mergeAttributes } from "../../../src/engine/sync/merge-attributes.ts";
 import { inodeId, kernelNodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
-import { CALLER, createBytesWorld, pattern } from "../start/bytes-world.ts";
+import { CALLER, createBytesWorld, pattern, withParts } from "../start/bytes-world.ts";
 
 const ROOT = kernelNodeId(1);
 const MOUNTER = 1000;
@@ -28,7 +28,7 @@ const BROKEN: Accounts = {
 
 async function begin(owners: "real" | "mine", accounts: Accounts) {
   const world = await createBytesWorld({ owners });
-  const context = { ...world.context, accounts };
+  const context = withParts(world.context, { accounts });
   const { inodes } = context.metadata;
   inodes.update(ROOT_INODE, { listed: 0 });
   const as = (uid: number, gid = uid) => ({ ...CALLER, uid, gid });

@@ -3,7 +3,7 @@
  * steps (as src/engine/sync/advance.ts and take.ts) and takes in what is heard (observe.ts, arrival.ts).
  */
 import type { Node } from "../../../src/contract/resources.ts";
-import { plan, type Step } from "../../../src/engine/sync/index.ts";
+import { plan, type Step } from "../../../src/engine/sync/plan.ts";
 import { baseOf, type Seen } from "../../../src/metadata/nodes.ts";
 import type { Gateway } from "./plan-gateway.ts";
 import { type Entry, folderInode, type Inode, inodeOfNode, type Row, type Tree } from "./plan-tree.ts";

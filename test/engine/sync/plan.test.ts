@@ -3,8 +3,8 @@ import { describe, expect, test } from "vitest";
 import { ALL_FEATURES } from "../../../src/contract/features.ts";
 import type { Node } from "../../../src/contract/resources.ts";
 import { parseRequest } from "../../../src/engine/core/index.ts";
-import { plan } from "../../../src/engine/sync/index.ts";
 import type { Local, LocalContent, View } from "../../../src/engine/sync/plan.ts";
+import { plan } from "../../../src/engine/sync/plan.ts";
 import { type Base, baseOf } from "../../../src/metadata/nodes.ts";
 
 const FILE: Node = {

@@ -4,7 +4,6 @@
  */
 import { expect, test } from "vitest";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
-import { takeSnapshot } from "../../../src/engine/upload/index.ts";
 import { entryId, type InodeId, inodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { type BytesWorld, CALLER, createBytesWorld } from "../start/bytes-world.ts";
@@ -36,12 +35,12 @@ test("written to after a save that changed nothing, content does not count as wh
   const { id } = world.addRemote(HEAD, { name: "a" });
   // On the disk from here on: dirty and whole, grown from the head.
   await save(world, id, HEAD.toString(), true);
-  expect(await takeSnapshot(world.context, id, CALLER.signal)).toBe("clean");
+  expect(await world.context.snapshots.take(id, CALLER.signal)).toBe("clean");
   const handle = await world.open(world.inode(id), { write: true });
   await world.write(handle, 0, Buffer.from("torn"));
   const next = await world.powerLoss();
   expect(await shown(next)).toEqual({ a: "tornhead" });
-  expect(await takeSnapshot(next.context, id, CALLER.signal)).toBe("held");
+  expect(await next.context.snapshots.take(id, CALLER.signal)).toBe("held");
 });
 
 test("of two files a program syncs, none goes back to the gateway's version alone", async () => {
@@ -49,7 +48,7 @@ test("of two files a program syncs, none goes back to the gateway's version alon
     const world = await createBytesWorld();
     const { id } = world.addRemote(HEAD, { name: "a" });
     await save(world, id, "first", isSynced);
-    await takeSnapshot(world.context, id, CALLER.signal);
+    await world.context.snapshots.take(id, CALLER.signal);
     // It has arrived; the next change begins with clean content.
     const [entry] = world.context.metadata.entries.ofInode(id);
     const row = world.context.metadata.nodes.ofEntry(entry?.id ?? entryId(0));

@@ -1,11 +1,10 @@
 /** What waits is added up while uploads end and programs write: each byte counts once. */
 import { expect, test } from "vitest";
-import type { Context } from "../../../src/engine/core/index.ts";
-import { acknowledge, createQuota } from "../../../src/engine/sync/index.ts";
+import { createQuota } from "../../../src/engine/sync/index.ts";
 import { sleep } from "../../../src/lib/runtime.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { make, makeWorld, nodeOf } from "../../support/rows-world.ts";
-import { pattern } from "../start/bytes-world.ts";
+import { pattern, withParts } from "../start/bytes-world.ts";
 
 /** More than are added up in one go. */
 const MANY = 600;
@@ -26,7 +25,7 @@ async function waiting(limit: number) {
   const [first] = rows;
   if (first === undefined) throw new Error("no rows");
   const quota = createQuota(world.context, { ...world.context.workspace, quota: limit, used: 0 }, true);
-  const context: Context = Object.defineProperties({ ...world.context }, { quota: { value: quota } });
+  const context = withParts(world.context, { quota });
   const require = (bytes: number) =>
     quota.require(bytes).then(
       () => "done",
@@ -44,7 +43,7 @@ async function waiting(limit: number) {
       nextAt: now,
       createdAt: now,
     });
-    acknowledge(context, attempt, nodeOf("sent", { name: "f0", size: 1_000, contentHash: "hash" }), 1);
+    context.answers.acknowledge(attempt, nodeOf("sent", { name: "f0", size: 1_000, contentHash: "hash" }), 1);
   };
   return { world, context, open, quota, require, end, sum: 1_000 + (MANY - 1) * 10 };
 }

@@ -3,15 +3,12 @@ import { expect, test } from "vitest";
 import type { Client } from "../../../src/client/client.ts";
 import { RemoteError } from "../../../src/client/errors.ts";
 import type { Node } from "../../../src/contract/resources.ts";
-import type { Context } from "../../../src/engine/core/index.ts";
-import { completeFolder } from "../../../src/engine/remote/index.ts";
-import { isRelistDue } from "../../../src/engine/sync/index.ts";
 import { requestRelist } from "../../../src/engine/sync/request-relist.ts";
 import type { InodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { born } from "../../../src/metadata/nodes.ts";
 import { hearOnce, nodeOf } from "../../support/rows-world.ts";
-import { createBytesWorld } from "../start/bytes-world.ts";
+import { createBytesWorld, type Parts, withParts } from "../start/bytes-world.ts";
 
 const SIGNAL = new AbortController().signal;
 const ROOT = nodeOf("root", { kind: "folder", parentId: null, name: "" });
@@ -39,7 +36,7 @@ async function begin(listFolder: Client["listFolder"]) {
     asOf: 5,
   });
   const client = { ...world.context.client, listFolder, readJournal };
-  const context: Context = { ...world.context, client };
+  const context: Parts = withParts(world.context, { client });
   metadata.inodes.update(ROOT_INODE, { listed: 0 });
   const about = { attributes: {}, size: 0, hash: null, originNode: null, originVersion: null, atime: "0", ctime: "0" };
   const folder = metadata.inodes.create({ kind: "folder", content: "clean", ...about, listed: 0 }).id;
@@ -55,23 +52,23 @@ test("a marked folder is listed once, and is known all the while", async () => {
     lists.push(id);
     return listOf([nodeOf("n", { parentId: "f" })]);
   });
-  expect(isRelistDue(context)).toBe(false);
+  expect(context.nodeReader.isRelistDue()).toBe(false);
   let woken = 0;
   context.activity.onWake(() => {
     woken += 1;
   });
   requestRelist(context, folder);
-  expect([woken, isRelistDue(context), metadata.inodes.get(folder)?.listed]).toEqual([1, true, 0]);
+  expect([woken, context.nodeReader.isRelistDue(), metadata.inodes.get(folder)?.listed]).toEqual([1, true, 0]);
   await hearOnce(context);
   await hearOnce(context);
-  expect([lists, namesIn(folder), isRelistDue(context)]).toEqual([["f"], ["n"], false]);
+  expect([lists, namesIn(folder), context.nodeReader.isRelistDue()]).toEqual([["f"], ["n"], false]);
 });
 
 test("one that is not completely known is not marked: it is listed when somebody looks", async () => {
   const { context, metadata, folder } = await begin(async () => listOf([]));
   metadata.inodes.update(folder, { listed: null });
   requestRelist(context, folder);
-  expect(isRelistDue(context)).toBe(false);
+  expect(context.nodeReader.isRelistDue()).toBe(false);
 });
 
 test("a list that was under way when it was marked does not do", async () => {
@@ -86,12 +83,12 @@ test("a list that was under way when it was marked does not do", async () => {
     return listOf([]);
   });
   metadata.inodes.update(folder, { listed: null });
-  const first = completeFolder(context, folder, SIGNAL);
+  const first = context.folders.complete(folder, SIGNAL);
   requestRelist(context, folder);
   const marked = hearOnce(context);
   answer();
   await Promise.all([first, marked]);
-  expect([lists, namesIn(folder), isRelistDue(context)]).toEqual([2, ["n"], false]);
+  expect([lists, namesIn(folder), context.nodeReader.isRelistDue()]).toEqual([2, ["n"], false]);
 });
 
 test("one that cannot be listed keeps no other from it, and is tried again", async () => {
@@ -106,12 +103,16 @@ test("one that cannot be listed keeps no other from it, and is tried again", asy
   requestRelist(context, folder);
   requestRelist(context, ROOT_INODE);
   await hearOnce(context);
-  expect([namesIn(folder), namesIn(ROOT_INODE), isRelistDue(context)]).toEqual([[], ["f", "n of root"], false]);
+  expect([namesIn(folder), namesIn(ROOT_INODE), context.nodeReader.isRelistDue()]).toEqual([
+    [],
+    ["f", "n of root"],
+    false,
+  ]);
   isForbidden = false;
   await clock.advance(60_000);
-  expect(isRelistDue(context)).toBe(true);
+  expect(context.nodeReader.isRelistDue()).toBe(true);
   await hearOnce(context);
-  expect([namesIn(folder), isRelistDue(context)]).toEqual([["n of f"], false]);
+  expect([namesIn(folder), context.nodeReader.isRelistDue()]).toEqual([["n of f"], false]);
 });
 
 test("while nobody answers it stays marked, and leaves the others their turn", async () => {
@@ -126,11 +127,15 @@ test("while nobody answers it stays marked, and leaves the others their turn", a
   requestRelist(context, folder);
   requestRelist(context, ROOT_INODE);
   await expect(hearOnce(context)).rejects.toThrow();
-  expect(isRelistDue(context)).toBe(true);
+  expect(context.nodeReader.isRelistDue()).toBe(true);
   await hearOnce(context);
-  expect([namesIn(folder), namesIn(ROOT_INODE), isRelistDue(context)]).toEqual([[], ["f", "n of root"], false]);
+  expect([namesIn(folder), namesIn(ROOT_INODE), context.nodeReader.isRelistDue()]).toEqual([
+    [],
+    ["f", "n of root"],
+    false,
+  ]);
   isAway = false;
   await clock.advance(10_000);
   await hearOnce(context);
-  expect([namesIn(folder), isRelistDue(context)]).toEqual([["n of f"], false]);
+  expect([namesIn(folder), context.nodeReader.isRelistDue()]).toEqual([["n of f"], false]);
 });

@@ -1,7 +1,6 @@
 /** Who still needs a node that is to be deleted. */
 import { expect, test } from "vitest";
 import { referrersOf } from "../../../src/engine/sync/rename-cycles.ts";
-import { replaceTarget } from "../../../src/engine/tree/index.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { createBytesWorld } from "../start/bytes-world.ts";
 
@@ -17,7 +16,7 @@ test.each([
   context.metadata.transaction(() => {
     const [source, target] = [entries.find(ROOT_INODE, "b"), entries.find(ROOT_INODE, "a")];
     if (source === undefined || target === undefined) throw new Error("no entries");
-    replaceTarget(context, source, target);
+    context.names.replaceTarget(source, target);
   });
   const row = nodes.ofNodeId("b");
   expect(row && referrersOf(context, row).map(({ nodeId }) => nodeId)).toEqual(needed);

@@ -5,16 +5,8 @@ import { RemoteError, type RemoteErrorDetails } from "../../../src/client/errors
 import type { Attributes } from "../../../src/contract/attributes.ts";
 import { SETTLE_MS } from "../../../src/contract/features.ts";
 import type { JournalEntry, Node } from "../../../src/contract/resources.ts";
-import { type Context, type Request, setInodeDirty } from "../../../src/engine/core/index.ts";
-import {
-  acknowledge,
-  advance,
-  listRemovedFolder,
-  observeDeletion,
-  observeNode,
-  refused,
-  retryArrivals,
-} from "../../../src/engine/sync/index.ts";
+import type { Request } from "../../../src/engine/core/index.ts";
+import { listRemovedFolder } from "../../../src/engine/sync/list-removed-folder.ts";
 import { createForgetting } from "../../../src/engine/tree/index.ts";
 import type { Attempt } from "../../../src/metadata/attempts.ts";
 import { inodeId, nodeRowId } from "../../../src/metadata/ids.ts";
@@ -34,16 +26,16 @@ import {
   sendNext,
   TIME,
 } from "../../support/rows-world.ts";
-import type { BytesWorld } from "../start/bytes-world.ts";
+import { type BytesWorld, type Parts, withParts } from "../start/bytes-world.ts";
 
 const SIGNAL = new AbortController().signal;
 const refusal = (code: "changed" | "conflict", details: RemoteErrorDetails = {}) =>
   new RemoteError(code, code, details);
 
-const nextOf = ({ context }: BytesWorld, row: NodeRow) => advance(context, row.id)?.step;
+const nextOf = ({ context }: BytesWorld, row: NodeRow) => context.planner.advance(row.id)?.step;
 
 /** As the gateway would list the folder; each list is one call. */
-function listing(world: BytesWorld, ...lists: Node[][]): Context {
+function listing(world: BytesWorld, ...lists: Node[][]): Parts {
   let calls = 0;
   const client: Pick<Client, "listFolder"> = {
     async listFolder() {
@@ -52,18 +44,18 @@ function listing(world: BytesWorld, ...lists: Node[][]): Context {
       return { items, totalCount: items.length, pageNo: 1, pageSize: 200, asOf: 1, next: null };
     },
   };
-  return { ...world.context, client: { ...world.context.client, ...client } };
+  return withParts(world.context, { client: { ...world.context.client, ...client } });
 }
 
 /** Folder "f" with node id "f", known to be empty, then removed, its deletion refused. */
 async function removedFolder() {
   const world = await makeWorld();
-  observeNode(world.context, nodeOf("f", { kind: "folder" }));
+  world.context.observer.node(nodeOf("f", { kind: "folder" }));
   world.metadata.inodes.update(inodeOfFolder(world, "f"), { listed: 0 });
   remove(world, ROOT_INODE, "f");
   const row = rowOf(world, "f");
   const refuse = () =>
-    refused(world.context, sendNext(world, row, `delete-${world.clock.wallClock()}`), refusal("conflict"));
+    world.context.answers.refused(sendNext(world, row, `delete-${world.clock.wallClock()}`), refusal("conflict"));
   return { world, row, refuse };
 }
 
@@ -94,11 +86,11 @@ test.each([
   { what: "fails when it is listed", error: new RemoteError("server", "no"), asked: ["f", "g", "f"] },
 ])("a removed folder that $what keeps no other from coming back, nor the journal from going on", async (it) => {
   const { world, refuse, row } = await removedFolder();
-  observeNode(world.context, nodeOf("g", { kind: "folder" }));
+  world.context.observer.node(nodeOf("g", { kind: "folder" }));
   world.metadata.inodes.update(inodeOfFolder(world, "g"), { listed: 0 });
   remove(world, ROOT_INODE, "g");
   refuse();
-  refused(world.context, sendNext(world, rowOf(world, "g"), "of g"), refusal("conflict"));
+  world.context.answers.refused(sendNext(world, rowOf(world, "g"), "of g"), refusal("conflict"));
   const asked: string[] = [];
   const shown = listing(world, [nodeOf("theirs", { parentId: "g" })]);
   const listFolder: Client["listFolder"] = async (id, options) => {
@@ -106,16 +98,16 @@ test.each([
     if (id === "f") throw it.error;
     return shown.client.listFolder(id, options);
   };
-  const context = { ...shown, client: { ...shown.client, listFolder } };
-  await listRemovedFolder(context, SIGNAL);
+  const context = withParts(shown, { client: { ...shown.client, listFolder } });
+  await context.nodeReader.listRemovedFolder(SIGNAL);
   expect(namesIn(world, ROOT_INODE)).toEqual(["g"]);
-  await listRemovedFolder(context, SIGNAL);
+  await context.nodeReader.listRemovedFolder(SIGNAL);
   expect(asked).toEqual(it.asked);
   // Each refusal is a reason to look again.
   await world.clock.advance(1_000);
   world.metadata.attempts.removeAllOf(row.id);
   refuse();
-  await listRemovedFolder(context, SIGNAL);
+  await context.nodeReader.listRemovedFolder(SIGNAL);
   expect(asked).toEqual([...it.asked, "f"]);
 });
 
@@ -132,7 +124,7 @@ test("the journal tells of what is new in a folder that was removed here", async
     name: node.name,
   };
   const client = { ...world.context.client, getNode: async () => node };
-  await hearJournal({ ...world.context, client }, [entry]);
+  await hearJournal(withParts(world.context, { client }), [entry]);
   expect(namesIn(world, inodeOfFolder(world, "f"))).toEqual(["theirs"]);
 });
 
@@ -156,29 +148,29 @@ test("a folder comes back at once for what no name here can show, and in the end
 test("a refusal that is older than the folder's second removal does not bring it back", async () => {
   const { world, row } = await removedFolder();
   const attempt = sendNext(world, row, "first");
-  observeNode(world.context, nodeOf("theirs", { parentId: "f" }));
+  world.context.observer.node(nodeOf("theirs", { parentId: "f" }));
   const folder = inodeOfFolder(world, "f");
   remove(world, folder, "theirs");
   const theirs = rowOf(world, "theirs");
-  acknowledge(world.context, sendNext(world, theirs, "second"), nodeOf("theirs", { revision: 2 }), 7);
+  world.context.answers.acknowledge(sendNext(world, theirs, "second"), nodeOf("theirs", { revision: 2 }), 7);
   remove(world, ROOT_INODE, "f");
-  refused(world.context, attempt, refusal("conflict"));
+  world.context.answers.refused(attempt, refusal("conflict"));
   await listRemovedFolder(listing(world, [nodeOf("theirs", { parentId: "f" })]), SIGNAL);
   expect(namesIn(world, ROOT_INODE)).toEqual([]);
 });
 
 test("a refusal that names a node which is gone since brings neither it nor its folder back", async () => {
   const world = await makeWorld();
-  observeNode(world.context, nodeOf("f", { kind: "folder" }));
+  world.context.observer.node(nodeOf("f", { kind: "folder" }));
   const folder = inodeOfFolder(world, "f");
   world.metadata.inodes.update(folder, { listed: 0 });
   const row = make(world, folder, "a");
   const attempt = sendNext(world, row, "upload");
   const theirs = nodeOf("theirs", { parentId: "f", name: "a" });
-  observeDeletion(world.context, "theirs", 2, 9);
+  world.context.observer.deletion("theirs", 2, 9);
   remove(world, folder, "a");
   remove(world, ROOT_INODE, "f");
-  refused(world.context, attempt, refusal("changed", { node: theirs }));
+  world.context.answers.refused(attempt, refusal("changed", { node: theirs }));
   expect(namesIn(world, ROOT_INODE)).toEqual([]);
   expect(world.metadata.nodes.ofNodeId("theirs")).toBeUndefined();
 });
@@ -187,8 +179,8 @@ test("the same while the name is still wanted: it is asked for again, and nothin
   const world = await makeWorld();
   const row = make(world, ROOT_INODE, "a");
   const attempt = sendNext(world, row, "upload");
-  observeDeletion(world.context, "theirs", 2, 9);
-  refused(world.context, attempt, refusal("changed", { node: nodeOf("theirs", { name: "a" }) }));
+  world.context.observer.deletion("theirs", 2, 9);
+  world.context.answers.refused(attempt, refusal("changed", { node: nodeOf("theirs", { name: "a" }) }));
   expect(namesIn(world, ROOT_INODE)).toEqual(["a"]);
   expect(nextOf(world, row)).toMatchObject({ do: "send", request: { do: "upload", name: "a" } });
 });
@@ -208,15 +200,15 @@ const secondNode = nodeOf("newer", { name: "b", lastKey: "second", contentHash: 
 
 test("an upload that was given up arrives, nothing else was sent: the file has its node", async () => {
   const { world, row, arrived } = await givenUp();
-  observeNode(world.context, arrived);
+  world.context.observer.node(arrived);
   expect(world.metadata.nodes.get(row.id)).toMatchObject({ nodeId: "older", base: { name: "a" } });
   expect(nextOf(world, row)).toMatchObject({ do: "send", request: { do: "patch", name: "b" } });
 });
 
 test("an upload that was given up arrives after the next one: it does not come back at its old place", async () => {
   const { world, row, arrived } = await givenUp();
-  acknowledge(world.context, sendNext(world, row, "second"), secondNode, 3);
-  observeNode(world.context, arrived);
+  world.context.answers.acknowledge(sendNext(world, row, "second"), secondNode, 3);
+  world.context.observer.node(arrived);
   expect(namesIn(world, ROOT_INODE)).toEqual(["b"]);
   expect(world.metadata.nodes.get(row.id)?.nodeId).toBe("newer");
   const older = rowOf(world, "older");
@@ -227,8 +219,8 @@ test("an upload that was given up arrives after the next one: it does not come b
 test("the same while the next one is under way", async () => {
   const { world, row, arrived } = await givenUp();
   const second = sendNext(world, row, "second");
-  observeNode(world.context, arrived);
-  acknowledge(world.context, second, secondNode, 3);
+  world.context.observer.node(arrived);
+  world.context.answers.acknowledge(second, secondNode, 3);
   expect(namesIn(world, ROOT_INODE)).toEqual(["b"]);
   expect(world.metadata.nodes.get(row.id)?.nodeId).toBe("newer");
   expect(nextOf(world, rowOf(world, "older"))).toMatchObject({ request: { do: "delete", nodeId: "older" } });
@@ -236,10 +228,10 @@ test("the same while the next one is under way", async () => {
 
 test("the same after the file was removed, deletion acknowledged", async () => {
   const { world, row, arrived } = await givenUp();
-  acknowledge(world.context, sendNext(world, row, "second"), secondNode, 3);
+  world.context.answers.acknowledge(sendNext(world, row, "second"), secondNode, 3);
   remove(world, ROOT_INODE, "b");
-  acknowledge(world.context, sendNext(world, row, "delete"), { ...secondNode, revision: 2 }, 4);
-  observeNode(world.context, arrived);
+  world.context.answers.acknowledge(sendNext(world, row, "delete"), { ...secondNode, revision: 2 }, 4);
+  world.context.observer.node(arrived);
   expect(namesIn(world, ROOT_INODE)).toEqual([]);
   expect(nextOf(world, rowOf(world, "older"))).toMatchObject({ request: { do: "delete", nodeId: "older" } });
 });
@@ -251,9 +243,9 @@ test("an old answer names what a given-up upload made, and somebody has edited t
   const second = sendNext(world, row, "second");
   const made = nodeOf("n", { name: "a", lastKey: "first", contentHash: EMPTY, size: 0 });
   const edited = { ...made, lastKey: null, revision: 2, head: "theirs", contentHash: "theirs" };
-  observeNode(world.context, edited);
-  refused(world.context, second, refusal("changed", { node: made }));
-  retryArrivals(world.context, "", 10);
+  world.context.observer.node(edited);
+  world.context.answers.refused(second, refusal("changed", { node: made }));
+  world.context.observer.retryArrivals("", 10);
   expect(rowOf(world, "n")).toMatchObject({ id: row.id });
   // What was here is version one: theirs is taken over, or both are kept if it had changed since.
   expect(rowOf(world, "n").base?.revision).toBe(2);
@@ -261,14 +253,14 @@ test("an old answer names what a given-up upload made, and somebody has edited t
 
 test("somebody edits what a given-up upload made: that is theirs, and shown", async () => {
   const { world, row, arrived } = await givenUp();
-  acknowledge(world.context, sendNext(world, row, "second"), secondNode, 3);
-  observeNode(world.context, { ...arrived, lastKey: null, revision: 2, head: "theirs" });
+  world.context.answers.acknowledge(sendNext(world, row, "second"), secondNode, 3);
+  world.context.observer.node({ ...arrived, lastKey: null, revision: 2, head: "theirs" });
   expect(namesIn(world, ROOT_INODE)).toEqual(["b", "a"]);
 });
 
 test("a given-up request is remembered from when it was given up, not from when it was made", async () => {
   const { world, row, arrived } = await givenUp();
-  acknowledge(world.context, sendNext(world, row, "second"), secondNode, 3);
+  world.context.answers.acknowledge(sendNext(world, row, "second"), secondNode, 3);
   const long = sendNextTo(world, "long");
   await world.clock.advance(2 * SETTLE_MS);
   world.metadata.attempts.abandon(long.id, world.clock.wallClock());
@@ -276,7 +268,7 @@ test("a given-up request is remembered from when it was given up, not from when 
   expect(world.metadata.attempts.ofKey("long")?.state).toBe("abandoned");
   // The other one can no longer arrive; a node with its key is taken for anybody's.
   expect(world.metadata.attempts.ofKey("first")).toBeUndefined();
-  observeNode(world.context, arrived);
+  world.context.observer.node(arrived);
   expect(namesIn(world, ROOT_INODE)).toContain("a");
 });
 
@@ -317,10 +309,10 @@ test("a given-up upload took the place, was removed there, and the next one made
   const row = make(world, ROOT_INODE, "a");
   world.metadata.attempts.abandon(sendNext(world, row, "first").id, 0);
   const second = sendNext(world, row, "second");
-  observeNode(world.context, nodeOf("older", { name: "a", lastKey: "first" }));
+  world.context.observer.node(nodeOf("older", { name: "a", lastKey: "first" }));
   expect(world.metadata.nodes.get(row.id)?.nodeId).toBe("older");
-  observeDeletion(world.context, "older", 3, 5);
-  acknowledge(world.context, second, { ...secondNode, name: "a" }, 6);
+  world.context.observer.deletion("older", 3, 5);
+  world.context.answers.acknowledge(second, { ...secondNode, name: "a" }, 6);
   expect(world.metadata.nodes.get(row.id)).toMatchObject({ nodeId: "newer", seen: null });
   expect(namesIn(world, ROOT_INODE)).toEqual(["a"]);
 });
@@ -330,7 +322,7 @@ test("a node that came in as a stranger and is in use: its request is dropped, l
   const row = make(world, ROOT_INODE, "a");
   const birth = sendNext(world, row, "birth");
   // Made by the birth, moved by somebody before the answer came.
-  observeNode(world.context, nodeOf("n", { name: "z", revision: 2, contentHash: EMPTY, size: 0 }));
+  world.context.observer.node(nodeOf("n", { name: "z", revision: 2, contentHash: EMPTY, size: 0 }));
   const stranger = rowOf(world, "n");
   const entry = world.metadata.entries.find(ROOT_INODE, "z");
   world.metadata.inodes.update(entry?.inode ?? inodeId(0), { attributes: { mode: 0o600 } });
@@ -340,11 +332,15 @@ test("a node that came in as a stranger and is in use: its request is dropped, l
   world.context.sending.set(change.id, () => {
     isStopped = true;
   });
-  acknowledge(world.context, birth, nodeOf("n", { name: "a", lastKey: "birth", contentHash: EMPTY, size: 0 }), 3);
+  world.context.answers.acknowledge(
+    birth,
+    nodeOf("n", { name: "a", lastKey: "birth", contentHash: EMPTY, size: 0 }),
+    3,
+  );
   expect(isStopped).toBe(true);
   expect(world.metadata.attempts.openOf(stranger.id)).toBeUndefined();
   const later = nodeOf("n", { name: "z", revision: 3, contentHash: EMPTY, size: 0, attributes: { mode: 0o600 } });
-  acknowledge(world.context, change, later, 4);
+  world.context.answers.acknowledge(change, later, 4);
   expect(rowOf(world, "n").id).toBe(row.id);
   // A drain that was waiting for it goes on doing so.
   expect(world.metadata.nodes.get(stranger.id)).toMatchObject({ nodeId: null, dirtySince: 1 });
@@ -359,8 +355,8 @@ async function changedBirth(name: string) {
   const told = nodeOf("n", { name: "a", lastKey: "birth", contentHash: EMPTY, size: 0 });
   const changed = nodeOf("n", { name, revision: 2, contentHash: EMPTY, size: 0, attributes: { mode: 0o600 } });
   const removeIt = () => remove(world, ROOT_INODE, "a");
-  const hearOfIt = () => observeNode(world.context, changed);
-  return { world, row, removeIt, hearOfIt, answer: () => acknowledge(world.context, birth, told, 3) };
+  const hearOfIt = () => world.context.observer.node(changed);
+  return { world, row, removeIt, hearOfIt, answer: () => world.context.answers.acknowledge(birth, told, 3) };
 }
 
 test.each(["a", "z"])(
@@ -404,16 +400,19 @@ async function writtenName(names: readonly string[]) {
   const link = (hash: string) => ({ link: { group: "g", hash }, mtime: "1767225600.000000000" });
   const birth = sendNext(world, make(world, ROOT_INODE, "a"), "birth");
   for (const id of names) {
-    observeNode(
-      world.context,
+    world.context.observer.node(
       nodeOf(id, { revision: 2, head: "theirs", contentHash: "1st", attributes: link("1st") }),
     );
   }
   const inode = metadata.entries.find(ROOT_INODE, "n")?.inode ?? inodeId(0);
   metadata.inodes.update(inode, { content: "dirty", hash: EMPTY, size: 0, changes: 1 });
-  metadata.transaction(() => setInodeDirty(world.context, inode));
+  metadata.transaction(() => world.context.queue.setInodeDirty(inode));
   const rows = metadata.entries.ofInode(inode).map(({ id }) => metadata.nodes.ofEntry(id));
-  acknowledge(world.context, birth, nodeOf("n", { name: "a", lastKey: "birth", contentHash: EMPTY, size: 0 }), 3);
+  world.context.answers.acknowledge(
+    birth,
+    nodeOf("n", { name: "a", lastKey: "birth", contentHash: EMPTY, size: 0 }),
+    3,
+  );
   return { world, inode, link, ids: rows.map((row) => row?.id ?? nodeRowId(0)) };
 }
 
@@ -426,10 +425,10 @@ test("a name of a linked file that was written to and loses its node: what was w
   const createdAt = "2026-01-01T02:00:00.000Z";
   const { attributes = {} } = "attributes" in attempt.request ? attempt.request : {};
   const sent = { name: "n", contentHash: EMPTY, size: 0, createdAt, modifiedAt: createdAt };
-  acknowledge(world.context, attempt, nodeOf("m", { ...sent, attributes: attributes as Attributes }), 4);
+  world.context.answers.acknowledge(attempt, nodeOf("m", { ...sent, attributes: attributes as Attributes }), 4);
   // Another name of the linked file, which somebody wrote to before what was written here was sent.
   const theirs = { head: "2nd", contentHash: "2nd", attributes: link("2nd"), modifiedAt: "2026-01-01T01:00:00.000Z" };
-  observeNode(world.context, nodeOf("other", theirs));
+  world.context.observer.node(nodeOf("other", theirs));
   expect(metadata.inodes.get(inode)?.hash).toBe(EMPTY);
   expect(metadata.entries.find(ROOT_INODE, "n")?.inode).toBe(inode);
 });
@@ -444,37 +443,37 @@ test("names of a hard-linked file that come in while it is being updated are one
   const world = await makeWorld();
   const link = (hash: string, saves: string[]) => ({ link: { group: "g", hash, saves } });
   const latest = link("new", ["new.2", "old.1"]);
-  observeNode(world.context, nodeOf("a", { contentHash: "new", attributes: latest }));
-  observeNode(world.context, nodeOf("b", { contentHash: "old", attributes: link("old", ["old.1"]) }));
+  world.context.observer.node(nodeOf("a", { contentHash: "new", attributes: latest }));
+  world.context.observer.node(nodeOf("b", { contentHash: "old", attributes: link("old", ["old.1"]) }));
   const inodeOf = (name: string) => world.metadata.entries.find(ROOT_INODE, name)?.inode;
   expect(inodeOf("b")).toBe(inodeOf("a"));
   expect(world.metadata.inodes.get(inodeOf("b") ?? inodeId(0))?.hash).toBe("new");
   expect(nextOf(world, rowOf(world, "b"))).toBeUndefined();
-  observeNode(world.context, nodeOf("b", { contentHash: "new", head: "h2", revision: 2, attributes: latest }));
+  world.context.observer.node(nodeOf("b", { contentHash: "new", head: "h2", revision: 2, attributes: latest }));
   expect(inodeOf("b")).toBe(inodeOf("a"));
   expect(nextOf(world, rowOf(world, "b"))).toBeUndefined();
 });
 
 test("a move that was given up is no birth: its row goes with the node", async () => {
   const world = await makeWorld();
-  observeNode(world.context, nodeOf("n"));
+  world.context.observer.node(nodeOf("n"));
   const row = rowOf(world, "n");
   rename(world, row, ROOT_INODE, "moved");
   world.metadata.attempts.abandon(sendNext(world, row, "move").id, world.clock.wallClock());
   rename(world, row, ROOT_INODE, "n");
-  observeDeletion(world.context, "n", 2, 5);
+  world.context.observer.deletion("n", 2, 5);
   expect(world.metadata.nodes.get(row.id)).toBeUndefined();
 });
 
 test("while an id is not to be found, what is wanted of it is asked for ever more seldom", async () => {
   const world = await makeWorld();
-  observeNode(world.context, nodeOf("n"));
+  world.context.observer.node(nodeOf("n"));
   const row = rowOf(world, "n");
   remove(world, ROOT_INODE, "n");
   const waits: number[] = [];
   for (let count = 0; count < 12; count += 1) {
     const now = world.clock.wallClock();
-    refused(world.context, sendNext(world, row, `delete ${count}`), new RemoteError("notFound", "not there"));
+    world.context.answers.refused(sendNext(world, row, `delete ${count}`), new RemoteError("notFound", "not there"));
     const [reread] = world.metadata.rereads.due(now, 1);
     if (reread === undefined) throw new Error("its id is not asked for");
     world.metadata.rereads.missing(reread, world.metadata.rereads.missingSince("n") ?? now, now);
@@ -489,7 +488,7 @@ test("a 429 that names no time to wait, or none that is left, is not answered by
   const world = await makeWorld();
   const attempt = sendNext(world, make(world, ROOT_INODE, "a"), "upload");
   const after = (retryAfterMs: number) =>
-    refused(world.context, attempt, new RemoteError("throttled", "too many requests", { retryAfterMs }));
+    world.context.answers.refused(attempt, new RemoteError("throttled", "too many requests", { retryAfterMs }));
   expect([after(0), after(30_000), after(3_600_000)]).toEqual([
     { retry: true, afterMs: 1_000 },
     { retry: true, afterMs: 30_000 },

@@ -1,6 +1,5 @@
 /** Which node a name carries: what is remembered for that, and for how long. */
 import { expect, test } from "vitest";
-import { addName, moveName } from "../../../src/engine/tree/index.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { createBytesWorld } from "../start/bytes-world.ts";
 
@@ -11,7 +10,7 @@ test("of a place that file after file was moved away from, only the last few are
     context.metadata.transaction(() => {
       const entry = entries.find(ROOT_INODE, from);
       if (entry === undefined) throw new Error(`no ${from}`);
-      moveName(context, entry, ROOT_INODE, to);
+      context.names.move(entry, ROOT_INODE, to);
     });
   for (const name of ["a", "b", "c", "d", "e"]) {
     addRemote(Buffer.from(name), { name });
@@ -26,7 +25,7 @@ test("of a place that file after file was moved away from, only the last few are
   move("f", "new");
   move("new", "f done");
   const { id } = addRemote(Buffer.from("g"), { name: "g" });
-  context.metadata.transaction(() => addName(context, ROOT_INODE, "new", id, "file"));
+  context.metadata.transaction(() => context.names.add(ROOT_INODE, "new", id, "file"));
   const entry = entries.find(ROOT_INODE, "new");
   expect(entry && nodes.ofEntry(entry.id)?.nodeId).toBe("f");
 });

@@ -5,8 +5,7 @@ import { expect, test } from "vitest";
 import { handleId } from "../../../src/engine/api/index.ts";
 import type { Request } from "../../../src/engine/core/index.ts";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
-import { EMPTY_HASH } from "../../../src/engine/tree/index.ts";
-import { takeSnapshot } from "../../../src/engine/upload/index.ts";
+import { EMPTY_HASH } from "../../../src/lib/empty-hash.ts";
 import { sleep } from "../../../src/lib/runtime.ts";
 import type { Attempt } from "../../../src/metadata/attempts.ts";
 import { type InodeId, inodeId, snapshotId } from "../../../src/metadata/ids.ts";
@@ -21,7 +20,7 @@ async function written(world: BytesWorld, bytes: Uint8Array = TEXT): Promise<Ino
   return inode.id;
 }
 
-const cut = (world: BytesWorld, id: InodeId) => takeSnapshot(world.context, id, CALLER.signal);
+const cut = (world: BytesWorld, id: InodeId) => world.context.snapshots.take(id, CALLER.signal);
 const newest = (world: BytesWorld, id: InodeId) => world.context.metadata.snapshots.newestOf(id);
 
 async function bytesOf(world: BytesWorld, id: InodeId): Promise<Buffer> {

@@ -2,16 +2,13 @@
 import { expect, test } from "vitest";
 import { RemoteError } from "../../../src/client/errors.ts";
 import { fromDisk } from "../../../src/engine/api/index.ts";
-import type { Context } from "../../../src/engine/core/index.ts";
 import { retryNow } from "../../../src/engine/ops/index.ts";
-import { advance } from "../../../src/engine/sync/index.ts";
-import { takeSnapshot } from "../../../src/engine/upload/index.ts";
 import { send } from "../../../src/engine/upload/send.ts";
 import { systemError } from "../../../src/lib/system-error.ts";
 import { entryId, type InodeId, inodeId, type KernelNodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { makeWorld, remove } from "../../support/rows-world.ts";
-import { createBytesWorld, pattern } from "../start/bytes-world.ts";
+import { createBytesWorld, type Parts, pattern, withParts } from "../start/bytes-world.ts";
 
 async function failing(count: number) {
   const world = await createBytesWorld();
@@ -77,12 +74,12 @@ async function unreadableCut() {
   await world.write(handle, 0, pattern(5_000));
   await world.close(handle);
   const signal = new AbortController().signal;
-  const cut = takeSnapshot(world.context, inode.id, signal);
+  const cut = world.context.snapshots.take(inode.id, signal);
   await clock.advance(1_000);
   expect(await cut).toBe("cut");
   const [entry] = metadata.entries.ofInode(inode.id);
   const row = metadata.nodes.ofEntry(entry?.id ?? entryId(0)) ?? expect.unreachable("no row");
-  const step = advance(world.context, row.id)?.step;
+  const step = world.context.planner.advance(row.id)?.step;
   const request = step?.do === "send" ? step.request : expect.unreachable("nothing to send");
   const now = clock.wallClock();
   const generation = metadata.snapshots.newestOf(inode.id)?.id ?? null;
@@ -90,7 +87,7 @@ async function unreadableCut() {
   const upload = async () => {
     throw new RemoteError("aborted", "the content to send cannot be read: EIO");
   };
-  const context: Context = { ...world.context, client: { ...world.context.client, upload } };
+  const context: Parts = withParts(world.context, { client: { ...world.context.client, upload } });
   return {
     world,
     row,
@@ -113,7 +110,7 @@ test("a cut that goes on not to be readable is made anew", async () => {
   await tryAgain(4);
   expect(world.metadata.attempts.openOf(row.id)).toBeUndefined();
   expect(world.metadata.snapshots.newestOf(inode.id)).toBeUndefined();
-  expect(advance(world.context, row.id)?.step).toEqual({ do: "cut" });
+  expect(world.context.planner.advance(row.id)?.step).toEqual({ do: "cut" });
 });
 
 test("removed, it is waited for no longer than for what may still arrive", async () => {
@@ -121,9 +118,9 @@ test("removed, it is waited for no longer than for what may still arrive", async
   remove(world, ROOT_INODE, name);
   await tryAgain(8);
   const { attempts, nodes } = world.metadata;
-  expect(advance(world.context, row.id)?.step).toEqual({ do: "wait", for: "answer" });
+  expect(world.context.planner.advance(row.id)?.step).toEqual({ do: "wait", for: "answer" });
   attempts.removeAbandonedBefore(world.clock.wallClock() + 1);
-  advance(world.context, row.id);
+  world.context.planner.advance(row.id);
   expect(nodes.get(row.id)).toBeUndefined();
 });
 

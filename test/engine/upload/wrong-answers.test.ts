@@ -2,22 +2,20 @@
 import { expect, test } from "vitest";
 import { RemoteError } from "../../../src/client/errors.ts";
 import type { Node } from "../../../src/contract/resources.ts";
-import { setInodeDirty } from "../../../src/engine/core/index.ts";
-import { acknowledge, advance, observeNode, refused } from "../../../src/engine/sync/index.ts";
 import { send } from "../../../src/engine/upload/send.ts";
 import { inodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { EMPTY, make, makeWorld, namesIn, nodeOf, rowOf, sendNext } from "../../support/rows-world.ts";
-import type { BytesWorld } from "../start/bytes-world.ts";
+import { type BytesWorld, withParts } from "../start/bytes-world.ts";
 
-const nextOf = (world: BytesWorld) => advance(world.context, rowOf(world, "n").id)?.step;
+const nextOf = (world: BytesWorld) => world.context.planner.advance(rowOf(world, "n").id)?.step;
 
 /** File "a" was sent, and became node "n"; its answer told of that otherwise. */
 async function sent(wrong: Partial<Node>) {
   const world = await makeWorld();
   const birth = sendNext(world, make(world, ROOT_INODE, "a"), "key");
   const right = nodeOf("n", { name: "a", head: "v1", contentHash: EMPTY, size: 0, lastKey: "key" });
-  acknowledge(world.context, birth, { ...right, ...wrong }, 1);
+  world.context.answers.acknowledge(birth, { ...right, ...wrong }, 1);
   return { world, right };
 }
 
@@ -25,7 +23,7 @@ function save({ context, metadata }: Awaited<ReturnType<typeof makeWorld>>, hash
   const inode = metadata.entries.find(ROOT_INODE, "a")?.inode ?? inodeId(0);
   metadata.transaction(() => {
     metadata.inodes.update(inode, { content: "dirty", hash, size: 0 });
-    setInodeDirty(context, inode);
+    context.queue.setInodeDirty(inode);
   });
 }
 
@@ -33,7 +31,7 @@ test("a head that is none: what is saved next is sent on top of the one there is
   const { world, right } = await sent({ head: "none" });
   save(world, "next");
   // As the gateway would refuse it, after which the node is read.
-  observeNode(world.context, right, "id");
+  world.context.observer.node(right, "id");
   expect([namesIn(world, ROOT_INODE), rowOf(world, "n").seen]).toEqual([["a"], null]);
   expect(nextOf(world)).toEqual({ do: "cut" });
   expect(rowOf(world, "n").base).toMatchObject({ head: "v1", hash: EMPTY });
@@ -41,7 +39,7 @@ test("a head that is none: what is saved next is sent on top of the one there is
 
 test("only who is read by id corrects: a list may be old", async () => {
   const { world, right } = await sent({ head: "none" });
-  observeNode(world.context, right);
+  world.context.observer.node(right);
   expect(rowOf(world, "n").base).toMatchObject({ head: "none" });
 });
 
@@ -54,7 +52,7 @@ test.each([
 ])("%s, wrong in the answer: the node is read, and is as it was sent", async (_, wrong) => {
   const { world, right } = await sent(wrong);
   expect(world.metadata.rereads.due(world.clock.wallClock(), 10).map(({ nodeId }) => nodeId)).toContain("n");
-  observeNode(world.context, right, "id");
+  world.context.observer.node(right, "id");
   expect([namesIn(world, ROOT_INODE), nextOf(world)]).toEqual([["a"], undefined]);
   expect(rowOf(world, "n")).toMatchObject({ seen: null, base: { parent: "root", name: "a", head: "v1", hash: EMPTY } });
   // Else what is fetched of it would be taken for damaged.
@@ -65,18 +63,18 @@ test.each([
 
 test("no node changes its kind: neither a list nor a refusal that says so is heard", async () => {
   const world = await makeWorld();
-  observeNode(world.context, nodeOf("f", { kind: "folder" }));
+  world.context.observer.node(nodeOf("f", { kind: "folder" }));
   const file = nodeOf("f", { revision: 2 });
-  observeNode(world.context, file);
-  observeNode(world.context, file, "id");
+  world.context.observer.node(file);
+  world.context.observer.node(file, "id");
   expect(rowOf(world, "f")).toMatchObject({ kind: "folder", seen: null, base: { head: null, revision: 1 } });
   const inode = world.metadata.entries.find(ROOT_INODE, "f")?.inode ?? inodeId(0);
   world.metadata.transaction(() => {
     world.metadata.inodes.update(inode, { attributes: { mode: 0o700 } });
-    setInodeDirty(world.context, inode);
+    world.context.queue.setInodeDirty(inode);
   });
   const attempt = sendNext(world, rowOf(world, "f"), "key");
-  refused(world.context, attempt, new RemoteError("changed", "changed", { node: { ...file, lastKey: "key" } }));
+  world.context.answers.refused(attempt, new RemoteError("changed", "changed", { node: { ...file, lastKey: "key" } }));
   expect(rowOf(world, "f").base).toMatchObject({ head: null, revision: 1 });
   expect(world.metadata.inodes.get(inode)?.kind).toBe("folder");
 });
@@ -84,17 +82,17 @@ test("no node changes its kind: neither a list nor a refusal that says so is hea
 test("answered of another kind, a request has no answer: it is sent again, and the folder stays one", async () => {
   const world = await makeWorld();
   const { context, metadata } = world;
-  observeNode(context, nodeOf("f", { kind: "folder" }));
+  context.observer.node(nodeOf("f", { kind: "folder" }));
   const inode = metadata.entries.find(ROOT_INODE, "f")?.inode ?? inodeId(0);
   metadata.transaction(() => {
     metadata.inodes.update(inode, { attributes: { mode: 0o700 } });
-    setInodeDirty(context, inode);
+    context.queue.setInodeDirty(inode);
   });
   const attempt = sendNext(world, rowOf(world, "f"), "key");
   const told = { ...nodeOf("f", { revision: 2, lastKey: "key", attributes: { mode: 0o700 } }), position: 1 };
   const client = { ...context.client, patchNode: async () => told };
   const watcher = { turn: async () => true, progress: () => {}, over: () => {} };
-  await send({ ...context, client }, attempt, new AbortController().signal, watcher);
+  await send(withParts(context, { client }), attempt, new AbortController().signal, watcher);
   expect(metadata.attempts.openOf(attempt.node)).toMatchObject({ key: "key", tries: 1 });
   expect([metadata.inodes.get(inode)?.kind, rowOf(world, "f").base?.head]).toEqual(["folder", null]);
 });

@@ -1,6 +1,5 @@
 /** What must be true of a mount's rows between any two things that happen. Reads only. */
 
-import { plan, viewOf } from "../../../src/engine/sync/index.ts";
 import type { Connection } from "../../../src/metadata/database.ts";
 import type { NodeRowId } from "../../../src/metadata/ids.ts";
 import type { Process } from "./mount.ts";
@@ -123,7 +122,7 @@ function forgotten(context: Process["engine"]["context"], ids: readonly NodeRowI
   return ids.flatMap((id) => {
     const row = context.metadata.nodes.get(id);
     if (row === undefined) return [];
-    const step = plan(viewOf(context, row));
+    const step = context.planner.step(row);
     // With a writer open nothing is due before its release or the next cut.
     const isAtRest = step.do === "nothing" || step.do === "cut" || (step.do === "wait" && step.for === "writer");
     return isAtRest ? [] : [`not so: what is to be done is due: node row ${id}: ${JSON.stringify(step)}`];

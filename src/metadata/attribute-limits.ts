@@ -2,8 +2,8 @@
  * How much of a node's attributes is kept here: what the kernel can hand out. That is more than may be set
  * (contract/attributes.ts), because some gateways and nodes do not have that limit.
  */
-import { attributes as schema } from "../../contract/attributes.ts";
-import type { Node } from "../../contract/resources.ts";
+import { attributes as schema } from "../contract/attributes.ts";
+import type { Node } from "../contract/resources.ts";
 
 export const VALUE_BYTES_MAX = 64 * 1024;
 /** In bytes: the names, and the values as they are stored. */

@@ -1,24 +1,20 @@
-/** What a node of the gateway is here: its folder, its kind, the inode that is made of it. */
+/** What a node of the gateway is here: its hard link group, and the inode that is made of it. */
+
 import type { Node } from "../../contract/resources.ts";
 import { savesOfLink } from "../../contract/saves.ts";
-import type { InodeId } from "../../metadata/ids.ts";
+import { EMPTY_HASH } from "../../lib/empty-hash.ts";
+import { isoToTimeText } from "../../lib/time.ts";
 import type { Inode } from "../../metadata/inodes.ts";
-import type { Host, Rows } from "../core/index.ts";
-import { EMPTY_HASH, fileTimeText, isoToTimeText, kindOf } from "./stat.ts";
-
-/** The inode of the folder with this node id; undefined if the folder has no name here. */
-export function folderOfNode(context: Pick<Rows, "metadata">, nodeId: string): InodeId | undefined {
-  const row = context.metadata.nodes.ofNodeId(nodeId);
-  if (row === undefined || row.entry === null || row.kind !== "folder") return undefined;
-  return context.metadata.entries.get(row.entry)?.inode;
-}
+import { kindOf } from "../../metadata/nodes.ts";
+import type { Rows } from "../core/index.ts";
+import type { Tree } from "../tree/index.ts";
 
 /** Creates an inode with the node's content. None of its bytes are here yet. */
-export function makeInodeOf(context: Pick<Rows & Host, "metadata" | "runtime">, node: Node): Inode {
+export function makeInodeOf(context: Pick<Rows & Tree, "metadata" | "stats">, node: Node): Inode {
   const kind = kindOf(node);
   const { inodes } = context.metadata;
   const atime = isoToTimeText(node.modifiedAt);
-  const inode = inodes.create(Object.assign(contentOfNode(node, fileTimeText(context)), { kind, atime }));
+  const inode = inodes.create(Object.assign(contentOfNode(node, context.stats.nowText()), { kind, atime }));
   const linkGroup = groupOf(node);
   return linkGroup === null ? inode : inodes.update(inode.id, { linkGroup, saves: savesOfNode(node) });
 }

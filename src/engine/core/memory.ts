@@ -1,0 +1,64 @@
+/** Makes what lives in memory only, and the services of this room. */
+import { createSingleFlight } from "../../lib/single-flight.ts";
+import type { Metadata } from "../../metadata/metadata.ts";
+import type { HandleTable, KernelCache } from "../api/index.ts";
+import { AccessSequences } from "../host/index.ts";
+import type { Host, Kernel, LocalFiles, Remote, Rows, Uploads } from "./context.ts";
+import { createWriteQueue } from "./enqueue.ts";
+import { createForegroundThrottle } from "./foreground-throttle.ts";
+import { createGroupCommit } from "./group-commit.ts";
+import { createGroupSync } from "./group-sync.ts";
+import { Handles } from "./handles.ts";
+import { GatewayHistory } from "./history.ts";
+import { KernelCacheState } from "./invalidate.ts";
+import { createPollState } from "./poll-state.ts";
+import { createReadOrder } from "./read-order.ts";
+import type { Request } from "./request.ts";
+
+/**
+ * A list that nobody waits for any more stands still, and goes on if somebody asks for it within this time. A program
+ * may have to ask several times for a very large folder.
+ */
+const LIST_STANDS_MS = 60_000;
+
+type InMemory = Pick<Rows, "groupCommit"> &
+  Pick<LocalFiles, "groupSync" | "snapshotBytes" | "lastSnapshots"> &
+  Pick<Kernel, "kernel" | "handles"> &
+  Pick<
+    Remote,
+    "history" | "listings" | "readOrder" | "polled" | "notEmpty" | "directorySequences" | "listingPrefetches"
+  > &
+  Pick<Uploads, "queue" | "foregroundThrottle" | "sending" | "drains" | "awaited" | "cancellations">;
+
+export function createMemory(
+  of: Pick<Host, "runtime" | "settings"> &
+    Pick<Uploads, "activity"> & {
+      readonly metadata: Metadata<Request>;
+      readonly handleTable: HandleTable;
+      readonly kernelCache: KernelCache;
+    },
+): InMemory {
+  const { metadata, runtime, settings } = of;
+  const sending: Uploads["sending"] = new Map();
+  return {
+    groupCommit: createGroupCommit(runtime, metadata, sending),
+    groupSync: createGroupSync(),
+    snapshotBytes: new Map(),
+    lastSnapshots: new Map(),
+    kernel: new KernelCacheState(of.kernelCache, metadata, runtime),
+    handles: new Handles(of.handleTable, runtime),
+    history: new GatewayHistory(metadata),
+    listings: createSingleFlight(runtime, LIST_STANDS_MS),
+    readOrder: createReadOrder(),
+    polled: createPollState(),
+    notEmpty: new Map(),
+    directorySequences: new AccessSequences(metadata),
+    listingPrefetches: new Set(),
+    queue: createWriteQueue(of),
+    foregroundThrottle: createForegroundThrottle(runtime, settings.maximumAgeMs),
+    sending,
+    drains: { count: 0 },
+    awaited: new Map(),
+    cancellations: new Map(),
+  };
+}

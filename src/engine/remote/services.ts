@@ -1,0 +1,46 @@
+/** What remote/ does for other rooms. Each method is a flow of this room, whose own file says more. */
+import type { InodeId } from "../../metadata/ids.ts";
+import type { Host, Kernel, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
+import type { Sync } from "../sync/index.ts";
+import type { Tree } from "../tree/index.ts";
+import { createLoop, type Follower } from "./follow.ts";
+import { createHearing } from "./hear-journal.ts";
+import type { JournalStream } from "./journal-stream.ts";
+import { completeFolder, prefetchListing } from "./listing.ts";
+import { pollFolders, visitFolder } from "./poll.ts";
+
+/** Lists of folders. */
+export interface Listings {
+  /**
+   * Resolves when every name of the folder is known. Rejects with an FsError: EINTR when the signal aborts, EIO when the
+   * mount ends, else as the gateway's failure says.
+   */
+  complete(folder: InodeId, signal: AbortSignal): Promise<void>;
+  /** Lists a folder that nobody has asked for; of a large one only the pages that are wanted. */
+  prefetch(folder: InodeId, wantsMore: () => boolean): Promise<void>;
+  /** A program looked into the folder. */
+  visit(folder: InodeId): void;
+}
+
+export interface Incoming {
+  readonly folders: Listings;
+}
+
+export function createIncoming(context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync): Incoming {
+  return {
+    folders: {
+      complete: (folder, signal) => completeFolder(context, folder, signal),
+      prefetch: (folder, wantsMore) => prefetchListing(context, folder, wantsMore),
+      visit: (folder) => visitFolder(context, folder),
+    },
+  };
+}
+
+/** Follows the journal by `stream` and in pages; without a stream there is no journal, and known folders are listed. */
+export function createFollower(
+  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync,
+  stream?: JournalStream,
+): Follower {
+  if (stream === undefined) return createLoop(context, (signal) => pollFolders(context, signal));
+  return createLoop(context, createHearing(context, stream), stream);
+}
