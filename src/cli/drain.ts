@@ -16,7 +16,7 @@ export async function drain(values: Values<"drain">): Promise<number> {
   return result.drained ? EXIT.ok : EXIT.failure;
 }
 
-/** Prints what is left, one line each. Returns the exit code. */
+/** Prints the remaining changes, one line each. Returns the exit code. */
 export function reportDrain(result: DrainResult): number {
   if (result.drained) return EXIT.ok;
   const [first = "not everything could be uploaded in time", ...rest] = result.left;
@@ -145,7 +145,8 @@ function progressLines(): Progress {
 }
 
 /**
- * Files, bytes, speed, remaining time; or what is stuck, which may last for ever. Short, because terminals are narrow.
+ * Describes files, bytes, speed and remaining time, or the changes that are stuck, perhaps for ever. The text is short,
+ * because terminals are narrow.
  */
 export function describeProgress(progress: DrainProgress, pace: Pick<Pace, "bytesPerSecond" | "leftMs">): string {
   const { dirty, settled, bytesSent, stuck } = progress;

@@ -1,4 +1,4 @@
-/** The commands of history: what a workspace has and had, and how it is brought back. See options.ts. */
+/** The commands of history: they show a workspace's present and past, and bring nodes back. See options.ts. */
 import type { Command } from "./command.ts";
 
 /** A path lies in a mount, or in the workspace that is named. */

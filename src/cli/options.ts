@@ -10,7 +10,7 @@ import { HISTORY_COMMANDS } from "./history-commands.ts";
 import { SERVICE_COMMANDS } from "./service-commands.ts";
 import type * as values from "./values.ts";
 
-/** How the kernel makes a mount, and what it may do there. */
+/** Flags that are settled when a mount is made. */
 const OF_THE_MOUNT = [
   "read-only",
   "transport",
@@ -369,7 +369,7 @@ export function missingFlags(
   return required.filter((flag) => !typed(`--${flagName(flag)}`) && !environment[variableOf(flag) ?? ""]);
 }
 
-/** "a, b and c". For a single flag, what it is. */
+/** Lists the flags: "a, b and c". A single flag is described in words. */
 export function describeMissing(flags: readonly FlagName[], words: readonly string[] = []): string {
   const [only] = flags;
   const items = [...words, ...flags.map(describeFlag)];

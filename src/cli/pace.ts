@@ -1,4 +1,4 @@
-/** Speed and remaining time, from what was seen in the last seconds. */
+/** Speed and remaining time, from the progress of the last seconds. */
 
 interface Seen {
   readonly dirty: number;

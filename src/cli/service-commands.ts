@@ -1,4 +1,4 @@
-/** The commands of the service: what a user can do at a gateway after signing in. See options.ts. */
+/** The commands of the service: calls of a gateway for a signed-in user. See options.ts. */
 import type { Command } from "./command.ts";
 
 export const SERVICE_COMMANDS = {

@@ -124,7 +124,7 @@ function describeGateway({ online, offlineMs }: MountStatus): string {
   return `offline${since}: reads and writes go on from this machine`;
 }
 
-/** Whether remote changes are shown at once. */
+/** True if remote changes are shown at once. */
 function describeFreshness({ at, live, staleMs = 0, staleWhy, transport }: MountStatus): string {
   if (at !== undefined) return "none: what has changed since is not shown";
   if (live && transport === "fuse-native") return "live: what others change is shown within a second or two";

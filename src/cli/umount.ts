@@ -13,7 +13,10 @@ import type { Values } from "./options.ts";
 import { pollUntil } from "./poll.ts";
 import { describeAllLeft } from "./wording.ts";
 
-/** The daemon answers after it has taken in what programs wrote last. No disk is slower than this. */
+/**
+ * The limit for the daemon's answer, which comes after it has taken in the last writes of programs. No disk is slower
+ * than this.
+ */
 const UNMOUNT_LIMIT_MS = 60_000;
 const END_LIMIT_MS = 60_000;
 /** The limit for the successor of a daemon that died: it looks through its state dir. */

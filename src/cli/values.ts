@@ -1,6 +1,6 @@
 /**
- * What the text of a flag or variable may be: a parser for each kind of value. Each throws an Error that says what was
- * expected; the caller adds the name of the flag and what came.
+ * A parser for each kind of value of a flag or variable. Each throws an Error that says what was expected; the caller
+ * adds the name of the flag and what came.
  */
 
 import { resolve } from "node:path";
@@ -48,7 +48,7 @@ export const issuer: Kind<string> = {
   placeholder: "URL",
   parse(given) {
     const { protocol, hostname } = new URL(baseUrl.parse(given));
-    // Over plain http, anybody on the way could pose as the issuer.
+    // Over plain http, any machine on the way could pose as the issuer.
     if (protocol === "http:" && !isLoopbackName(hostname)) throw new Error("an https URL, or one of this machine");
     return given;
   },
@@ -161,7 +161,7 @@ export const jittered: Kind<{ readonly ms: number; readonly jitterMs: number }> 
   },
 };
 
-/** How far one clock is ahead of another. Negative: behind. */
+/** The lead of one clock over another. Negative: behind. */
 export const skew = number("MS", "a number of milliseconds, at most 12 hours ahead or (with -) behind", (value) => {
   return Number.isInteger(value) && Math.abs(value) <= 12 * 3600 * 1000;
 });
