@@ -1,4 +1,4 @@
-/** What an answer means: its JSON, checked against a schema, or its problem document as a RemoteError. */
+/** Reads an answer: its JSON, checked against a schema, or its problem document as a RemoteError. */
 import { STATUS_CODES } from "node:http";
 import { z } from "zod";
 import type { HttpAnswer } from "../contract/http.ts";
@@ -139,7 +139,7 @@ export function transportFailure(error: unknown, doing: string, answer?: Head): 
   return new RemoteError("offline", `${doing}: ${reason}`, { cause: error, ...told });
 }
 
-/** What errors say of their answer. */
+/** The details of an answer for an error. */
 function detailsOf({ status, headers }: Head): Pick<RemoteErrorDetails, "status" | "requestId"> {
   const requestId = headers["x-request-id"] ?? headers["request-id"];
   return requestId === undefined ? { status } : { status, requestId: oneLine(requestId) };

@@ -83,7 +83,7 @@ export function toOurs(profile: Profile, resource: ResourceName, value: unknown)
   return result;
 }
 
-/** Whether the field belongs to a feature that the gateway lacks. */
+/** True if the field belongs to a feature that the gateway lacks. */
 function isLacking({ features }: Profile, field: string): boolean {
   switch (field) {
     case "revision":
@@ -100,7 +100,7 @@ function isLacking({ features }: Profile, field: string): boolean {
   }
 }
 
-/** A node with all fields of the contract. `known`: what the request already says. */
+/** A node with all fields of the contract. `known`: the fields in the request. */
 export function ourNode(profile: Profile, value: unknown, now: number, known: Json = {}): Record<string, unknown> {
   const told = toOurs(profile, "node", value);
   const path = typeof told.path === "string" ? told.path : undefined;
