@@ -1,6 +1,6 @@
 /**
  * Space that is kept free on the disk: a real file, given up when the disk is full so that rows and renames still work,
- * and made again when space has returned. It must not know who is out of space, nor when to look again.
+ * and made again when space has returned. This file does not know which write failed, nor when to try again.
  */
 import { randomBytes } from "node:crypto";
 import { dirname } from "node:path";
@@ -12,7 +12,7 @@ export interface Reserve {
   held(): number;
   /** The size of the whole reserve, in bytes. */
   readonly size: number;
-  /** How many bytes have to be free before it is made again: making it must not fill the disk. */
+  /** The number of free bytes at which the reserve is made again: making it must not fill the disk. */
   readonly room: number;
   /**
    * True if the reserve is whole afterwards. Does nothing while less than `room` is free. Rejects with a system error.
@@ -20,7 +20,7 @@ export interface Reserve {
   restore(): Promise<boolean>;
   /** True if this call freed space. Rejects with a system error. */
   giveUp(): Promise<boolean>;
-  /** The same at once, for a caller that cannot wait: between two tries of a commit. Does not wait for other calls. */
+  /** Like `giveUp`, but synchronous and without waiting for other calls: for use between two tries of a commit. */
   giveUpNow(): boolean;
 }
 
