@@ -1,4 +1,4 @@
-/** What is left to upload for a folder on which nothing is mounted. */
+/** Finds unsent changes for a folder on which nothing is mounted. */
 import { join } from "node:path";
 import { readUnsent, type Unsent } from "../metadata/unsent.ts";
 import { type LastMount, lastMountsAt } from "./last-mounts.ts";

@@ -34,10 +34,10 @@ export interface Replayer {
 
 /** A replay waits this long, so that the kernel gets its invalidations first (fuse/kernel-cache.ts). */
 const GATHER_MS = 20;
-/** After this time it is asked again which folders are watched: where some were, and where none were … */
+/** The watched folders are asked for again after this time: if some were watched, and if none were. */
 const WATCHED_MS = 100;
 const UNWATCHED_MS = 500;
-/** … but asking must take at most a twentieth of the time, up to a longest interval. */
+/** Asking must take at most a twentieth of the time, up to a longest interval. */
 const WATCHED_SHARE = 20;
 const WATCHED_MOST_MS = 3_000;
 /** A pause after each replay: the mount cannot be taken off while one is under way. */
@@ -47,7 +47,7 @@ const IDLE_MS = 60_000;
 const ANSWER_MS = 10_000;
 /** The pause after a failure. */
 const PAUSE_MS = 5_000;
-/** How often it is checked whether the replayers of the daemon before have ended. */
+/** The interval of checks whether the replayers of the former daemon have ended. */
 const FORMER_MS = 1_000;
 /** No path that a system call takes is longer. */
 const PATH_BYTES_MAX = 4_000;

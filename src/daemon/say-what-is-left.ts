@@ -1,10 +1,10 @@
-/** A daemon's last word: what the next mount has to upload. */
+/** Reports, at a daemon's end, the changes that the next mount has to upload. */
 
 import type { Engine } from "../engine/api/index.ts";
 import type { Logger } from "../lib/log.ts";
 import { describeAllLeft } from "./describe-left.ts";
 
-/** To the log. In the foreground a person who pressed Ctrl-C reads it too, if anything is left. */
+/** The report goes to the log. In the foreground a person who pressed Ctrl-C reads it too, if anything is left. */
 export async function sayWhatIsLeft(engine: Pick<Engine, "measure" | "status">, log: Logger): Promise<void> {
   try {
     await engine.measure();

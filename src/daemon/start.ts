@@ -64,10 +64,10 @@ export type StartEngine = (options: EngineOptions) => Promise<Engine>;
 
 /**
  * Write-back waits this long for more changes of the same file. It is longer than the time between two steps of an
- * editor's save, and short enough for other mounts to show the change within a second; …
+ * editor's save, and short enough for other mounts to show the change within a second.
  */
 const DEBOUNCE_MS = 750;
-/** … but it waits at most this long. */
+/** The longest wait of write-back for more changes of the same file. */
 const MAXIMUM_AGE_MS = 10_000;
 const POLL_MS = 1000;
 /**
@@ -79,7 +79,7 @@ const REQUESTS = 48;
 /** The file with the state of this mount that outlives the daemon. */
 const KEPT = "handles";
 const NOTHING_KEPT = "the state dir has no record of this mount, so no daemon can take it over";
-/** How often the supervisor gets a heartbeat. */
+/** The interval of heartbeats for the supervisor. */
 const SIGN_OF_LIFE_MS = 1000;
 
 type Closer = () => unknown;
@@ -195,7 +195,7 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
   const { lock, takeBack } = lockState(paths.lock, settings.runtimeFolder);
   closers.push(() => lock.release());
   let isUsed = false;
-  // Runs while the lock is still held. What a mount that never came to be has put there is of no use.
+  // Runs while the lock is still held. The files of a mount that never came to be are of no use.
   closers.push(() => isUsed || takeBack?.());
   log.openFile(stateDir);
   log.info({ settings, stateDir, node: process.version, restarts }, "starting");
@@ -252,7 +252,7 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
     firstPlace: () => createDone(database).end(),
     hasMount(mount) {
       isUsed = true;
-      // Not for a first daemon: the command that waits for it must hear that there is no mount.
+      // Not for a first daemon: the command that waits for it must learn that there is no mount.
       if (restarts !== undefined) lookAfter(mount);
     },
   });
@@ -385,7 +385,7 @@ async function serve(
   return false;
 }
 
-/** Whether the supervisor could not take the mount off. */
+/** True if the supervisor could not take the mount off. */
 async function isBusy(link: SupervisorLink): Promise<boolean> {
   try {
     return "busy" in (await link.unmount());

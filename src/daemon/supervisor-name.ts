@@ -1,6 +1,6 @@
 /**
- * What a supervisor tells by its process name, in `ps` and to commands: while no daemon serves, no other process can be
- * asked.
+ * Reads the state of a supervisor from its process name, which `ps` shows too: while no daemon serves, no other process
+ * can be asked.
  */
 import { readFileSync } from "node:fs";
 import { hasCode } from "../lib/system-error.ts";
