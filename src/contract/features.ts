@@ -1,7 +1,7 @@
 /**
- * What a gateway of this contract can do beyond the plainest calls. Another gateway may lack each of these features.
- * This is the one list that profiles, the client and the engine share. What a missing feature costs is in
- * docs/gateway/profiles.md.
+ * The features of a gateway of this contract, beyond the plainest calls. Another gateway may lack each of them. This is
+ * the one list that profiles, the client and the engine share. docs/gateway/profiles.md describes the cost of a missing
+ * feature.
  */
 export const FEATURES = {
   /** Writes return a position; lists tell up to which position they are complete (`asOf`). */
