@@ -1,5 +1,5 @@
 /**
- * The limits of a node's attributes, and what its history keeps of earlier attributes.
+ * The limits of a node's attributes, and the earlier attributes that its history keeps.
  *
  * Small states are kept whole with each change. For large states a change keeps only the difference ("+" and a
  * difference; "" for no difference), and each revision that is a multiple of STRIDE keeps the whole state. So a small
@@ -25,14 +25,16 @@ const STRIDE = 64;
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** What turns one object into another, whatever their values are. */
+/** The difference between two objects: it turns one into the other. */
 interface Difference {
   readonly set: Json;
   readonly gone: readonly string[];
   readonly within: Readonly<Record<string, Difference>>;
 }
 
-/** What the change that makes `revision` keeps of the attributes. `before` and `after`: JSON. */
+/**
+ * Returns the part of the attributes that is kept with the change that makes `revision`. `before` and `after`: JSON.
+ */
 export function keptState(before: string, after: string, revision: number): string {
   if (after.length <= SMALL || revision % STRIDE === 0) return after;
   if (before === after) return "";
@@ -85,7 +87,7 @@ function apply(from: Json, { set, gone, within }: Difference): Json {
 }
 
 /**
- * How long an idempotency key is remembered: twice what is promised, because the clock may be set by up to a day
+ * The lifetime of an idempotency key: twice the promised one, because the clock may be set by up to a day
  * (fault-options.ts).
  */
 export const KEY_LIFETIME_MS = 48 * 3600 * 1000;

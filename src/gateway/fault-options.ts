@@ -1,6 +1,6 @@
 /**
- * How a gateway misbehaves on purpose, and how little its workspaces may hold, as one schema. The flags of `wsfs
- * gateway`, the control endpoint, tests and the simulation all use it. The options are carried out by faults.ts
+ * The options for a gateway that misbehaves on purpose, and the quotas of its workspaces, as one schema. The flags of
+ * `wsfs gateway`, the control endpoint, tests and the simulation all use it. The options are carried out by faults.ts
  * (requests), lag.ts and births.ts (delayed visibility), tokens.ts (lifetime of tokens), quota.ts and core.ts (the
  * skewed clock).
  */
@@ -87,17 +87,17 @@ export const faultOptions = z.strictObject({
   downloadBytesPerSecond: bytesPerSecond.default(0),
   /** Maximum lifetime of a token after its issue, whatever the token says; 0: no such limit. */
   tokenSeconds: z.number().int().min(0).max(1e9).default(0),
-  /** How far the clock of the gateway is ahead of that of the machine; behind it when negative. */
+  /** The lead of the gateway's clock over that of the machine. Negative: behind. */
   clockSkewMs: z.number().int().min(-SKEW_MS_MAX).max(SKEW_MS_MAX).default(0),
   /**
-   * How many bytes a workspace may hold, by its name; "all" is for each that is not named. Without it the disk is the
-   * limit.
+   * The largest number of bytes in a workspace, by its name; "all" is for each that is not named. Without it the disk
+   * is the limit.
    */
   quota: z.record(z.string(), bytes).default({}),
 });
 export type FaultOptions = z.output<typeof faultOptions>;
 
-/** Answers what is wrong with rates together, if anything: the rates one request can meet are shares of one whole. */
+/** Returns the fault of rates that add up to too much. The rates that one request can meet are shares of one whole. */
 export function excessOfRates({
   failRate,
   faults,

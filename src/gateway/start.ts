@@ -58,14 +58,14 @@ export interface StartGatewayOptions extends Partial<GatewayOptions> {
    * "workspace".
    */
   readonly workspaces?: readonly string[];
-  /** How many executions run at a time. Default 4. */
+  /** The largest number of executions at a time. Default 4. */
   readonly maxExecutions?: number;
   /** Offers only the plainest calls; see bare.ts. */
   readonly bare?: boolean;
   readonly log?: Logger;
   /** The OpenID issuer at which people sign in, instead of by a password of this gateway. */
   readonly outside?: OutsideIssuer | undefined;
-  /** Whether there is a control endpoint, by which anyone who reaches the gateway can make it misbehave. */
+  /** True if there is a control endpoint, by which every client of the gateway can make it misbehave. */
   readonly control?: boolean;
 }
 
@@ -81,7 +81,7 @@ export interface TokenOptions {
 export interface RunningGateway {
   readonly baseUrl: string;
   readonly port: number;
-  /** Whether it can be reached by `socketPath`, which some disks cannot hold. */
+  /** True if it can be reached by `socketPath`, which some disks cannot hold. */
   readonly hasSocket: boolean;
   issueToken(options?: TokenOptions): Promise<string>;
   /** Changes lag, latency and failures while the gateway runs. */
@@ -207,7 +207,7 @@ function engineHost(dataDir: string, maxExecutions: number): EngineHost {
   };
 }
 
-/** Removes what is not in use any more, and expired keys. */
+/** Removes unused blobs, and expired keys and sign-ins. */
 async function tidy(gateway: Gateway, log: Logger): Promise<void> {
   try {
     gateway.tidyAccounts();
@@ -231,10 +231,10 @@ export async function issueToken(dataDir: string, options: TokenOptions = {}): P
   });
 }
 
-/** What `wsfs start` gives its user. */
+/** The access that `wsfs start` gives its user. */
 export interface StartAccess {
   readonly tokenFile: string;
-  /** How the user signs in; undefined when the account was removed, or when others existed before. */
+  /** The user's sign-in; undefined when the account was removed, or when others existed before. */
   readonly owner: { readonly account: string; readonly passwordFile: string | undefined } | undefined;
 }
 
@@ -284,7 +284,7 @@ export function revokeAll(dataDir: string): void {
   }
 }
 
-/** Answers the workspaces of a gateway, running or not, by name. */
+/** Returns the workspaces of a gateway, running or not, by name. */
 export function workspacesIn(dataDir: string): { readonly id: string; readonly name: string }[] {
   const database = openSqlite(databasePath(dataDir), { readonly: true });
   try {

@@ -6,7 +6,7 @@ import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject,
 import type { Connection } from "../../lib/sqlite/index.ts";
 
 export const ALGORITHM = "ES256";
-/** How long a key signs. */
+/** The time for which a key signs. */
 const REPLACE_MS = 30 * 86_400_000;
 
 /** A JSON Web Key (RFC 7517) of this kind. */
