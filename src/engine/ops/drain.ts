@@ -86,7 +86,7 @@ async function drainAll(
     }
     await snapshotOpenFiles(context, start, cutOnce, options.signal);
     const { dirty, parked } = metadata.nodes.countDirtyBefore(start);
-    const left = dirty - countAfterCut(context, start) + unnamedOf(context, start).length;
+    const left = dirty - countAfterSnapshot(context, start) + unnamedOf(context, start).length;
     if (left === 0 && options.settle && !settled) settled = await isSettled(context, options.signal);
     // After a rollback, the contents that the gateway lost are not counted yet.
     const isDone = left === 0 && (settled || !options.settle) && !isRolledBack(context);
@@ -172,28 +172,28 @@ function line(context: Context, writeBack: WriteBack, row: NodeRow): string {
  * How many rows wait only because of writes after their snapshot in this drain: the snapshot has arrived, and the file
  * is still open for writing.
  */
-function countAfterCut(context: Context, start: number): number {
+function countAfterSnapshot(context: Context, start: number): number {
   const { metadata, cacheFiles } = context;
   const rows = new Set<NodeRowId>();
   for (const cacheFile of cacheFiles.values()) {
     if (cacheFile.writers === 0) continue;
     for (const entry of metadata.entries.ofInode(cacheFile.inode)) {
       const row = metadata.nodes.ofEntry(entry.id);
-      if (row !== undefined && isAfterCut(context, row, cacheFile.inode, start)) rows.add(row.id);
+      if (row !== undefined && isAfterSnapshot(context, row, cacheFile.inode, start)) rows.add(row.id);
     }
   }
   return rows.size;
 }
 
-function isAfterCut(context: Context, row: NodeRow, inode: InodeId, start: number): boolean {
+function isAfterSnapshot(context: Context, row: NodeRow, inode: InodeId, start: number): boolean {
   const { metadata, lastSnapshots } = context;
   if (row.dirtySince === null || row.dirtySince > start || row.parked !== null || row.nodeId === null) return false;
   if (metadata.attempts.openOf(row.id) !== undefined) return false;
   // Without what is new at the gateway: this drain does not send that, but it would hide what is new here.
   const step = plan(viewOf(context, { ...row, seen: null }));
   if (step.do === "nothing") return true;
-  const cut = lastSnapshots.get(inode);
-  const hasArrived = cut !== undefined && cut.at >= start && row.base?.hash === cut.hash;
+  const snapshot = lastSnapshots.get(inode);
+  const hasArrived = snapshot !== undefined && snapshot.at >= start && row.base?.hash === snapshot.hash;
   return hasArrived && isForWriter(step);
 }
 
@@ -219,7 +219,7 @@ async function snapshotOpenFiles(
     if (cacheFile.writers === 0 || done.has(inode) || signal.aborted) continue;
     try {
       await cacheFile.detectWrites();
-      if (cacheFile.isContentDirty && !isSent(context, inode, start) && wantsCut(context, inode)) {
+      if (cacheFile.isContentDirty && !isSent(context, inode, start) && wantsSnapshot(context, inode)) {
         await takeSnapshot(context, inode, signal, () => attemptAtOnce(context, inode));
       }
       if (isSent(context, inode, start)) done.add(inode);
@@ -231,11 +231,13 @@ async function snapshotOpenFiles(
 
 /** The content that the file had when the drain began, or later, is at its nodes or on its way there. */
 function isSent({ metadata, lastSnapshots }: Rows & LocalFiles, inode: InodeId, start: number): boolean {
-  const cut = lastSnapshots.get(inode);
-  if (cut === undefined || cut.at < start) return false;
+  const snapshot = lastSnapshots.get(inode);
+  if (snapshot === undefined || snapshot.at < start) return false;
   return rowsOfInode({ metadata }, inode).every(({ id, base }) => {
     const request = metadata.attempts.openOf(id)?.request;
-    return base?.hash === cut.hash || (request !== undefined && "hash" in request && request.hash === cut.hash);
+    return (
+      base?.hash === snapshot.hash || (request !== undefined && "hash" in request && request.hash === snapshot.hash)
+    );
   });
 }
 
@@ -247,7 +249,7 @@ function unnamedOf({ metadata }: Rows, start: number): Overtaken[] {
 }
 
 /** The file waits for nothing but its content. */
-function wantsCut(context: Context, inode: InodeId): boolean {
+function wantsSnapshot(context: Context, inode: InodeId): boolean {
   if (context.metadata.detachedFiles.get(inode) !== undefined) return true;
   return rowsOfInode(context, inode).some((row) => {
     const step = plan(viewOf(context, row));
@@ -293,7 +295,9 @@ function unsent(context: Context, start: number): NodeRow[] {
   const isUnsent = (row: NodeRow) => {
     const inode = inodeOf(context, row);
     return (
-      inode === undefined || context.cacheFiles.writersOf(inode) === 0 || !isAfterCut(context, row, inode.id, start)
+      inode === undefined ||
+      context.cacheFiles.writersOf(inode) === 0 ||
+      !isAfterSnapshot(context, row, inode.id, start)
     );
   };
   const parked = nodes.parked(LEFT_LINES);

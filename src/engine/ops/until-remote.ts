@@ -57,7 +57,7 @@ async function untilItHas(context: Context, inodeId: InodeId, signal: AbortSigna
     if (offlineSince !== undefined && runtime.elapsed() - offlineSince >= OFFLINE_PATIENCE_MS) {
       throw new FsError("EIO", "the gateway does not answer");
     }
-    const isBusy = (await cut(context, inode, signal)) === "busy";
+    const isBusy = (await snapshot(context, inode, signal)) === "busy";
     if (!isBusy && hurried !== inode.changes) {
       // Once for each change: a refusal or a failed try sets its own time for the next one.
       hurried = inode.changes;
@@ -109,11 +109,12 @@ function parkedCode(reason: string): "EDQUOT" | "EACCES" | "EIO" {
   return /forbidden|\b403\b/i.test(reason) ? "EACCES" : "EIO";
 }
 
-async function cut(context: Context, inode: Inode, signal: AbortSignal): Promise<SnapshotResult> {
+async function snapshot(context: Context, inode: Inode, signal: AbortSignal): Promise<SnapshotResult> {
   try {
     return await takeSnapshot(context, inode.id, signal, () => attemptAtOnce(context, inode.id));
   } catch (error) {
-    if (signal.aborted) throw new FsError("EINTR", "interrupted while the content was cut", { cause: error });
+    if (signal.aborted)
+      throw new FsError("EINTR", "interrupted while the content was read for sending", { cause: error });
     throw fromDisk(error, "the content could not be read for sending");
   }
 }

@@ -63,7 +63,7 @@ function snapshotIn(context: Context, cacheFile: CacheFile, milliseconds: number
   if (cacheFile.writers === 0 || fileState.stopped.signal.aborted) return;
   cacheFile.pacing.snapshotAt = runtime.elapsed() + milliseconds;
   const timer = runtime.setTimer(milliseconds, () => {
-    inBackground(context, "cutting an open file", async () => {
+    inBackground(context, "taking a snapshot of an open file", async () => {
       const again = await look(context, cacheFile);
       // Meanwhile only an fsync sets another timer, or a writer that came after the last one had closed the file.
       if (cacheFile.pacing.snapshotTimer !== timer) return;

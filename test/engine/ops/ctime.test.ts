@@ -46,7 +46,7 @@ test.each([
   const handle = await world.open(world.inode(id), { write: true });
   await world.write(handle, 0, Buffer.from("x"));
   const written = Math.floor(clock.wallClock() / 1000);
-  // Before it is cut, from when on the rows have its time.
+  // Before its snapshot, from when on the rows have its time.
   await clock.advance(2_000);
   const changed = written + 2 + ahead;
   context.metadata.inodes.update(id, { ctime: formatTime({ seconds: changed, nanoseconds: 0 }) });

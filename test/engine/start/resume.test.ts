@@ -69,7 +69,7 @@ test("a file that is written goes on under its number, and is saved with all tha
   expect(table.kept.size).toBe(0);
   expect(next.inode(inode.id)).toMatchObject({ content: "dirty", size: 9 });
   expect(await shown(next, inode)).toBe("some news");
-  expect(await takeSnapshot(next.context, inode.id, CALLER.signal)).toBe("cut");
+  expect(await takeSnapshot(next.context, inode.id, CALLER.signal)).toBe("taken");
   expect(next.complaints).toEqual([]);
 });
 
@@ -176,7 +176,7 @@ test.each([
     // Nobody else comes to it by the name it had.
     await expect(first.open(inode, { write: true })).rejects.toMatchObject({ code: "ESTALE" });
     await first.write(writing, 0, NEWS);
-    // Killed before it is cut, and once more after that.
+    // Killed before its snapshot, and once more after that.
     const then = async (world: BytesWorld) => {
       const next = world.crash();
       Object.assign(next.context, { handleTable: it.table });
@@ -187,7 +187,7 @@ test.each([
     const second = await then(first);
     expect([second.inode(inode.id).content, namesOf(second, inode)]).toEqual(["dirty", []]);
     await second.clock.advance(1000);
-    expect(await takeSnapshot(second.context, inode.id, CALLER.signal)).toBe("cut");
+    expect(await takeSnapshot(second.context, inode.id, CALLER.signal)).toBe("taken");
     expect(namesOf(second, inode)).toEqual([given.kept]);
     const third = await then(second);
     await third.write(writing, 5, NEWS);
