@@ -15,12 +15,12 @@ const LOOK_MS = 250;
 /** Between two reports of progress, except the last. */
 const REPORT_MS = 100;
 /** Rows made due at each look although they could wait longer. */
-const HASTENED = 500;
+const EXPEDITED_ROWS = 500;
 /**
  * A row that is refused again and again would be sent without a pause. So rows are made due ever more seldom while none
  * is done, at least this often.
  */
-const HASTEN_MAX_MS = 10_000;
+const EXPEDITE_MAX_MS = 10_000;
 /** With more rows left than this, one look serves everything that arrives until the next. */
 const FEW = 500;
 /** Nothing arrived for so long, and nothing is under way that could: the rest waits for what was refused. */
@@ -67,7 +67,7 @@ async function drainAll(
   const sentBefore = writeBack.bytesSent;
   activity.expedite();
   runtime.step("drain: begun");
-  const cutOnce = new Set<InodeId>();
+  const withSnapshot = new Set<InodeId>();
   let settled = false;
   let reportedAt = Number.NEGATIVE_INFINITY;
   let expeditedAt = Number.NEGATIVE_INFINITY;
@@ -78,13 +78,13 @@ async function drainAll(
   let seenAt = movedAt;
   for (;;) {
     // Not at each progress: a refusal is progress too.
-    const pause = Math.min(HASTEN_MAX_MS, Math.max(LOOK_MS, runtime.elapsed() - doneAt));
+    const pause = Math.min(EXPEDITE_MAX_MS, Math.max(LOOK_MS, runtime.elapsed() - doneAt));
     if (runtime.elapsed() - expeditedAt >= pause) {
       expeditedAt = runtime.elapsed();
-      metadata.nodes.expedite(runtime.now(), HASTENED);
+      metadata.nodes.expedite(runtime.now(), EXPEDITED_ROWS);
       activity.wake();
     }
-    await snapshotOpenFiles(context, start, cutOnce, options.signal);
+    await snapshotOpenFiles(context, start, withSnapshot, options.signal);
     const { dirty, parked } = metadata.nodes.countDirtyBefore(start);
     const left = dirty - countAfterSnapshot(context, start) + unnamedOf(context, start).length;
     if (left === 0 && options.settle && !settled) settled = await isSettled(context, options.signal);
