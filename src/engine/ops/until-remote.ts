@@ -41,7 +41,7 @@ export async function untilGatewayHas(context: Context, inodeId: InodeId, signal
 async function untilItHas(context: Context, inodeId: InodeId, signal: AbortSignal): Promise<void> {
   const { metadata, runtime, network, activity } = context;
   let offlineSince: number | undefined;
-  let hurried: number | undefined;
+  let expedited: number | undefined;
   let stoodMs = 0;
   for (;;) {
     if (signal.aborted) throw new FsError("EINTR", "interrupted while the gateway was waited for");
@@ -58,9 +58,9 @@ async function untilItHas(context: Context, inodeId: InodeId, signal: AbortSigna
       throw new FsError("EIO", "the gateway does not answer");
     }
     const isBusy = (await snapshot(context, inode, signal)) === "busy";
-    if (!isBusy && hurried !== inode.changes) {
+    if (!isBusy && expedited !== inode.changes) {
       // Once for each change: a refusal or a failed try sets its own time for the next one.
-      hurried = inode.changes;
+      expedited = inode.changes;
       enqueueInode(context, inodeId);
     }
     if (stoodMs >= STANDSTILL_MS) throw new FsError("EIO", `the gateway does not get it: ${reasons(context, rows)}`);

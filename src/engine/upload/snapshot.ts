@@ -92,7 +92,7 @@ async function snapshotInPlace(
   context.runtime.step("snapshot: hashed");
   if (hashed === undefined || cacheFile.writers > 0) return "busy";
   const snapshot = { ...hashed, lineage: cacheFile.lineage, isOwn };
-  return commitSnapshot(context, before.inode, snapshot, { live: cacheFile, writes: before.writes }, onSnapshot);
+  return commitSnapshot(context, before.inode, snapshot, { cacheFile, writes: before.writes }, onSnapshot);
 }
 
 /** The time of the next snapshot depends on how long this one took, and on whether it succeeded. */
@@ -153,7 +153,7 @@ async function snapshotCopy(
     await context.snapshotFiles.syncCopy(path);
     const { hash, size } = await runtime.files.hash(path, signal);
     const snapshot = { id, hash, size, lineage: null, isOwn };
-    const result = await commitSnapshot(context, before.inode, snapshot, { live: cacheFile, writes }, onSnapshot);
+    const result = await commitSnapshot(context, before.inode, snapshot, { cacheFile, writes }, onSnapshot);
     if (result !== "busy") lastSnapshots.set(cacheFile.inode, { at, hash });
     return result;
   } finally {
@@ -185,7 +185,7 @@ async function commitSnapshot(
   context: Rows & LocalFiles & Remote & Uploads & Host,
   before: Inode,
   snapshot: NewSnapshot,
-  open: { readonly live: CacheFile; readonly writes: number } | undefined,
+  open: { readonly cacheFile: CacheFile; readonly writes: number } | undefined,
   onSnapshot: () => void,
 ): Promise<SnapshotResult> {
   const result = await context.groupCommit(() => {
@@ -193,8 +193,8 @@ async function commitSnapshot(
     if (settled === "taken") onSnapshot();
     // The program wrote after the copy was made. The snapshot is the state before that, and the file holds a newer
     // change.
-    if (settled !== "busy" && open !== undefined && open.live.writes !== open.writes) {
-      open.live.setContentDirty(open.live.lastWriteAt);
+    if (settled !== "busy" && open !== undefined && open.cacheFile.writes !== open.writes) {
+      open.cacheFile.setContentDirty(open.cacheFile.lastWriteAt);
     }
     return settled;
   });
@@ -207,27 +207,27 @@ function commitSnapshotNow(
   context: Rows & LocalFiles & Remote & Uploads & Host,
   before: Inode,
   snapshot: NewSnapshot,
-  open: { readonly live: CacheFile; readonly writes: number } | undefined,
+  open: { readonly cacheFile: CacheFile; readonly writes: number } | undefined,
 ): SnapshotResult {
   const { metadata, settings, cacheFiles } = context;
   const inode = metadata.inodes.get(before.id);
   if (inode === undefined || inode.changes !== before.changes || inode.lineage !== before.lineage) return "busy";
   if (snapshot.isOwn ? isAtAllNodes(context, inode.id, snapshot.hash) : inode.content === "clean") return "clean";
   if (open === undefined && cacheFiles.has(inode.lineage)) return "busy";
-  const isOlder = open !== undefined && open.live.writes !== open.writes;
+  const isOlder = open !== undefined && open.cacheFile.writes !== open.writes;
   // The snapshot would be the cache file itself. A writer that was admitted since may write to the bytes to be sent.
-  if (open !== undefined && snapshot.lineage !== null && (isOlder || open.live.writers > 0)) return "busy";
+  if (open !== undefined && snapshot.lineage !== null && (isOlder || open.cacheFile.writers > 0)) return "busy";
   for (const old of metadata.snapshots.unusedOf(inode.id)) context.snapshotFiles.remove(old);
   const { hash, size } = snapshot;
   const detached = metadata.detachedFiles.get(inode.id);
   const agreed = snapshot.isOwn ? undefined : agreement(context, inode, hash, detached);
   // Passthrough writers may be writing again already, and nobody hears of that.
-  const staysAsItIs = open?.live.hasPassthroughWriter !== true && !isOlder;
+  const staysAsItIs = open?.cacheFile.hasPassthroughWriter !== true && !isOlder;
   // If the transaction is rolled back, the next change only marks the row dirty once more, which does no harm.
-  if (open !== undefined) open.live.setContentClean(staysAsItIs);
+  if (open !== undefined) open.cacheFile.setContentClean(staysAsItIs);
   if (agreed !== undefined) {
     // A writer that has not written since keeps the content "open". After a crash that mark makes us check the file.
-    const content = (open?.live.writers ?? 0) > 0 ? "open" : "clean";
+    const content = (open?.cacheFile.writers ?? 0) > 0 ? "open" : "clean";
     metadata.inodes.update(inode.id, { hash, size, content, ...agreed });
     if (open !== undefined) metadata.cacheFiles.update(inode.lineage, { ...agreed, originHash: hash });
     context.dirtyFiles.clean(inode.lineage);
