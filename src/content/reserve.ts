@@ -38,7 +38,7 @@ export function createReserve(
   const room = 2 * size;
   let held = false;
   /** Counts calls of giveUpNow: a file that was built during one has no name any more. */
-  let overtaken = 0;
+  let emptied = 0;
   let last: Promise<unknown> = Promise.resolve();
 
   function afterOthers(work: () => Promise<boolean>): Promise<boolean> {
@@ -49,7 +49,7 @@ export function createReserve(
 
   async function restore(): Promise<boolean> {
     if (held || size === 0) return true;
-    const before = overtaken;
+    const before = emptied;
     if (!(await isWhole(files, path, size))) {
       const { available } = await files.space(dirname(path));
       if (available < room) return false;
@@ -61,7 +61,7 @@ export function createReserve(
         throw error;
       }
     }
-    held = overtaken === before;
+    held = emptied === before;
     return held;
   }
 
@@ -81,7 +81,7 @@ export function createReserve(
     restore: () => afterOthers(restore),
     giveUp: () => afterOthers(giveUp),
     giveUpNow() {
-      overtaken += 1;
+      emptied += 1;
       held = false;
       return removeNow(path);
     },

@@ -30,7 +30,7 @@ const diskStatus = z.object({
   unsentLimit: count.optional(),
 });
 
-const overtakenFile = z.object({ path: z.string(), inode: count, isRemoved: z.boolean(), isWritten: z.boolean() });
+const detachedFile = z.object({ path: z.string(), inode: count, isRemoved: z.boolean(), isWritten: z.boolean() });
 
 const engineStatus = z.object({
   workspace: z.object({ id: z.string(), name: z.string() }),
@@ -50,7 +50,7 @@ const engineStatus = z.object({
   bytesPending: count,
   settled: z.boolean(),
   history: z.string().nullable().optional(),
-  overtaken: z.array(overtakenFile).readonly().optional(),
+  overtaken: z.array(detachedFile).readonly().optional(),
   conflicts: count,
   /** Absent: the daemon is of an earlier release. */
   names: z.object({ known: count, rest: z.enum(["all", "ahead", "visited"]) }).optional(),

@@ -12,7 +12,7 @@ export interface Place {
   readonly name: string;
 }
 
-export interface Overtaken {
+export interface DetachedFileRow {
   readonly inode: InodeId;
   /** The names from the root down to its own. */
   readonly way: readonly Place[];
@@ -24,20 +24,20 @@ export interface Overtaken {
   readonly dirtySince: number | null;
 }
 
-interface Row extends Omit<Overtaken, "way" | "isRemoved"> {
+interface Row extends Omit<DetachedFileRow, "way" | "isRemoved"> {
   readonly way: string;
   readonly isRemoved: number;
 }
 
 const COLUMNS = "inode, way, is_removed AS isRemoved, hash, dirty_since AS dirtySince";
 
-const decode = (row: Row): Overtaken => ({
+const decode = (row: Row): DetachedFileRow => ({
   ...row,
   way: JSON.parse(row.way) as Place[],
   isRemoved: row.isRemoved === 1,
 });
 
-export function createOvertaken(database: Connection) {
+export function createDetachedFiles(database: Connection) {
   const byInode = prepare<Row>(database, `SELECT ${COLUMNS} FROM overtaken WHERE inode = ?`);
   const every = prepare<Row>(database, `SELECT ${COLUMNS} FROM overtaken ORDER BY inode`);
   const insert = prepare(
@@ -53,9 +53,9 @@ export function createOvertaken(database: Connection) {
     return row === undefined ? undefined : decode(row);
   });
   return {
-    get: (inode: InodeId): Overtaken | undefined => (isAny() ? get(inode) : undefined),
-    all: (): Overtaken[] => (isAny() ? every.all().map(decode) : []),
-    add({ inode, way, isRemoved, hash }: Omit<Overtaken, "dirtySince">): void {
+    get: (inode: InodeId): DetachedFileRow | undefined => (isAny() ? get(inode) : undefined),
+    all: (): DetachedFileRow[] => (isAny() ? every.all().map(decode) : []),
+    add({ inode, way, isRemoved, hash }: Omit<DetachedFileRow, "dirtySince">): void {
       insert.run({ inode, way: JSON.stringify(way), isRemoved: isRemoved ? 1 : 0, hash });
     },
     /** Does nothing for an inode that is no detached file. Null: it has its former bytes again. */

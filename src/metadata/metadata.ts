@@ -16,7 +16,7 @@ import {
   prepare,
   wantedTransaction,
 } from "./database.ts";
-import { createOvertaken } from "./detached-files.ts";
+import { createDetachedFiles } from "./detached-files.ts";
 import { createEntries } from "./entries.ts";
 import { createGoneFiles } from "./gone-files.ts";
 import { type After, type EntryId, entryId, inodeId, type KernelNodeId, type SnapshotId } from "./ids.ts";
@@ -185,7 +185,7 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
     rereads: createRereads(database),
     relists: createRelists(database),
     linkLeases: createLinkLeases(database),
-    detachedFiles: createOvertaken(database),
+    detachedFiles: createDetachedFiles(database),
     cacheFiles: createCacheFileRows(database),
     gone: createGoneFiles(database),
     times: createTimes(database),

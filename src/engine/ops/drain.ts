@@ -1,6 +1,6 @@
 /** Waits until the gateway has everything that was changed before now, and says what it cannot have. */
 import { sleep } from "../../lib/runtime.ts";
-import type { Overtaken } from "../../metadata/detached-files.ts";
+import type { DetachedFileRow } from "../../metadata/detached-files.ts";
 import type { InodeId, NodeRowId } from "../../metadata/ids.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import type { DrainProgress, DrainResult } from "../api/index.ts";
@@ -242,8 +242,8 @@ function isSent({ metadata, lastSnapshots }: Rows & LocalFiles, inode: InodeId, 
 }
 
 /** Detached files written before the drain began and without a snapshot since. They have no row yet. */
-function unnamedOf({ metadata }: Rows, start: number): Overtaken[] {
-  const isUnsent = ({ inode, dirtySince }: Overtaken) =>
+function unnamedOf({ metadata }: Rows, start: number): DetachedFileRow[] {
+  const isUnsent = ({ inode, dirtySince }: DetachedFileRow) =>
     dirtySince !== null && dirtySince <= start && metadata.inodes.get(inode)?.content === "dirty";
   return metadata.detachedFiles.all().filter(isUnsent);
 }

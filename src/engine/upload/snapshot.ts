@@ -5,7 +5,7 @@
  */
 import { isSameStat } from "../../lib/files.ts";
 import { formatTime } from "../../lib/time.ts";
-import type { Overtaken } from "../../metadata/detached-files.ts";
+import type { DetachedFileRow } from "../../metadata/detached-files.ts";
 import type { InodeId, KernelNodeId, SnapshotId } from "../../metadata/ids.ts";
 import { type Inode, QUARANTINED } from "../../metadata/inodes.ts";
 import { FsError } from "../api/index.ts";
@@ -270,7 +270,7 @@ function agreement(
   context: Rows,
   inode: Inode,
   hash: string,
-  detached: Overtaken | undefined,
+  detached: DetachedFileRow | undefined,
 ): { originNode: string; originVersion: string } | undefined {
   const { entries, nodes } = context.metadata;
   const { originNode, originVersion } = inode;

@@ -134,7 +134,7 @@ test("a program that reads a version that was replaced goes on reading it", asyn
 });
 
 /** Somebody elsewhere saves or removes what a program here has open for writing. */
-async function overtaken({ world }: Awaited<ReturnType<typeof worldWith>>, how: "saved" | "removed") {
+async function detached({ world }: Awaited<ReturnType<typeof worldWith>>, how: "saved" | "removed") {
   const { context } = world;
   const inode = world.addRemote(TEXT, { name: "a" });
   await world.readAll(inode);
@@ -169,7 +169,7 @@ test.each([
   "$how elsewhere (passed on: $isPassing), a program goes on with what it has open for writing, and what it writes is kept",
   async (given) => {
     const it = await worldWith(given.isPassing);
-    const { inode, writing, reading } = await overtaken(it, given.how);
+    const { inode, writing, reading } = await detached(it, given.how);
     const first = await it.successor(taken);
     expect([await readOf(first, writing), await readOf(first, reading)]).toEqual(["some text", "some text"]);
     expect([first.inode(inode.id).content, namesOf(first, inode)]).toEqual(["open", []]);
@@ -202,7 +202,7 @@ test.each([NEWS, TEXT])(
   "what the kernel wrote to such a file when the mount was lost is kept, if it is other than it was",
   async (bytes) => {
     const it = await worldWith(true);
-    const { inode } = await overtaken(it, "saved");
+    const { inode } = await detached(it, "saved");
     const next = it.world.crash();
     const file = await next.context.runtime.files.open(next.context.paths.cacheFile(inode.lineage), "r+");
     await file.write(bytes, 0);
