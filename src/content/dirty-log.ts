@@ -48,7 +48,7 @@ const done = z.object({ lineage, done: z.literal(true) });
 const line = z.union([done, written]);
 type Line = z.infer<typeof line>;
 
-export interface StagedList {
+export interface DirtyLogContent {
   /** The last line of each kernel node id, unless that line says that it is done. */
   readonly written: ReadonlyMap<Written["lineage"], Written>;
   /** True if no line is missing. Otherwise a file without a line may have been written to. */
@@ -67,7 +67,7 @@ export interface DirtyLog {
    */
   sync(): Promise<void>;
   /** Reads the last `bytes` bytes of the list, or all of it. */
-  read(bytes?: number): Promise<StagedList>;
+  read(bytes?: number): Promise<DirtyLogContent>;
   /** Writes the list anew, with these lines and nothing else. Rejects with a system error. */
   replace(lines: () => AsyncIterable<Written>): Promise<void>;
   /** True if much of the list is probably out of date, so that it should be written anew. */
@@ -142,7 +142,7 @@ export async function openDirtyLog(files: Files, path: string, log: Logger): Pro
     }
   }
 
-  async function readAll(bytes = size): Promise<StagedList> {
+  async function readAll(bytes = size): Promise<DirtyLogContent> {
     await write();
     const from = Math.max(0, size - bytes);
     const buffer = Buffer.allocUnsafe(size - from);
@@ -267,7 +267,7 @@ function checksum(text: string): string {
   return createHash("sha256").update(text).digest("hex").slice(0, 8);
 }
 
-function parse(text: string, isFromStart: boolean): StagedList {
+function parse(text: string, isFromStart: boolean): DirtyLogContent {
   const lines = text.split("\n");
   let isWhole = isFromStart && lines[0] === encode(FIRST).trimEnd() && lines.at(-1) === "";
   const found = new Map<Written["lineage"], Written>();
