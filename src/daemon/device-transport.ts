@@ -69,7 +69,7 @@ export function deviceTransport(options: DeviceOptions): Transport {
         step: (label) => systemClock.step(label),
         hasFatalSignal,
         noResend: options.noResend,
-        atHand: kept.atHand,
+        inHand: kept.inHand,
         firstPlace: options.firstPlace(),
         ...(!takesOver || kept.connection === undefined ? {} : { connection: kept.connection }),
       });

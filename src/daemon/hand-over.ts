@@ -17,7 +17,7 @@ import type { SupervisorLink } from "./supervisor-link.ts";
 import { withTimeout } from "./with-timeout.ts";
 
 /** The limit for requests in flight. Those that take longer are resent to the successor. */
-const AT_HAND_LIMIT_MS = 10_000;
+const IN_HAND_LIMIT_MS = 10_000;
 /** The limit for this daemon's own work. Work that still hangs then is left as after a crash. */
 const REST_LIMIT_MS = 10_000;
 const CHECK_LIMIT_MS = 30_000;
@@ -74,7 +74,7 @@ export function createHandOver(
   const begun = deferred<"handOver">();
   let next: Wish | undefined;
   let since = 0;
-  const atHandMs = AT_HAND_LIMIT_MS / settings.shortenWaits;
+  const inHandMs = IN_HAND_LIMIT_MS / settings.shortenWaits;
 
   /**
    * With a kernel that resends nothing, requests left unanswered would fail with an error in programs. All are waited
@@ -83,7 +83,7 @@ export function createHandOver(
   function pauseAndDrain(): Promise<unknown> {
     since = Date.now();
     served.pause();
-    return served.resend ? withTimeout(served.drained(), atHandMs) : served.drained();
+    return served.resend ? withTimeout(served.drained(), inHandMs) : served.drained();
   }
 
   return {
@@ -118,7 +118,7 @@ export function createHandOver(
         return resting;
       };
       try {
-        const isLeft = await withTimeout(served.leave(quiet), atHandMs + REST_LIMIT_MS);
+        const isLeft = await withTimeout(served.leave(quiet), inHandMs + REST_LIMIT_MS);
         if (!isLeft) log.warn({}, "some parts of the daemon did not stop in time");
       } catch (error) {
         log.error({ err: error }, "a part of the daemon could not stop");

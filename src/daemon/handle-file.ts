@@ -59,7 +59,7 @@ const head = z.object({
 
 export interface KeptState {
   readonly handleTable: HandleTable;
-  readonly atHand: RequestsInHand;
+  readonly inHand: RequestsInHand;
   /** The handles that the daemon before left; empty in a new mount. */
   readonly handles: readonly KeptHandle[];
   readonly connection: Connection | undefined;
@@ -255,7 +255,7 @@ function keptState(fd: number, file: KeptFile, left: Buffer, { wasOwnFault }: Be
       },
       openedBy: (request) => byRequest.get(request),
     },
-    atHand: {
+    inHand: {
       left: listed.inFlight,
       wasOwnFault,
       suspects: new Set(listed.suspects),

@@ -51,7 +51,7 @@ export interface SessionOptions {
   /** The result of an earlier daemon's INIT, for a daemon that takes over its mount: no INIT will come. */
   readonly connection?: Connection;
   /** The requests in hand, for a daemon that takes over. Default: none. */
-  readonly atHand?: RequestsInHand;
+  readonly inHand?: RequestsInHand;
   /** Lower places of requests belong to an earlier daemon; see FileSystem.done. */
   readonly firstPlace?: number;
 }
@@ -107,7 +107,7 @@ export function createSession(options: SessionOptions): Session {
   const counts = new Map<string, number>();
   const operationLog = createOperationLog(log, slowMs);
   const requests = createInFlightTable(clock, deadlineMs, expire, noteProgramTime, options.firstPlace);
-  const requestsInHand = options.atHand ?? NOTHING_KEPT;
+  const requestsInHand = options.inHand ?? NOTHING_KEPT;
   const suspects = createCrashSuspects(requestsInHand, log);
   const initialized = deferred<Connection>();
   const ended = deferred<string>();
