@@ -77,10 +77,10 @@ const POLL_MS = 1000;
  */
 const REQUESTS = 48;
 /** The file with the state of this mount that outlives the daemon. */
-const KEPT = "handles";
+const HANDLE_TABLE = "handles";
 const NOTHING_KEPT = "the state dir has no record of this mount, so no daemon can take it over";
 /** The interval of heartbeats for the supervisor. */
-const SIGN_OF_LIFE_MS = 1000;
+const HEARTBEAT_INTERVAL_MS = 1000;
 
 type Closer = () => unknown;
 
@@ -107,7 +107,7 @@ export async function runDaemon(options: DaemonOptions): Promise<number> {
   const takesOver = options.restarts !== undefined;
   const link = openSupervisorLink((onLine, onEnd) => openControl(controlDescriptor, onLine, onEnd), log, takesOver);
   closers.push(() => link.close());
-  closers.push(every(systemClock, SIGN_OF_LIFE_MS, () => link.heartbeat()).cancel);
+  closers.push(every(systemClock, HEARTBEAT_INTERVAL_MS, () => link.heartbeat()).cancel);
 
   const stopped = Promise.race([link.ending, aborted(signaled)]);
   const started = start(options, link, closers);
@@ -191,7 +191,7 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
   const runtime = createRuntime(createDiskFiles({ systemCalls, hashWorkers, elapsed: systemClock.elapsed }));
   const paths = createLayout(runtime.files, stateDir);
   // When the state dir was removed or moved away, a new one would be in the way of a person who moves it back.
-  if (restarts !== undefined && !existsSync(join(stateDir, KEPT))) throw new StartError(NOTHING_KEPT);
+  if (restarts !== undefined && !existsSync(join(stateDir, HANDLE_TABLE))) throw new StartError(NOTHING_KEPT);
   const { lock, takeBack } = lockState(paths.lock, settings.runtimeFolder);
   closers.push(() => lock.release());
   let isUsed = false;
@@ -240,7 +240,7 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
     },
   });
   closers.push(() => copies.atEnd());
-  const kept = openHandleFile(join(stateDir, KEPT), settings.mountId, restarts, log);
+  const kept = openHandleFile(join(stateDir, HANDLE_TABLE), settings.mountId, restarts, log);
   if (kept === undefined) throw new StartError(NOTHING_KEPT);
   closers.push(() => kept.close());
   const overseer = createSupervisorWatch(settings, supervisor, log);
