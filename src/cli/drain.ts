@@ -4,7 +4,7 @@ import { EXIT } from "./failure.ts";
 import { requireServed, type Served } from "./find-mount.ts";
 import type { Values } from "./options.ts";
 import { createPace, type Pace } from "./pace.ts";
-import { describeLeft, formatDuration, formatSize, printable } from "./wording.ts";
+import { describeUnsent, formatDuration, formatSize, printable } from "./wording.ts";
 
 export async function drain(values: Values<"drain">): Promise<number> {
   const { dir, json } = values;
@@ -45,7 +45,7 @@ async function runDrain(dir: string, served: Served, options: DrainOptions, show
   let last: DrainProgress | undefined;
   const stopListening = onSignal(() => {
     show.end();
-    const left = last === undefined ? "" : `; left to upload: ${describeLeft(last)}`;
+    const left = last === undefined ? "" : `; left to upload: ${describeUnsent(last)}`;
     process.stderr.write(`wsfs: no longer waiting${left}; ${dir} stays mounted and goes on\n`);
   });
   try {
@@ -151,7 +151,7 @@ function progressLines(): Progress {
 export function describeProgress(progress: DrainProgress, pace: Pick<Pace, "bytesPerSecond" | "leftMs">): string {
   const { dirty, settled, bytesSent, stuck } = progress;
   const { bytesPerSecond, leftMs } = pace;
-  const left = dirty > 0 ? `${describeLeft(progress)} to upload` : "all uploaded";
+  const left = dirty > 0 ? `${describeUnsent(progress)} to upload` : "all uploaded";
   const sent = bytesSent === 0 ? [] : [`${formatSize(bytesSent)} sent`];
   if (dirty === 0 && stuck === undefined) return [settled ? left : `${left}; ${INDEX_AWAITED}`, ...sent].join(", ");
   const rate = bytesPerSecond >= 1 ? [`${formatSize(bytesPerSecond)}/s`] : [];

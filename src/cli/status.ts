@@ -10,7 +10,7 @@ import { findServed, type Served, whyUnserved } from "./find-mount.ts";
 import { findPlace } from "./mountpoint.ts";
 import type { Values } from "./options.ts";
 import { showTime } from "./table.ts";
-import { describeAllLeft, formatCount, formatDuration, formatSize, printable } from "./wording.ts";
+import { describeAllUnsent, formatCount, formatDuration, formatSize, printable } from "./wording.ts";
 
 export async function status(values: Values<"status">): Promise<number> {
   const found = await findServed(values.dir);
@@ -31,11 +31,11 @@ export async function status(values: Values<"status">): Promise<number> {
 
 /** Nothing is mounted, but the last mount may have left unsent changes. */
 async function ofNoMount({ dir, json }: Values<"status">): Promise<number> {
-  const { leftBehindAt } = await import("../daemon/left-behind.ts");
-  const left = leftBehindAt(userFolders().state, findPlace(dir, readMountTable()).path);
+  const { findUnsent } = await import("../daemon/find-unsent.ts");
+  const left = findUnsent(userFolders().state, findPlace(dir, readMountTable()).path);
   const lines = left.map(
     ({ workspace, path, stateDir, ...unsent }) =>
-      `; left to upload with the next mount of "${workspace}"${path === undefined ? "" : ` with --path ${path}`}: ${describeAllLeft(unsent)}, in ${stateDir}`,
+      `; left to upload with the next mount of "${workspace}"${path === undefined ? "" : ` with --path ${path}`}: ${describeAllUnsent(unsent)}, in ${stateDir}`,
   );
   const shown = json ? JSON.stringify({ mounted: false, ...(left.length === 0 ? {} : { left }) }) : undefined;
   process.stdout.write(`${shown ?? `${dir}: not mounted${printable(lines.join(""))}`}\n`);

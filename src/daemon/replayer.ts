@@ -73,12 +73,12 @@ export function startReplayer(options: ReplayerOptions): Replayer {
   let soon: Timer | undefined;
   let looking: Timer | undefined;
 
-  lookWhoIsLeft();
+  checkFormer();
 
-  function lookWhoIsLeft(): void {
+  function checkFormer(): void {
     for (const one of processes) if (one !== program?.process && !isAlive(one)) replays.formerly.delete(one.pid);
     processes = processes.filter((one) => one === program?.process || isAlive(one));
-    if (processes.some((one) => one !== program?.process)) looking = clock.setTimer(FORMER_MS, lookWhoIsLeft);
+    if (processes.some((one) => one !== program?.process)) looking = clock.setTimer(FORMER_MS, checkFormer);
   }
 
   function begin(): void {
@@ -91,7 +91,7 @@ export function startReplayer(options: ReplayerOptions): Replayer {
     idle?.cancel();
     try {
       program ??= await start();
-      await lookWhoWatches(program);
+      await askWatched(program);
       await replayAll(program);
       idle = clock.setTimer(IDLE_MS, end);
     } catch (error) {
@@ -133,7 +133,7 @@ export function startReplayer(options: ReplayerOptions): Replayer {
     if (!isClosed) keep(processes);
   }
 
-  async function lookWhoWatches(by: Program): Promise<void> {
+  async function askWatched(by: Program): Promise<void> {
     const asked = clock.elapsed();
     const watch = replays.asking();
     const watched = new Set((await by.ask("watched")).split(" ").filter(Boolean).map(watchedOf));
@@ -154,7 +154,7 @@ export function startReplayer(options: ReplayerOptions): Replayer {
         replays.failed(errno === EISDIR);
       }
       await sleep(clock, REST_MS);
-      if (clock.elapsed() >= askAgainAt) await lookWhoWatches(by);
+      if (clock.elapsed() >= askAgainAt) await askWatched(by);
     }
   }
 

@@ -47,10 +47,10 @@ import { noticeTokens, watchTokens } from "./notice-tokens.ts";
 import { noteDamage, openMetadata } from "./open-metadata.ts";
 import { openToCommands } from "./open-to-commands.ts";
 import { identifyProcess } from "./processes.ts";
+import { reportUnsent } from "./report-unsent.ts";
 import { createRowSync } from "./row-sync.ts";
 import { createRuntime } from "./runtime.ts";
 import { type MountRecord, stateDirOf } from "./runtime-folder.ts";
-import { sayWhatIsLeft } from "./say-what-is-left.ts";
 import type { DaemonSettings, Reload, Restarts } from "./settings.ts";
 import { DATABASE, ownerOtherThan, writeOwner } from "./state-folder.ts";
 import { openSupervisorLink, type SupervisorLink } from "./supervisor-link.ts";
@@ -123,7 +123,7 @@ export async function runDaemon(options: DaemonOptions): Promise<number> {
       return 0;
     }
     isHandedOver = (await serve(outcome, log, link, stopped)) && (await outcome.serving.handOver.tell(link));
-    if (!isHandedOver) await sayWhatIsLeft(outcome.engine, log);
+    if (!isHandedOver) await reportUnsent(outcome.engine, log);
     return 0;
   } catch (error) {
     const exitCode = error instanceof StartError ? error.exitCode : 1;

@@ -24,7 +24,7 @@ export function waitsForRelease(supervisor: ProcessIdentity): boolean {
  * the pid comes from a record that its user wrote. False: it does not wait, or it has ended and another process may
  * have its pid.
  */
-export function endWhoWaits(supervisor: ProcessIdentity, uid: number, kill = process.kill): boolean {
+export function endWaitingSupervisor(supervisor: ProcessIdentity, uid: number, kill = process.kill): boolean {
   try {
     return userOf(supervisor.pid) === uid && waitsForRelease(supervisor) && kill(supervisor.pid, "SIGTERM");
   } catch (error) {

@@ -19,13 +19,13 @@ export function formatCount(count: number, one: string, many = `${one}s`): strin
 }
 
 /** Describes the unsent changes of a state dir: "nothing", "3 changes (1.5 MiB)", "1 change" without bytes. */
-export function describeLeft(left: { readonly dirty: number; readonly bytesPending: number }): string {
+export function describeUnsent(left: { readonly dirty: number; readonly bytesPending: number }): string {
   if (left.dirty === 0) return "nothing";
   const size = left.bytesPending === 0 ? "" : ` (${formatSize(left.bytesPending)})`;
   return `${formatCount(left.dirty, "change")}${size}`;
 }
 
 /** The same, with the number of parked changes. */
-export function describeAllLeft(left: Parameters<typeof describeLeft>[0] & { readonly parked: number }): string {
-  return `${describeLeft(left)}${left.parked === 0 ? "" : `; ${left.parked} parked`}`;
+export function describeAllUnsent(left: Parameters<typeof describeUnsent>[0] & { readonly parked: number }): string {
+  return `${describeUnsent(left)}${left.parked === 0 ? "" : `; ${left.parked} parked`}`;
 }
