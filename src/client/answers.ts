@@ -4,12 +4,13 @@ import { z } from "zod";
 import type { HttpAnswer } from "../contract/http.ts";
 import type { OperationName } from "../contract/operations.ts";
 import { journalReceipt, node, OVER_QUOTA, problem, receipt } from "../contract/resources.ts";
+import { DAY_MS } from "../lib/time.ts";
 import { RemoteError, type RemoteErrorCode, type RemoteErrorDetails } from "./errors.ts";
 import { JSON_BYTES_MAX, joined, readWhole } from "./whole-body.ts";
 
 const PROBLEM_BYTES_MAX = 1024 * 1024;
 const PROBLEM_TEXT_MAX = 500;
-const RETRY_AFTER_MAX_MS = 24 * 60 * 60 * 1000;
+const RETRY_AFTER_MAX_MS = DAY_MS;
 
 const CODES: Readonly<Record<number, RemoteErrorCode>> = {
   400: "invalid",

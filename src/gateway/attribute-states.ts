@@ -8,6 +8,7 @@
  */
 
 import { ATTRIBUTES_BYTES_MAX, type Attributes, outgrow, sameValue } from "../contract/attributes.ts";
+import { DAY_MS, HOUR_MS } from "../lib/time.ts";
 import type { Context } from "./context.ts";
 import { tooLarge } from "./problems.ts";
 import type { Store } from "./store.ts";
@@ -90,9 +91,9 @@ function apply(from: Json, { set, gone, within }: Difference): Json {
  * The lifetime of an idempotency key: twice the promised one, because the clock may be set by up to a day
  * (fault-options.ts).
  */
-export const KEY_LIFETIME_MS = 48 * 3600 * 1000;
+export const KEY_LIFETIME_MS = 2 * DAY_MS;
 /** If this many changes of large attributes come within this time (one per hour), only the last state stays. */
-const OFTEN_MS = STRIDE * 3600 * 1000;
+const OFTEN_MS = STRIDE * HOUR_MS;
 const LOOK_COUNT = 200;
 /** The same condition as in the schema's index. */
 const LARGE = `activity = 0 AND revision > 1 AND revision % 64 <> 0

@@ -11,6 +11,7 @@ import type { Role } from "../contract/roles.ts";
 import type { Logger } from "../lib/log.ts";
 import { type Clock, sleep } from "../lib/runtime.ts";
 import type { Connection } from "../lib/sqlite/index.ts";
+import { HOUR_MS } from "../lib/time.ts";
 import { type AccountStore, accountsInMemory } from "./accounts/index.ts";
 import { createApiKey, listApiKeys, revokeApiKey } from "./api-keys.ts";
 import { thinAttributes } from "./attribute-states.ts";
@@ -135,7 +136,7 @@ const HANDLERS: { readonly [N in OperationName]: Handler<N> } = {
 const MOUNT_HEADER = "wsfs-mount";
 const MOUNT_NAME = /^[\x21-\x7e](?:[\x20-\x7e]{0,126}[\x21-\x7e])?$/;
 /** The time for which a replaced key is known: longer than the life of any access token of a sign-in. */
-const KEY_OVERLAP_MS = 3600_000;
+const KEY_OVERLAP_MS = HOUR_MS;
 
 const OPEN_API = "/openapi.json";
 /**

@@ -6,6 +6,7 @@
  */
 import { z } from "zod";
 import { OPERATIONS, type OperationName } from "../contract/operations.ts";
+import { RETRY_AFTER_SECONDS_MAX, SKEW_MS_MAX } from "./fault-limits.ts";
 
 /** A request meets at most one of them. */
 export const FAULTS = [
@@ -34,11 +35,6 @@ export const FAULTS = [
   "ignoredRange",
 ] as const;
 export type Fault = (typeof FAULTS)[number];
-
-/**
- * The difference between fully behind and fully ahead is a day: idempotency keys live that much longer than promised.
- */
-const SKEW_MS_MAX = 12 * 3600 * 1000;
 
 const milliseconds = z.number().min(0).max(1e9);
 const rate = z.number().min(0).max(1);
@@ -81,7 +77,7 @@ export const faultOptions = z.strictObject({
   /** Shares of requests that meet a fault, by operation. */
   faults: z.partialRecord(z.enum(FAULT_TARGETS), rates).default({}),
   /** Retry-After of a 429. */
-  retryAfterSeconds: z.number().int().min(0).max(86_400).default(1),
+  retryAfterSeconds: z.number().int().min(0).max(RETRY_AFTER_SECONDS_MAX).default(1),
   /** Speed at which contents come in and answers go out; 0: unlimited. */
   uploadBytesPerSecond: bytesPerSecond.default(0),
   downloadBytesPerSecond: bytesPerSecond.default(0),

@@ -7,6 +7,7 @@ import { type Logger, SILENT } from "../lib/log.ts";
 import type { Timer } from "../lib/runtime.ts";
 import { type Connection, openSqlite } from "../lib/sqlite/index.ts";
 import { systemClock } from "../lib/system-clock.ts";
+import { HOUR_MS } from "../lib/time.ts";
 import { type AccountStore, openAccounts } from "./accounts/index.ts";
 import { createBareGateway } from "./bare.ts";
 import { startCheckpointWorker } from "./checkpoint-worker.ts";
@@ -38,7 +39,7 @@ import { signToken, type TokenClaims } from "./tokens.ts";
 export const BARE_PROFILE = fileURLToPath(new URL("../../src/gateway/bare.profile.json", import.meta.url));
 export const DEFAULT_WORKSPACE = "workspace";
 
-const TIDY_MS = 3600 * 1000;
+const TIDY_MS = HOUR_MS;
 const TOKEN_LOOK_MS = 1000;
 const MAX_EXECUTIONS = 4;
 

@@ -8,6 +8,7 @@
  */
 import type { Logger } from "../../lib/log.ts";
 import { sleep } from "../../lib/runtime.ts";
+import { DAY_MS } from "../../lib/time.ts";
 import type { Context } from "../context.ts";
 import type { TokenClaims } from "../tokens.ts";
 import type { Ending, EngineHost, EngineQueue } from "./engine-queue.ts";
@@ -21,14 +22,14 @@ const RETRY_MS = 1000;
 /** When the gateway closes, engines have this long to end by themselves. */
 const CLOSE_GRACE_MS = 1000;
 /** The time for which an execution that has ended is kept, with its log; and the largest number of a workspace. */
-const KEPT_MS = 30 * 86_400_000;
+const KEPT_MS = 30 * DAY_MS;
 const KEPT_COUNT = 1000;
 const FORGET_BATCH = 100;
 /**
  * The token of an execution outlives its time limit by this. The end of the execution ends the token, and a machine may
  * sleep meanwhile.
  */
-const TOKEN_SPARE_SECONDS = 30 * 86_400;
+const TOKEN_SPARE_SECONDS = (30 * DAY_MS) / 1000;
 
 interface Running {
   done: Promise<void>;

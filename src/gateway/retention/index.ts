@@ -2,6 +2,8 @@
  * Decides which part of the past a gateway keeps, by a policy for each workspace. Without a policy it keeps everything.
  * A policy is applied once a day, and when its owner requests it. Only one prune runs at a time.
  */
+
+import { DAY_MS } from "../../lib/time.ts";
 import { collectBlobs } from "../collect-blobs.ts";
 import { invalid, notFound, ProblemError, thinned } from "../problems.ts";
 import type { Store } from "../store.ts";
@@ -13,8 +15,6 @@ export type { Pruned, PruneNeeds } from "./prune.ts";
 
 /** Stands in a version instead of the number of its content row. */
 export const THINNED_CONTENT = 0;
-
-const DAY_MS = 24 * 3600_000;
 
 export interface WorkspacePolicy extends PolicyWords {
   /** Name of the workspace. */

@@ -7,9 +7,8 @@
  * The moments of a coarse step do not depend on the other steps: no earlier prune takes what it will keep in a year.
  */
 import { z } from "zod";
+import { DAY_MS, HOUR_MS } from "../../lib/time.ts";
 
-const HOUR_MS = 3600_000;
-const DAY_MS = 24 * HOUR_MS;
 /** 5 January 1970 was the first Monday. */
 const MONDAY_MS = 4 * DAY_MS;
 

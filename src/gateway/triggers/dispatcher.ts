@@ -13,6 +13,7 @@ import type { JournalEntry } from "../../contract/resources.ts";
 import { backoff } from "../../lib/backoff.ts";
 import type { Logger } from "../../lib/log.ts";
 import { sleep } from "../../lib/runtime.ts";
+import { HOUR_MS } from "../../lib/time.ts";
 import { shownAuthor } from "../access.ts";
 import type { Context } from "../context.ts";
 import { endOf, findExecution, originOf, queueTriggered } from "../engines/index.ts";
@@ -29,11 +30,11 @@ export interface Dispatcher {
   look(workspace: string): void;
 }
 
-const PAUSES = { firstMs: 1000, maxMs: 3600_000 };
+const PAUSES = { firstMs: 1000, maxMs: HOUR_MS };
 /** An unexpected failure, for example at a full disk, is tried again after this time. */
 const RETRY_MS = 1000;
 /** Longest wait when only news can end it. */
-const IDLE_MS = 3600_000;
+const IDLE_MS = HOUR_MS;
 /**
  * The interval of checks of the clock while a due time is awaited: the clock of the machine may be set, and the machine
  * may sleep.
