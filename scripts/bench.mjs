@@ -25,7 +25,7 @@ if (unknown !== undefined || all.length === 0) {
   process.exit(2);
 }
 
-// They use what the tests use.
+// The benchmarks need the programs of the tests.
 setup({ forTests: true });
 for (const name of asked.length > 0 ? asked : all) {
   const loader = join(projectFolder, "scripts/typescript.mjs");

@@ -1,6 +1,6 @@
 /**
- * `npm run build`: native/ and src/ from scratch, whatever the stamps say. After `npm ci` this
- * alone gives a working program, dist/cli/main.js.
+ * `npm run build`: builds native/ and src/ from scratch and ignores the stamps. After `npm ci` this alone gives a
+ * working program, dist/cli/main.js.
  */
 import { buildNative, compile } from "./setup.mjs";
 

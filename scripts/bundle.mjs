@@ -23,25 +23,25 @@ import { rolldown } from "rolldown";
 import { splitScript } from "./code-cache.mjs";
 
 /**
- * What shares modules is bundled together. `whole`: all but the first entry in one file, as nothing in it is ever needed
- * alone. `first`: what this module loads at once in one file. `compiled`: what is large is kept as V8 compiles it
- * (code-cache.mjs). `apart`: packages that are not bundled with it.
+ * Programs that share modules are bundled together. `whole`: the file with all modules but the first entry, for a
+ * program that needs all of them. `first`: a module that lies in one file with all its static imports. `compiled`: V8's
+ * compiled code of large files is kept (code-cache.mjs). `apart`: packages that are not bundled.
  */
 const BUNDLES = [
   { entries: ["lib/system-clock"] },
   { entries: ["lib/code-cache"] },
-  // What speaks HTTP is loaded by few commands.
+  // Few commands load the HTTP client.
   { entries: ["cli/main"], first: "command-line", compiled: true, apart: [/^undici\//] },
   {
     compiled: true,
-    // Its pieces are not read later, when there may be another build. Tests put another engine into it.
+    // All of it is read at the start: a later read might find another build. Tests put another engine into it.
     entries: ["daemon/main", "daemon/process", "engine/api/engine", "engine/api/errors"],
     whole: "bundle",
   },
   { entries: ["metadata/checkpoint-worker"] },
   { entries: ["metadata/copy-worker"] },
   { entries: ["gateway/checkpoint-thread"] },
-  // Read with the first change that is sent; one of another build is not used.
+  // It is read with the first change that is sent. A file of another build is not used.
   { entries: ["client/http-thread"], whole: "http-thread-bundle" },
   { entries: ["client/keyring-process"] },
   { entries: ["client/index"] },
@@ -49,10 +49,10 @@ const BUNDLES = [
 
 const COMPILE = fileURLToPath(new URL("./code-cache.mjs", import.meta.url));
 
-/** Characters: what is smaller takes less to compile than to find. */
+/** In characters. A smaller file is compiled faster than its compiled code is found. */
 const LARGE = 64 * 1024;
 
-/** Installed beside us: they have files of their own, or are loaded by few commands. */
+/** Packages that are installed beside the program: they have files of their own, or few commands load them. */
 const PACKAGES = [
   /^fastify$/,
   /^@fastify\//,
@@ -66,13 +66,15 @@ const PACKAGES = [
 
 const SQLITE_ADDON = "better-sqlite3/build/Release/better_sqlite3.node";
 
-/** One module in all programs of a process: whoever is loaded before one may change it (fault points of tests). */
+/**
+ * A module that all programs of a process share, so that a module loaded earlier can change it (fault points of tests).
+ */
 const CLOCK = "lib/system-clock";
 
-/** What the packages whose code is in the bundles ask to come with it. */
+/** The licenses of the packages whose code is in the bundles. */
 const LICENSES = "THIRD-PARTY-LICENSES";
 
-/** Whoever starts meanwhile reads whole files: each takes the place of the one from before at once. */
+/** Replaces each file at once by a rename, so that a program that starts meanwhile reads whole files. */
 async function bundleInto(dist, source) {
   const beside = mkdtempSync(`${dist}.`);
   try {
@@ -89,7 +91,7 @@ async function bundleInto(dist, source) {
   }
 }
 
-/** Answers the paths of what it made, in the order in which they are to be put in place. */
+/** Returns the paths of the new files, in the order in which they must be put in place. */
 async function bundle(source, dist) {
   const made = new Set();
   const packages = new Set();
@@ -101,9 +103,9 @@ async function bundle(source, dist) {
       external: [...PACKAGES, ...apart, SQLITE_ADDON],
       plugins: [sharedClock(join(source, `${CLOCK}.ts`)), sqliteBinding, widthOfAscii, inAscii],
     });
-    // Not the program itself: it waits to its end, and so would whoever imports from its file later.
+    // All modules but the program itself: it runs to its end, and a later import from its file would wait for that.
     const isInWhole = (path) => path !== join(source, `${entries[0]}.ts`);
-    // The bundler takes along what it imports.
+    // The bundler adds the imports of this module.
     const isFirst = (path) => path === join(source, dirname(entries[0]), `${first}.ts`);
     const group = whole === undefined ? { name: first, test: isFirst } : { name: whole, test: isInWhole };
     const { output } = await bundled.write({
@@ -111,7 +113,7 @@ async function bundle(source, dist) {
       entryFileNames: "[name].js",
       chunkFileNames: `${dirname(entries[0])}/[name].js`,
       sourcemap: true,
-      // Who loads a file late may find that of another build.
+      // A program that loads a file late may find that of another build.
       minifyInternalExports: false,
       comments: { jsdoc: false, annotation: false },
       ...(group.name === undefined ? {} : { codeSplitting: { groups: [group] } }),
@@ -129,11 +131,11 @@ async function bundle(source, dist) {
   const scripts = modules.flatMap((module) => [".cache", ".cjs"].map((kind) => module.replace(/\.js$/, kind)));
   packages.delete(undefined);
   writeFileSync(join(dist, LICENSES), [...new Set([...packages].map(licenseOf))].sort().join("\n\n"));
-  // A module is not there before the script it loads, and a program not before what it begins with.
+  // The order puts a script before the module that loads it, and a program after its modules.
   return new Set([...scripts, ...made, LICENSES]);
 }
 
-/** `folder`: of an installed package. */
+/** Returns the license of the package that is installed in the folder. */
 function licenseOf(folder) {
   const { name, version, license } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
   const files = readdirSync(folder).filter((file) => /^(licen[cs]e|copying|notice)/i.test(file));
@@ -152,21 +154,27 @@ function sharedClock(path) {
   };
 }
 
-/** `bindings` looks for the addon beside the file that asks for it, which is ours now. */
+/** Replaces the package `bindings`, which looks for the addon beside its caller: in a bundle that is our own file. */
 const sqliteBinding = {
   name: "sqlite-binding",
   resolveId: (id) => (id === "bindings" ? "\0bindings" : null),
   load: (id) => (id === "\0bindings" ? `module.exports = () => require("${SQLITE_ADDON}");` : null),
 };
 
-/** What yargs lays out is the help, which is in ASCII. For the width of any text its package begins with the tables of Unicode. */
+/**
+ * Replaces the package `string-width`, which loads the tables of Unicode. yargs uses it only for the help, which is in
+ * ASCII.
+ */
 const widthOfAscii = {
   name: "width-of-ascii",
   resolveId: (id) => (id === "string-width" ? "\0string-width" : null),
   load: (id) => (id === "\0string-width" ? "export default (text) => text.length;" : null),
 };
 
-/** Node reads a text at once where each character is one byte; another one of this length takes it longer than to compile it. */
+/**
+ * Escapes other characters than ASCII. Node decodes a text of one-byte characters at once; decoding any other text of
+ * this length takes longer than compiling it.
+ */
 const inAscii = {
   name: "in-ascii",
   generateBundle(_options, files) {
@@ -179,5 +187,5 @@ function escaped(code) {
 }
 
 const [source = "", dist = ""] = process.argv.slice(2).map((path) => resolve(path));
-// The bundler goes by real paths.
+// The bundler compares real paths.
 await bundleInto(dist, realpathSync(source));

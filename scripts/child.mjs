@@ -7,8 +7,8 @@ import { readFileSync } from "node:fs";
 import { constants } from "node:os";
 
 /**
- * Resolves with the exit code; 128 + its number where a signal ended the child. `options` are spawn's; `onStderr` gets what
- * the child says there, where they make a pipe of it. `node`: the program, where it is not the one that runs.
+ * Resolves with the exit code; 128 + its number where a signal ended the child. `options` are spawn's. If they make a
+ * pipe of standard error, `onStderr` gets its text. `node`: the program that runs; by default the running one.
  */
 export function runNode(args, options, onStderr, node = process.execPath) {
   return new Promise((resolve, reject) => {

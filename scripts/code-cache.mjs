@@ -1,11 +1,11 @@
 /**
- * Programs as scripts: V8 keeps what it compiled of a script, and Node 20 has no way to give it that for a module. So a
- * large module becomes two files: a script with all that was in it, as one function, and a module that imports and
- * exports what it did and calls that. src/lib/code-cache.ts loads it.
+ * Turns programs into scripts: V8 can keep the compiled code of a script, and Node 20 cannot pass that for a module. So
+ * a large module becomes two files. The script has the module's code as one function. The new module has the same
+ * imports and exports and calls the function. src/lib/code-cache.ts loads the script.
  *
  *   node scripts/code-cache.mjs DIST MODULE ...
  *
- * loads these, and writes beside the script of each what it was compiled to by then.
+ * loads these modules, and writes the compiled code of each beside its script.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { builtinModules } from "node:module";
@@ -14,11 +14,11 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 
 const LOADER = "lib/code-cache.js";
 const MAIN = "cli/main.js";
-/** As the bundler writes them: each on a line of its own. */
+/** Imports as the bundler writes them: each on a line of its own. */
 const IMPORT = /^import (?:(?<whole>[\w$]+|\* as [\w$]+)(?:, )?)?(?:\{(?<named>[^}]*)\})?(?: from )?"(?<from>[^"]+)";$/;
 const EXPORT = /^export \{([^}]*)\};$/m;
 const SOURCE_MAP = /^\/\/# sourceMappingURL=.*$/m;
-/** What is left of a module that is not written as above, or would mean something else here. */
+/** Code that is not in the forms above, or that has another meaning in a script. */
 const UNKNOWN = /^(?:import|export) .*|\bimport(?:Meta|Module)\b/m;
 
 /** Splits the module in two, the script beside it. Each line of the script is that of the module, for its source map. */
@@ -51,7 +51,7 @@ export function splitScript(dist, module) {
     .replace(SOURCE_MAP, "")
     .replaceAll("import.meta", "importMeta")
     .replaceAll(/\bimport\(/g, "importModule(");
-  // A module may declare a `require` of its own: not beside ours, but within.
+  // A module may declare a `require` of its own. It must be inside the function, where it hides ours.
   const head = `"use strict"; module.exports = ({ ${given.join(", ")} }, importMeta, importModule) => {${lines.join("\n")}{`;
   const text = `${head}${lines.length === 0 ? "" : "\n"}${body}\n//# sourceMappingURL=${basename(module)}.map\n`;
   writeFileSync(script, text);
@@ -82,7 +82,7 @@ function listOf(text) {
     .filter((name) => name !== "");
 }
 
-/** A command that uses what most do, and has nothing to do; and how it ends. */
+/** A command that runs the code of most commands and has nothing to do, and its exit code. */
 const COMMAND = "status /nonexistent --json";
 const NOT_MOUNTED = 3;
 

@@ -1,12 +1,12 @@
 /**
- * Which Debian packages are missing, told by a program or file each brings, and their installation
- * when root. Uses only Node's own modules.
+ * Finds missing Debian packages by a program or file of each, and installs them as root. This file uses only Node's own
+ * modules.
  */
 import { spawnSync } from "node:child_process";
 import { accessSync, constants } from "node:fs";
 import { join } from "node:path";
 
-/** The compiler for the other one of the two processors that the package is for. */
+/** The compiler for the other one of the two supported processors. */
 const CROSS = {
   x64: { triple: "aarch64-linux-gnu", gcc: "gcc-aarch64-linux-gnu", libc: "libc6-dev-arm64-cross" },
   arm64: { triple: "x86_64-linux-gnu", gcc: "gcc-x86-64-linux-gnu", libc: "libc6-dev-amd64-cross" },
@@ -47,21 +47,21 @@ const PACKAGES = [
         { name: CROSS.gcc, brings: `${CROSS.triple}-gcc`, when: "pack" },
         { name: CROSS.libc, brings: `/usr/${CROSS.triple}/include/stdio.h`, when: "pack" },
       ]),
-  // The package fuse-native has a build for this machine alone.
+  // The package fuse-native has a build for this processor alone.
   ...(process.arch === "x64"
     ? [{ name: "libfuse2", brings: "/usr/lib/x86_64-linux-gnu/libfuse.so.2", when: "test" }]
     : []),
 ];
 
-/** `toBuild`, `toPack`: something has to be compiled now. The tests compile and pack too. */
+/** `toBuild`, `toPack`: native code must be compiled now, for this machine or for the package. The tests do both. */
 export function missingDebianPackages({ toBuild, toPack, forTests }) {
   const asked = { build: toBuild || toPack || forTests, pack: toPack || forTests, run: true, test: forTests };
   return PACKAGES.filter(({ when, brings }) => asked[when] && !isThere(brings));
 }
 
 /**
- * Installs them when root. What cannot be installed is named with the command that would do it;
- * only without a compiler nothing can go on, so only then `fail` is called.
+ * Installs the packages as root. Names those that cannot be installed, with the command that would do it. Calls `fail`
+ * only for packages that the build needs.
  */
 export function installDebianPackages(missing, progress, fail) {
   let left = missing;
@@ -70,7 +70,7 @@ export function installDebianPackages(missing, progress, fail) {
     progress(`Debian packages (apt-get install ${namesOf(missing)})`);
     why = aptGet(["update"]) ?? install(missing);
     if (why === undefined) return;
-    // apt-get installs none where it cannot install one.
+    // If apt-get cannot install one of several packages, it installs none.
     if (missing.length > 1) left = missing.filter((one) => !isThere(one.brings) && install([one]) !== undefined);
     if (left.length === 0) return;
   }
@@ -87,7 +87,7 @@ function install(packages) {
   return aptGet(["install", "-y", "--no-install-recommends", ...packages.map(({ name }) => name)]);
 }
 
-/** What went wrong, in a line; undefined when nothing did. */
+/** Returns the failure in one line; undefined: there was none. */
 function aptGet(args) {
   const options = ["-q", "-o", "DPkg::Lock::Timeout=300", "-o", "Acquire::http::Timeout=20"];
   const { status, error, stdout, stderr } = spawnSync("apt-get", [...options, ...args], {

@@ -1,12 +1,12 @@
 /**
- * An exclusive lock file that holds its owner's pid and start time. One left behind by a dead
- * process is taken over. Uses only Node's own modules.
+ * An exclusive lock file that holds its owner's pid and start time. A lock of a dead process is taken over. This file
+ * uses only Node's own modules.
  */
 import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 
 /**
- * Waits, blocking, until the lock is ours; returns the function that gives it back. It is also
- * given back when the process exits. `say` gets one line when there is somebody to wait for.
+ * Takes the lock, and blocks the thread until then. Returns the function that releases it. The end of the process
+ * releases it too. `say` gets one line when another process has the lock.
  */
 export function takeLock(path, say) {
   const mine = `${process.pid} ${startTime(process.pid)}`;
@@ -36,7 +36,7 @@ export function takeLock(path, say) {
   return release;
 }
 
-/** link(2): the lock appears with its content, or not at all. */
+/** Uses link(2), so that the lock appears with its content or not at all. */
 function linked(draft, path) {
   try {
     linkSync(draft, path);
@@ -47,7 +47,10 @@ function linked(draft, path) {
   }
 }
 
-/** Only one of many can move a dead owner's file; who moved a living one's instead puts it back. */
+/**
+ * Removes the file of a dead owner. Only one of several processes can move it. A process that moved a living owner's
+ * file puts it back.
+ */
 function takeAway(path, deadOwner) {
   const aside = `${path}.stale.${process.pid}`;
   try {
@@ -60,11 +63,14 @@ function takeAway(path, deadOwner) {
   rmSync(aside, { force: true });
 }
 
-/** In clock ticks since boot; pid and this together never come back. "gone" when there is none. */
+/**
+ * Returns the start time of a process in clock ticks since boot. A pid with its start time is unique. "gone": there is
+ * no such process.
+ */
 function startTime(pid) {
   const stat = readOrNothing(`/proc/${pid}/stat`);
   if (stat === undefined) return "gone";
-  // Field 22; the second, the name in brackets, may hold anything.
+  // The start time is field 22. The second field, the name in brackets, may contain anything.
   return stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19] ?? "gone";
 }
 

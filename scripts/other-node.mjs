@@ -1,9 +1,10 @@
 /**
- * Other releases of Node, for tests: those that the npm package `node` brings, by npx.
+ * Finds other releases of Node for tests: those of the npm package `node`, by npx.
  *
  *   node scripts/other-node.mjs 24
  *
- * Prints the path of its program. Without it: one line on stderr that says what is missing, and exit code 3.
+ * Prints the path of the program. If it cannot be had, prints one line on stderr that names what is missing, with exit
+ * code 3.
  */
 import { spawnSync } from "node:child_process";
 import { realpathSync } from "node:fs";
@@ -13,7 +14,7 @@ export const RELEASES = { 22: "22.23.3", 24: "24.21.0", 26: "26.10.0" };
 /** The first time, some 50 MB are downloaded. */
 const LIMIT_MS = 180_000;
 
-/** `major`: one of RELEASES. Answers `path`, or what is `missing`. */
+/** Returns the `path` of the program, or the reason why it is `missing`. `major`: one of RELEASES. */
 export function otherNode(major) {
   const name = `node@${RELEASES[major]}`;
   const { status, stdout, stderr, error } = spawnSync("npx", ["--yes", name, "-p", "process.execPath"], {

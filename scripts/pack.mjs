@@ -1,8 +1,8 @@
 /**
- * `npm run pack [-- --to DIR]`: all set-up, then the two packages made out of src/, one path a line:
+ * `npm run pack [-- --to DIR]`: does all set-up, makes the two packages, and prints their paths, one a line:
  *
  *   wsfs-VERSION.tgz          the product
- *   wsfs-client-VERSION.tgz   src/client with what of src/contract and src/lib it uses: nothing is compiled where it is installed
+ *   wsfs-client-VERSION.tgz   src/client with its parts of src/contract and src/lib; installing it compiles nothing
  */
 import { execFileSync } from "node:child_process";
 import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
@@ -11,18 +11,18 @@ import { dirname, join, relative, resolve } from "node:path";
 import { projectFolder, setup } from "./setup.mjs";
 
 const ENTRY = "client/index";
-/** A program of its own, which the SDK starts. */
+/** A program that the SDK starts. */
 const KEYRING_PROCESS = "client/keyring-process";
-/** Installed by whoever keeps logins there. */
+/** An optional package, for users who keep logins in the keyring. */
 const KEYRING = "@napi-rs/keyring";
-/** What the SDK is made of outside of this project. */
+/** The packages that the SDK uses. */
 const PACKAGES = ["eventsource-parser", "openid-client", "undici", "zod"];
-/** Its types speak of Node's, of which there may be one version in a program: that of whoever is there first. */
+/** The SDK's types use those of Node. A program has one version of those, so the SDK accepts any. */
 const NODE_TYPES = { "@types/node": "*" };
 
 /** The SDK as a package of its own in `folder`. */
 async function makeClient(folder) {
-  // Loaded only now: before the set-up it may not be there.
+  // It is loaded here because it may be missing before the set-up.
   const { rolldown } = await import("rolldown");
   const isForeign = (id) => [...PACKAGES, KEYRING].some((name) => id === name || id.startsWith(`${name}/`));
   const source = realpathSync(join(projectFolder, "src"));
@@ -65,7 +65,7 @@ async function makeClient(folder) {
   copyFileSync(join(projectFolder, "LICENSE"), join(folder, "LICENSE"));
 }
 
-/** The file and those it imports. */
+/** Returns the file and those it imports. */
 function typesFrom(file, found = new Set()) {
   if (found.has(file)) return found;
   found.add(file);
@@ -79,7 +79,7 @@ function read(path) {
   return readFileSync(join(projectFolder, path), "utf8");
 }
 
-/** Packs what `files` of its package.json names, as it is: what builds it has run. */
+/** Packs the `files` of its package.json without running any build. */
 function pack(folder, to) {
   const args = ["pack", "--ignore-scripts", "--json", "--pack-destination", to];
   const [{ filename }] = JSON.parse(execFileSync("npm", args, { cwd: folder, encoding: "utf8" }));

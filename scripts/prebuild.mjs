@@ -1,14 +1,14 @@
 /**
- * The native parts as the package brings them, for x64 and arm64 with glibc 2.28, the oldest that Node has: nothing is
- * compiled where it is installed. native/binding.gyp says what they are made of. Run by set-up.
+ * Builds the native parts of the package, for x64 and arm64 with glibc 2.28, the oldest that Node supports. So an
+ * installation compiles nothing. native/binding.gyp lists their sources. Set-up runs this.
  *
  *   node scripts/prebuild.mjs
  *
  *   native/prebuilds/linux-x64/{wsfs.node,wsfs-commit-log.so,wsfs-supervisor,wsfs-replayer}
  *   native/prebuilds/linux-arm64/…
  *
- * The addon and the extension ask for no function that came later (native/glibc-2.28.h); the programs bring the C library
- * along. One machine makes both: the compiler for the other one is a Debian package (debian.mjs).
+ * The addon and the extension use no later function of glibc (native/glibc-2.28.h); the programs are linked statically.
+ * One machine builds for both processors: the compiler for the other one is a Debian package (debian.mjs).
  */
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
@@ -24,7 +24,7 @@ const OLDEST_GLIBC = [2, 28];
 
 const COMMON = ["-O3", "-fno-omit-frame-pointer", "-pthread", "-s"];
 const LOADED = ["-fPIC", "-shared", "-include", "glibc-2.28.h"];
-/** By the type of a target: the end of its name, and how it is linked. */
+/** By the type of a target: the end of its file name, and its linker options. */
 const KINDS = {
   loadable_module: { suffix: ".node", flags: LOADED },
   shared_library: { suffix: ".so", flags: LOADED },
@@ -33,7 +33,7 @@ const KINDS = {
 
 /** The headers of Node-API, libuv and SQLite are the same for each processor. */
 function headers() {
-  // Where node-gyp has them, it has downloaded them for the build of this machine.
+  // The second place is that of node-gyp, which may have downloaded them for the build of this machine.
   const places = [
     join(dirname(process.execPath), "../include/node"),
     join(homedir(), ".cache/node-gyp", process.versions.node, "include/node"),

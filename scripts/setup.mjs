@@ -1,12 +1,11 @@
 /**
- * All set-up of a clone, each step only when it is needed: Node's version, Debian packages, npm
- * packages, the native build, the compile. Runs before any package is there, so it and what it
- * imports use only Node's own modules.
+ * All set-up of a clone, each step only when it is needed: Node's version, Debian packages, npm packages, the native
+ * build, the compile. It runs before any package is installed, so it and its imports use only Node's own modules.
  *
  *   node scripts/setup.mjs [--tests] [--quiet]
  *
- * A step leaves a stamp, written last and removed first, inside the folder it fills; so whoever
- * finds all stamps right may go on without the lock. Progress goes to stderr, one line a step.
+ * A step leaves a stamp in the folder it fills. The stamp is written last and removed first, so a process that finds
+ * all stamps right may go on without the lock. Progress goes to stderr, one line a step.
  */
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -40,9 +39,9 @@ const dist = join(projectFolder, "dist");
 const distStamp = join(dist, ".setup");
 
 /**
- * Returns once everything is there. If that cannot be, ends the process with exit code 1 and says
- * why. `forTests` asks for the programs the tests use as well, `forPack` for what is built for other
- * machines; `quiet` leaves out the progress.
+ * Returns when all set-up is done. If it fails, ends the process with exit code 1 and names the reason. `forTests` also
+ * asks for the programs that the tests use, `forPack` for the builds for other machines. `quiet` leaves out the
+ * progress.
  */
 export function setup({ forTests = false, forPack = false, quiet = false } = {}) {
   checkNode();
@@ -52,7 +51,7 @@ export function setup({ forTests = false, forPack = false, quiet = false } = {})
   const progress = quiet ? () => {} : (line) => process.stderr.write(`setup: ${line}\n`);
   const release = takeLock(join(dist, ".setup.lock"), progress);
   try {
-    // Looked at again: another set-up may have done it all while this one waited for the lock.
+    // The steps are checked again: another set-up may have done them while this one waited for the lock.
     for (const step of stepsToDo(wanted)) step(progress);
   } finally {
     release();
@@ -95,12 +94,12 @@ function packagesWanted() {
   return stamp?.lock !== lockHash() || isForOtherNode(stamp);
 }
 
-/** better-sqlite3 was built for another Node, and this one has no SQLite of its own to take instead. */
+/** True if better-sqlite3 was built for another Node and this Node has no usable SQLite of its own. */
 function isForOtherNode(stamp) {
   return stamp.abi !== process.versions.modules && !hasSqlite();
 }
 
-/** Whether npm itself says that what it last installed is what the lockfile asks for (`npm ci` by hand). */
+/** True if npm's own record of installed packages matches the lockfile (after `npm ci` by hand). */
 function packagesAreThere() {
   const installed = readJson(join(modules, ".package-lock.json"))?.packages;
   if (installed === undefined) return false;
@@ -117,7 +116,7 @@ function installPackages(progress) {
   const stamp = readJson(modulesStamp);
   const otherNode = stamp !== undefined && isForOtherNode(stamp);
   if (otherNode || !packagesAreThere()) {
-    // npm ci would empty the folder behind the link, which others use.
+    // npm ci would empty the folder behind the link, which other checkouts use.
     if (lstatSync(modules, { throwIfNoEntry: false })?.isSymbolicLink()) {
       fail(`node_modules is a link to ${realpathSync(modules)}, which does not hold what package-lock.json asks for`);
     }
@@ -129,7 +128,10 @@ function installPackages(progress) {
   writeFileSync(modulesStamp, `${JSON.stringify({ lock: lockHash(), abi: process.versions.modules })}\n`);
 }
 
-/** npm would remove an optional package that cannot be built, whose JavaScript the programs are bundled with. */
+/**
+ * Builds better-sqlite3 apart from `npm ci`, which would remove an optional package that cannot be built. The programs
+ * are bundled with its JavaScript.
+ */
 function buildSqlite(progress) {
   const args = ["rebuild", "better-sqlite3", ...nodeHeaders()];
   if (!hasSqlite()) run("npm", args);
@@ -137,7 +139,7 @@ function buildSqlite(progress) {
     progress(`better-sqlite3 has no build for Node ${process.version}: node:sqlite is used`);
 }
 
-/** The SQLite of this Node has all that lib/sqlite needs. */
+/** True if the SQLite of this Node has all features that lib/sqlite needs. */
 function hasSqlite() {
   const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
   return major > 22 || (major === 22 && minor >= 16);
@@ -157,7 +159,7 @@ function nativeHash() {
     native,
     (path) => /\.[ch]$|(^|\/)binding\.gyp$/.test(path) && !/^(build|prebuilds)\//.test(path),
   );
-  // Each Node loads what was built by another one: it is Node-API alone.
+  // The version of Node does not count: the addon uses only Node-API.
   return hash(files, process.arch);
 }
 
@@ -177,7 +179,7 @@ function prebuildsWanted() {
   return !isStamped(prebuildsStamp, nativeHash());
 }
 
-/** Builds native/ for all machines that the package is for, into native/prebuilds. */
+/** Builds native/ for all supported processors, into native/prebuilds. */
 function buildPrebuilds(progress) {
   progress("native build for x64 and arm64 (node scripts/prebuild.mjs)");
   run(process.execPath, [join(projectFolder, "scripts/prebuild.mjs")]);
@@ -194,7 +196,7 @@ function compileHash() {
     "scripts/bundle.mjs",
     "scripts/code-cache.mjs",
   ].map((name) => join(projectFolder, name));
-  // What V8 compiles is for the very Node that runs.
+  // The code that V8 compiles is for the very Node that runs.
   return hash([...configs, ...filesBelow(source, (path) => path.endsWith(".ts"))], process.version, process.arch);
 }
 
@@ -202,7 +204,7 @@ function compileWanted() {
   return !isStamped(distStamp, compileHash()) || !existsSync(mainFile);
 }
 
-/** Compiles src/ to dist/: tsc checks the types and writes them down, bundle.mjs makes the programs. */
+/** Compiles src/ to dist/: tsc checks the types and writes declarations, bundle.mjs makes the programs. */
 export function compile(progress, { afresh = false } = {}) {
   progress("compile (tsc -p src/tsconfig.json; node scripts/bundle.mjs src dist)");
   const before = compileHash();
@@ -215,7 +217,7 @@ export function compile(progress, { afresh = false } = {}) {
   }
   run(process.execPath, [join(projectFolder, "scripts/bundle.mjs"), source, dist]);
   chmodSync(mainFile, 0o755);
-  // The hash from before: a file saved during the compile is compiled next time.
+  // This is the hash from before the compile: a file that was saved meanwhile is compiled next time.
   writeFileSync(distStamp, before);
 }
 

@@ -1,7 +1,6 @@
 /**
- * `npm run soak -- NAME [ARGUMENT ...]`: set-up, then test/soak/NAME.ts in a node of its own (types
- * removed by typescript.mjs): the same code as in the tests, longer. `--help` shows what there is,
- * which is what stands at the head of each file.
+ * `npm run soak -- NAME [ARGUMENT ...]`: set-up, then test/soak/NAME.ts in a node of its own (types removed by
+ * typescript.mjs): the same code as in the tests, longer. `--help` shows the head comments of these files.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -14,7 +13,7 @@ const known = readdirSync(folder)
   .flatMap((file) => (file.endsWith(".ts") ? [file.slice(0, -3)] : []))
   .sort();
 
-/** Its head comment, without the stars. */
+/** Returns the head comment of the file, without the stars. */
 function headOf(known) {
   const [, head = ""] = /^\/\*\*\n(.*?)\n \*\//s.exec(readFileSync(join(folder, `${known}.ts`), "utf8")) ?? [];
   return head.replaceAll(/^ \* ?/gm, "");
@@ -30,7 +29,7 @@ if (!known.includes(name)) {
   process.exit(2);
 }
 
-// They use what the tests use.
+// The soak tests need the programs of the tests.
 setup({ forTests: true });
 const loader = join(projectFolder, "scripts/typescript.mjs");
 const args = ["--enable-source-maps", "--import", loader, join(folder, `${name}.ts`), ...rest];

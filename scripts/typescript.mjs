@@ -1,6 +1,6 @@
 /**
- * Lets plain node run the project's TypeScript files where they lie, for what is neither compiled
- * nor run by vitest (benchmarks, child processes of tests):
+ * Lets plain node run the project's TypeScript files in their place, for programs that neither the build nor vitest
+ * compiles (benchmarks, child processes of tests):
  *
  *   node --import ./scripts/typescript.mjs FILE.ts
  *

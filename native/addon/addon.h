@@ -1,8 +1,8 @@
 /*
  * Shared by the files of the addon: reading arguments, making errors, and the functions that each file exports to
  * JavaScript. The addon knows descriptors, buffers and system calls, and of the FUSE protocol only the opcodes in
- * mover.h and refusals.h. Its only callers are src/fuse/native.ts and src/content/system-calls.ts. They have the types,
- * so here arguments are checked only as far as a wrong one could harm the process.
+ * mover.h and refusals.h. Its only callers are src/fuse/native.ts and src/content/system-calls.ts. Their types are
+ * checked by the compiler, so the addon checks an argument only where a wrong one could harm the process.
  */
 #ifndef WSFS_ADDON_H
 #define WSFS_ADDON_H

@@ -8,8 +8,8 @@
 #include <sys/xattr.h>
 
 /*
- * The whole value (or list of names), whose length is not known; the caller frees it. NULL with errno set on failure.
- * `name` NULL asks for the list. The loop is needed because it may grow between the two calls.
+ * Returns the whole value (or list of names), which the caller frees. NULL with errno set on failure. `name` NULL asks
+ * for the list. The loop is needed because the value may grow between the two calls.
  */
 static char *read_whole(const char *path, const char *name, size_t *length)
 {

@@ -30,7 +30,7 @@ struct backing_map {
 
 #define SOCKET_BUFFER (4 * 1024 * 1024) /* the kernel halves it for its own bookkeeping */
 
-/* socketPair(type): "seqpacket" 0 or "stream" 1 -> [fd, fd]. When root runs it, there is room for messages of 1 MiB. */
+/* socketPair(type): "seqpacket" 0 or "stream" 1 -> [fd, fd]. Root gets room for messages of 1 MiB. */
 napi_value socket_pair(napi_env env, napi_callback_info info)
 {
   napi_value value, result;
@@ -65,9 +65,9 @@ napi_value forbid_core(napi_env env, napi_callback_info info)
 }
 
 /*
- * connectSocket(place) -> [fd, uid]: a connection to the Unix socket that the O_PATH descriptor `place` stands for,
- * whatever its path leads to by now, and the user whose process listens there. Does not wait: EAGAIN when too many
- * connections wait already.
+ * connectSocket(place) -> [fd, uid]: connects to the Unix socket of the O_PATH descriptor `place`, even if its path
+ * leads elsewhere by now. The uid is that of the listening process. Never waits: EAGAIN when too many connections wait
+ * already.
  */
 napi_value connect_socket(napi_env env, napi_callback_info info)
 {
@@ -139,7 +139,7 @@ napi_value connection_number(napi_env env, napi_callback_info info)
   return found ? make_number(env, number) : make_undefined(env);
 }
 
-/* isConnected(fd): whether the kernel still sends requests to this /dev/fuse descriptor. */
+/* isConnected(fd): true if the kernel still sends requests to this /dev/fuse descriptor. */
 napi_value is_connected(napi_env env, napi_callback_info info)
 {
   napi_value value, result;
@@ -182,8 +182,8 @@ napi_value set_times(napi_env env, napi_callback_info info)
 
 /*
  * currentTime(): nanoseconds since the epoch, by the clock with which the kernel stamps changed files. No system call
- * tells it directly: it is the coarse clock, but never behind a finer stamp that was seen. So a file in memory is
- * stamped and looked at.
+ * tells it: it is the coarse clock, but never behind a finer stamp that was read. So the function stamps a file in
+ * memory and reads the stamp.
  */
 napi_value current_time(napi_env env, napi_callback_info info)
 {
@@ -259,9 +259,9 @@ napi_value lock_file(napi_env env, napi_callback_info info)
 }
 
 /*
- * isOnlyWriter(fd): for a descriptor open for writing, whether nothing else has the file open or mapped for writing.
- * The kernel tells when it is asked for a write lease, which is given back at once. A process that opens the file in
- * between waits for that; the signal that asks us for the lease is one that we ignore.
+ * isOnlyWriter(fd): true if nothing else has the file open or mapped for writing. The descriptor must be open for
+ * writing. The kernel grants a write lease in that case only. The lease is given back at once. A process that opens the
+ * file meanwhile waits, and the signal by which the kernel asks for the lease is ignored.
  */
 napi_value is_only_writer(napi_env env, napi_callback_info info)
 {

@@ -1,11 +1,11 @@
 /*
  * A message device on the event loop: /dev/fuse, or one end of a SOCK_SEQPACKET pair when a test plays the kernel. One
  * read(2) is one message, one write is one message. Each wake of the loop passes all waiting messages to JavaScript in
- * one call, up to a budget, so that timers and other descriptors get their turn under load.
+ * one call. A budget limits their number, so that timers and other descriptors get their turn under load.
  *
  * A program that gets its answer sends its next request some microseconds later. Waiting for it here costs less than a
- * wake of the loop. So after answers the device is looked at again for a moment, as long as that mostly finds a
- * message, and never for long.
+ * wake of the loop. So after answers the device is polled for a moment more (the linger), as long as that mostly finds
+ * a message.
  *
  * Requests that mover.h and refusals.h answer never reach JavaScript. Of the others, small messages are packed into one
  * slab per wake; JavaScript makes Buffers on it from pairs of (offset, length). Large messages (file contents) are
@@ -277,7 +277,7 @@ static bool take_messages(struct device *device, int status, uint64_t until)
   return wake.found && device->reading;
 }
 
-/* Whether it is worth waiting for the next message. Not while results of the thread pool are awaited. */
+/* True if it is worth waiting for the next message. It is not while results of the thread pool are awaited. */
 static bool may_linger(struct device *device)
 {
   bool answered = device->answered;
@@ -462,7 +462,7 @@ struct mover *mover_of(napi_env env, napi_value value)
   return device == NULL ? NULL : &device->mover;
 }
 
-/* deviceAnswered(device): how many READs, WRITEs and GETXATTRs JavaScript did not see. */
+/* deviceAnswered(device): the numbers of READs, WRITEs and GETXATTRs that JavaScript did not see. */
 napi_value device_answered(napi_env env, napi_callback_info info)
 {
   napi_value value, result;

@@ -1,4 +1,4 @@
-/* JavaScript's calls for the fast path of a device: which handles have a lease for READ or WRITE, and until when. */
+/* JavaScript's calls for the fast path of a device: they give handles a lease for READ or WRITE, and end it. */
 #include "addon.h"
 #include "mover.h"
 
@@ -28,8 +28,8 @@ napi_value device_let_read(napi_env env, napi_callback_info info)
 }
 
 /*
- * deviceAnswerRead(device, unique, fd, size, offset): whether a READ that JavaScript has was answered from the file, as far as
- * it goes. Only of what is in memory, and by splicing.
+ * deviceAnswerRead(device, unique, fd, size, offset): answers a READ that JavaScript holds, by splicing bytes that are
+ * in memory. False: it was not answered. The answer is shorter than `size` only at the end of the file.
  */
 napi_value device_answer_read(napi_env env, napi_callback_info info)
 {

@@ -34,17 +34,16 @@ struct write_out {
 #define DATA_AT (sizeof(struct in_header) + sizeof(struct transfer_in))
 
 /*
- * A call that waited this long for the disk has held up all other requests. For a hundred times as long the disk is
- * then left to JavaScript's thread pool, so that requests are held up for at most a hundredth of the time.
+ * A call that waited this long for the disk has held up all other requests. For a hundred times that long, JavaScript's
+ * thread pool does the reads and writes. So requests are held up for at most a hundredth of the time.
  */
 #define SLOW_NS (2 * 1000 * 1000)
 #define REST 100
 
 /*
- * For a few bytes that are not in memory, a quick disk is waited for right here: that takes this thread no longer than
- * letting JavaScript and its threads do it. After a read that took longer, they do it for a while, which grows quickly
- * with the time that the read took: 2.5 times that time after 0.25 ms, ten times after 1 ms, and as above from SLOW_NS
- * on.
+ * A few bytes that are not in memory are read right here if the disk is quick: handing them to JavaScript's threads
+ * would take this thread as long. After a slower read, JavaScript's threads do it for a while: for 2.5 times the read's
+ * time after 0.25 ms, ten times after 1 ms, and as above from SLOW_NS on.
  */
 #define QUICK_NS (200 * 1000)
 #define QUICK_SIZE (32 * 1024)
@@ -114,7 +113,7 @@ long mover_waits(void)
   return getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_nvcsw : 0;
 }
 
-/* Time in which another thread had the processor is no sign of a slow disk. */
+/* Ignores time in which another thread had the processor: it is no sign of a slow disk. */
 static void notice_slowness(struct mover *mover, uint64_t begun, long waits)
 {
   uint64_t now = uv_hrtime();

@@ -37,7 +37,7 @@ struct mover *mover_of(napi_env env, napi_value device);
 bool mover_open(struct mover *mover, int device, size_t capacity);
 void mover_close(struct mover *mover);
 
-/* How often this thread has waited for anything. To be called before the first message of a wake. */
+/* The number of times that this thread has waited for anything. Must be called before the first message of a wake. */
 long mover_waits(void);
 
 /*
@@ -46,7 +46,7 @@ long mover_waits(void);
  */
 size_t mover_answer(struct mover *mover, int device, const uint8_t *message, size_t length, long waits);
 
-/* Whether the READ was answered from the file: see splicer_answer. */
+/* True if the READ was answered from the file: see splicer_answer. */
 bool mover_answer_read(struct mover *mover, uint64_t unique, int fd, size_t size, off_t offset);
 
 /*

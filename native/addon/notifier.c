@@ -101,9 +101,9 @@ static int write_messages(int fd, const uint8_t *data, size_t length)
 /*
  * Gives this thread a descriptor table of its own, with only these two descriptors. A thread inside the kernel cannot
  * be killed while it waits for the lock of a folder or page, whose holder may in turn wait for an answer of this
- * process. If the process is killed, everything that it shares with the thread would stay open, its locks and the
- * socket to its supervisor too, and no successor could take over and answer. False: the table is still shared (a kernel
- * before 5.9).
+ * process. If the process were killed, everything that it shares with the thread would stay open, including its locks
+ * and the socket to its supervisor. No successor could then take over and answer. False: the table is still shared (a
+ * kernel before 5.9).
  */
 static bool own_descriptors(int one, int other)
 {

@@ -17,7 +17,7 @@ struct getxattr_in {
 
 static const char KEPT[] = "user.";
 
-/* Whether the name's only zero byte is the last byte of the message. */
+/* True if the name's only zero byte is the last byte of the message. */
 static bool is_name(const uint8_t *name, size_t length)
 {
   return length > 1 && memchr(name, '\0', length) == name + length - 1;

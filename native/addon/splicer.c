@@ -61,7 +61,10 @@ static bool give_up(struct splicer *splicer)
   return false;
 }
 
-/* Whether all bytes are in memory. The last page, which readahead brings last, must also be readable without a wait. */
+/*
+ * True if all bytes are in memory. Readahead brings the last page last, so that page must also be readable without a
+ * wait.
+ */
 static bool is_in_memory(struct splicer *splicer, int fd, size_t size, off_t offset)
 {
   struct cache_range range = {.offset = (uint64_t)offset, .length = size};

@@ -1,19 +1,19 @@
 /*
  * A file system for SQLite (a VFS), on top of its own "unix-excl": the databases of a process belong to it alone, and a
- * commit is one write. It knows the frames of a write-ahead log, and not what is in them.
+ * commit is one write. It knows the frames of a write-ahead log, and nothing of their content.
  *
  * Gathered writes: SQLite writes each page of a commit to the log with two calls, and a commit of ours has two dozen
  * pages. That would be half a hundred system calls while a program waits. Here the frames are gathered, and written
- * together with the page that makes the commit. So the frames are in the log before SQLite says that they are
- * committed, and SQLite hears as ever of a disk that does not take them. A process that dies in between leaves frames
- * without a commit, which readers of a log skip.
+ * together with the page that makes the commit. So the frames are in the log before SQLite reports the commit, and
+ * SQLite still gets the error of a disk that does not take them. A process that dies in between leaves frames without a
+ * commit, which readers of a log skip.
  *
  * No file locks: "unix-excl" keeps the index of the log in memory and needs no locks of the file system, which were
- * half of the remaining calls. Threads share a database as ever. Another process hears that the database is locked; the
- * lock of the state folder decides before that which process may open it.
+ * half of the remaining calls. Threads share a database as before. Another process gets the error "database is locked".
+ * Of several daemons, only the holder of the state folder's lock opens the database.
  *
- * It is loaded as an extension (metadata/commit-log.ts), and is from then on the default of the process. Format of the
- * log: https://www.sqlite.org/fileformat2.html#the_write_ahead_log.
+ * It is loaded as an extension (metadata/commit-log.ts). From then on it is the default VFS of the process. Format of
+ * the log: https://www.sqlite.org/fileformat2.html#the_write_ahead_log.
  */
 #include <sqlite3ext.h>
 SQLITE_EXTENSION_INIT1
@@ -35,7 +35,7 @@ SQLITE_EXTENSION_INIT1
 /* The lock of a log's index that the writer holds. */
 #define WRITE_LOCK 0
 
-/* Our data of a file, in its memory behind the data of "unix-excl". */
+/* The data of this VFS about a file. They follow the data of "unix-excl" in the file's memory. */
 struct state {
   const sqlite3_io_methods *below;
   /* For a database its log, for a log its database. NULL: the other is not open. */
@@ -48,9 +48,9 @@ struct state {
    * passed on at once: a frame's header without its page (checksums, at a commit after pages left the cache early), a
    * page without its header, or a frame in the place of one that was undone. */
   sqlite3_int64 end;
-  /* The last write was a frame's header: its page comes next … */
+  /* The last write was a frame's header: its page comes next. */
   bool awaits_page;
-  /* … and commits the gathered frames. */
+  /* The page that comes next commits the gathered frames. */
   bool commits;
 };
 
@@ -159,9 +159,11 @@ static int log_close(sqlite3_file *file)
   return log->below->xClose(file);
 }
 
-/* A writer that releases the log has committed or undone. Frames that are still gathered were undone, and another
- * writer may write in their place. This does not work for a connection with locking_mode=EXCLUSIVE, which does not tell
- * when it releases the log. */
+/*
+ * A writer that releases the log has committed or undone. Frames that are still gathered were undone, and another
+ * writer may write in their place. This does not work for a connection with locking_mode=EXCLUSIVE, which does not
+ * report when it releases the log.
+ */
 static int database_lock_log(sqlite3_file *file, int first, int count, int flags)
 {
   struct state *database = state_of(file);

@@ -1,7 +1,7 @@
 /*
- * Replays remote changes through the mount, so that the kernel tells the programs that watch it (inotify, fanotify): of
- * a change that did not come through the mount, the kernel tells no program. The daemon of the mount knows this
- * process. It answers a call as if it were the change, and changes nothing (src/engine/remote/replayed.ts).
+ * Replays remote changes through the mount, so that the kernel tells the programs that watch the mount (inotify,
+ * fanotify). The kernel reports only changes that come through the mount. The daemon of the mount knows this process.
+ * It answers a call as if it were the change, and changes nothing (src/engine/remote/replayed.ts).
  *
  * Usage: wsfs-replayer MOUNTPOINT CONNECTION DAEMON
  *
@@ -70,7 +70,7 @@ static int make(int folder, const char *name, const char *kind)
   return strcmp(kind, "file") == 0 ? result(mknodat(folder, name, S_IFREG | 0600, 0)) : EOPNOTSUPP;
 }
 
-/* Sets the present times: if this call were ever taken for a change, it would change nothing. */
+/* Sets the present times: a call that is mistaken for a change then changes nothing. */
 static int set_times(int folder, const char *name, bool only_written)
 {
   struct stat stat;
@@ -87,7 +87,7 @@ static int close_written(int folder, const char *name)
   return fd < 0 ? errno : result(close(fd));
 }
 
-/* Whether it is a single name that leads nowhere else. */
+/* True if the text is a single name within the folder. */
 static bool is_name(const char *name)
 {
   return *name != '\0' && strchr(name, '/') == NULL && strcmp(name, ".") != 0 && strcmp(name, "..") != 0;

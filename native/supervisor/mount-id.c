@@ -51,7 +51,7 @@ _Static_assert(offsetof(struct answer, texts) == 512, "as linux/mount.h has it")
 uint64_t unique_id_at(const char *path)
 {
   struct statx status;
-  /* The kernel answers from what it knows: a mount that was just made must not get a request. */
+  /* The kernel must answer without a request to the daemon: a mount that was just made does not serve yet. */
   int flags = AT_NO_AUTOMOUNT | AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC;
   if (statx(AT_FDCWD, path, flags, STATX_MNT_ID_UNIQUE, &status) < 0) return 0;
   if ((status.stx_mask & STATX_MNT_ID_UNIQUE) == 0) return 0;

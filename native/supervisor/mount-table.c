@@ -102,7 +102,7 @@ static bool visit_ours(const struct line *line, void *context)
   return false;
 }
 
-/* Whether the first mount made at the path is another one. */
+/* True if the first mount made at the path is another one. */
 static bool visit_first_at(const struct line *line, void *context)
 {
   struct search *search = context;

@@ -155,7 +155,7 @@ bool mount_device(const struct options *options, struct mount *mount, char *text
   char folder[PATH_MAX];
   int device = options->device_fd;
   if (device >= 0) {
-    /* Taken as given: looking at the path would ask the daemon, which waits for us. */
+    /* The path is not checked: looking at it would ask the daemon, which waits for us. */
     snprintf(folder, sizeof folder, "%s", options->mountpoint);
   } else if (!make_mount(options, folder, &device, reason)) {
     return false;

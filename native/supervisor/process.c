@@ -111,7 +111,10 @@ void send_line(int control, const char *line, int descriptor)
 {
   /* Never waits: a daemon that hangs must not make its supervisor hang. */
   int error = send_message(control, line, descriptor);
-  /* The daemon is gone, or hangs with so many unread lines. Its end or its silence decides. */
+  /*
+   * The daemon is gone, or hangs with so many unread lines. Its end, or its missing heartbeat, decides what happens
+   * next.
+   */
   if (error != 0 && error != EPIPE && error != EAGAIN) say("cannot talk to the daemon: %s", strerror(error));
 }
 

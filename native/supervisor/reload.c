@@ -1,8 +1,8 @@
 /*
  * A daemon that gives way to a successor on purpose: the settings and the program with which the successor is started,
- * and those for later daemons if the successor never comes to serve or does not serve for long. Settings are text for
- * the daemon's environment, which is not looked into. The state of the trial stands in that environment too: the daemon
- * starts a supervisor that replaces us, and that one reads the state there.
+ * and those for later daemons if the successor never comes to serve or does not serve for long. Settings are opaque
+ * text for the daemon's environment. The state of the trial stands in that environment too: the daemon starts a
+ * supervisor that replaces us, and that one reads the state there.
  */
 #include "supervisor.h"
 
@@ -20,7 +20,7 @@
 #define PROGRAM_WORDS 16
 #define TRIAL_MS 60000 /* a daemon that has served this long without a break has proved good */
 
-/* How a daemon is started. program NULL: the one on the command line. */
+/* The settings and the program of a daemon. program NULL: the one on the command line. */
 struct how {
   char *settings, **program;
 };
@@ -28,8 +28,8 @@ struct how {
 static struct {
   char *tag;         /* of the reload on trial */
   char *next_tag;    /* of `next` */
-  struct how next;   /* what was asked for; settings NULL: nothing */
-  struct how other;  /* of the one that gave way; after it was taken back, of the one that came; settings NULL: none */
+  struct how next;   /* the reload that was asked for; settings NULL: none */
+  struct how other;  /* of the daemon that gave way, or of the reload that was taken back; settings NULL: none */
   bool is_back;      /* the reload was taken back */
   char **program;    /* the program in use */
   bool on_trial;     /* since a daemon gave way, none has proved good */

@@ -1,6 +1,6 @@
 /*
- * Fault points of the supervisor. In the product they do nothing. Built with WSFS_STEPS, for tests, the process ends as
- * by kill -9 when it reaches the label in WSFS_DIE_AT. That happens once: the file WSFS_DIE_ONCE is created then.
+ * Fault points of the supervisor. In the product they do nothing. In a build with WSFS_STEPS, for tests, the process
+ * ends as by kill -9 at the label in WSFS_DIE_AT. That happens once: the file WSFS_DIE_ONCE is created then.
  */
 #ifndef WSFS_STEP_H
 #define WSFS_STEP_H

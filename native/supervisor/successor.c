@@ -1,4 +1,4 @@
-/* How often and how soon a daemon that dies is replaced, and what its successor is told. */
+/* The limit and the pauses with which a dead daemon is replaced, and the environment of its successor. */
 #include "supervisor.h"
 
 #include <stdio.h>

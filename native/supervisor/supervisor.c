@@ -4,8 +4,9 @@
  * the end it detaches the mount.
  *
  * Lines from the daemon: prepared (with the device, if the daemon has mounted itself), ready, failed CODE TEXT,
- * outdated CODE TEXT (failed, and every daemon of this release would fail: a later release was here), note TEXT,
- * heartbeat, unmount, reload TAG SETTINGS [PROGRAM] (its last line: it ends now, and these are for the next daemon).
+ * outdated CODE TEXT (failed, as every daemon of this release would: a later release has used the state dir), note
+ * TEXT, heartbeat, unmount, reload TAG SETTINGS [PROGRAM] (its last line: it ends now, and these are for the next
+ * daemon).
  *
  * Lines to the daemon: mounted N (with the device), stop, unmounted [elsewhere: a copy is left in another mount
  * namespace], busy TEXT.
@@ -105,8 +106,8 @@ static bool unmounting(void)
 }
 
 /*
- * Detaches what is left of the connection when our mount is gone: bind mounts, which no daemon will serve. Those in
- * other mount namespaces are out of reach; programs there get ENOTCONN.
+ * Detaches the remaining mounts of the connection when our mount is gone: bind mounts, which no daemon will serve.
+ * Those in other mount namespaces are out of reach; programs there get ENOTCONN.
  */
 static void detach_copies(void)
 {
@@ -277,7 +278,7 @@ static void await_successor(int wait_ms, bool of_itself)
   *self.cause = '\0';
 }
 
-/* Begins with another release, about which earlier deaths say nothing. */
+/* Begins with another release. Deaths of earlier daemons say nothing about it. */
 static bool begin_anew(void)
 {
   forget_crashes(&self.crashes);
@@ -342,7 +343,7 @@ static void on_daemon_end(int status)
     await_successor(0, false);
     return;
   }
-  /* When the mount was taken off by anybody, the daemon ends by itself. */
+  /* After an unmount, by whichever program, the daemon ends by itself. */
   bool expected = self.failed || self.phase == ENDING || (self.mount.device >= 0 && self.phase >= RESUMING && !mounted);
   if (!expected || (self.killed && !self.failed)) {
     if (mounted && plan_successor(how, self.killed || !(adopted || was_killed(status)))) return;
@@ -399,7 +400,7 @@ static void start_successor(void)
 {
   int error = start_daemon(program_in_use(self.options.program), &self.daemon, &self.control);
   self.watched = error == 0;
-  if (error == 0) pass_device(); /* before it asks: if we die, it has all that it needs to go on */
+  if (error == 0) pass_device(); /* before the successor asks: it then has all that it needs even if we die */
   int wait = judge_start(&self.crashes, error, self.options.silence, now_ms());
   self.start_at = wait > 0 ? now_ms() + wait : 0;
   if (wait >= 0) return;
@@ -437,7 +438,9 @@ static void on_stop_signal(void)
   else end(UNMOUNT_IF_FREE);
 }
 
-/* Nobody would ever take off a mount that they never heard of. */
+/*
+ * The command that started us is gone. The mount ends, because its user never heard of it and would never unmount it.
+ */
 static void on_starter_gone(void)
 {
   close(self.options.status_fd);

@@ -45,7 +45,7 @@ void __attribute__((format(printf, 1, 2))) say(const char *format, ...);
 void write_note(int status_fd, const char *text);
 /* The last line for the process that started us, which waits for it. */
 void write_status(int *status_fd, const char *line);
-/* Writes to both: why there is no mount, or none any more. */
+/* Writes to both the reason why there is no mount, or none any more. */
 void __attribute__((format(printf, 3, 0))) write_failure(int *status_fd, int code, const char *format, va_list values);
 
 /* process.c: child processes, and the control socket of the daemon. */
@@ -59,7 +59,7 @@ void settle_descriptors(int keep);
 void become_child(int first_closed);
 /* Starts the daemon in a session of its own, with its control socket as descriptor 3. 0 or an errno. */
 int start_daemon(char **program, pid_t *pid, int *control);
-/* Sends one line; `descriptor` -1: none. A fault of the reader shows in another way. */
+/* Sends one line; `descriptor` -1: none. A reader that is gone or hangs is noticed in another way. */
 void send_line(int control, const char *line, int descriptor);
 /*
  * Length of the line (NUL-terminated), 0 when the daemon closed its end, -EAGAIN when there is no line, or -errno. A
@@ -67,15 +67,15 @@ void send_line(int control, const char *line, int descriptor);
  */
 int receive_line(int control, char *line, size_t size, int *descriptor);
 /*
- * Whether this process is dead, although threads of it may still be inside the kernel, where no signal reaches them.
- * Until they return, it cannot be reaped. Stores its wait status.
+ * True if this process is dead, although threads of it may still be inside the kernel, where no signal reaches them.
+ * Until they return, it cannot be reaped. The wait status is stored.
  */
 bool is_dead(pid_t pid, int *status);
-/* How a process ended, by its wait status. */
+/* Describes in words how a process ended. `status`: its wait status. */
 void describe_end(int status, char *text, size_t size);
-/* Whether it was killed by SIGKILL. Any process of the user may send that, and the kernel does when memory runs out. */
+/* True if it was killed by SIGKILL. Any process of the user may send that. The kernel sends it when memory runs out. */
 bool was_killed(int status);
-/* Whether one of the signals on take_signals' descriptor asks us to end. */
+/* True if one of the signals on take_signals' descriptor asks us to end. */
 bool asks_to_end(int signals);
 /* A descriptor that reports children that ended, and signals that ask us to end. -1: errno is set. */
 int take_signals(void);
@@ -117,12 +117,12 @@ bool find_mount_at(const char *path, struct table_entry *entry);
 bool find_mount_of(unsigned connection, struct table_entry *entry);
 /* The ids of all mounts of a connection, at most `size`. */
 size_t list_mounts_of(unsigned connection, int *ids, size_t size);
-/* Whether another mount was at its place before. */
+/* True if another mount was at its place before. */
 bool covers_another(const struct table_entry *entry);
-/* Where our mount is now. False: it is gone. */
+/* Finds the present place of our mount. False: the mount is gone. */
 bool find_our_mount(const struct mount *mount, struct table_entry *entry);
 /*
- * Whether the kernel still sends requests to this device. While it does, no other connection gets its number. When its
+ * True if the kernel still sends requests to this device. While it does, no other connection gets its number. When its
  * last mount is gone, the number may be given again at once.
  */
 bool is_connected(int device);
@@ -156,16 +156,17 @@ struct crashes {
 int count_crash(struct crashes *crashes, int limit, bool served, int64_t now_ms);
 /*
  * A failed start says nothing about a daemon: the system may have no process for a moment. `error`: 0 when the start
- * worked. Returns the milliseconds to wait before the next try; -1: it was tried for as long as a daemon may be silent.
+ * worked. Returns the milliseconds to wait before the next try. -1: the tries have taken as long as a daemon may be
+ * silent.
  */
 int judge_start(struct crashes *crashes, int error, int silence_s, int64_t now_ms);
 /* Crashes with other settings say nothing about the next daemon. They still count as restarts. */
 void forget_crashes(struct crashes *crashes);
 /*
- * Whether two more such crashes end the mount. Then the requests in flight are suspected, whatever the daemons died of.
+ * True if two more such crashes end the mount. Then the requests in flight are suspected, whatever the daemons died of.
  */
 bool is_near_limit(const struct crashes *crashes, int limit);
-/* Puts it into the environment of the daemon that is started next. */
+/* Puts both into the environment of the daemon that is started next. */
 void tell_successor(int crashes, const char *why);
 /* Also tells whether the last daemon died of its own fault, possibly of a request in flight. */
 void tell_fault(bool of_itself);
@@ -182,7 +183,7 @@ int crashes_told(void);
 /* "TAG SETTINGS", then the words of a program, each after a unit separator. TAG is told to the next daemon. */
 void keep_reload(const char *values);
 /* `named`, here and below: the program on the command line. */
-/* For the daemon that is started next: uses what was asked for. False: nothing was asked for. */
+/* For the daemon that is started next: uses the requested settings and program. False: no reload was requested. */
 bool begin_reload(char **named);
 char **program_in_use(char **named);
 /* Since a daemon gave way, none has served. */
@@ -203,7 +204,7 @@ bool stay_with_reload(char **named, const char *why);
 void close_reload(int64_t now_ms);
 /* The serving daemon has died. If it served for long, the reload has proved good. */
 void judge_reload(int64_t now_ms);
-/* Takes over what the supervisor before knew of a trial. `served_ms` as in the options. */
+/* Takes over the former supervisor's state of a trial. `served_ms` as in the options. */
 void adopt_reload(int served_ms, int64_t now_ms);
 
 /* unmount.c */

@@ -1,6 +1,6 @@
 /*
- * Unmounting, in a child process: umount(2) writes back what programs changed through mapped memory, and so waits for
- * the daemon, which the supervisor must watch meanwhile.
+ * Unmounts in a child process: umount(2) writes back changes through mapped memory, and so waits for the daemon, which
+ * the supervisor must watch meanwhile.
  */
 #include "supervisor.h"
 
@@ -19,7 +19,7 @@
 
 /*
  * Opens the file that aborts the connection. For an ordinary user there is no other way. It needs the control file
- * system, which most systems mount. Once open, it does nothing to a later connection with the same number.
+ * system, which most systems mount. An open file never aborts a later connection with the same number.
  */
 static int open_abort(unsigned number)
 {

@@ -4,7 +4,7 @@ import { EXIT } from "./failure.ts";
 import { requireServed, type Served } from "./find-mount.ts";
 import type { Values } from "./options.ts";
 import { createPace, type Pace } from "./pace.ts";
-import { describeLeft, formatDuration, formatSize, printable } from "./wording.ts";
+import { describeUnsent, formatDuration, formatSize, printable } from "./wording.ts";
 
 export async function drain(values: Values<"drain">): Promise<number> {
   const { dir, json } = values;
@@ -16,7 +16,7 @@ export async function drain(values: Values<"drain">): Promise<number> {
   return result.drained ? EXIT.ok : EXIT.failure;
 }
 
-/** Prints what is left, one line each. Returns the exit code. */
+/** Prints the remaining changes, one line each. Returns the exit code. */
 export function reportDrain(result: DrainResult): number {
   if (result.drained) return EXIT.ok;
   const [first = "not everything could be uploaded in time", ...rest] = result.left;
@@ -45,7 +45,7 @@ async function runDrain(dir: string, served: Served, options: DrainOptions, show
   let last: DrainProgress | undefined;
   const stopListening = onSignal(() => {
     show.end();
-    const left = last === undefined ? "" : `; left to upload: ${describeLeft(last)}`;
+    const left = last === undefined ? "" : `; left to upload: ${describeUnsent(last)}`;
     process.stderr.write(`wsfs: no longer waiting${left}; ${dir} stays mounted and goes on\n`);
   });
   try {
@@ -145,12 +145,13 @@ function progressLines(): Progress {
 }
 
 /**
- * Files, bytes, speed, remaining time; or what is stuck, which may last for ever. Short, because terminals are narrow.
+ * Describes files, bytes, speed and remaining time, or the changes that are stuck, perhaps for ever. The text is short,
+ * because terminals are narrow.
  */
 export function describeProgress(progress: DrainProgress, pace: Pick<Pace, "bytesPerSecond" | "leftMs">): string {
   const { dirty, settled, bytesSent, stuck } = progress;
   const { bytesPerSecond, leftMs } = pace;
-  const left = dirty > 0 ? `${describeLeft(progress)} to upload` : "all uploaded";
+  const left = dirty > 0 ? `${describeUnsent(progress)} to upload` : "all uploaded";
   const sent = bytesSent === 0 ? [] : [`${formatSize(bytesSent)} sent`];
   if (dirty === 0 && stuck === undefined) return [settled ? left : `${left}; ${INDEX_AWAITED}`, ...sent].join(", ");
   const rate = bytesPerSecond >= 1 ? [`${formatSize(bytesPerSecond)}/s`] : [];

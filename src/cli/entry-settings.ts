@@ -1,5 +1,5 @@
 /**
- * What an environment's entry says about a mount, in the form that its daemon takes: for `wsfs env show --settings` and
+ * The settings of an environment's entry, in the form for the daemon of a mount: for `wsfs env show --settings` and
  * `wsfs reload --env`.
  */
 import type { EntrySettings } from "../daemon/entry-settings.ts";

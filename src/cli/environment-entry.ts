@@ -1,4 +1,4 @@
-/** An environment's entry in the configuration file: its keys, and what each may be, by the table of flags. */
+/** An environment's entry in the configuration file: its keys and their values, by the table of flags. */
 import { dirname, resolve } from "node:path";
 import { EXIT, Failure } from "./failure.ts";
 import { FLAGS, type Flag, type FlagName } from "./flags.ts";
@@ -51,7 +51,7 @@ export function readEntry(file: string, name: string, entry: Entry): EntryValues
   return Object.fromEntries(read) as EntryValues;
 }
 
-/** What a person typed for a key, in the form that the file has. Throws a Failure. */
+/** Turns the typed value of a key into its form in the file. Throws a Failure. */
 export function entryValue(name: FileFlag, text: string): Entry[string] {
   const value = checkedValue(FLAGS[name], keyOf(name), text);
   return typeof value === "boolean" || value === Number(text) ? (value as boolean | number) : text;

@@ -1,7 +1,4 @@
-/**
- * What commands take from the process environment besides the flags' variables (options.ts), and what they pass on to
- * their children.
- */
+/** The process environment of commands besides the flags' variables (options.ts), and that of their children. */
 import { statSync } from "node:fs";
 import { homedir } from "node:os";
 import { isAbsolute, join } from "node:path";
@@ -23,7 +20,7 @@ export interface Folders {
   readonly runtimes: readonly string[];
 }
 
-/** What depends on the machine. */
+/** The facts that depend on the machine. */
 export interface Machine {
   /** The id of this boot. */
   boot(): string;
@@ -86,8 +83,8 @@ function runtimeFolders(
 const CRASHES_MAX = 2 ** 31 - 1;
 
 /**
- * A mount whose daemon dies so many times within a minute ends. 0: it ends at the first death. Tests set it that kill
- * the daemon all the time. Throws a Failure.
+ * The number of daemon deaths within a minute that ends the mount. 0: the first death ends it. Tests that kill the
+ * daemon often set it. Throws a Failure.
  */
 export function crashesAMinute(environment: NodeJS.ProcessEnv = process.env): number {
   const text = environment.WSFS_CRASHES || "5";
@@ -95,7 +92,7 @@ export function crashesAMinute(environment: NodeJS.ProcessEnv = process.env): nu
   throw new Failure(`WSFS_CRASHES: expected a number from 0 to ${CRASHES_MAX}, got '${text}'`, EXIT.usage);
 }
 
-/** Whether the user wants an error's stack. Decided before any flag is parsed. */
+/** True if the user wants an error's stack. This is decided before any flag is parsed. */
 export function wantsStack(argv: readonly string[], environment: NodeJS.ProcessEnv = process.env): boolean {
   return argv.includes("--debug") || /^(1|true|yes|on)$/i.test(environment.WSFS_DEBUG ?? "");
 }

@@ -20,7 +20,7 @@ const NAME = /^[a-z0-9][a-z0-9._-]{0,62}$/i;
 const LOCK_LIMIT_MS = 10_000;
 
 const configuration = z.strictObject({
-  /** The one that is used when none is named. */
+  /** The environment that is used when none is named. */
   environment: z.string().optional(),
   /** An entry is checked when it is used, so that a fault in it does not affect other entries. */
   environments: z
@@ -32,7 +32,7 @@ export type Configuration = z.infer<typeof configuration>;
 export interface ChosenEnvironment {
   readonly name: string;
   readonly baseUrl: string;
-  /** All that its entry says. */
+  /** The values of its entry. */
   readonly entry: EntryValues;
   /** The file in which the entry stands or would stand, and the identity of that file before it was read. */
   readonly file: string;
@@ -99,7 +99,7 @@ export function checkEnvironmentName(name: string): void {
   throw new Failure(`expected a name of letters, digits, ".", "_" and "-", got "${name}"`, EXIT.usage);
 }
 
-/** Throws a Failure that lists the known ones. `withLocal`: `local` is accepted without an entry. */
+/** Throws a Failure that lists the known environments. `withLocal`: `local` is accepted without an entry. */
 export function checkKnown(name: string, known: Configuration, withLocal: boolean): void {
   const names = Object.keys(known.environments);
   if (names.includes(name) || (withLocal && name === LOCAL)) return;
@@ -131,7 +131,7 @@ export function localBaseUrl(folders: Pick<Folders, "data"> = userFolders()): st
   return existsSync(data) ? readGatewayRecord(data)?.baseUrl : undefined;
 }
 
-/** Whether any environment can be used. */
+/** True if any environment can be used. */
 export function hasEnvironments(folders: Folders = userFolders()): boolean {
   return (
     Object.keys(readConfiguration(configurationPath(folders)).environments).length > 0 ||
@@ -141,7 +141,7 @@ export function hasEnvironments(folders: Folders = userFolders()): boolean {
 
 /**
  * The environment of a command: the one that is named, otherwise the default. Throws a Failure that lists the known
- * ones.
+ * environments.
  */
 export function chooseEnvironment(named: string | undefined, folders: Folders = userFolders()): ChosenEnvironment {
   const file = configurationPath(folders);

@@ -1,4 +1,4 @@
-/** How a command ends when it fails: one line for the user, and an exit code. */
+/** The failure of a command: one line for the user, and an exit code. */
 import { OPERATIONS } from "../contract/operations.ts";
 import { printable } from "./wording.ts";
 

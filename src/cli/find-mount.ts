@@ -75,7 +75,7 @@ export async function requireServed(dir: string): Promise<Required<FoundMount>> 
   return { mount, served };
 }
 
-/** Why a mount has no daemon that this user could ask. */
+/** Returns the reason why a mount has no daemon that this user could ask. */
 export async function whyUnserved(dir: string, mount: MountEntry): Promise<string> {
   if (await isDead(mount)) return `it is stale, its daemon is gone; "wsfs umount ${dir}" removes it`;
   return whyUnfound(mount);
@@ -106,7 +106,7 @@ export function servedFrom(path: string): Served | undefined {
     .find(({ record }) => record.mountpoint === path);
 }
 
-/** `owner`: the user whose daemons they must be (absent: ours), because that user writes what the folder says. */
+/** `owner`: the user to whom the daemons must belong (absent: this user), because that user writes the records. */
 function recordsIn(folder: string, owner?: number): Served[] {
   return listServed(folder).map((record) => ({
     record,

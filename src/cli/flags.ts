@@ -49,7 +49,7 @@ const NAMES_AHEAD = 1_000_000;
 const MAX_UPLOAD = 64 * 1024 ** 3;
 
 const late = { type: "value", kind: values.jittered, default: { ms: 0, jitterMs: 0 }, defaultHelp: "0" } as const;
-const speed = { type: "value", kind: values.speed, default: 0, defaultHelp: "as fast as can be" } as const;
+const speed = { type: "value", kind: values.speed, default: 0, defaultHelp: "unlimited" } as const;
 
 export const FLAGS = {
   "base-url": {
@@ -80,51 +80,51 @@ export const FLAGS = {
     kind: values.moment,
     setting: "at",
     defaultHelp: "now",
-    help: "All as it was at this moment, read-only",
+    help: "Show everything as it was at this moment, read-only",
   },
   /** The flag of the history commands. It has no variable: without the flag, a path lies in a mount. */
   "in-workspace": {
     type: "value",
     kind: values.named("NAME"),
-    help: "The path is one of this workspace, by name or id, not of a mount",
+    help: "The path lies in this workspace (name or id), not in a mount",
   },
   "file-version": {
     type: "value",
     kind: values.named("V"),
-    help: "The version, as after @; FILE is then taken as a whole name",
+    help: "The version, written as after @; FILE is then the whole name",
   },
-  recursive: { type: "switch", help: "All that is below the folder, too" },
-  "at-time": { type: "value", kind: values.moment, help: "As it was at this moment" },
-  deleted: { type: "switch", help: "List deleted nodes that can be restored, instead of present ones" },
-  exact: { type: "switch", help: "With --at: delete what was not there then" },
-  yes: { type: "switch", help: "Do it, without a question" },
-  last: { type: "value", kind: values.changeCount, help: "So many changes" },
+  recursive: { type: "switch", help: "Include everything below the folder" },
+  "at-time": { type: "value", kind: values.moment, help: "The state at this moment" },
+  deleted: { type: "switch", help: "List deleted files and folders that can be restored" },
+  exact: { type: "switch", help: "With --at: delete files and folders that did not exist then" },
+  yes: { type: "switch", help: "Do it without asking" },
+  last: { type: "value", kind: values.changeCount, help: "The last N changes" },
   "of-mount": {
     type: "value",
     kind: values.named("MOUNT"),
     defaultHelp: "the one PATH is in",
-    help: "With --workspace: whose changes, MACHINE:/FOLDER",
+    help: "With --workspace: the mount whose changes are meant, MACHINE:/FOLDER",
   },
   "as-name": { type: "value", kind: values.named("NAME"), help: "The name to restore it under" },
-  since: { type: "value", kind: values.moment, help: "From this moment on" },
+  since: { type: "value", kind: values.moment, help: "Changes since this moment" },
   by: {
     type: "value",
     kind: values.named("WHO"),
-    help: "Only what this account did, or this mount (MACHINE:/FOLDER, as FROM shows it)",
+    help: "Only changes of this account, or of this mount (MACHINE:/FOLDER, as FROM shows it)",
   },
-  "follow-journal": { type: "switch", help: "The last ones, oldest first, then what comes" },
+  "follow-journal": { type: "switch", help: "Show the last changes, oldest first, then new ones as they come" },
   "settle-timeout": {
     type: "value",
     kind: values.seconds,
     default: 60,
-    help: "Wait at most so many seconds for what the mount has not uploaded yet",
+    help: "Wait at most this many seconds until the mount has uploaded its changes",
   },
   "token-file": {
     type: "value",
     kind: values.named("FILE"),
     variable: true,
     setting: "tokenFile",
-    help: "File with the access token; looked at every two seconds, and when the gateway refuses the one in use",
+    help: "File with the access token; read again when it changes, or when the gateway refuses the token",
   },
   "state-dir": {
     type: "value",
@@ -240,7 +240,7 @@ export const FLAGS = {
     default: "info",
     file: true,
     setting: "logLevel",
-    help: "What goes to daemon.log in the state dir",
+    help: "Least level of the lines in daemon.log of the state dir",
   },
   debug: {
     type: "switch",
@@ -249,9 +249,9 @@ export const FLAGS = {
     help: "Log everything, and show the stack of an error",
   },
   json: { type: "switch", help: "Print JSON" },
-  timeout: { type: "value", kind: values.seconds, help: "Give up after so many seconds" },
-  "no-settle": { type: "switch", help: "Do not wait until the gateway's index and journal show it" },
-  limit: { type: "value", kind: values.itemCount, default: 100, help: "Show at most that many (0: all)" },
+  timeout: { type: "value", kind: values.seconds, help: "Give up after this many seconds" },
+  "no-settle": { type: "switch", help: "Do not wait until the gateway's index and journal show the changes" },
+  limit: { type: "value", kind: values.itemCount, default: 100, help: "Show at most this many (0: all)" },
   drain: { type: "optionalValue", kind: values.seconds, help: "Upload everything first, for at most S seconds" },
   data: { type: "value", kind: values.named("DIR"), variable: true, help: "Folder of the local gateway" },
   host: { type: "value", kind: values.named("H"), default: "127.0.0.1", help: "Address to listen on" },
@@ -270,7 +270,7 @@ export const FLAGS = {
   port: {
     type: "value",
     kind: values.port,
-    defaultHelp: "the one of last time, else a free one",
+    defaultHelp: "the last one, else a free one",
     help: "Port to listen on",
   },
   "workspace-list": { type: "list", kind: values.named("NAME"), defaultHelp: "one", help: "Workspaces, made if new" },
@@ -303,15 +303,15 @@ export const FLAGS = {
     type: "value",
     kind: values.retrySeconds,
     default: 1,
-    help: "Seconds that a throttled answer (429) says in Retry-After",
+    help: "Seconds in Retry-After of a throttled answer (429)",
   },
-  "upload-speed": { ...speed, help: "Speed at which contents come in, bytes a second" },
-  "download-speed": { ...speed, help: "Speed at which answers go out, bytes a second" },
+  "upload-speed": { ...speed, help: "Speed of uploads, bytes a second" },
+  "download-speed": { ...speed, help: "Speed of answers, bytes a second" },
   "token-life": {
     type: "value",
     kind: values.lifeSeconds,
     defaultHelp: "as the token says",
-    help: "End every token so many seconds after its issue",
+    help: "End every token this many seconds after its issue",
   },
   "clock-skew": {
     type: "value",
@@ -319,14 +319,17 @@ export const FLAGS = {
     default: 0,
     help: "Set the gateway's clock ahead, or with - behind",
   },
-  bare: { type: "switch", help: "Speak only what every gateway can, in other words; mount it with its profile" },
+  bare: {
+    type: "switch",
+    help: "Offer only the calls that every gateway has, in other words; mount it with its profile",
+  },
   profile: {
     type: "value",
     kind: values.named("FILE"),
     variable: true,
     file: true,
     setting: "profile",
-    help: "How another gateway words things and what it lacks, as JSON",
+    help: "Profile of another gateway, as JSON: its words, and the features it lacks",
   },
   faults: { type: "switch", help: "Open the control endpoint /faults (GET, PATCH), without a token" },
   scope: {
@@ -384,11 +387,11 @@ export const FLAGS = {
     defaultHelp: "none",
     help: "A field of a multipart body; @FILE for a file's content (@- for standard input)",
   },
-  output: { type: "value", kind: values.named("FILE"), help: "Where the body goes; standard output when absent" },
+  output: { type: "value", kind: values.named("FILE"), help: "File for the body; without it, standard output" },
   stream: { type: "switch", help: "Print the data of each server-sent event on a line of its own" },
   include: { type: "switch", help: "Print status and headers first" },
   path: { type: "value", kind: values.named("PATH"), defaultHelp: "/Engines/NAME", help: "Where its folder is" },
-  state: { type: "value", kind: values.oneOf(...EXECUTION_STATES), help: "Only those in this state" },
+  state: { type: "value", kind: values.oneOf(...EXECUTION_STATES), help: "Only executions in this state" },
   engine: { type: "value", kind: values.named("ENGINE"), help: "Name or id of the engine" },
   "engine-filter": { type: "value", kind: values.named("ENGINE"), help: "Only those of this engine" },
   input: {
@@ -475,12 +478,12 @@ export const FLAGS = {
     help: "No password: the account goes to the first person who signs in at --issuer under this name",
   },
   "revoke-all": { type: "switch", help: "End all tokens, logins and API keys of the gateway" },
-  role: { type: "value", kind: values.oneOf(...ROLES), help: "What the account may do there" },
+  role: { type: "value", kind: values.oneOf(...ROLES), help: "Role of the account in the workspace" },
   versions: {
     type: "value",
     kind: values.named("STEPS"),
     defaultHelp: "as before",
-    help: 'Which contents of the past are kept: steps such as "all for 1d, hourly for 7d, monthly for ever" (all, hourly, daily, weekly, monthly, yearly), "all" or "none"',
+    help: 'Past contents that are kept, as steps such as "all for 1d, hourly for 7d, monthly for ever" (all, hourly, daily, weekly, monthly, yearly), "all" or "none"',
   },
   "deleted-age": {
     type: "value",
@@ -488,8 +491,8 @@ export const FLAGS = {
     defaultHelp: "as before",
     help: "How long what was deleted can be restored: 12h, 30d, 8w, 2y or ever",
   },
-  "dry-run": { type: "switch", help: "Change nothing, only say what would go" },
-  verify: { type: "switch", help: "Read all of it again in the end and compare its hashes, too" },
+  "dry-run": { type: "switch", help: "Change nothing; only show what would be removed" },
+  verify: { type: "switch", help: "Also read the whole backup again at the end and compare hashes" },
   /** For the gateway that `start` keeps: see gateway-watch.ts. */
   "until-unmounted": { type: "switch", help: "" },
 } as const satisfies Record<string, Flag>;

@@ -10,7 +10,7 @@ export const GATEWAY_COMMANDS = {
     dir: "none",
     summary: "Serve a local gateway: the development environment of the platform",
     notes: [
-      'Runs in the foreground. Makes workspaces that are missing, and one named "workspace" where there would be none.',
+      'Runs in the foreground. Makes missing workspaces. Without any, it makes one named "workspace".',
       'With --json the first line of standard output is {"baseUrl":URL,"workspace":NAME,"token":TOKEN}: a token with all scopes for the first workspace, for 30 days.',
       "Each request is a line on standard error: words on a terminal, JSON with --json or elsewhere.",
     ],
@@ -62,7 +62,7 @@ export const GATEWAY_COMMANDS = {
   "gateway user add": {
     dir: "none",
     positionals: ["NAME"],
-    summary: "Add an account; the password is asked for, or a line of standard input",
+    summary: "Add an account; asks for the password, or reads it from a line of standard input",
     flags: ["data", "generate", "outside", "debug"],
     required: ["data"],
     examples: [
@@ -174,8 +174,8 @@ export const GATEWAY_COMMANDS = {
     dir: "none",
     summary: "Set which contents of the past a workspace keeps",
     notes: [
-      "A step keeps the contents that files had at its moments, in UTC: at every moment (all), at each full hour, midnight, Monday, first of a month or of a year. What any step keeps stays. Heads always stay.",
-      "The gateway applies it once a day, for the first time a day from now; wsfs gateway prune does at once.",
+      "A step keeps the contents that files had at its moments, in UTC: at every moment (all), at each full hour, midnight, Monday, first of a month or of a year. A content stays if any step keeps it. The newest version of a file always stays.",
+      "The gateway applies the policy once a day, for the first time a day from now; wsfs gateway prune applies it at once.",
     ],
     flags: ["data", "workspace", "versions", "deleted-age", "json", "debug"],
     required: ["data", "workspace"],
@@ -189,7 +189,7 @@ export const GATEWAY_COMMANDS = {
   },
   "gateway prune": {
     dir: "none",
-    summary: "Apply the policies of a local gateway now: contents that none keeps are removed for good",
+    summary: "Apply the policies of a local gateway now: contents that no policy keeps are removed for good",
     notes: ["The gateway goes on answering. With --json it prints one line: {workspaces, orphans}."],
     flags: ["data", "workspace", "dry-run", "json", "debug"],
     required: ["data"],
@@ -203,7 +203,7 @@ export const GATEWAY_COMMANDS = {
     positionals: ["DIR"],
     summary: "Back up a local gateway while it runs, into a new folder below DIR",
     notes: [
-      "It is the store as it was at one moment, verified; each backup is whole by itself. On the same disk contents take no room of their own (hard links). Keep it as secret as the data: whoever has it can sign tokens.",
+      "The backup is the state of one moment, verified and complete by itself. On the same disk its contents take no additional room (hard links). Keep it as secret as the data: it contains the key that signs tokens.",
     ],
     flags: ["data", "verify", "json", "debug"],
     required: ["data"],
@@ -212,7 +212,7 @@ export const GATEWAY_COMMANDS = {
   "gateway restore": {
     dir: "none",
     positionals: ["DIR"],
-    summary: "Make a data folder of a backup: of DIR, or of the newest below DIR",
+    summary: "Make a data folder from a backup: DIR itself, or the newest backup below DIR",
     flags: ["data", "verify", "json", "debug"],
     required: ["data"],
     examples: [["wsfs gateway restore ~/backups --data ~/gateway2", "then: wsfs gateway --data ~/gateway2"]],

@@ -1,7 +1,7 @@
 /**
- * When the gateway that `start` keeps may end: when no mount uses it any more. Until the first mount is there, the
- * `start` command needs the gateway and holds a pipe to it. The pipe is closed when the mount is usable, when the mount
- * failed, and when `start` was killed. Each later `start` that mounts from the gateway holds the lock of the data
+ * Decides when the gateway that `start` keeps may end: when no mount uses it any more. Until the first mount is there,
+ * the `start` command needs the gateway and holds a pipe to it. The pipe is closed when the mount is usable, when the
+ * mount failed, and when `start` was killed. Each later `start` that mounts from the gateway holds the lock of the data
  * folder until its own mount is there. The gateway takes that lock before it ends, so that no `start` gets a gateway
  * that is about to end.
  */
@@ -13,7 +13,10 @@ import { WATCH_FD } from "../daemon/start-gateway.ts";
 
 const INTERVAL_MS = 200;
 
-/** Whether a mount uses the gateway. Its socket tells, whatever port the gateway has by now, or its address. */
+/**
+ * True if a mount uses the gateway. The mount is recognised by the gateway's socket, whatever port the gateway has by
+ * now, or by its address.
+ */
 export function isGatewayUsed(runtimeFolders: readonly string[], baseUrl: string, data: string): boolean {
   const socket = gatewaySocket(data);
   return runtimeFolders

@@ -14,7 +14,7 @@ import { absolute } from "./working-folder.ts";
 type OutsideIssuer = import("../gateway/sign-in/index.ts").OutsideIssuer;
 
 const TOKEN_SECONDS = 30 * 86_400;
-/** Requests under way get this long. A command that waits for this process to end waits 5 s. */
+/** The limit for requests under way at the end. A command that waits for this process to end waits 5 s. */
 const CLOSE_LIMIT_MS = 3000;
 
 export async function gateway(values: Values<"gateway">): Promise<number> {
@@ -77,7 +77,7 @@ export function makeDataFolder(given: string): string[] {
   }
 }
 
-/** Whether no gateway has served the folder yet. The caller must hold the lock. */
+/** True if no gateway has served the folder yet. The caller must hold the lock. */
 export function isUnusedData(data: string): boolean {
   return isUnused(data, CLAIM, ["start.lock"]);
 }

@@ -1,4 +1,4 @@
-/** The commands of history: what a workspace has and had, and how it is brought back. See options.ts. */
+/** The commands of history: they show a workspace's present and past, and bring nodes back. See options.ts. */
 import type { Command } from "./command.ts";
 
 /** A path lies in a mount, or in the workspace that is named. */
@@ -13,8 +13,8 @@ export const HISTORY_COMMANDS = {
   list: {
     dir: "none",
     optional: ["PATH"],
-    summary: "List what a workspace has, had at a moment, or what was deleted",
-    notes: [PATH_NOTE, "Without PATH it is the folder that one is in, or with --workspace the whole workspace."],
+    summary: "List a folder of a workspace: as it is, as it was, or what was deleted from it",
+    notes: [PATH_NOTE, "Without PATH it is the current folder, or with --workspace the whole workspace."],
     flags: [...WHERE, "recursive", "at-time", "deleted", "limit", ...OUTPUT],
     examples: [
       ["wsfs list ~/work/docs", "as the gateway has it; what the mount has not uploaded yet is not among it"],
@@ -52,11 +52,10 @@ export const HISTORY_COMMANDS = {
   restore: {
     dir: "none",
     positionals: ["FILE"],
-    summary:
-      "Make an earlier version the newest one, or a tree what it was at a moment; no version is lost, no bytes travel",
+    summary: "Bring back an earlier version of a file, or a folder as it was at a moment; no version is lost",
     notes: [
       FILE_NOTE,
-      "With --at FILE may be a folder: it and all below it go back to that moment. What was made since stays, unless --exact is given. What is to be done is shown first, and done with --yes, or when you say so on a terminal.",
+      "With --at FILE may be a folder: it and all below it go back to that moment. Newer files and folders stay, unless --exact is given. The command shows a plan first, and carries it out with --yes, or when you agree on a terminal.",
       WAIT_NOTE,
     ],
     flags: [...WHERE, "file-version", "at-time", "exact", "yes", "settle-timeout", ...OUTPUT],
@@ -70,10 +69,10 @@ export const HISTORY_COMMANDS = {
   undelete: {
     dir: "none",
     positionals: ["PATH"],
-    summary: "Bring back what was deleted: a file with its versions, or a folder with what was deleted with it",
+    summary: "Bring back a deleted file with its versions, or a folder with all that was deleted with it",
     notes: [
       PATH_NOTE,
-      "Of what had the path, that which was deleted last comes back. With a folder comes what the same mount or program deleted from it without a pause before. One that is broken off goes on when it is run again.",
+      "Of several deleted files with the path, the last one comes back. A folder comes back with all that the same mount or program deleted from it just before, without a pause. A command that was broken off goes on when it is run again.",
       WAIT_NOTE,
     ],
     flags: [...WHERE, "as-name", "settle-timeout", ...OUTPUT],
@@ -85,10 +84,10 @@ export const HISTORY_COMMANDS = {
   log: {
     dir: "none",
     optional: ["PATH"],
-    summary: "Show what was done, newest first: when, by whom, from which mount or execution",
+    summary: "Show the changes, newest first: when, by whom, from which mount or execution",
     notes: [
       PATH_NOTE,
-      "Of a file all that was done to it, wherever it was; of a folder what is in it. Without PATH it is the folder that one is in, or with --workspace the whole workspace.",
+      "For a file it shows all changes, in whatever folder the file was; for a folder the changes in it. Without PATH it is the current folder, or with --workspace the whole workspace.",
     ],
     flags: [...WHERE, "since", "by", "follow-journal", "limit", ...OUTPUT],
     examples: [
@@ -101,10 +100,10 @@ export const HISTORY_COMMANDS = {
   undo: {
     dir: "none",
     optional: ["PATH"],
-    summary: "Take back what a mount did, as far as nobody else has changed it since",
+    summary: "Undo the changes of a mount, except where others have changed the same files since",
     notes: [
-      "PATH is a path in the mount: of what was done to it and below it, the last is taken back. Without PATH it is the folder that one is in. Without --since and --last that is the last run of changes, those with less than a minute between one and the next; after an undo it is that undo.",
-      "What is deleted comes back as the nodes it was, what is moved goes back, contents and attributes are as before, what is new is deleted. What somebody else has changed since is skipped, and named. What is to be done is shown first, and done with --yes, or when you say so on a terminal. One that is broken off goes on when the same command is run again.",
+      "PATH is a path in the mount: the last changes at it and below it are undone. Without PATH it is the current folder. Without --since and --last these are the last run of changes, with less than a minute between one and the next; after an undo, that undo is taken back.",
+      "Deleted files come back with their versions, moved ones go back, contents and attributes become what they were, new files are deleted. Files that others have changed since are skipped, and named. The command shows a plan first, and carries it out with --yes, or when you agree on a terminal. A command that was broken off goes on when it is run again.",
       WAIT_NOTE,
     ],
     flags: [...WHERE, "of-mount", "since", "last", "yes", "settle-timeout", ...OUTPUT],

@@ -1,10 +1,13 @@
-/** Whether the daemon of a mount is gone for good, as the kernel tells: no process has the device open. */
+/**
+ * Finds out whether the daemon of a mount is gone for good: whether the kernel says that no process has the device
+ * open.
+ */
 import { execFile } from "node:child_process";
 import { type MountEntry, mountedBy } from "../daemon/mount-table.ts";
 
 /**
- * A child asks that can be killed, because a mount whose daemon hangs would block us. The kernel answers only the user
- * who mounted, so root asks as that user.
+ * A child process asks the kernel, because a hanging mount would block this process and a child can be killed. The
+ * kernel answers only the user who mounted, so root asks as that user.
  */
 export function isDead({ mountpoint, ...mount }: MountEntry): Promise<boolean> {
   const user = mountedBy(mount);

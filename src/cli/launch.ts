@@ -1,6 +1,6 @@
 /**
- * Starts a supervisor with its daemon and waits until the mount is usable. It knows the command lines of the two and
- * what they report, and nothing of what they serve.
+ * Starts a supervisor with its daemon and waits until the mount is usable. It knows the command lines and the reports
+ * of the two, and nothing of their work.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, openSync, rmSync } from "node:fs";
@@ -23,7 +23,7 @@ export interface LaunchOptions {
   readonly mountOptions: readonly string[];
   /** The supervisor gets a process session of its own and keeps nothing of ours. */
   readonly background: boolean;
-  /** What the user should know before the mount is usable. */
+  /** Called with a note for the user before the mount is usable. */
   readonly onNote: (text: string) => void;
 }
 
@@ -48,7 +48,7 @@ export function launch(options: LaunchOptions): Launched {
   const text = settingsText(settings, DAEMON);
   if (text === undefined) throw new Failure("the profile is too long");
   const made = makeRuntimeFolder(settings.runtimeFolder);
-  // Gets what the daemon's log cannot hold: output before there is a log, and a crash of Node itself.
+  // The file for output that the daemon's log cannot hold: output before there is a log, and a crash of Node itself.
   const outputPath = join(settings.runtimeFolder, "background.log");
   const output = background ? openSync(outputPath, "a", 0o600) : undefined;
   const supervisor = spawn(

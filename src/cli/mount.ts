@@ -255,7 +255,7 @@ function note(text: string): void {
 }
 
 /**
- * Whether this machine and user can mount at all. Root opens the device itself; for other users fusermount3 does.
+ * True if this machine and user can mount at all. Root opens the device itself; for other users fusermount3 does.
  * Throws a Failure.
  */
 export function checkKernel(): void {

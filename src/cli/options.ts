@@ -10,7 +10,7 @@ import { HISTORY_COMMANDS } from "./history-commands.ts";
 import { SERVICE_COMMANDS } from "./service-commands.ts";
 import type * as values from "./values.ts";
 
-/** How the kernel makes a mount, and what it may do there. */
+/** Flags that are settled when a mount is made. */
 const OF_THE_MOUNT = [
   "read-only",
   "transport",
@@ -30,7 +30,7 @@ export const COMMANDS = {
     summary: "A local gateway and a mount of its workspace in one",
     notes: [
       "DIR defaults to ~/Workspace, and is made if it is missing.",
-      "The gateway keeps its port, and one that dies is started again while a mount uses it.",
+      "The gateway keeps its port. If it dies while a mount uses it, it is started again.",
     ],
     flags: ["data", "state-dir", "transport", "owners", "profile", "wait", "background", "json", "log-level", "debug"],
     examples: [
@@ -108,7 +108,7 @@ export const COMMANDS = {
   call: {
     dir: "none",
     positionals: ["METHOD", "PATH"],
-    summary: "Call the gateway, signed by itself; exit code 4 or 5 for an answer 4xx or 5xx",
+    summary: "Call the gateway with a token of your login; exit code 4 or 5 for an answer 4xx or 5xx",
     flags: ["env", "call-scope", "workspace", "query", "body", "form", "output", "stream", "include", "debug"],
     examples: [
       ["wsfs call GET /v1/workspaces", "with a token of just the scope it needs"],
@@ -148,7 +148,7 @@ export const COMMANDS = {
   "env set": {
     dir: "none",
     positionals: ["NAME", "KEY", "VALUE"],
-    summary: "Set one key of an environment; mounts that use it take it over within seconds",
+    summary: "Set one key of an environment; mounts that use it adopt it within seconds",
     flags: ["debug"],
     examples: [
       ["wsfs env set production cache-size 20G", "as --cache-size of mount; docs/user/settings.md lists the keys"],
@@ -217,7 +217,7 @@ export const COMMANDS = {
     summary: "Upload everything and wait until the gateway shows it",
     notes: [
       "Progress goes to standard error: a bar on a terminal, else a line every 3 s; with --json lines of it go to standard output.",
-      "Exit code 0 when nothing is left to upload and the gateway's index shows all of it (--no-settle: without the latter). Exit code 1 when the time is up, or a change was refused or is still being written; the command names it. Ctrl-C ends the waiting only.",
+      "Exit code 0 when everything is uploaded and the gateway's index shows it (--no-settle: when everything is uploaded). Exit code 1 when the time is up, or when a change was refused or is still being written; the command names it. Ctrl-C ends only the waiting.",
     ],
     flags: ["timeout", "no-settle", "json", "debug"],
     examples: [
@@ -230,7 +230,7 @@ export const COMMANDS = {
     summary: "Unmount DIR; changes that are not uploaded yet stay in the state dir for the next mount",
     notes: [
       "Without --drain the command says how much the next mount still has to upload. With --drain the mount stays, with exit code 1, when not all could be uploaded.",
-      "While the gateway does not answer, or nobody is signed in, --drain says so and keeps waiting, as that may pass; scripts set a limit.",
+      "While the gateway does not answer, or there is no login, --drain says so and keeps waiting. Scripts should set a limit.",
       "Exit code 1 when the mount is busy; the command names the processes.",
     ],
     flags: ["drain", "debug"],
@@ -243,7 +243,7 @@ export const COMMANDS = {
     dir: "required",
     summary: "Start a new daemon for DIR, of the installed release or with other settings; programs see a pause",
     notes: [
-      "Exit code 1 when that failed: a daemon as before serves then. Exit code 2 for a setting that cannot change.",
+      "Exit code 1 when that failed: a daemon with the former settings then serves. Exit code 2 for a setting that cannot change.",
     ],
     changes: true,
     flags: [
@@ -369,7 +369,7 @@ export function missingFlags(
   return required.filter((flag) => !typed(`--${flagName(flag)}`) && !environment[variableOf(flag) ?? ""]);
 }
 
-/** "a, b and c". For a single flag, what it is. */
+/** Lists the flags: "a, b and c". A single flag is described in words. */
 export function describeMissing(flags: readonly FlagName[], words: readonly string[] = []): string {
   const [only] = flags;
   const items = [...words, ...flags.map(describeFlag)];

@@ -1,4 +1,4 @@
-/** How a command ends when its output cannot be written. */
+/** Handles output that cannot be written. */
 import { hasCode } from "../lib/system-error.ts";
 
 /** A reader that stops (`| head`, `2>&1 | head`) is no failure: the command goes on without it. */

@@ -1,4 +1,5 @@
-/** Speed and remaining time, from what was seen in the last seconds. */
+/** Speed and remaining time, from the progress of the last seconds. */
+import { DAY_MS } from "../lib/time.ts";
 
 interface Seen {
   readonly dirty: number;
@@ -20,7 +21,7 @@ const QUIET_MS = 3_000;
 /**
  * A longer estimate comes from a speed that tells nothing: a few small changes went out while a large one was prepared.
  */
-const LONGEST_MS = 48 * 3_600_000;
+const LONGEST_MS = 2 * DAY_MS;
 
 export function createPace(): Pace {
   const window: (Seen & { readonly at: number })[] = [];

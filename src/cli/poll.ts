@@ -3,7 +3,7 @@ import { setTimeout as pause } from "node:timers/promises";
 
 const INTERVAL_MS = 10;
 
-/** Whether `condition` came true within `limitMs`. */
+/** True if `condition` came true within `limitMs`. */
 export async function pollUntil(condition: () => boolean, limitMs = Number.POSITIVE_INFINITY): Promise<boolean> {
   const end = performance.now() + limitMs;
   while (!condition()) {

@@ -8,7 +8,7 @@ import * as values from "./values.ts";
 /** The name in `Given` for the words after "--". */
 export const REST = "--";
 
-/** What the parser found, by the flag's name on the command line. Absent: not given. */
+/** The values that the parser found, by the flag's name on the command line. Absent: not given. */
 export type Given = Readonly<Record<string, unknown>>;
 
 /** Flags go before variables, variables before defaults. Throws a Failure (usage) that names the flag or variable. */
@@ -116,7 +116,7 @@ function parseAt<T>(source: string, raw: unknown, parse: (text: string) => T): T
     return parse(given);
   } catch (cause) {
     const expected = cause instanceof Error ? cause.message : String(cause);
-    // A password that somebody has put into an address must not get into a log.
+    // A password in an address must not get into a log.
     const shown = given.replace(/(?<=:\/\/)[^/@]*@/, "…@");
     throw new Failure(`${source}: expected ${expected}, got "${shown}"`, EXIT.usage, { cause });
   }

@@ -1,4 +1,4 @@
-/** The commands of the service: what a user can do at a gateway after signing in. See options.ts. */
+/** The commands of the service: calls of a gateway for a signed-in user. See options.ts. */
 import type { Command } from "./command.ts";
 
 export const SERVICE_COMMANDS = {
@@ -133,7 +133,7 @@ export const SERVICE_COMMANDS = {
   "keys create": {
     dir: "none",
     positionals: ["NAME"],
-    summary: "Make an API key for a workspace, and print it, this once",
+    summary: "Make an API key for a workspace, and print it; it is never shown again",
     required: ["key-scope"],
     flags: ["env", "workspace", "key-scope", "expires", "json", "debug"],
     examples: [
@@ -165,7 +165,7 @@ export const SERVICE_COMMANDS = {
   "triggers create": {
     dir: "none",
     positionals: ["NAME"],
-    summary: "Have an engine started for each change of a kind and place, or at the times of a cron expression",
+    summary: "Start an engine for each change of a kind and place, or at the times of a cron expression",
     flags: [
       "env",
       "workspace",
@@ -180,7 +180,7 @@ export const SERVICE_COMMANDS = {
       "debug",
     ],
     notes: [
-      "Each version of a file starts one execution. A mount makes one version of saves in quick succession, and what was saved last is always in one.",
+      "Each version of a file starts one execution. A mount makes one version of several saves in quick succession. The last save is always in a version.",
     ],
     required: ["engine"],
     examples: [

@@ -24,7 +24,7 @@ import { absolute } from "./working-folder.ts";
 
 const ASK_AGAIN_MS = 200;
 const ANSWER_LIMIT_MS = 10_000;
-/** How long another `start` on the same gateway is waited for, until its mount is usable. */
+/** The longest wait for another `start` on the same gateway, until its mount is usable. */
 const OTHERS_LIMIT_MS = 60_000;
 
 export async function start(values: Values<"start">): Promise<number> {

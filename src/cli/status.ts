@@ -10,7 +10,7 @@ import { findServed, type Served, whyUnserved } from "./find-mount.ts";
 import { findPlace } from "./mountpoint.ts";
 import type { Values } from "./options.ts";
 import { showTime } from "./table.ts";
-import { describeAllLeft, formatCount, formatDuration, formatSize, printable } from "./wording.ts";
+import { describeAllUnsent, formatCount, formatDuration, formatSize, printable } from "./wording.ts";
 
 export async function status(values: Values<"status">): Promise<number> {
   const found = await findServed(values.dir);
@@ -23,19 +23,19 @@ export async function status(values: Values<"status">): Promise<number> {
   const [{ ask }, { getStatus }] = await Promise.all([import("./ask.ts"), import("../daemon/control-client.ts")]);
   const asked = await ask(found.served, getStatus);
   const state = { ...asked, baseUrl: addressNow(found.served) ?? asked.baseUrl };
-  const overtaken = withPrograms(state, found.mount);
-  const all = { mounted: true, ...state, ...(overtaken.length === 0 ? {} : { overtaken }) };
-  process.stdout.write(values.json ? `${JSON.stringify(all)}\n` : describeStatus(state, overtaken));
+  const detached = withPrograms(state, found.mount);
+  const all = { mounted: true, ...state, ...(detached.length === 0 ? {} : { overtaken: detached }) };
+  process.stdout.write(values.json ? `${JSON.stringify(all)}\n` : describeStatus(state, detached));
   return EXIT.ok;
 }
 
 /** Nothing is mounted, but the last mount may have left unsent changes. */
 async function ofNoMount({ dir, json }: Values<"status">): Promise<number> {
-  const { leftBehindAt } = await import("../daemon/left-behind.ts");
-  const left = leftBehindAt(userFolders().state, findPlace(dir, readMountTable()).path);
+  const { findUnsent } = await import("../daemon/find-unsent.ts");
+  const left = findUnsent(userFolders().state, findPlace(dir, readMountTable()).path);
   const lines = left.map(
     ({ workspace, path, stateDir, ...unsent }) =>
-      `; left to upload with the next mount of "${workspace}"${path === undefined ? "" : ` with --path ${path}`}: ${describeAllLeft(unsent)}, in ${stateDir}`,
+      `; left to upload with the next mount of "${workspace}"${path === undefined ? "" : ` with --path ${path}`}: ${describeAllUnsent(unsent)}, in ${stateDir}`,
   );
   const shown = json ? JSON.stringify({ mounted: false, ...(left.length === 0 ? {} : { left }) }) : undefined;
   process.stdout.write(`${shown ?? `${dir}: not mounted${printable(lines.join(""))}`}\n`);
@@ -48,27 +48,27 @@ export function addressNow({ record, socket }: Served): string | undefined {
   return readGatewayRecord(dirname(record.gatewaySocket))?.baseUrl;
 }
 
-type Overtaken = NonNullable<MountStatus["overtaken"]>[number];
+type StatusItem = NonNullable<MountStatus["overtaken"]>[number];
 
-interface Held extends Overtaken {
+interface DetachedFile extends StatusItem {
   readonly programs: readonly Pick<FileWriter, "pid" | "command">[];
 }
 
 /** Programs that have the files open, from /proc, as far as this user may look there. */
-function withPrograms({ overtaken = [] }: MountStatus, { connection }: MountEntry): Held[] {
-  const inodes = new Set(overtaken.map(({ inode }) => inode));
+function withPrograms({ overtaken: files = [] }: MountStatus, { connection }: MountEntry): DetachedFile[] {
+  const inodes = new Set(files.map(({ inode }) => inode));
   const writers = writersOf(mountsOf(readMountTable(), connection), inodes);
-  return overtaken.map((one) => ({
+  return files.map((one) => ({
     ...one,
     programs: writers.flatMap(({ inode, pid, command }) => (inode === one.inode ? [{ pid, command }] : [])),
   }));
 }
 
 /** The largest number of files that get a line each. */
-const HELD_LINES = 10;
+const DETACHED_LINES = 10;
 
 /** A few aligned lines. Text of the gateway, such as the workspace's name, is made printable. */
-export function describeStatus(state: MountStatus, held: readonly Held[] = []): string {
+export function describeStatus(state: MountStatus, detached: readonly DetachedFile[] = []): string {
   const requests = Object.values(state.operations).reduce((sum, count) => sum + count, 0);
   const lines: [string, string | undefined][] = [
     ["mounted", `${state.workspace.name} at ${state.mountpoint}, for ${formatDuration(state.uptime * 1000)}`],
@@ -85,8 +85,8 @@ export function describeStatus(state: MountStatus, held: readonly Held[] = []): 
         ? undefined
         : `${formatCount(state.parked, "change")} that cannot be sent without you; "wsfs queue" says why`,
     ],
-    ...held.slice(0, HELD_LINES).map((one): [string, string] => ["held open", describeHeld(one)]),
-    ["held open", held.length > HELD_LINES ? `and ${held.length - HELD_LINES} more` : undefined],
+    ...detached.slice(0, DETACHED_LINES).map((one): [string, string] => ["held open", describeDetached(one)]),
+    ["held open", detached.length > DETACHED_LINES ? `and ${detached.length - DETACHED_LINES} more` : undefined],
     ["history", describeHistory(state)],
     ["names", describeNames(state)],
     ["conflicts", state.conflicts === 0 ? undefined : formatCount(state.conflicts, "copy", "copies")],
@@ -124,7 +124,7 @@ function describeGateway({ online, offlineMs }: MountStatus): string {
   return `offline${since}: reads and writes go on from this machine`;
 }
 
-/** Whether remote changes are shown at once. */
+/** True if remote changes are shown at once. */
 function describeFreshness({ at, live, staleMs = 0, staleWhy, transport }: MountStatus): string {
   if (at !== undefined) return "none: what has changed since is not shown";
   if (live && transport === "fuse-native") return "live: what others change is shown within a second or two";
@@ -155,7 +155,7 @@ function describePending(state: MountStatus): string {
   return `${formatCount(state.dirty, "change")}, ${formatSize(state.bytesPending)} (${since}${uploading})`;
 }
 
-function describeHeld({ path, isRemoved, isWritten, programs }: Held): string {
+function describeDetached({ path, isRemoved, isWritten, programs }: DetachedFile): string {
   const who = programs.map(({ pid, command }) => `${command} (pid ${pid})`).join(", ") || "a program";
   const has = programs.length > 1 ? "have" : "has";
   const what = isRemoved ? "it was removed elsewhere" : "the name shows what was saved elsewhere";

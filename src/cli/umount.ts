@@ -3,7 +3,7 @@ import type { UnmountReply } from "../daemon/control-messages.ts";
 import { type MountEntry, mountedBy, mountsOf, readMountTable } from "../daemon/mount-table.ts";
 import { isAlive, type MountUser, type ProcessIdentity, usersOf } from "../daemon/processes.ts";
 import type { MountRecord } from "../daemon/runtime-folder.ts";
-import { endWhoWaits } from "../daemon/supervisor-name.ts";
+import { endWaitingSupervisor } from "../daemon/supervisor-name.ts";
 import { detachDead } from "./dead-mount.ts";
 import { drainWithProgress, reportDrain } from "./drain.ts";
 import { EXIT, Failure } from "./failure.ts";
@@ -11,9 +11,12 @@ import { findMount, findSuccessor, type Served, servedFrom, whyUnfound } from ".
 import { findPlace } from "./mountpoint.ts";
 import type { Values } from "./options.ts";
 import { pollUntil } from "./poll.ts";
-import { describeAllLeft } from "./wording.ts";
+import { describeAllUnsent } from "./wording.ts";
 
-/** The daemon answers after it has taken in what programs wrote last. No disk is slower than this. */
+/**
+ * The limit for the daemon's answer, which comes after it has taken in the last writes of programs. No disk is slower
+ * than this.
+ */
 const UNMOUNT_LIMIT_MS = 60_000;
 const END_LIMIT_MS = 60_000;
 /** The limit for the successor of a daemon that died: it looks through its state dir. */
@@ -39,7 +42,7 @@ export async function umount(values: Values<"umount">): Promise<number> {
       return exitCode;
     }
   }
-  const { asked, reply } = await askWhoeverServes(served, dir, mount);
+  const { asked, reply } = await askServingDaemon(served, dir, mount);
   if (reply !== undefined && "busy" in reply) throw new Failure(describeBusy(dir, mount.mountpoint));
   await ended([asked.record.daemon, asked.record.supervisor]);
   process.stdout.write(`${dir} unmounted; ${describeUnmounted(reply)}\n`);
@@ -47,7 +50,7 @@ export async function umount(values: Values<"umount">): Promise<number> {
 }
 
 /** When a daemon dies before it answers, or gives way to another one, its successor has not been asked yet. */
-async function askWhoeverServes(
+async function askServingDaemon(
   first: Served,
   dir: string,
   mount: MountEntry,
@@ -85,7 +88,7 @@ async function waitForSuccessor(asked: Served, dir: string, mount: MountEntry): 
   if (!isMounted()) return undefined;
   // The supervisor would detach the mount while these programs use it.
   if (usersOf(mount.mountpoint).length > 0) throw new Failure(describeBusy(dir, mount.mountpoint));
-  if (endWhoWaits(supervisor, mountedBy(mount).uid)) return undefined;
+  if (endWaitingSupervisor(supervisor, mountedBy(mount).uid)) return undefined;
   const next = await findSuccessor(asked, SUCCESSOR_LIMIT_MS);
   if (next !== undefined || !isMounted()) return next;
   throw new Failure(`${dir} is still mounted: its daemon died, and no other one serves it yet`);
@@ -99,7 +102,7 @@ function describeUnmounted(reply: UnmountReply | undefined): string {
     unmounted.stateGone === true
       ? "not uploaded, in a state dir that was removed or moved away"
       : "left to upload with the next mount";
-  return `${where}: ${describeAllLeft(unmounted)}${elsewhere}`;
+  return `${where}: ${describeAllUnsent(unmounted)}${elsewhere}`;
 }
 
 /**

@@ -1,9 +1,10 @@
 /**
- * What the text of a flag or variable may be: a parser for each kind of value. Each throws an Error that says what was
- * expected; the caller adds the name of the flag and what came.
+ * A parser for each kind of value of a flag or variable. Each throws an Error that says what was expected; the caller
+ * adds the name of the flag and what came.
  */
 
 import { resolve } from "node:path";
+import { RETRY_AFTER_SECONDS_MAX, SKEW_MS_MAX } from "../gateway/fault-limits.ts";
 import { isLoopbackName } from "../lib/loopback.ts";
 import { parseMoment } from "../lib/moment.ts";
 
@@ -48,7 +49,7 @@ export const issuer: Kind<string> = {
   placeholder: "URL",
   parse(given) {
     const { protocol, hostname } = new URL(baseUrl.parse(given));
-    // Over plain http, anybody on the way could pose as the issuer.
+    // Over plain http, any machine on the way could pose as the issuer.
     if (protocol === "http:" && !isLoopbackName(hostname)) throw new Error("an https URL, or one of this machine");
     return given;
   },
@@ -81,7 +82,7 @@ function number(placeholder: string, expected: string, accept: (value: number) =
 export const seconds = number("S", "a number of seconds from 0", (value) => value >= 0 && value <= 1e9);
 export const divisor = number("N", "a number from 1", (value) => value >= 1 && value <= 1000);
 export const retrySeconds = number("S", "a whole number of seconds from 0 to 86400", (value) => {
-  return Number.isInteger(value) && value >= 0 && value <= 86_400;
+  return Number.isInteger(value) && value >= 0 && value <= RETRY_AFTER_SECONDS_MAX;
 });
 export const lifeSeconds = number("S", "a whole number of seconds from 1", (value) => {
   return Number.isInteger(value) && value >= 1 && value <= 1e9;
@@ -161,9 +162,9 @@ export const jittered: Kind<{ readonly ms: number; readonly jitterMs: number }> 
   },
 };
 
-/** How far one clock is ahead of another. Negative: behind. */
+/** The lead of one clock over another. Negative: behind. */
 export const skew = number("MS", "a number of milliseconds, at most 12 hours ahead or (with -) behind", (value) => {
-  return Number.isInteger(value) && Math.abs(value) <= 12 * 3600 * 1000;
+  return Number.isInteger(value) && Math.abs(value) <= SKEW_MS_MAX;
 });
 
 /** "reset-after=0.1", or for one operation "upload:reset-after=0.1". The gateway knows which faults there are. */

@@ -1,4 +1,4 @@
-/** `wsfs whoami`: shows the account of the saved login, and what it may do where. */
+/** `wsfs whoami`: shows the account of the saved login, and its rights in each workspace. */
 import { chooseEnvironment } from "./environments.ts";
 import { EXIT, Failure, lineOf } from "./failure.ts";
 import type { Values } from "./options.ts";

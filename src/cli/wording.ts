@@ -1,6 +1,6 @@
 /** Numbers as people read them. */
 
-export { describeAllLeft, describeLeft, formatCount, formatSize } from "../daemon/describe-left.ts";
+export { describeAllUnsent, describeUnsent, formatCount, formatSize } from "../daemon/describe-unsent.ts";
 
 /** 75_000 -> "1 min 15 s". */
 export function formatDuration(milliseconds: number): string {

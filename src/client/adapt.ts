@@ -1,7 +1,7 @@
 /**
  * Translates between the contract and another gateway: a transport around a transport, controlled by a profile. It
- * rewrites the client's requests for that gateway, and its answers for the client. If the gateway lacks something that
- * several of its calls can replace, that is done here. What they cannot replace, the engine must do without.
+ * rewrites the client's requests for that gateway, and its answers for the client. If several calls of the gateway can
+ * stand in for a missing feature, they are made here. The engine must do without all other missing features.
  */
 
 import { z } from "zod";
@@ -413,7 +413,7 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
   };
 }
 
-/** Whether the operation makes a version of a node. Its condition is then on the head. */
+/** True if the operation makes a version of a node. Its condition is then on the head. */
 const isVersion = (operation: OperationName) => operation === "writeContent" || operation === "writeReference";
 
 /** A call on the way was refused, and its answer is the answer of the whole call. */

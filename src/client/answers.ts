@@ -1,15 +1,16 @@
-/** What an answer means: its JSON, checked against a schema, or its problem document as a RemoteError. */
+/** Reads an answer: its JSON, checked against a schema, or its problem document as a RemoteError. */
 import { STATUS_CODES } from "node:http";
 import { z } from "zod";
 import type { HttpAnswer } from "../contract/http.ts";
 import type { OperationName } from "../contract/operations.ts";
 import { journalReceipt, node, OVER_QUOTA, problem, receipt } from "../contract/resources.ts";
+import { DAY_MS } from "../lib/time.ts";
 import { RemoteError, type RemoteErrorCode, type RemoteErrorDetails } from "./errors.ts";
 import { JSON_BYTES_MAX, joined, readWhole } from "./whole-body.ts";
 
 const PROBLEM_BYTES_MAX = 1024 * 1024;
 const PROBLEM_TEXT_MAX = 500;
-const RETRY_AFTER_MAX_MS = 24 * 60 * 60 * 1000;
+const RETRY_AFTER_MAX_MS = DAY_MS;
 
 const CODES: Readonly<Record<number, RemoteErrorCode>> = {
   400: "invalid",
@@ -139,7 +140,7 @@ export function transportFailure(error: unknown, doing: string, answer?: Head): 
   return new RemoteError("offline", `${doing}: ${reason}`, { cause: error, ...told });
 }
 
-/** What errors say of their answer. */
+/** The details of an answer for an error. */
 function detailsOf({ status, headers }: Head): Pick<RemoteErrorDetails, "status" | "requestId"> {
   const requestId = headers["x-request-id"] ?? headers["request-id"];
   return requestId === undefined ? { status } : { status, requestId: oneLine(requestId) };

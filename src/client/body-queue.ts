@@ -11,7 +11,7 @@ export interface BodyQueue {
   /** The reader waits: it gets the next chunk in the turn in which it is pushed. */
   isAwaited(): boolean;
   end(): void;
-  /** The reader gets what is queued, then the error. */
+  /** The reader gets the queued chunks, then the error. */
   fail(error: Error): void;
   /** There may be one reader only. */
   readonly bytes: AsyncIterable<Uint8Array>;

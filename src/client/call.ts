@@ -1,7 +1,7 @@
 /**
  * One call of an operation. It builds the request from the contract's table, adds the token, asks for a fresh token
- * once after a 401, and turns every end but success into a RemoteError. It knows no sockets, and not what operations
- * mean.
+ * once after a 401, and turns every end but success into a RemoteError. It knows neither sockets nor the meaning of
+ * operations.
  */
 import type { z } from "zod";
 import type { HttpAnswer, HttpRequest, Transport } from "../contract/http.ts";

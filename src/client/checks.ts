@@ -28,7 +28,7 @@ export function either(one: unknown, check: Check): Check {
   return (value, field) => (value === one ? undefined : check(value, field));
 }
 
-/** An object with these fields and no others. Options are named by themselves, other fields with what they are of. */
+/** An object with these fields and no others. An error names an option alone, and any other field with its object. */
 export function fields<T>(checks: Fields<T>): Check {
   const known: ReadonlyMap<string, Check> = new Map(Object.entries<Check>(checks));
   return (value, field) => {
@@ -57,7 +57,7 @@ export function wrongArgument(checks: Readonly<Record<string, Check>>, given: re
   return { field: names.at(-1) ?? "arguments", reason: `expected ${names.length} arguments, got ${given.length}` };
 }
 
-/** Throws a TypeError, for what is called to build something. */
+/** Checks the arguments of a constructing call. Throws a TypeError. */
 export function checkArguments(call: string, checks: Readonly<Record<string, Check>>, given: readonly unknown[]): void {
   const wrong = wrongArgument(checks, given);
   if (wrong !== undefined) throw new TypeError(`${call}: ${wrong.field}: ${wrong.reason}`);
@@ -117,11 +117,11 @@ function isJson(value: unknown): boolean {
   if (typeof value === "string") return value.isWellFormed();
   if (typeof value === "number") return Number.isFinite(value);
   if (Array.isArray(value)) return value.every(isJson);
-  // What is undefined is not sent.
+  // Undefined values are not sent.
   return isPlainObject(value) && Object.values(value).every((item) => item === undefined || isJson(item));
 }
 
-/** Made by { … }, also of another realm: what is in a Map or a promise would be passed over. */
+/** True for objects made by { … }, also in another realm. The content of a Map or a promise would be passed over. */
 function isPlainObject(value: unknown): value is object {
   if (typeof value !== "object" || value === null) return false;
   const prototype: unknown = Object.getPrototypeOf(value);

@@ -1,7 +1,7 @@
 /**
- * What can be asked of a gateway: typed calls over the contract, each of them one request. Each call rejects with a
- * `RemoteError`. Only a call that was refused for its token (401) is sent again, with a new token. All other retries
- * are up to the caller: the engine, or `sdk/`, which programs use.
+ * The calls of a gateway: typed, over the contract, each of them one request. Each call rejects with a `RemoteError`.
+ * Only a call that was refused for its token (401) is sent again, with a new token. All other retries are up to the
+ * caller: the engine, or `sdk/`, which programs use.
  */
 import type { ApiKeyPage, CreatedApiKey } from "../contract/api-keys.ts";
 import type { Attributes, AttributesPatch } from "../contract/attributes.ts";
@@ -125,8 +125,8 @@ export interface ContentOptions extends CallOptions {
   readonly at?: string | undefined;
   readonly branch?: string | undefined;
   /**
-   * Whoever reads `bytes` is done with each chunk, or has copied it, in the turn in which it comes: then the connection may
-   * use its memory again.
+   * The reader of `bytes` is done with each chunk, or has copied it, in the turn in which the chunk comes. The
+   * connection may then use its memory again.
    */
   readonly takesLoans?: boolean | undefined;
 }
@@ -183,7 +183,7 @@ export interface RestoreTreeOptions extends KeyOptions {
   readonly plan?: boolean | undefined;
   /** The `next` of the answer before; absent at first. */
   readonly after?: string | undefined;
-  /** How many items an answer may have, 1..1000. Items of one node come together. */
+  /** The largest number of items in an answer, 1..1000. Items of one node come together. */
   readonly pageSize?: number | undefined;
 }
 
@@ -259,7 +259,7 @@ export interface ApiKeyOptions extends WorkspaceOptions {
 export type TriggerDescription = Omit<NewTrigger, "idempotencyKey">;
 
 export interface Client {
-  /** What the gateway can do; see profile.ts. */
+  /** The features of the gateway; see profile.ts. */
   readonly features: Features;
 
   listWorkspaces(options?: CallOptions): Promise<Workspace[]>;
@@ -327,7 +327,7 @@ export interface Client {
   exchangeNodes(nodeId: string, other: string, options?: ExchangeOptions): Promise<WrittenNode>;
   deleteNode(nodeId: string, options?: RevisionOptions): Promise<WrittenNode>;
   restoreNode(nodeId: string, options?: RestoreOptions): Promise<WrittenNode>;
-  /** A part of the restoration, and where to go on. `at`: ISO 8601. A repeated call does what is left. */
+  /** Does a part of the restoration, and returns where to go on. `at`: ISO 8601. A repeated call does the rest. */
   restoreTree(nodeId: string, at: string, options?: RestoreTreeOptions): Promise<RestoredSlice>;
 
   /**

@@ -62,21 +62,19 @@ export interface ConnectOptions {
    */
   readonly mount?: string | undefined;
   /**
-   * For a gateway that uses other words or can do less: what the JSON file of `wsfs mount --profile` contains. Calls
-   * fail with "invalid" (field "profile") when it has faults.
+   * For a gateway that uses other words or has fewer features: the content of the JSON file of `wsfs mount --profile`.
+   * Calls fail with "invalid" (field "profile") when it has faults.
    */
   readonly profile?: ProfileFile | undefined;
   /** False: every call is sent only once. */
   readonly retries?: RetryOptions | false | undefined;
-  /** How long silence may last. No call has a limit on its whole time; a signal can set one. */
+  /** The limits on silence. No call has a limit on its whole time; a signal can set one. */
   readonly limits?: SilenceLimits | undefined;
   /** The largest number of connections for each of: calls without content, downloads, uploads. Default 16. */
   readonly connections?: number | undefined;
   /** One line per request at level debug, never with a token. A pino logger fits. Default: none. */
   readonly log?: Logger | undefined;
-  /**
-   * Used instead of HTTP, for tests and gateways without sockets. `limits` and `connections` are then its own affair.
-   */
+  /** Used instead of HTTP, for tests and gateways without sockets. `limits` and `connections` then have no effect. */
   readonly transport?: Transport | undefined;
   /** Time and randomness, for tests. */
   readonly clock?: Clock | undefined;

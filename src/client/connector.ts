@@ -14,7 +14,7 @@ class Stranger extends Error {
 }
 
 /**
- * Whether a call failed for that reason, on whichever thread: an error that crossed threads keeps its name but not its
+ * True if a call failed because of a Stranger, on any thread: an error that crossed threads keeps its name but not its
  * class.
  */
 export function isOfStranger({ cause }: Pick<RemoteError, "cause">): boolean {

@@ -83,8 +83,8 @@ function readExtent(answer: HttpAnswer, range: { start: number; end: number } | 
   }
   const length = last - start + 1;
   const declared = headers["content-length"];
-  const isWhatWasAsked = start === range.start && last === Math.min(range.end, size) - 1;
-  if (!isWhatWasAsked || (declared !== undefined && wholeNumber(declared) !== length)) {
+  const isRequestedRange = start === range.start && last === Math.min(range.end, size) - 1;
+  if (!isRequestedRange || (declared !== undefined && wholeNumber(declared) !== length)) {
     throw unfit(answer, range);
   }
   return { start, length, size };

@@ -17,7 +17,7 @@ export interface Credentials {
 /** Characters of a bearer token: all visible ones, so that a token cannot end its header. */
 const TOKEN = /^[\x21-\x7e]+$/;
 
-/** How long a token file is trusted without another look. A 401 causes a look at once. */
+/** The time for which a token file is trusted without another look. A 401 causes a look at once. */
 const FILE_CHECK_MILLISECONDS = 1000;
 
 /** A token that never changes. Throws a RemoteError "unauthorized" when it cannot be a token. */

@@ -115,7 +115,7 @@ export class RemoteError extends Error {
     return this.details.excess;
   }
 
-  /** How long the gateway asks to wait, milliseconds (Retry-After of 429 and 503). */
+  /** The wait that the gateway asks for, milliseconds (Retry-After of 429 and 503). */
   get retryAfterMs(): number | undefined {
     return this.details.retryAfterMs;
   }
@@ -137,7 +137,7 @@ export class RemoteError extends Error {
 /** Statuses of a gateway that has no such operation. */
 const NO_STREAM_STATUSES: readonly (number | undefined)[] = [404, 405, 406, 501];
 
-/** Whether the failure of the journal's stream means that the gateway has no stream. */
+/** True if the failure of the journal's stream means that the gateway has no stream. */
 export function hasNoStream(error: unknown): boolean {
   if (!(error instanceof RemoteError)) return false;
   // Without a status it is our own refusal: the gateway's profile lacks the operation.

@@ -39,8 +39,10 @@ export function askNode<T extends typeof node>(send: Send, nodeId: string, call:
   );
 }
 
-function ifRevision(options: RevisionOptions): { "if-match": string | undefined } {
-  return { "if-match": options.ifRevision === undefined ? undefined : `"${options.ifRevision}"` };
+/** Changes the node, on condition of its revision if one is given. */
+function changeNode(send: Send, nodeId: string, call: Call, { ifRevision, signal }: RevisionOptions) {
+  const headers = { "if-match": ifRevision === undefined ? undefined : `"${ifRevision}"` };
+  return askNode(send, nodeId, { ...call, headers, signal }, writtenNode);
 }
 
 export function getNode(
@@ -90,17 +92,7 @@ export function patchNode(
   options: RevisionOptions = {},
 ): Promise<WrittenNode> {
   const value: NodePatch = { ...patch, idempotencyKey: options.idempotencyKey };
-  return askNode(
-    send,
-    nodeId,
-    {
-      operation: "patchNode",
-      headers: ifRevision(options),
-      body: { kind: "json", value },
-      signal: options.signal,
-    },
-    writtenNode,
-  );
+  return changeNode(send, nodeId, { operation: "patchNode", body: { kind: "json", value } }, options);
 }
 
 export function exchangeNodes(
@@ -111,31 +103,12 @@ export function exchangeNodes(
 ): Promise<WrittenNode> {
   const { otherRevision: withRevision, idempotencyKey } = options;
   const value: Exchange = { with: other, withRevision, idempotencyKey };
-  return askNode(
-    send,
-    nodeId,
-    {
-      operation: "exchangeNodes",
-      headers: ifRevision(options),
-      body: { kind: "json", value },
-      signal: options.signal,
-    },
-    writtenNode,
-  );
+  return changeNode(send, nodeId, { operation: "exchangeNodes", body: { kind: "json", value } }, options);
 }
 
 export function deleteNode(send: Send, nodeId: string, options: RevisionOptions = {}): Promise<WrittenNode> {
-  return askNode(
-    send,
-    nodeId,
-    {
-      operation: "deleteNode",
-      query: { idempotencyKey: options.idempotencyKey },
-      headers: ifRevision(options),
-      signal: options.signal,
-    },
-    writtenNode,
-  );
+  const query = { idempotencyKey: options.idempotencyKey };
+  return changeNode(send, nodeId, { operation: "deleteNode", query }, options);
 }
 
 export function restoreNode(send: Send, nodeId: string, options: RestoreOptions = {}): Promise<WrittenNode> {

@@ -1,13 +1,13 @@
 /**
  * A profile: how another gateway words the contract. It has method, path and query of each operation, the fields of
- * requests and answers, and what the gateway cannot do at all. Our own gateway's is the default; a JSON file says what
- * differs. This file knows no request.
+ * requests and answers, and the features that the gateway lacks. Our own gateway's is the default; a JSON file says
+ * what differs. This file knows no request.
  */
 import { z } from "zod";
 import type { Features } from "../contract/features.ts";
 import { OPERATIONS, type OperationName } from "../contract/operations.ts";
 
-/** Where the other gateway has one of our fields. Null: it has none. */
+/** The place of one of our fields at the other gateway. Null: it has none. */
 export interface FieldPlace {
   /** Names from the outside in. */
   readonly at: readonly string[];

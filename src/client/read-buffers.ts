@@ -8,19 +8,19 @@ import type { buildConnector } from "undici";
 
 const BUFFER_BYTES = 256 * 1024;
 /**
- * What comes in smaller pieces is copied, and is not fast anyway. The parser keeps the headers of an answer where they came
- * until it has them all, in however many pieces: those are smaller than this (undici takes 16 KiB of headers).
+ * Smaller pieces are copied: such a transfer is not fast anyway. The parser keeps the headers of an answer in place
+ * until it has them all, in any number of pieces. Headers are smaller than this (undici takes 16 KiB).
  */
 const LENT_BYTES = 32 * 1024;
 
 type Build = typeof buildConnector;
 
 /**
- * For plain HTTP. A chunk of such a connection is valid until the turn in which it came is over: longer only for whoever
- * has a copy.
+ * For plain HTTP. A chunk of such a connection is valid until the end of the turn in which it came. A reader that needs
+ * it longer copies it.
  */
 export function withReadBuffers(build: Build): Build {
-  // undici hands what it does not know on to net.connect.
+  // undici passes options that it does not know on to net.connect.
   return (options) => (connection, callback) =>
     build({ ...options, onread: readBuffers() } as typeof options)(connection, callback);
 }
@@ -33,7 +33,7 @@ function readBuffers(): OnReadOpts {
     buffer: () => next,
     callback(this: Socket, length: number, bytes: Uint8Array): boolean {
       if (length < LENT_BYTES) return this.push(Buffer.from(bytes.subarray(0, length)));
-      // The parser may have left some of the former buffer: then it belongs to what is left.
+      // The parser may have left a part of the former buffer. Then the buffer is not free.
       const isFormerFree = this.readableLength === 0;
       const goesOn = this.push(bytes.subarray(0, length));
       [former, next] = [next, isFormerFree ? former : allocate()];

@@ -86,13 +86,13 @@ export function toOurs(profile: Profile, resource: ResourceName, value: unknown)
 /** Fields of nodes and pages that only a full gateway has. */
 const OF_FULL = new Set(["revision", "lastKey", "position", "asOf"]);
 
-/** Whether the field belongs to a feature that the gateway lacks. */
+/** True if the field belongs to a feature that the gateway lacks. */
 function isLacking({ features }: Profile, resource: ResourceName, field: string): boolean {
   if (field === "attributes") return !features.attributes;
   return !features.isFull && resource !== "journalEntry" && OF_FULL.has(field);
 }
 
-/** A node with all fields of the contract. `known`: what the request already says. */
+/** A node with all fields of the contract. `known`: the fields in the request. */
 export function ourNode(profile: Profile, value: unknown, now: number, known: Json = {}): Record<string, unknown> {
   const told = toOurs(profile, "node", value);
   const path = typeof told.path === "string" ? told.path : undefined;

@@ -4,7 +4,7 @@
  */
 import { HEARTBEAT_MS } from "../contract/http.ts";
 
-/** Milliseconds, by what is awaited. A stream may miss three heartbeats (contract/http.ts) and a little more. */
+/** Milliseconds, by the awaited event. A stream may miss three heartbeats (contract/http.ts) and a little more. */
 export const SILENCE_LIMITS = {
   connect: 10_000,
   metadata: 10_000,
@@ -14,7 +14,7 @@ export const SILENCE_LIMITS = {
 } as const;
 
 export interface Silence {
-  /** From now on `awaited` must be heard of at least every `milliseconds`. Replaces what was awaited before. */
+  /** From now on `awaited` must be heard of at least every `milliseconds`. Replaces the earlier expectation. */
   expect(milliseconds: number, awaited: string): void;
   /** Data moved. */
   heard(): void;

@@ -9,7 +9,7 @@ import type { HttpTransportOptions } from "./http-transport.ts";
 /** Must be raised with any change of the messages: a thread that starts late may be of another build. */
 export const FORMAT = 2;
 
-/** What the thread gets when it starts. */
+/** The options that the thread gets when it starts. */
 export interface ThreadOptions extends HttpTransportOptions {
   readonly format: number;
 }
@@ -28,7 +28,9 @@ export interface CarriedUpload extends Omit<UploadBody, "content"> {
 export type ToThread =
   | { readonly tell: "request"; readonly id: number; readonly request: CarriedRequest }
   | { readonly tell: "abort"; readonly id: number }
-  /** Breaks off what is under way. The answer "closed" comes when all of that is answered; then the thread ends. */
+  /**
+   * Breaks off all requests under way. The message "closed" comes when all of them are answered; then the thread ends.
+   */
   | { readonly tell: "close" };
 
 export type FromThread = Outcome | { readonly tell: "closed" };
@@ -40,7 +42,7 @@ export type Outcome =
 
 export interface CarriedAnswer extends Omit<HttpAnswer, "body"> {
   readonly content: Uint8Array;
-  /** Why there is no more of the content. Absent: it is whole. */
+  /** The reason why the content breaks off. Absent: it is whole. */
   readonly broken?: CarriedError;
 }
 

@@ -1,6 +1,6 @@
 /**
- * What an access token says of itself. It is read without verification, as a hint for early and clear answers; the
- * gateway decides. Opaque tokens say nothing.
+ * The claims of an access token. They are read without verification, as hints for early and clear errors; the gateway
+ * decides. Opaque tokens say nothing.
  */
 export interface TokenClaims {
   /** Undefined when the token does not name its scopes. */

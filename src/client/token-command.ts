@@ -12,7 +12,7 @@ import { RemoteError } from "./errors.ts";
 import { describeToken, replacementTime } from "./token-claims.ts";
 
 export interface TokenCommandOptions {
-  /** How long the program may take, milliseconds. Default 60,000. */
+  /** The time limit of the program, milliseconds. Default 60,000. */
   readonly timeoutMs?: number | undefined;
   /** Default: the environment of this process. */
   readonly env?: NodeJS.ProcessEnv | undefined;

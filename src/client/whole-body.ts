@@ -8,7 +8,7 @@ export const CHANGE_BYTES_MAX = 4 * 1024 * 1024;
 
 export interface Read {
   readonly chunks: readonly Uint8Array[];
-  /** Why there are no more chunks. Absent: the body is whole. */
+  /** The reason why the chunks break off. Absent: the body is whole. */
   readonly failure?: { readonly error: unknown };
 }
 

@@ -1,10 +1,10 @@
 /**
- * The dirty-file log: which cache files programs wrote to, and under what names. A list beside the database, for the
- * day the database is damaged or older than the files. A line is written before the first byte changes, so a file
- * without a line is a copy of something that the gateway has. Does not know rows.
+ * The dirty-file log: the cache files that programs wrote to, with their names. It is a list beside the database, and
+ * is needed when the database is damaged or older than the files. A line is written before the first byte changes, so
+ * the gateway has the content of a file without a line. This file knows no rows.
  *
- * Each line is a checksum and JSON. Lines that cannot be read are left out, and then the list is not whole: a reader
- * must not conclude anything from what is missing in it.
+ * Each line is a checksum and JSON. Unreadable lines are left out. The list is then not whole, and a missing line means
+ * nothing.
  */
 import { createHash } from "node:crypto";
 import { dirname } from "node:path";
@@ -24,55 +24,58 @@ const folder = z
 
 const written = z.object({
   lineage,
-  /** Of the inode, after it was marked. */
+  /** The inode's counter of changes, after the file was marked dirty. */
   changes: z.number().int(),
   /** Names from the root down. Empty: the file has no name. */
   path: z.array(z.string()),
   /** Inode of the folder. */
   folder: folder.optional(),
   mode: z.number().int().optional(),
-  /** The node of that name, as last agreed on. */
+  /** The node of that name, as of base. */
   node: z.string().optional(),
   head: z.string().optional(),
   hash: z.string().optional(),
   size: z.number().optional(),
   revision: z.number().optional(),
-  /** Parts of the file were missing: the version that they belong to. */
+  /** The version to which missing parts of the file belong. */
   missingFrom: z.object({ node: z.string(), version: z.string() }).optional(),
 });
 /** A program is about to write to the file, or wrote to it and the file has another name now. */
 export type Written = z.infer<typeof written>;
 
-/** The gateway has what was written, or nobody wants it any more. */
+/** The gateway has the content of the file, or the content is not needed any more. */
 const done = z.object({ lineage, done: z.literal(true) });
 const line = z.union([done, written]);
 type Line = z.infer<typeof line>;
 
-export interface StagedList {
+export interface DirtyLogContent {
   /** The last line of each kernel node id, unless that line says that it is done. */
   readonly written: ReadonlyMap<Written["lineage"], Written>;
-  /** Nothing is missing in the list. Otherwise a file without a line may have been written to. */
+  /** True if no line is missing. Otherwise a file without a line may have been written to. */
   readonly isWhole: boolean;
 }
 
 export interface DirtyLog {
-  /** There was no list when it was opened: earlier writes are not in it until it is written anew. */
+  /** True if there was no list when it was opened: earlier writes are not in it until it is written anew. */
   readonly isNew: boolean;
   add(told: Line): void;
-  /** Resolves when what was added survives a crash. Never rejects: a list that cannot be kept is written anew later. */
+  /** Resolves when the added lines survive a crash. Never rejects: a list that cannot be kept is written anew later. */
   flush(): Promise<void>;
-  /** The same for power loss. Rejects when the sync fails; resolves, like `flush`, when the list cannot be kept. */
+  /**
+   * Resolves when the added lines survive power loss, or, like `flush`, when the list cannot be kept. Rejects when the
+   * sync fails.
+   */
   sync(): Promise<void>;
   /** Reads the last `bytes` bytes of the list, or all of it. */
-  read(bytes?: number): Promise<StagedList>;
+  read(bytes?: number): Promise<DirtyLogContent>;
   /** Writes the list anew, with these lines and nothing else. Rejects with a system error. */
   replace(lines: () => AsyncIterable<Written>): Promise<void>;
-  /** Much of the list is probably out of date: it had better be written anew. */
+  /** True if much of the list is probably out of date, so that it should be written anew. */
   isLong(): boolean;
   close(): Promise<void>;
 }
 
-/** The first line of a list that began with everything there was to tell. */
+/** The first line of a list that began with a line for each changed file. */
 const FIRST = '{"staged":1}';
 const TAIL = 64 * 1024;
 const LONG = 4 * 1024 * 1024;
@@ -84,8 +87,8 @@ export async function openDirtyLog(files: Files, path: string, log: Logger): Pro
   let waiting: string[] = [];
   let isSynced = true;
   /**
-   * Whether a waiting line names a changed file. A line that says "done" need not be durable: without it the file is
-   * looked at once more.
+   * True if a waiting line names a changed file. A line that says "done" need not be durable: without it the file is
+   * checked once more.
    */
   let isNaming = false;
   let hasFailed = false;
@@ -93,11 +96,11 @@ export async function openDirtyLog(files: Files, path: string, log: Logger): Pro
   let turns = 0;
   let syncing: Promise<unknown> = Promise.resolve();
   let replacing: Promise<void> = Promise.resolve();
-  /** Set while the list is written anew: the lines that went to the old list since. */
+  /** The lines that went to the old list since the new one was begun. Undefined: no new list is being written. */
   let since: string[] | undefined;
   let limit = LONG;
 
-  /** One after the other. */
+  /** Runs pieces of work one after the other. */
   function inTurn<T>(work: () => Promise<T>): Promise<T> {
     turns += 1;
     const result = last.then(work).finally(() => {
@@ -108,8 +111,8 @@ export async function openDirtyLog(files: Files, path: string, log: Logger): Pro
   }
 
   /**
-   * Overwritten in place, which needs no room. Without its first byte nobody concludes anything from what the list
-   * lacks.
+   * Overwritten in place, which needs no room. A list without its first byte is not whole, so its missing lines mean
+   * nothing.
    */
   async function markWhole(isWhole: boolean): Promise<void> {
     if (hasBegun) await file.write(Buffer.from(isWhole ? encode(FIRST).slice(0, 1) : "?"), 0);
@@ -130,7 +133,7 @@ export async function openDirtyLog(files: Files, path: string, log: Logger): Pro
       if (hasFailed) await markWhole(true);
       hasFailed = false;
     } catch (error) {
-      // Lines that were written already are written once more: the last line of a file counts.
+      // Some of the lines may be written twice, which does no harm: the last line of a file counts.
       waiting = [...lines, ...waiting];
       isNaming ||= isNamed;
       if (!hasFailed) log.warn({ err: error }, "the list of changed files cannot be kept");
@@ -139,7 +142,7 @@ export async function openDirtyLog(files: Files, path: string, log: Logger): Pro
     }
   }
 
-  async function readAll(bytes = size): Promise<StagedList> {
+  async function readAll(bytes = size): Promise<DirtyLogContent> {
     await write();
     const from = Math.max(0, size - bytes);
     const buffer = Buffer.allocUnsafe(size - from);
@@ -147,7 +150,7 @@ export async function openDirtyLog(files: Files, path: string, log: Logger): Pro
     return parse(buffer.toString("utf8", 0, length), from === 0);
   }
 
-  /** Whoever adds lines does not wait for this: they go to the old list until the new one replaces it. */
+  /** Lines that are added meanwhile go to the old list, so that callers need not wait. */
   async function replaceWith(lines: () => AsyncIterable<Written>): Promise<void> {
     const other = `${path}.new`;
     await files.remove(other);
@@ -176,8 +179,8 @@ export async function openDirtyLog(files: Files, path: string, log: Logger): Pro
         const before = file;
         [file, size] = [next, length];
         [hasBegun, hasFailed, isSynced] = [true, false, true];
-        // Lines that the old list did not take are missing in the new one, which says that it is whole: write them
-        // first.
+        // Lines that the old list did not take would be missing in the new one, which counts as whole. So they are
+        // written first.
         await write();
         await syncing;
         await before.close();
@@ -192,7 +195,7 @@ export async function openDirtyLog(files: Files, path: string, log: Logger): Pro
     await files.syncFolder(dirname(path));
   }
 
-  // Lines that were added before may still be on their way.
+  // Earlier lines may still be on their way.
   const flush = () => (waiting.length === 0 && turns === 0 ? Promise.resolve() : inTurn(write));
 
   return {
@@ -237,7 +240,7 @@ export async function openDirtyLog(files: Files, path: string, log: Logger): Pro
   };
 }
 
-/** Removes a line that a crash cut off: nobody was told that it is there. */
+/** Removes a line that a crash cut off: it was never reported as written. */
 async function openList(files: Files, path: string): Promise<{ file: OpenFile; size: number }> {
   const file = await files.open(path, "w+");
   const found = (await file.stat()).size;
@@ -264,7 +267,7 @@ function checksum(text: string): string {
   return createHash("sha256").update(text).digest("hex").slice(0, 8);
 }
 
-function parse(text: string, isFromStart: boolean): StagedList {
+function parse(text: string, isFromStart: boolean): DirtyLogContent {
   const lines = text.split("\n");
   let isWhole = isFromStart && lines[0] === encode(FIRST).trimEnd() && lines.at(-1) === "";
   const found = new Map<Written["lineage"], Written>();

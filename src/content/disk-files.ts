@@ -1,9 +1,9 @@
 /**
- * `Files` on a real disk. It must not know what the files are for. The folder is assumed to be on a local disk. There
- * fstat of an open file is answered from memory, so it is called synchronously (2 µs; 10 to 30 µs through the thread
- * pool). So are small writes, which end in the page cache, and opening and closing, unless one of these had to wait a
- * moment ago. Everything else that may wait goes through the pool, by Node's callback functions on plain descriptors.
- * The native calls need plain descriptors too, and they cost up to a sixth less than FileHandle.
+ * `Files` on a real disk. This file does not know the purpose of the files. The folder is assumed to be on a local
+ * disk. There fstat of an open file is answered from memory, so it is called synchronously (2 µs; 10 to 30 µs through
+ * the thread pool). Small writes, which end in the page cache, and opening and closing are synchronous too, unless one
+ * of these had to wait a moment ago. All other calls that may wait go through the pool, by Node's callback functions on
+ * plain descriptors. Native calls need plain descriptors too, and they cost up to a sixth less than FileHandle.
  */
 import { createHash } from "node:crypto";
 import fs from "node:fs";
@@ -22,17 +22,19 @@ export interface SystemCalls {
   fallocate(fd: number, mode: number, offset: number, length: number): Promise<void>;
   /** SEEK_DATA or SEEK_HOLE. Undefined when there is none (ENXIO). */
   seek(fd: number, whence: "data" | "hole", offset: number): number | undefined;
-  /** The number of bytes of the file that were in memory. Undefined when the disk would have to be waited for. */
+  /** Reads bytes that are in memory and returns their number. Undefined when the call would wait for the disk. */
   readNow(fd: number, buffer: Uint8Array, position: number): number | undefined;
   /** syncfs(2): all of the disk that the descriptor is on. */
   syncDisk(fd: number): Promise<void>;
-  /** Makes `fdTo` what `fdFrom` is: by a reflink where the disk can, else by copying the bytes. Holes stay holes. */
+  /**
+   * Gives `fdTo` the content of `fdFrom`: by a reflink where the disk can, else by copying the bytes. Holes stay holes.
+   */
   clone(fdFrom: number, fdTo: number): Promise<void>;
-  /** Whether nobody else has the file open, or mapped, for writing. */
+  /** True if no other program has the file open, or mapped, for writing. */
   isOnlyWriter(fd: number): boolean;
   /**
-   * From now on each folder made in this one lies in a region of its own. Throws where the file system has no such
-   * regions.
+   * Asks the disk to put each folder made in this one into a region of its own. Throws where the file system has no
+   * such regions.
    */
   spreadFolders(fd: number): void;
   /** flock(2), exclusive, without waiting. True: the lock is ours now. */
@@ -51,18 +53,21 @@ const OPEN_FLAGS: Readonly<Record<OpenMode, number>> = {
 /** For smaller files a worker would cost more than hashing on the JS thread, which stays below 5 ms. */
 const HASH_INLINE = 1 << 20;
 
-/** A smaller write costs less than its way through the pool. So does a read of what is in memory: the kernel asks for 128 KiB. */
+/**
+ * A smaller write costs less than its way through the pool. So does a read of bytes in memory, for which the kernel
+ * asks in pieces of 128 KiB.
+ */
 const WRITE_INLINE = 64 * 1024;
 const READ_INLINE = 256 * 1024;
 /** Closing a larger file may begin to write it to the disk, if it was truncated before. */
 const CLOSE_INLINE = 1 << 20;
 /**
- * The kernel makes callers wait when the disk does not keep up: after one wait this long, the others go through the
- * pool for a while.
+ * The kernel makes callers wait when the disk does not keep up. After a wait of this length, calls go through the pool
+ * for a while.
  */
 const WAIT_MS = 10;
 const WARY_MS = 1000;
-/** After a longer wait, for this many times its length. */
+/** Calls go through the pool for this many times the length of that wait. */
 const WARY_TIMES = 50;
 
 /** `elapsed`: milliseconds that never go back. */
@@ -178,7 +183,7 @@ class DiskFile implements OpenFile {
   #callsUnderWay = 0;
   #closing: Promise<void> | undefined;
   #whenIdle: (() => void) | undefined;
-  /** The size at the last look, and at least up to the end of what was written since. */
+  /** The size at the last look, raised to the end of later writes. */
   #size = Number.POSITIVE_INFINITY;
   #lostBytes: unknown;
 
@@ -269,8 +274,8 @@ class DiskFile implements OpenFile {
   }
 
   /**
-   * After an EIO the kernel forgets which bytes it could not write, and would report the next sync as a success. So
-   * that fails too.
+   * After an EIO the kernel forgets which bytes it could not write, and would report the next sync as a success. So the
+   * next sync fails too.
    */
   sync(): Promise<void> {
     return this.#use("fdatasync", async (fd) => {

@@ -9,14 +9,14 @@ import { HASH_WORKER } from "./hash-worker.ts";
 export interface FileHash {
   /** SHA-256, lower-case hex. */
   readonly hash: string;
-  /** How many bytes were hashed. */
+  /** The number of hashed bytes. */
   readonly size: number;
 }
 
 export interface HashWorkers {
   /** Rejects with a system error, or, when the signal aborts, at once with its reason. */
   hash(path: string, signal?: AbortSignal): Promise<FileHash>;
-  /** Ends the threads. What is not hashed yet rejects, and so does every later call. */
+  /** Ends the threads. Jobs that are not done reject, and so does every later call. */
   close(): Promise<void>;
 }
 

@@ -1,5 +1,5 @@
 /**
- * Where in the state folder which bytes lie, and nothing of what they mean:
+ * The places of bytes in the state folder. This file does not know their meaning:
  *
  *     lock                     held by the daemon that uses the folder
  *     reserve                  space to be given up when the disk is full
@@ -43,9 +43,9 @@ export interface Layout {
   readonly past: string;
   /** Makes the folders that are always there. Once it resolves they are durable. */
   prepare(): Promise<void>;
-  /** To be awaited before a cache file or snapshot is made: afterwards its folder is there and durable. */
+  /** Must be awaited before a cache file or snapshot is made: then its folder exists and is durable. */
   prepareFolderOf(path: string): Promise<void>;
-  /** To be awaited after a file was made or renamed, where its name must be durable. */
+  /** Must be awaited after a file was made or renamed, if its name must be durable. */
   syncFolderOf(path: string): Promise<void>;
   /** Kernel node ids that have a file, ascending by shard. */
   cacheFiles(): AsyncIterable<KernelNodeId>;
@@ -69,7 +69,7 @@ export function createLayout(files: Files, root: string): Layout {
 
   async function prepareFolder(folder: string): Promise<void> {
     await files.makeFolder(folder);
-    // Always, not only for a new folder: a crash may have come between making and syncing it.
+    // The folder is synced even if it exists: a crash may have come between making and syncing it.
     await files.syncFolder(dirname(folder));
   }
 
@@ -108,8 +108,9 @@ export function createLayout(files: Files, root: string): Layout {
     async prepare() {
       await files.makeFolder(root);
       for (const folder of [live, generation, quarantineFolder]) await files.makeFolder(folder);
-      // Where many files were removed within the last minutes, ext4 looks at each of them before it makes another one
-      // (half a millisecond). Ids are never used again, so the next shard had better be elsewhere.
+      // If many files of a region were removed within the last minutes, ext4 looks at each of them before it makes
+      // another file there (half a millisecond). Ids are never used again, so the next shard should be in another
+      // region.
       for (const folder of [live, generation]) await files.spreadFolders?.(folder);
       await files.syncFolder(root);
       await files.syncFolder(dirname(root));

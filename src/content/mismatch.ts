@@ -1,4 +1,4 @@
-/** The one error of this folder that is not a system error: bytes are not what they were said to be. */
+/** Bytes that do not match the announced size or hash. All other errors of this folder are system errors. */
 export class ContentMismatch extends Error {
   override readonly name = "ContentMismatch";
   readonly what: "size" | "hash";

@@ -1,6 +1,6 @@
 /**
  * Space that is kept free on the disk: a real file, given up when the disk is full so that rows and renames still work,
- * and made again when space has returned. It must not know who is out of space, nor when to look again.
+ * and made again when space has returned. This file does not know which write failed, nor when to try again.
  */
 import { randomBytes } from "node:crypto";
 import { dirname } from "node:path";
@@ -12,7 +12,7 @@ export interface Reserve {
   held(): number;
   /** The size of the whole reserve, in bytes. */
   readonly size: number;
-  /** How many bytes have to be free before it is made again: making it must not fill the disk. */
+  /** The number of free bytes at which the reserve is made again: making it must not fill the disk. */
   readonly room: number;
   /**
    * True if the reserve is whole afterwards. Does nothing while less than `room` is free. Rejects with a system error.
@@ -20,7 +20,7 @@ export interface Reserve {
   restore(): Promise<boolean>;
   /** True if this call freed space. Rejects with a system error. */
   giveUp(): Promise<boolean>;
-  /** The same at once, for a caller that cannot wait: between two tries of a commit. Does not wait for other calls. */
+  /** Like `giveUp`, but synchronous and without waiting for other calls: for use between two tries of a commit. */
   giveUpNow(): boolean;
 }
 
@@ -38,7 +38,7 @@ export function createReserve(
   const room = 2 * size;
   let held = false;
   /** Counts calls of giveUpNow: a file that was built during one has no name any more. */
-  let overtaken = 0;
+  let emptied = 0;
   let last: Promise<unknown> = Promise.resolve();
 
   function afterOthers(work: () => Promise<boolean>): Promise<boolean> {
@@ -49,7 +49,7 @@ export function createReserve(
 
   async function restore(): Promise<boolean> {
     if (held || size === 0) return true;
-    const before = overtaken;
+    const before = emptied;
     if (!(await isWhole(files, path, size))) {
       const { available } = await files.space(dirname(path));
       if (available < room) return false;
@@ -61,7 +61,7 @@ export function createReserve(
         throw error;
       }
     }
-    held = overtaken === before;
+    held = emptied === before;
     return held;
   }
 
@@ -81,7 +81,7 @@ export function createReserve(
     restore: () => afterOthers(restore),
     giveUp: () => afterOthers(giveUp),
     giveUpNow() {
-      overtaken += 1;
+      emptied += 1;
       held = false;
       return removeNow(path);
     },

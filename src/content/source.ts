@@ -1,13 +1,13 @@
 /**
  * A file as the content of a request: readable from the start as often as the request is repeated, also by several
- * readers at once. It must not know where the bytes go. Nobody may change the file meanwhile. A shorter file is noticed
- * (ContentMismatch); changed bytes only by their hash.
+ * readers at once. This file does not know where the bytes go. The file must not change meanwhile. A shorter file is
+ * noticed (ContentMismatch); changed bytes are noticed only by their hash.
  */
 import type { ContentSource } from "../contract/http.ts";
 import type { Files, OpenFile } from "../lib/files.ts";
 import { ContentMismatch } from "./mismatch.ts";
 
-/** One read from a disk costs about as much as copying 64 KiB. Beyond 512 KiB nothing is gained. */
+/** One read from a disk costs about as much as copying 64 KiB. Larger chunks gain nothing. */
 const CHUNK = 512 << 10;
 
 /** The first `size` bytes of the file at `path`. Each `read()` opens the file anew. */

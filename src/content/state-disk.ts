@@ -1,7 +1,7 @@
 /**
- * The disk below a state folder as it is at this moment: how much is free, and whether the folder can be written and is
- * still the one that was locked. Synchronous, because it is also asked between two tries of a commit: a few calls that
- * the kernel answers from memory. It must not know what is done about it.
+ * The present state of the disk below a state folder: its free space, and whether the folder can be written and is
+ * still the locked one. It is synchronous, because it is also asked between two tries of a commit. The kernel answers
+ * its few calls from memory. This file does not know what is done about a full or failing disk.
  */
 import fs from "node:fs";
 import { dirname } from "node:path";
@@ -20,7 +20,7 @@ export interface DiskLook {
 export interface StateDisk {
   readonly reserve: Reserve;
   look(): DiskLook;
-  /** Whether folder and database are where they were. Throws a system error where the folder may not be looked into. */
+  /** True if folder and database are where they were. Throws a system error where the folder may not be looked into. */
   isThere(): boolean;
 }
 

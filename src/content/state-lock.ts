@@ -1,8 +1,8 @@
 /**
  * One daemon per state folder: an flock on its lock file, which the kernel releases when the holder ends, however it
  * ends. The content of the file, the holder's process id, is only for messages. The file is removed only together with
- * its folder, by the holder. A process that opened the file just before, and now has one without a name, does not have
- * the folder.
+ * its folder, by the holder. A process that opened the file just before that holds a file without a name, and does not
+ * have the folder.
  */
 import fs from "node:fs";
 import { dirname } from "node:path";
@@ -10,7 +10,7 @@ import { makeFolders } from "../lib/make-folders.ts";
 import type { SystemCalls } from "./disk-files.ts";
 
 export interface StateLock {
-  /** Whether the folder is still where it was, and this lock the one that the next daemon would meet. */
+  /** True if the folder is still where it was, and the next daemon would meet this lock. */
   isThere(): boolean;
   /** Releases the folder. Calling it again does nothing. */
   release(): void;
@@ -75,7 +75,8 @@ export function lockStateFolder(systemCalls: Pick<SystemCalls, "lockFile">, path
 }
 
 /**
- * Whether the path leads to the open file. That is looked at once, because the number of an open file is no other's.
+ * True if the path leads to the open file. The open file is looked at once: its inode number cannot become another
+ * file's.
  */
 function comparison(path: string, fd: number): () => boolean {
   const { dev, ino } = fs.fstatSync(fd);

@@ -1,7 +1,7 @@
 /**
  * The system calls that Node lacks, on file descriptors and paths. They throw (or reject with) errors like those of
- * node:fs: `code` ("ENOSPC"), `errno`, `syscall`. Descriptors must stay open until a promise settles. Does not know
- * cache files.
+ * node:fs: `code` ("ENOSPC"), `errno`, `syscall`. Descriptors must stay open until a promise settles. This file knows
+ * no cache files.
  */
 import { loadAddon } from "../lib/addon.ts";
 import { type Time, timeFromNanoseconds } from "../lib/time.ts";
@@ -71,8 +71,8 @@ export function seek(fd: number, kind: "data" | "hole", offset: number): number 
 }
 
 /**
- * Reads what is in memory of a file, from a position on. Returns the number of bytes, which is smaller than the buffer
- * where the file ends or goes on on the disk. Undefined: the disk would have to be waited for.
+ * Reads the bytes of a file that are in memory, from a position on. Returns their number. It is smaller than the buffer
+ * if the file ends, or if later bytes are only on the disk. Undefined: the call would wait for the disk.
  */
 export function readNow(fd: number, buffer: Uint8Array, position: number): number | undefined {
   return addon.readNow(fd, buffer, position);
@@ -95,7 +95,7 @@ export function fallocate(fd: number, mode: number, offset: number, length: numb
 
 /**
  * Makes the second file's content that of the first: by a reflink where the disk can, else by copying the bytes. Holes
- * stay holes. What the second file held before is gone. The two must be different files (EINVAL).
+ * stay holes. The former content of the second file is gone. The two must be different files (EINVAL).
  */
 export function clone(fdFrom: number, fdTo: number): Promise<void> {
   return addon.clone(fdFrom, fdTo);
@@ -142,8 +142,8 @@ export function lockFile(fd: number): boolean {
 }
 
 /**
- * For a descriptor open for writing: whether nobody else has the file open, or mapped, for writing. The user must own
- * the file. Throws where the file system has no leases.
+ * True if no other program has the file open, or mapped, for writing. The descriptor must be open for writing, and the
+ * user must own the file. Throws where the file system has no leases.
  */
 export function isOnlyWriter(fd: number): boolean {
   return addon.isOnlyWriter(fd);
@@ -151,7 +151,7 @@ export function isOnlyWriter(fd: number): boolean {
 
 /**
  * A connection to the Unix socket that was opened as `place` (O_PATH), and the user whose process listens there. Never
- * waits: EAGAIN where too many wait already.
+ * waits: EAGAIN when too many connections wait already.
  */
 export function connectSocket(place: number): { readonly fd: number; readonly user: number } {
   const [fd, user] = addon.connectSocket(place);
@@ -159,8 +159,8 @@ export function connectSocket(place: number): { readonly fd: number; readonly us
 }
 
 /**
- * From now on the disk puts each folder made in this one into a region of its own. Throws where the file system has no
- * such regions, and where the user does not own the folder.
+ * Asks the disk to put each folder made in this one into a region of its own. Throws where the file system has no such
+ * regions, and where the user does not own the folder.
  */
 export function spreadFolders(fd: number): void {
   addon.spreadFolders(fd);

@@ -159,7 +159,10 @@ export function attributesDifference(from: Attributes, to: Attributes): Attribut
 
 export const sameAttributes = (a: Attributes, b: Attributes): boolean => attributesDifference(a, b) === undefined;
 
-/** An object without names is what remains after a merge patch removed the last one. It means the same as no object. */
+/**
+ * Removes an object without names, which a merge patch that removed the last name leaves. It means the same as no
+ * object.
+ */
 function withoutEmpty({ xattrs, ...rest }: Attributes): Attributes {
   return xattrs === undefined || Object.keys(xattrs).length === 0 ? rest : { ...rest, xattrs };
 }

@@ -1,6 +1,6 @@
 /**
- * What a gateway can do, as profiles, the client and the engine see it. What a lesser gateway costs is in
- * docs/gateway/profiles.md.
+ * The features of a gateway, for profiles, the client and the engine. docs/gateway/profiles.md describes the cost of a
+ * lesser gateway.
  */
 export interface Features {
   /**

@@ -3,7 +3,7 @@
 /** In bytes of UTF-8, like NAME_MAX of Linux. */
 export const NAME_BYTES_MAX = 255;
 
-/** What is wrong with a name, as the end of a sentence. Undefined: nothing. */
+/** Returns the fault of a name, as the end of a sentence. Undefined: there is none. */
 export function nameProblem(name: string): string | undefined {
   if (name === "") return "is empty";
   if (name === "." || name === "..") return `is "${name}"`;

@@ -12,7 +12,7 @@ export interface Operation {
   readonly scopes: readonly Scope[];
   /** Those of `scopes` that the call can do without, with less effect (gateway-spec §4, upload rule 4). */
   readonly mayLack?: readonly Scope[];
-  /** What happens then, for the OpenAPI document: the rest of a sentence that begins "Without node.…". */
+  /** The effect of that, for the OpenAPI document: the rest of a sentence that begins "Without node.…". */
   readonly lacking?: string;
   /** The least role of the account in the workspace of the call. Absent: the call is not about a workspace. */
   readonly role?: Role;

@@ -64,7 +64,7 @@ export const newWorkspace = z
   .meta({ id: "NewWorkspace", description: "How a new workspace is called; who makes it is its owner" });
 export type NewWorkspace = z.infer<typeof newWorkspace>;
 
-/** Who made a change. */
+/** The author of a change. */
 export const author = z
   .object({
     account: z.string().nullable().describe("Name of the account; null: the token was of none"),
@@ -363,7 +363,7 @@ export type RestoredSlice = z.infer<typeof restoredSlice>;
 export const newJournalEntry = z
   .strictObject({
     nodeId: id.describe("What the activity is about; naming a folder provisions it"),
-    // An entry of a change's kind without a change would mislead those who follow the journal.
+    // An entry of a change's kind without a change would mislead readers of the journal.
     kind: z
       .string()
       .min(1)

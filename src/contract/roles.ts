@@ -7,7 +7,7 @@ export const ROLES = ["viewer", "editor", "owner"] as const;
 
 export type Role = (typeof ROLES)[number];
 
-/** Whether `role` includes `needed`. */
+/** True if `role` includes `needed`. */
 export function includesRole(role: Role, needed: Role): boolean {
   return ROLES.indexOf(role) >= ROLES.indexOf(needed);
 }

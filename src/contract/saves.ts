@@ -24,7 +24,7 @@ export function savesOfContent(hash: string, before: readonly string[] = []): re
   return [`${hash.slice(0, DIGITS)}.${digest.slice(0, DIGITS)}`, ...before.slice(0, REMEMBERED - 1)];
 }
 
-/** Whether it is a save of this content. */
+/** True if it is a save of this content. */
 export const isSaveOf = (save: string | undefined, hash: string) => contentOf(save) === hash.slice(0, DIGITS);
 
 /** The content of a save. */
@@ -58,7 +58,7 @@ function ownOf(all: readonly string[]): readonly string[] {
   return end < 0 ? all : all.slice(0, end);
 }
 
-/** How the other content relates to the shown one. */
+/** Tells whether the other content is behind the shown one, newer, or apart from it. */
 export function orderOfSaves(shown: readonly string[], other: readonly string[]): "behind" | "newer" | "apart" {
   const isBehind = ownOf(other).some((save) => shown.includes(save));
   const isNewer = ownOf(shown).some((save) => other.includes(save));

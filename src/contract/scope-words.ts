@@ -1,4 +1,4 @@
-/** What each scope allows a program, in words for the person who approves it. */
+/** The rights that each scope gives a program, in words for the person who approves it. */
 import type { Scope } from "./scopes.ts";
 
 export const SCOPE_WORDS: Readonly<Record<Scope, string>> = {

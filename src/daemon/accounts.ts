@@ -14,7 +14,7 @@ import { hasCode } from "../lib/system-error.ts";
 
 const run = promisify(execFile);
 
-/** An older answer is still given, and asked for again meanwhile. */
+/** An older answer is still given, and is refreshed meanwhile. */
 const FRESH_MS = 60_000;
 /** After a failure the account is asked for again this much later. */
 const AGAIN_MS = 10_000;
@@ -22,7 +22,7 @@ const LIMIT_MS = 10_000;
 const ACCOUNTS_MAX = 10_000;
 
 const DATABASES = { user: "passwd", group: "group" } as const;
-/** Where getent is looked for. The PATH of the user who mounts may lead into the mount. */
+/** The search path of getent. The PATH of the user who mounts may lead into the mount. */
 const ENVIRONMENT = { PATH: "/usr/bin:/bin:/run/current-system/sw/bin" };
 const NOT_FOUND = 2;
 
@@ -30,9 +30,7 @@ const NOT_FOUND = 2;
 const FIELDS = { name: 0, number: 2 } as const;
 type Field = keyof typeof FIELDS;
 
-/**
- * Finds the line of the database that should describe the account with this name or number. Undefined: no such account.
- */
+/** Finds the line of the database for the account with this name or number. Undefined: there is no such account. */
 export type FindAccount = (
   kind: AccountKind,
   by: Field,
@@ -44,7 +42,7 @@ type AskDirectory = (database: string, key: string, signal: AbortSignal) => Prom
 
 export interface AccountsOptions {
   readonly log: Logger;
-  /** An account has changed since it was answered. */
+  /** Called when an account has changed since it was answered. */
   readonly onChange: () => void;
   readonly elapsed: () => number;
   readonly find?: FindAccount;

@@ -23,8 +23,9 @@ import type { DaemonSettings } from "./settings.ts";
 import { defaultStateFolder, findStateFolder, STATE_CLAIM } from "./state-folder.ts";
 
 /**
- * Without --state-dir. The folder is named by the ids of what is mounted, which the gateway is asked for. Without an
- * answer, the folder that an earlier mount left is found by the workspace's name or id. Throws a StartError.
+ * Chooses the folder for a mount without --state-dir. It is named by the ids of the workspace and the folder, for which
+ * the gateway is asked. Without an answer, the folder of an earlier mount is found by the workspace's name or id.
+ * Throws a StartError.
  */
 export async function chooseStateFolder(
   settings: DaemonSettings,

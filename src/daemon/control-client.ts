@@ -1,7 +1,4 @@
-/**
- * A command's end of a daemon's control socket. Every wait has a limit: the daemon that hangs is the very one that
- * people ask about.
- */
+/** A command's end of a daemon's control socket. Every wait has a limit, because people ask about daemons that hang. */
 
 import { type IncomingMessage, request } from "node:http";
 import { Socket } from "node:net";
@@ -40,7 +37,7 @@ export class Refusal extends ControlError {
   override name = "Refusal";
 }
 
-/** A daemon that is busy with a long synchronous step answers within this; one that hangs never does. */
+/** A daemon that is busy with a long synchronous step answers within this time; one that hangs never does. */
 const SILENCE_LIMIT_MS = 10_000;
 /**
  * The limit of an answer, or of one line of it. Where root asks, the answer comes from another user's process and may
@@ -88,7 +85,7 @@ export async function postReload(socket: DaemonSocket, body: ReloadRequest): Pro
   parse(reloadReply, await exchange(socket, "POST", "/reload", body, RELOAD_LIMIT_MS));
 }
 
-/** `silenceMs`: how long the daemon may take to detach and to take in what programs wrote last. */
+/** `silenceMs`: the time that the daemon may take to detach and to take in the last writes of programs. */
 export async function postUnmount(socket: DaemonSocket, silenceMs: number): Promise<UnmountReply> {
   return parse(unmountReply, await exchange(socket, "POST", "/unmount", undefined, silenceMs));
 }

@@ -1,5 +1,5 @@
 /**
- * What goes over a daemon's control socket: HTTP with JSON bodies. Both sides check what they receive with these
+ * The messages on a daemon's control socket: HTTP with JSON bodies. Both sides check what they receive with these
  * schemas, because a daemon and a command may be of different releases.
  *
  *   GET  /status                                   -> MountStatus
@@ -30,7 +30,7 @@ const diskStatus = z.object({
   unsentLimit: count.optional(),
 });
 
-const overtakenFile = z.object({ path: z.string(), inode: count, isRemoved: z.boolean(), isWritten: z.boolean() });
+const detachedFile = z.object({ path: z.string(), inode: count, isRemoved: z.boolean(), isWritten: z.boolean() });
 
 const engineStatus = z.object({
   workspace: z.object({ id: z.string(), name: z.string() }),
@@ -50,7 +50,7 @@ const engineStatus = z.object({
   bytesPending: count,
   settled: z.boolean(),
   history: z.string().nullable().optional(),
-  overtaken: z.array(overtakenFile).readonly().optional(),
+  overtaken: z.array(detachedFile).readonly().optional(),
   conflicts: count,
   /** Absent: the daemon is of an earlier release. */
   names: z.object({ known: count, rest: z.enum(["all", "ahead", "visited"]) }).optional(),
@@ -73,7 +73,7 @@ export const mountStatus = engineStatus.extend({
   version: z.string(),
   /** Seconds since the mount became usable. */
   uptime: count,
-  /** How often the daemon was replaced since the mount was made, and why the last time. */
+  /** The number of replacements of the daemon since the mount was made, and the cause of the last one. */
   restarts: z.object({ count, cause: z.string() }).optional(),
   transport: z.enum(["kernel", "fuse-native"]).optional(),
   /** The environment whose entry in the configuration file is followed, and why part of that entry is not in effect. */
@@ -82,13 +82,13 @@ export const mountStatus = engineStatus.extend({
   owners: owners.optional(),
   /** The kernel reads and writes local files itself. */
   passthrough: z.boolean(),
-  /** Why passthrough is off. */
+  /** The reason why passthrough is off. */
   passthroughOff: z.string().optional(),
   /** Requests of the kernel answered so far, by the protocol's name. */
   operations: z.record(z.string(), count),
   /**
-   * How many of them were answered on the fast path: READs, WRITEs and GETXATTRs that no JavaScript saw. Absent in the
-   * answer of an earlier release.
+   * The numbers of those that were answered on the fast path: READs, WRITEs and GETXATTRs that no JavaScript saw.
+   * Absent in the answer of an earlier release.
    */
   moved: z.record(z.string(), count).optional(),
 });
@@ -122,7 +122,7 @@ export type QueueSums = z.infer<typeof queueSums>;
 export const queueLine = z.union([
   z.object({ sums: queueSums }),
   z.object({ item: queueItem }),
-  /** How many items were sent. A list without this line was broken off. */
+  /** The number of sent items. A list without this line was broken off. */
   z.object({ listed: count }),
 ]);
 export type QueueLine = z.infer<typeof queueLine>;
@@ -151,7 +151,7 @@ const drainResult = z.object({ drained: z.boolean(), left: z.array(z.string()) }
 export const drainLine = z.union([z.object({ progress: drainProgress }), z.object({ result: drainResult })]);
 export type DrainLine = z.infer<typeof drainLine>;
 
-/** `dirty` and `bytesPending`: what the next mount of this state dir still has to upload. */
+/** `dirty` and `bytesPending`: the changes that the next mount of this state dir still has to upload. */
 const unmounted = z.object({
   dirty: count,
   parked: count,

@@ -1,4 +1,4 @@
-/** The daemon's end of the control socket. It knows HTTP and the messages, not what the handlers do. */
+/** The daemon's end of the control socket. It knows HTTP and the messages, not the handlers. */
 
 import { once } from "node:events";
 import { chmodSync, rmSync } from "node:fs";
@@ -27,8 +27,8 @@ export interface ControlHandlers {
   retry(paths?: readonly string[]): Promise<RetryResult>;
   drain(settle: boolean, signal: AbortSignal, onProgress: (progress: DrainProgress) => void): Promise<DrainResult>;
   /**
-   * Resolves when the mount is gone and all that programs wrote is counted, or with the name of what keeps the mount
-   * busy.
+   * Resolves when the mount is gone and all writes of programs are counted, or with the names of the programs that keep
+   * it busy.
    */
   unmount(): Promise<UnmountReply>;
   /** Resolves with a function to call when the answer is sent. After that call the daemon answers nothing more. */

@@ -43,7 +43,7 @@ export function startDatabaseBackups(
     readonly connection: Connection;
     /** Milliseconds of a clock that never goes back. */
     readonly elapsed: () => number;
-    /** Whether this many bytes may be written now. */
+    /** True if this many bytes may be written now. */
     readonly hasRoom: (bytes: number) => boolean;
     readonly onDamage: (damage: string) => void;
   },
@@ -125,7 +125,7 @@ export async function listCopies({ files, folder }: CopyNeeds): Promise<string[]
   return found.sort((a, b) => b.at - a.at).map(({ path }) => path);
 }
 
-/** Whether the copy still has the bytes that it was made with. */
+/** True if the copy still has the bytes that it was made with. */
 export async function isGoodCopy({ files }: CopyNeeds, path: string): Promise<boolean> {
   const wanted = NAME.exec(path.slice(path.lastIndexOf("/") + 1))?.[1];
   try {

@@ -19,7 +19,7 @@ export async function detachMounts({ connection, descriptor }: ServedMount, log:
   }
 }
 
-/** Detaches what was mounted from this device at the folder. Another mount that is there by now stays. */
+/** Detaches the mount of this device at the folder. Another mount that is there by now stays. */
 export async function detachDevice(descriptor: number, mountpoint: string, log: Logger): Promise<void> {
   const connection = connectionOf(descriptor) ?? connectionAt(mountpoint);
   if (connection !== undefined) await detachMounts({ connection, descriptor }, log);

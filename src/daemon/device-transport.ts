@@ -69,7 +69,7 @@ export function deviceTransport(options: DeviceOptions): Transport {
         step: (label) => systemClock.step(label),
         hasFatalSignal,
         noResend: options.noResend,
-        atHand: kept.atHand,
+        inHand: kept.inHand,
         firstPlace: options.firstPlace(),
         ...(!takesOver || kept.connection === undefined ? {} : { connection: kept.connection }),
       });
@@ -82,7 +82,7 @@ export function deviceTransport(options: DeviceOptions): Transport {
       if (agreed.passthrough) passthrough.use(descriptor);
       else passthrough.doWithout(whyNot ?? "it needs Linux 6.9");
       if (kept.connection === undefined) kept.agreed(agreed);
-      // Where the kernel resends nothing, a request must be written down before it is begun. The fast path does not do
+      // If the kernel resends nothing, a request must be written down before it is begun. The fast path does not do
       // that.
       if (agreed.resend) device.moveBy(fastPath);
       const useKernelCache = () => kernelCache.use(device.notify, agreed.kernelMinor);

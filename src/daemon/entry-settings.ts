@@ -1,6 +1,5 @@
 /**
- * What an environment's entry in the configuration file says about a mount, and which part of it a running mount
- * adopts.
+ * The settings of an environment's entry in the configuration file, and the part of them that a running mount adopts.
  */
 import { type BigIntStats, lstatSync } from "node:fs";
 import { lstat } from "node:fs/promises";
@@ -10,7 +9,9 @@ import { changed, ON_RELOAD, type SettingsChange } from "./reload-settings.ts";
 import { type DaemonSettings, daemonSettings, type FollowedEntry } from "./settings.ts";
 
 export const entrySettings = z.strictObject({
-  /** The settings of a mount that is given nothing but this entry: what the entry lacks has its default. */
+  /**
+   * The settings of a mount that is given nothing but this entry. Settings that the entry lacks have their defaults.
+   */
   settings: daemonSettings.partial(),
   /** For each setting: the key that stands for it in an entry. */
   keys: z.record(z.string(), z.string()),
@@ -40,7 +41,7 @@ export interface Followed {
   readonly next: DaemonSettings;
   /** The keys whose values are new in `next`. */
   readonly taken: readonly string[];
-  /** Why the other keys were refused: one line for each. */
+  /** The reasons for refusing the other keys: one line for each. */
   readonly refused: readonly string[];
 }
 

@@ -13,7 +13,7 @@ const setOf = (...names: Signal[]) =>
 
 /** These signals end a program, also when the program catches them to end in its own way. */
 const ENDS = setOf("SIGHUP", "SIGINT", "SIGQUIT", "SIGKILL", "SIGTERM");
-/** Where they are not caught, these signals stop a program or do nothing. All other signals end it. */
+/** If they are not caught, these signals stop a program or do nothing. All other signals end it. */
 const GOES_ON = setOf("SIGSTOP", "SIGTSTP", "SIGTTIN", "SIGTTOU", "SIGCONT", "SIGCHLD", "SIGURG", "SIGWINCH");
 
 /**

@@ -12,11 +12,12 @@ export interface FollowOptions {
   readonly settings: DaemonSettings;
   readonly environment: FollowedEntry;
   /**
-   * Why the last reload failed, if this daemon runs because of that: a daemon with the new settings could not serve.
+   * The reason why the last reload failed, if this daemon runs because of that: a daemon with the new settings could
+   * not serve.
    */
   readonly failed: string | undefined;
   readonly log: Logger;
-  /** What the file says now. Rejects with a message of one line that says what is wrong with the file. */
+  /** Reads the file. Rejects with a message of one line that names the file's fault. */
   read(name: string): Promise<EntrySettings>;
   /** The identity of the file as it is now (`fileIdentity`). */
   identity(): Promise<string>;

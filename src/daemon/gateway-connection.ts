@@ -1,6 +1,6 @@
 /**
- * How a daemon reaches its gateway: over the network, or the gateway of `wsfs start` through a Unix socket of this
- * user.
+ * Connects a daemon with its gateway: over the network, or through a Unix socket of this user for the gateway of `wsfs
+ * start`.
  */
 import { Worker } from "node:worker_threads";
 import type { ThreadOptions } from "../client/thread-messages.ts";
@@ -53,7 +53,7 @@ function startHttpThread(workerData: ThreadOptions, log: Logger): Worker {
     const worker = new Worker(new URL("../client/http-thread.js", import.meta.url), {
       name: "http",
       workerData,
-      // The thread holds little at a time. By default it may pile up as much garbage as a whole program.
+      // The thread needs little memory at a time. By default it may pile up as much garbage as a whole program.
       resourceLimits: { maxYoungGenerationSizeMb: 4 },
     });
     worker.on("error", withoutOne);

@@ -1,4 +1,4 @@
-/** What failed requests tell about the gateway, apart from the error that their sender gets. */
+/** Watches failed requests for signs about the gateway. Their senders get the errors as before. */
 import { isOfStranger } from "../client/connector.ts";
 import { RemoteError } from "../client/errors.ts";
 import type { Transport } from "../contract/http.ts";

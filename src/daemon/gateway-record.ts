@@ -45,7 +45,9 @@ export function runningGateway(data: string): GatewayRecord | undefined {
   return found?.process !== undefined && isAlive(found.process) ? found : undefined;
 }
 
-/** The path of the gateway's socket. Only the owner of the data folder can connect there, whoever has the port. */
+/**
+ * The path of the gateway's socket. Only the owner of the data folder can connect there. Any user may take the port.
+ */
 export function gatewaySocket(data: string): string {
   return join(data, "gateway.sock");
 }

@@ -1,7 +1,7 @@
 /**
  * This daemon gives way to a successor on the same mount (`wsfs reload`). The successor takes over as from a daemon
- * that died, with two differences: what could be wrong with it is checked while programs are still served, and no
- * request is left half done. This file knows the order in which parts come to rest, not what they do.
+ * that died, with two differences: its possible faults are checked while programs are still served, and no request is
+ * left half done. This file knows the order in which parts come to rest, not their work.
  *
  * When this daemon dies anywhere on the way, that is an ordinary death of a daemon. Only its last message to the
  * supervisor makes it a reload.
@@ -17,12 +17,12 @@ import type { SupervisorLink } from "./supervisor-link.ts";
 import { withTimeout } from "./with-timeout.ts";
 
 /** The limit for requests in flight. Those that take longer are resent to the successor. */
-const AT_HAND_LIMIT_MS = 10_000;
-/** The limit for this daemon's own work. What still hangs then is left as after a crash. */
+const IN_HAND_LIMIT_MS = 10_000;
+/** The limit for this daemon's own work. Work that still hangs then is left as after a crash. */
 const REST_LIMIT_MS = 10_000;
 const CHECK_LIMIT_MS = 30_000;
 const TOLD_LIMIT_MS = 10_000;
-/** Argument for the daemon's program: only check whether you could start, then end. */
+/** Argument for the daemon's program: it only checks whether it could start, and ends. */
 export const CHECK_ARGUMENT = "--check";
 
 type Program = NonNullable<ReloadRequest["program"]>;
@@ -49,7 +49,7 @@ export interface Wish extends Pick<ReloadRequest, "id" | "program"> {
 }
 
 export interface HandOver {
-  /** Does all that may fail. Rejects with Refused; then everything is as before. */
+  /** Does all steps that may fail. Rejects with Refused; then everything is as before. */
   prepare(wish: Wish): Promise<void>;
   /** Begins the handover. To be called after `prepare`. */
   begin(): void;
@@ -67,14 +67,14 @@ export interface HandOver {
 export function createHandOver(
   settings: Pick<DaemonSettings, "shortenWaits">,
   served: Served,
-  /** Whether the open handles are all written down. Without that no daemon can take over. */
+  /** True if the open handles are all written down. Without that no daemon can take over. */
   canBeTakenOver: () => boolean,
   log: Logger,
 ): HandOver {
   const begun = deferred<"handOver">();
   let next: Wish | undefined;
   let since = 0;
-  const atHandMs = AT_HAND_LIMIT_MS / settings.shortenWaits;
+  const inHandMs = IN_HAND_LIMIT_MS / settings.shortenWaits;
 
   /**
    * With a kernel that resends nothing, requests left unanswered would fail with an error in programs. All are waited
@@ -83,7 +83,7 @@ export function createHandOver(
   function pauseAndDrain(): Promise<unknown> {
     since = Date.now();
     served.pause();
-    return served.resend ? withTimeout(served.drained(), atHandMs) : served.drained();
+    return served.resend ? withTimeout(served.drained(), inHandMs) : served.drained();
   }
 
   return {
@@ -118,7 +118,7 @@ export function createHandOver(
         return resting;
       };
       try {
-        const isLeft = await withTimeout(served.leave(quiet), atHandMs + REST_LIMIT_MS);
+        const isLeft = await withTimeout(served.leave(quiet), inHandMs + REST_LIMIT_MS);
         if (!isLeft) log.warn({}, "some parts of the daemon did not stop in time");
       } catch (error) {
         log.error({ err: error }, "a part of the daemon could not stop");

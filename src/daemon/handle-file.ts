@@ -4,7 +4,7 @@
  * not survive power loss. It records which mount it belongs to, what INIT agreed on, which requests were in flight, and
  * the open handles: a slot of fixed size for each. It stores numbers and does not know what they mean.
  *
- * A file that cannot be written costs no program anything: what is missing in it is just not taken over.
+ * A file that cannot be written costs no program anything: missing handles are just not taken over.
  */
 import fs from "node:fs";
 import { z } from "zod";
@@ -59,7 +59,7 @@ const head = z.object({
 
 export interface KeptState {
   readonly handleTable: HandleTable;
-  readonly atHand: RequestsInHand;
+  readonly inHand: RequestsInHand;
   /** The handles that the daemon before left; empty in a new mount. */
   readonly handles: readonly KeptHandle[];
   readonly connection: Connection | undefined;
@@ -69,12 +69,12 @@ export interface KeptState {
   /** The replayers that the daemon before knew; see replayer.ts. */
   readonly replayers: readonly ProcessIdentity[];
   keepReplayers(processes: readonly ProcessIdentity[]): void;
-  /** Whether a successor would find everything in the file. */
+  /** True if a successor would find everything in the file. */
   isWritten(): boolean;
   close(): unknown;
 }
 
-/** How the daemon before ended. */
+/** The end of the daemon before. */
 export type Before = Pick<RequestsInHand, "wasOwnFault">;
 
 const NOBODY: Before = { wasOwnFault: false };
@@ -137,12 +137,15 @@ function makeFile(path: string, size: number, log: Logger): number {
 interface KeptFile {
   /** Writes the first `length` bytes. When it returns, the bytes survive us, or `isWhole` is false. */
   write(bytes: Uint8Array, length: number, at: number): void;
-  /** Whether everything is written. Tries again what the disk did not take before. */
+  /** True if everything is written. Tries again to write bytes that the disk did not take before. */
   isWhole(): boolean;
 }
 
 function keptFile(fd: number, log: Logger): KeptFile {
-  /** What the disk did not take, by offset. It is always the head, a slot or a list; only its last version counts. */
+  /**
+   * Bytes that the disk did not take, by offset. They are always the head, a slot or a list; only the last version
+   * counts.
+   */
   const untaken = new Map<number, Uint8Array>();
 
   function take(bytes: Uint8Array, length: number, at: number): unknown {
@@ -252,7 +255,7 @@ function keptState(fd: number, file: KeptFile, left: Buffer, { wasOwnFault }: Be
       },
       openedBy: (request) => byRequest.get(request),
     },
-    atHand: {
+    inHand: {
       left: listed.inFlight,
       wasOwnFault,
       suspects: new Set(listed.suspects),

@@ -1,4 +1,4 @@
-/** What the kernel of this machine is and can do, as far as the kernel, its release and the state dir's disk tell. */
+/** The features of this machine's kernel, as far as the kernel, its release and the state dir's disk tell. */
 import { closeSync, openSync, readFileSync, rmSync, statfsSync } from "node:fs";
 import { join } from "node:path";
 
@@ -12,7 +12,7 @@ export function bootId(): string {
 const CAP_SYS_ADMIN = 21n;
 
 /**
- * Whether this process may register files for passthrough. In a container with its own user namespace the kernel still
+ * True if this process may register files for passthrough. In a container with its own user namespace the kernel still
  * refuses it later.
  */
 export function maySysAdmin(processStatus = readFileSync("/proc/self/status", "latin1")): boolean {
@@ -20,7 +20,7 @@ export function maySysAdmin(processStatus = readFileSync("/proc/self/status", "l
   return ((BigInt(`0x${effective}`) >> CAP_SYS_ADMIN) & 1n) === 1n;
 }
 
-/** Why the kernel is not asked for passthrough. Undefined: it is asked. */
+/** Returns the reason why the kernel is not asked for passthrough. Undefined: it is asked. */
 export function whyNoPassthrough(
   isWanted: boolean,
   stateDir: string,
@@ -31,7 +31,7 @@ export function whyNoPassthrough(
   return knowsWriters(stateDir, isOnlyWriter) ? undefined : "the disk of the state dir does not tell who writes a file";
 }
 
-/** For passthrough: how many file systems may be stacked below ours. An overlay counts as one of them. */
+/** The number of file systems that passthrough may find stacked below ours. An overlay counts as one of them. */
 export function stackDepth(stateDir: string): 1 | 2 {
   return statfsSync(stateDir).type === OVERLAYFS ? 2 : 1;
 }
@@ -40,7 +40,7 @@ export function stackDepth(stateDir: string): 1 | 2 {
 const EXACT_TIMES: ReadonlySet<number> = new Set([0xef53, 0x58465342, 0x9123683e, 0x01021994]);
 
 /**
- * Whether each change after a look at a file's times gets a new time. Some disks do that since Linux 6.13; otherwise
+ * True if each change after a look at a file's times gets a new time. Some disks do that since Linux 6.13; otherwise
  * times are those of the last clock tick. `release` is that of uname(2), "6.18.0-1-amd64".
  */
 export function timesAreExact(release: string, stateDir: string): boolean {
@@ -49,7 +49,10 @@ export function timesAreExact(release: string, stateDir: string): boolean {
   return isNew && EXACT_TIMES.has(statfsSync(stateDir).type);
 }
 
-/** Whether the disk tells who else has a file open for writing. Without that, passthrough is not possible. */
+/**
+ * True if the disk tells whether another program has a file open for writing. Without that, passthrough is not
+ * possible.
+ */
 export function knowsWriters(stateDir: string, isOnlyWriter: (fd: number) => boolean): boolean {
   const path = join(stateDir, "probe");
   const fd = openSync(path, "w+", 0o600);

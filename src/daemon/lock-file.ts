@@ -3,7 +3,7 @@ import { closeSync, constants, openSync } from "node:fs";
 import * as systemCalls from "../content/system-calls.ts";
 
 export interface LockFile {
-  /** Whether the lock is ours now. Does not wait. */
+  /** Takes the lock without waiting. True: the lock is ours now. */
   take(): boolean;
   close(): void;
 }

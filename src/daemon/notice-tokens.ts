@@ -23,8 +23,8 @@ export function noticeTokens(credentials: Credentials, onChange: (token: string)
 }
 
 /**
- * Asks `credentials` regularly for the token in use (for a token file, that is a look at its times). Call the result to
- * end it.
+ * Asks `credentials` regularly for the token in use (for a token file, that is a look at its times). The returned
+ * function ends this.
  */
 export function watchTokens(
   credentials: Pick<Credentials, "token">,

@@ -1,7 +1,7 @@
 /**
- * Opens the database of a state folder. Repairs the folder when the database is damaged or missing: what is damaged
- * goes to quarantine as it is, and the newest good copy takes its place, or an empty database. The rows then say that
- * they are older than the files; the engine makes up for that before it serves (engine/start/restore-rows.ts).
+ * Opens the database of a state folder. Repairs the folder when the database is damaged or missing: the damaged
+ * database goes to quarantine as it is, and the newest good copy takes its place, or an empty database. The rows then
+ * say that they are older than the files; the engine makes up for that before it serves (engine/start/restore-rows.ts).
  *
  * The process may die anywhere in a repair. A note is synced before the first step and removed after the last: while
  * the note is there, the next start begins the repair anew with the files it finds.
@@ -37,11 +37,11 @@ export interface OpenNeeds extends CopyNeeds {
   readonly now: () => number;
   /** See openDatabase. */
   readonly onMigrated?: (database: Connection) => void;
-  /** Right after each step of a repair, for tests that die there. */
+  /** Called right after each step of a repair, for tests that die there. */
   readonly onStep?: (what: string) => void;
 }
 
-/** `repaired`: the database was damaged; one line says what took the place of the rows. */
+/** `repaired`: the database was damaged. The text, one line, says what took the place of the rows. */
 export interface Opened {
   readonly connection: Connection;
   readonly repaired?: string;
@@ -75,7 +75,10 @@ export function noteDamage(needs: Pick<CopyNeeds, "folder" | "log">, damage: str
   }
 }
 
-/** The connection, or what is wrong. The database is checked in full when it is small or when there is a reason. */
+/**
+ * Returns the connection, or the fault in words. The database is checked in full when it is small or when there is a
+ * reason.
+ */
 async function openChecked(needs: OpenNeeds, note: string | undefined): Promise<Connection | string> {
   const size = (await sizeOf(needs, needs.database)) ?? 0;
   // A database without a page was never used, unless its log has all pages.
@@ -170,9 +173,9 @@ async function repairOnce(needs: OpenNeeds, why: string, wentDown: boolean): Pro
 }
 
 /**
- * When this mount last wrote, in milliseconds since 1970, by the files' times: what damaged rows say cannot be
- * believed. If nothing was written since the boot, the machine may have gone down while the mount was there, and lost
- * what was not synced.
+ * When this mount last wrote, in milliseconds since 1970, by the files' times, because damaged rows cannot be trusted.
+ * If nothing was written since the boot, the machine may have gone down while the mount was there, and unsynced bytes
+ * may be lost.
  */
 async function lastWritten({ files, database, folder, paths }: OpenNeeds): Promise<number> {
   let last = Number.NEGATIVE_INFINITY;
@@ -232,7 +235,7 @@ async function putCopy(needs: OpenNeeds): Promise<Connection | undefined> {
   return undefined;
 }
 
-/** Whether the folder has traces of a mount, so that there must have been a database. */
+/** True if the folder has traces of a mount, so that there must have been a database. */
 async function wasUsed(needs: OpenNeeds): Promise<boolean> {
   if ((await sizeOf(needs, `${needs.database}-wal`)) !== undefined) return true;
   if ((await sizeOf(needs, needs.paths.dirtyLog)) !== undefined) return true;

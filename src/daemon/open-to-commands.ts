@@ -1,4 +1,4 @@
-/** What commands may ask of a serving daemon, and the record by which they find the daemon. */
+/** Opens a serving daemon to commands: the answers to their requests, and the record by which they find the daemon. */
 import { randomUUID } from "node:crypto";
 import type { Engine } from "../engine/api/index.ts";
 import type { Logger } from "../lib/log.ts";

@@ -1,6 +1,6 @@
-/** So many times within a period and no more. It knows nothing of what happens. */
+/** Limits the number of events within a period. It does not know the events. */
 
-/** The result is asked each time before the event. True: the event may happen, and counts. */
+/** Returns a function that must be called before each event. True: the event may happen, and counts. */
 export function rateLimit(count: number, milliseconds: number, elapsed: () => number): () => boolean {
   let recent: number[] = [];
   return () => {

@@ -1,6 +1,6 @@
 /**
  * Keeps a daemon visible to commands for as long as it lives. The folder they look in may go before the daemon: with
- * the login session of its user, or in a clean-up. This file knows when to look, not what is there.
+ * the login session of its user, or in a clean-up. This file knows when to look, not the files of the folder.
  */
 import type { Logger } from "../lib/log.ts";
 import { type Clock, every } from "../lib/runtime.ts";
@@ -13,7 +13,7 @@ export interface Place {
   makeAgain(): Promise<void>;
 }
 
-/** Stops when the result is called, which resolves when no work is under way. */
+/** The returned function stops it, and resolves when no work is under way. */
 export function keepRegistered(
   place: Place,
   clock: Pick<Clock, "elapsed" | "setTimer">,

@@ -34,10 +34,10 @@ export interface Replayer {
 
 /** A replay waits this long, so that the kernel gets its invalidations first (fuse/kernel-cache.ts). */
 const GATHER_MS = 20;
-/** After this time it is asked again which folders are watched: where some were, and where none were … */
+/** The watched folders are asked for again after this time: if some were watched, and if none were. */
 const WATCHED_MS = 100;
 const UNWATCHED_MS = 500;
-/** … but asking must take at most a twentieth of the time, up to a longest interval. */
+/** Asking must take at most a twentieth of the time, up to a longest interval. */
 const WATCHED_SHARE = 20;
 const WATCHED_MOST_MS = 3_000;
 /** A pause after each replay: the mount cannot be taken off while one is under way. */
@@ -47,7 +47,7 @@ const IDLE_MS = 60_000;
 const ANSWER_MS = 10_000;
 /** The pause after a failure. */
 const PAUSE_MS = 5_000;
-/** How often it is checked whether the replayers of the daemon before have ended. */
+/** The interval of checks whether the replayers of the former daemon have ended. */
 const FORMER_MS = 1_000;
 /** No path that a system call takes is longer. */
 const PATH_BYTES_MAX = 4_000;
@@ -73,12 +73,12 @@ export function startReplayer(options: ReplayerOptions): Replayer {
   let soon: Timer | undefined;
   let looking: Timer | undefined;
 
-  lookWhoIsLeft();
+  checkFormer();
 
-  function lookWhoIsLeft(): void {
+  function checkFormer(): void {
     for (const one of processes) if (one !== program?.process && !isAlive(one)) replays.formerly.delete(one.pid);
     processes = processes.filter((one) => one === program?.process || isAlive(one));
-    if (processes.some((one) => one !== program?.process)) looking = clock.setTimer(FORMER_MS, lookWhoIsLeft);
+    if (processes.some((one) => one !== program?.process)) looking = clock.setTimer(FORMER_MS, checkFormer);
   }
 
   function begin(): void {
@@ -91,7 +91,7 @@ export function startReplayer(options: ReplayerOptions): Replayer {
     idle?.cancel();
     try {
       program ??= await start();
-      await lookWhoWatches(program);
+      await askWatched(program);
       await replayAll(program);
       idle = clock.setTimer(IDLE_MS, end);
     } catch (error) {
@@ -133,7 +133,7 @@ export function startReplayer(options: ReplayerOptions): Replayer {
     if (!isClosed) keep(processes);
   }
 
-  async function lookWhoWatches(by: Program): Promise<void> {
+  async function askWatched(by: Program): Promise<void> {
     const asked = clock.elapsed();
     const watch = replays.asking();
     const watched = new Set((await by.ask("watched")).split(" ").filter(Boolean).map(watchedOf));
@@ -154,7 +154,7 @@ export function startReplayer(options: ReplayerOptions): Replayer {
         replays.failed(errno === EISDIR);
       }
       await sleep(clock, REST_MS);
-      if (clock.elapsed() >= askAgainAt) await lookWhoWatches(by);
+      if (clock.elapsed() >= askAgainAt) await askWatched(by);
     }
   }
 

@@ -1,7 +1,8 @@
 /**
- * Where running daemons are found: one owner-only folder that does not outlive the uptime of the machine. For a daemon
- * with process id N it has N.sock (control) and N.json (the record of its mount). The files are not named by the
- * connection's number: the next mount may get that number while this daemon still finishes. No secret stands there.
+ * The folder in which commands find running daemons. It is owner-only and does not outlive the uptime of the machine.
+ * For a daemon with process id N it has N.sock (control) and N.json (the record of its mount). The files are not named
+ * by the connection's number: the next mount may get that number while this daemon still finishes. No secret stands
+ * there.
  */
 import {
   chmodSync,
@@ -26,8 +27,8 @@ import { isAlive, processIdentity } from "./processes.ts";
 /** A record contains a few paths and numbers. */
 const RECORD_MAX_BYTES = 256 * 1024;
 /**
- * How often a folder is listed again while daemons replace each other in it. Daemons that come and go without end must
- * not block a command.
+ * The number of times that a folder is listed again while daemons replace each other in it. Daemons that come and go
+ * without end must not block a command.
  */
 const LISTS_MAX = 100;
 
@@ -38,7 +39,7 @@ export const mountRecord = z.object({
   isOver: z.boolean().optional(),
   /** The id of the mount, the same for every daemon that serves it. */
   mountId: z.string().optional(),
-  /** Where it was mounted. */
+  /** The folder on which it was mounted. */
   mountpoint: z.string(),
   daemon: processIdentity,
   supervisor: processIdentity,
@@ -55,11 +56,11 @@ export const mountRecord = z.object({
   reload: z
     .object({
       id: z.string(),
-      /** How long requests of programs waited, milliseconds. */
+      /** The time that requests of programs waited, milliseconds. */
       waitedMs: z.number(),
       /** This daemon has migrated the database of an earlier release. */
       isMigrated: z.boolean().optional(),
-      /** Why the reload failed, so that this daemon has the settings from before. */
+      /** The reason why the reload failed. This daemon then has the settings from before. */
       failed: z.string().optional(),
     })
     .optional(),
@@ -74,7 +75,7 @@ export function socketPath(folder: string, pid: number): string {
   return join(folder, `${pid}.sock`);
 }
 
-/** Where a daemon can be asked, and the user whose process must listen there. */
+/** The control socket of a daemon, and the user whose process must listen there. */
 export interface DaemonSocket {
   readonly path: string;
   readonly owner: number;
@@ -85,7 +86,7 @@ export function daemonSocket(folder: string, pid: number, owner = process.getuid
 }
 
 /**
- * Makes the folder, mode 0700, and removes what killed daemons left in it. Returns the folders it made, the highest
+ * Makes the folder, mode 0700, and removes the files of killed daemons in it. Returns the folders it made, the highest
  * first. Throws an Error of one line when the folder does not belong to this user alone.
  */
 export function makeRuntimeFolder(folder: string): string[] {
@@ -156,7 +157,7 @@ function readShortFile(path: string): string {
   }
 }
 
-/** Whether commands can find the daemon. */
+/** True if commands can find the daemon. */
 export function isRecorded(folder: string, pid: number): boolean {
   const socket = lstatSync(socketPath(folder, pid), { throwIfNoEntry: false });
   return existsSync(recordPath(folder, pid)) && socket?.isSocket() === true;
@@ -168,7 +169,7 @@ export function removeRecord(folder: string, pid: number): void {
   rmSync(socketPath(folder, pid), { force: true });
 }
 
-/** Whether the mount's daemon or its supervisor is alive. */
+/** True if the mount's daemon or its supervisor is alive. */
 export function isServed(record: MountRecord): boolean {
   return isAlive(record.daemon) || isAlive(record.supervisor);
 }

@@ -1,7 +1,7 @@
 /**
- * What a command hands to the daemon it starts: one JSON text in an environment variable. The variable outlives the
- * command, and a daemon that the supervisor starts later gets it too. It contains no secret: of the token only the
- * place where it is stored.
+ * The settings that a command hands to the daemon it starts: one JSON text in an environment variable. The variable
+ * outlives the command, and a daemon that the supervisor starts later gets it too. It contains no secret: only the
+ * place where the token is stored.
  */
 import { z } from "zod";
 
@@ -10,8 +10,8 @@ export const SETTINGS_VARIABLE = "WSFS_DAEMON_SETTINGS";
 export const CONTROL_VARIABLE = "WSFS_CONTROL_FD";
 
 /**
- * Set by the supervisor for a daemon that takes over: how many daemons died before it (none: one gave way), and of what
- * the last one died.
+ * Set by the supervisor for a daemon that takes over: the number of daemons that died before it (0: one gave way), and
+ * the cause of the last death.
  */
 export const RESTARTS_VARIABLE = "WSFS_RESTARTS";
 /**
@@ -77,7 +77,7 @@ export const daemonSettings = z.object({
   keepFree: z.number().int().min(0).optional(),
   /** Bytes. Absent: as many as the disk takes. */
   unsentLimit: z.number().int().min(0).optional(),
-  /** Up to so many names are read in the background. Absent: none. */
+  /** The largest number of names that are read in the background. Absent: none. */
   namesAhead: z.number().int().min(0).optional(),
   /** Milliseconds. How long a failing gateway is asked again where the mount cannot do without its answer. */
   patienceMs: z.number().min(0),
@@ -139,7 +139,7 @@ export interface Reload {
   readonly id: string;
   /** Since when requests of programs wait, by the wall clock. */
   readonly since: number;
-  /** Why a daemon with the new settings could not serve. This daemon has the settings from before. */
+  /** The reason why a daemon with the new settings could not serve. This daemon has the settings from before. */
   readonly failed?: string;
 }
 

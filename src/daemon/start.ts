@@ -47,10 +47,10 @@ import { noticeTokens, watchTokens } from "./notice-tokens.ts";
 import { noteDamage, openMetadata } from "./open-metadata.ts";
 import { openToCommands } from "./open-to-commands.ts";
 import { identifyProcess } from "./processes.ts";
+import { reportUnsent } from "./report-unsent.ts";
 import { createRowSync } from "./row-sync.ts";
 import { createRuntime } from "./runtime.ts";
 import { type MountRecord, stateDirOf } from "./runtime-folder.ts";
-import { sayWhatIsLeft } from "./say-what-is-left.ts";
 import type { DaemonSettings, Reload, Restarts } from "./settings.ts";
 import { DATABASE, ownerOtherThan, writeOwner } from "./state-folder.ts";
 import { openSupervisorLink, type SupervisorLink } from "./supervisor-link.ts";
@@ -64,10 +64,10 @@ export type StartEngine = (options: EngineOptions) => Promise<Engine>;
 
 /**
  * Write-back waits this long for more changes of the same file. It is longer than the time between two steps of an
- * editor's save, and short enough for other mounts to show the change within a second; …
+ * editor's save, and short enough for other mounts to show the change within a second.
  */
 const DEBOUNCE_MS = 750;
-/** … but it waits at most this long. */
+/** The longest wait of write-back for more changes of the same file. */
 const MAXIMUM_AGE_MS = 10_000;
 const POLL_MS = 1000;
 /**
@@ -77,10 +77,10 @@ const POLL_MS = 1000;
  */
 const REQUESTS = 48;
 /** The file with the state of this mount that outlives the daemon. */
-const KEPT = "handles";
+const HANDLE_TABLE = "handles";
 const NOTHING_KEPT = "the state dir has no record of this mount, so no daemon can take it over";
-/** How often the supervisor gets a heartbeat. */
-const SIGN_OF_LIFE_MS = 1000;
+/** The interval of heartbeats for the supervisor. */
+const HEARTBEAT_INTERVAL_MS = 1000;
 
 type Closer = () => unknown;
 
@@ -107,7 +107,7 @@ export async function runDaemon(options: DaemonOptions): Promise<number> {
   const takesOver = options.restarts !== undefined;
   const link = openSupervisorLink((onLine, onEnd) => openControl(controlDescriptor, onLine, onEnd), log, takesOver);
   closers.push(() => link.close());
-  closers.push(every(systemClock, SIGN_OF_LIFE_MS, () => link.heartbeat()).cancel);
+  closers.push(every(systemClock, HEARTBEAT_INTERVAL_MS, () => link.heartbeat()).cancel);
 
   const stopped = Promise.race([link.ending, aborted(signaled)]);
   const started = start(options, link, closers);
@@ -123,7 +123,7 @@ export async function runDaemon(options: DaemonOptions): Promise<number> {
       return 0;
     }
     isHandedOver = (await serve(outcome, log, link, stopped)) && (await outcome.serving.handOver.tell(link));
-    if (!isHandedOver) await sayWhatIsLeft(outcome.engine, log);
+    if (!isHandedOver) await reportUnsent(outcome.engine, log);
     return 0;
   } catch (error) {
     const exitCode = error instanceof StartError ? error.exitCode : 1;
@@ -191,11 +191,11 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
   const runtime = createRuntime(createDiskFiles({ systemCalls, hashWorkers, elapsed: systemClock.elapsed }));
   const paths = createLayout(runtime.files, stateDir);
   // When the state dir was removed or moved away, a new one would be in the way of a person who moves it back.
-  if (restarts !== undefined && !existsSync(join(stateDir, KEPT))) throw new StartError(NOTHING_KEPT);
+  if (restarts !== undefined && !existsSync(join(stateDir, HANDLE_TABLE))) throw new StartError(NOTHING_KEPT);
   const { lock, takeBack } = lockState(paths.lock, settings.runtimeFolder);
   closers.push(() => lock.release());
   let isUsed = false;
-  // Runs while the lock is still held. What a mount that never came to be has put there is of no use.
+  // Runs while the lock is still held. The files of a mount that never came to be are of no use.
   closers.push(() => isUsed || takeBack?.());
   log.openFile(stateDir);
   log.info({ settings, stateDir, node: process.version, restarts }, "starting");
@@ -240,7 +240,7 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
     },
   });
   closers.push(() => copies.atEnd());
-  const kept = openHandleFile(join(stateDir, KEPT), settings.mountId, restarts, log);
+  const kept = openHandleFile(join(stateDir, HANDLE_TABLE), settings.mountId, restarts, log);
   if (kept === undefined) throw new StartError(NOTHING_KEPT);
   closers.push(() => kept.close());
   const overseer = createSupervisorWatch(settings, supervisor, log);
@@ -252,7 +252,7 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
     firstPlace: () => createDone(database).end(),
     hasMount(mount) {
       isUsed = true;
-      // Not for a first daemon: the command that waits for it must hear that there is no mount.
+      // Not for a first daemon: the command that waits for it must learn that there is no mount.
       if (restarts !== undefined) lookAfter(mount);
     },
   });
@@ -385,7 +385,7 @@ async function serve(
   return false;
 }
 
-/** Whether the supervisor could not take the mount off. */
+/** True if the supervisor could not take the mount off. */
 async function isBusy(link: SupervisorLink): Promise<boolean> {
   try {
     return "busy" in (await link.unmount());

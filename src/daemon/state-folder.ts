@@ -1,5 +1,5 @@
 /**
- * Which folder holds the metadata, unsent bytes and cache of a mount. Without --state-dir it is named by the
+ * Chooses the folder with the metadata, unsent bytes and cache of a mount. Without --state-dir it is named by the
  * workspace's id, which only the gateway knows. So that a mount also starts without the gateway, each default folder
  * has a small file that says to which workspace of which gateway it belongs. Whether a folder really belongs to the
  * workspace is for the engine to decide.
@@ -21,7 +21,7 @@ export const STATE_CLAIM: Claim = {
 };
 
 const FILE = "workspace.json";
-/** `view`: what of the workspace is mounted (engine/start/view.ts); absent: all of it, as it is. */
+/** `view`: the part or moment of the workspace that is mounted (engine/start/view.ts); absent: all of it, as it is. */
 const owner = z.object({ id: z.string(), name: z.string(), baseUrl: z.string(), view: z.string().optional() });
 export type StateOwner = z.infer<typeof owner>;
 

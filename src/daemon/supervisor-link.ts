@@ -1,13 +1,13 @@
 /**
- * The daemon's end of the socket to its supervisor. Each message is one line of text. This file knows the words that
- * the two exchange, not what is done about them.
+ * The daemon's end of the socket to its supervisor. Each message is one line of text. This file knows the messages of
+ * the two, not their effects.
  */
 import { type Deferred, deferred } from "../lib/deferred.ts";
 import type { Logger } from "../lib/log.ts";
 import { systemClock } from "../lib/system-clock.ts";
 import { withTimeout } from "./with-timeout.ts";
 
-/** How the addon carries lines. */
+/** The addon's interface for lines. */
 export interface LineSocket {
   /** Returns 0 or an errno: EAGAIN when the supervisor does not read, EPIPE when it is gone. */
   send(line: string, descriptor?: number): number;
@@ -60,7 +60,7 @@ export interface SupervisorLink {
 
 /** EPIPE: no supervisor is at the other end. */
 const GONE = 32;
-/** How long the news of its end may take to arrive. */
+/** The longest delay of the news of its end. */
 const GONE_LIMIT_MS = 1000;
 /** The unit separator. It occurs in no JSON and in no path that is asked for. */
 export const WORD_END = "\x1f";

@@ -1,6 +1,6 @@
 /**
- * What a supervisor tells by its process name, in `ps` and to commands: while no daemon serves, no other process can be
- * asked.
+ * Reads the state of a supervisor from its process name, which `ps` shows too: while no daemon serves, no other process
+ * can be asked.
  */
 import { readFileSync } from "node:fs";
 import { hasCode } from "../lib/system-error.ts";
@@ -24,7 +24,7 @@ export function waitsForRelease(supervisor: ProcessIdentity): boolean {
  * the pid comes from a record that its user wrote. False: it does not wait, or it has ended and another process may
  * have its pid.
  */
-export function endWhoWaits(supervisor: ProcessIdentity, uid: number, kill = process.kill): boolean {
+export function endWaitingSupervisor(supervisor: ProcessIdentity, uid: number, kill = process.kill): boolean {
   try {
     return userOf(supervisor.pid) === uid && waitsForRelease(supervisor) && kill(supervisor.pid, "SIGTERM");
   } catch (error) {

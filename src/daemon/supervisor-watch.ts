@@ -1,6 +1,6 @@
 /**
  * Tracks which supervisor looks after this daemon: the one that started it, or one that replaced that. It knows when
- * another one is wanted, not how it is started.
+ * another one is needed, not how it is started.
  */
 import { isConnected } from "../fuse/native.ts";
 import type { Logger } from "../lib/log.ts";

@@ -1,4 +1,6 @@
-/** What stands between kernel and engine: /dev/fuse itself (device-transport.ts), or libfuse (library-transport.ts). */
+/**
+ * The transport between kernel and engine: /dev/fuse itself (device-transport.ts), or libfuse (library-transport.ts).
+ */
 
 import type { Engine, FastPath, KernelCache } from "../engine/api/index.ts";
 import type { KernelPassthrough } from "../fuse/passthrough.ts";
@@ -13,7 +15,8 @@ export interface Transport {
   /** Absent: no fast path. */
   readonly mover?: FastPath;
   /**
-   * All is ready: makes the mount, or has it made, and serves it. What must end with it is added to `closers` at once.
+   * Makes the mount, or has it made, and serves it. Must be called when all else is ready. Parts that must end with the
+   * mount are added to `closers` at once.
    */
   serve(engine: Engine, link: SupervisorLink, closers: (() => unknown)[]): Promise<Serving>;
 }

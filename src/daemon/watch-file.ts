@@ -10,8 +10,7 @@ import type { Clock, Timer } from "../lib/runtime.ts";
 /** Programs write a file in several steps. */
 const QUIET_MS = 300;
 /**
- * How often a missing folder is looked for: the kernel watches the folder that was removed, not the one that takes its
- * place.
+ * The interval of looks for a missing folder: the kernel watches the removed folder, not the one that takes its place.
  */
 const AGAIN_MS = 2_000;
 

@@ -1,4 +1,4 @@
-/** Waiting that ends. */
+/** A wait with a limit. */
 
 /** True if the promise resolved within that time, false if not. Rejects when the promise rejects in time. */
 export async function withTimeout(promise: Promise<unknown>, milliseconds: number): Promise<boolean> {

@@ -1,7 +1,7 @@
 /**
  * Translates each call of libfuse: from paths and numbers of open files to calls of the FileSystem. It knows no
  * callback, no errno and no time limit. libfuse withholds some values that the kernel knows (the flags of create, one
- * of two times); what they are taken for is decided here.
+ * of two times); this file decides which values stand in for them.
  */
 
 import {
@@ -29,7 +29,7 @@ interface Open {
   handle: HandleId;
   readonly mayWrite: boolean;
   readonly appends: boolean;
-  /** The path has led to another file since. Only looked for in files that are open for appending. */
+  /** The path has led to another file since. This is checked only for files that are open for appending. */
   hasStrayed: boolean;
   /** FileSystem.changes when the path was last known to lead to this file. */
   seen: number;
@@ -61,7 +61,7 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
     return open;
   }
 
-  /** Whether libfuse has the path open. libfuse hides files by its own paths, not by what these lead to now. */
+  /** True if libfuse has the path open. libfuse hides files by its own paths, not by what these lead to now. */
   function isOpen(path: string): boolean {
     return [...opens.values()].some((open) => open.path === path);
   }
@@ -259,7 +259,7 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
 
     async unlink(caller: Caller, path: string): Promise<void> {
       if (paths.unhide(path)) return;
-      // The kernel node id is held until the name is gone, and then forgotten, so that what was behind the name can go
+      // The kernel node id is held until the name is gone, and then forgotten, so that the inode behind the name can go
       // too.
       await paths.at(caller, path, () =>
         paths.below(caller, path, (parent, name) => fileSystem.unlink(caller, parent, name)),

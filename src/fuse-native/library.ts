@@ -1,6 +1,6 @@
 /**
  * The only door to the optional package fuse-native, and through it to libfuse 2. The package is loaded on demand, and
- * the faults of its release 2.2.6 are mended here. This file knows the package's calls and nothing of the answers.
+ * the faults of its release 2.2.6 are mended here. This file knows the package's calls, and no answers.
  */
 import type Fuse from "fuse-native";
 import type { Done, NativeSpace, NativeStat, Operations } from "fuse-native";
@@ -60,7 +60,7 @@ export function whyNotMounted(error: unknown): string {
   return said === "fuse failed" ? "it has said why on standard error" : said;
 }
 
-/** Another release may lack what is mended below, or have it elsewhere. */
+/** Another release may lack the faults that are mended below, or have them elsewhere. */
 function checkRelease({ prototype }: typeof Fuse): void {
   const needed = ["mount", "_fuseOptions", "_op_getxattr", "_op_listxattr"] as const;
   const lacks = needed.filter((name) => typeof prototype[name] !== "function");

@@ -1,6 +1,6 @@
 /**
- * libfuse 2 uses paths, the file system uses kernel node ids. A path is looked up name by name. The node id it leads to
- * is held while it is in use, and forgotten then. Folders are remembered until another mount changes a name, or a
+ * libfuse 2 uses paths, the file system uses kernel node ids. A path is looked up name by name. The node id at its end
+ * is held while it is in use, and then forgotten. Folders are remembered until another mount changes a name, or a
  * folder moves or goes.
  *
  * When an open file is removed, libfuse renames it to ".fuse_hidden…" and removes it when it is closed. Here the file
@@ -34,7 +34,7 @@ export interface Paths {
   /** Forgets the remembered folders: they are looked up again. */
   forgetFolders(): void;
   /**
-   * Whether libfuse would give this name to an open file that it hides now. libfuse counts the names it gives, which
+   * True if libfuse would give this name to an open file that it hides now. libfuse counts the names it gives, which
    * tells its names from those of other programs.
    */
   looksHidden(from: string, to: string): boolean;
@@ -47,7 +47,7 @@ export interface Paths {
   ): Promise<void>;
   /** False: no hidden file has that name. */
   unhide(path: string): boolean;
-  /** Whether the folder contains a hidden file that libfuse will still remove. */
+  /** True if the folder contains a hidden file that libfuse will still remove. */
   hides(folder: KernelNodeId): boolean;
 }
 

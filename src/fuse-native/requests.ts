@@ -1,6 +1,6 @@
 /**
  * Requests of libfuse that are under way. Each is answered exactly once: by its result, or with EIO when its deadline
- * has passed. A thread of libfuse waits for the answer, so that it must come whatever is thrown. This file knows no
+ * has passed. A thread of libfuse waits for the answer, so it must come whatever is thrown. This file knows no
  * operation.
  */
 
@@ -11,15 +11,15 @@ import { createOperationLog } from "../fuse/operation-log.ts";
 import { SLOW_CALL_MS } from "../fuse/session.ts";
 import { describeError, type Logger } from "../lib/log.ts";
 
-/** How one kind of call is done and answered. */
+/** The treatment of one kind of call. */
 export interface Kind<T> {
   /** The protocol's name of the request. */
   readonly name: string;
   /** The request waits only for the local disk, or must not be given up: it has no deadline. */
   readonly local?: boolean;
   /**
-   * The request changes something. If it is done after the kernel was told that it failed, the kernel remembers
-   * something wrong.
+   * The request changes something. If it is done after the kernel was told that it failed, the kernel remembers a wrong
+   * state.
    */
   readonly changes?: boolean;
   /** Takes back the result when the caller was told that the request failed. */

@@ -1,7 +1,7 @@
 /**
  * A mount that libfuse serves: connects libfuse's calls to those of the file system, and notices the end of the mount.
- * What a call means is in calls.ts, deadlines are in requests.ts. Here is one line for each call, with the form of its
- * answer.
+ * calls.ts has the meaning of the calls, requests.ts the deadlines. This file has one line for each call, with the form
+ * of its answer.
  */
 
 import { type FileSystem, FsError, type KernelCache } from "../engine/api/index.ts";
@@ -26,7 +26,7 @@ export interface LibrarySession {
   readonly operations: Operations;
   /** Remote changes reach the remembered paths by this. The kernel cannot be told. */
   readonly kernelCache: KernelCache;
-  /** How many requests came, by their names in the protocol. */
+  /** The numbers of requests that came, by their names in the protocol. */
   counts(): Record<string, number>;
   drained(): Promise<void>;
   /**

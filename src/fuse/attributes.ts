@@ -1,6 +1,6 @@
 /**
- * A Stat as the kernel wants it: fuse_attr, fuse_entry_out, fuse_attr_out, fuse_statx_out. Written field by field and
- * not through the tables' loop, because listing a big folder does nothing else. The tables give the offsets.
+ * A Stat as the kernel wants it: fuse_attr, fuse_entry_out, fuse_attr_out, fuse_statx_out. The fields are written one
+ * by one and not through the tables' loop, because listing a big folder does nothing else. The tables give the offsets.
  */
 import type { Attributed, FileKind, Found, NegativeEntry, Stat } from "../engine/api/index.ts";
 import { S_IFMT, STATX_MASK } from "./flags.ts";
@@ -32,7 +32,10 @@ export const KIND_BITS = {
 
 const KINDS = new Map<number, FileKind>(Object.entries(KIND_BITS).map(([kind, bits]) => [bits, kind as FileKind]));
 
-/** The kind that a mode says. Without type bits it is a file, as in mknod(2). Undefined: there is no such type. */
+/**
+ * The kind of file by the type bits of a mode. Without type bits it is a file, as in mknod(2). Undefined: there is no
+ * such type.
+ */
 export function kindOfMode(mode: number): FileKind | undefined {
   return (mode & S_IFMT) === 0 ? "file" : KINDS.get(mode & S_IFMT);
 }
@@ -87,7 +90,7 @@ export function writeEntry(view: DataView, at: number, found: Found | NegativeEn
   writeAttr(view, at + ENTRY_OUT_ATTR_AT, found.stat);
 }
 
-/** Makes the entry that was written there one that the kernel must not remember. */
+/** Rewrites the entry at `at`, so that the kernel does not remember it. */
 export function unkeepEntry(view: DataView, at: number): void {
   writeValidity(view, at + E.entry_valid, at + E.entry_valid_nsec, 0);
   writeValidity(view, at + E.attr_valid, at + E.attr_valid_nsec, 0);

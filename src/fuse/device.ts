@@ -1,17 +1,17 @@
 /**
- * The way requests come and replies go: /dev/fuse by the addon (`native.ts`), or a socket or plain calls in tests. It
- * moves whole messages and does not know what is in them.
+ * The way of requests and replies: /dev/fuse by the addon (`native.ts`), or a socket or plain calls in tests. It moves
+ * whole messages and does not know their content.
  */
 
 export interface Device {
   /**
-   * Sends one reply or notification, made of these parts, at once: the parts may be reused when it returns. Returns 0,
-   * or the errno with which the kernel refused it.
+   * Sends one reply or notification, made of these parts. The parts may be reused when it returns. Returns 0, or the
+   * errno with which the kernel refused it.
    */
   reply(parts: Uint8Array[]): number;
   /** Answers a READ with bytes of a local file, without copies of them. False: it was not answered. See native.ts. */
   answerRead?(unique: number, descriptor: number, offset: number, size: number): boolean;
-  /** How many requests the device answered by itself, by opcode name. */
+  /** The numbers of requests that the device answered by itself, by opcode name. */
   moved?(): Readonly<Record<string, number>>;
   /** No request comes after this. Closing twice is no error. */
   close(): void;

@@ -1,6 +1,6 @@
 /**
- * What may trail CREATE, MKNOD, MKDIR, SYMLINK and TMPFILE: security labels and groups, in records behind the body.
- * None of it is asked for at INIT. It is parsed so that a kernel that sends it is understood.
+ * Extensions of CREATE, MKNOD, MKDIR, SYMLINK and TMPFILE: security labels and groups, in records behind the body. INIT
+ * does not ask for them. They are parsed so that a kernel that sends them is understood.
  */
 import { EXT_GROUPS, EXT_MAX_SECCTX } from "./flags.ts";
 import { LITTLE_ENDIAN } from "./layout.ts";

@@ -52,7 +52,7 @@ export const FSYNC_FDATASYNC = 1 << 0;
 /** `open_flags` of OPEN and CREATE replies. */
 export const FOPEN_DIRECT_IO = 1 << 0;
 export const FOPEN_KEEP_CACHE = 1 << 1;
-/** The kernel keeps the listing. An open without KEEP_CACHE drops what was kept before. */
+/** The kernel keeps the listing. An open without KEEP_CACHE drops a kept listing. */
 export const FOPEN_CACHE_DIR = 1 << 3;
 /** close(2) sends no FLUSH. */
 export const FOPEN_NOFLUSH = 1 << 5;

@@ -1,7 +1,7 @@
 /**
- * Per opcode: from a decoded request to calls of the FileSystem, and its answer shaped for the reply. Knows bits and
- * errnos of the protocol, no bytes. What the interface of a file system cannot express (sizes over 2^53, unknown flags)
- * is refused here.
+ * The handler of each opcode: it turns a decoded request into calls of the FileSystem, and the result into the reply.
+ * This file knows bits and errnos of the protocol, no bytes. It refuses values that the interface of a file system
+ * cannot express (sizes over 2^53, unknown flags).
  */
 import {
   type Attributed,
@@ -41,7 +41,7 @@ import type { XattrReply } from "./replies.ts";
 import type * as structs from "./request-structs.ts";
 import type { ForgetOne, NameRequest, RenameRequest, SetxattrRequest, WriteRequest } from "./requests.ts";
 
-/** A request on its way: who asks what of which node. */
+/** A request on its way: its caller, its node and its message. */
 export interface Call {
   readonly fileSystem: FileSystem;
   readonly caller: Caller;
@@ -214,7 +214,7 @@ async function killPrivileges(
 
 export async function read({ fileSystem, caller }: Call, request: In<typeof structs.READ_IN>): Promise<Uint8Array> {
   const { fh, offset, size } = request;
-  // No file is that long.
+  // A file is never that long.
   if (!Number.isSafeInteger(offset)) return new Uint8Array(0);
   const data = await fileSystem.read(caller, fh, offset, size);
   if (data.length > size) throw new Error(`read of ${size} bytes answered ${data.length}`);
@@ -354,9 +354,7 @@ export const again = {
     return opened === undefined ? open(call, request) : finishOpen(call, request, opened);
   },
 
-  /**
-   * The name exists already, and somebody who has it open may have written to it: the file must not be truncated again.
-   */
+  /** The file exists already, and a program may have written to it: it must not be truncated again. */
   async create(call: Call, request: In<typeof structs.CREATE_IN>, done: Done): Promise<Found & Opened> {
     const flags = { ...openFlags(request.flags), truncate: false, exclusive: false };
     return finishCreate(call, request, await done.openMade(call.caller, flags));

@@ -1,6 +1,6 @@
 /**
- * The requests that were read and are not answered yet: who asked, since when, and how they are told to stop. One timer
- * serves all deadlines. Knows neither the device nor what a request means.
+ * The requests that were read and are not answered yet, each with its caller, its start and its cancellation. One timer
+ * serves all deadlines. This file knows neither the device nor the meaning of a request.
  */
 
 import type { Caller, FsError, KernelNodeId } from "../engine/api/index.ts";
@@ -10,12 +10,15 @@ import type { Message } from "./message.ts";
 export type Clock = Pick<Runtime, "elapsed" | "setTimer">;
 
 /**
- * What a request says about its caller. A message of the device has all of it, a call of the library what the library
- * tells.
+ * A request's data about its caller. A message of the device has all of them, a call of the library only those that the
+ * library passes.
  */
 export type Origin = Pick<Message, "id" | "nodeid" | "uid" | "gid" | "pid" | "answerable">;
 
-/** A class, for its lazy signal: an AbortController for each request would cost more than most requests. */
+/**
+ * It is a class so that its signal is made on demand: an AbortController for each request would cost more than most
+ * requests.
+ */
 export class InFlight<From extends Origin = Message> implements Caller {
   readonly name: string;
   readonly message: From;
@@ -30,7 +33,7 @@ export class InFlight<From extends Origin = Message> implements Caller {
   answered = false;
   interrupted = false;
   isAnsweredFromFile = false;
-  /** Of a READ, and only where the device can: see Caller. */
+  /** Only for a READ, and only if the device can: see Caller. */
   answerFrom?: Caller["answerFrom"];
   #controller: AbortController | undefined;
   #reason: FsError | undefined;
@@ -83,7 +86,7 @@ export class InFlight<From extends Origin = Message> implements Caller {
     this.#controller?.abort(reason);
   }
 
-  /** Whether the handler failed with this error because of `cancel`. */
+  /** True if the handler failed with this error because of `cancel`. */
   isCancellation(error: unknown): boolean {
     if (this.#reason === undefined) return false;
     if (error === this.#reason) return true;

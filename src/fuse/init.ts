@@ -1,9 +1,9 @@
 /**
- * INIT: which protocol the kernel and we speak, and what we ask of it. A pure function of what the kernel offers.
+ * INIT: the protocol version and the features of the connection. A pure function of the kernel's offer.
  *
- * Why these flags: EXPLICIT_INVAL_DATA, because pages of two versions can never mix (content adopted from elsewhere
- * gets a new kernel node id), so the kernel must not drop pages on its own. CACHE_SYMLINKS for the same reason: the
- * target of a link is its content. Never WRITEBACK_CACHE: with it the kernel ignores our sizes, and does no
+ * The reasons for the flags: EXPLICIT_INVAL_DATA, because pages of two versions can never mix (content adopted from
+ * elsewhere gets a new kernel node id), so the kernel must not drop pages on its own. CACHE_SYMLINKS for the same
+ * reason: the target of a link is its content. Never WRITEBACK_CACHE: with it the kernel ignores our sizes, and does no
  * passthrough. Locks are not asked for: the kernel keeps them itself.
  */
 import { INIT, INIT2 } from "./flags.ts";
@@ -40,11 +40,11 @@ const WANTED =
   INIT.SETXATTR_EXT |
   INIT.INIT_EXT;
 
-/** What both ends agreed on. A daemon that takes over a mount is given it, because INIT comes only once. */
+/** The result of INIT. A daemon that takes over a mount is given it, because INIT comes only once. */
 export interface Connection extends WireVersion {
   readonly minor: number;
   readonly kernelMinor: number;
-  /** What was both asked for and offered: bits 0-31 and 32-63. */
+  /** The flags that were both asked for and offered: bits 0-31 and 32-63. */
   readonly flags: number;
   readonly flags2: number;
   readonly maxWrite: number;
@@ -54,11 +54,11 @@ export interface Connection extends WireVersion {
   readonly resend: boolean;
 }
 
-/** What on our side decides what is asked for. */
+/** Our own conditions for asking for a feature. */
 export interface Wishes {
   /**
-   * How many file systems may lie on each other below ours for passthrough: 1, or 2 where cache files are on an
-   * overlay. 0: no passthrough.
+   * The largest number of stacked file systems below ours for passthrough: 1, or 2 if cache files are on an overlay. 0:
+   * no passthrough.
    */
   readonly stackDepth: 0 | 1 | 2;
   /** Behave as with a kernel that resends nothing. */

@@ -1,7 +1,7 @@
 /**
  * Sends invalidations to the kernel. Names and inodes each have a queue of their own, because a name may have to wait
- * until a folder's requests are answered. What comes meanwhile gathers here, each thing once. Knows messages and what
- * they cost, not why anything changed.
+ * until a folder's requests are answered. Changes that come meanwhile gather here, each once. This file knows messages
+ * and their cost, not the reason of a change.
  */
 
 import type { After, ChangedName, EntryId, KernelCache, KernelNodeId, KnownRows } from "../engine/api/index.ts";
@@ -15,22 +15,22 @@ export type Notify = (way: "entry" | "inode", messages: Uint8Array) => Promise<n
 
 export interface KernelCacheOfDevice extends KernelCache {
   /**
-   * There is a kernel, which speaks this minor version. Invalidations from before are sent to it now: it may know
-   * things from an earlier daemon.
+   * Sets the connection to the kernel and its minor version. Earlier invalidations are sent now: the kernel may know
+   * names and attributes from an earlier daemon.
    */
   use(notify: Notify, kernelMinor: number): void;
-  /** Sends nothing until `use` is called again: invalidations wait, and the kernel is to keep no name for long. */
+  /** Stops sending until `use` is called again: invalidations wait, and the kernel is told to keep no name for long. */
   hush(): void;
   close(): void;
 }
 
-/** Messages in one go. */
+/** The largest number of messages that are sent together. */
 const BATCH = 500;
 /**
- * How many names and inodes may wait for an invalidation, or for their second one. With more (somebody holds a folder,
- * and elsewhere a tree is rewritten), everything in the rows is invalidated instead. A name that went is in no row: the
- * kernel asks for it again when its validity is over (LIVE_NAME_MS), as after the death of a daemon. Negative entries
- * are in no row either and are valid for longer, so none of them is left out, nor counted here
+ * The largest number of names and inodes that wait for an invalidation, or for their second one. With more (a program
+ * holds a folder while a tree is rewritten elsewhere), everything in the rows is invalidated instead. A removed name is
+ * in no row: the kernel asks for it again when its validity ends (LIVE_NAME_MS), as after the death of a daemon.
+ * Negative entries are in no row either and are valid for longer, so none of them is left out, nor counted here
  * (engine/core/invalidate.ts limits their number).
  */
 const WAITING_MAX = 50_000;
@@ -40,7 +40,7 @@ const WAITING_MAX = 50_000;
  */
 const GATHER_MS = 3;
 /**
- * A caller may not run for longer than that. A thread that checks whether a name still holds has no lock on its folder,
+ * A caller may be kept from running for longer than GATHER_MS. A thread that checks a name has no lock on its folder,
  * and may trust an old answer after the name was invalidated. So such names are invalidated once more, after this time
  * or up to twice as long.
  */
@@ -57,7 +57,7 @@ const USUAL: ReadonlySet<number> = new Set([
   CONNECTION_ERRNO.ECANCELED,
 ]);
 
-/** One queue. It asks for more messages as soon as its thread has sent the last ones. */
+/** A queue. It asks for more messages as soon as its thread has sent the last ones. */
 interface Way {
   wake(): void;
 }
@@ -77,11 +77,11 @@ export function createKernelCache(clock: Pick<Clock, "setTimer">, log: Logger): 
   const lately = new Map<string, ChangedName>();
   let ripe: ChangedName[] = [];
   let againTimer: Timer | undefined;
-  /** How far the passes through everything that is known have come. Undefined: there is no pass. */
+  /** The progress of the passes through all known rows. Undefined: there is no pass. */
   let known: KnownRows | undefined;
   let nameAt: After<EntryId> | undefined;
   let kernelNodeIdAt: After<KernelNodeId> | undefined;
-  /** How many passes through all names follow after this one. */
+  /** The number of passes through all names that follow after this one. */
   let ways = 0;
 
   function takeNames(): Uint8Array | undefined {
@@ -111,7 +111,7 @@ export function createKernelCache(clock: Pick<Clock, "setTimer">, log: Logger): 
   }
 
   function entry({ parent, name }: Pick<ChangedName, "parent" | "name">, isGone: boolean): readonly Uint8Array[] {
-    // Where names cannot be expired, the kernel is told to keep none for long.
+    // If names cannot be expired, the kernel is told to keep none for long.
     return isGone || expiresNames ? notifyInvalEntry(parent, name, !isGone) : [];
   }
 
@@ -218,9 +218,9 @@ export function createKernelCache(clock: Pick<Clock, "setTimer">, log: Logger): 
     async unknownToKernel(lineages) {
       const send = notify;
       if (send === undefined) return new Set();
-      // A needless invalidation of attributes harms nobody, and it fails for an inode that the kernel does not know.
-      // One message for each, because several messages together get only one answer. If this is closed or the
-      // connection is gone meanwhile, the errno is another one.
+      // A needless invalidation of attributes does no harm. It fails for an inode that the kernel does not know. One
+      // message for each, because several messages together get only one answer. If this is closed or the connection is
+      // gone meanwhile, the errno is another one.
       const answers = await Promise.all(lineages.map((lineage) => send("inode", notifyExpireInodes([lineage]))));
       return new Set(lineages.filter((_, index) => answers[index] === ERRNO.ENOENT));
     },

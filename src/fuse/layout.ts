@@ -2,7 +2,7 @@
  * A C struct of the kernel's FUSE header as a table: field -> offset and type. Reading gives a plain object, writing
  * takes one. This is the only place that knows how integers lie in memory. It knows no opcode.
  *
- * 64-bit integers become numbers. Above 2^53 they are rounded: whoever uses an offset or a size checks
+ * 64-bit integers become numbers. Above 2^53 they are rounded, so users of an offset or a size check
  * `Number.isSafeInteger` first. Values that must be exact and may be larger (a request's `unique`) are never read as a
  * number but copied as bytes.
  */
@@ -31,7 +31,7 @@ export interface Struct<F extends Fields = Fields> {
   readonly size: number;
   readonly fields: F;
   read(view: DataView, at: number): Values<F>;
-  /** Fields that are left out keep what is in the memory (zero in a new buffer). */
+  /** Fields that are left out keep their bytes in the memory (zero in a new buffer). */
   write(view: DataView, at: number, values: Partial<Values<F>>): void;
   /** A new buffer that holds just this struct. */
   encode(values: Partial<Values<F>>): Uint8Array;
@@ -65,7 +65,7 @@ export function readId(view: DataView, at: number): number {
   );
 }
 
-/** Whether bit 63 is set: the kernel sent this request before, to a daemon that did not answer. */
+/** True if bit 63 is set: the kernel sent this request before, to a daemon that did not answer. */
 export function isResent(view: DataView, at: number): boolean {
   return view.getInt32(at + HIGH_AT, LITTLE_ENDIAN) < 0;
 }

@@ -1,6 +1,6 @@
 /**
- * A READDIR or READDIRPLUS reply: whole records, padded to 8 bytes, in a buffer of the requested size. It never grows
- * past that, and it says which kernel node ids it really handed out.
+ * A READDIR or READDIRPLUS reply: whole records, padded to 8 bytes, in a buffer of the requested size. It never exceeds
+ * that size, and it reports the kernel node ids that it contains.
  */
 import type { FolderEntry, Found } from "../engine/api/index.ts";
 import { KIND_BITS, unkeepEntry, writeEntry } from "./attributes.ts";
@@ -9,7 +9,7 @@ import { DIRENT, DIRENTPLUS_DIRENT_AT } from "./reply-structs.ts";
 
 export interface Listing {
   readonly bytes: Uint8Array;
-  /** The kernel counts these when it gets the bytes. */
+  /** The entries of the reply. The kernel counts a lookup for each. */
   readonly granted: readonly Found[];
   /** Makes the kernel remember nothing of the entries. */
   unkeep(): void;
@@ -21,7 +21,7 @@ const USUAL_NAME = 24;
 export interface ListingWriter {
   /** False: there was no room, and nothing was written. */
   add(entry: FolderEntry): boolean;
-  /** How many usual entries still fit; 0 when hardly one does. */
+  /** The number of usual entries that still fit; 0 when hardly one does. */
   room(): number;
   isEmpty(): boolean;
   finish(): Listing;

@@ -1,6 +1,6 @@
 /**
- * One message from the kernel: its header, and a cursor over what follows. Everything that comes from outside is
- * checked here and in `requests.ts`, once. Knows no opcode.
+ * One message from the kernel: its header, and a cursor over its body. All data from outside are checked once, here and
+ * in `requests.ts`. This file knows no opcode.
  */
 import { FsError, type FsErrorCode, type KernelNodeId, kernelNodeId } from "../engine/api/index.ts";
 import { NAME_MAX, SYMLINK_MAX } from "./flags.ts";
@@ -17,7 +17,7 @@ import {
 } from "./layout.ts";
 import { IN_HEADER } from "./request-structs.ts";
 
-/** The kernel (or a test in its place) sent something that is no message of the protocol. */
+/** The kernel (or a test in its place) sent bytes that are no message of the protocol. */
 export class MalformedError extends FsError {
   constructor(message: string) {
     super("EINVAL", message);
@@ -25,7 +25,7 @@ export class MalformedError extends FsError {
   }
 }
 
-/** In a message that is too short for its header, nothing can be trusted but these. */
+/** The only fields that can be trusted in a message that is too short for its header. */
 export const UNIQUE_AT = 8;
 export const MIN_ANSWERABLE = 16;
 
@@ -36,14 +36,14 @@ export interface Message {
   /** The request's number without its resent bit. */
   readonly id: number;
   readonly resent: boolean;
-  /** Whether there is a `unique` that a reply can carry. */
+  /** True if the message has a `unique` for the reply. */
   readonly answerable: boolean;
   readonly nodeid: KernelNodeId;
   readonly uid: number;
   readonly gid: number;
-  /** The calling thread. 0 for what the kernel does by itself. */
+  /** The calling thread. 0: the kernel acts by itself. */
   readonly pid: number;
-  /** Where the body ends and the extensions begin. */
+  /** The offset at which the body ends and the extensions begin. */
   readonly bodyEnd: number;
 }
 
@@ -71,7 +71,7 @@ export function parseMessage(bytes: Uint8Array): Message {
   };
 }
 
-/** The ids for which somebody may wait. Not all of these requests get an answer. */
+/** The ids of requests that may get an answer. */
 export function idsIn(messages: readonly Uint8Array[]): number[] {
   return messages.flatMap((bytes) => {
     if (bytes.length < MIN_ANSWERABLE) return [];
@@ -84,7 +84,7 @@ export function opcodeOf(view: DataView): number {
   return view.getUint32(4, LITTLE_ENDIAN);
 }
 
-/** We hand out node ids below 2^53: any other one is not from us. @throws MalformedError */
+/** Our node ids are below 2^53: any other one is not from us. @throws MalformedError */
 export function nodeIdAt(view: DataView, at: number): KernelNodeId {
   const value = readU64(view, at);
   if (!Number.isSafeInteger(value)) throw new MalformedError(`node id ${value}: over 2^53, never given out`);

@@ -64,7 +64,7 @@ const addon = loadAddon([
   "isConnected",
 ]) as Addon;
 
-/** Room for the largest message of a connection with max_write 1 MiB. */
+/** The size of the largest message of a connection with max_write 1 MiB. */
 export const DEVICE_BUFFER_SIZE = 1024 * 1024 + 4096;
 
 /** A span with this offset is not in the slab: it is the next of the large Buffers. */
@@ -78,7 +78,7 @@ export interface Device {
   readonly fd: number;
   /** Starts reading. Nothing is read before the first call. The messages of one wake-up come in one call. */
   resumeReading(): void;
-  /** Stops reading. What comes meanwhile waits in the kernel. */
+  /** Stops reading. Later requests wait in the kernel. */
   pauseReading(): void;
   /**
    * Writes one message out of its parts, whole or not at all. Returns 0 or an errno: ENOENT when the kernel no longer
@@ -98,19 +98,19 @@ export interface Device {
   letRead(handle: HandleId, descriptor: number): void;
   /** The same for WRITEs of the handle, for so many milliseconds. */
   letWrite(handle: HandleId, descriptor: number, milliseconds: number): void;
-  /** From now on no READ of any handle is answered from this file without us. */
+  /** Ends the leases of all handles for READs of this file. */
   stopReading(descriptor: number): void;
-  /** From now on no WRITE of any handle goes to this file without us. */
+  /** Ends the leases of all handles for WRITEs to this file. */
   stopWriting(descriptor: number): void;
   endHandle(handle: HandleId): void;
   /**
-   * Answers a READ from the open file, with fewer bytes than `size` only at its end, if they are in memory and are worth
-   * it. False: nothing was answered.
+   * Answers a READ from the open file if the bytes are in memory and splicing is worth it. The answer has fewer bytes
+   * than `size` only at the end of the file. False: nothing was answered.
    */
   answerRead(unique: number, descriptor: number, offset: number, size: number): boolean;
   /**
-   * How many requests were answered without a callback: READs and WRITEs as above, and GETXATTRs of names that no file
-   * has.
+   * The numbers of requests that were answered without a callback: READs and WRITEs as above, and GETXATTRs of names
+   * that no file has.
    */
   answered(): { readonly READ: number; readonly WRITE: number; readonly GETXATTR: number };
   /** No callback comes after this. The descriptor is closed as soon as no notification is inside the kernel. */
@@ -203,7 +203,7 @@ export function receiveDescriptor(fd: number): { line: string; descriptor: numbe
   return { line, descriptor: descriptor < 0 ? undefined : descriptor };
 }
 
-/** Two connected sockets. Messages of 1 MiB fit if the caller is root, otherwise what net.core.wmem_max allows. */
+/** Two connected sockets. Messages of 1 MiB fit if the caller is root. For others net.core.wmem_max is the limit. */
 export function socketPair(type: "seqpacket" | "stream"): [number, number] {
   return addon.socketPair(type === "seqpacket" ? 0 : 1);
 }
@@ -213,8 +213,8 @@ const O_PATH = 0o10000000;
 
 /**
  * Registers an open file for passthrough. Returns its backing id (> 0), or -errno. The kernel opens the file anew for
- * each program, and keeps the file it is given, also for longer than this process lives. So it is given a descriptor
- * that can only be opened (O_PATH), which does not count as a writer of the file.
+ * each program. It keeps the given file, even for longer than this process lives. So it is given a descriptor that can
+ * only be opened (O_PATH), which does not count as a writer of the file.
  */
 export function backingOpen(deviceFd: number, fd: number): number {
   const place = openSync(`/proc/self/fd/${fd}`, O_PATH);
@@ -235,7 +235,7 @@ export function connectionNumber(deviceFd: number): number | undefined {
   return addon.connectionNumber(deviceFd);
 }
 
-/** Whether the kernel still sends requests to this device. As long as it does, no other connection has its number. */
+/** True if the kernel still sends requests to this device. As long as it does, no other connection has its number. */
 export function isConnected(deviceFd: number): boolean {
   return addon.isConnected(deviceFd);
 }

@@ -1,5 +1,5 @@
 /**
- * What we tell the kernel unasked: a header with unique 0 and with the code where a reply has its error, then the body.
+ * Notifications to the kernel: a header with unique 0 and the code in the place of a reply's error, then the body.
  * kernel-cache.ts sends these, and never from the JS thread: the write may wait for requests that we have yet to
  * answer.
  */
@@ -67,7 +67,7 @@ export function notifyRetrieve(id: number, lineage: KernelNodeId, offset: number
   ]);
 }
 
-/** Every request that was read and not answered comes again, marked as resent. */
+/** Asks for every request that was read and not answered. It comes again, marked as resent. */
 export function notifyResend(): Parts {
   return notification(NOTIFY.RESEND, []);
 }
@@ -85,8 +85,8 @@ export function notifyExpireInodes(lineages: readonly KernelNodeId[]): Uint8Arra
 }
 
 /**
- * The kernel drops every name it knows at the next use, as with INVAL_ENTRY without EXPIRE_ONLY. So what is mounted
- * inside is unmounted in every mount namespace, also where /proc/self/mountinfo does not show it.
+ * Makes the kernel drop every known name at its next use, as with INVAL_ENTRY without EXPIRE_ONLY. So mounts inside are
+ * unmounted in every mount namespace, also where /proc/self/mountinfo does not show them.
  */
 export function notifyIncEpoch(): Parts {
   return notification(NOTIFY.INC_EPOCH, []);

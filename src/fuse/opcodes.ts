@@ -1,6 +1,6 @@
 /**
- * Every opcode of the protocol (7.45) in one table: its number, its name, how its body is read, who serves it and how
- * the answer is written. The only place that joins these.
+ * Every opcode of the protocol (7.45) in one table: its number, its name, its decoder, its handler and its encoder.
+ * Only this file joins them.
  */
 import type { Done, FileSystem, Found, NegativeEntry, Opened } from "../engine/api/index.ts";
 import type { ErrorName } from "./errno.ts";
@@ -18,11 +18,14 @@ interface Row<Request, Reply> {
   readonly code: number;
   readonly name: string;
   decode(message: Message, version: WireVersion): Request;
-  /** `isKept`: false where the kernel must not remember what the answer says. */
+  /** `isKept`: false if the kernel must not remember the answer. */
   encode(reply: Reply, isKept: boolean): Parts;
 }
 
-/** Answered by the file system. Methods, not properties, so that rows of all types fit in one table. */
+/**
+ * An operation that the file system answers. It has methods, not properties, so that rows of all types fit in one
+ * table.
+ */
 export interface Served<Request = unknown, Reply = unknown> extends Row<Request, Reply> {
   readonly kind: "served";
   /** No deadline: it waits only for the local disk, or its bytes must not be given up. */
@@ -33,23 +36,23 @@ export interface Served<Request = unknown, Reply = unknown> extends Row<Request,
    * carrying it out again does no harm.
    */
   again?(call: Call, request: Request, done: Done): Promise<Reply>;
-  /** Takes back what the answer gave, when the kernel did not get it. */
+  /** Takes back the effects of an answer that the kernel did not get. */
   undo?(fileSystem: FileSystem, reply: Reply): void | Promise<void>;
 }
 
-/** Nobody waits for an answer, and none must be sent. */
+/** An operation without an answer. */
 export interface Silent<Request = unknown> extends Row<Request, never> {
   readonly kind: "silent";
   handle(fileSystem: FileSystem, request: Request): void;
 }
 
-/** Not served; the kernel gets this error. With ENOSYS it does without the operation for good. */
+/** An operation that is not served; the kernel gets this error. After ENOSYS it does without the operation for good. */
 export interface Refused<Request = unknown, Reply = unknown> extends Row<Request, Reply> {
   readonly kind: "refused";
   readonly error: ErrorName;
 }
 
-/** About the connection or about another request: `session.ts` answers. */
+/** An operation about the connection or about another request. `session.ts` answers it. */
 export interface OfSession<Request = unknown, Reply = unknown> extends Row<Request, Reply> {
   readonly kind: "session";
 }
@@ -166,7 +169,7 @@ const ROWS: readonly Operation[] = [
   DESTROY_ROW,
   refused(39, "IOCTL", requests.decodeIoctl, "ENOTTY", replies.encodeIoctl),
   refused(40, "POLL", fixed(structs.POLL_IN), "ENOSYS", encodeFixed(out.POLL_OUT)),
-  // Comes only after a RETRIEVE notification, which nobody sends yet.
+  // Comes only after a RETRIEVE notification, which is never sent.
   silent(41, "NOTIFY_REPLY", requests.decodeNotifyReply, () => {}),
   silent(42, "BATCH_FORGET", requests.decodeBatchForget, (fs, { forgets }) => handlers.forget(fs, forgets)),
   served(43, "FALLOCATE", fixed(structs.FALLOCATE_IN), handlers.allocate, encodeNothing, local),
@@ -187,7 +190,7 @@ const ROWS: readonly Operation[] = [
 
 export const OPERATIONS: ReadonlyMap<number, Operation> = new Map(ROWS.map((row) => [row.code, row]));
 
-/** All but the four that take no reply. It holds even when nothing else of the message can be read. */
+/** True for all opcodes but the four without a reply. It holds even if the rest of the message is unreadable. */
 export function takesReply(opcode: number): boolean {
   const operation = OPERATIONS.get(opcode);
   return operation?.kind !== "silent" && operation !== INTERRUPT_ROW;

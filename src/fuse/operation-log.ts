@@ -1,7 +1,7 @@
 /**
- * One line for each operation: name, node, arguments, result, duration, caller. At debug, where it costs nothing when
- * off. At warn when the operation was slow, or failed for no reason of the caller's. At error when a handler threw
- * something that is no FsError. Bytes are shown as their number.
+ * One line for each operation: name, node, arguments, result, duration, caller. The level is debug, at which a line
+ * costs nothing when it is off. It is warn when the operation was slow, or failed through no fault of the caller. It is
+ * error when a handler threw an error that is no FsError. Bytes are shown as their number.
  */
 
 import { FsError } from "../engine/api/index.ts";
@@ -15,7 +15,7 @@ export interface Outcome {
   readonly error?: unknown;
 }
 
-/** Between two warnings about EIO of one operation: with a lost network thousands fail in a second. */
+/** The pause between two warnings about EIO of one operation: without a network thousands fail in a second. */
 const QUIET_MS = 1000;
 
 export interface OperationLog {
@@ -65,7 +65,7 @@ function fields(request: InFlight<Origin>, { result, reply, error }: Outcome, mi
   };
 }
 
-/** Plain fields as they are, bytes and lists as their length, two levels deep. */
+/** Shows plain fields as they are, bytes and lists as their length, two levels deep. */
 export function summary(value: unknown, depth = 2): unknown {
   if (value instanceof Uint8Array) return `<${value.length} bytes>`;
   if (Array.isArray(value)) return `<${value.length} items>`;

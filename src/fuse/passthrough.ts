@@ -1,6 +1,6 @@
 /**
- * Registers local files with the kernel, which then reads, writes and maps them by itself. It knows descriptors and
- * ids, not whose they are.
+ * Registers local files with the kernel, which then reads, writes and maps them by itself. It knows only descriptors
+ * and ids.
  */
 
 import type { Passthrough } from "../engine/api/index.ts";
@@ -14,11 +14,14 @@ export interface BackingCalls {
 }
 
 export interface KernelPassthrough extends Passthrough {
-  /** The kernel agreed to passthrough on this device. Before this, and after `close`, nothing is registered. */
+  /**
+   * Sets the device, on which the kernel has agreed to passthrough. Before this, and after `close`, nothing is
+   * registered.
+   */
   use(device: number): void;
-  /** There is no passthrough, and why. */
+  /** Records that there is no passthrough, with the reason. */
   doWithout(why: string): void;
-  /** Why the kernel takes no file of ours. Undefined while it does. */
+  /** The reason why the kernel takes no file of ours. Undefined while it does. */
   readonly whyOff: string | undefined;
   close(): void;
 }

@@ -1,4 +1,7 @@
-/** Replies from plain objects to bytes: the parts that follow the header. One function per body shape. No decisions. */
+/**
+ * Encodes replies from plain objects to bytes: the parts that follow the header. There is one function per body shape,
+ * without decisions.
+ */
 import {
   type Attributed,
   type Found,

@@ -1,6 +1,6 @@
 /**
- * The fixed parts of what we send: replies and notifications (protocol 7.45), field names as in linux/fuse.h. Nothing
- * here but offsets.
+ * The fixed parts of our messages: replies and notifications (protocol 7.45), with the field names of linux/fuse.h.
+ * This file has only offsets.
  */
 import { struct } from "./layout.ts";
 

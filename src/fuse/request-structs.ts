@@ -1,6 +1,6 @@
 /**
- * The fixed parts of what the kernel sends (protocol 7.45), field names as in linux/fuse.h.
- * Padding and unused fields are left out. Nothing here but offsets.
+ * The fixed parts of the kernel's messages (protocol 7.45), with the field names of linux/fuse.h. Padding and unused
+ * fields are left out. This file has only offsets.
  */
 import { struct } from "./layout.ts";
 

@@ -1,18 +1,18 @@
 /**
- * Which requests a daemon had in hand when it died, and what the daemon that takes over does about them. Where the
- * kernel resends them (Linux 6.9): a request that was in hand at two deaths is not tried a third time, because it may
- * be what the daemons died of. This counts only deaths of the daemon's own making. No request is to blame when somebody
- * killed it, and kill -9 must not cause an error. Where the kernel does not resend: somebody has to tell the programs
- * that wait, so the requests are written down before they are begun.
+ * The requests that a daemon had in hand when it died, and their treatment by the daemon that takes over. Some kernels
+ * resend them (Linux 6.9). Then a request that was in hand at two deaths is not tried a third time, because it may have
+ * caused the deaths. Only deaths by the daemon's own fault count: after a kill no request is to blame, and kill -9 must
+ * not cause an error. Other kernels do not resend. Then the next daemon must answer the waiting programs, so requests
+ * are written down before they are begun.
  */
 import type { Logger } from "../lib/log.ts";
 import type { InFlight } from "./in-flight.ts";
 
 /** Outlives the daemon. Both lists are always replaced as a whole. */
 export interface RequestsInHand {
-  /** What the earlier daemon had read, answered or not. */
+  /** The requests that the earlier daemon had read, answered or not. */
   readonly left: readonly number[];
-  /** The earlier daemon died of something it did itself, as far as is known. */
+  /** True if the earlier daemon died of its own fault, as far as is known. */
   readonly wasOwnFault: boolean;
   /** Crash suspects: both the earlier daemon and one before it that died of itself had these requests in hand. */
   readonly suspects: ReadonlySet<number>;
@@ -32,7 +32,7 @@ export interface CrashSuspects {
   /** False: the request was in hand when two daemons died of themselves. Only for a resent request. */
   begin(request: InFlight): boolean;
   end(request: InFlight): void;
-  /** This daemon ends on purpose: no request is to blame. */
+  /** Must be called when this daemon ends on purpose: no request is to blame. */
   forgive(): void;
 }
 

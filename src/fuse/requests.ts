@@ -1,8 +1,8 @@
 /**
- * Requests from bytes to plain objects, one function per body shape. Fields of the fixed part keep the kernel's names;
- * names and data that follow it get their own. No decisions.
+ * Decodes requests from bytes to plain objects, with one function per body shape and without decisions. Fields of the
+ * fixed part keep the kernel's names; names and data that follow it get their own.
  *
- * Every function throws MalformedError when the message is too short for its body, and what `message.ts` says about
+ * Every function throws MalformedError when the message is too short for its body, and the errors of `message.ts` for
  * names.
  */
 import type { KernelNodeId } from "../engine/api/index.ts";
@@ -45,7 +45,7 @@ import {
   WRITE_IN,
 } from "./request-structs.ts";
 
-/** What was agreed on at INIT and changes how later messages are read. */
+/** Results of INIT that change the form of later messages. */
 export interface WireVersion {
   /** SETXATTR has 16 bytes instead of 8. */
   readonly setxattrExtended: boolean;

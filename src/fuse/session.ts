@@ -1,8 +1,8 @@
 /**
  * The kernel's end of a mount: takes messages from the device, finds their row in the table of opcodes, lets the file
  * system answer, and sends the reply. Every request is answered exactly once: by its handler, or with EIO when its
- * deadline has passed. Nothing in a message and nothing that a handler throws ends the loop. It knows no operation but
- * INIT, INTERRUPT and DESTROY.
+ * deadline has passed. No message and no error of a handler ends the loop. It knows no operation but INIT, INTERRUPT
+ * and DESTROY.
  */
 
 import { type Done, type FileSystem, FsError, type KernelNodeId } from "../engine/api/index.ts";
@@ -40,18 +40,18 @@ export interface SessionOptions {
   readonly deadlineMs?: number;
   /** Operations that take more milliseconds than this are logged at any level. Default: 1,000. */
   readonly slowMs?: number;
-  /** How much passthrough to ask for; see init.ts. Default: 0, none. */
+  /** The largest number of stacked file systems for passthrough; see init.ts. Default: 0, no passthrough. */
   readonly stackDepth?: Wishes["stackDepth"];
   /** Fault points, for tests that die there. */
   readonly step?: (label: string) => void;
-  /** Whether the signal that interrupted the thread asks its program to end. Default: always. */
+  /** True if the signal that interrupted the thread asks its program to end. Default: always. */
   readonly hasFatalSignal?: (thread: number) => boolean;
   /** Behave as with a kernel that resends nothing. Default: no. */
   readonly noResend?: boolean;
-  /** What an earlier daemon agreed on, when this one takes over its mount: no INIT will come. */
+  /** The result of an earlier daemon's INIT, for a daemon that takes over its mount: no INIT will come. */
   readonly connection?: Connection;
-  /** The requests in hand, for a daemon that takes over. Default: nobody takes over. */
-  readonly atHand?: RequestsInHand;
+  /** The requests in hand, for a daemon that takes over. Default: none. */
+  readonly inHand?: RequestsInHand;
   /** Lower places of requests belong to an earlier daemon; see FileSystem.done. */
   readonly firstPlace?: number;
 }
@@ -66,21 +66,19 @@ export interface RequestInFlight {
 }
 
 export interface Session {
-  /** What the kernel and we agreed on. Rejects when the kernel is too old, or the mount ends before. */
+  /** The result of INIT. Rejects when the kernel is too old, or the mount ends before. */
   readonly initialized: Promise<Connection>;
   /** The errno name with which the requests ended (ENODEV: unmounted), or "closed". Never rejects. */
   readonly ended: Promise<string>;
-  /** How many requests came, by opcode name; "UNKNOWN" for opcodes that are not in the table. */
+  /** The numbers of requests that came, by opcode name; "UNKNOWN" for opcodes that are not in the table. */
   operations(): Record<string, number>;
-  /** How many of those the device answered by itself; see native.ts. */
+  /** The numbers of those that the device answered by itself; see native.ts. */
   moved(): Readonly<Record<string, number>>;
   /** The requests that wait for an answer, oldest first. */
   inFlight(): RequestInFlight[];
   /** Resolves when everything that came is answered. */
   drained(): Promise<void>;
-  /**
-   * Another daemon takes over, with the requests that are not answered: they must not count as what this one died of.
-   */
+  /** Another daemon takes over the requests that are not answered: they must not count as the cause of a death. */
   handOver(): void;
   /** Gives up the device. Requests in flight are cancelled and get no answer from us. */
   close(): void;
@@ -90,8 +88,8 @@ export const DEADLINE_MS = 60_000;
 /** A request that takes longer, in milliseconds, is logged. */
 export const SLOW_CALL_MS = 1000;
 /**
- * Between two looks for a signal that ends the program, after one that did not: the kernel does not tell of the next
- * signal.
+ * The pause between two looks for a fatal signal, after a signal that was not fatal: the kernel does not report the
+ * next signal.
  */
 const NEXT_SIGNAL_MS = 100;
 /** Labels before and after an answer. */
@@ -109,7 +107,7 @@ export function createSession(options: SessionOptions): Session {
   const counts = new Map<string, number>();
   const operationLog = createOperationLog(log, slowMs);
   const requests = createInFlightTable(clock, deadlineMs, expire, noteProgramTime, options.firstPlace);
-  const requestsInHand = options.atHand ?? NOTHING_KEPT;
+  const requestsInHand = options.inHand ?? NOTHING_KEPT;
   const suspects = createCrashSuspects(requestsInHand, log);
   const initialized = deferred<Connection>();
   const ended = deferred<string>();
@@ -190,7 +188,7 @@ export function createSession(options: SessionOptions): Session {
       return;
     }
     const done = doneBefore(operation, request);
-    // A request that only needs its answer cannot be what the daemons died of.
+    // A request that only needs its answer cannot have caused the deaths.
     if (request.message.resent && done === undefined && !suspects.begin(request)) {
       return fail(request, new FsError("EIO", "it was at hand when two daemons died"));
     }
@@ -207,7 +205,7 @@ export function createSession(options: SessionOptions): Session {
       return operationLog.done(request, { result: "ok", reply: "from the file" }, clock.elapsed());
     }
     try {
-      // From here to the reply nothing is waited for.
+      // There is no wait from here to the reply.
       parts = operation.encode(reply, changes === fileSystem.changes);
     } catch (error) {
       takeBack(operation, reply);
@@ -240,7 +238,7 @@ export function createSession(options: SessionOptions): Session {
     return message.resent && operation.again !== undefined ? fileSystem.done(id) : undefined;
   }
 
-  /** What an earlier daemon did for the request is not done again. */
+  /** Runs the handler, or repeats only the answer if an earlier daemon has carried the request out. */
   function handle(operation: Served, request: InFlight, done: Done | undefined): Promise<unknown> {
     const call = { fileSystem, caller: request, nodeid: request.nodeid };
     if (done === undefined || operation.again === undefined) return operation.handle(call, request.request);
@@ -248,7 +246,7 @@ export function createSession(options: SessionOptions): Session {
     return operation.again(call, request.request, done);
   }
 
-  /** The request is not in hand any more. */
+  /** Removes a request that is not in hand any more. */
   function remove(request: InFlight): void {
     requests.remove(request);
     if (request.message.resent) suspects.end(request);
@@ -282,7 +280,7 @@ export function createSession(options: SessionOptions): Session {
     operationLog.done(request, { result: "EIO", error }, clock.elapsed());
   }
 
-  /** The kernel does not have this answer: what it would have counted or released must not stay. */
+  /** Takes back an answer that the kernel did not get: its counts must not stay. */
   function takeBack(operation: Served, reply: unknown): void {
     const failed = (error: unknown) =>
       log.error({ op: operation.name, error: describeError(error) }, "taking back an unsent answer failed");
@@ -306,8 +304,9 @@ export function createSession(options: SessionOptions): Session {
   }
 
   /**
-   * Programs rely on it that no call on a file fails because they were stopped for a while, or because a child of
-   * theirs ended. Only the handler knows whether it can still stop, so the handler answers and not this function.
+   * Tells the handler to stop if the signal ends the program. Programs rely on it that no call on a file fails because
+   * they were stopped for a while, or because a child of theirs ended. Only the handler knows whether it can still
+   * stop, so it answers and not this function.
    */
   function endIfTold(request: InFlight): void {
     if (isOver || requests.find(request.id) !== request) return;
@@ -348,7 +347,7 @@ export function createSession(options: SessionOptions): Session {
     if (takesReply(operation.code)) sendError(message, result);
   }
 
-  /** Not even the header fits: its `unique` is used if it is there and somebody waits for it. */
+  /** Refuses a message that is too short for its header. Its `unique` is used if it is there and takes a reply. */
   function refuseUnreadable(bytes: Uint8Array, error: unknown): void {
     log.warn({ bytes: bytes.length, error: describeError(error) }, "malformed message");
     if (bytes.length < MIN_ANSWERABLE) return;
@@ -362,7 +361,7 @@ export function createSession(options: SessionOptions): Session {
     send(message, -ERRNO[name], []);
   }
 
-  /** Whether the kernel took it. Never throws. */
+  /** True if the kernel took it. Never throws. */
   function send(message: Pick<Message, "bytes" | "answerable" | "id">, error: number, parts: Parts): boolean {
     // With unique 0 it would be read as a notification.
     if (isOver || !message.answerable) return false;
@@ -402,7 +401,7 @@ export function createSession(options: SessionOptions): Session {
 
   const device: Device = options.device((messages) => {
     if (isOver) return;
-    // Before anything is done about them: if we die, nobody else could tell the programs that wait.
+    // This comes before the requests are begun: if we die, the next daemon can then answer the waiting programs.
     if (connection?.resend === false)
       requestsInHand.inFlight([...requests.list().map(({ id }) => id), ...idsIn(messages)]);
     for (const message of messages) take(message);

@@ -1,8 +1,8 @@
 /**
- * What a caller may do where. The scopes of the token are checked first (scopes.ts), then the account's role in the
- * workspace. An account without a role does not learn that the workspace or node exists: 404, in the same words as for
- * something that does not exist. A role that is too low, or a token that is bound to another workspace, gets a 403 with
- * `grant`. A token of no account counts as an owner.
+ * Checks the rights of a caller in a workspace. The scopes of the token are checked first (scopes.ts), then the
+ * account's role in the workspace. An account without a role does not learn that the workspace or node exists: 404, in
+ * the same words as for something that does not exist. A role that is too low, or a token that is bound to another
+ * workspace, gets a 403 with `grant`. A token of no account counts as an owner.
  */
 import { type Author, author } from "../contract/resources.ts";
 import { includesRole, type Role } from "../contract/roles.ts";
@@ -27,7 +27,7 @@ export function checkAccess(context: Context, caller: Caller, workspace: string,
   throw lacksGrant(`This takes the role ${needed} in the workspace; the account is ${role}.`, workspace, needed);
 }
 
-/** What a change records about its caller (changes.ts). */
+/** The record of a change's caller (changes.ts). */
 export function changeOf({ account, mount, execution }: Caller, key: string | null | undefined, journaled = true) {
   const by: Author = {
     account: account?.name ?? null,

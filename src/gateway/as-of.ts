@@ -1,4 +1,4 @@
-/** The position that a read shows: what the path index has reached, or a moment of the past. */
+/** The position that a read shows: that of the path index, or that of a past moment. */
 import type { Context } from "./context.ts";
 import { positionAt } from "./lag.ts";
 

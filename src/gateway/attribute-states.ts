@@ -1,5 +1,5 @@
 /**
- * The limits of a node's attributes, and what its history keeps of earlier attributes.
+ * The limits of a node's attributes, and the earlier attributes that its history keeps.
  *
  * Small states are kept whole with each change. For large states a change keeps only the difference ("+" and a
  * difference; "" for no difference), and each revision that is a multiple of STRIDE keeps the whole state. So a small
@@ -8,6 +8,7 @@
  */
 
 import { ATTRIBUTES_BYTES_MAX, type Attributes, outgrow, sameValue } from "../contract/attributes.ts";
+import { DAY_MS, HOUR_MS } from "../lib/time.ts";
 import type { Context } from "./context.ts";
 import { tooLarge } from "./problems.ts";
 import type { Store } from "./store.ts";
@@ -25,14 +26,16 @@ const STRIDE = 64;
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** What turns one object into another, whatever their values are. */
+/** The difference between two objects: it turns one into the other. */
 interface Difference {
   readonly set: Json;
   readonly gone: readonly string[];
   readonly within: Readonly<Record<string, Difference>>;
 }
 
-/** What the change that makes `revision` keeps of the attributes. `before` and `after`: JSON. */
+/**
+ * Returns the part of the attributes that is kept with the change that makes `revision`. `before` and `after`: JSON.
+ */
 export function keptState(before: string, after: string, revision: number): string {
   if (after.length <= SMALL || revision % STRIDE === 0) return after;
   if (before === after) return "";
@@ -85,12 +88,12 @@ function apply(from: Json, { set, gone, within }: Difference): Json {
 }
 
 /**
- * How long an idempotency key is remembered: twice what is promised, because the clock may be set by up to a day
+ * The lifetime of an idempotency key: twice the promised one, because the clock may be set by up to a day
  * (fault-options.ts).
  */
-export const KEY_LIFETIME_MS = 48 * 3600 * 1000;
+export const KEY_LIFETIME_MS = 2 * DAY_MS;
 /** If this many changes of large attributes come within this time (one per hour), only the last state stays. */
-const OFTEN_MS = STRIDE * 3600 * 1000;
+const OFTEN_MS = STRIDE * HOUR_MS;
 const LOOK_COUNT = 200;
 /** The same condition as in the schema's index. */
 const LARGE = `activity = 0 AND revision > 1 AND revision % 64 <> 0

@@ -209,7 +209,7 @@ async function* checkedParts(parts: AsyncIterable<Part>): AsyncGenerator<Part> {
 const METADATA_BYTES = 64 * 1024;
 const JSON_BYTES = 64 * 1024;
 
-/** The metadata part may have only what gateway-spec.md shows. */
+/** Refuses fields of the metadata part that gateway-spec.md does not show. */
 async function checkedMetadata(part: Part): Promise<Part> {
   const chunks: Uint8Array[] = [];
   let size = 0;

@@ -9,7 +9,7 @@ import type { Store } from "./store.ts";
 export interface Births {
   note(nodeId: string): void;
   isFound(nodeId: string): boolean;
-  /** To be called before the lag is changed: nodes that are found by now stay so. */
+  /** Must be called before the lag is changed: nodes that are found by now stay so. */
   settle(): void;
 }
 
@@ -19,7 +19,7 @@ interface Birth {
   share: number | undefined;
 }
 
-/** How many old births each new one checks. More are checked than added, so that the list stays short. */
+/** The number of old births that each new one checks. More are checked than added, so that the list stays short. */
 const LOOK_COUNT = 4;
 
 export function createBirths(store: Store, clock: Clock, options: Readonly<FaultOptions>): Births {

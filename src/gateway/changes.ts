@@ -26,13 +26,13 @@ export interface Content {
   readonly content: number;
 }
 
-/** What all changes of one request share. */
+/** The common part of all changes of one request. */
 export interface Change {
   readonly time: number;
   readonly key: string | null;
   /** JSON of its Author. Null: there is none, or it is unknown. */
   readonly by: string | null;
-  /** Whether journal entries are appended. */
+  /** True if journal entries are appended. */
   readonly journaled: boolean;
 }
 

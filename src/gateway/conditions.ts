@@ -30,14 +30,14 @@ const hasOne = (condition: Condition, tags: readonly string[]) =>
   tags.length > 0 && (condition.any || tags.some((tag) => condition.tags.includes(tag)));
 
 /**
- * Whether If-Match allows a change of something with these tags (none: it does not exist). Without the header every
+ * True if If-Match allows a change of something with these tags (none: it does not exist). Without the header every
  * change is allowed.
  */
 export function matches(value: string | undefined, ...tags: readonly string[]): boolean {
   return value === undefined || hasOne(parseTags("If-Match", value), tags);
 }
 
-/** Whether If-None-Match forbids it: the present thing has one of its tags. */
+/** True if If-None-Match forbids it: the present thing has one of its tags. */
 export function isKnown(value: string | undefined, ...tags: readonly string[]): boolean {
   return value !== undefined && tags.length > 0 && hasOne(parseTags("If-None-Match", value), tags);
 }

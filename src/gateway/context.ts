@@ -1,4 +1,4 @@
-/** What every flow of the gateway gets: the store, blobs, clock and the readers that lag. */
+/** The context of every flow of the gateway: the store, blobs, clock and the readers that lag. */
 import type { Clock } from "../lib/runtime.ts";
 import type { Accounts, ApiKeys, Engines } from "./accounts/index.ts";
 import type { Births } from "./births.ts";

@@ -1,6 +1,6 @@
 /**
- * What is stored about a large copy beside its nodes: whether its root has its place (`copy`), and which of its nodes
- * the journal has not told yet (`copied`). Everything is called within transactions.
+ * The rows about a large copy beside its nodes: `copy` says whether its root has its place, `copied` which of its nodes
+ * have no journal entry yet. Everything is called within transactions.
  *
  * Invariant: before the root has its place, the other nodes are invisible and can be removed without an entry. After
  * that, each of them gets its entry before any other entry of its own.

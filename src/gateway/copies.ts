@@ -23,7 +23,7 @@ import { createTreeRows, type NewTreeRow } from "./tree-rows.ts";
 
 /** Nodes written without a pause. A copy of at most this many is written at once. */
 const SLICE = 250;
-/** How many times the reading begins again because what was read was undone. */
+/** The number of times that the reading begins again because changes that were read were undone. */
 const ATTEMPTS = 4;
 
 /** The place of a copy, and its author. */
@@ -38,7 +38,7 @@ export interface CopyPlace {
   readonly journaled: boolean;
 }
 
-/** What was read, and staged if it is large. */
+/** A copy that was read, and staged if it is large. */
 export interface PreparedCopy {
   readonly source: string;
   /** The store's number of rollbacks when the reading began. */
@@ -72,7 +72,7 @@ export async function withCopy<T>(context: Context, effect: (copy: PreparedCopy 
   try {
     return await tryWithCopy(context, effect);
   } finally {
-    // By now rows refer to what was read, or nothing does.
+    // By now rows refer to the contents that were read, or nothing does.
     context.copying.delete(reading);
   }
 }
@@ -141,7 +141,7 @@ async function prepare(context: Context, { source, place }: CopyNeeded): Promise
       }
     },
   };
-  // If what was read has been undone, nothing is written and it is read again.
+  // If changes that were read have been undone, nothing is written and the reading begins again.
   const isStaged = others.length >= SLICE && rollbacks === store.rollbacks();
   if (isStaged) await stage(context, copy, place);
   return { ...copy, isStaged };

@@ -11,6 +11,7 @@ import type { Role } from "../contract/roles.ts";
 import type { Logger } from "../lib/log.ts";
 import { type Clock, sleep } from "../lib/runtime.ts";
 import type { Connection } from "../lib/sqlite/index.ts";
+import { HOUR_MS } from "../lib/time.ts";
 import { type AccountStore, accountsInMemory } from "./accounts/index.ts";
 import { createApiKey, listApiKeys, revokeApiKey } from "./api-keys.ts";
 import { thinAttributes } from "./attribute-states.ts";
@@ -134,11 +135,14 @@ const HANDLERS: { readonly [N in OperationName]: Handler<N> } = {
 /** The name of the mount that sends the request. */
 const MOUNT_HEADER = "wsfs-mount";
 const MOUNT_NAME = /^[\x21-\x7e](?:[\x20-\x7e]{0,126}[\x21-\x7e])?$/;
-/** How long a replaced key is known: longer than any access token of a sign-in lives. */
-const KEY_OVERLAP_MS = 3600_000;
+/** The time for which a replaced key is known: longer than the life of any access token of a sign-in. */
+const KEY_OVERLAP_MS = HOUR_MS;
 
 const OPEN_API = "/openapi.json";
-/** On a full disk, a read that stores what it shows may fail; the next one shows what is stored. */
+/**
+ * The number of tries of a read. On a full disk, a read that stores the position it shows may fail; the next one shows
+ * the stored position.
+ */
 const READ_TRIES = 3;
 
 export interface GatewayNeeds {
@@ -161,7 +165,7 @@ export interface GatewayNeeds {
    * has its own.
    */
   readonly turn?: (callback: () => void) => void;
-  /** Whether there is a control endpoint (control.ts). */
+  /** True if there is a control endpoint (control.ts). */
   readonly control?: boolean;
 }
 
@@ -173,7 +177,7 @@ export interface Gateway {
   handle(request: GatewayRequest, reword?: (answer: GatewayAnswer) => GatewayAnswer): Promise<GatewayAnswer>;
   /** Throws when the options do not fit fault-options.ts, or name a workspace that does not exist. */
   setOptions(options: Partial<GatewayOptions>): void;
-  /** Ends endless answers after what they have sent so far. To be called before the gateway closes. */
+  /** Ends endless answers where they are. Must be called before the gateway closes. */
   endStreams(): void;
   /** Makes the workspace when there is none of this name. */
   ensureWorkspace(name: string): WorkspaceRow;
@@ -267,7 +271,7 @@ export function createGateway(needs: GatewayNeeds): Gateway {
   function setOptions(changes: Partial<GatewayOptions>): void {
     const checked = checkedOptions(changes, options);
     if (checked.quota !== undefined) checkQuotaNames(store, checked.quota);
-    // What was visible under the old options stays visible.
+    // Changes that were visible under the old options stay visible.
     context.pathLag.shown();
     context.journalLag.shown();
     context.births.settle();
@@ -303,9 +307,9 @@ export function createGateway(needs: GatewayNeeds): Gateway {
     return document;
   };
   /**
-   * Every answer waits for the commit of what it tells, refusals too, because they tell what exists. A read during
-   * which changes were undone is repeated, because what it tells may never have existed. If that does not end, it tells
-   * nothing.
+   * Every answer waits for the commit of the changes it reports. Refusals wait too, because they tell what exists. A
+   * read during which changes were undone is repeated, because those may never have existed. If that does not end, the
+   * read fails.
    */
   async function answer(route: Route, request: GatewayRequest): Promise<GatewayAnswer> {
     const call = await callOf(route, request);
@@ -335,7 +339,7 @@ export function createGateway(needs: GatewayNeeds): Gateway {
     }
     const details = "answer" in told ? told.answer : told.error instanceof ProblemError ? told.error.details : {};
     if (details.isCommitted === true) return told;
-    // Asked for in the turn in which the handler ends: the commit of a later turn does not concern this answer.
+    // This is asked in the turn in which the handler ends: the commit of a later turn does not concern the answer.
     const pending = store.committed();
     return pending === undefined
       ? told

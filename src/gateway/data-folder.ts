@@ -70,7 +70,7 @@ export interface HoldCheck {
   close(): void;
 }
 
-/** Whether a process holds the folder's blobs. */
+/** True if a process holds the folder's blobs. */
 export function checkHold(folder: string): HoldCheck {
   const hold = openSqlite(holdPath(folder), { timeout: 0 });
   const begin = hold.prepare("BEGIN EXCLUSIVE");

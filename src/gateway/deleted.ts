@@ -15,7 +15,7 @@ import { type Page, type PageQuery, pageOfList } from "./paging.ts";
 import { inBatches, type SortValue } from "./sorted-lists.ts";
 import type { Store } from "./store.ts";
 
-/** The folder as of the position, and what is asked about it. */
+/** The folder as of the position, and the question about it. */
 export interface DeletedScope {
   readonly folder: Pick<NodeRow, "id" | "workspace">;
   /** The path of the folder. */
@@ -25,9 +25,7 @@ export interface DeletedScope {
   readonly asOf: number;
 }
 
-/**
- * Fields of an item, and where they are: in `node` n, in the `change` c that deleted it, and in its head, `version` v.
- */
+/** Fields of an item, and their tables: `node` n, the `change` c that deleted it, and its head, `version` v. */
 const FIELDS = {
   id: "NULL",
   kind: "n.kind",
@@ -51,7 +49,7 @@ type Field = keyof typeof FIELDS;
 const BATCH = 2000;
 
 /**
- * Whether the change that deleted the node is its last one as of the position, and the node is not pruned (retention/).
+ * True if the change that deleted the node is its last one as of the position, and the node is not pruned (retention/).
  */
 const IS_DELETED = `(n.position = c.position OR n.position > :asOf AND NOT EXISTS (
     SELECT 1 FROM change l WHERE l.node = c.node AND l.activity = 0 AND l.position > c.position AND l.position <= :asOf))

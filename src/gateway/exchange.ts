@@ -46,7 +46,7 @@ export interface GatewayAnswer {
   readonly body?:
     | { readonly kind: "json"; readonly text: string }
     | { readonly kind: "bytes"; readonly stream: AsyncIterable<Uint8Array> };
-  /** Whether everything the answer reports is already committed. */
+  /** True if everything the answer reports is already committed. */
   readonly isCommitted?: boolean;
 }
 

@@ -1,11 +1,12 @@
 /**
- * How a gateway misbehaves on purpose, and how little its workspaces may hold, as one schema. The flags of `wsfs
- * gateway`, the control endpoint, tests and the simulation all use it. The options are carried out by faults.ts
+ * The options for a gateway that misbehaves on purpose, and the quotas of its workspaces, as one schema. The flags of
+ * `wsfs gateway`, the control endpoint, tests and the simulation all use it. The options are carried out by faults.ts
  * (requests), lag.ts and births.ts (delayed visibility), tokens.ts (lifetime of tokens), quota.ts and core.ts (the
  * skewed clock).
  */
 import { z } from "zod";
 import { OPERATIONS, type OperationName } from "../contract/operations.ts";
+import { RETRY_AFTER_SECONDS_MAX, SKEW_MS_MAX } from "./fault-limits.ts";
 
 /** A request meets at most one of them. */
 export const FAULTS = [
@@ -34,11 +35,6 @@ export const FAULTS = [
   "ignoredRange",
 ] as const;
 export type Fault = (typeof FAULTS)[number];
-
-/**
- * The difference between fully behind and fully ahead is a day: idempotency keys live that much longer than promised.
- */
-const SKEW_MS_MAX = 12 * 3600 * 1000;
 
 const milliseconds = z.number().min(0).max(1e9);
 const rate = z.number().min(0).max(1);
@@ -81,23 +77,23 @@ export const faultOptions = z.strictObject({
   /** Shares of requests that meet a fault, by operation. */
   faults: z.partialRecord(z.enum(FAULT_TARGETS), rates).default({}),
   /** Retry-After of a 429. */
-  retryAfterSeconds: z.number().int().min(0).max(86_400).default(1),
+  retryAfterSeconds: z.number().int().min(0).max(RETRY_AFTER_SECONDS_MAX).default(1),
   /** Speed at which contents come in and answers go out; 0: unlimited. */
   uploadBytesPerSecond: bytesPerSecond.default(0),
   downloadBytesPerSecond: bytesPerSecond.default(0),
   /** Maximum lifetime of a token after its issue, whatever the token says; 0: no such limit. */
   tokenSeconds: z.number().int().min(0).max(1e9).default(0),
-  /** How far the clock of the gateway is ahead of that of the machine; behind it when negative. */
+  /** The lead of the gateway's clock over that of the machine. Negative: behind. */
   clockSkewMs: z.number().int().min(-SKEW_MS_MAX).max(SKEW_MS_MAX).default(0),
   /**
-   * How many bytes a workspace may hold, by its name; "all" is for each that is not named. Without it the disk is the
-   * limit.
+   * The largest number of bytes in a workspace, by its name; "all" is for each that is not named. Without it the disk
+   * is the limit.
    */
   quota: z.record(z.string(), bytes).default({}),
 });
 export type FaultOptions = z.output<typeof faultOptions>;
 
-/** Answers what is wrong with rates together, if anything: the rates one request can meet are shares of one whole. */
+/** Returns the fault of rates that add up to too much. The rates that one request can meet are shares of one whole. */
 export function excessOfRates({
   failRate,
   faults,

@@ -12,7 +12,7 @@ import { ProblemError } from "./problems.ts";
 
 /** There is no answer, or no more of it: the connection breaks. */
 export class ConnectionReset extends Error {
-  /** Whether the part of the answer that was sent has to arrive. */
+  /** True if the part of the answer that was sent has to arrive. */
   readonly isPartial: boolean;
 
   constructor(when: string, isPartial = false) {
@@ -30,7 +30,7 @@ export interface FaultyRequest {
   readonly inBackground: (work: Promise<unknown>) => void;
 }
 
-/** Answers with the faults of the options. Half of the latency comes before the effect, half after it. */
+/** Handles a request with the faults of the options. Half of the latency comes before the effect, half after it. */
 export async function withFaults(
   options: Readonly<FaultOptions>,
   clock: Clock,
@@ -98,7 +98,7 @@ function withoutRange(request: GatewayRequest): GatewayRequest {
   return { ...request, headers: { ...request.headers, range: undefined } };
 }
 
-/** Answers the body, and a promise that resolves when all of it has been read. */
+/** Returns the body, and a promise that resolves when all of it has been read. */
 function untilReceived(body: RequestBody | undefined): { body: RequestBody | undefined; received: Promise<void> } {
   if (body === undefined || body.kind === "other") return { body, received: Promise.resolve() };
   const { promise: received, resolve: done } = deferred<void>();

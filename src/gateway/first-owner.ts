@@ -22,7 +22,7 @@ export async function ensureFirstOwner(
   const written = newPasswordPath(dataDir);
   if (accounts.lacksFirstOwner()) {
     const password = randomBytes(PASSWORD_BYTES).toString("base64url");
-    // The password is on the disk before the account exists: a password that nobody knows would let nobody in.
+    // The password is on the disk before the account exists: an account with an unknown password would be useless.
     writeFileSync(written, `${password}\n`, { mode: 0o600, flush: true });
     const made = await accounts.addFirstOwner(name, password, workspaces);
     if (made === undefined) rmSync(written);

@@ -1,4 +1,4 @@
-/** Accounts and grants over HTTP: the account of a token, and who may do what in a workspace. */
+/** Accounts and grants over HTTP: the account of a token, and the roles of accounts in a workspace. */
 import type { AccountStatus, Grant } from "../contract/resources.ts";
 import type { Membership } from "./accounts/index.ts";
 import type { Context } from "./context.ts";
@@ -22,7 +22,7 @@ export function getAccount(context: Context, { caller }: Call<"getAccount">): Ga
   return jsonAnswer(200, status);
 }
 
-/** Answers the workspaces in which the caller may do something, by name. */
+/** Returns the workspaces in which the caller may do something, by name. */
 function usableWorkspaces(context: Context, caller: Caller): AccountStatus["workspaces"] {
   const { store, accounts } = context;
   const all = store.prepare<WorkspaceRow>("SELECT id, name, root, used FROM workspace ORDER BY name").all();
@@ -71,7 +71,7 @@ export function removeGrant(context: Context, call: Call<"removeGrant">): Gatewa
   return { status: 204, headers: {} };
 }
 
-/** A workspace whose last owner leaves could not be granted to anyone any more, except by the command line. */
+/** A workspace without an owner could only be granted to an account by the command line. */
 function checkOwnerLeft({ accounts }: Context, workspace: WorkspaceRow, leaving: string): void {
   const owners = accounts.memberships({ workspace: workspace.id }).filter(({ role }) => role === "owner");
   if (owners.length !== 1 || owners[0]?.account.id !== leaving) return;
@@ -88,7 +88,7 @@ function shown(workspace: WorkspaceRow, { account, role, createdAt }: Membership
   };
 }
 
-/** Answers the workspaces an account may use, by name, for the page on which it signs a program in. */
+/** Returns the workspaces an account may use, by name, for the page on which it signs a program in. */
 export function workspacesOfAccount(context: Context, account: string) {
   return context.accounts.memberships({ account }).flatMap(({ workspace, role }) => {
     const row = findWorkspace(context.store, workspace);

@@ -14,7 +14,7 @@ import { invalid } from "./problems.ts";
 import { mayRead } from "./scopes.ts";
 import type { Caller } from "./tokens.ts";
 
-/** How many keys are looked at in one go. */
+/** The number of keys that are looked at in one go. */
 const LOOK_COUNT = 500;
 
 export interface KeyedRequest {
@@ -28,7 +28,7 @@ export interface KeyedRequest {
 }
 
 /**
- * Removes expired keys, within a transaction, from a batch of keys made after the one numbered `after`. Answers the
+ * Removes expired keys, within a transaction, from a batch of keys made after the one numbered `after`. Returns the
  * number to go on after; undefined when the following keys are younger. A key from the future, because the clock was
  * set back, begins to age now.
  */
@@ -62,7 +62,7 @@ export interface FirstOutcome {
   readonly answer: string | null;
 }
 
-/** Answers what the key was used for, and the result. */
+/** Returns the request of the key, and its result. */
 export function findKey({ store }: Pick<Context, "store">, workspace: string, key: string): FirstOutcome | undefined {
   return store
     .prepare<FirstOutcome>(
@@ -72,9 +72,9 @@ export function findKey({ store }: Pick<Context, "store">, workspace: string, ke
 }
 
 /**
- * Within a transaction: answers the first answer, or runs `effect` and stores what makes its answer again. The answer
- * shows as much as the caller may read. `show` makes the answer of a value that belongs to no node: a caller who may do
- * the operation may see it.
+ * Must be called within a transaction. Returns the first answer, or runs `effect` and stores the data from which its
+ * answer is made again. The answer shows as much as the caller may read. `show` makes the answer of a value that
+ * belongs to no node: a caller with the right to the operation may see it.
  */
 export function once(
   context: Context,

@@ -2,7 +2,7 @@
  * Ids of nodes and versions: UUIDs of version 7, in the order of their milliseconds. So rows and their indices grow at
  * one end, where many changes of one commit share a page. With ids in no order each new node costs four pages of its
  * own. Only speed depends on the order: a clock that jumps, and ids of an older program, do no harm. All other bits are
- * random: nobody can guess one id from others.
+ * random: one id cannot be guessed from others.
  */
 import type { Clock } from "../lib/runtime.ts";
 

@@ -30,7 +30,7 @@ export function showEntry(row: EntryRow): JournalEntry {
   return { ...row, time: new Date(row.time).toISOString(), by: shownAuthor(row.by) };
 }
 
-/** Answers the entries of these positions, in this order. */
+/** Returns the entries of these positions, in this order. */
 export function entriesAt(store: Store, positions: readonly number[]): JournalEntry[] {
   return store
     .prepare<EntryRow>(
@@ -41,7 +41,7 @@ export function entriesAt(store: Store, positions: readonly number[]): JournalEn
     .map(showEntry);
 }
 
-/** Adds what the node was before, if it existed. */
+/** Adds the node's former state, if it existed. */
 export function withBefore(store: Store, entry: JournalEntry): JournalEntry {
   return { ...entry, before: stateBefore(store, entry) };
 }

@@ -49,7 +49,7 @@ async function* events(
     const shown = journalLag.shown();
     const entries = entriesBetween(store, workspace, position, shown, BATCH);
     const last = entries.at(-1);
-    // Nothing is sent before it is committed. What was rolled back is not sent at all.
+    // Nothing is sent before it is committed. Entries that were rolled back are not sent at all.
     const pending = store.committed();
     if (
       pending !== undefined &&

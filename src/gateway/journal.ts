@@ -48,7 +48,7 @@ export function appendJournal(context: Context, call: Call<"appendJournal">): Ga
 const ENTRIES = `SELECT ${ENTRY_COLUMNS} FROM change c LEFT JOIN version v ON v.id = c.head
   WHERE c.workspace = ? AND c.entry IS NOT NULL AND c.position > ? AND c.position <= ?`;
 
-/** Answers the entries of a workspace with `after` < position <= `end`, oldest first. */
+/** Returns the entries of a workspace with `after` < position <= `end`, oldest first. */
 export function entriesBetween(
   store: Store,
   workspace: string,
@@ -71,7 +71,7 @@ const AFTER = /^(\d{1,16})(?:\.([\w-]+))?$/;
 
 /**
  * A caller that knows a later position than there is has it from another past, which is not that of this gateway (any
- * more). To answer "nothing new" would hide every new entry until that position comes again.
+ * more). The answer "nothing new" would hide every new entry until that position comes again.
  */
 export function checkReached(store: Store, field: string, position: number): void {
   const { position: newest } = lastChange(store);
@@ -141,12 +141,15 @@ interface Range {
 
 const count = z.number().int().min(0);
 
-/** How many entries of a filter are counted, and can be reached by number: filtered entries have no stored numbers. */
+/**
+ * The number of entries of a filter that are counted and can be reached by number: filtered entries have no stored
+ * numbers.
+ */
 const COUNTED_MAX = 10_000;
 /** [position of the first page, pageNo, position of the last item, totalCount, mark of the list]. */
 const filterCursor = z.tuple([count, z.number().int().min(1), count, count, z.string()]);
 
-/** Answers a page of the entries that match a filter, from the index of the filter, in either order. */
+/** Returns a page of the entries that match a filter, from the index of the filter, in either order. */
 function filteredPage(
   store: Store,
   { workspace, after, asOf: shown }: Range,
@@ -225,7 +228,7 @@ function pageFromTheEnd(
   return { items, totalCount, pageNo, pageSize, asOf, next };
 }
 
-/** Answers the entries of a workspace with `after` < position <= `end`, newest first. */
+/** Returns the entries of a workspace with `after` < position <= `end`, newest first. */
 function entriesUpTo(store: Store, workspace: string, after: number, end: number, limit: number): JournalEntry[] {
   return store
     .prepare<EntryRow>(`${ENTRIES} ORDER BY c.position DESC LIMIT +?`)
@@ -233,7 +236,7 @@ function entriesUpTo(store: Store, workspace: string, after: number, end: number
     .map(showEntry);
 }
 
-/** Answers the number of the last entry at or before a position; 0 before the first one. */
+/** Returns the number of the last entry at or before a position; 0 before the first one. */
 function entryAt(store: Store, workspace: string, position: number): number {
   const row = store
     .prepare<{ entry: number }>(
@@ -244,7 +247,7 @@ function entryAt(store: Store, workspace: string, position: number): number {
   return row?.entry ?? 0;
 }
 
-/** Answers the position at which the workspace had this many entries, by halving. */
+/** Returns the position at which the workspace had this many entries, by halving. */
 function positionOfEntry(store: Store, workspace: string, entry: number, low: number, high: number): number {
   let from = low;
   let to = high;

@@ -22,7 +22,7 @@ export function parseJson(chunks: readonly Uint8Array[], field: string): unknown
   return value;
 }
 
-/** Answers how deep arrays and objects are nested, and how many keys are written, in text that is JSON. */
+/** Returns how deep arrays and objects are nested, and how many keys are written, in text that is JSON. */
 function marksOf(text: string): { readonly depth: number; readonly keys: number } {
   let depth = 0;
   let deepest = 0;

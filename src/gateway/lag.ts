@@ -2,7 +2,7 @@
  * A reader that follows the changes late: the path index or the journal. The queue is the table of changes itself, so
  * it survives a restart. The position that the reader has reached is stored beside it.
  *
- * Invariant: that position only increases, one change after the other. What was shown is never taken back, whether the
+ * Invariant: that position only increases, one change after the other. A shown change is never taken back, whether the
  * lag is raised or the clock jumps. A change that is due early waits for the changes before it. Waiting is measured by
  * the clock that never goes back.
  */
@@ -10,13 +10,13 @@ import type { Clock } from "../lib/runtime.ts";
 import type { Store } from "./store.ts";
 
 export interface Lag {
-  /** Answers the position up to which the reader shows changes now. */
+  /** Returns the position up to which the reader shows changes now. */
   shown(): number;
   /** Notes that the changes after the position happen now. */
   begin(position: number): void;
 }
 
-/** How many shown changes the queue may begin with. */
+/** The largest number of shown changes at the beginning of the queue. */
 const COMPACT_COUNT = 1000;
 /** When the position of the reader could not be stored, the position stored before is shown for this long. */
 const HOLD_MS = 1000;
@@ -40,14 +40,14 @@ interface ChangeTime {
   time: number;
 }
 
-/** Answers the latest change. */
+/** Returns the latest change. */
 export function lastChange(store: Store): ChangeTime {
   const row = store.prepare<ChangeTime>("SELECT position, time FROM change ORDER BY position DESC LIMIT 1").get();
   return row ?? { position: 0, time: 0 };
 }
 
 /**
- * Answers the position of the last change of a workspace up to `asOf`, or 0. The content of the workspace is the same
+ * Returns the position of the last change of a workspace up to `asOf`, or 0. The content of the workspace is the same
  * at both positions, whatever happened in other workspaces meanwhile.
  */
 export function lastChangeOf(store: Store, workspace: string, asOf: number): number {
@@ -64,7 +64,7 @@ export function lastChangeOf(store: Store, workspace: string, asOf: number): num
 }
 
 /**
- * Answers the last position whose change happened at or before `time` (milliseconds), at least `from`. Times never
+ * Returns the last position whose change happened at or before `time` (milliseconds), at least `from`. Times never
  * decrease along positions, so this halves. All changes of one transaction have one time: a position found here never
  * lies within a transaction.
  */
@@ -157,7 +157,7 @@ export function createLag(store: Store, clock: Clock, reader: "path" | "journal"
 
   return {
     shown() {
-      // What a restart would hide again is not shown. So on a full disk nothing new is shown.
+      // Changes that a restart would hide again are not shown. So on a full disk nothing new is shown.
       if (clock.elapsed() < heldUntil && !store.isChanging()) return kept;
       advance();
       if (shown !== kept && !store.isChanging()) keepShown();

@@ -12,8 +12,8 @@ import type { Store } from "./store.ts";
 const BATCH = 2000;
 
 /**
- * Fields of a node by which a listing can be ordered: their SQL in `place` p and `node` n, and what their value depends
- * on.
+ * Fields of a node by which a listing can be ordered: their SQL in `place` p and `node` n, and the part of the node on
+ * which their value depends.
  */
 export const NODE_FIELDS = {
   // Ties are in the order of ids.

@@ -142,7 +142,7 @@ async function readPage(
 }
 
 /**
- * Answers the folder as it was at the position. A folder that the store has but the index does not know yet is empty as
+ * Returns the folder as it was at the position. A folder that the store has but the index does not know yet is empty as
  * of that position. An unprovisioned folder is not found. Of a deleted folder only the nodes that were deleted from it
  * are listed.
  */

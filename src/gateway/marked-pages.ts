@@ -73,12 +73,12 @@ export interface MarkedPage {
   readonly limit: number;
 }
 
-/** Answers the nodes of the page that follows a key; without a key those of the first page. */
+/** Returns the nodes of the page that follows a key; without a key those of the first page. */
 export function pageAfter(store: Store, page: MarkedPage, key: Key | undefined): string[] {
   return scan(store, page, key, false, 0);
 }
 
-/** Answers the nodes of the page that begins with the item of this number, counted from 0. */
+/** Returns the nodes of the page that begins with the item of this number, counted from 0. */
 export function pageAt(store: Store, page: MarkedPage, offset: number): string[] {
   if (offset === 0) return pageAfter(store, page, undefined);
   const stretches = stretchesOf(store, page);
@@ -134,7 +134,7 @@ interface IndexRow {
 }
 
 /**
- * Answers the nodes from a key on, in the direction of the page, after skipping `skip` of them. Present and past places
+ * Returns the nodes from a key on, in the direction of the page, after skipping `skip` of them. Present and past places
  * are merged.
  */
 function scan(store: Store, page: MarkedPage, from: Key | undefined, inclusive: boolean, skip: number): string[] {

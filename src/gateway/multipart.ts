@@ -7,20 +7,20 @@ import type { Readable } from "node:stream";
 import type { Part } from "./exchange.ts";
 import { invalid } from "./problems.ts";
 
-/** How much is received ahead of the reader of the parts. */
+/** The number of bytes that are received ahead of the reader of the parts. */
 const AHEAD_BYTES = 512 * 1024;
 /** Maximum size of the headers of one part. */
 const HEAD_BYTES = 16 * 1024;
-/** What transport may add to the line of a boundary. */
+/** The length of the padding that transport may add to the line of a boundary. */
 const PADDING_BYTES = 1024;
 const [SPACE, TAB] = [0x20, 0x09];
 /** Memory of a chunk besides its bytes. */
 const CHUNK_BYTES = 256;
-/** How much may come before the first boundary, and after the closing one. RFC 2046 lets readers ignore both. */
+/** The limit for bytes before the first boundary, and after the closing one. RFC 2046 lets readers ignore both. */
 const IGNORED_BYTES = 64 * 1024;
 const BOUNDARY_LENGTH = 200;
 
-/** Answers the boundary of a multipart/form-data content type; undefined when the type is another or has none. */
+/** Returns the boundary of a multipart/form-data content type; undefined when the type is another or has none. */
 export function multipartBoundary(contentType: string | undefined): string | undefined {
   const boundary =
     contentType === undefined ? undefined : parametersOf(contentType, "multipart/form-data")?.get("boundary");
@@ -31,7 +31,7 @@ const brokenOff = () => invalid("file", "file: the body ended before its closing
 const malformed = (problem: string) => invalid("body", `body: not multipart/form-data: ${problem}`);
 
 /**
- * Answers the parts, one after the other. The unread rest of a part is skipped. Fails with a 400 when the body is
+ * Returns the parts, one after the other. The unread rest of a part is skipped. Fails with a 400 when the body is
  * broken off.
  */
 export async function* readParts(body: Readable, boundary: string): AsyncGenerator<Part> {
@@ -58,9 +58,9 @@ interface Content {
   atOnce(): Buffer | undefined;
   /** Skips to the next boundary. Refuses the body when more than so many bytes come before it. */
   skip(limit?: number): Promise<void>;
-  /** After a boundary: answers whether another part follows. */
+  /** After a boundary: returns whether another part follows. */
   isFollowed(): Promise<boolean>;
-  /** After `isFollowed`: answers the headers of the part, without the line ends around them. */
+  /** After `isFollowed`: returns the headers of the part, without the line ends around them. */
   head(): Promise<string>;
 }
 
@@ -86,7 +86,7 @@ function contentOf(chunks: Chunks, delimiterText: string): Content {
     return found;
   }
 
-  /** Answers how many of the last bytes may be the beginning of a boundary. */
+  /** Returns how many of the last bytes may be the beginning of a boundary. */
   function heldBack(): number {
     let at = rest.indexOf(0x0d, Math.max(0, rest.length - delimiter.length + 1));
     while (at !== -1 && delimiter.compare(rest, at, rest.length, 0, rest.length - at) !== 0) {
@@ -195,7 +195,7 @@ const quote = (line: string) => JSON.stringify(line.slice(0, 100));
 const PARAMETER = /;[ \t]*(?:([^\s;="]+)=(?:"((?:[^"\\]|\\.)*)"|([^\s;"]*))[ \t]*)?(?=;|$)/y;
 
 /**
- * Answers the parameters after a word such as `form-data`, names in lower case; undefined when the value begins with
+ * Returns the parameters after a word such as `form-data`, names in lower case; undefined when the value begins with
  * another word, or when its parameters cannot be told apart. They are read one after the other, because a quoted value
  * may look like several parameters.
  */
@@ -224,8 +224,8 @@ interface Chunks {
 }
 
 /**
- * The body as it arrives. The amount received but not taken is limited, and its stream stays intact when nobody takes
- * more.
+ * The body as it arrives. The amount received but not taken is limited, and its stream stays intact when no more is
+ * taken.
  */
 function chunksOf(body: Readable): Chunks {
   let waiting: Buffer[] = [];

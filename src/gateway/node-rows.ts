@@ -35,7 +35,7 @@ export interface NodeRow {
   readonly headTime: number | null;
 }
 
-/** Answers the node as it is now, also a deleted one. */
+/** Returns the node as it is now, also a deleted one. */
 export function findNode(store: Store, id: string): NodeRow | undefined {
   // Most requests read this several times: an array costs half of an object with named columns.
   const row = store
@@ -76,7 +76,7 @@ type NodeColumns = [
   ...[hash: string | null, headTime: number | null],
 ];
 
-/** Answers the node as it was at a position; undefined when it did not exist yet. */
+/** Returns the node as it was at a position; undefined when it did not exist yet. */
 export function nodeAt(store: Store, id: string, asOf: number): NodeRow | undefined {
   const now = findNode(store, id);
   if (now === undefined || now.position <= asOf) return now;
@@ -105,7 +105,7 @@ interface BranchHead {
   readonly mtime: string | null;
 }
 
-/** Answers the row with the content of the branch as of a position, instead of the content of main. */
+/** Returns the row with the content of the branch as of a position, instead of the content of main. */
 export function onBranch(store: Store, row: NodeRow, branch: string | undefined, asOf: number): NodeRow {
   if (branch === undefined || branch === MAIN || row.kind !== "file") return row;
   const found = store
@@ -120,7 +120,7 @@ export function onBranch(store: Store, row: NodeRow, branch: string | undefined,
   return { ...row, ...content, attributes: JSON.stringify(mtime === null ? common : { ...common, mtime }) };
 }
 
-/** Answers the node that has a name in a folder now, unprovisioned folders included. */
+/** Returns the node that has a name in a folder now, unprovisioned folders included. */
 export function findChild(store: Store, parent: string, name: string): NodeRow | undefined {
   const row = store
     .prepare<{ id: string }>("SELECT id FROM node WHERE parent = ? AND name = ? AND deleted = 0")
@@ -128,7 +128,7 @@ export function findChild(store: Store, parent: string, name: string): NodeRow |
   return row === undefined ? undefined : findNode(store, row.id);
 }
 
-/** Answers the id of the node that the path index shows under a name as of a position. */
+/** Returns the id of the node that the path index shows under a name as of a position. */
 export function placedChild(store: Store, parent: string, name: string, asOf: number): string | undefined {
   const now = store
     .prepare<{ node: string }>("SELECT node FROM place WHERE parent = ? AND name = ? AND since <= ?")
@@ -141,7 +141,7 @@ export function placedChild(store: Store, parent: string, name: string, asOf: nu
     .get({ parent, name, asOf })?.node;
 }
 
-/** Answers whether the path index shows the node at its own name as of a position. It always shows a root. */
+/** True if the path index shows the node at its own name as of a position. It always shows a root. */
 export function isPlaced(store: Store, id: string, asOf: number): boolean {
   const row = nodeAt(store, id, asOf);
   if (row === undefined || row.deleted === 1) return false;
@@ -160,7 +160,7 @@ export function nodeByPath(store: Store, root: string, names: readonly string[],
   return row === undefined || row.deleted === 1 ? undefined : row;
 }
 
-/** Answers whether a node is `ancestor` or below it. */
+/** True if a node is `ancestor` or below it. */
 export function isWithin(store: Store, node: string, ancestor: string): boolean {
   const parentOf = store.prepare<{ parent: string | null }>("SELECT parent FROM node WHERE id = ?");
   for (let id: string | null | undefined = node; typeof id === "string"; id = parentOf.get(id)?.parent) {
@@ -169,7 +169,7 @@ export function isWithin(store: Store, node: string, ancestor: string): boolean 
   return false;
 }
 
-/** Answers the path of a node through its folders as of a position (Infinity: now). */
+/** Returns the path of a node through its folders as of a position (Infinity: now). */
 export function pathOf(store: Store, row: Pick<NodeRow, "parent" | "name">, asOf: number): string {
   const names: string[] = [];
   let at: Pick<NodeRow, "parent" | "name"> | undefined = row;
@@ -180,7 +180,7 @@ export function pathOf(store: Store, row: Pick<NodeRow, "parent" | "name">, asOf
   return `/${names.reverse().join("/")}`;
 }
 
-/** Answers where a node is or was; for a deleted node, where it was deleted. */
+/** Returns where a node is or was; for a deleted node, where it was deleted. */
 export function placeOf(store: Store, id: string, asOf: number): Pick<NodeRow, "parent" | "name"> | undefined {
   const now = store
     .prepare<{ parent: string | null; name: string; position: number }>(
@@ -221,7 +221,7 @@ export function showNode(row: NodeRow, path: string): Node {
   };
 }
 
-/** Answers a node as it is now, for answers by id. */
+/** Returns a node as it is now, for answers by id. */
 export function showCurrent(store: Store, row: NodeRow, branch?: string): Node {
   const shown = onBranch(store, row, branch, Number.MAX_SAFE_INTEGER);
   return showNode(shown, pathOf(store, row, Number.POSITIVE_INFINITY));
@@ -235,14 +235,14 @@ export interface Written {
   readonly branch?: string | undefined;
 }
 
-/** Answers what a write answers, both at once and at any later time: it depends on history only. */
+/** Returns the answer of a write, both at once and at any later time: it depends on history only. */
 export function showWritten({ store }: Pick<Context, "store">, { id, position, branch }: Written): WrittenNode {
   const row = nodeAt(store, id, position);
   if (row === undefined) throw new Error(`Node ${id} was not there at ${position}.`);
   return { ...showNode(onBranch(store, row, branch, position), pathOf(store, row, position)), position };
 }
 
-/** Answers the path of a child shown in a folder. */
+/** Returns the path of a child shown in a folder. */
 export function childPath(folder: string, row: NodeRow): string {
   return row.parent === null ? "/" : joinPath(folder, row.name);
 }

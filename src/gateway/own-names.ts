@@ -30,7 +30,7 @@ interface Asked extends Pick<IncomingMessage, "headers"> {
 }
 
 /**
- * Answers whether a program of this machine asks, under a loopback name: not from another machine, and not through a
+ * True if a program of this machine asks, under a loopback name: not from another machine, and not through a
  * proxy that others reach.
  */
 export function isAskedHere({ headers, socket }: Asked): boolean {

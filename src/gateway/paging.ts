@@ -63,7 +63,7 @@ export function decodeCursor<T extends z.ZodType>(text: string, schema: T): z.ou
   return result.data;
 }
 
-/** Answers a page of a sorted list. Descending is the exact reverse. */
+/** Returns a page of a sorted list. Descending is the exact reverse. */
 export function sliceOf(rows: Float64Array, descending: boolean, offset: number, limit: number): number[] {
   if (!descending) return [...rows.subarray(offset, offset + limit)];
   const end = Math.max(0, rows.length - offset);
@@ -78,9 +78,9 @@ export interface SortableList<F extends string, T> {
   readonly fallback: F;
   /** The position of the list, when the request is for its first page. */
   readonly asOf: number;
-  /** Answers the last position, up to `asOf`, at which the list changed. */
+  /** Returns the last position, up to `asOf`, at which the list changed. */
   changedAt(asOf: number): number | string;
-  /** Answers all rows of a position, with their values of the field. */
+  /** Returns all rows of a position, with their values of the field. */
   rows(field: F, asOf: number): Iterable<readonly Row[]>;
   show(rows: readonly number[], asOf: number): readonly T[];
 }
@@ -89,7 +89,7 @@ const count = z.number().int().min(0);
 /** [position, pageNo, totalCount, items before, mark of the list]. */
 const listCursor = z.tuple([count, z.number().int().min(1), count, count, z.string()]);
 
-/** Answers a page by number, or the next one of a snapshot by `after=`. */
+/** Returns a page by number, or the next one of a snapshot by `after=`. */
 export async function pageOfList<F extends string, T>(
   lists: SortedLists,
   query: PageQuery,
@@ -122,7 +122,7 @@ export function listMark(key: readonly unknown[]): string {
 }
 
 /**
- * Answers a page of a list that is short enough to be sorted for each page. `after=` goes on by place: there is no
+ * Returns a page of a list that is short enough to be sorted for each page. `after=` goes on by place: there is no
  * snapshot, except for items that are requested as of the position of the first page.
  */
 export function pageOfItems<F extends string, T>(

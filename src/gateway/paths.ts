@@ -10,7 +10,7 @@ function checkNames(names: readonly string[]): void {
 }
 
 /**
- * Answers the names of an encoded path. "%2F" separates names as "/" does, because no name contains "/", and clients
+ * Returns the names of an encoded path. "%2F" separates names as "/" does, because no name contains "/", and clients
  * generated from the OpenAPI document encode it.
  */
 export function decodePath(encoded: string): string[] {
@@ -24,7 +24,7 @@ export function decodePath(encoded: string): string[] {
   return names;
 }
 
-/** Answers the names of a path in plain text. */
+/** Returns the names of a path in plain text. */
 export function parsePath(path: string): string[] {
   const names = splitPath(path);
   checkNames(names);

@@ -31,7 +31,7 @@ export function breakSilentPeers(server: Server, milliseconds: number): PeerWatc
     return rest;
   }
 
-  /** Answers whether everything waits for the peer. */
+  /** True if everything waits for the peer. */
   function isAwaited(socket: Socket): boolean {
     if (socket.writableLength > 0) return true;
     // Requests are answered in their order: those behind the first wait for it.

@@ -43,7 +43,7 @@ export function isBig(store: Store, folder: string): boolean {
   return store.prepare("SELECT 1 FROM mark WHERE folder = ? AND field = 'id' LIMIT 1").get(folder) !== undefined;
 }
 
-/** Answers how many places a folder has now. */
+/** Returns how many places a folder has now. */
 export function countPlaces(store: Store, folder: string): number {
   const row = store
     .prepare<{ total: number }>("SELECT ifnull(sum(count), 0) AS total FROM mark WHERE folder = ? AND field = 'name'")
@@ -68,7 +68,7 @@ export function countBegun(store: Store, counts: ReadonlyMap<string, number>): v
   for (const [folder, count] of counts) if (addCount(store, folder, count) > BIG_PLACES) makeBig(store, folder);
 }
 
-/** Counts places of a folder that is not big. Answers how many places it has then. */
+/** Counts places of a folder that is not big. Returns how many places it has then. */
 function addCount(store: Store, folder: string, count: number): number {
   const counted = store
     .prepare<{ count: number }>(
@@ -105,7 +105,7 @@ interface Mark {
   readonly count: number;
 }
 
-/** Answers the mark whose stretch has the key. */
+/** Returns the mark whose stretch has the key. */
 function markOf(store: Store, folder: string, field: MarkedField, [a, b]: Key): Mark {
   const mark = store
     .prepare<Mark>(

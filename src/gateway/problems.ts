@@ -15,18 +15,18 @@ export interface ProblemDetails {
   readonly grant?: { readonly workspace: string; readonly role: Role };
   readonly node?: Node | undefined;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Whether everything the answer reports is already committed. */
+  /** True if everything the answer reports is already committed. */
   readonly isCommitted?: boolean;
   readonly excess?: Excess;
   /** The requested content was removed by a retention policy. */
   readonly isThinned?: boolean;
 }
 
-/** What exceeds the quota of a workspace. */
+/** The excess over the quota of a workspace. */
 export interface Excess {
   readonly quota: number;
   readonly used: number;
-  /** How much would be added, at least. */
+  /** The bytes that would be added, at least. */
   readonly growth: number;
 }
 
@@ -83,7 +83,7 @@ export const thinned = (detail: string) => new ProblemError(410, detail, { isThi
 /** 409: `node` is in the way. */
 export const conflict = (detail: string, node?: Node) => new ProblemError(409, detail, { node });
 
-/** 412: `node` is not what the condition requires. */
+/** 412: `node` does not meet the condition. */
 export const changed = (detail: string, node?: Node) => new ProblemError(412, detail, { node });
 
 export const tooLarge = (detail: string, field?: string) =>
@@ -103,7 +103,7 @@ export function overQuota(workspace: string, excess: Excess): ProblemError {
   return new ProblemError(507, detail, { excess });
 }
 
-/** 503: most likely a disk without room. What was read may never have existed. */
+/** 503: most likely a disk without room. The changes that were read may never have existed. */
 export const unsettled = () =>
   new ProblemError(503, "Changes were rolled back repeatedly while this was read; try again.", {
     headers: { "retry-after": "1" },
@@ -119,7 +119,7 @@ export function isDiskFull(error: unknown): boolean {
 }
 
 /**
- * Answers the checked value. Throws a 400 that names the field when the value does not match the schema. `whole` names
+ * Returns the checked value. Throws a 400 that names the field when the value does not match the schema. `whole` names
  * the value itself.
  */
 export function check<T extends z.ZodType>(schema: T, value: unknown, whole: string): z.output<T> {
@@ -138,7 +138,7 @@ export function check<T extends z.ZodType>(schema: T, value: unknown, whole: str
   throw invalid(field, `${field}: unknown field${expected}`);
 }
 
-/** Answers the fields an object may have at a place of the schema; none when the schema has no object there. */
+/** Returns the fields an object may have at a place of the schema; none when the schema has no object there. */
 function fieldsAt(schema: unknown, path: readonly string[]): string[] {
   if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable || schema instanceof z.ZodDefault) {
     return fieldsAt(schema.unwrap(), path);

@@ -1,6 +1,6 @@
 /**
- * What a workspace holds, and how much it may hold. `used` is the size of the present files: of each file its head, on
- * every branch that has one. So it is what a program sees and can reduce: deleting makes room, an earlier version costs
+ * The size and the quota of a workspace. `used` is the size of the present files: of each file its head, on every
+ * branch that has one. A program sees that size and can reduce it: deleting makes room, an earlier version costs
  * nothing, and a copy counts like any file although its bytes are shared. It is updated with each change (changes.ts,
  * tree-rows.ts), in the same transaction, and compared with the quota there. So neither two requests at once nor a
  * crash can exceed the quota.
@@ -51,7 +51,7 @@ export function addUsed(store: Store, workspace: string, growth: number): void {
   store.prepare("UPDATE workspace SET used = used + ? WHERE id = ?").run(growth, workspace);
 }
 
-/** Answers the size of the own head of the branch, which new content on the branch replaces. */
+/** Returns the size of the own head of the branch, which new content on the branch replaces. */
 export function headSize(store: Store, row: NodeRow, branch: string = MAIN): number {
   if (branch === MAIN) return row.size ?? 0;
   const head = store.prepare<{ size: number }>(
@@ -60,7 +60,7 @@ export function headSize(store: Store, row: NodeRow, branch: string = MAIN): num
   return head.get(row.id, branch)?.size ?? 0;
 }
 
-/** Answers the size of all heads of the file: it leaves and comes back with the file. */
+/** Returns the size of all heads of the file: it leaves and comes back with the file. */
 export function heldSize(store: Store, row: NodeRow): number {
   const others = store.prepare<{ size: number }>(
     `SELECT coalesce(sum(size), 0) AS size FROM version v WHERE node = ? AND branch <> 'main' AND number =
@@ -69,7 +69,7 @@ export function heldSize(store: Store, row: NodeRow): number {
   return (row.size ?? 0) + (others.get(row.id)?.size ?? 0);
 }
 
-/** How many bytes may come in before the upload is judged again. */
+/** The number of bytes after which an upload is judged again. */
 const JUDGED_BYTES = 256 * 1024;
 
 /** Destination of an upload. */

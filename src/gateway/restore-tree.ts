@@ -95,7 +95,7 @@ function restoreSlice(context: Context, call: Call<"restoreTree">, wanted: Wante
   return { items, next, position: changedAt };
 }
 
-/** Answers the way into the node. */
+/** Returns the way into the node. */
 function restoreTopmost(restoring: Restoring, row: NodeRow): Level[] {
   const { store } = restoring.context;
   const then = nodeAt(store, row.id, restoring.position);
@@ -140,7 +140,7 @@ interface PlaceRow {
   readonly until: number;
 }
 
-/** Restores the next node that was in the folder then. Answers the cost of that, without the cost of changes. */
+/** Restores the next node that was in the folder then. Returns the cost of that, without the cost of changes. */
 function restoreNext(restoring: Restoring, way: Level[], folder: Level): number {
   const { context, position } = restoring;
   const { store } = context;
@@ -196,7 +196,7 @@ function removeNext(restoring: Restoring, way: Level[], folder: Level): void {
   if (row !== undefined && row.deleted === 0) removeNode(restoring, row);
 }
 
-/** Answers whether a node was the topmost one at a position, or below it. */
+/** True if a node was the topmost one at a position, or below it. */
 function wasInTree(store: Store, root: string, position: number): (id: string) => boolean {
   const known = new Map<string, boolean>([[root, true]]);
   return (id) => {

@@ -1,7 +1,7 @@
 /**
  * Restores one node to its state of a moment. A deleted node comes back, a moved node goes back to its place, and
- * content and attributes become those of the moment. The node is compared with its present state, so what was done
- * already is not done again. With `plan` nothing is done.
+ * content and attributes become those of the moment. The node is compared with its present state, so nothing is done
+ * twice. With `plan` nothing is done.
  */
 import { type Attributes, sameValue } from "../contract/attributes.ts";
 import { joinPath, nameBeside } from "../contract/names.ts";
@@ -26,11 +26,11 @@ export interface Restoring {
   readonly plan: boolean;
   /** The change of the transaction, begun when something has to be changed. */
   readonly change: () => Change;
-  /** Reports what was done, or would be done. */
+  /** Reports a step that was done, or would be done. */
   readonly told: (item: RestoredItem) => void;
   /** Reports the position of the last change. */
   readonly changedAt: (position: number) => void;
-  /** Answers whether a node was in the tree then. */
+  /** True if a node was in the tree then. */
   readonly wasIn: (id: string) => boolean;
 }
 
@@ -75,7 +75,7 @@ export function restorePlace(
   return name;
 }
 
-/** Answers the name itself when it is free or its node makes way; else a name beside it. */
+/** Returns the name itself when it is free or its node makes way; else a name beside it. */
 function freeName(restoring: Restoring, parent: string, name: string, own: string): string {
   const { context, moment, plan, wasIn, exact } = restoring;
   const other = findChild(context.store, parent, name);

@@ -1,4 +1,4 @@
-/** What a token may do, by its scopes. */
+/** Checks the rights of a token by its scopes. */
 import { OPERATIONS, type Operation } from "../contract/operations.ts";
 import type { Scope } from "../contract/scopes.ts";
 import { missingScope } from "./problems.ts";
@@ -12,7 +12,7 @@ export function checkScopes(caller: Caller, operation: Operation): void {
 }
 
 /**
- * Answers whether the caller may see nodes and read their content. The right to write alone reveals nothing of what is
+ * True if the caller may see nodes and read their content. The right to write alone reveals nothing of what is
  * there.
  */
 export function mayRead(caller: Caller): boolean {
@@ -27,13 +27,13 @@ export const requireRead = (caller: Caller) => requireScope(caller, READ_SCOPE);
 
 const READ_SCOPE = "node.file.read" satisfies Scope;
 
-/** Answers whether the caller may read journal entries, in a workspace that it may see. */
+/** True if the caller may read journal entries, in a workspace that it may see. */
 export function mayReadJournal(caller: Caller): boolean {
   return OPERATIONS.readJournal.scopes.every((scope) => caller.scopes.has(scope));
 }
 
 /**
- * Answers whether uploads and new folders append journal entries, which provision them (gateway-spec §4, upload rule
+ * True if uploads and new folders append journal entries, which provision them (gateway-spec §4, upload rule
  * 4).
  */
 export function mayJournal(caller: Caller): boolean {

@@ -31,10 +31,10 @@ const WORK_ENDS_MS = 1000;
 const IDLE_POLL_MS = 50;
 /** The rest of a body up to this size, by its Content-Length, is read without notice. */
 const SMALL_BODY_BYTES = 64 * 1024;
-/** How much of an unwanted body is read, so that the client sees the answer instead of a reset. */
+/** The limit for reading an unwanted body, so that the client sees the answer instead of a reset. */
 const LINGER_BYTES = 16 * 1024 * 1024;
 const LINGER_MS = 1000;
-/** How much is read after malformed input, so that its sender sees the answers instead of a reset. */
+/** The limit for reading after malformed input, so that its sender sees the answers instead of a reset. */
 const GARBAGE_BYTES = 1024 * 1024;
 const LONG_TEXT = 16 * 1024;
 const CORE_PREFIX = "/v1/";
@@ -42,12 +42,12 @@ const CORE_PREFIX = "/v1/";
 export interface Server {
   readonly baseUrl: string;
   readonly port: number;
-  /** Whether the requested Unix socket exists. */
+  /** True if the requested Unix socket exists. */
   readonly hasSocket: boolean;
   close(): Promise<void>;
 }
 
-/** How long a client may be silent, in milliseconds. A moving transfer, and the gateway itself, may take any time. */
+/** The limits on a client's silence, in milliseconds. A moving transfer, and the gateway itself, may take any time. */
 export interface Silence {
   /** From the beginning of a request to the end of its headers. */
   readonly headersMs: number;
@@ -58,7 +58,7 @@ export interface Silence {
 }
 
 const SILENCE: Silence = { headersMs: 30_000, bodyMs: 60_000 };
-/** How often overdue headers are looked for within their limit. */
+/** The number of looks for overdue headers within their limit. */
 const HEADER_CHECKS = 6;
 
 export interface ServerOptions {
@@ -83,7 +83,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const { gateway, clock, host, names = [], port, log, silence = SILENCE } = options;
   const isOwn = ownNames([host, ...names]);
   let listener: UnixListener | undefined;
-  /** Answers the handler for requests of a connection. */
+  /** Returns the handler for requests of a connection. */
   const handlerFor = (incoming: IncomingMessage, path: string): Handler =>
     options.owner !== undefined && path.startsWith(OWNER_PREFIX) && listener?.has(incoming.socket) === true
       ? options.owner
@@ -235,7 +235,7 @@ async function answer(
   log.info({ method, path: shownPath, ...query, ...sent, ms, requestId, ...(broken ? { broken } : {}) }, "request");
 }
 
-/** A token does not belong in a query, but someone will try. */
+/** A token does not belong in a query, but clients put it there. */
 function withoutSecrets(search: string): string {
   return withoutApiKeys(search).replace(/((?:^|&)[^=&]*(?:token|secret|password|authorization)[^=&]*=)[^&]*/gi, "$1…");
 }

@@ -1,13 +1,13 @@
-/** Wakes those who wait for news of a workspace, and ends all waiting when the gateway closes. */
+/** Wakes callers that wait for news of a workspace, and ends all waiting when the gateway closes. */
 import type { Clock } from "../lib/runtime.ts";
 
 export interface Signal {
   readonly ended: boolean;
-  /** Wakes all who wait for news of these workspaces. */
+  /** Wakes all callers that wait for news of these workspaces. */
   fire(workspaces: Iterable<string>): void;
-  /** Wakes all who wait. */
+  /** Wakes all callers that wait. */
   fireAll(): void;
-  /** Wakes them for the last time. */
+  /** Wakes all callers for the last time. */
   end(): void;
   /**
    * Waits until there is news of the workspace, at most `milliseconds`. Events before the call do not count. `waker`

@@ -2,7 +2,7 @@
 import { isUtf8 } from "node:buffer";
 import { fileTypeFromBuffer } from "file-type";
 
-/** How many bytes of the beginning are looked at. */
+/** The number of bytes at the beginning that are looked at. */
 export const SNIFF_BYTES = 4096;
 
 const UNKNOWN = "application/octet-stream";
@@ -26,7 +26,7 @@ function isText(bytes: Uint8Array): boolean {
 /** A type with its parameters, in characters that are valid in a header when the content is read. */
 const MIME_TYPE = /^([\w!#$&^.+-]{1,127}\/[\w!#$&^.+-]{1,127})(?:[ \t]*;[\x20-\x7e]{0,255})?$/;
 
-/** Answers the uploader's own type, unless it is empty, invalid or unspecific. */
+/** Returns the uploader's own type, unless it is empty, invalid or unspecific. */
 export async function mimeTypeOf(sent: string | undefined, beginning: Uint8Array): Promise<string> {
   const given = sent?.trim() ?? "";
   const essence = MIME_TYPE.exec(given)?.[1]?.toLowerCase() ?? UNKNOWN;

@@ -13,10 +13,10 @@ const ROWS_MAX = 4_000_000;
 const KEY_BYTES_MAX = 512 * 1024 * 1024;
 /** Rows sorted, or merged, without a pause. */
 const SORT_ROWS = 4096;
-/** Batches read without a pause, for a list that leaves out most of what it reads. */
+/** Batches read without a pause, for a list that leaves out most of the rows it reads. */
 const TAKEN_BATCHES = 8;
 const MERGE_ROWS = 16_384;
-/** How many lists may wait for their turn. */
+/** The largest number of lists that wait for their turn. */
 export const WAITING_MAX = 16;
 const RETRY_AFTER_SECONDS = 2;
 
@@ -31,7 +31,7 @@ export interface Row {
 }
 
 /**
- * Yields what `next` reads, batch by batch, each after the last key of the one before. The last batch is shorter than
+ * Yields the batches that `next` reads, each after the last key of the batch before. The last batch is shorter than
  * `size`.
  */
 export function* inBatches<R>(
@@ -51,7 +51,7 @@ export function* inBatches<R>(
 
 export interface SortedLists {
   /**
-   * Answers the list of this key: a kept one, or one built from batches of rows. A row that comes twice is in the list
+   * Returns the list of this key: a kept one, or one built from batches of rows. A row that comes twice is in the list
    * once.
    */
   get(key: string, batches: () => Iterable<readonly Row[]>): Promise<Float64Array>;
@@ -97,7 +97,7 @@ export function createSortedLists(limits: SortLimits = { rows: ROWS_MAX, keyByte
       const built: Promise<Float64Array> = last
         .then(async () => {
           const rows = await sortRows(start, iterator, limits);
-          // After a rollback, nothing is left that could wait for the commit of what was read.
+          // After a rollback there is no commit left that this read could wait for.
           if (age !== begunAt) throw new Error("Changes were undone while the list was read.");
           kept.set(key, rows);
           return rows;
@@ -121,7 +121,7 @@ export function createSortedLists(limits: SortLimits = { rows: ROWS_MAX, keyByte
 const pause = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 /**
- * Answers the next rows, slightly more than are sorted at once if there are that many, from a limited number of
+ * Returns the next rows, slightly more than are sorted at once if there are that many, from a limited number of
  * batches.
  */
 function takeRows(batches: Iterator<readonly Row[]>): { readonly rows: Row[]; readonly isAll: boolean } {

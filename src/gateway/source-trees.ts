@@ -28,7 +28,7 @@ const COLUMNS = `n.id, n.kind, n.parent, n.name, n.attributes, n.mime_type AS mi
   FROM node n LEFT JOIN version v ON v.id = n.head`;
 
 /**
- * Answers the nodes, a folder before its content, `source` first. Throws `tooMany` when there are more than `limit`.
+ * Returns the nodes, a folder before its content, `source` first. Throws `tooMany` when there are more than `limit`.
  */
 export async function readTree(
   { store }: Pick<Context, "store">,
@@ -91,7 +91,7 @@ function changedSince(store: Store, position: number): ReadonlySet<string> {
   return new Set(changed.all(position));
 }
 
-/** Answers the nodes that are below the root by now. Nodes below a folder that went away are left out. */
+/** Returns the nodes that are below the root by now. Nodes below a folder that went away are left out. */
 function reached(found: ReadonlyMap<string, SourceNode>, root: string): readonly SourceNode[] {
   const children = new Map<string, SourceNode[]>();
   for (const node of found.values()) {

@@ -31,9 +31,9 @@ export interface StagedUpload {
 }
 
 /**
- * Runs the effect of an upload in one transaction, and then removes what the upload leaves behind. That removal takes
- * time, in which the commit may fail. So the commit is awaited first: the answer never reports what did not happen. A
- * refusal, too, reports what is there. A commit pending after that belongs to others.
+ * Runs the effect of an upload in one transaction, and then removes the upload's leftovers. That removal takes time, in
+ * which the commit may fail. So the commit is awaited first: the answer never reports a change that did not happen. A
+ * refusal, too, reports the state of the store. A commit pending after that belongs to others.
  */
 export async function settleUpload(
   { clock, store }: Context,
@@ -156,7 +156,7 @@ async function receiveStream(context: Context, part: Part, judge: (bytes: number
   const start: Uint8Array[] = [];
   let size = 0;
   const source = part.data[Symbol.asyncIterator]();
-  /** Answers the next chunk, counted and hashed. */
+  /** Returns the next chunk, counted and hashed. */
   const take = async (): Promise<Uint8Array | undefined> => {
     const { done, value } = await source.next();
     if (done === true) return undefined;

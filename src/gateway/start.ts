@@ -7,6 +7,7 @@ import { type Logger, SILENT } from "../lib/log.ts";
 import type { Timer } from "../lib/runtime.ts";
 import { type Connection, openSqlite } from "../lib/sqlite/index.ts";
 import { systemClock } from "../lib/system-clock.ts";
+import { HOUR_MS } from "../lib/time.ts";
 import { type AccountStore, openAccounts } from "./accounts/index.ts";
 import { createBareGateway } from "./bare.ts";
 import { startCheckpointWorker } from "./checkpoint-worker.ts";
@@ -38,7 +39,7 @@ import { signToken, type TokenClaims } from "./tokens.ts";
 export const BARE_PROFILE = fileURLToPath(new URL("../../src/gateway/bare.profile.json", import.meta.url));
 export const DEFAULT_WORKSPACE = "workspace";
 
-const TIDY_MS = 3600 * 1000;
+const TIDY_MS = HOUR_MS;
 const TOKEN_LOOK_MS = 1000;
 const MAX_EXECUTIONS = 4;
 
@@ -58,14 +59,14 @@ export interface StartGatewayOptions extends Partial<GatewayOptions> {
    * "workspace".
    */
   readonly workspaces?: readonly string[];
-  /** How many executions run at a time. Default 4. */
+  /** The largest number of executions at a time. Default 4. */
   readonly maxExecutions?: number;
   /** Offers only the plainest calls; see bare.ts. */
   readonly bare?: boolean;
   readonly log?: Logger;
   /** The OpenID issuer at which people sign in, instead of by a password of this gateway. */
   readonly outside?: OutsideIssuer | undefined;
-  /** Whether there is a control endpoint, by which anyone who reaches the gateway can make it misbehave. */
+  /** True if there is a control endpoint, by which every client of the gateway can make it misbehave. */
   readonly control?: boolean;
 }
 
@@ -81,7 +82,7 @@ export interface TokenOptions {
 export interface RunningGateway {
   readonly baseUrl: string;
   readonly port: number;
-  /** Whether it can be reached by `socketPath`, which some disks cannot hold. */
+  /** True if it can be reached by `socketPath`, which some disks cannot hold. */
   readonly hasSocket: boolean;
   issueToken(options?: TokenOptions): Promise<string>;
   /** Changes lag, latency and failures while the gateway runs. */
@@ -207,7 +208,7 @@ function engineHost(dataDir: string, maxExecutions: number): EngineHost {
   };
 }
 
-/** Removes what is not in use any more, and expired keys. */
+/** Removes unused blobs, and expired keys and sign-ins. */
 async function tidy(gateway: Gateway, log: Logger): Promise<void> {
   try {
     gateway.tidyAccounts();
@@ -231,10 +232,10 @@ export async function issueToken(dataDir: string, options: TokenOptions = {}): P
   });
 }
 
-/** What `wsfs start` gives its user. */
+/** The access that `wsfs start` gives its user. */
 export interface StartAccess {
   readonly tokenFile: string;
-  /** How the user signs in; undefined when the account was removed, or when others existed before. */
+  /** The user's sign-in; undefined when the account was removed, or when others existed before. */
   readonly owner: { readonly account: string; readonly passwordFile: string | undefined } | undefined;
 }
 
@@ -284,7 +285,7 @@ export function revokeAll(dataDir: string): void {
   }
 }
 
-/** Answers the workspaces of a gateway, running or not, by name. */
+/** Returns the workspaces of a gateway, running or not, by name. */
 export function workspacesIn(dataDir: string): { readonly id: string; readonly name: string }[] {
   const database = openSqlite(databasePath(dataDir), { readonly: true });
   try {

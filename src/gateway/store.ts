@@ -18,7 +18,7 @@ import { type Connection, openSqlite, type Statement } from "../lib/sqlite/index
 import { migrate } from "./schema.ts";
 
 export interface Store {
-  /** Answers the statement of this text, prepared at its first use. */
+  /** Returns the statement of this text, prepared at its first use. */
   prepare<Row = unknown>(sql: string): Statement<unknown[], Row>;
   /** Does all or nothing. Flows never nest it. */
   transaction<T>(body: () => T): T;
@@ -29,9 +29,9 @@ export interface Store {
   queued<T>(body: () => T): Promise<T>;
   /** Undefined when nothing waits for a commit; otherwise resolves or rejects with it. */
   committed(): Promise<void> | undefined;
-  /** Commits now what waits. Throws when that fails. */
+  /** Commits the waiting changes now. Throws when that fails. */
   flush(): void;
-  /** Answers whether a flow is within `transaction`. */
+  /** True if a flow is within `transaction`. */
   isChanging(): boolean;
   /** Registers work done within each commit. */
   beforeCommit(work: () => void): void;
@@ -43,8 +43,8 @@ export interface Store {
    */
   afterRollback(work: () => void): void;
   /**
-   * Answers the number of such rollbacks. What was read before one may never have existed, although its positions are
-   * used again.
+   * Returns the number of such rollbacks. Changes that were read before one may never have existed, although their
+   * positions are used again.
    */
   rollbacks(): number;
   readonly database: Connection;
@@ -59,7 +59,7 @@ export function openDatabase(path: string): Connection {
   database.pragma("cache_size = -65536");
   // Rows beyond the cache are read from the memory of the system, not copied page by page.
   database.pragma("mmap_size = 4294967296");
-  // In pages of 4 KiB: what the checkpoint thread could not keep up with.
+  // In pages of 4 KiB. It is reached only if the checkpoint thread cannot keep up.
   database.pragma("wal_autocheckpoint = 65536");
   database.pragma("temp_store = MEMORY");
   return database;
@@ -105,7 +105,7 @@ export function createStore(database: Connection, turn?: (callback: () => void) 
     failed?.reject(error);
   }
 
-  /** Answers the error, if any; all who waited have been told. */
+  /** Returns the error, if any; all waiting flows have got it. */
   function end(): { readonly error: unknown } | undefined {
     if (group === undefined) return undefined;
     const done = group;
@@ -132,7 +132,7 @@ export function createStore(database: Connection, turn?: (callback: () => void) 
       undo.run();
       for (const flow of flows) {
         if (!runClean(flow)) undo.run();
-        // What is before it stays: the savepoint begins anew.
+        // Earlier changes stay: the savepoint begins anew.
         release.run();
         savepoint.run();
       }
@@ -141,7 +141,7 @@ export function createStore(database: Connection, turn?: (callback: () => void) 
   }
 
   /**
-   * Answers whether the flow is done, or was refused without a change. Throws when SQLite has rolled back everything.
+   * True if the flow is done, or was refused without a change. Throws when SQLite has rolled back everything.
    */
   function runClean(flow: () => void): boolean {
     const before = changeCount.get();

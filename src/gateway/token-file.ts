@@ -18,7 +18,7 @@ export const tokenPath = (dataDir: string) => path.join(dataDir, "token");
 const LIFE_SECONDS = 8 * 3600;
 /** Lifetime of a token for a gateway of a former release, which writes no new one. */
 const LASTING_SECONDS = 365 * 86_400;
-/** Marks the tokens that are renewed. Someone may keep another token in a file of this name. */
+/** Marks the tokens that are renewed. A person may keep another token in a file of this name. */
 const CLIENT = "wsfs-start";
 
 /** `workspace`: its id. `isRenewed`: the gateway that serves the folder keeps the file. */
@@ -64,7 +64,7 @@ export function tokenFileKeeper({ dataDir, accounts, log, read, issue }: TokenFi
     if (workspace !== undefined) writeTokenFile(file, issue(startClaims(accounts, workspace)));
   }
 
-  /** Answers the workspace of a token that start made and that has to be replaced. */
+  /** Returns the workspace of a token that start made and that has to be replaced. */
   function staleIn(token: string): string | undefined {
     const held = read(token);
     if (held?.client !== CLIENT || held.workspace === undefined) return undefined;

@@ -36,7 +36,7 @@ export interface Caller {
   readonly until: number;
 }
 
-/** Answers when a token expires if its lifetime is limited, whatever the token says itself (0: no limit). */
+/** Returns when a token expires if its lifetime is limited, whatever the token says itself (0: no limit). */
 export function goodUntil({ issued, until, apiKey }: Pick<Caller, "issued" | "until" | "apiKey">, lifeSeconds: number) {
   return lifeSeconds > 0 && apiKey === undefined ? Math.min(until, issued + lifeSeconds * 1000) : until;
 }
@@ -65,9 +65,9 @@ export interface TokenNeeds {
   readonly key: Uint8Array;
   readonly clock: Pick<Clock, "wallClock">;
   readonly store: AccountStore;
-  /** Answers the address that tokens of a sign-in name as their issuer. */
+  /** Returns the address that tokens of a sign-in name as their issuer. */
   issuer(): string | undefined;
-  /** Answers whether an execution runs: its token is valid for that long. */
+  /** True if an execution runs: its token is valid for that long. */
   isRunning(execution: string): boolean;
   /** As for `goodUntil`. */
   lifeSeconds(): number;
@@ -202,7 +202,7 @@ function readApiKey({ store: { apiKeys, accounts } }: TokenNeeds, token: string)
   return account === undefined && row.account !== null ? undefined : { caller, from: 0 };
 }
 
-/** Answers the caller of an Authorization header, or throws a 401. */
+/** Returns the caller of an Authorization header, or throws a 401. */
 export function createTokenCheck(needs: TokenNeeds): (header: string | undefined) => Caller {
   const known = new LRUCache<string, KnownToken>({ max: 1000 });
   return (authorization) => {

@@ -26,13 +26,16 @@ const TREE = `CREATE TEMP TABLE IF NOT EXISTS tree (
   position INTEGER PRIMARY KEY, id TEXT, kind TEXT, parent TEXT, name TEXT, attributes TEXT, head TEXT,
   content INTEGER, size INTEGER, hash TEXT, mime_type TEXT, placed INTEGER, bulk INTEGER)`;
 
-/** How nodes come in below a root that does not exist yet: no one finds them, and the journal reports them later. */
+/**
+ * The way in which nodes come in below a root that does not exist yet: they are not found, and the journal reports them
+ * later.
+ */
 export interface Staged {
   readonly root: string;
   readonly journaled: boolean;
 }
 
-/** Answers the position of the last node. A folder comes before its content. */
+/** Returns the position of the last node. A folder comes before its content. */
 export function createTreeRows(
   context: Pick<Context, "store" | "options" | "told">,
   change: Change,
@@ -114,7 +117,7 @@ export function createTreeRows(
 }
 
 /**
- * Adds the nodes to the counts of the workspace. Answers the number of the entry before theirs; null when there are
+ * Adds the nodes to the counts of the workspace. Returns the number of the entry before theirs; null when there are
  * none.
  */
 function countIn(

@@ -70,7 +70,7 @@ function requireRoomFor(context: Context, row: NodeRow, size: number, branch: st
   requireQuota(context, row.workspace, size - headSize(context.store, row, branch));
 }
 
-/** Answers the folder at which the path begins. */
+/** Returns the folder at which the path begins. */
 function startFolder(context: Context, call: Call<"upload">): NodeRow {
   const { parentId, workspace } = call.query;
   const id = parentId ?? callWorkspace(context, call.caller, workspace).root;
@@ -80,7 +80,7 @@ function startFolder(context: Context, call: Call<"upload">): NodeRow {
 }
 
 /**
- * Answers the last folder of the path that exists in the authoritative store, and the names below it that do not exist.
+ * Returns the last folder of the path that exists in the authoritative store, and the names below it that do not exist.
  */
 export function walk(
   context: Context,
@@ -101,7 +101,7 @@ export function walk(
   return { parent, missing: [] };
 }
 
-/** Makes folders below a folder, one in the other. Answers the id of the last. */
+/** Makes folders below a folder, one in the other. Returns the id of the last. */
 export function makeFolders(context: Context, change: Change, parent: NodeRow, names: readonly string[]): string {
   let id = parent.id;
   for (const name of names) {
@@ -238,7 +238,7 @@ export function writeReference(context: Context, call: Call<"writeReference">): 
   });
 }
 
-/** Answers the file as it is at the moment of the effect. Throws a 412 when its head is not the one of If-Match. */
+/** Returns the file as it is at the moment of the effect. Throws a 412 when its head is not the one of If-Match. */
 function currentHead(
   context: Context,
   call: Call<"writeContent" | "writeReference">,

@@ -93,7 +93,7 @@ function countThinned(store: Store, node: string, branch: string | undefined): n
   return counted.get({ node, branch: branch ?? null }) ?? 0;
 }
 
-/** Answers the attributes of a version: with its own mtime, without those that belong only to the node. */
+/** Returns the attributes of a version: with its own mtime, without those that belong only to the node. */
 function attributesWith(state: string, branch: string, own: string | null): Attributes {
   const { link: _, mtime: ofMain, ...common } = attributesOf({ attributes: state });
   const mtime = branch === MAIN ? ofMain : (own ?? undefined);

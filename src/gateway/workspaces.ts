@@ -91,7 +91,7 @@ export function createWorkspace(context: Context, { caller, json }: Call<"create
   return jsonAnswer(201, shown(context, caller, made));
 }
 
-/** Answers the workspace of a call by path or of the journal: that of the token, or the one of `workspace=`. */
+/** Returns the workspace of a call by path or of the journal: that of the token, or the one of `workspace=`. */
 export function callWorkspace(context: Context, caller: Caller, asked: string | undefined): WorkspaceRow {
   if (caller.workspace === undefined) {
     if (asked === undefined) {
@@ -114,7 +114,7 @@ function seenWorkspace(context: Context, caller: Caller, nameOrId: string): Work
 }
 
 /**
- * Answers the node of an id as it is now, deleted nodes included. Throws a 404 when there is none or the account has no
+ * Returns the node of an id as it is now, deleted nodes included. Throws a 404 when there is none or the account has no
  * role in its workspace, and a 403 when its role is too low or the token is bound elsewhere.
  */
 export function visibleNode(context: Context, caller: Caller, id: string): NodeRow {
@@ -132,7 +132,7 @@ export function liveNode(context: Context, caller: Caller, id: string): NodeRow 
   return row;
 }
 
-/** Answers a node of `workspace` that another one is to be put in or beside. Problems name the field of its id. */
+/** Returns a node of `workspace` that another one is to be put in or beside. Problems name the field of its id. */
 export function relatedNode(context: Context, caller: Caller, workspace: string, id: string, field: string): NodeRow {
   const row = findNode(context.store, id);
   if (row === undefined || roleIn(context, caller, row.workspace) === undefined) {

@@ -1,6 +1,5 @@
 /**
- * Loads the addon. It knows nothing of what the addon does; `fuse/native.ts` and `content/system-calls.ts` give it its
- * types.
+ * Loads the addon. It knows no function of the addon; `fuse/native.ts` and `content/system-calls.ts` give it its types.
  */
 import { createRequire } from "node:module";
 import { compiled } from "./compiled.ts";

@@ -18,7 +18,7 @@ export interface CheckpointOptions {
   readonly lookMs: number;
   /** A shorter log is left alone. */
   readonly logBytes: number;
-  /** Moves what the thread has left. Must not throw. */
+  /** Moves the frames that the thread has left. Must not throw. */
   readonly finish?: () => void;
   readonly log: Logger;
 }

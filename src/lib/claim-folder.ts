@@ -1,6 +1,6 @@
 /**
  * Folders that belong to us alone, such as a state dir. A folder is claimed by a marker file in it. A folder with any
- * other content belongs to somebody else and is never changed.
+ * other content is not ours and is never changed.
  */
 import { chmodSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -18,7 +18,7 @@ export interface Claim {
   readonly formerNames: readonly string[];
 }
 
-/** What the top folder of a new file system contains. */
+/** The content of a new file system's top folder. */
 const NOTHING = ["lost+found"];
 
 /**
@@ -44,7 +44,7 @@ export function claimFolder(path: string, claim: Claim): string[] {
   return made;
 }
 
-/** Whether a claimed folder contains nothing but these names. */
+/** True if a claimed folder contains nothing but these names. */
 export function isUnused(path: string, claim: Claim, besides: readonly string[]): boolean {
   return readdirSync(path).every((name) => [...NOTHING, claim.marker, ...besides].includes(name));
 }

@@ -10,7 +10,7 @@ import { fileURLToPath } from "node:url";
 import { Script } from "node:vm";
 
 /**
- * The program's body as a function. Its argument is what the program imports from neighbouring modules; it returns the
+ * The program's body as a function. Its argument is the program's imports from neighbouring modules; it returns the
  * program's exports.
  */
 export type Body = (

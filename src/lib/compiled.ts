@@ -1,4 +1,4 @@
-/** Finds the compiled parts of `native/`. It knows nothing of what they do. */
+/** Finds the compiled parts of `native/`. It does not know their purpose. */
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";

@@ -1,4 +1,4 @@
-/** Core files: the memory of a process that died, for everyone who finds the file. */
+/** Core files contain the memory of a process that died, readable by everyone who finds the file. */
 import { loadAddon } from "./addon.ts";
 
 /**

@@ -31,8 +31,8 @@ export interface OpenFile {
   /** Writes the whole buffer at `position`. When only its beginning fitted, the error says how much (bytesWritten). */
   write(buffer: Uint8Array, position: number): Promise<void>;
   /**
-   * As write, before it returns. False: that would take long, or has failed, and some of it may be written: `write` tells.
-   * Absent: it cannot.
+   * Like `write`, but synchronous. False: it would take long, or it failed and may have written a part: call `write`.
+   * Absent: not possible.
    */
   writeNow?(buffer: Uint8Array, position: number): boolean;
   truncate(size: number): Promise<void>;
@@ -46,7 +46,7 @@ export interface OpenFile {
   seek(kind: "data" | "hole", offset: number): Promise<number | undefined>;
   /** fallocate(2). `mode` has the kernel's bits (KEEP_SIZE 1, PUNCH_HOLE 2, ZERO_RANGE 16). */
   allocate(mode: number, offset: number, length: number): Promise<void>;
-  /** Whether nothing else has the file open or mapped for writing. Absent: nothing else can. */
+  /** True if nothing else has the file open or mapped for writing. Absent: nothing else can. */
   isOnlyWriter?(): Promise<boolean>;
   /** Waits for the calls under way. Later calls reject with EBADF. Closing again does nothing. */
   close(): Promise<void>;

@@ -2,13 +2,14 @@
  * A moment as people write it: ISO 8601, a local date and time, or how long ago. It knows this machine's time zone, but
  * no clock.
  */
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "./time.ts";
 
 const UNIT_MS: Readonly<Record<string, number>> = {
   s: 1000,
-  m: 60_000,
-  h: 3_600_000,
-  d: 86_400_000,
-  w: 7 * 86_400_000,
+  m: MINUTE_MS,
+  h: HOUR_MS,
+  d: DAY_MS,
+  w: 7 * DAY_MS,
 };
 
 const DATE = /^(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?)?$/i;

@@ -8,7 +8,7 @@ import { deferred } from "./deferred.ts";
 export interface RangeLock {
   /** Resolves to the function that releases [start, end). `end` may be Infinity. */
   hold(start: number, end: number): Promise<() => void>;
-  /** Nobody holds any of [start, end), or waits for it: what is done in this turn needs no hold. */
+  /** True if no part of [start, end) is held or waited for. Work in the same turn then needs no hold. */
   isFree(start: number, end: number): boolean;
 }
 

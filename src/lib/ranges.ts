@@ -34,7 +34,7 @@ export function subtractRange(ranges: Ranges, start: number, end: number): Range
   return replaced(ranges, start, end, false);
 }
 
-/** Whether every byte of [start, end) is in the set; true of an empty range. */
+/** True if every byte of [start, end) is in the set; true of an empty range. */
 export function containsRange(ranges: Ranges, start: number, end: number): boolean {
   check(start, end);
   if (start === end) return true;
@@ -70,7 +70,7 @@ export function partsWithin(ranges: Ranges, start: number, end: number): Range[]
   return parts;
 }
 
-/** Whether any byte of [start, end) is in the set. */
+/** True if any byte of [start, end) is in the set. */
 export function touchesRange(ranges: Ranges, start: number, end: number): boolean {
   check(start, end);
   if (start === end) return false;
@@ -99,7 +99,7 @@ export function clipRanges(ranges: Ranges, size: number): Ranges {
   return last === undefined || last <= size ? ranges : subtractRange(ranges, size, last);
 }
 
-/** How many bytes are in the set. */
+/** The number of bytes in the set. */
 export function totalBytes(ranges: Ranges): number {
   let total = 0;
   for (const { start, end } of listRanges(ranges)) total += end - start;

@@ -18,7 +18,7 @@ export interface Clock {
   wallClock(): number;
   /** Milliseconds from an arbitrary start, the same for all processes of one boot. Never goes back. */
   elapsed(): number;
-  /** Milliseconds since the machine started: what `elapsed` counts, plus the time it slept. */
+  /** Milliseconds since the machine started, including the time it slept. */
   uptime(): number;
   /** Milliseconds that this thread was at work since the program started. */
   worked(): number;

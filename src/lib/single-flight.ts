@@ -1,13 +1,13 @@
 /**
- * One piece of work per key at a time: callers that ask while it runs wait for the same one. It goes on only while
- * somebody waits, because it may have no end. When all callers have left, it stops for a while, so that a caller who
- * gave up something long and asks again finds it further on; after that it fails.
+ * One piece of work per key at a time: callers that ask while it runs wait for the same one. It goes on only while a
+ * caller waits, because it may have no end. When all callers have left, it stops for a while, so that a caller who gave
+ * up something long and asks again finds it further on; after that it fails.
  */
 import { type Clock, sleep } from "./runtime.ts";
 
 /**
- * Undefined: somebody waits. Otherwise it resolves when somebody waits again, and rejects when nobody did for a while.
- * The work asks before each of its steps.
+ * The work calls this before each of its steps. Undefined: a caller waits. Otherwise the promise resolves when a caller
+ * waits again, and rejects when no caller came for a while.
  */
 export type StillAwaited = () => Promise<void> | undefined;
 
@@ -26,7 +26,7 @@ export interface SingleFlight<Key> {
 
 interface Flight {
   waiting: number;
-  /** To be called when somebody waits again. */
+  /** Must be called when a caller waits again. */
   resume: () => void;
   done: Promise<void>;
 }
@@ -78,7 +78,7 @@ export function createSingleFlight<Key>(clock: Pick<Clock, "setTimer">, standsMs
         if (isWaiting) flight.waiting -= 1;
         isWaiting = false;
       };
-      // Leaves in the same turn as the abort, before the work asks whether anybody still waits.
+      // Leaves in the same turn as the abort, before the work asks whether a caller still waits.
       signal.addEventListener("abort", leave, { once: true });
       try {
         await unlessAborted(done, signal, reason);

@@ -1,6 +1,6 @@
 /**
  * Unix sockets by their paths. A socket can be bound although its path is longer than the 107 bytes of an address (a
- * longer path is cut off silently). A socket is connected to as the file it is, not as what its path leads to a moment
+ * longer path is cut off silently). A connection goes to the checked file itself, not to the file at its path a moment
  * later.
  */
 import { closeSync, constants, fstatSync, openSync } from "node:fs";
@@ -36,9 +36,9 @@ export interface OpenedSocket extends SocketAddress {
 }
 
 /**
- * An address to connect to: the socket itself, which only `owner` can have bound, whoever changes names in the folder.
- * Throws a ForeignSocket for a symbolic link and for anything else that is not a socket of that user; otherwise the
- * system's error.
+ * An address to connect to: the socket itself, which only `owner` can have bound. Other users may have changed names in
+ * the folder. Throws a ForeignSocket for a symbolic link and for anything else that is not a socket of that user;
+ * otherwise the system's error.
  */
 export function openSocket(path: string, owner: number): OpenedSocket {
   const fd = openSync(path, O_PATH | constants.O_NOFOLLOW);

@@ -36,12 +36,12 @@ export function withCode<E>(error: E): E {
   return code === undefined ? error : Object.assign(error, { code });
 }
 
-/** Whether an error carries one of these errno names. */
+/** True if an error carries one of these errno names. */
 export function hasCode(error: unknown, ...codes: string[]): boolean {
   return error instanceof Error && "code" in error && typeof error.code === "string" && codes.includes(error.code);
 }
 
-/** Whether the error means that the disk or its file system cannot do this at all, now or later. */
+/** True if the error means that the disk or its file system cannot do this at all, now or later. */
 export function isUnsupported(error: unknown): boolean {
   return hasCode(error, "EOPNOTSUPP", "ENOTSUP", "ENOSYS", "ENOTTY");
 }

@@ -1,4 +1,4 @@
-/** Attempts (requests that are rows before they are sent), snapshots (what they upload) and tombstones. */
+/** Attempts (requests that are rows before they are sent), snapshots (their contents) and tombstones. */
 import { type Connection, earliest, PRIORITIES, prepare, prepareColumn, remember } from "./database.ts";
 import {
   type AttemptId,
@@ -20,7 +20,7 @@ export interface Attempt<Request> {
   readonly request: Request;
   /** The snapshot that it uploads. */
   readonly generation: SnapshotId | null;
-  /** How often it failed. */
+  /** The number of failures. */
   readonly tries: number;
   /** When it may be sent again, in row time. Of an abandoned attempt: when it was abandoned. */
   readonly nextAt: number;
@@ -35,7 +35,7 @@ interface Row extends Omit<Attempt<unknown>, "request"> {
   readonly request: string;
 }
 
-/** Parts of requests that are looked for, and have columns of their own. */
+/** The parts of requests that have columns of their own, for queries. */
 interface Sought {
   readonly parent?: string;
   readonly name?: string;
@@ -46,7 +46,7 @@ interface Sought {
 const COLUMNS = `id, node, state, key, request, generation, tries, next_at AS nextAt, last_error AS lastError,
   created_at AS createdAt, bulk`;
 
-/** `parse` checks a stored request, and throws when it is none. */
+/** `parse` checks the JSON of a stored request. It throws when the JSON is no request. */
 export function createAttempts<Request>(database: Connection, parse: (value: unknown) => Request) {
   const byId = prepare<Row>(database, `SELECT ${COLUMNS} FROM attempt WHERE id = ?`);
   const openOfNode = prepare<Row>(database, `SELECT ${COLUMNS} FROM attempt WHERE node = ? AND state = 'open'`);
@@ -120,7 +120,7 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
   const sending = prepare<Row>(database, `SELECT ${COLUMNS} FROM attempt WHERE generation = ?`);
 
   /**
-   * Attempts up to this id were made before this start. Nobody knows which of them were sent, so each counts as sent.
+   * Attempts up to this id were made before this start. It is unknown which of them were sent, so each counts as sent.
    */
   const made = newest.get()?.seq ?? 0;
   const decodeRow = (row: Row): Attempt<Request> => {
@@ -143,7 +143,7 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
       const id = idOfKey(key);
       return id === undefined ? undefined : get(id);
     },
-    /** Several attempts send one snapshot when the names of one inode are sent at the same time. */
+    /** Several attempts send one snapshot when several names of an inode are sent at once. */
     ofSnapshot: (generation: SnapshotId): readonly Attempt<Request>[] => ofSnapshot(generation),
     open: (): Attempt<Request>[] => all.all().map(decodeRow),
     /** Node rows with a request under way that puts them into this folder. */
@@ -155,7 +155,7 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
     nextDue: (): number | undefined => nextAt(Number.MIN_SAFE_INTEGER),
     /** When the first attempt that waits may be sent again. */
     nextAt,
-    /** Whether another node may be at this place already, because of a request of ours whose answer is not known. */
+    /** True if another node may be at this place already, because of a request of ours whose answer is not known. */
     isPlaceWanted: (node: NodeRowId | undefined, parent: string, name: string): boolean =>
       filling.get(node ?? null, parent, name) !== undefined,
     /** A request of another node that exchanges it with the node at this place. */
@@ -173,7 +173,7 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
     }): Attempt<Request> {
       const { node, key, generation, nextAt, createdAt, bulk = 0 } = attempt;
       const text = JSON.stringify(attempt.request);
-      // As it would be read: JSON leaves out what is undefined.
+      // The request as it is read back: JSON leaves out undefined fields.
       const request = JSON.parse(text) as Request;
       const { parent = null, name = null, copyOf = null, with: exchangePartner = null } = request as Sought;
       const columns = { parent, name, copyOf, partner: exchangePartner };
@@ -191,19 +191,19 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
       failed.run(nextAt, error, id);
     },
     /**
-     * Makes up to `limit` attempts that wait longer due at `at`, in each priority class the next ones first. False:
-     * there are no more.
+     * Makes up to `limit` attempts due at `at` (row time) that would be due later, in each priority class the next ones
+     * first. False: there are no more.
      */
     expedite(at: number, limit: number): boolean {
       let left = limit;
       for (const bulk of PRIORITIES) if (left > 0) left -= expedite.run({ at, bulk, limit: left }).changes;
       return left === 0;
     },
-    /** The attempt of this node row waits no longer than until `at`. */
+    /** Makes the attempt of this node row due at `at`, unless it is due earlier. `at`: row time. */
     expediteAttemptsOf(node: NodeRowId, at: number): void {
       expediteAttempt.run(at, node);
     },
-    /** Abandons the attempt. From here on `nextAt` says when that was. */
+    /** Abandons the attempt. From then on `nextAt` is the time of that. */
     abandon(id: AttemptId, now: number): void {
       abandon.run(now, id);
     },
@@ -219,14 +219,14 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
     removeAllOf(node: NodeRowId): void {
       removeOf.run(node);
     },
-    /** Whether an abandoned request may still create a node for this row. */
+    /** True if an abandoned request may still create a node for this row. */
     hasAbandonedCreation: (node: NodeRowId): boolean => abandoned.get(node) !== undefined,
     /** The abandoned attempts of a node row, the last one first. */
     abandonedOf: (node: NodeRowId): Attempt<Request>[] =>
       abandonedOf.all(node).map((row) => ({ ...row, request: parse(JSON.parse(row.request)) })),
     /** The abandoned attempts that were to put a node at this place, the last one first. */
     abandonedAt: (parent: string, name: string): Attempt<Request>[] => abandonedAt.all(parent, name).map(decodeRow),
-    /** Removes attempts that were abandoned so long ago that they can no longer arrive. */
+    /** Removes the attempts that were abandoned before `time` (row time): they can no longer arrive. */
     removeAbandonedBefore(time: number): void {
       removeOld.run(time);
     },
@@ -309,22 +309,22 @@ export function createSnapshots(database: Connection) {
     newestOf: (inode: InodeId): Snapshot | undefined => newestOf(inode),
     /** The snapshots that are this cache file itself. */
     ofKernelNodeId: (lineage: KernelNodeId): readonly Snapshot[] => snapshotsOf(lineage),
-    /** The kernel node id was made just now. */
+    /** Tells the remembered answers that this kernel node id is new and has no snapshots. */
     noneOfKernelNodeId(lineage: KernelNodeId): void {
       snapshotsOf.tell(lineage, []);
     },
     /** The snapshots that are cache files themselves, of kernel node ids from `from` on and below `to`. */
     ofKernelNodeIds: (from: number, to: number): Snapshot[] => itself.all(from, to),
-    /** The ones among them whose cache file has changed since. */
+    /** Those among them whose cache file has changed since. */
     staleOfKernelNodeIds: (from: number, to: number): Snapshot[] => stale.all(from, to),
     /** The snapshots with files of their own, from id `from` on and below `to`. */
     copies: (from: number, to: number): Snapshot[] => copies.all(from, to),
     nextCopy: (from: number): SnapshotId | undefined => nextCopy.get(from)?.id ?? undefined,
     /** All reserved ids are below this one. */
     end: (): number => Math.max(reserved, sequence.get()?.seq ?? 0) + 1,
-    /** The snapshots of this inode that no attempt will send. */
+    /** The snapshots of this inode that no attempt sends. */
     unusedOf: (inode: InodeId): Snapshot[] => unused.all(inode),
-    /** The snapshots of this inode that an attempt sends, or will. */
+    /** The snapshots of this inode that an attempt sends. */
     sentOf: (inode: InodeId): Snapshot[] => sent.all(inode),
     /** From here on no id up to this one is given out. */
     passIds(upTo: number): void {
@@ -347,7 +347,7 @@ export function createSnapshots(database: Connection) {
       if (lineage !== null) snapshotsOf.drop(lineage);
       return created;
     },
-    /** The snapshot has got a file of its own. */
+    /** Records that the snapshot has a file of its own. */
     detach(id: SnapshotId): void {
       detach.run(id);
     },
@@ -363,7 +363,7 @@ export function createSnapshots(database: Connection) {
 export interface Tombstone {
   readonly nodeId: string;
   readonly revision: number;
-  /** Journal position of the deletion. Null: not known, the journal has yet to tell of it. */
+  /** Journal position of the deletion. Null: not known, the journal has not told of it yet. */
   readonly position: number | null;
 }
 

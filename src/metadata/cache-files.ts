@@ -1,4 +1,4 @@
-/** Rows of cache files: what is on disk behind a kernel node id, and what may be evicted. */
+/** Rows of cache files: the bytes on this disk behind a kernel node id, and the files that may be evicted. */
 import { type Connection, differences, prepare, prepareColumn, prepareUpdates, remember } from "./database.ts";
 import type { After, KernelNodeId } from "./ids.ts";
 
@@ -11,9 +11,9 @@ export interface CacheFileRow {
   readonly originHash: string | null;
   /** The size of that version, in bytes. Set only while there are unverified ranges. */
   readonly originSize: number;
-  /** In bytes, when it was last closed. While it is open, the file's own size counts. */
+  /** The size when the file was last closed, in bytes. While the file is open, its own size counts. */
   readonly size: number;
-  /** Bytes that it holds on the disk, for the cache limit. */
+  /** Bytes that the file holds on the disk. They count for the cache limit. */
   readonly bytes: number;
   /** Missing ranges of the origin version. JSON of lib/ranges.ts. */
   readonly missing: string;
@@ -21,13 +21,13 @@ export interface CacheFileRow {
   readonly unproven: string;
   /** When it was last used, in row time. */
   readonly usedAt: number;
-  /** 1: the machine went down since. Clean bytes must be checked before they are used. */
+  /** 1: the machine went down since the file was written. Clean bytes must then be checked before use. */
   readonly doubted: 0 | 1;
 }
 
-/** Every byte of the file is here. False without a row. */
+/** True if every byte of the file is on this disk. False without a row. */
 export const isWhole = (row: CacheFileRow | undefined): boolean => row?.missing === NO_RANGES;
-/** No byte of it remains to be verified. False without a row. */
+/** True if no byte of the file remains to be verified. False without a row. */
 export const isProven = (row: CacheFileRow | undefined): boolean => row?.unproven === NO_RANGES;
 
 /** No ranges, as stored in a row. */
@@ -43,8 +43,8 @@ type Made = Omit<CacheFileRow, "doubted" | OfOrigin> & Partial<Pick<CacheFileRow
 
 export function createCacheFileRows(database: Connection) {
   const byKernelNodeId = prepare<CacheFileRow>(database, `SELECT ${COLUMNS} FROM live WHERE lineage = ?`);
-  // What stays: dirty content, which no origin has; what an upload reads; what is open. The caller knows which files
-  // are open.
+  // Not evictable are dirty files (no origin has their content), files that an upload reads, and open files. The caller
+  // knows which files are open.
   const fromEvictable = `FROM live JOIN lineage ON lineage.id = live.lineage JOIN inode ON inode.id = lineage.inode
      WHERE live.bytes > 0 AND live.origin_version IS NOT NULL
        AND (inode.lineage <> live.lineage OR inode.content = 'clean')
@@ -100,14 +100,14 @@ export function createCacheFileRows(database: Connection) {
     /** Kernel node ids after this one whose cache file is complete and is, or was, a version of the gateway. */
     whole: (after: After<KernelNodeId>, limit: number): KernelNodeId[] => whole(after, limit),
     totalBytes: (): number => total.get()?.bytes ?? 0,
-    /** Least recently used first. None was used after `before`. */
+    /** Returns files that were not used after `before` (row time), the least recently used first. */
     evictable: (before: number, limit: number): CacheFileRow[] => evictable.all(before, limit),
-    /** The gateway has everything that is in the file, and nobody is about to send it. */
+    /** True if the gateway has the whole content of the file and no upload reads the file. */
     isEvictable: (lineage: KernelNodeId): boolean => oneEvictable.get(lineage) !== undefined,
     create(row: Made): void {
       const { lineage, originNode, originVersion, size, bytes, missing, usedAt } = row;
       const { originHash = null, originSize = 0, unproven: unverified = NO_RANGES } = row;
-      // Each field by its name: an object that is built from others takes far longer, and every new file needs one.
+      // Each field is written out: spreading other objects takes far longer, and every new file needs this object.
       const made: CacheFileRow = {
         lineage,
         originNode,

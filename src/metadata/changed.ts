@@ -1,30 +1,31 @@
 /**
- * What a transaction changed of what programs are shown: names and inodes, for whoever has told others of them. The
- * change is told once it is committed; a change that was rolled back is never told. Does not know who listens.
+ * Collects the names and inodes that a transaction changed, for a listener that has told the kernel of them. A change
+ * is reported once it is committed. A change that was rolled back is never reported. This file does not know the
+ * listener.
  */
 import type { Connection } from "./database.ts";
 import type { EntryId, InodeId } from "./ids.ts";
 
 export interface Changed {
-  /** By folder: the names that changed, each with the inode that it had before (null: there was no such name). */
+  /** By folder: the changed names, each with the inode it had before (null: none). */
   readonly names: ReadonlyMap<InodeId, ReadonlyMap<string, InodeId | null>>;
-  /** Folders in which names changed, and everybody who was told of those names knows it. */
+  /** Folders of which every changed name is known to all that were told of it before. */
   readonly heardIn: ReadonlySet<InodeId>;
-  /** New inodes: nobody was told of them. */
+  /** New inodes, of which the kernel was not told yet. */
   readonly made: ReadonlySet<InodeId>;
   /** Inodes with other attributes or another number of names. New inodes are not among them. */
   readonly inodes: ReadonlySet<InodeId>;
-  /** The ones among `inodes` that have a new kernel node id. */
+  /** Those of `inodes` that have a new kernel node id. */
   readonly switched: ReadonlySet<InodeId>;
-  /** The ones among `inodes` that programs on this machine changed. */
+  /** Those of `inodes` that programs on this machine changed. */
   readonly ours: ReadonlySet<InodeId>;
   /** Entries that have another node, or whose node was changed at the gateway at another time. */
   readonly nodesOf: ReadonlySet<EntryId>;
 }
 
 /**
- * Who made a change. "others": not this machine. "ours": programs here. "heard": programs here, and everybody who was
- * told of the state before knows of the change.
+ * The origin of a change. "others": not this machine. "ours": programs here. "heard": programs here, and all that were
+ * told of the earlier state know of the change.
  */
 type Source = "others" | "ours" | "heard";
 
@@ -56,7 +57,7 @@ export function createChanged(database: Connection) {
     if (isAny) listener(changed);
   }
 
-  /** Outside of a transaction each change is told by itself. */
+  /** Outside of a transaction, each change is reported by itself. */
   function noted(): void {
     if (!database.inTransaction) tell();
   }
@@ -98,9 +99,9 @@ export function createChanged(database: Connection) {
       nodesOf.add(entry);
       noted();
     },
-    /** Everybody who was told of the state before knows what `work` changes. */
+    /** Runs `work`. All that were told of the earlier state know what it changes. */
     heard: <T>(work: () => T): T => as("heard", work),
-    /** `work` is done here, and not everybody knows what it changes. */
+    /** Runs `work`, which changes something for programs here. Others may not know of it. */
     ours: <T>(work: () => T): T => as("ours", work),
     tell,
     drop,

@@ -1,11 +1,12 @@
 /**
- * A thread that moves what the write-ahead log holds into the database file, on a connection of its own: checkpoints
- * sync the disk, and the thread that answers programs must not wait for that. The message "checkpoint" makes one. The
- * answer is "done" or "finish".
+ * A thread that makes checkpoints: it moves the content of the write-ahead log into the database file, on a connection
+ * of its own. A checkpoint syncs the disk, and the thread that answers programs must not wait for that. The message
+ * "checkpoint" makes one. The answer is "done" or "finish".
  *
- * The log begins anew with a commit before which all of it was moved. While commits go on there is no such commit:
- * something comes during each round, and the log of a program that makes a hundred thousand files would grow to
- * gigabytes. So the writer itself makes the last round of a long log. That round is short, and nothing comes during it.
+ * The log begins anew with a commit before which all of it was moved. While commits go on there is no such commit: each
+ * round ends with a few new frames, and a program that makes a hundred thousand files would make the log grow to
+ * gigabytes. So the writer itself makes the last round of a long log. That round is short, and no frame is added during
+ * it.
  */
 import { parentPort, workerData } from "node:worker_threads";
 import { z } from "zod";
@@ -13,13 +14,13 @@ import { openSqlite, SqliteError } from "../lib/sqlite/index.ts";
 import { systemClock } from "../lib/system-clock.ts";
 import { isForWriter, isLong } from "./last-round.ts";
 
-/** Rounds for a long log. Each leaves what came during it, which is less each time. */
+/** Rounds for a long log. Each leaves the frames that were added during it: fewer each time. */
 const ROUNDS = 5;
 /** Bytes in the log before each page. */
 const FRAME_HEADER = 24;
 
 const { path } = z.object({ path: z.string() }).parse(workerData);
-/** In frames. What came during the round is not counted. */
+/** Counts frames. Frames that were added during the round are not counted. */
 const state = z.array(z.object({ busy: z.number(), log: z.number(), checkpointed: z.number() }));
 const database = openSqlite(path, { fileMustExist: true });
 const frameBytes = FRAME_HEADER + z.number().parse(database.pragma("page_size", { simple: true }));
@@ -34,18 +35,18 @@ parentPort?.on("message", (message: unknown) => {
   try {
     isLeft = checkpoint();
   } catch (error) {
-    // For example a full disk: the log keeps what it has, and the next look asks again.
+    // For example a full disk. The log keeps its content, and the next look asks again.
     if (!(error instanceof SqliteError)) throw error;
   }
   parentPort?.postMessage(isLeft ? "finish" : "done");
 });
 
-/** Whether the last round is left to the writer. */
+/** True if the last round is left to the writer. */
 function checkpoint(): boolean {
   for (let round = 1, before = 0; round <= ROUNDS; round += 1) {
     const begun = systemClock.elapsed();
     const [result] = state.parse(database.pragma("wal_checkpoint(PASSIVE)"));
-    // Somebody reads an older state, or makes a checkpoint too.
+    // Another connection reads an older state, or makes a checkpoint too.
     if (result === undefined || result.busy !== 0 || result.checkpointed < result.log) return false;
     const logBytes = result.log * frameBytes;
     if (!isLong(logBytes)) return false;

@@ -1,6 +1,6 @@
 /**
  * Makes every database that this process opens from now on belong to this process alone, and each commit one write.
- * `native/commit-log` says why. Does not know any database.
+ * `native/commit-log` says why. This file knows no database.
  */
 import { compiled } from "../lib/compiled.ts";
 import { openSqlite } from "../lib/sqlite/index.ts";
@@ -8,8 +8,8 @@ import { openSqlite } from "../lib/sqlite/index.ts";
 let isLoaded = false;
 
 /**
- * For the whole process, its threads included. Throws an error that says what to do when the extension has not been
- * built.
+ * Takes effect for the whole process, its threads included. Throws an Error that says what to do when the extension has
+ * not been built.
  */
 export function loadCommitLog(): void {
   if (isLoaded) return;

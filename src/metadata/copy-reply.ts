@@ -1,4 +1,4 @@
-/** What copy-worker.ts says of the copy that it made, or of the database that it looked at. */
+/** The message of copy-worker.ts about the copy that it made or the database that it checked. */
 import { z } from "zod";
 
 export const copyReply = z.union([

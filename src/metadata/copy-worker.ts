@@ -1,7 +1,7 @@
 /**
  * A thread that makes one copy of the database while others use it, checks the copy, or the database itself if no copy
- * is asked for, and ends. Its one message says what is damaged in the copy, and so in the database, or why that could
- * not be found out.
+ * is asked for, and ends. Its one message names the damage of the copy, which is that of the database, or the reason
+ * why the check failed.
  */
 import { parentPort, workerData } from "node:worker_threads";
 import { z } from "zod";
@@ -9,7 +9,7 @@ import { openSqlite } from "../lib/sqlite/index.ts";
 import type { CopyReply } from "./copy-reply.ts";
 import { damageIn, finishCopy, isDamage } from "./damage.ts";
 
-/** All in one step: a copy in several steps begins anew after each commit in between. */
+/** The copy is made in one step: one in several steps would begin anew after each commit in between. */
 const ALL_PAGES = 2 ** 30;
 
 const { from, to } = z.object({ from: z.string(), to: z.string().optional() }).parse(workerData);

@@ -1,19 +1,17 @@
 /**
- * Whether a database is what SQLite wrote, as far as SQLite can tell: pages, their order and the constraints of the
- * tables. Nobody notices a changed byte within a value. Does not know what is done about damage.
+ * Checks whether a database is as SQLite wrote it, as far as SQLite can tell: pages, their order and the constraints of
+ * the tables. A changed byte within a value is not noticed. This file does not know what is done about damage.
  */
 import { type Connection, openSqlite, SqliteError } from "../lib/sqlite/index.ts";
 
-/**
- * Damage, unlike the errors of a full or failing disk: a page that is none, or a file that is no database or too short.
- */
+/** Damage, unlike the errors of a full or failing disk: an invalid page, or a file that is no database or too short. */
 const DAMAGE = /^SQLITE_(?:CORRUPT|NOTADB|IOERR_SHORT_READ|IOERR_CORRUPTFS|IOERR_DATA)/;
 
 export function isDamage(error: unknown): boolean {
   return error instanceof SqliteError && DAMAGE.test(error.code);
 }
 
-/** The first thing that is wrong, in SQLite's words. Undefined: nothing is. Reads the whole database. */
+/** Returns the first fault, in SQLite's words. Undefined: there is none. Reads the whole database. */
 export function damageIn(database: Connection): string | undefined {
   try {
     const found = String(database.pragma("quick_check(1)", { simple: true }));
@@ -24,8 +22,8 @@ export function damageIn(database: Connection): string | undefined {
 }
 
 /**
- * Makes a copy of a database a file of its own, without a log beside it. Returns what is damaged in it, if anything is.
- * Throws when the disk is full or fails.
+ * Makes a copy of a database a file of its own, without a log beside it. Returns its damage in words. Undefined: there
+ * is none. Throws when the disk is full or fails.
  */
 export function finishCopy(path: string): string | undefined {
   try {
@@ -41,7 +39,7 @@ export function finishCopy(path: string): string | undefined {
   }
 }
 
-/** A full disk, or one that fails for now, says nothing about what is on it. */
+/** A full disk, or one that fails for now, says nothing about the content. */
 function whatIsDamaged(error: unknown): string {
   if (error instanceof SqliteError && isDamage(error)) return `${error.message} (${error.code})`;
   throw error;

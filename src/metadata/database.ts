@@ -1,6 +1,6 @@
 /**
- * Opens the database of what we know. Synchronous by design: what happens between two awaits is atomic. Does not know
- * the bytes of files, nor the network.
+ * Opens the database of rows. It is synchronous by design: all code between two awaits is atomic. This file knows
+ * neither the bytes of files nor the network.
  */
 import {
   type Connection,
@@ -22,18 +22,19 @@ export interface Statement<Row> {
 }
 
 /**
- * Asked when the disk did not take a change. Undefined: it may take it now, try again. Otherwise the error to throw.
+ * Called when the disk did not take a change. Returns the error to throw; undefined: the disk may take the change now,
+ * try again.
  */
 export type OnDiskFailure = (error: unknown) => Error | undefined;
 
 const handlers = new WeakMap<Connection, OnDiskFailure>();
 
-/** Sets who is asked. Until then SQLite's error is thrown as it is. */
+/** Sets the handler. Without one, SQLite's error is thrown as it is. */
 export function onDiskFailure(database: Connection, handler: OnDiskFailure): void {
   handlers.set(database, handler);
 }
 
-/** Told of the first signs that the file is not what SQLite wrote. */
+/** Called at the first sign that the file is not as SQLite wrote it. */
 export type OnDamage = (error: unknown) => void;
 
 const damageHandlers = new WeakMap<Connection, OnDamage>();
@@ -42,7 +43,7 @@ export function onDamage(database: Connection, handler: OnDamage): void {
   damageHandlers.set(database, handler);
 }
 
-/** Tells of damage, and throws what `work` throws. */
+/** Runs `work` and throws what it throws. Reports damage to the handler. */
 export function noticingDamage<T>(database: Connection, work: () => T): T {
   try {
     return work();
@@ -59,9 +60,7 @@ export function isDiskFailure(error: unknown): boolean {
   return error instanceof SqliteError && DISK_FAILURES.test(error.code) && !isDamage(error);
 }
 
-/**
- * Runs `work`, which is rolled back when it fails, again as long as the handler has done something about the failure.
- */
+/** Runs `work`, which is rolled back when it fails. Runs it again for as long as the handler asks for that. */
 export function despiteDisk<T>(database: Connection, work: () => T): T {
   for (;;) {
     try {
@@ -77,7 +76,10 @@ export function despiteDisk<T>(database: Connection, work: () => T): T {
   }
 }
 
-/** How often a table, or something else that is remembered, changed on a connection. Nobody else changes it. */
+/**
+ * Counts the changes of a table, or of another source of remembered answers, on a connection. Only this connection
+ * changes it.
+ */
 interface Counter {
   count: number;
 }
@@ -92,12 +94,12 @@ function counterOf(database: Connection, what: string): Counter {
   return counter;
 }
 
-/** A transaction was rolled back: what was read is not valid any more. */
+/** Forgets all remembered answers: after a rollback they are not valid any more. */
 export function forgetRead(database: Connection): void {
   for (const counter of countersOf.get(database)?.values() ?? []) counter.count += 1;
 }
 
-/** A wanted transaction begins with its first change, so that one without a change costs nothing. */
+/** A transaction that was asked for. It begins with its first change, so that one without a change costs nothing. */
 export interface Wanted {
   begin: (() => void) | undefined;
 }
@@ -132,8 +134,8 @@ const CHANGE = /^\s*(?:INSERT(?: OR \w+)? INTO|UPDATE|DELETE FROM) (\w+)/;
 
 /**
  * Prepares once. Rows come as `Row`; the STRICT tables of schema.ts guarantee that. `touches`: the names whose
- * remembered answers are invalid once the statement has changed something, by default its table. Whoever passes an
- * empty list tells what changed.
+ * remembered answers are invalid once the statement has changed something, by default its table. A caller that passes
+ * an empty list reports the change by itself.
  */
 export function prepare<Row = unknown>(database: Connection, sql: string, touches?: readonly string[]): Statement<Row> {
   const statement = database.prepare(sql);
@@ -167,15 +169,15 @@ export function prepare<Row = unknown>(database: Connection, sql: string, touche
   };
 }
 
-/** One column of all rows. It costs a fourth of what whole rows do. */
+/** Prepares a statement that returns one column of all rows. That costs a fourth of whole rows. */
 export function prepareColumn<Value>(database: Connection, sql: string): (...parameters: unknown[]) => Value[] {
   const statement = database.prepare(sql).pluck(true) as SqlStatement<unknown[], Value>;
   return (...parameters) => noticingDamage(database, () => statement.all(...parameters));
 }
 
 /**
- * Changes some columns of the row with an id. SQLite writes an index anew for each of its columns that is named, so no
- * column that stays as it is, is named. The caller tells the remembered answers what changed.
+ * Changes some columns of the row with an id. SQLite writes an index anew for each of its columns that the statement
+ * names, so unchanged columns are not named. The caller reports the change to the remembered answers.
  */
 export function prepareUpdates(
   database: Connection,
@@ -236,23 +238,23 @@ export function differences<Row extends object>(current: Row, next: Row): Partia
   return found;
 }
 
-/** How many of the newest answers to each question are remembered, and as many from before them. */
+/** The number of newest answers to each question that are remembered. As many older ones are kept beside them. */
 const REMEMBERED = 256;
 
 export interface Remembered<Key, Answer> {
   (key: Key): Answer;
-  /** After a change just now, this is the answer. */
+  /** Sets the answer after a change. */
   tell(key: Key, answer: Answer): void;
-  /** After a change just now, the answer may be another one. */
+  /** Drops the answer after a change. */
   drop(key: Key): void;
-  /** The answer, if it is remembered. */
+  /** Returns the answer if it is remembered. */
   known(key: Key): Answer | undefined;
 }
 
 /**
- * Like `read`, but a question is not asked a second time before a change: of one of these names (tables, as a rule; see
- * `touches` of `prepare`), or one that is told. One look at a row asks for the same few rows again and again. An answer
- * is shared and must not be changed.
+ * Returns a function like `read` that remembers its answers. An answer is read again only after a change of one of
+ * these names (mostly tables; see `touches` of `prepare`), or after `tell` or `drop`. Code asks for the same few rows
+ * again and again. An answer is shared and must not be changed.
  */
 export function remember<Key extends number | string, Answer>(
   database: Connection,
@@ -262,8 +264,8 @@ export function remember<Key extends number | string, Answer>(
   const counters = of.map((what) => counterOf(database, what));
   let recent = new Map<Key, Answer>();
   /**
-   * The answers that were recent before. One that is asked for again counts as recent again. Taking single answers out
-   * of a map, oldest first, would cost far more.
+   * The answers that were recent before. One that is asked for becomes recent again. Removing the oldest answers of one
+   * map, one by one, would cost far more.
    */
   let older = new Map<Key, Answer>();
   let asOf = -1;
@@ -314,7 +316,10 @@ export function remember<Key extends number | string, Answer>(
   });
 }
 
-/** Whether the table has a row. Asked once after each change of the table: most of the time many tables are empty. */
+/**
+ * Returns a function that tells whether the table has a row. It reads once after each change of the table: many tables
+ * are empty most of the time.
+ */
 export function rememberAny(database: Connection, table: string): () => boolean {
   const one = prepare<{ one: number }>(database, `SELECT 1 AS one FROM ${table} LIMIT 1`);
   const isAny = remember(database, [table], (_: number) => one.get() !== undefined);
@@ -329,13 +334,14 @@ export function isInUse(error: unknown): boolean {
 /** A later release has changed the database: this release cannot read it. */
 export class LaterDatabase extends Error {}
 
-/** In milliseconds: a program that got in between two daemons, to read, is soon gone. */
+/** Milliseconds. A program that reads the database between two daemons is soon gone. */
 const IN_USE_MS = 5_000;
 
 /**
  * Opens a path, or ":memory:". Waits a moment for another program that has the database open. Throws an Error that
- * names the cause when the file is no such database, and LaterDatabase when a later release wrote it. `onMigrated` is
- * called within each transaction that changes a database of an earlier release, which cannot read it from then on.
+ * names the cause when the file is not a database of wsfs, and LaterDatabase when a later release wrote it.
+ * `onMigrated` is called within each transaction that migrates the database. The earlier release cannot read it from
+ * then on.
  */
 export function openDatabase(path: string, onMigrated: (database: Connection) => void = () => {}): Connection {
   loadCommitLog();
@@ -343,8 +349,7 @@ export function openDatabase(path: string, onMigrated: (database: Connection) =>
   try {
     prepareDatabase(database, onMigrated);
   } catch (error) {
-    // Closed by the garbage collector at some later time, it would remove a log that belongs to another database by
-    // then.
+    // Without this the garbage collector would close it later, and that would remove the log of another database.
     database.close();
     throw error;
   }
@@ -352,7 +357,7 @@ export function openDatabase(path: string, onMigrated: (database: Connection) =>
 }
 
 function prepareDatabase(database: Connection, onMigrated: (database: Connection) => void): void {
-  // For a new database. A commit writes whole pages to the log, and a new file touches two dozen of them.
+  // The page size of a new database. A commit writes whole pages to the log, and a new file touches two dozen of them.
   database.pragma("page_size = 1024");
   database.pragma("journal_mode = WAL");
   // Commits survive a crash of the process without a sync. For fsync(2) of a program, the write-ahead log itself is
@@ -366,13 +371,13 @@ function prepareDatabase(database: Connection, onMigrated: (database: Connection
   // To undo a part of a change, SQLite keeps a few pages as they were. No file is made for them.
   database.pragma("temp_store = MEMORY");
   migrate(database, onMigrated);
-  // The thread that answers programs waits for nobody.
+  // The thread that answers programs never waits for a lock.
   database.pragma("busy_timeout = 0");
 }
 
 /**
- * Copies what the write-ahead log holds into the database file, as far as nobody else does so or still reads it, and
- * syncs the disk. Throws an SqliteError when the disk does not take it: the log keeps what it has.
+ * Copies the content of the write-ahead log into the database file and syncs the disk. Leaves out frames that another
+ * connection still reads or copies itself. Throws an SqliteError when the disk fails; the log then keeps its content.
  */
 export function checkpoint(database: Connection): void {
   noticingDamage(database, () => database.pragma("wal_checkpoint(PASSIVE)"));

@@ -1,7 +1,7 @@
 /**
  * Detached files: programs have them open for writing while their names went on without them. The name was removed
- * elsewhere, or shows what was written there. Each is an inode without a name. Its row says where it was, and goes with
- * it.
+ * elsewhere, or shows another content now. Each is an inode without a name. Its row has the former path, and is removed
+ * with the inode.
  */
 import { type Connection, prepare, remember, rememberAny } from "./database.ts";
 import type { InodeId } from "./ids.ts";
@@ -12,32 +12,32 @@ export interface Place {
   readonly name: string;
 }
 
-export interface Overtaken {
+export interface DetachedFileRow {
   readonly inode: InodeId;
-  /** From the root down to its own name. */
+  /** The names from the root down to its own. */
   readonly way: readonly Place[];
-  /** True: the name is gone. False: it is another file's. */
+  /** True: the name is gone. False: another file has it. */
   readonly isRemoved: boolean;
   /** The hash of its content at that time. Null: not known. */
   readonly hash: string | null;
-  /** When something else was first written to it, in row time. Null: nothing was. */
+  /** The time of the first write that changed its content since, in row time. Null: there was none. */
   readonly dirtySince: number | null;
 }
 
-interface Row extends Omit<Overtaken, "way" | "isRemoved"> {
+interface Row extends Omit<DetachedFileRow, "way" | "isRemoved"> {
   readonly way: string;
   readonly isRemoved: number;
 }
 
 const COLUMNS = "inode, way, is_removed AS isRemoved, hash, dirty_since AS dirtySince";
 
-const decode = (row: Row): Overtaken => ({
+const decode = (row: Row): DetachedFileRow => ({
   ...row,
   way: JSON.parse(row.way) as Place[],
   isRemoved: row.isRemoved === 1,
 });
 
-export function createOvertaken(database: Connection) {
+export function createDetachedFiles(database: Connection) {
   const byInode = prepare<Row>(database, `SELECT ${COLUMNS} FROM overtaken WHERE inode = ?`);
   const every = prepare<Row>(database, `SELECT ${COLUMNS} FROM overtaken ORDER BY inode`);
   const insert = prepare(
@@ -47,18 +47,18 @@ export function createOvertaken(database: Connection) {
   const dirty = prepare(database, "UPDATE overtaken SET dirty_since = ? WHERE inode = ?");
   const remove = prepare(database, "DELETE FROM overtaken WHERE inode = ?");
   const isAny = rememberAny(database, "overtaken");
-  // An inode that goes takes its row along, and its number is never used again.
+  // A removed inode takes this row along, and its number is never used again.
   const get = remember(database, ["overtaken"], (inode: InodeId) => {
     const row = byInode.get(inode);
     return row === undefined ? undefined : decode(row);
   });
   return {
-    get: (inode: InodeId): Overtaken | undefined => (isAny() ? get(inode) : undefined),
-    all: (): Overtaken[] => (isAny() ? every.all().map(decode) : []),
-    add({ inode, way, isRemoved, hash }: Omit<Overtaken, "dirtySince">): void {
+    get: (inode: InodeId): DetachedFileRow | undefined => (isAny() ? get(inode) : undefined),
+    all: (): DetachedFileRow[] => (isAny() ? every.all().map(decode) : []),
+    add({ inode, way, isRemoved, hash }: Omit<DetachedFileRow, "dirtySince">): void {
       insert.run({ inode, way: JSON.stringify(way), isRemoved: isRemoved ? 1 : 0, hash });
     },
-    /** The inode need not be a detached file. Null: it has the bytes again that it had. */
+    /** Does nothing for an inode that is no detached file. Null: it has its former bytes again. */
     setDirtySince(inode: InodeId, since: number | null): void {
       if (isAny()) dirty.run(since, inode);
     },

@@ -26,16 +26,16 @@ export interface Pass {
   reached: number;
   /** Names that their entries left after they were passed, with the entry's id. */
   readonly left: Map<string, EntryId>;
-  /** Names left since it last went on. Where it goes on next decides whether they were passed. */
+  /** Names that entries left since it last went on. Its next position decides whether they were passed. */
   readonly leftSince: Map<string, EntryId>;
 }
 
 /** The rows of nodes that point at entries. */
 interface NodesOfEntries {
   ofEntry(entry: EntryId): NodeRow | undefined;
-  /** The entry was made just now. */
+  /** Tells the remembered answers that this entry is new and has no node. */
   noneOfEntry(entry: EntryId): void;
-  /** The row's entry is gone: in the table the row points at no entry any more. */
+  /** Tells that the row's entry is gone: in the table the row points at no entry any more. */
   entryGone(row: NodeRow): void;
 }
 
@@ -50,10 +50,7 @@ const COLUMNS = "id, parent, name, gateway_name AS gatewayName, inode";
 /** An entry that makes way for a moment has a name that no program can use: one with a "/". */
 const isName = (name: string) => !name.includes("/");
 
-/**
- * How many names of an inode are remembered from one change to the next. With thousands, each change would copy them
- * all.
- */
+/** The largest number of names of an inode that are remembered across changes. Each change copies them all. */
 const FEW = 16;
 
 const keyOf = (parent: InodeId, name: string) => `${parent}/${name}`;
@@ -116,7 +113,7 @@ export function createEntries(
     if (folder !== undefined) inodes.update(folder.id, { folders: folder.folders + change });
   }
 
-  /** The entry with this id was `current` and is `next`. */
+  /** Tells the remembered answers that the entry with this id was `current` and is now `next`. */
   function tell(id: EntryId, current: Entry | undefined, next: Entry | undefined): void {
     get.tell(id, next);
     const [left, entered] = [countedIn(current), countedIn(next)];
@@ -131,7 +128,7 @@ export function createEntries(
     if (next !== undefined && isOfAnother) tellNames(next.inode, 1);
   }
 
-  /** The inode has so many names more, or other names. */
+  /** Tells the remembered answers that the inode has `more` names more, or other names. */
   function tellNames(inode: InodeId, more: -1 | 0 | 1): void {
     const known = namesOf.known(inode)?.length ?? linksOf.known(inode);
     namesOf.drop(inode);
@@ -140,7 +137,7 @@ export function createEntries(
     if (known + more === 0) namesOf.tell(inode, []);
   }
 
-  /** The newest of all entries. */
+  /** Tells the remembered answers of the newest of all entries. */
   function tellNew(entry: Entry): void {
     const names = namesOf.known(entry.inode);
     tell(entry.id, undefined, entry);
@@ -148,7 +145,7 @@ export function createEntries(
     nodes.noneOfEntry(entry.id);
   }
 
-  /** Also right if the transaction is rolled back: then the entry keeps its name, and it was passed. */
+  /** This is also right after a rollback: the entry then keeps its name, which was passed. */
   function leavesName(id: EntryId): void {
     if (passes.size === 0) return;
     const entry = get(id);
@@ -164,8 +161,7 @@ export function createEntries(
   }
 
   /**
-   * Only names that were passed count: any other entry is listed under the name that it has by then. Looks at each name
-   * once.
+   * Counts only names that were passed: any other entry is listed under its name of that time. Looks at each name once.
    */
   function goOn(pass: Pass, cookie: number): void {
     const { left, leftSince } = pass;
@@ -178,7 +174,7 @@ export function createEntries(
   return {
     get,
     find: (parent: InodeId, name: string): Entry | undefined => find(keyOf(parent, name)),
-    /** The inode was made just now. */
+    /** Tells the remembered answers that this inode is new and has no name. */
     noneOfInode(inode: InodeId): void {
       namesOf.tell(inode, []);
     },
@@ -190,7 +186,7 @@ export function createEntries(
       passes.add(pass);
       return pass;
     },
-    /** Where the pass goes on after `cookie`. Fewer than `limit` entries only at its end. */
+    /** Returns the next entries of the pass after `cookie`. Fewer than `limit` entries only at its end. */
     listOn(pass: Pass, cookie: number, limit: number): Entry[] {
       goOn(pass, cookie);
       const listed: Entry[] = [];
@@ -210,9 +206,9 @@ export function createEntries(
       passes.delete(pass);
     },
     ofInode: (inode: InodeId): readonly Entry[] => namesOf(inode),
-    /** The oldest name. There may be thousands of others. */
+    /** Returns the oldest name. There may be thousands of others. */
     firstOfInode: (inode: InodeId): Entry | undefined => namesOf.known(inode)?.[0] ?? firstOfInode.get(inode),
-    /** Of all names. Reads an index. */
+    /** Returns the number of all names. Reads an index. */
     count: (): number => all.get()?.count ?? 0,
     links: (inode: InodeId): number => namesOf.known(inode)?.length ?? linksOf(inode),
     isEmpty: (parent: InodeId): boolean => first.get(parent) === undefined,

@@ -11,7 +11,7 @@ const MOST = 10_000;
 export interface FormerlyDurable {
   add(inode: InodeId): void;
   has(inode: InodeId): boolean;
-  /** To be called before the rows are synced. The function that it returns is to be called once they are. */
+  /** Must be called before the rows are synced. The returned function must be called after the sync. */
   beforeSync(): () => void;
 }
 
@@ -19,7 +19,7 @@ export function createFormerlyDurable(): FormerlyDurable {
   const inodes = new Set<InodeId>();
   /** Added since the last sync began, which may be too early for them. */
   const added = new Set<InodeId>();
-  /** How often an inode did not fit in any more. */
+  /** The number of times that an inode did not fit in any more. */
   let others = 0;
   return {
     add(inode) {

@@ -1,4 +1,4 @@
-/** Files that nobody needs any more and whose rows are gone: they are still to be removed. */
+/** Files without rows that are not needed any more and are still to be removed. */
 import { type Connection, prepare } from "./database.ts";
 import type { KernelNodeId, SnapshotId } from "./ids.ts";
 

@@ -8,7 +8,7 @@ import type { Brand } from "../lib/brand.ts";
 export type InodeId = number & Brand<"InodeId">;
 /** A name in a folder; the readdir cookie. Never used again. */
 export type EntryId = number & Brand<"EntryId">;
-/** What is known of one node of the gateway. The gateway's own id is a text. */
+/** A node row. The gateway's own id of a node is a text. */
 export type NodeRowId = number & Brand<"NodeRowId">;
 /** The kernel's node id, and the number of the cache file behind it. The root has 1. Never used again, below 2^53. */
 export type KernelNodeId = number & Brand<"KernelNodeId">;

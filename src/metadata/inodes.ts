@@ -16,7 +16,7 @@ export type ContentState = "clean" | "open" | "dirty";
 export interface Inode {
   readonly id: InodeId;
   readonly kind: InodeKind;
-  /** The current one. Earlier ones are superseded. */
+  /** The current kernel node id. Earlier ones are superseded. */
   readonly lineage: KernelNodeId;
   readonly attributes: Attributes;
   /** In bytes. */
@@ -44,8 +44,8 @@ export interface Inode {
   /** Of a folder: how many folders are shown in it. */
   readonly folders: number;
   /**
-   * Whether dirty content is durable. 1: it is. 0: it was, and may have changed since. Null: it never was. QUARANTINED:
-   * power loss came after a change, and nobody has saved it since.
+   * Durability of dirty content. 1: durable. 0: it was durable, and may have changed since. Null: never durable.
+   * QUARANTINED: power loss came after a change, and the content was not saved since.
    */
   readonly synced: 0 | 1 | typeof QUARANTINED | null;
   /** 1: a program asked for its bytes to be durable (fsync), now or earlier. */
@@ -54,7 +54,7 @@ export interface Inode {
 
 export const QUARANTINED = -1;
 
-/** Whether programs are shown something else than before. */
+/** True if the change is visible to programs. */
 function isShownElse(before: Inode, after: Inode): boolean {
   if (before.lineage !== after.lineage || before.kind !== after.kind) return true;
   if (before.size !== after.size || before.ctime !== after.ctime) return true;
@@ -96,10 +96,10 @@ const CHANGEABLE = {
   fsynced: "fsynced",
 };
 
-/** What was written here replaced what was there, whoever had written that. */
+/** A write here replaced the content that was there, of any origin. */
 function savesAfter({ saves, hash }: Inode, next: string | null): readonly string[] | null {
   const before = saves ?? (hash === null ? null : savesOfContent(hash));
-  // The same bytes once more are no other save: nothing is sent of them.
+  // Writing the same bytes again is no new save: nothing is sent.
   if (next === null || isSaveOf(before?.[0], next)) return before;
   return savesOfContent(next, before ?? []);
 }
@@ -109,7 +109,7 @@ function decode(row: Row): Inode {
   return { ...row, attributes, saves: row.saves === null ? null : (JSON.parse(row.saves) as string[]) };
 }
 
-/** `isNew` is told of each inode that is made with a new kernel node id. */
+/** `isNew` is called for each inode that is made with a new kernel node id. */
 export function createInodes(database: Connection, changed: ChangedRows, isNew: (inode: Inode) => void) {
   const byId = prepare<Row>(database, `SELECT ${COLUMNS} FROM inode WHERE id = ?`);
   const byGroup = prepare<Row>(database, `SELECT ${COLUMNS} FROM inode WHERE link_group = ?`);
@@ -275,7 +275,7 @@ export function createInodes(database: Connection, changed: ChangedRows, isNew: 
     },
     /** A new inode for a cache file whose kernel node id the rows have forgotten. */
     adopt: (inode: NewInode, lineage: KernelNodeId): Inode => add(inode, lineage),
-    /** Whether a clean file has this content. Looks at all of them. */
+    /** True if a clean file has this content. Reads all clean files. */
     isKnownContent: (hash: string): boolean => ofHash.get(hash) !== undefined,
     /** The last kernel node id that was given out here. */
     newestKernelNodeId: (): After<KernelNodeId> => lastKernelNodeId(0),
@@ -307,14 +307,14 @@ export function createInodes(database: Connection, changed: ChangedRows, isNew: 
     /** Superseded kernel node ids, between two of these numbers. */
     superseded: (after: number, upTo: number, limit: number): { id: number; lineage: KernelNodeId }[] =>
       superseded.all(after, upTo, limit),
-    /** Inodes that lost their last name, between two numbers. They may have a name again. */
+    /** Inodes that lost their last name, between two numbers. Some may have a name again. */
     nameless: (after: number, upTo: number, limit: number): { id: number; inode: InodeId }[] =>
       orphans.all(after, upTo, limit),
-    /** The inode is not an orphan any more. */
+    /** Records that the inode is not an orphan any more. */
     hasName(id: InodeId): void {
       hasName.run(id);
     },
-    /** Inodes whose writer was not closed. After a crash of the daemon each must be looked at. */
+    /** Inodes whose writer was not closed. After a crash of the daemon each must be checked. */
     writing: (): Inode[] => decodeAll(writing.all()),
     /**
      * Files without a snapshot of their content. After a crash of the machine their rows may say more than the disk

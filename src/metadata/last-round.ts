@@ -1,8 +1,9 @@
 /**
- * Whether the thread that answers programs makes the last round of a checkpoint, for which it waits for the disk. Pure.
+ * Decides whether the thread that answers programs makes the last round of a checkpoint, for which it waits for the
+ * disk. Pure.
  */
 
-/** With a shorter log nothing is gained. */
+/** A last round gains nothing for a shorter log. */
 const LONG_BYTES = 32 * 1024 * 1024;
 /**
  * Busy programs write about this much log in a hundred milliseconds, so a round may cost them a hundredth of their
@@ -15,9 +16,9 @@ const SHORT_BYTES = 2 * 1024 * 1024;
 export interface Round {
   /** The part of the log that is in use, in bytes. */
   readonly logBytes: number;
-  /** What came during the round before, and so about what came during this one, in bytes. */
+  /** Bytes that were added during the round before. About as many were added during this one. */
   readonly leftBytes: number;
-  /** How long this round took, in milliseconds. Most of it went into two syncs of the disk. */
+  /** Duration of this round, in milliseconds. Two syncs of the disk took most of it. */
   readonly tookMs: number;
 }
 

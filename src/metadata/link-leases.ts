@@ -24,10 +24,10 @@ export function createLinkLeases(database: Connection) {
   const reach = prepare(database, "UPDATE turn SET reached = @reached WHERE inode = @inode");
   const remove = prepare(database, "DELETE FROM turn WHERE inode = ?");
   const isAny = rememberAny(database, "turn");
-  // An inode that goes takes its lease along, and its number is never used again.
+  // A removed inode takes its lease along, and its number is never used again.
   const get = remember(database, ["turn"], (inode: InodeId) => byInode.get(inode));
   return {
-    /** The lease of an inode. Undefined: nothing is waited for. */
+    /** The lease of an inode. Undefined: there is none. */
     get: (inode: InodeId): LinkLease | undefined => (isAny() ? get(inode) : undefined),
     /** Begins a lease that ends at `endsAt` (row time). A lease that has begun stays as it is. */
     begin(inode: InodeId, endsAt: number): void {
@@ -37,11 +37,11 @@ export function createLinkLeases(database: Connection) {
     ended: (now: number): LinkLease | undefined => (isAny() ? ended.get(now) : undefined),
     /** When the first lease ends. */
     nextEnd: (): number | undefined => (isAny() ? (next.get()?.at ?? undefined) : undefined),
-    /** The names of the inode up to this entry are marked. */
+    /** Records that the names of the inode up to this entry are marked. */
     reached(inode: InodeId, entry: EntryId): void {
       reach.run({ inode, reached: entry });
     },
-    /** All names of the inode are marked. */
+    /** Ends the lease: all names of the inode are marked. */
     done(inode: InodeId): void {
       remove.run(inode);
     },

@@ -1,6 +1,5 @@
 /**
- * Everything that we know: every table behind one object, and transactions over them. Does not know bytes on disk, nor
- * the network.
+ * Every table behind one object, and transactions over them. This file knows neither bytes on the disk nor the network.
  */
 import { createAttempts, createSnapshots, createTombstones } from "./attempts.ts";
 import { createCacheFileRows } from "./cache-files.ts";
@@ -17,7 +16,7 @@ import {
   prepare,
   wantedTransaction,
 } from "./database.ts";
-import { createOvertaken } from "./detached-files.ts";
+import { createDetachedFiles } from "./detached-files.ts";
 import { createEntries } from "./entries.ts";
 import { createGoneFiles } from "./gone-files.ts";
 import { type After, type EntryId, entryId, inodeId, type KernelNodeId, type SnapshotId } from "./ids.ts";
@@ -38,7 +37,7 @@ export const ROOT_INODE = inodeId(1);
 /** Entry ids up to this one are never shown: they are the root's own, "." and "..". */
 export const FIRST_COOKIE = 15;
 const ROOT_ENTRY = entryId(3);
-/** More numbers than are given out between two backups of the database. */
+/** Larger than the count of numbers that are given out between two backups of the database. */
 const NUMBERS_GAP = 10_000_000;
 
 /**
@@ -47,14 +46,14 @@ const NUMBERS_GAP = 10_000_000;
  */
 class NotApart extends Error {}
 
-/** What became of a part of a transaction. */
+/** The result of a part of a transaction. */
 export type Part<T> = { readonly value: T } | { readonly error: unknown };
 
-/** `parseRequest` checks the stored request of an attempt, and throws when it is none. */
+/** `parseRequest` checks the JSON of an attempt's request. It throws when the JSON is no request. */
 export function createMetadata<Request>(database: Connection, parseRequest: (value: unknown) => Request) {
   let depth = 0;
   let isApart = false;
-  /** Even if somebody catches this error on its way here, what was done so far is not committed. */
+  /** If a caller in between catches this error, the changes so far must not be committed. */
   let failed: NotApart | undefined;
   let afterCommit: (() => void)[] = [];
   const changed = createChanged(database);
@@ -164,7 +163,7 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
 
   const nodes = createNodes(database, changed);
   const snapshots = createSnapshots(database);
-  // A new inode has no entries and no snapshots yet: nobody need look.
+  // A new inode has no entries and no snapshots yet: no query is needed.
   const inodes = createInodes(database, changed, ({ id, lineage }) => {
     entries.noneOfInode(id);
     snapshots.noneOfKernelNodeId(lineage);
@@ -186,7 +185,7 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
     rereads: createRereads(database),
     relists: createRelists(database),
     linkLeases: createLinkLeases(database),
-    detachedFiles: createOvertaken(database),
+    detachedFiles: createDetachedFiles(database),
     cacheFiles: createCacheFileRows(database),
     gone: createGoneFiles(database),
     times: createTimes(database),
@@ -196,7 +195,7 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
 
     /**
      * All of `change` or nothing. Nested calls belong to the outermost. Must not await. It runs again when the disk
-     * failed and may work now, so what it does to memory must bear that.
+     * failed and may work now, so its effects on memory must be repeatable.
      */
     transaction<T>(change: () => T): T {
       return depth > 0 ? change() : outermost(change);
@@ -213,8 +212,8 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
     },
 
     /**
-     * The rows are older than what was done with them: no number that they may have given out meanwhile is given out
-     * again, neither those that files have (`lineage`, `generation`) nor any other.
+     * Must be called when rows are older than the files. Later rows may have given out further numbers, those of files
+     * (`lineage`, `generation`) and others: none of them is given out again.
      */
     skipNumbers(seen: { readonly lineage: After<KernelNodeId>; readonly generation: After<SnapshotId> }): void {
       for (const [table, least] of [
@@ -231,7 +230,7 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
 
     /**
      * Within a transaction, which goes on in either case: all of `change` or nothing. Not within another part. Throws
-     * what the whole transaction fails with.
+     * the error with which the whole transaction fails.
      */
     part<T>(change: () => T): Part<T> {
       return isApart ? apart(change) : undivided(change);

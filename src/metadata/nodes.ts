@@ -1,5 +1,4 @@
-/** Node rows: what we know of the gateway's nodes, and which of them the plan should look at. */
-
+/** Node rows: the known state of the gateway's nodes, and the time when the plan looks at each next. */
 import { type Attributes, sameValue } from "../contract/attributes.ts";
 import type { Node } from "../contract/resources.ts";
 import type { ChangedRows } from "./changed.ts";
@@ -18,7 +17,7 @@ import {
 import { type After, type EntryId, type InodeId, type NodeRowId, nodeRowId } from "./ids.ts";
 import type { InodeKind } from "./inodes.ts";
 
-/** What we and the gateway last agreed on. */
+/** The last state that we and the gateway agreed on. */
 export interface Base {
   /** Node id of the folder. Null for the root. */
   readonly parent: string | null;
@@ -38,10 +37,10 @@ export interface Base {
   readonly modifiedAt: string;
 }
 
-/** What the gateway last told of the node, where it differs from base. */
+/** The last state that the gateway told of the node, where it differs from base. */
 export type Seen =
   | { readonly node: Node }
-  /** `position`: journal position of the deletion. Absent while the journal has not told of it. */
+  /** `position`: journal position of the deletion. Absent until the journal tells of it. */
   | { readonly deleted: true; readonly revision: number; readonly position?: number };
 
 export interface NodeRow {
@@ -56,7 +55,7 @@ export interface NodeRow {
   readonly seen: Seen | null;
   /** In row time. */
   readonly seenAt: number | null;
-  /** The last local change, in row time. Until there is one: when the node came in. */
+  /** The last local change, in row time. Without one: the time when the node came in. */
   readonly changedAt: number;
   /** The first unsent local change, in row time. Null: clean. */
   readonly dirtySince: number | null;
@@ -65,9 +64,9 @@ export interface NodeRow {
   /** The place that a program moved the node away from. */
   readonly leftParent: InodeId | null;
   readonly leftName: string | null;
-  /** Of a row without an entry and without a node: when its name was removed. */
+  /** Of a row without an entry and without a node: the time when its name was removed. */
   readonly leftAt: number | null;
-  /** Why the gateway refused it. Null: it did not. */
+  /** The gateway's reason for refusing the node. Null: not parked. */
   readonly parked: string | null;
   /**
    * Priority class. 1: bulk, with much to send. Set by the write-back loop, which has slots of their own for such rows.
@@ -151,7 +150,7 @@ function encodeBase(base: Base | null) {
   };
 }
 
-/** Assigned: spreading an object into one that lacks its keys costs a microsecond a key. */
+/** The fields are assigned: spreading an object into one that lacks its keys costs a microsecond for each key. */
 function encode(node: Omit<NodeRow, "id">) {
   const { entry, kind, nodeId, base, seenAt, changedAt, dirtySince, due, leftParent, leftName, leftAt, parked, bulk } =
     node;
@@ -256,7 +255,7 @@ export function createNodes(database: Connection, changed: ChangedRows) {
   const belowCount = prepare<{ count: number }>(database, "SELECT count(*) AS count FROM node WHERE base_parent = ?");
   const unconfirmed = select("base_position < 0 AND base_position < -@since ORDER BY base_position DESC LIMIT +@limit");
   const byLeft = select("left_parent = ? AND left_name = ? ORDER BY left_at DESC, id DESC");
-  // The index has all of it: no row is read.
+  // The index contains the whole answer: no row is read.
   const dueNow = prepareColumn<NodeRowId>(
     database,
     "SELECT id FROM node WHERE bulk = ? AND due <= ? ORDER BY due, id LIMIT +?",
@@ -337,7 +336,7 @@ export function createNodes(database: Connection, changed: ChangedRows) {
   const ofEntry = idOf<EntryId>(byEntry);
   const ofNodeId = idOf<string>(byNodeId);
 
-  /** The row with this id was `current` and is `next`. */
+  /** Tells the remembered answers that the row with this id was `current` and is now `next`. */
   function tell(id: NodeRowId, current: NodeRow | undefined, next: NodeRow | undefined): void {
     get.tell(id, next);
     if (current?.entry !== next?.entry) {
@@ -372,8 +371,8 @@ export function createNodes(database: Connection, changed: ChangedRows) {
     atPlace: (parent: string, name: string): NodeRow[] => byPlace.all(parent, name).map(decode),
     below: (parent: string): NodeRow[] => below.all(parent).map(decode),
     /**
-     * The same in parts, in order of name after the given one (undefined: from the first). Only what a list is compared
-     * with.
+     * The same in parts, in order of name after the given one (undefined: from the first). Reads only the columns that
+     * a list is compared with.
      */
     belowAfter: (parent: string, after: Below | undefined, limit: number): Below[] =>
       belowAfter.all({ parent, name: after?.name ?? "", id: after?.id ?? 0, limit }),
@@ -425,7 +424,7 @@ export function createNodes(database: Connection, changed: ChangedRows) {
       for (const { id } of entries) lookAtEntry.run({ now, entry: id });
       return entries.length < limit ? undefined : entries.at(-1)?.id;
     },
-    /** Whether all names of an inode have been dirty since then, or longer. */
+    /** True if all names of an inode have been dirty since then, or longer. */
     areNamesDirty: (inode: InodeId, since: number): boolean => sentSince.get(inode, since) === undefined,
     create(node: Omit<NodeRow, "id">): NodeRow {
       const id = nodeRowId(insert(encode(node)));
@@ -441,7 +440,7 @@ export function createNodes(database: Connection, changed: ChangedRows) {
       if (current === undefined) throw new Error(`no node row ${id}`);
       const next = { ...current, ...values };
       change(id, changedColumns(current, next));
-      // As they would be read: JSON leaves out what is undefined.
+      // The values as they are read back: JSON leaves out undefined fields.
       if (next.base !== null && next.base !== current.base) next.base = baseAsRead(next.base);
       if (next.seen !== null && next.seen !== current.seen) next.seen = asRead(next.seen);
       tell(id, current, next);
@@ -459,7 +458,7 @@ export function createNodes(database: Connection, changed: ChangedRows) {
   };
 }
 
-/** The row of a node that nobody has seen or sent yet. */
+/** The row of a node that the gateway does not have yet. */
 export function unborn(entry: EntryId, kind: "file" | "folder", now: number, due: number): Omit<NodeRow, "id"> {
   return {
     entry,
@@ -513,7 +512,10 @@ export function baseOf(node: Node, position: number): Base {
   };
 }
 
-/** Compares as far as both are known: a gateway may tell no hash, or only what was sent is known of the node. */
+/**
+ * Compares the known fields: a gateway may tell no hash, and of a node that was just sent only the sent fields are
+ * known.
+ */
 export function isSameContent(a: Pick<Base, "head" | "hash">, b: Pick<Base, "head" | "hash">): boolean {
   return a.head === b.head && (a.hash === null || b.hash === null || a.hash === b.hash);
 }

@@ -1,7 +1,7 @@
 /**
- * What the kernel knows of the history folder: a number for each place in it, and lists of the past that were read.
- * Rows, because a daemon that goes on with a mount must know the numbers that the one before gave out, and because
- * what was read is shown without a gateway too.
+ * The state of the history folder: a number for each place in it, and past lists that were read. These are rows for two
+ * reasons. A daemon that takes over a mount must know the numbers that the former daemon gave out. Lists that were read
+ * are shown without a gateway too.
  */
 import { type Connection, prepare } from "./database.ts";
 import { inodeId, type KernelNodeId, kernelNodeId } from "./ids.ts";
@@ -9,7 +9,7 @@ import { inodeId, type KernelNodeId, kernelNodeId } from "./ids.ts";
 /** Far above every number of a row of the mount, and above the stand-ins of a replay (2^52 and the next). */
 const FIRST = 2 ** 52 + 2 ** 20;
 
-/** Whether a kernel node id, or a handle, is one of the history folder. */
+/** True if a kernel node id, or a handle, is one of the history folder. */
 export const isPastNode = (id: number): boolean => id >= FIRST && id < Number.MAX_SAFE_INTEGER;
 /** st_ino of such a place is its kernel node id. */
 export const inodeOfPastNode = (id: KernelNodeId) => inodeId(id);
@@ -31,7 +31,7 @@ export function createPastNodes(database: Connection) {
   );
 
   return {
-    /** The number of a place; the same for as long as the kernel has it. Numbers never come back. */
+    /** The number of a place. It stays the same for as long as the kernel has it, and is never used again. */
     idOf(place: string): KernelNodeId {
       insert.run(place);
       const id = find.get(place)?.id;
@@ -39,15 +39,15 @@ export function createPastNodes(database: Connection) {
       return kernelNodeId(FIRST + id);
     },
     placeOf: (id: KernelNodeId): string | undefined => get.get(id - FIRST)?.place,
-    /** The kernel knows it no more. */
+    /** Records that the kernel has forgotten the number. */
     forget(id: KernelNodeId): void {
       remove.run(id - FIRST);
     },
-    /** A mount begins: its kernel knows none. */
+    /** Must be called when a mount begins: its kernel knows no number. */
     forgetAll(): void {
       removeAll.run();
     },
-    /** Keeps a list for when the gateway is away; of all kept ones the `most` that were read last stay. */
+    /** Keeps a list for times without a gateway. Of all kept lists, the `most` that were read last stay. */
     keepList(list: string, items: string, readAt: number, most: number): void {
       keep.run({ list, items, readAt });
       thin.run(most);

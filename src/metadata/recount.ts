@@ -1,10 +1,10 @@
 /**
- * Forgets what the gateway counted and keeps what it told: for a rolled-back gateway, whose revisions and positions
+ * Forgets revisions and positions, and keeps all else that the gateway told: for a rolled-back gateway, whose counters
  * mean nothing any more. Every node is to be read again.
  */
 import { type Connection, prepare } from "./database.ts";
 
-/** `now`, in row time: when rows with news, or with something to send, are due. */
+/** `now` (row time): the new due time of rows with news and of dirty rows. */
 export function createRecount(database: Connection): (now: number) => void {
   const due = prepare(
     database,
@@ -12,7 +12,7 @@ export function createRecount(database: Connection): (now: number) => void {
        AND (seen IS NOT NULL OR dirty_since IS NOT NULL)`,
   );
   const steps = [
-    // Below every revision there is: whatever comes next is news.
+    // Below every revision: the next state of each node is news.
     "UPDATE node SET base_revision = 0, base_position = 0, seen = NULL, seen_at = NULL WHERE node_id IS NOT NULL",
     "UPDATE inode SET listed = 0 WHERE listed IS NOT NULL",
     "DELETE FROM tombstone",

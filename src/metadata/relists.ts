@@ -1,6 +1,6 @@
 /**
- * Folders that are known and yet must be listed again, because news of them may have been told when nobody here
- * listened. They are rows, so that they are committed with what asks for them: a crash in between must not lose them.
+ * Known folders that must be listed again, because this mount may have missed news of them. They are rows, so that the
+ * request is committed together with its cause: a crash in between must not lose it.
  */
 import { type Connection, prepare, rememberAny } from "./database.ts";
 import type { InodeId } from "./ids.ts";
@@ -12,7 +12,7 @@ export interface Relist {
 }
 
 export function createRelists(database: Connection) {
-  // A folder that is asked for again gets another id: a list that is under way does not answer for it.
+  // A repeated request for a folder gets another id: a list that is under way does not settle it.
   const insert = prepare(database, "INSERT OR REPLACE INTO relist (folder, due) VALUES (?, 0)");
   const insertAll = prepare(
     database,
@@ -28,13 +28,13 @@ export function createRelists(database: Connection) {
     add(folder: InodeId): void {
       insert.run(folder);
     },
-    /** Every folder in which anything is known. */
+    /** Adds every folder in which any node is known. */
     addAll(): void {
       insertAll.run();
     },
-    /** Of the folders that are due, the one that has waited longest. */
+    /** Returns the due folder that has waited longest. `now`: row time. */
     next: (now: number): Relist | undefined => (isAny() ? next.get(now) : undefined),
-    /** Its list is in the rows. If it was asked for again meanwhile, it stays. */
+    /** Removes the request: the list is in the rows. A request that was repeated meanwhile stays. */
     done({ id }: Relist): void {
       remove.run(id);
     },

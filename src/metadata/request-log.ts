@@ -1,13 +1,13 @@
 /**
- * Which requests of programs were carried out. A row is written in the transaction of the effect, so that a daemon that
- * takes over from one that died does nothing twice. A request has a place while it waits for its answer, and its row
- * has that place: the table is as long as the most requests that ever waited at once.
+ * The requests of programs that were carried out. A row is written in the transaction of the effect, so that a daemon
+ * that takes over does nothing twice. A request has a place while it waits for its answer, and its row has that place:
+ * the table is as long as the most requests that ever waited at once.
  */
 import { type Connection, prepare } from "./database.ts";
 import type { KernelNodeId } from "./ids.ts";
 
 export interface DoneRow {
-  /** The kernel node id that the answer is about. Undefined (0 in the column): nothing. */
+  /** The kernel node id in the answer. Undefined (0 in the column): none. */
   readonly lineage: KernelNodeId | undefined;
 }
 
@@ -21,7 +21,10 @@ export function createDone(database: Connection) {
     put(place: number, request: number, lineage: KernelNodeId | undefined): void {
       put.run(place, request, lineage ?? 0);
     },
-    /** The effect is rolled back in this transaction: a daemon that takes over is to carry the request out. */
+    /**
+     * Removes the row of a request whose effect is undone in this transaction: a daemon that takes over must carry it
+     * out.
+     */
     undone(request: number): void {
       remove.run(request);
     },
@@ -29,7 +32,7 @@ export function createDone(database: Connection) {
       const row = byRequest.get(request);
       return row === undefined ? undefined : { lineage: row.lineage === 0 ? undefined : row.lineage };
     },
-    /** The first place that no request ever had. */
+    /** Returns the first place that no request ever had. */
     end: (): number => (last.get()?.place ?? -1) + 1,
     clear(): void {
       clear.run();

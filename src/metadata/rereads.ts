@@ -1,18 +1,18 @@
 /**
- * Nodes whose state is to be read again by id, because what was heard of them does not fit together yet. They are rows,
- * so that they are committed with what asks for the read: a crash in between must not lose it.
+ * Nodes whose state is to be read again by id, because the news of them do not fit together yet. They are rows, so that
+ * the request is committed together with its cause: a crash in between must not lose it.
  */
 import { type Connection, prepare, rememberAny } from "./database.ts";
 
 export interface Reread {
   readonly id: number;
   readonly nodeId: string;
-  /** Node id of the folder in which it was last said to be, if that was said. */
+  /** Node id of the folder that last listed it. Null: not known. */
   readonly folder: string | null;
 }
 
 export function createRereads(database: Connection) {
-  // A node that is asked for again gets another id: a read that is under way does not answer for it.
+  // A repeated request for a node gets another id: a read that is under way does not settle it.
   const insert = prepare(
     database,
     `INSERT OR REPLACE INTO reread (node_id, due, missing_since, hidden_since, folder)
@@ -44,33 +44,33 @@ export function createRereads(database: Connection) {
   const isAny = rememberAny(database, "reread");
   return {
     count: (): number => count.get()?.count ?? 0,
-    /** To be read at once. `folder`: node id of the folder in which it is said to be. */
+    /** Adds a node that is to be read at once. `folder`: node id of the folder that lists it. */
     add(nodeId: string, folder: string | null = null): void {
       insert.run({ nodeId, folder });
     },
     due: (now: number, limit: number): Reread[] => (isAny() ? due.all(now, limit) : []),
-    /** What was read is in the rows. If it was asked for again meanwhile, it stays. */
+    /** Removes the request: the state is in the rows. A request that was repeated meanwhile stays. */
     done({ id }: Reread): void {
       remove.run(id);
     },
-    /** Its id answers. */
+    /** Records that the node's id is found. */
     found(nodeId: string): void {
       if (isAny()) found.run(nodeId);
     },
-    /** Since when its id answers 404, in row time. Undefined: it answered, or was not asked yet. */
+    /** The time since which its id answers 404, in row time. Undefined: it was found, or not asked for yet. */
     missingSince: (nodeId: string): number | undefined =>
       isAny() ? (since.get(nodeId)?.since ?? undefined) : undefined,
-    /** Its id answers 404. */
+    /** Records that the node's id answers 404. */
     missing({ id, nodeId }: Reread, since: number, nextAt: number): void {
       missing.run({ nodeId, since });
       postpone.run(nextAt, id);
     },
-    /** A folder above it is not visible. Returns since when. */
+    /** Records that a folder above it is not visible. Returns the time since which that holds, in row time. */
     hidden: ({ nodeId }: Reread, now: number): number => hidden.get({ nodeId, now })?.since ?? now,
     postpone({ id }: Reread, nextAt: number): void {
       postpone.run(nextAt, id);
     },
-    /** How many of the nodes have a row here. */
+    /** Returns the number of these nodes that have a node row. */
     countKnown: (): number => countKnown.get()?.count ?? 0,
   };
 }

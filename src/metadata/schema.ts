@@ -1,5 +1,5 @@
 /**
- * The tables of what we know, as numbered migrations. A migration that has shipped never changes; a new one is added
+ * The tables of the state dir, as numbered migrations. A migration that has shipped never changes; a new one is added
  * below it. Names of tables and columns, and comments in old migrations, may be older than the words of the glossary
  * (docs/dev/glossary.md, "Names that stay"). Times are milliseconds of row time (engine/host/row-clock.ts), or
  * "seconds.nnnnnnnnn" text where a file system shows them.

@@ -8,7 +8,7 @@ export type SettingKey =
   | "workspaceName"
   /** Node id of the root. */
   | "root"
-  /** What of the workspace is shown, see engine/start/view.ts. Absent: all of it, as it is. */
+  /** The part or moment of the workspace that is shown, see engine/start/view.ts. Absent: all of it, as it is. */
   | "view"
   /** Journal position up to which everything is applied. */
   | "cursor"
@@ -22,15 +22,15 @@ export type SettingKey =
   | "indexed"
   /** Position of our newest acknowledged write. */
   | "written"
-  /** Which owners are shown, see daemon/choose-owners.ts. Absent: mine. */
+  /** The owners that are shown, see daemon/choose-owners.ts. Absent: mine. */
   | "owners"
-  /** Whose revisions and positions the rows hold. */
+  /** The origin of the revisions and positions in the rows: the profile's counting. */
   | "counting"
   /** Id of the mount to which the request log belongs. */
   | "mount"
   /** Id of the `wsfs reload` that last changed a database of an earlier release. */
   | "migrated"
-  /** Why the rows are older than the files, until that is made up for. */
+  /** The reason why the rows are older than the files, until that is repaired. */
   | "restored"
   /** Row time, see engine/host/row-clock.ts. */
   | "time"

@@ -17,11 +17,11 @@ export function createSupersededStates(database: Connection) {
     add(nodeId: string, state: string, at: number): void {
       insert.run({ nodeId, state, at });
     },
-    /** The node is in this state again, and that counts. */
+    /** Removes the state: the node is in it again by a change that counts. */
     remove(nodeId: string, state: string): void {
       remove.run(nodeId, state);
     },
-    /** True if the node left this state after `since`. Then it is remembered that the node was seen in it. */
+    /** True if the node left this state after `since` (row time). Then this records that the node was seen in it. */
     isHeard: (nodeId: string, state: string, since: number): boolean => hear.run(nodeId, state, since).changes > 0,
     /** Forgets states that were left up to this time. Returns the nodes that were seen in such a state. */
     forgetUpTo(time: number): string[] {

@@ -2,17 +2,17 @@
 import { type Connection, prepare } from "./database.ts";
 
 /**
- * What waits is due now. What happened cannot lie in the future, as it may in rows of releases that used the wall
- * clock. Each statement finds its rows by an index. A cache file without a version has no time of such a release: the
- * schema saw to that. Positions are left alone, except times that stand for an unknown position. Times that file
- * systems show are left alone too.
+ * Makes waiting rows due now, and limits past events to the present: rows of releases that used the wall clock may have
+ * later times. Each statement finds its rows by an index. A cache file without a version has no time of such a release,
+ * because a migration removed it. Positions are left alone, except times that stand for an unknown position. Times that
+ * file systems show are left alone too.
  */
 const UPDATES: readonly string[] = [
   "UPDATE node SET seen_at = @now WHERE seen_at > @now",
   "UPDATE node SET due = @now WHERE bulk IN (0, 1) AND due > @now",
   "UPDATE node SET dirty_since = @now WHERE dirty_since > @now",
   "UPDATE node SET left_at = @now WHERE left_at > @now",
-  // A time stands for a position that nobody told.
+  // A time stands for an unknown position.
   "UPDATE node SET base_position = -@now WHERE base_position < 0 AND base_position < -@now",
   `UPDATE attempt SET next_at = @now, created_at = min(created_at, @now)
      WHERE state = 'open' AND bulk IN (0, 1) AND next_at > @now`,
@@ -34,7 +34,7 @@ export function createTimes(database: Connection) {
   const updates = UPDATES.map((sql) => prepare(database, sql));
   const positions = POSITIONS.map((sql) => prepare(database, sql));
   return {
-    /** From here on no time is later than `now`. */
+    /** Limits all times to `now` (row time). */
     notAfter(now: number): void {
       for (const update of updates) update.run({ now });
     },

@@ -1,7 +1,4 @@
-/**
- * What the rows of a mount that is not running have yet to send. Read without changing anything, even while a daemon
- * starts.
- */
+/** Counts the unsent changes of a mount that is not running. Reading changes nothing, even while a daemon starts. */
 import { type Connection, openSqlite, SqliteError } from "../lib/sqlite/index.ts";
 import { PENDING_BYTES } from "./nodes.ts";
 
@@ -16,7 +13,8 @@ const UNSENT = `SELECT count(*) AS dirty, count(node.parked) AS parked, coalesce
   WHERE node.dirty_since IS NOT NULL`;
 
 /**
- * Undefined: it cannot be told, because a daemon has the database, or it is of another release, damaged or not there.
+ * Undefined: the rows cannot be read, because a daemon has the database, or it is of another release, damaged or
+ * missing.
  */
 export function readUnsent(path: string): Unsent | undefined {
   let database: Connection | undefined;

@@ -1,7 +1,7 @@
 /**
  * Inodes that programs have open for writing, so that after a crash of the daemon only these are looked at. A writer is
- * stored before it is let in, in that transaction. Its end may be stored any time later, because looking at one inode
- * more costs little; so it goes with the next transaction that changes something.
+ * stored before it is let in, in that transaction. Its end may be stored any time later, because checking one more
+ * inode costs little. So the end is stored with the next transaction that changes something.
  */
 import { type Connection, prepare, remember } from "./database.ts";
 import type { InodeId } from "./ids.ts";
@@ -14,11 +14,11 @@ export function createWriters(database: Connection) {
   const isNoted = remember(database, ["writing"], (inode: InodeId) => one.get(inode) !== undefined);
   /** Ended writers whose end is not stored yet. */
   const ended = new Set<InodeId>();
-  /** The ones among them whose end is in the transaction that is being committed. */
+  /** Those among them whose end is in the transaction that is being committed. */
   let told: InodeId[] = [];
 
   return {
-    /** Until `end`, the rows of the inode may be behind its file. */
+    /** Begins a writer. Until `end`, the rows of the inode may be behind its file. */
     begin(inode: InodeId): void {
       ended.delete(inode);
       if (isNoted(inode)) return;
@@ -28,12 +28,12 @@ export function createWriters(database: Connection) {
     end(inode: InodeId): void {
       ended.add(inode);
     },
-    /** After a start, when all of them have been looked at. */
+    /** Ends all writers. Must be called after a start, when each of their inodes was checked. */
     endAll(): void {
       ended.clear();
       removeAll.run();
     },
-    /** Within a transaction that is about to be committed. */
+    /** Stores the ends. Must be called within a transaction that is about to be committed. */
     tellEnded(): void {
       told = [...ended];
       for (const inode of told) {
@@ -41,7 +41,7 @@ export function createWriters(database: Connection) {
         isNoted.tell(inode, false);
       }
     },
-    /** The transaction is committed. */
+    /** Must be called after that transaction was committed. */
     told(): void {
       for (const inode of told) ended.delete(inode);
     },

@@ -5,9 +5,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { until } from "../support/child.ts";
 import { check } from "../support/wsfs.ts";
-import { createHistory, type History, linesOf, mountBare } from "./support/history.ts";
-
-const TIME = "\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d";
+import { createHistory, type History, linesOf, mountBare, TIME } from "./support/history.ts";
 
 let history: History;
 beforeAll(async () => {

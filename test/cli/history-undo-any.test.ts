@@ -11,7 +11,7 @@ import { UNDONE } from "../../src/cli/history/undo-range.ts";
 import { runUndo } from "../../src/cli/history/undo-run.ts";
 import { connect, type Gateway, type Node, RemoteError, staticToken } from "../../src/client/index.ts";
 import type { Transport } from "../../src/contract/http.ts";
-import { formatTime, timeFromMilliseconds } from "../../src/lib/time.ts";
+import { formatTime, HOUR_MS, timeFromMilliseconds } from "../../src/lib/time.ts";
 import { createCoreTransport } from "../support/core-transport.ts";
 import { createTestCore, type TestCore } from "../support/gateway-core.ts";
 import { SEED } from "../support/seed.ts";
@@ -19,7 +19,6 @@ import { SEED } from "../support/seed.ts";
 const OURS = "desk:/folder";
 const OTHERS = "laptop:/folder";
 const NAMES = ["a", "b", "c"];
-const HOUR_MS = 3_600_000;
 
 const number = fc.nat(1000);
 const change = fc.record({

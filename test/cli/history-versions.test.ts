@@ -7,9 +7,7 @@ import { restoreVersion } from "../../src/cli/history/restore.ts";
 import { until } from "../support/child.ts";
 import { signIn } from "../support/sign-in.ts";
 import { check } from "../support/wsfs.ts";
-import { createHistory, type History, mountBare } from "./support/history.ts";
-
-const TIME = "\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d";
+import { createHistory, type History, mountBare, TIME } from "./support/history.ts";
 
 let history: History;
 beforeAll(async () => {

@@ -8,9 +8,9 @@ import { z } from "zod";
 import { finished, type RunOptions, until } from "../support/child.ts";
 import { signIn } from "../support/sign-in.ts";
 import { check, createPlace, type Place, type TestGateway } from "../support/wsfs.ts";
+import { TIME } from "./support/history.ts";
 
 const ID = "[0-9a-f]{8}-[0-9a-f-]{27}";
-const TIME = "\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d";
 const W = ["--workspace", "workspace"];
 
 let place: Place;

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { describeLeft, formatCount, formatDuration, formatSize } from "../../src/cli/wording.ts";
+import { describeUnsent, formatCount, formatDuration, formatSize } from "../../src/cli/wording.ts";
 
 it("writes sizes, counts and durations as people do", () => {
   expect([0, 1023, 1024, 1536, 150 * 1024, 5 * 1024 ** 4].map(formatSize)).toEqual([
@@ -20,7 +20,7 @@ it("writes sizes, counts and durations as people do", () => {
 });
 
 it("says nothing is left, or how much", () => {
-  expect(describeLeft({ dirty: 0, bytesPending: 0 })).toBe("nothing");
-  expect(describeLeft({ dirty: 3, bytesPending: 1536 })).toBe("3 changes (1.5 KiB)");
-  expect(describeLeft({ dirty: 1, bytesPending: 0 })).toBe("1 change");
+  expect(describeUnsent({ dirty: 0, bytesPending: 0 })).toBe("nothing");
+  expect(describeUnsent({ dirty: 3, bytesPending: 1536 })).toBe("3 changes (1.5 KiB)");
+  expect(describeUnsent({ dirty: 1, bytesPending: 0 })).toBe("1 change");
 });

@@ -5,28 +5,15 @@ import { type FollowOptions, followEnvironment } from "../../src/daemon/follow-e
 import type { DaemonSettings, FollowedEntry } from "../../src/daemon/settings.ts";
 import { deferred } from "../../src/lib/deferred.ts";
 import { SILENT } from "../../src/lib/log.ts";
+import { SETTINGS as PLAIN } from "./settings.ts";
 
 const FOLLOWED: FollowedEntry = { name: "team", file: "/c/config.json", seen: "1", fixed: ["keepFree"] };
 const SETTINGS: DaemonSettings = {
-  mountId: "m",
-  mountpoint: "/m",
-  baseUrl: "http://h",
-  workspace: "w",
+  ...PLAIN,
   login: { file: "/l", howToSignIn: "sign in" },
   environment: FOLLOWED,
-  stateHome: "/s",
-  runtimeFolder: "/r",
-  cacheSize: 1,
   keepFree: 1,
   unsentLimit: 1,
-  patienceMs: 0,
-  shortenWaits: 1,
-  readOnly: false,
-  crashes: 5,
-  passthrough: true,
-  durability: "local",
-  logLevel: "info",
-  foreground: false,
 };
 const KEYS = { baseUrl: "baseUrl", cacheSize: "cacheSize", keepFree: "keepFree", unsentLimit: "unsentLimit" };
 const entry = (settings: EntrySettings["settings"], present: readonly string[] = []): EntrySettings => ({

@@ -1,28 +1,10 @@
 /** A daemon that gives way: what is the end of its mount, and what is left to the one after it. */
 import { expect, it } from "vitest";
 import { createHandOver, type Served } from "../../src/daemon/hand-over.ts";
-import type { DaemonSettings } from "../../src/daemon/settings.ts";
 import { SILENT } from "../../src/lib/log.ts";
+import { SETTINGS } from "./settings.ts";
 
 const [EAGAIN, EPIPE] = [11, 32];
-const SETTINGS: DaemonSettings = {
-  mountId: "m",
-  mountpoint: "/m",
-  baseUrl: "http://h",
-  workspace: "w",
-  tokenFile: "/t",
-  stateHome: "/s",
-  runtimeFolder: "/r",
-  cacheSize: 1,
-  patienceMs: 0,
-  shortenWaits: 1,
-  readOnly: false,
-  crashes: 5,
-  passthrough: true,
-  durability: "local",
-  logLevel: "info",
-  foreground: false,
-};
 const SERVED: Served = {
   hushKernel: async () => {},
   unhushKernel() {},

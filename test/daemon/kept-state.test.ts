@@ -66,8 +66,8 @@ test("what is open, agreed and at hand is there for a successor, which ends as k
   first.agreed(CONNECTION);
   const [a, b, c] = [FILE, FOLDER, FILE].map((handle) => first.handleTable.add(handle));
   first.handleTable.remove(c ?? handleId(0));
-  first.atHand.inFlight([2, 4]);
-  first.atHand.suspected([2 ** 41]);
+  first.inHand.inFlight([2, 4]);
+  first.inHand.suspected([2 ** 41]);
   const second = resume(path);
   expect(second?.connection).toEqual(CONNECTION);
   expect(second?.handles).toEqual([
@@ -76,9 +76,9 @@ test("what is open, agreed and at hand is there for a successor, which ends as k
   ]);
   expect(second?.handleTable.openedBy(40)).toMatchObject({ id: a });
   expect(second?.handleTable.openedBy(0)).toBe(undefined);
-  expect(second?.atHand.left).toEqual([2, 4]);
-  expect([...(second?.atHand.suspects ?? [])]).toEqual([2 ** 41]);
-  expect([false, true].map((isOwn) => resume(path, "m", isOwn)?.atHand.wasOwnFault)).toEqual([false, true]);
+  expect(second?.inHand.left).toEqual([2, 4]);
+  expect([...(second?.inHand.suspects ?? [])]).toEqual([2 ** 41]);
+  expect([false, true].map((isOwn) => resume(path, "m", isOwn)?.inHand.wasOwnFault)).toEqual([false, true]);
 });
 
 test("no number comes back, whichever daemon gives it out", async () => {
@@ -111,8 +111,8 @@ test("lists longer than there is room for are cut short", async () => {
   const path = await pathIn();
   const first = beginAgreed(path);
   const many = Array.from({ length: 20_000 }, (_, index) => 2 * index);
-  first.atHand.inFlight(many);
-  const left = resume(path)?.atHand.left ?? [];
+  first.inHand.inFlight(many);
+  const left = resume(path)?.inHand.left ?? [];
   expect(left.length).toBeGreaterThan(8000);
   expect(left).toEqual(many.slice(0, left.length));
   expect(resume(path)?.handles).toEqual([]);
@@ -122,7 +122,7 @@ test("without a place for the file all goes on, but for what a successor would f
   const path = join(await pathIn(), "nowhere");
   const first = begin(path);
   expect(first.handleTable.add(FILE)).toBeGreaterThan(0);
-  first.atHand.suspected([2]);
+  first.inHand.suspected([2]);
   first.close();
   expect(warnings.splice(0)).toEqual(["open files cannot be recorded; a crash of the daemon would close them"]);
 });
@@ -145,7 +145,7 @@ test("a handle that found no room counts as not written down, whatever is writte
   expect(first.isWritten()).toBe(false);
   // Those before it have their place in the file.
   first.handleTable.remove(ids[0] ?? handleId(0));
-  first.atHand.suspected([2]);
+  first.inHand.suspected([2]);
   expect(first.isWritten()).toBe(false);
   disk.hasRoom = true;
   first.handleTable.remove(ids[1] ?? handleId(0));

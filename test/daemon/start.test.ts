@@ -15,27 +15,20 @@ import { SILENT } from "../../src/lib/log.ts";
 import { kernelNodeId } from "../../src/metadata/ids.ts";
 import { CONNECTION } from "../support/connection.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
+import { SETTINGS } from "./settings.ts";
 
 const FILE = { request: 40, lineage: kernelNodeId(7), kind: "file", write: true, append: false, backing: 0 } as const;
 
 function settingsIn(folder: string, runtimeFolder: string): DaemonSettings {
   return {
-    mountId: "m",
+    ...SETTINGS,
     mountpoint: join(folder, "mount"),
     baseUrl: "http://127.0.0.1:9",
-    workspace: "w",
     tokenFile: join(folder, "token"),
     stateHome: folder,
     runtimeFolder,
     cacheSize: 1e9,
-    patienceMs: 0,
-    shortenWaits: 1,
-    readOnly: false,
-    crashes: 5,
     passthrough: false,
-    durability: "local",
-    logLevel: "info",
-    foreground: false,
   };
 }
 

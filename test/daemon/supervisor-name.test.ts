@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { afterEach, expect, it } from "vitest";
 import { identifyProcess, type ProcessIdentity } from "../../src/daemon/processes.ts";
-import { endWhoWaits } from "../../src/daemon/supervisor-name.ts";
+import { endWaitingSupervisor } from "../../src/daemon/supervisor-name.ts";
 
 const UID = process.getuid?.() ?? 0;
 
@@ -31,22 +31,24 @@ async function named(name: string): Promise<{ child: ChildProcess; identity: Pro
 it("one that waits for a release is told to end", async () => {
   const { child, identity } = await named("wsfs-waiting");
   const ended = once(child, "exit");
-  expect(endWhoWaits(identity, UID)).toBe(true);
+  expect(endWaitingSupervisor(identity, UID)).toBe(true);
   expect(await ended).toEqual([null, "SIGTERM"]);
   // It is gone: whoever asks now finds nobody.
-  expect(endWhoWaits(identity, UID)).toBe(false);
+  expect(endWaitingSupervisor(identity, UID)).toBe(false);
 });
 
 it("who is another user's is left alone, whatever the record of that user's mount says", async () => {
   const { identity } = await named("wsfs-waiting");
-  expect(endWhoWaits(identity, UID + 1)).toBe(false);
+  expect(endWaitingSupervisor(identity, UID + 1)).toBe(false);
 });
 
 it("one that looks after a daemon that serves is left alone, and so is another process of the same number", async () => {
   const serving = await named("wsfs-supervisor");
-  expect(endWhoWaits(serving.identity, UID)).toBe(false);
+  expect(endWaitingSupervisor(serving.identity, UID)).toBe(false);
   const waiting = await named("wsfs-waiting");
-  expect(endWhoWaits({ ...waiting.identity, startTime: `${Number(waiting.identity.startTime) - 1}` }, UID)).toBe(false);
+  expect(
+    endWaitingSupervisor({ ...waiting.identity, startTime: `${Number(waiting.identity.startTime) - 1}` }, UID),
+  ).toBe(false);
   expect([serving.child.signalCode, waiting.child.signalCode]).toEqual([null, null]);
 });
 
@@ -59,6 +61,6 @@ it("one that ends before it is told has not been told", async () => {
     const gone = Object.assign(new Error(`kill ${signal}`), { code: "ESRCH" });
     throw gone;
   };
-  expect(endWhoWaits(identity, UID, kill)).toBe(false);
+  expect(endWaitingSupervisor(identity, UID, kill)).toBe(false);
   await ended;
 });

@@ -87,7 +87,7 @@ interface Options
   extends Partial<
     Pick<
       SessionOptions,
-      "deadlineMs" | "slowMs" | "connection" | "atHand" | "firstPlace" | "noResend" | "hasFatalSignal"
+      "deadlineMs" | "slowMs" | "connection" | "inHand" | "firstPlace" | "noResend" | "hasFatalSignal"
     >
   > {
   fileSystem: FileSystem;

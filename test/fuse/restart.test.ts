@@ -29,14 +29,14 @@ const CONNECTION: Connection = {
 /** As a file would hold it. */
 function keptLists(left: readonly number[] = [], suspects: readonly number[] = [], wasOwnFault = true) {
   const kept = { inFlight: [] as number[][], suspected: [] as number[][] };
-  const atHand: RequestsInHand = {
+  const inHand: RequestsInHand = {
     left,
     wasOwnFault,
     suspects: new Set(suspects),
     inFlight: (ids) => void kept.inFlight.push([...ids]),
     suspected: (ids) => void kept.suspected.push([...ids]),
   };
-  return { kept, atHand };
+  return { kept, inHand };
 }
 
 /** A file system that says what was done, and fails when something is to be done again. */
@@ -118,8 +118,8 @@ describe("a daemon that takes over", () => {
 
 describe("a request that was at hand when two daemons died of themselves", () => {
   it("fails, and the log says which; others are served", async () => {
-    const { atHand } = keptLists([], [40]);
-    const kernel = successor(createMemoryFileSystem(), { atHand });
+    const { inHand } = keptLists([], [40]);
+    const kernel = successor(createMemoryFileSystem(), { inHand });
     kernel.sendRaw(requestBytes({ opcode: OP.GETATTR, id: AGAIN + 40n }, ...GETATTR_BODY));
     kernel.sendRaw(requestBytes({ opcode: OP.GETATTR, id: AGAIN + 42n }, ...GETATTR_BODY));
     expect([(await kernel.replyTo(40)).error, (await kernel.replyTo(42)).error]).toEqual([-EIO, 0]);
@@ -128,22 +128,22 @@ describe("a request that was at hand when two daemons died of themselves", () =>
   });
 
   it("is answered all the same where it was done: nothing of it is left to die of", async () => {
-    const { atHand, kept } = keptLists([], [40]);
-    const kernel = successor(hasDone({}), { atHand });
+    const { inHand, kept } = keptLists([], [40]);
+    const kernel = successor(hasDone({}), { inHand });
     kernel.sendRaw(requestBytes({ opcode: OP.UNLINK, id: AGAIN + 40n }, "x"));
     expect((await kernel.replyTo(40)).error).toBe(0);
     expect(kept.suspected).toEqual([[]]);
   });
 
   it("is written down before it is begun, until it is answered; what comes first is not", async () => {
-    const { atHand, kept } = keptLists();
+    const { inHand, kept } = keptLists();
     const held = gate();
     const memory = createMemoryFileSystem();
     const getattr = async (caller: Caller, lineage: KernelNodeId) => {
       await held.promise;
       return memory.getattr(caller, lineage);
     };
-    const kernel = successor({ ...memory, getattr }, { atHand });
+    const kernel = successor({ ...memory, getattr }, { inHand });
     kernel.sendRaw(requestBytes({ opcode: OP.GETATTR, id: AGAIN + 40n }, ...GETATTR_BODY));
     kernel.sendRaw(requestBytes({ opcode: OP.GETATTR, id: 42n }, ...GETATTR_BODY));
     expect(kept.suspected).toEqual([[40]]);
@@ -154,11 +154,11 @@ describe("a request that was at hand when two daemons died of themselves", () =>
   });
 
   it("is none where one of them was killed, and stays suspected of what the other died of", async () => {
-    const { atHand, kept } = keptLists([], [40], false);
+    const { inHand, kept } = keptLists([], [40], false);
     const held = gate();
     const memory = createMemoryFileSystem();
     const getattr = (caller: Caller, lineage: KernelNodeId) => held.promise.then(() => memory.getattr(caller, lineage));
-    const kernel = successor({ ...memory, getattr }, { atHand });
+    const kernel = successor({ ...memory, getattr }, { inHand });
     kernel.sendRaw(requestBytes({ opcode: OP.GETATTR, id: AGAIN + 40n }, ...GETATTR_BODY));
     kernel.sendRaw(requestBytes({ opcode: OP.GETATTR, id: AGAIN + 42n }, ...GETATTR_BODY));
     expect(kept.suspected).toEqual([[], [40]]);
@@ -169,8 +169,8 @@ describe("a request that was at hand when two daemons died of themselves", () =>
   });
 
   it("is none where a daemon gave way of its own will", async () => {
-    const { atHand, kept } = keptLists();
-    const kernel = successor({ ...createMemoryFileSystem(), getattr: () => gate<never>().promise }, { atHand });
+    const { inHand, kept } = keptLists();
+    const kernel = successor({ ...createMemoryFileSystem(), getattr: () => gate<never>().promise }, { inHand });
     kernel.sendRaw(requestBytes({ opcode: OP.GETATTR, id: AGAIN + 40n }, ...GETATTR_BODY));
     kernel.session.handOver();
     expect(kept.suspected.at(-1)).toEqual([]);
@@ -179,14 +179,14 @@ describe("a request that was at hand when two daemons died of themselves", () =>
 
 describe("with a kernel that sends nothing again", () => {
   it("what is read is written down before anything of it is begun", async () => {
-    const { atHand, kept } = keptLists();
+    const { inHand, kept } = keptLists();
     const seen: number[][] = [];
     const memory = createMemoryFileSystem();
     const getattr = (caller: Caller, lineage: KernelNodeId) => {
       seen.push(kept.inFlight.at(-1) ?? []);
       return memory.getattr(caller, lineage);
     };
-    const kernel = startFakeKernel({ fileSystem: { ...memory, getattr }, atHand, noResend: true });
+    const kernel = startFakeKernel({ fileSystem: { ...memory, getattr }, inHand, noResend: true });
     kernel.sendRaw(
       requestBytes({ opcode: OP.GETATTR, id: 40n }, ...GETATTR_BODY),
       requestBytes({ opcode: OP.GETATTR, id: 42n }, ...GETATTR_BODY),
@@ -200,9 +200,9 @@ describe("with a kernel that sends nothing again", () => {
   });
 
   it("it is told to the programs that wait, and nobody is asked", () => {
-    const { atHand } = keptLists([40, 42]);
+    const { inHand } = keptLists([40, 42]);
     const connection = { ...CONNECTION, resend: false };
-    const kernel = successor(createMemoryFileSystem(), { atHand, connection });
+    const kernel = successor(createMemoryFileSystem(), { inHand, connection });
     expect(kernel.replies.map(({ id, error }) => [id, error])).toEqual([
       [40, -EIO],
       [42, -EIO],
@@ -210,8 +210,8 @@ describe("with a kernel that sends nothing again", () => {
   });
 
   it("with one that does nothing is written", async () => {
-    const { atHand, kept } = keptLists();
-    const kernel = startFakeKernel({ fileSystem: createMemoryFileSystem(), atHand });
+    const { inHand, kept } = keptLists();
+    const kernel = startFakeKernel({ fileSystem: createMemoryFileSystem(), inHand });
     await kernel.call(OP.GETATTR, 1, ...GETATTR_BODY);
     expect(kept).toEqual({ inFlight: [], suspected: [] });
   });

@@ -1,11 +1,11 @@
 /** How much a node may have of attributes, and what its history keeps of those it had. */
 import { beforeEach, expect, test } from "vitest";
 import type { Attributes } from "../../src/contract/attributes.ts";
+import { HOUR_MS } from "../../src/lib/time.ts";
 import { createTestCore, type TestCore } from "../support/gateway-core.ts";
 import { forgetColumns } from "../support/older-store.ts";
 
 const LIMIT = 64 * 1024;
-const HOUR_MS = 3_600_000;
 
 let core: TestCore;
 let root: string;

@@ -6,6 +6,7 @@ import { SCOPES } from "../../src/contract/scopes.ts";
 import { createGateway } from "../../src/gateway/core.ts";
 import { startGateway } from "../../src/gateway/start.ts";
 import { SILENT } from "../../src/lib/log.ts";
+import { type EventReader, openEvents } from "../support/event-stream.ts";
 import { createTestCore, type TestCore } from "../support/gateway-core.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -14,12 +15,9 @@ beforeEach(() => {
   core = createTestCore();
 });
 
-interface Reader {
+interface Reader extends EventReader {
   readonly entries: JournalEntry[];
   readonly comments: string[];
-  isEnded(): boolean;
-  /** As a broken connection: nothing more is taken. */
-  close(): Promise<void>;
 }
 
 /** One event or comment is everything up to an empty line. */
@@ -38,36 +36,10 @@ function parse(text: string, reader: Pick<Reader, "entries" | "comments">): void
 }
 
 async function open(query: Record<string, string> = {}, headers: Record<string, string> = {}, token = core.token()) {
-  const answer = await core.gateway.handle({
-    method: "GET",
-    path: "/v1/journal/stream",
-    query,
-    headers: { authorization: `Bearer ${token}`, ...headers },
-  });
-  expect([answer.status, answer.headers["content-type"]]).toEqual([200, "text/event-stream"]);
-  if (answer.body?.kind !== "bytes") throw new Error("expected a stream");
-  const stream = answer.body.stream[Symbol.asyncIterator]();
-  let ended = false;
-  let closed = false;
-  const reader: Reader = {
-    entries: [],
-    comments: [],
-    isEnded: () => ended,
-    async close() {
-      closed = true;
-      await stream.return?.();
-    },
-  };
-  void (async () => {
-    while (!closed) {
-      const { done, value } = await stream.next();
-      if (done === true) break;
-      parse(Buffer.from(value).toString(), reader);
-    }
-    ended = true;
-  })();
-  await core.clock.settle();
-  return reader;
+  const request = { path: "/v1/journal/stream", query, headers: { authorization: `Bearer ${token}`, ...headers } };
+  const heard: Pick<Reader, "entries" | "comments"> = { entries: [], comments: [] };
+  const stream = await openEvents(core, request, (text) => parse(text, heard));
+  return Object.assign(heard, stream);
 }
 
 test("entries come as they are made, those of before first", async () => {

@@ -5,9 +5,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { FaultOptions } from "../../src/gateway/fault-options.ts";
+import { DAY_MS } from "../../src/lib/time.ts";
 import { createTestCore, type TestCore } from "../support/gateway-core.ts";
-
-const DAY_MS = 86_400_000;
 
 const journal = async (core: TestCore) =>
   (await core.call("GET", "/v1/journal", { query: { pageSize: "1000" } })).json.items.map(({ name }) => name);

@@ -6,11 +6,9 @@ import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { accountStatus } from "../../src/contract/resources.ts";
 import { startClaims, tokenFileKeeper, tokenPath, writeTokenFile } from "../../src/gateway/token-file.ts";
 import { type Logger, SILENT } from "../../src/lib/log.ts";
+import { DAY_MS, HOUR_MS } from "../../src/lib/time.ts";
 import { createTestCore, type TestCore } from "../support/gateway-core.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
-
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
 
 let folder: string;
 let core: TestCore;

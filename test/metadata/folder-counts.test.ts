@@ -7,10 +7,9 @@ import { type Connection, openDatabase } from "../../src/metadata/database.ts";
 import { type EntryId, entryId, type InodeId, inodeId } from "../../src/metadata/ids.ts";
 import { createMetadata } from "../../src/metadata/metadata.ts";
 import { MIGRATIONS } from "../../src/metadata/schema.ts";
+import { NEW_INODE } from "../support/new-inode.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
-const NEW = { attributes: {}, size: 0, hash: null, originNode: null, originVersion: null, content: "clean" } as const;
-const TIMES = { atime: "0.000000000", ctime: "0.000000000" };
 const PLACES = 4;
 
 interface Counted {
@@ -45,10 +44,10 @@ test("names come, move, step aside and go: the count is that of the folders show
       const metadata = createMetadata<unknown>(database, (value) => value);
       const { inodes, entries } = metadata;
       metadata.transaction(() => {
-        const root = inodes.create({ ...NEW, ...TIMES, kind: "folder" });
+        const root = inodes.create({ ...NEW_INODE, kind: "folder" });
         metadata.createRootEntry();
         for (let place = 1; place < PLACES; place += 1) {
-          entries.create(root.id, `p${place}`, inodes.create({ ...NEW, ...TIMES, kind: "folder" }).id);
+          entries.create(root.id, `p${place}`, inodes.create({ ...NEW_INODE, kind: "folder" }).id);
         }
       });
       let told = new Set<number>();
@@ -60,7 +59,7 @@ test("names come, move, step aside and go: the count is that of the folders show
       const entryAt = (index: number) => entries.get(all()[index % all().length]?.id ?? entryId(0));
       const make = (kind: "folder" | "file", to: number) => {
         named += 1;
-        entries.create(inodeId(1 + (to % PLACES)), `n${named}`, inodes.create({ ...NEW, ...TIMES, kind }).id);
+        entries.create(inodeId(1 + (to % PLACES)), `n${named}`, inodes.create({ ...NEW_INODE, kind }).id);
       };
       const carryOut = ({ what, at, to }: (typeof steps)[number]) => {
         if (what === "folder" || what === "file") return make(what, to);

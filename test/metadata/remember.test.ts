@@ -4,19 +4,10 @@ import { openDatabase } from "../../src/metadata/database.ts";
 import { entryId } from "../../src/metadata/ids.ts";
 import { createMetadata, type Metadata, ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { unborn } from "../../src/metadata/nodes.ts";
+import { NEW_INODE } from "../support/new-inode.ts";
 import { recordedRows } from "../support/recorded-rows.ts";
 
-const NEW = {
-  kind: "file",
-  attributes: {},
-  size: 0,
-  hash: null,
-  originNode: null,
-  originVersion: null,
-  content: "clean",
-  atime: "0.0",
-  ctime: "0.0",
-} as const;
+const NEW = { ...NEW_INODE, kind: "file" } as const;
 
 let metadata: Metadata<unknown>;
 beforeEach(() => {

@@ -5,18 +5,9 @@ import { forgetRead, openDatabase } from "../../src/metadata/database.ts";
 import { type AttemptId, entryId, inodeId, kernelNodeId, nodeRowId, snapshotId } from "../../src/metadata/ids.ts";
 import { createMetadata, type Part, ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { born, unborn } from "../../src/metadata/nodes.ts";
+import { NEW_INODE } from "../support/new-inode.ts";
 
-const NEW = {
-  kind: "file",
-  attributes: { mode: 0o644 },
-  size: 0,
-  hash: null,
-  originNode: null,
-  originVersion: null,
-  content: "dirty",
-  atime: "0.0",
-  ctime: "0.0",
-} as const;
+const NEW = { ...NEW_INODE, kind: "file", attributes: { mode: 0o644 }, content: "dirty" } as const;
 const NODE = {
   kind: "file",
   path: "/a",

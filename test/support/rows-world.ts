@@ -8,6 +8,7 @@ import type { InodeId } from "../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { born, type NodeRow } from "../../src/metadata/nodes.ts";
 import { type BytesWorld, createBytesWorld, type Parts, withParts } from "../engine/start/bytes-world.ts";
+import { NEW_INODE } from "./new-inode.ts";
 
 export const TIME = "2026-01-01T00:00:00.000Z";
 export const EMPTY = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
@@ -46,17 +47,7 @@ export async function makeWorld(): Promise<BytesWorld & { readonly metadata: Par
 /** A program makes an empty file; its content is what an upload of nothing has. */
 export function make(world: BytesWorld, folder: InodeId, name: string): NodeRow {
   const { context } = world;
-  const inode = context.metadata.inodes.create({
-    kind: "file",
-    attributes: {},
-    size: 0,
-    hash: EMPTY,
-    originNode: null,
-    originVersion: null,
-    content: "dirty",
-    atime: "0.000000000",
-    ctime: "0.000000000",
-  });
+  const inode = context.metadata.inodes.create({ ...NEW_INODE, kind: "file", hash: EMPTY, content: "dirty" });
   const entry = context.metadata.transaction(() => context.names.add(folder, name, inode.id, "file"));
   const row = context.metadata.nodes.ofEntry(entry.id);
   if (row === undefined) throw new Error("no row");

@@ -1,4 +1,7 @@
-/** `wsfs list [PATH]`: what a folder of the workspace contains, contained at a moment, or what was deleted from it. */
+/**
+ * `wsfs list [PATH]`: lists a folder of the workspace as it is, as it was at a moment, or the nodes that were deleted
+ * from it.
+ */
 import type { Gateway, ListedNode, Node } from "../../client/index.ts";
 import { EXIT, Failure } from "../failure.ts";
 import type { Values } from "../options.ts";

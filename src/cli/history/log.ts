@@ -69,7 +69,7 @@ const jsonLine = ({ entry, path }: Shown) => `${JSON.stringify({ ...entry, path 
 
 interface Scope {
   readonly filter: { readonly nodeId?: string };
-  /** Whether a path is the folder's or lies below it. Undefined: every entry of the filter counts. */
+  /** True if a path is the folder's or lies below it. Undefined: every entry of the filter counts. */
   readonly holds: ((path: string) => boolean) | undefined;
   readonly nodeId: string | undefined;
 }

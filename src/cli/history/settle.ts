@@ -2,7 +2,7 @@
 import type { MountStatus, QueueItem } from "../../daemon/control-messages.ts";
 import { drainWithProgress } from "../drain.ts";
 import { Failure } from "../failure.ts";
-import { describeLeft, formatCount, printable } from "../wording.ts";
+import { describeUnsent, formatCount, printable } from "../wording.ts";
 import { isWithin } from "./target.ts";
 import { type OfMount, pathBelow } from "./workspace.ts";
 
@@ -26,7 +26,7 @@ export async function settle(mount: OfMount | undefined, paths: readonly string[
   const { dir, served, folder } = mount;
   const status = await statusOf(mount);
   if (status.dirty > 0) {
-    process.stderr.write(`wsfs: waiting until ${dir} has uploaded ${describeLeft(status)}\n`);
+    process.stderr.write(`wsfs: waiting until ${dir} has uploaded ${describeUnsent(status)}\n`);
   }
   const { drained } = await drainWithProgress(dir, served, { settle: true, seconds });
   if (drained) return;

@@ -58,7 +58,7 @@ export async function findTarget(gateway: Gateway, path: string, version: string
   throw notThere(split?.path ?? path);
 }
 
-/** Whether a path is the folder's or lies below it. */
+/** True if a path is the folder's or lies below it. */
 export const isWithin = (path: string, folder: string) =>
   folder === "/" || path === folder || path.startsWith(`${folder}/`);
 

@@ -27,9 +27,9 @@ export interface Step {
   readonly isFolder: boolean;
   /** Position of the node's latest change that is taken back. Later changes are undone first. */
   readonly position: number;
-  /** What happens to the node's place. */
+  /** The change of the node's place. */
   readonly action: Action;
-  /** Where the node is or was deleted from, and where it belongs. */
+  /** The place of the node, or of its deletion, and the place where it belongs. */
   readonly now: Place;
   readonly target: Place;
   readonly revision: number;
@@ -46,7 +46,7 @@ export interface Skipped {
   readonly nodeId: string;
   readonly place: Place;
   readonly why: string;
-  /** Who changed it since, and when. */
+  /** The author and the time of the later change. */
   readonly by?: Author | null | undefined;
   readonly time?: string | undefined;
 }

@@ -31,7 +31,7 @@ export interface Choice {
   readonly own: string;
 }
 
-/** `begun`: an undo of the same wish that has not ended. `next`: what is taken back if there is none. */
+/** `begun`: an undo of the same wish that has not ended. `next`: the changes that are taken back if there is none. */
 export interface Choices {
   readonly begun: Choice | undefined;
   readonly next: Choice;
@@ -114,7 +114,7 @@ function newestFirst(
     }
     return seen[n];
   };
-  /** How many changes come before the first one for which `isOver` is true; at least one. */
+  /** Counts the changes before the first one for which `isOver` is true; at least one. */
   const countUntil = async (isOver: (entry: JournalEntry, n: number, before: JournalEntry) => boolean) => {
     let before = await at(0);
     for (let n = 1; ; n += 1) {

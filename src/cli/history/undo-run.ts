@@ -72,7 +72,7 @@ async function isDone(
   return true;
 }
 
-/** Whether this node is refused while other steps can go on. */
+/** True if this node is refused while other steps can go on. */
 function isRefusal(error: unknown): error is RemoteError {
   return error instanceof RemoteError && ["conflict", "changed", "notFound"].includes(error.code);
 }
@@ -105,7 +105,10 @@ async function takeBack(undoing: Undoing, step: Step, ifRevision: number | undef
   return gateway.nodes.update(nodeId, { attributes: patch }, options);
 }
 
-/** A node that stays in its place: somebody may have changed it since the plan was made, or the journal told of it late. */
+/**
+ * A node that stays in its place: another author may have changed it since the plan was made, or the journal told of a
+ * change late.
+ */
 async function unchanged(gateway: Gateway, nodeId: string, ifRevision: number | undefined): Promise<Node> {
   const node = await gateway.nodes.get(nodeId);
   if (node.revision === ifRevision) return node;

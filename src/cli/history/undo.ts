@@ -80,7 +80,7 @@ export async function prepareUndo(
     : { ...(await makePlan(gateway, choices.next, wish.path, paths)), isBegun: false };
 }
 
-/** Whether one of the places is the path or lies below it. */
+/** True if one of the places is the path or lies below it. */
 function placesWithin(path: string, paths: Paths) {
   return async (...places: readonly Place[]): Promise<boolean> => {
     if (path === "/") return true;

@@ -1,6 +1,6 @@
 /**
- * Where a history command works: in the workspace of the mount that the path lies in, with that mount's sign-in, or in
- * the workspace of --workspace, with the user's sign-in. The command never reads the mount itself.
+ * Finds the workspace of a history command: that of the mount that the path lies in, with that mount's sign-in, or that
+ * of --workspace, with the user's sign-in. The command never reads the mount itself.
  */
 import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
@@ -65,7 +65,7 @@ export async function atWorkspace<T>(
   const gateway = connect({ baseUrl: at.baseUrl, credentials, workspace: named, mount });
   const paths = words.map((word) => resolve("/", word));
   return withGateway(gateway, async () => {
-    // Of a workspace that is not visible the sign-in says so; a path of it would seem to be of a node that is not there.
+    // For a workspace that is not visible, the sign-in gives the right error. A path in it would seem not to exist.
     await credentials.token();
     return use({ gateway, paths, mount: undefined });
   });

@@ -82,7 +82,7 @@ export async function deviceLogin(options: DeviceLoginOptions): Promise<Login> {
   };
 }
 
-/** Asked before there is a client, because its credentials are being made. */
+/** This request comes before there is a client, because the client's credentials are being made. */
 async function whoIs(baseUrl: string, token: string): Promise<AccountStatus> {
   const url = `${checkAddress(baseUrl).href.replace(/\/$/, "")}/v1/account`;
   const headers = { authorization: `Bearer ${token}`, accept: "application/json" };

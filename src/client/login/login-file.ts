@@ -22,7 +22,7 @@ const login = z.object({
 });
 export type Login = z.infer<typeof login>;
 
-/** Where the token is kept. In the keyring it has the path of the file as its name. */
+/** The store of the token. In the keyring, its name is the path of the file. */
 export const STORES = ["file", "keyring"] as const;
 export type Store = (typeof STORES)[number];
 
@@ -43,7 +43,7 @@ export async function readLogin(path: string, keyring: Keyring): Promise<(Login 
     : { ...parsed(`${path}, in the system keyring`, whole, secret), store: "keyring" };
 }
 
-/** Where a login is kept. Undefined: there is none, or none that can be read. */
+/** The store of a login. Undefined: there is none, or none that can be read. */
 export async function storeOf(path: string): Promise<Store | undefined> {
   try {
     const text = await readOwnFile(path);

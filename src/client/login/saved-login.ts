@@ -25,7 +25,7 @@ export interface SavedLoginOptions {
   readonly scopes?: readonly string[] | undefined;
   /** The only workspace that the tokens are good for, by name or id. */
   readonly workspace?: string | undefined;
-  /** How a person signs in again: the end of an error message. */
+  /** The way to sign in again: the end of an error message. */
   readonly howToSignIn?: string | undefined;
   /** Absent: the system's keyring. */
   readonly keyring?: Keyring | undefined;
@@ -145,7 +145,7 @@ async function again<T>(work: () => Promise<T>, pausesMs: readonly number[]): Pr
 
 export interface StoreOptions {
   /**
-   * Where the login is kept: in an owner-only file, or in the system keyring with a file that says so. Default: as the
+   * The store of the login: an owner-only file, or the system keyring with a file that points to it. Default: as the
    * login before, otherwise "file".
    */
   readonly store?: Store | undefined;
@@ -179,7 +179,7 @@ export async function checkStore(path: string, options: StoreOptions = {}): Prom
 }
 
 /**
- * What is known of a saved login without asking the gateway. Undefined: there is none. Rejects with a RemoteError
+ * Describes a saved login without asking the gateway. Undefined: there is none. Rejects with a RemoteError
  * "unauthorized" when it cannot be read.
  */
 export async function describeLogin(

@@ -1,4 +1,6 @@
-/** What all groups share: the calls of one request each, loaded when first needed, and the retries around them. */
+/**
+ * The common part of all groups: the calls of one request each, loaded when first needed, and the retries around them.
+ */
 import type { Client } from "../client.ts";
 import { RemoteError } from "../errors.ts";
 import type { Retrier, RunOptions } from "./retry.ts";

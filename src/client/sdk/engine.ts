@@ -1,4 +1,4 @@
-/** What the gateway gives a program that it runs as an engine. */
+/** The surroundings of a program that the gateway runs as an engine. */
 import { readFileSync } from "node:fs";
 import { connect, type Gateway } from "../connect.ts";
 import { staticToken } from "../credentials.ts";

@@ -70,8 +70,8 @@ export interface Nodes {
    */
   copy(parentId: string, name: string, source: CopySource, options?: CreateOptions): Promise<WrittenNode>;
   /**
-   * Moves, renames, changes attributes; what is not named stays. "conflict" (409) when the name is taken. "invalid"
-   * (field "parentId") when a folder would move into itself. Scope: node.node.update.
+   * Moves, renames, changes attributes; other fields stay. "conflict" (409) when the name is taken. "invalid" (field
+   * "parentId") when a folder would move into itself. Scope: node.node.update.
    */
   update(nodeId: string, change: NodeChange, options?: ChangeOptions): Promise<WrittenNode>;
   /**

@@ -1,6 +1,6 @@
 /**
  * The file that a download grows in, beside its target. Its name identifies the download, the version and the process
- * that writes it. What a process left that is gone, or that gave up, is taken over and continued. A file that a live
+ * that writes it. The file of a process that is gone, or that gave up, is taken over and continued. A file that a live
  * process writes is left alone. This file knows no gateway.
  */
 import { createHash } from "node:crypto";
@@ -50,7 +50,7 @@ export async function openPartFile(path: string, nodeId: string, version: string
   }
 }
 
-/** Renames what is left of the same download to `own`, and removes what is left of other versions. */
+/** Renames the part file of an earlier attempt to `own`, and removes part files of other versions. */
 async function takeOver(folder: string, target: string, content: string, own: string): Promise<void> {
   let isTaken = false;
   for (const name of await readdir(folder)) {
@@ -68,7 +68,7 @@ async function takeOver(folder: string, target: string, content: string, own: st
   }
 }
 
-/** Whether the process is another one and is alive. */
+/** True if the process is another one and is alive. */
 function isOthers(pid: number): boolean {
   if (pid === process.pid) return false;
   try {

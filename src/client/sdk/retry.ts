@@ -1,6 +1,6 @@
 /**
- * Which failed calls are sent again, when and how often. A call is repeated only if it cannot take effect twice: reads,
- * writes with an idempotency key, and calls that certainly had no effect. This file knows no operation.
+ * Decides which failed calls are sent again, when and how often. A call is repeated only if it cannot take effect
+ * twice: reads, writes with an idempotency key, and calls that certainly had no effect. This file knows no operation.
  */
 import { backoff } from "../../lib/backoff.ts";
 import type { Clock } from "../../lib/runtime.ts";
@@ -8,7 +8,7 @@ import { fields, optional, wholeNumber } from "../checks.ts";
 import { RemoteError } from "../errors.ts";
 
 export interface RetryOptions {
-  /** How many times a call is sent at most. Default 5. */
+  /** The largest number of times that a call is sent. Default 5. */
   readonly tries?: number;
   /** The wait before the second try, milliseconds. It doubles with each try, with jitter. Default 200. */
   readonly firstDelayMs?: number;

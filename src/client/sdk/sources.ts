@@ -1,5 +1,5 @@
 /**
- * Turns what a program passes for an upload into a ContentSource: its size, if known, and whether it can be read again
+ * Turns a program's content for an upload into a ContentSource: its size, if known, and whether it can be read again
  * for another try.
  */
 import { createHash } from "node:crypto";
@@ -9,8 +9,8 @@ import { RemoteError } from "../errors.ts";
 
 /**
  * Content to upload: bytes, text (sent as UTF-8), a `Blob`, a file by its path, or anything that yields bytes, such as
- * a Node or web stream or a generator. What yields bytes can be read only once, so such an upload is retried only while
- * nothing of it was read. Pass a function that returns a fresh one to allow retries.
+ * a Node or web stream or a generator. A source that yields bytes can be read only once, so its upload is retried only
+ * while nothing of it was read. Pass a function that returns a fresh one to allow retries.
  */
 export type Uploadable =
   | Uint8Array

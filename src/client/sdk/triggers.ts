@@ -28,8 +28,8 @@ export interface Triggers {
   /** "notFound": there is no such trigger. Scope: execution.trigger.read. */
   get(triggerId: string, options?: RequestOptions): Promise<Trigger>;
   /**
-   * Changes a trigger; what is not named stays. "notFound": there is none. "invalid": a wrong condition. "forbidden":
-   * not an owner. Scope: execution.trigger.update.
+   * Changes a trigger; other fields stay. "notFound": there is none. "invalid": a wrong condition. "forbidden": not an
+   * owner. Scope: execution.trigger.update.
    */
   update(triggerId: string, patch: TriggerPatch, options?: RequestOptions): Promise<Trigger>;
   /**

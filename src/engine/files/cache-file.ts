@@ -149,14 +149,14 @@ export interface PassthroughUse {
 }
 
 /**
- * A number: at least the size that the kernel was told last. cut: since then the kernel has cut the file short by
+ * A number: at least the size that the kernel was told last. truncated: since then the kernel has truncated the file by
  * itself. unknown: the kernel may have been told anything.
  */
-export type ShownSize = number | "cut" | "unknown";
+export type ShownSize = number | "truncated" | "unknown";
 
 /** The kernel was not told yet that the file is so long. */
 export function isLongerThanShown(size: number, shown: ShownSize): boolean {
-  return shown === "cut" || (shown !== "unknown" && size > shown);
+  return shown === "truncated" || (shown !== "unknown" && size > shown);
 }
 
 export interface OpenCacheFile extends CacheFile {

@@ -69,11 +69,11 @@ export async function cancelForWriter(
  */
 export function giveUpUnreadable(
   context: Rows & LocalFiles & Uploads & Host,
-  { id, node, generation: cut }: Attempt<unknown>,
+  { id, node, generation }: Attempt<unknown>,
 ): void {
   const { metadata, runtime, log } = context;
-  const snapshot = cut === null ? undefined : metadata.snapshots.get(cut);
-  log.warn({ attempt: id, node, generation: cut }, "a snapshot cannot be read for sending, another is taken");
+  const snapshot = generation === null ? undefined : metadata.snapshots.get(generation);
+  log.warn({ attempt: id, node, generation }, "a snapshot cannot be read for sending, another is taken");
   metadata.transaction(() => {
     if (snapshot === undefined) metadata.attempts.abandon(id, runtime.now());
     else giveUp(context, snapshot);

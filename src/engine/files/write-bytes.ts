@@ -80,7 +80,7 @@ export async function truncateBytes(
     // A file that gets longer does not end early for any reader.
     if (size === 0 || size < (await cacheFile.disk.file.stat()).size) beginTruncate(context, caller, cacheFile);
     await cacheFile.disk.file.truncate(size);
-    cacheFile.changes.shownSize = "cut";
+    cacheFile.changes.shownSize = "truncated";
     context.runtime.step("truncate: file cut short");
     truncated(context, cacheFile, size);
   });

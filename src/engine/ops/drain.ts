@@ -1,6 +1,6 @@
 /** Waits until the gateway has everything that was changed before now, and says what it cannot have. */
 import { sleep } from "../../lib/runtime.ts";
-import type { Overtaken } from "../../metadata/detached-files.ts";
+import type { DetachedFileRow } from "../../metadata/detached-files.ts";
 import type { InodeId, NodeRowId } from "../../metadata/ids.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import type { DrainProgress, DrainResult } from "../api/index.ts";
@@ -15,12 +15,12 @@ const LOOK_MS = 250;
 /** Between two reports of progress, except the last. */
 const REPORT_MS = 100;
 /** Rows made due at each look although they could wait longer. */
-const HASTENED = 500;
+const EXPEDITED_ROWS = 500;
 /**
  * A row that is refused again and again would be sent without a pause. So rows are made due ever more seldom while none
  * is done, at least this often.
  */
-const HASTEN_MAX_MS = 10_000;
+const EXPEDITE_MAX_MS = 10_000;
 /** With more rows left than this, one look serves everything that arrives until the next. */
 const FEW = 500;
 /** Nothing arrived for so long, and nothing is under way that could: the rest waits for what was refused. */
@@ -67,7 +67,7 @@ async function drainAll(
   const sentBefore = writeBack.bytesSent;
   activity.expedite();
   runtime.step("drain: begun");
-  const cutOnce = new Set<InodeId>();
+  const withSnapshot = new Set<InodeId>();
   let settled = false;
   let reportedAt = Number.NEGATIVE_INFINITY;
   let expeditedAt = Number.NEGATIVE_INFINITY;
@@ -78,15 +78,15 @@ async function drainAll(
   let seenAt = movedAt;
   for (;;) {
     // Not at each progress: a refusal is progress too.
-    const pause = Math.min(HASTEN_MAX_MS, Math.max(LOOK_MS, runtime.elapsed() - doneAt));
+    const pause = Math.min(EXPEDITE_MAX_MS, Math.max(LOOK_MS, runtime.elapsed() - doneAt));
     if (runtime.elapsed() - expeditedAt >= pause) {
       expeditedAt = runtime.elapsed();
-      metadata.nodes.expedite(runtime.now(), HASTENED);
+      metadata.nodes.expedite(runtime.now(), EXPEDITED_ROWS);
       activity.wake();
     }
-    await snapshotOpenFiles(context, start, cutOnce, options.signal);
+    await snapshotOpenFiles(context, start, withSnapshot, options.signal);
     const { dirty, parked } = metadata.nodes.countDirtyBefore(start);
-    const left = dirty - countAfterCut(context, start) + unnamedOf(context, start).length;
+    const left = dirty - countAfterSnapshot(context, start) + unnamedOf(context, start).length;
     if (left === 0 && options.settle && !settled) settled = await isSettled(context, options.signal);
     // After a rollback, the contents that the gateway lost are not counted yet.
     const isDone = left === 0 && (settled || !options.settle) && !context.history.isRolledBack();
@@ -176,28 +176,28 @@ function line(
  * How many rows wait only because of writes after their snapshot in this drain: the snapshot has arrived, and the file
  * is still open for writing.
  */
-function countAfterCut(context: Rows & LocalFiles & Sync, start: number): number {
+function countAfterSnapshot(context: Rows & LocalFiles & Sync, start: number): number {
   const { metadata, cacheFiles } = context;
   const rows = new Set<NodeRowId>();
   for (const cacheFile of cacheFiles.values()) {
     if (cacheFile.writers === 0) continue;
     for (const entry of metadata.entries.ofInode(cacheFile.inode)) {
       const row = metadata.nodes.ofEntry(entry.id);
-      if (row !== undefined && isAfterCut(context, row, cacheFile.inode, start)) rows.add(row.id);
+      if (row !== undefined && isAfterSnapshot(context, row, cacheFile.inode, start)) rows.add(row.id);
     }
   }
   return rows.size;
 }
 
-function isAfterCut(context: Rows & LocalFiles & Sync, row: NodeRow, inode: InodeId, start: number): boolean {
+function isAfterSnapshot(context: Rows & LocalFiles & Sync, row: NodeRow, inode: InodeId, start: number): boolean {
   const { metadata, lastSnapshots } = context;
   if (row.dirtySince === null || row.dirtySince > start || row.parked !== null || row.nodeId === null) return false;
   if (metadata.attempts.openOf(row.id) !== undefined) return false;
   // Without what is new at the gateway: this drain does not send that, but it would hide what is new here.
   const step = context.planner.step({ ...row, seen: null });
   if (step.do === "nothing") return true;
-  const cut = lastSnapshots.get(inode);
-  const hasArrived = cut !== undefined && cut.at >= start && row.base?.hash === cut.hash;
+  const snapshot = lastSnapshots.get(inode);
+  const hasArrived = snapshot !== undefined && snapshot.at >= start && row.base?.hash === snapshot.hash;
   return hasArrived && isForWriter(step);
 }
 
@@ -223,7 +223,7 @@ async function snapshotOpenFiles(
     if (cacheFile.writers === 0 || done.has(inode) || signal.aborted) continue;
     try {
       await cacheFile.detectWrites();
-      if (cacheFile.isContentDirty && !isSent(context, inode, start) && wantsCut(context, inode)) {
+      if (cacheFile.isContentDirty && !isSent(context, inode, start) && wantsSnapshot(context, inode)) {
         await context.snapshots.take(inode, signal, () => context.snapshots.attempt(inode));
       }
       if (isSent(context, inode, start)) done.add(inode);
@@ -239,23 +239,25 @@ function isSent(
   inode: InodeId,
   start: number,
 ): boolean {
-  const cut = lastSnapshots.get(inode);
-  if (cut === undefined || cut.at < start) return false;
+  const snapshot = lastSnapshots.get(inode);
+  if (snapshot === undefined || snapshot.at < start) return false;
   return nodeRows.ofInode(inode).every(({ id, base }) => {
     const request = metadata.attempts.openOf(id)?.request;
-    return base?.hash === cut.hash || (request !== undefined && "hash" in request && request.hash === cut.hash);
+    return (
+      base?.hash === snapshot.hash || (request !== undefined && "hash" in request && request.hash === snapshot.hash)
+    );
   });
 }
 
 /** Detached files written before the drain began and without a snapshot since. They have no row yet. */
-function unnamedOf({ metadata }: Rows, start: number): Overtaken[] {
-  const isUnsent = ({ inode, dirtySince }: Overtaken) =>
+function unnamedOf({ metadata }: Rows, start: number): DetachedFileRow[] {
+  const isUnsent = ({ inode, dirtySince }: DetachedFileRow) =>
     dirtySince !== null && dirtySince <= start && metadata.inodes.get(inode)?.content === "dirty";
   return metadata.detachedFiles.all().filter(isUnsent);
 }
 
 /** The file waits for nothing but its content. */
-function wantsCut(context: Rows & Tree & Sync, inode: InodeId): boolean {
+function wantsSnapshot(context: Rows & Tree & Sync, inode: InodeId): boolean {
   if (context.metadata.detachedFiles.get(inode) !== undefined) return true;
   return context.nodeRows.ofInode(inode).some((row) => {
     const step = context.planner.step(row);
@@ -306,7 +308,9 @@ function unsent(context: Rows & LocalFiles & Sync, start: number): NodeRow[] {
   const isUnsent = (row: NodeRow) => {
     const inode = inodeOf(context, row);
     return (
-      inode === undefined || context.cacheFiles.writersOf(inode) === 0 || !isAfterCut(context, row, inode.id, start)
+      inode === undefined ||
+      context.cacheFiles.writersOf(inode) === 0 ||
+      !isAfterSnapshot(context, row, inode.id, start)
     );
   };
   const parked = nodes.parked(LEFT_LINES);

@@ -179,11 +179,11 @@ function stateOf(
   }
   if (held !== undefined) return { state: "waiting", ...held };
   const inode = inodeOf(context, row);
-  const cutting =
+  const snapshot =
     attempt === undefined && inode !== undefined ? context.fileState.snapshotsUnderWay.get(inode.id) : undefined;
-  if (cutting !== undefined) {
-    const seconds = ((runtime.elapsed() - cutting.since) / 1000).toFixed(1);
-    return { state: "due", why: `its content is being ${cutting.what} before it is sent, for ${seconds} s` };
+  if (snapshot !== undefined) {
+    const seconds = ((runtime.elapsed() - snapshot.since) / 1000).toFixed(1);
+    return { state: "due", why: `its content is being ${snapshot.what} before it is sent, for ${seconds} s` };
   }
   const at = attempt?.nextAt ?? row.due ?? runtime.now();
   if (attempt === undefined && at > runtime.now()) {

@@ -7,7 +7,7 @@ import { fileOf } from "./open.ts";
  * How often a read is repeated while the file is truncated. A file that is truncated again and again must not keep its
  * reader for ever.
  */
-const CUTS = 4;
+const TRUNCATIONS = 4;
 /** What is returned to a caller that has its answer already. */
 const NOTHING = new Uint8Array(0);
 
@@ -21,7 +21,7 @@ export async function read(
   const { live: cacheFile } = fileOf(context, handleId);
   cacheFile.threadWentOn(caller);
   let bytes = await readOnce(context, caller, handleId, offset, size);
-  for (let times = 0; times < CUTS && bytes !== undefined && bytes.length < size; times += 1) {
+  for (let times = 0; times < TRUNCATIONS && bytes !== undefined && bytes.length < size; times += 1) {
     if (!(await cacheFile.untilTruncateKnown(caller.signal))) break;
     bytes = await readOnce(context, caller, handleId, offset, size);
   }

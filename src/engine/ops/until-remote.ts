@@ -50,7 +50,7 @@ async function untilItHas(
 ): Promise<void> {
   const { metadata, runtime, network, activity } = context;
   let offlineSince: number | undefined;
-  let hurried: number | undefined;
+  let expedited: number | undefined;
   let stoodMs = 0;
   for (;;) {
     if (signal.aborted) throw new FsError("EINTR", "interrupted while the gateway was waited for");
@@ -66,10 +66,10 @@ async function untilItHas(
     if (offlineSince !== undefined && runtime.elapsed() - offlineSince >= OFFLINE_PATIENCE_MS) {
       throw new FsError("EIO", "the gateway does not answer");
     }
-    const isBusy = (await cut(context, inode, signal)) === "busy";
-    if (!isBusy && hurried !== inode.changes) {
+    const isBusy = (await snapshot(context, inode, signal)) === "busy";
+    if (!isBusy && expedited !== inode.changes) {
       // Once for each change: a refusal or a failed try sets its own time for the next one.
-      hurried = inode.changes;
+      expedited = inode.changes;
       context.queue.enqueueInode(inodeId);
     }
     if (stoodMs >= STANDSTILL_MS) throw new FsError("EIO", `the gateway does not get it: ${reasons(context, rows)}`);
@@ -119,11 +119,12 @@ function parkedCode(reason: string): "EDQUOT" | "EACCES" | "EIO" {
   return /forbidden|\b403\b/i.test(reason) ? "EACCES" : "EIO";
 }
 
-async function cut(context: Outgoing, inode: Inode, signal: AbortSignal) {
+async function snapshot(context: Outgoing, inode: Inode, signal: AbortSignal) {
   try {
     return await context.snapshots.take(inode.id, signal, () => context.snapshots.attempt(inode.id));
   } catch (error) {
-    if (signal.aborted) throw new FsError("EINTR", "interrupted while the content was cut", { cause: error });
+    if (signal.aborted)
+      throw new FsError("EINTR", "interrupted while the content was read for sending", { cause: error });
     throw fromDisk(error, "the content could not be read for sending");
   }
 }

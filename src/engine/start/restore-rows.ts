@@ -7,7 +7,7 @@
  * Each file is one transaction, and what is done already is not done again, so this may be interrupted anywhere.
  */
 import { z } from "zod";
-import type { StagedList, Written } from "../../content/dirty-log.ts";
+import type { DirtyLogContent, Written } from "../../content/dirty-log.ts";
 import type { FileStat } from "../../lib/files.ts";
 import {
   addRange,
@@ -67,7 +67,7 @@ export async function bringBack(context: Needs["context"], needsCheck: boolean):
 
 interface Needs {
   readonly context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync & Incoming;
-  readonly list: StagedList;
+  readonly list: DirtyLogContent;
   /** Kernel node ids that have a file. */
   readonly files: Set<KernelNodeId>;
   readonly known: number;
@@ -87,7 +87,7 @@ function wasBrokenOff({ settings }: Rows["metadata"]): boolean {
 }
 
 /** Something in the list happened after everything that the rows know of. A line is written after its rows. */
-function isAhead({ metadata: { inodes } }: Rows, { written }: StagedList): boolean {
+function isAhead({ metadata: { inodes } }: Rows, { written }: DirtyLogContent): boolean {
   const newest = inodes.newestKernelNodeId();
   return [...written.values()].some(({ lineage, changes }) => {
     return lineage > newest || changes > (inodes.ofKernelNodeId(lineage)?.changes ?? changes);
@@ -98,7 +98,7 @@ function isAhead({ metadata: { inodes } }: Rows, { written }: StagedList): boole
 async function begin(
   context: Rows & LocalFiles,
   why: string,
-  list: StagedList,
+  list: DirtyLogContent,
   files: ReadonlySet<KernelNodeId>,
 ): Promise<number> {
   const { metadata, paths } = context;

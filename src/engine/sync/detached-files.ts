@@ -14,7 +14,7 @@
  * (files/orphans.ts).
  */
 import { nameProblem } from "../../contract/names.ts";
-import type { Overtaken, Place } from "../../metadata/detached-files.ts";
+import type { DetachedFileRow, Place } from "../../metadata/detached-files.ts";
 import type { Entry } from "../../metadata/entries.ts";
 import type { InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
@@ -52,7 +52,7 @@ export function detachFromName(
 /** Gives a detached file a name, so that what was written to it is sent. Runs inside the caller's transaction. */
 export function renameDetached(
   context: Rows & LocalFiles & Uploads & Host & Tree,
-  { inode: id, way, isRemoved, dirtySince }: Overtaken,
+  { inode: id, way, isRemoved, dirtySince }: DetachedFileRow,
 ): void {
   const { metadata, activity, log } = context;
   const own = way.at(-1)?.name ?? "";
@@ -90,7 +90,7 @@ export function detachedFiles({ metadata }: Pick<Rows, "metadata">): NonNullable
 }
 
 /** The path that the file had when it was detached. */
-export const pathOf = ({ way }: Overtaken) => `/${way.map(({ name }) => name).join("/")}`;
+export const pathOf = ({ way }: DetachedFileRow) => `/${way.map(({ name }) => name).join("/")}`;
 
 function wayTo({ metadata }: Pick<Rows, "metadata">, entry: Entry): Place[] {
   const way: Place[] = [];

@@ -2,7 +2,7 @@
 import type { RemoteError } from "../../client/errors.ts";
 import type { JournalEntry, Node } from "../../contract/resources.ts";
 import type { Attempt } from "../../metadata/attempts.ts";
-import type { Overtaken } from "../../metadata/detached-files.ts";
+import type { DetachedFileRow } from "../../metadata/detached-files.ts";
 import type { Entry } from "../../metadata/entries.ts";
 import type { InodeId, NodeRowId } from "../../metadata/ids.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
@@ -122,9 +122,9 @@ export interface Shown {
 export interface DetachedFiles {
   all(): NonNullable<EngineStatus["overtaken"]>;
   /** The path that the file had. */
-  pathOf(detached: Overtaken): string;
+  pathOf(detached: DetachedFileRow): string;
   /** Gives the file a name, so that it is sent. Runs inside the caller's transaction. */
-  rename(detached: Overtaken): void;
+  rename(detached: DetachedFileRow): void;
   /** Decides about those that have no writer any more. */
   resolve(): void;
 }

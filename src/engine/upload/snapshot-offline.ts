@@ -25,10 +25,10 @@ export interface OfflineSnapshots {
   stop(): void;
 }
 
-/** `cut`: takes a snapshot as the write-back loop does, unless the loop is at work on the row. Never rejects. */
+/** `snapshot`: takes a snapshot as the write-back loop does, unless the loop is at work on the row. Never rejects. */
 export function createOfflineSnapshots(
   context: Rows & LocalFiles & Uploads & Host,
-  cut: (row: NodeRow) => Promise<void>,
+  snapshot: (row: NodeRow) => Promise<void>,
 ): OfflineSnapshots {
   const { runtime, metadata, fileState } = context;
   let timer: Timer | undefined;
@@ -37,7 +37,7 @@ export function createOfflineSnapshots(
   function lookLater(): void {
     if (over.signal.aborted) return;
     timer = runtime.setTimer(inStep(runtime, LOOK_MS), () => {
-      context.background("cutting what waits", () => look().finally(lookLater));
+      context.background("taking snapshots of waiting content", () => look().finally(lookLater));
     });
   }
 
@@ -46,7 +46,7 @@ export function createOfflineSnapshots(
     while (!over.signal.aborted && !fileState.stopped.signal.aborted && maySnapshot(context)) {
       const inodes = metadata.inodes.unclean(after, SLICE);
       for (let rows = atRest(context, inodes); rows.length > 0; rows = rows.slice(TOGETHER)) {
-        await Promise.all(rows.slice(0, TOGETHER).map(cut));
+        await Promise.all(rows.slice(0, TOGETHER).map(snapshot));
         // Until the rows on the disk name the snapshot, power loss makes the content count as half-written.
         await context.syncRows();
         await sleep(runtime, PAUSE_MS, over.signal);

@@ -67,7 +67,7 @@ function snapshotIn(
   if (cacheFile.writers === 0 || fileState.stopped.signal.aborted) return;
   cacheFile.pacing.snapshotAt = runtime.elapsed() + milliseconds;
   const timer = runtime.setTimer(milliseconds, () => {
-    context.background("cutting an open file", async () => {
+    context.background("taking a snapshot of an open file", async () => {
       const again = await look(context, cacheFile);
       // Meanwhile only an fsync sets another timer, or a writer that came after the last one had closed the file.
       if (cacheFile.pacing.snapshotTimer !== timer) return;

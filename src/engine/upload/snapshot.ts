@@ -6,7 +6,7 @@
 import { EMPTY_HASH } from "../../lib/empty-hash.ts";
 import { isSameStat } from "../../lib/files.ts";
 import { formatTime } from "../../lib/time.ts";
-import type { Overtaken } from "../../metadata/detached-files.ts";
+import type { DetachedFileRow } from "../../metadata/detached-files.ts";
 import type { InodeId, KernelNodeId, SnapshotId } from "../../metadata/ids.ts";
 import { type Inode, QUARANTINED } from "../../metadata/inodes.ts";
 import { FsError } from "../api/index.ts";
@@ -18,10 +18,10 @@ import { syncForSnapshot } from "./group-sync.ts";
 import { paceAfterSnapshot, paceAfterTry } from "./snapshot-times.ts";
 
 /**
- * cut: a snapshot exists; its hash is known and its bytes can be sent. clean: the content is a version that the gateway
+ * taken: a snapshot exists; its hash is known and its bytes can be sent. clean: the content is a version that the gateway
  * has. busy: the file was written meanwhile. held: the content is quarantined and not to be sent.
  */
-export type SnapshotResult = "cut" | "clean" | "busy" | "held";
+export type SnapshotResult = "taken" | "clean" | "busy" | "held";
 
 interface Making {
   /** The content is a version of the gateway, and is to be sent as the content of another node. */
@@ -46,7 +46,7 @@ export async function takeSnapshot(
   const inode = metadata.inodes.get(inodeId);
   if (inode === undefined || inode.kind !== "file") return "clean";
   if (inode.synced === QUARANTINED) return "held";
-  if (hasSnapshot(context, inode)) return "cut";
+  if (hasSnapshot(context, inode)) return "taken";
   // A version of the gateway needs a snapshot only if the gateway cannot be told to copy the content from that version.
   const canRefer = mayRefer(context, inode);
   if (inode.content === "clean" && canRefer) return "clean";
@@ -86,26 +86,26 @@ async function snapshotInPlace(
   if (before === undefined) return "busy";
   tell("synced to the disk");
   await syncForSnapshot(context, cacheFile, before.inode.size);
-  context.runtime.step("cut: synced");
+  context.runtime.step("snapshot: synced");
   tell("hashed");
   const hashed = await cacheFile.hash(before.inode.size, signal);
-  context.runtime.step("cut: hashed");
+  context.runtime.step("snapshot: hashed");
   if (hashed === undefined || cacheFile.writers > 0) return "busy";
-  const cut = { ...hashed, lineage: cacheFile.lineage, isOwn };
-  return commitSnapshot(context, before.inode, cut, { live: cacheFile, writes: before.writes }, onSnapshot);
+  const snapshot = { ...hashed, lineage: cacheFile.lineage, isOwn };
+  return commitSnapshot(context, before.inode, snapshot, { cacheFile, writes: before.writes }, onSnapshot);
 }
 
 /** The time of the next snapshot depends on how long this one took, and on whether it succeeded. */
 async function paced(
   { runtime }: Host,
   cacheFile: CacheFile,
-  cut: () => Promise<SnapshotResult>,
+  take: () => Promise<SnapshotResult>,
 ): Promise<SnapshotResult> {
   const from = runtime.elapsed();
   const { firstWriteAt: first = cacheFile.lastWriteAt, lastWriteAt: last } = cacheFile;
   let result: SnapshotResult = "busy";
   try {
-    result = await cut();
+    result = await take();
     return result;
   } finally {
     const to = runtime.elapsed();
@@ -148,12 +148,12 @@ async function snapshotCopy(
     // Write-protects mapped pages, so that the next store into one changes the times.
     await cacheFile.sync();
     await context.space.despiteFull(first.size, () => runtime.files.clone(cacheFile.path, path));
-    runtime.step("cut: copied");
+    runtime.step("snapshot: copied");
     if (!isSameStat(first, await cacheFile.stat()) || cacheFile.writes !== writes) return "busy";
     await context.snapshotFiles.syncCopy(path);
     const { hash, size } = await runtime.files.hash(path, signal);
-    const cut = { id, hash, size, lineage: null, isOwn };
-    const result = await commitSnapshot(context, before.inode, cut, { live: cacheFile, writes }, onSnapshot);
+    const snapshot = { id, hash, size, lineage: null, isOwn };
+    const result = await commitSnapshot(context, before.inode, snapshot, { cacheFile, writes }, onSnapshot);
     if (result !== "busy") lastSnapshots.set(cacheFile.inode, { at, hash });
     return result;
   } finally {
@@ -169,7 +169,7 @@ function begin(context: Rows, cacheFile: CacheFile): { inode: Inode; writes: num
   return { inode, writes };
 }
 
-interface Cut {
+interface NewSnapshot {
   readonly id?: SnapshotId;
   readonly hash: string;
   readonly size: number;
@@ -184,50 +184,50 @@ interface Cut {
 async function commitSnapshot(
   context: Rows & LocalFiles & Host & Tree & Sync,
   before: Inode,
-  cut: Cut,
-  open: { readonly live: CacheFile; readonly writes: number } | undefined,
+  snapshot: NewSnapshot,
+  open: { readonly cacheFile: CacheFile; readonly writes: number } | undefined,
   onSnapshot: () => void,
 ): Promise<SnapshotResult> {
   const result = await context.groupCommit(() => {
-    const settled = commitSnapshotNow(context, before, cut, open);
-    if (settled === "cut") onSnapshot();
+    const settled = commitSnapshotNow(context, before, snapshot, open);
+    if (settled === "taken") onSnapshot();
     // The program wrote after the copy was made. The snapshot is the state before that, and the file holds a newer
     // change.
-    if (settled !== "busy" && open !== undefined && open.live.writes !== open.writes) {
-      open.live.setContentDirty(open.live.lastWriteAt);
+    if (settled !== "busy" && open !== undefined && open.cacheFile.writes !== open.writes) {
+      open.cacheFile.setContentDirty(open.cacheFile.lastWriteAt);
     }
     return settled;
   });
   await context.dirtyLog.flush();
-  context.runtime.step("cut: in the rows");
+  context.runtime.step("snapshot: in the rows");
   return result;
 }
 
 function commitSnapshotNow(
   context: Rows & LocalFiles & Host & Tree & Sync,
   before: Inode,
-  cut: Cut,
-  open: { readonly live: CacheFile; readonly writes: number } | undefined,
+  snapshot: NewSnapshot,
+  open: { readonly cacheFile: CacheFile; readonly writes: number } | undefined,
 ): SnapshotResult {
   const { metadata, settings, cacheFiles } = context;
   const inode = metadata.inodes.get(before.id);
   if (inode === undefined || inode.changes !== before.changes || inode.lineage !== before.lineage) return "busy";
-  if (cut.isOwn ? isAtAllNodes(context, inode.id, cut.hash) : inode.content === "clean") return "clean";
+  if (snapshot.isOwn ? isAtAllNodes(context, inode.id, snapshot.hash) : inode.content === "clean") return "clean";
   if (open === undefined && cacheFiles.has(inode.lineage)) return "busy";
-  const isOlder = open !== undefined && open.live.writes !== open.writes;
+  const isOlder = open !== undefined && open.cacheFile.writes !== open.writes;
   // The snapshot would be the cache file itself. A writer that was admitted since may write to the bytes to be sent.
-  if (open !== undefined && cut.lineage !== null && (isOlder || open.live.writers > 0)) return "busy";
+  if (open !== undefined && snapshot.lineage !== null && (isOlder || open.cacheFile.writers > 0)) return "busy";
   for (const old of metadata.snapshots.unusedOf(inode.id)) context.snapshotFiles.remove(old);
-  const { hash, size } = cut;
+  const { hash, size } = snapshot;
   const detached = metadata.detachedFiles.get(inode.id);
-  const agreed = cut.isOwn ? undefined : agreement(context, inode, hash, detached);
+  const agreed = snapshot.isOwn ? undefined : agreement(context, inode, hash, detached);
   // Passthrough writers may be writing again already, and nobody hears of that.
-  const staysAsItIs = open?.live.hasPassthroughWriter !== true && !isOlder;
+  const staysAsItIs = open?.cacheFile.hasPassthroughWriter !== true && !isOlder;
   // If the transaction is rolled back, the next change only marks the row dirty once more, which does no harm.
-  if (open !== undefined) open.live.setContentClean(staysAsItIs);
+  if (open !== undefined) open.cacheFile.setContentClean(staysAsItIs);
   if (agreed !== undefined) {
     // A writer that has not written since keeps the content "open". After a crash that mark makes us check the file.
-    const content = (open?.live.writers ?? 0) > 0 ? "open" : "clean";
+    const content = (open?.cacheFile.writers ?? 0) > 0 ? "open" : "clean";
     metadata.inodes.update(inode.id, { hash, size, content, ...agreed });
     if (open !== undefined) metadata.cacheFiles.update(inode.lineage, { ...agreed, originHash: hash });
     context.dirtyFiles.clean(inode.lineage);
@@ -237,20 +237,20 @@ function commitSnapshotNow(
   metadata.inodes.update(inode.id, { hash, size, content: "dirty", synced: staysAsItIs ? 1 : 0 });
   if (size > 0) {
     const { id } = metadata.snapshots.create({
-      ...(cut.id === undefined ? {} : { id: cut.id }),
+      ...(snapshot.id === undefined ? {} : { id: snapshot.id }),
       inode: inode.id,
       changes: inode.changes,
-      lineage: cut.lineage,
+      lineage: snapshot.lineage,
       size,
       hash,
       mtime: formatTime(context.fileTimes.mtimeOf(inode)),
       synced: 1,
       boot: settings.boot,
     });
-    if (cut.bytes !== undefined) cacheSnapshotBytes(context, id, cut.bytes);
+    if (snapshot.bytes !== undefined) cacheSnapshotBytes(context, id, snapshot.bytes);
   }
   if (detached !== undefined) context.detachedFiles.rename(detached);
-  return "cut";
+  return "taken";
 }
 
 /**
@@ -270,7 +270,7 @@ function agreement(
   context: Rows & Tree,
   inode: Inode,
   hash: string,
-  detached: Overtaken | undefined,
+  detached: DetachedFileRow | undefined,
 ): { originNode: string; originVersion: string } | undefined {
   const { entries, nodes } = context.metadata;
   const { originNode, originVersion } = inode;

@@ -35,7 +35,7 @@ import { takeSnapshot } from "./snapshot.ts";
 import { createOfflineSnapshots } from "./snapshot-offline.ts";
 
 /** If a snapshot failed because a writer came in between, it is tried again after this. */
-const RECUT_MS = 1_000;
+const SNAPSHOT_AGAIN_MS = 1_000;
 /** The concurrency limit at the start. */
 const LIMIT_FIRST = 8;
 /** Rows looked at in one go. */
@@ -70,7 +70,7 @@ export interface WriteBack {
 /** Begins something, once the transaction that led to it is committed. */
 type Start = () => void;
 
-type Next = { readonly cut: NodeRow } | { readonly attempt: Attempt<Request> } | "send";
+type Next = { readonly snapshotOf: NodeRow } | { readonly attempt: Attempt<Request> } | "send";
 
 export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync): WriteBack {
   const { metadata, runtime, settings, network, activity, foregroundThrottle } = context;
@@ -80,7 +80,7 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
   const busy = new Map<NodeRowId, Promise<void>>();
   /** Rows with something to send, in the order in which they get slots. */
   const ready: Readonly<Record<PriorityClass, Set<NodeRowId>>> = { [SMALL]: new Set(), [BULK]: new Set() };
-  const cutting: Record<PriorityClass, number> = { [SMALL]: 0, [BULK]: 0 };
+  const snapshotsUnderWay: Record<PriorityClass, number> = { [SMALL]: 0, [BULK]: 0 };
   const progress = new Map<NodeRowId, number>();
   const stopped = new AbortController();
   // Each snapshot under way listens to this signal, so there is no limit to the listeners.
@@ -101,7 +101,7 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
     if (isStopping || busy.has(row.id)) return;
     keepBusy(
       row.id,
-      async () => void (await cut(row)),
+      async () => void (await snapshot(row)),
       () => {},
     );
     await busy.get(row.id);
@@ -190,7 +190,7 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
       return () => {
         ready[priority].delete(id);
         if (step === undefined) return;
-        if ("cut" in step) runCut(priority, step.cut);
+        if ("snapshotOf" in step) runSnapshot(priority, step.snapshotOf);
         else run(priority, id, (place) => sendAttempt(step.attempt, place));
       };
     });
@@ -205,7 +205,7 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
     repeated: ReadonlySet<NodeRowId>,
   ): { ids: NodeRowId[]; taken: Start[] } {
     const sent = [...ready[priority]].slice(0, places);
-    const ahead = cutting[priority] + ready[priority].size - sent.length;
+    const ahead = snapshotsUnderWay[priority] + ready[priority].size - sent.length;
     // Rows are taken many at a time: they share a sync, and a look at the table.
     if (ahead > AHEAD[priority] / 2 || room === 0) return { ids: sent, taken: [] };
     const wanted = LOOKED_AT + busy.size + repeated.size + ready[priority].size;
@@ -292,13 +292,13 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
     keepBusy(node, () => work(place), place.leave);
   }
 
-  function runCut(priority: PriorityClass, row: NodeRow): void {
-    cutting[priority] += 1;
+  function runSnapshot(priority: PriorityClass, row: NodeRow): void {
+    snapshotsUnderWay[priority] += 1;
     const work = async () => {
-      if (await cut(row)) ready[priority].add(row.id);
+      if (await snapshot(row)) ready[priority].add(row.id);
     };
     keepBusy(row.id, work, () => {
-      cutting[priority] -= 1;
+      snapshotsUnderWay[priority] -= 1;
     });
   }
 
@@ -321,14 +321,14 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
   function nextOf(id: NodeRowId, hasRoom: boolean): Next | undefined {
     const pending = context.planner.advance(id);
     if (pending === undefined || pending.step.do === "wait") return undefined;
-    if (pending.step.do === "cut") return { cut: pending.row };
+    if (pending.step.do === "cut") return { snapshotOf: pending.row };
     if (!hasRoom) return "send";
     const attempt = beginAttempt(context, pending);
     return attempt === undefined ? undefined : { attempt };
   }
 
   /** Takes a snapshot. Returns false if there is none; then the row is tried again later, or parked. */
-  async function cut(row: NodeRow): Promise<boolean> {
+  async function snapshot(row: NodeRow): Promise<boolean> {
     const inode = inodeOf(row);
     if (inode === undefined) return false;
     let due: number;
@@ -340,7 +340,7 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
         return false;
       }
       if (result !== "busy") return true;
-      due = runtime.now() + RECUT_MS;
+      due = runtime.now() + SNAPSHOT_AGAIN_MS;
     } catch (error) {
       if (isStopping) return false;
       const tries = context.readFailures.couldNotRead(row, inode, error);

@@ -42,11 +42,11 @@ export interface Accounts {
   /** The account, if the password is right. Takes as long when there is no such account. */
   checkPassword(name: string, password: string): Promise<Account | undefined>;
   /**
-   * The account of an outside identity. `name` is what the provider calls the person. A new identity gets the account
+   * The account of an outside identity. `name` is the provider's name for the person. A new identity gets the account
    * that was added under that name without a password, if no identity has it yet; otherwise an account is made.
    */
   ofOutside(identity: OutsideIdentity, name: string): Account;
-  /** Whether `addFirstOwner` would make an account: there is no account, and it never made one. */
+  /** True if `addFirstOwner` would make an account: there is no account, and it never made one. */
   lacksFirstOwner(): boolean;
   /** Makes an owner of these workspaces (ids). `name` is adapted to the rules. Undefined: an account was not needed. */
   addFirstOwner(name: string, password: string | null, workspaces: readonly string[]): Promise<Account | undefined>;
@@ -81,7 +81,7 @@ const shown = ({ id, name, createdAt }: AccountRow): Account => ({ id, name, cre
 /** Both are called in the transaction of the change that they belong to. */
 export interface AccountHooks {
   endLogins(account: string): void;
-  /** The first owner's given password is not its password any more. */
+  /** Records that the first owner's given password is not its password any more. */
   forgetFirstPassword(): void;
 }
 
@@ -137,7 +137,7 @@ export function createAccounts(
     return shown(row);
   }
 
-  /** What proved the account so far is not valid any more. */
+  /** Ends everything that proved the account so far. */
   function retireProofs(id: string): void {
     endLogins(id);
     if (firstOwnerId.get() === id) forgetFirstPassword();

@@ -1,7 +1,7 @@
 /**
  * API keys. Of a key only its SHA-256 is stored. The key has 256 random bits, so that its hash needs no salt, and a
- * copy of the file gives no access. When a key was used last is noted in memory and written later, because a write may
- * have to wait for another process and for the disk.
+ * copy of the file gives no access. The time of a key's last use is noted in memory and written later, because a write
+ * may have to wait for another process and for the disk.
  */
 
 import { createHash, randomBytes, randomUUID } from "node:crypto";

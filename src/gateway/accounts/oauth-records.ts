@@ -1,6 +1,6 @@
 /**
  * The memory of the OAuth server: device codes, logins (its "grants"), refresh tokens. Secrets that clients prove
- * themselves with are stored only as their SHA-256, so that a copy of the file signs nobody in. Device codes are the
+ * themselves with are stored only as their SHA-256, so that a copy of the file gives no access. Device codes are the
  * exception: they live ten minutes and are looked up by the code that a person types. A login is everything that one
  * sign-in gave: its refresh tokens and, by a claim in them, its access tokens.
  */
@@ -32,7 +32,7 @@ export interface OauthRecords {
   endLogins(account: string): void;
   /** Ends all logins. */
   endAll(): void;
-  /** Whether a login exists. Its access tokens are valid only then. */
+  /** True if a login exists. Its access tokens are valid only then. */
   isLogin(login: string): boolean;
   /** Removes expired records. */
   tidy(): void;

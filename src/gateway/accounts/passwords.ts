@@ -20,7 +20,7 @@ const HASH_BYTES = 32;
 const LONGEST = 1024;
 export const SHORTEST_PASSWORD = 8;
 
-/** What is wrong with a new password. Undefined: nothing. */
+/** Returns the fault of a new password. Undefined: there is none. */
 export function passwordProblem(password: string): string | undefined {
   const length = [...password].length;
   if (length < SHORTEST_PASSWORD) return `expected at least ${SHORTEST_PASSWORD} characters, got ${length}`;

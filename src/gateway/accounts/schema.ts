@@ -86,7 +86,7 @@ const MIGRATIONS: readonly string[] = [
   `,
 ];
 
-/** How long a transaction of another process is waited for. */
+/** The longest wait for a transaction of another process. */
 const BUSY_MS = 5000;
 
 /** Throws when a newer program has written it. */

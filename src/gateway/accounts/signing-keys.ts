@@ -4,10 +4,11 @@
  */
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, randomUUID } from "node:crypto";
 import type { Connection } from "../../lib/sqlite/index.ts";
+import { DAY_MS } from "../../lib/time.ts";
 
 export const ALGORITHM = "ES256";
-/** How long a key signs. */
-const REPLACE_MS = 30 * 86_400_000;
+/** The time for which a key signs. */
+const REPLACE_MS = 30 * DAY_MS;
 
 /** A JSON Web Key (RFC 7517) of this kind. */
 export interface Jwk {

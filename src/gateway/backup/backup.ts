@@ -28,7 +28,7 @@ export interface BackupOptions {
   readonly dataDir: string;
   /** The folder of backups; made when missing. */
   readonly folder: string;
-  /** Whether all bytes are hashed at the end. */
+  /** True if all bytes are hashed at the end. */
   readonly isThorough: boolean;
   readonly clock: Pick<Clock, "wallClock" | "step">;
 }

@@ -8,7 +8,7 @@ import { blobPath } from "../disk-blobs.ts";
 
 export interface Taken {
   blobs: number;
-  /** How many of these were copied byte by byte. */
+  /** The number of blobs that were copied byte by byte. */
   copied: number;
 }
 

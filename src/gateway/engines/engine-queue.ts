@@ -1,8 +1,8 @@
-/** The interface of the queue that runs engines (queue.ts), and what it needs. */
+/** The interface of the queue that runs engines (queue.ts), and its needs. */
 import type { Logs } from "./logs.ts";
 import type { EngineProcesses } from "./processes.ts";
 
-/** How an execution ended. */
+/** The end of an execution. */
 export interface Ending {
   readonly exitCode?: number | null;
   readonly detail?: string | null;
@@ -11,7 +11,7 @@ export interface Ending {
   readonly account?: string | null;
 }
 
-/** What the machine provides to run engines. */
+/** The machine's means to run engines. */
 export interface EngineHost {
   readonly processes: EngineProcesses;
   readonly logs: Logs;
@@ -22,8 +22,8 @@ export interface EngineHost {
 export interface EngineQueue {
   readonly logs: Logs;
   /**
-   * Ends what a gateway that died left running. Called before any request is answered, because the tokens of those
-   * executions are valid until then.
+   * Ends the executions that a dead gateway left running. Called before any request is answered, because the tokens of
+   * those executions are valid until then.
    */
   recover(): Promise<void>;
   /** `baseUrl`: the address at which engines reach the gateway. */
@@ -32,7 +32,7 @@ export interface EngineQueue {
   look(): void;
   /** Resolves when it has ended; at once if it does not run. */
   cancel(execution: string, ending: Ending): Promise<void>;
-  /** Removes what is kept of executions that ended long ago. */
+  /** Removes the rows and logs of executions that ended long ago. */
   forget(): Promise<void>;
   /** Begins no more executions, and ends the running ones. */
   close(): Promise<void>;

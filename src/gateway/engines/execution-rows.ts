@@ -51,7 +51,7 @@ export function findExecution(store: Store, id: string): ExecutionRow | undefine
   return store.prepare<ExecutionRow>(`${SELECT} WHERE e.id = ?`).get(id);
 }
 
-/** Asked at each call with an execution's token. */
+/** Called for each request with an execution's token. */
 export function isRunning(store: Store, id: string): boolean {
   return store.prepare("SELECT 1 FROM execution WHERE id = ? AND state = 'running'").get(id) !== undefined;
 }
@@ -71,7 +71,9 @@ export function executionSeen(context: Context, caller: Caller, id: string): Exe
 const storedCause = z.object({ entry: journalEntry.optional(), scheduledFor: z.number().optional() });
 const moment = (time: number) => new Date(time).toISOString();
 
-/** What the caller may see: the journal entry that started it needs the scopes of the journal. */
+/**
+ * Returns the execution as the caller may see it: the journal entry that started it needs the scopes of the journal.
+ */
 export function executionFor(context: Pick<Context, "engines">, caller: Caller, row: ExecutionRow): Execution {
   const { cause, ...shown } = showExecution(context, row);
   if (cause === null || mayReadJournal(caller)) return { ...shown, cause };
@@ -79,7 +81,7 @@ export function executionFor(context: Pick<Context, "engines">, caller: Caller, 
   return { ...shown, cause: rest };
 }
 
-/** Everything, for the gateway itself and the engine's program. */
+/** Returns the whole execution, for the gateway itself and the engine's program. */
 export function showExecution({ engines }: Pick<Context, "engines">, row: ExecutionRow): Execution {
   return {
     id: row.id,

@@ -21,10 +21,10 @@ import {
 import { checkedInput } from "./input.ts";
 import { findInstallation, requiredEngine } from "./installations.ts";
 
-/** How many executions may wait in a workspace. */
+/** The largest number of waiting executions of a workspace. */
 const WAITING_MAX = 1000;
 const RETRY_AFTER_SECONDS = 5;
-/** How long an answer waits for the processes of a cancelled execution to end. */
+/** The longest time for which an answer waits for the processes of a cancelled execution to end. */
 const CANCEL_MS = 10_000;
 
 interface Wanted {
@@ -192,21 +192,23 @@ export function queueTriggered(context: Context, wanted: TriggeredExecution): st
   return enqueue(context, wanted, { id: triggerId, key, cause });
 }
 
-/** Whether the account still exists and its role is enough. */
+/** True if the account still exists and its role is enough. */
 export function mayRun({ accounts }: Context, account: string | null, workspace: string): boolean {
   if (account === null) return true;
   const role = accounts.find(account) === undefined ? undefined : accounts.role(account, workspace);
   return role !== undefined && includesRole(role, "editor");
 }
 
-/** How an execution that a trigger started has ended. Undefined: it has not ended, or is unknown. */
+/** Returns the end of an execution that a trigger started. Undefined: it has not ended, or is unknown. */
 export function endOf(context: Context, id: string): "succeeded" | "failed" | undefined {
   const row = findExecution(context.store, id);
   if (row === undefined || row.endedAt === null) return undefined;
   return row.state === "succeeded" ? "succeeded" : "failed";
 }
 
-/** What started an execution: a trigger, another execution (by its journal entry or its call), both or neither. */
+/**
+ * Returns the origin of an execution: a trigger, another execution (by its journal entry or its call), both or neither.
+ */
 export function originOf(
   context: Context,
   id: string,

@@ -26,7 +26,7 @@ const compiled = new LRUCache<string, ValidateFunction>({ max: 200 });
 const bench: { work: () => unknown } = { work: () => undefined };
 const context = createContext(bench);
 
-/** Answers the result of `work`, which must not throw; undefined when it is not done in time. */
+/** Returns the result of `work`, which must not throw; undefined when it is not done in time. */
 function inTime<T>(milliseconds: number, work: () => T): { readonly value: T } | undefined {
   bench.work = work;
   try {
@@ -56,7 +56,7 @@ export function checkSchema(schema: Readonly<Record<string, unknown>>): void {
   }
 }
 
-/** Answers the input as JSON. Throws a 400 or 413 that names what is wrong with it. */
+/** Returns the input as JSON. Throws a 400 or 413 that names what is wrong with it. */
 export function checkedInput(engine: Pick<EngineEntry, "id" | "inputSchema">, input: unknown): string {
   const text = JSON.stringify(input ?? null);
   if (Buffer.byteLength(text) > INPUT_BYTES_MAX) {

@@ -9,16 +9,16 @@ const NOTHING = new Uint8Array(0);
 
 export interface LineCutter {
   /**
-   * Answers the lines that end in these bytes, without their ends ("\n" or "\r\n"). They stay valid until the bytes
+   * Returns the lines that end in these bytes, without their ends ("\n" or "\r\n"). They stay valid until the bytes
    * change.
    */
   push(bytes: Uint8Array): Uint8Array[];
-  /** Answers the line that has no end. */
+  /** Returns the line that has no end. */
   rest(): Uint8Array[];
 }
 
 export function createLineCutter(maxBytes = LINE_MAX_BYTES): LineCutter {
-  /** The line that has no end yet. It is kept shorter than what certainly exceeds a piece. */
+  /** The line that has no end yet, without its complete pieces. */
   let begun: Uint8Array = NOTHING;
   return {
     push(bytes) {
@@ -64,7 +64,7 @@ function pieces(line: Uint8Array, maxBytes: number, spare: 0 | 1, into: Uint8Arr
 }
 
 /**
- * Answers the end of a piece, before a character that would be cut. A continuation byte of a character begins with the
+ * Returns the end of a piece, before a character that would be cut. A continuation byte of a character begins with the
  * bits 10; a character has at most three of them.
  */
 function pieceEnd(line: Uint8Array, maxBytes: number): number {

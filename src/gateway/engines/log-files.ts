@@ -27,7 +27,7 @@ export interface Line {
 export interface Appender {
   /** Size of both files. */
   bytes(): number;
-  /** Answers how many of the lines, from the first on, were written. Never throws. */
+  /** Returns how many of the lines, from the first on, were written. Never throws. */
   append(lines: readonly Line[], time: number): number;
   close(): void;
 }
@@ -86,7 +86,7 @@ export function countIn(files: LogFiles): number {
   return reading(files, 0, (opened) => extentOf(opened).lines);
 }
 
-/** Answers lines with a number above `after`, at most `limit`. */
+/** Returns lines with a number above `after`, at most `limit`. */
 export function linesIn(files: LogFiles, after: number, limit: number): LogLine[] {
   return reading<LogLine[]>(files, [], (opened) => {
     const { lines } = extentOf(opened);

@@ -1,7 +1,7 @@
 /**
  * Logs of executions, two files each. ID.log is the output of the engine, line by line, also readable by people.
  * ID.index has a record of fixed size for each line, so that a page is found without the pages before it. Bytes are
- * written before the record that names them, and what no record names does not count: a gateway may die, and a disk may
+ * written before the record that names them, and bytes without a record do not count: a gateway may die, and a disk may
  * be full, between any two writes. Nothing is synced: a power loss may take the last seconds. This module knows no SQL,
  * no HTTP and no process.
  */
@@ -14,7 +14,7 @@ import { createSignal, type Signal } from "../signal.ts";
 import { createLineCutter } from "./lines.ts";
 import { appendTo, countIn, LINE_COST_BYTES, type Line, type LogFiles, linesIn, STREAMS } from "./log-files.ts";
 
-/** Limit of what is kept of one execution: its lines and its index. */
+/** Limit of the log of one execution: its lines and its index. */
 export const LOG_MAX_BYTES = 10 * 2 ** 20;
 /** Part of it reserved for the lines of the gateway itself. */
 const OWN_BYTES = 1024;
@@ -28,14 +28,14 @@ export interface LogWriter {
 }
 
 export interface Logs {
-  /** Appends to what is there. An execution has at most one open log at a time. */
+  /** Appends to the existing log. An execution has at most one open log at a time. */
   open(execution: string): LogWriter;
-  /** Answers lines with a number above `after`, at most `limit`, in order. */
+  /** Returns lines with a number above `after`, at most `limit`, in order. */
   lines(execution: string, after: number, limit: number): Promise<LogLine[]>;
   count(execution: string): Promise<number>;
   /**
-   * Answers how much output the engine has made, kept or not. For a log written by an earlier gateway process it
-   * answers how much was kept.
+   * Returns how much output the engine has made, kept or not. For a log of an earlier gateway process, returns how much
+   * was kept.
    */
   bytes(execution: string): number;
   /** Fires with the id of the execution when lines were added or the log was closed. */
@@ -112,7 +112,7 @@ export function openLogs({ folder, clock }: LogNeeds): Logs {
 
 const own = (text: string): Line => ({ stream: "gateway", bytes: Buffer.from(text) });
 
-/** Answers how many of the lines, from the first on, fit in this many bytes. */
+/** Returns how many of the lines, from the first on, fit in this many bytes. */
 function fittingIn(lines: readonly Line[], bytes: number): number {
   let left = bytes;
   for (const [index, line] of lines.entries()) {

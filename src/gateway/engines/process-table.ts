@@ -13,7 +13,7 @@ export const EXECUTION_VARIABLE = "WSFS_EXECUTION";
 const LOOK_AT = 64;
 /** Pause between two looks when one found nothing, see `lookWell`. */
 const NEXT_LOOK_MS = 10;
-/** How often a process that begins another and ends is chased. */
+/** The number of tries to catch a process that begins another one and ends. */
 const CHASES = 50;
 /** Interval of checks whether processes that were told to end have ended. */
 const POLL_MS = 50;
@@ -24,16 +24,16 @@ const UNKILLABLE_MS = 10_000;
 export interface Ours {
   isExecution(id: string): boolean;
   /**
-   * Number of the session that the main program began. The kernel reuses it for no one as long as the program or a
-   * process of its session exists. These processes are searched at once when the program has ended.
+   * Number of the session that the main program began. The kernel does not reuse it as long as the program or a process
+   * of its session exists. These processes are searched at once when the program has ended.
    */
   readonly session?: number | undefined;
 }
 
-/** Answers whether the process existed and could be acted on. */
+/** True if the process existed and could be acted on. */
 type Act = (pid: number) => boolean;
 
-/** Applies the act to each of the processes and answers which there were. Waits while no file can be opened. */
+/** Applies the act to each of the processes and returns which there were. Waits while no file can be opened. */
 async function look(clock: Clock, ours: Ours, act: Act): Promise<number[]> {
   for (;;) {
     try {
@@ -93,7 +93,7 @@ function readProc(path: string): string {
 }
 
 /**
- * Answers no process only after three looks: a process has no environment for a moment while it executes another
+ * Returns no process only after three looks: a process has no environment for a moment while it executes another
  * program, and a process that began another and ended may have been missed along with it.
  */
 async function lookWell(clock: Clock, ours: Ours, act: Act): Promise<number[]> {

@@ -33,8 +33,8 @@ import { EXECUTION_VARIABLE, endProcesses, type Ours } from "./process-table.ts"
 /** Time between SIGTERM and SIGKILL. */
 export const TERM_GRACE_MS = 5000;
 /**
- * How long the rest of the pipes is read after the last process has ended. Other processes may still hold the other
- * ends.
+ * The limit for reading the rest of the pipes after the last process has ended. Other processes may still hold the
+ * other ends.
  */
 const DRAIN_MS = 1000;
 /** Variables that a program gets from the environment of the gateway itself. */
@@ -46,7 +46,7 @@ export interface EngineRun {
   readonly command: readonly string[];
   /** The whole environment, except the variables of INHERITED and WSFS_EXECUTION, which is the id. */
   readonly environment: Readonly<Record<string, string>>;
-  /** The standard input. It is a file: it has an end, and nobody waits until it is read. */
+  /** The standard input. It is a file: it has an end, and the gateway need not wait until it is read. */
   readonly input: string;
   /** Files in the folder when the program begins: name and content. */
   readonly files: Readonly<Record<string, string>>;
@@ -59,7 +59,7 @@ export interface RunEnd {
   /** Null when the program has no exit code: a signal ended it, or it never began. */
   readonly exitCode: number | null;
   readonly timedOut: boolean;
-  /** Why it ended, when the exit code does not say so. */
+  /** The reason of the end, if the exit code does not tell it. */
   readonly detail: string | null;
 }
 
@@ -80,7 +80,7 @@ export interface EngineProcesses {
   start(run: EngineRun): RunningEngine;
   /**
    * Kills the processes left of these executions and of those whose folder is left, and removes the folders. Called
-   * before the first `start` of a gateway that may follow one that died. Answers the numbers of processes that could
+   * before the first `start` of a gateway that may follow one that died. Returns the numbers of processes that could
    * not be killed.
    */
   endLeft(executions: readonly string[]): Promise<readonly number[]>;
@@ -231,7 +231,7 @@ interface Begun {
 }
 
 /**
- * Makes the folder, its files, and what the program reads and writes: a file and two named pipes, whose names are then
+ * Makes the folder, its files, and the program's input and outputs: a file and two named pipes, whose names are then
  * removed. The pipes that Node makes are sockets, and a program cannot open /dev/stderr when it is a socket.
  */
 async function makeFolder(run: EngineRun, place: string): Promise<Begun> {
@@ -249,7 +249,7 @@ async function makeFolder(run: EngineRun, place: string): Promise<Begun> {
   };
   try {
     const { O_RDONLY, O_WRONLY, O_NONBLOCK } = constants;
-    // The reading end is opened first: it waits for no one.
+    // The reading end is opened first: that never waits.
     const outputs = [open(out, O_RDONLY | O_NONBLOCK), open(err, O_RDONLY | O_NONBLOCK)] as const;
     const stdio = [open(input, O_RDONLY), open(out, O_WRONLY), open(err, O_WRONLY)];
     for (const file of [input, out, err]) unlinkSync(file);
@@ -300,7 +300,7 @@ function listen(fd: number, hear: (bytes: Uint8Array) => void): Reader {
 }
 
 /**
- * Answers why the folder is kept, if it is. A file system mounted in the folder does not belong to it: removing the
+ * Returns why the folder is kept, if it is. A file system mounted in the folder does not belong to it: removing the
  * folder would remove its files.
  */
 async function removeFolder(place: string): Promise<string | undefined> {

@@ -8,6 +8,7 @@
  */
 import type { Logger } from "../../lib/log.ts";
 import { sleep } from "../../lib/runtime.ts";
+import { DAY_MS } from "../../lib/time.ts";
 import type { Context } from "../context.ts";
 import type { TokenClaims } from "../tokens.ts";
 import type { Ending, EngineHost, EngineQueue } from "./engine-queue.ts";
@@ -20,20 +21,20 @@ import type { RunEnd, RunningEngine } from "./processes.ts";
 const RETRY_MS = 1000;
 /** When the gateway closes, engines have this long to end by themselves. */
 const CLOSE_GRACE_MS = 1000;
-/** How long an execution that has ended is kept, with its log; and how many of a workspace. */
-const KEPT_MS = 30 * 86_400_000;
+/** The time for which an execution that has ended is kept, with its log; and the largest number of a workspace. */
+const KEPT_MS = 30 * DAY_MS;
 const KEPT_COUNT = 1000;
 const FORGET_BATCH = 100;
 /**
  * The token of an execution outlives its time limit by this. The end of the execution ends the token, and a machine may
  * sleep meanwhile.
  */
-const TOKEN_SPARE_SECONDS = 30 * 86_400;
+const TOKEN_SPARE_SECONDS = (30 * DAY_MS) / 1000;
 
 interface Running {
   done: Promise<void>;
   engine?: RunningEngine;
-  /** How the execution is to end, whatever its exit code. */
+  /** The end that the execution is to have, whatever its exit code. */
   ending?: Ending & { readonly state: "cancelled" | "interrupted" };
 }
 
@@ -54,7 +55,7 @@ export function createQueue(
   /** The workspace that had the last turn. */
   let last = "";
 
-  /** Answers the next workspace after this one with a waiting execution. */
+  /** Returns the next workspace after this one with a waiting execution. */
   function workspaceAfter(workspace: string): string | undefined {
     return store
       .prepare<string>(
@@ -71,7 +72,7 @@ export function createQueue(
       .get(workspace);
   }
 
-  /** Within a transaction: answers the next execution, now running; undefined when none waits. */
+  /** Within a transaction: returns the next execution, now running; undefined when none waits. */
   function takeNext(): ExecutionRow | undefined {
     for (;;) {
       const workspace = workspaceAfter(last) ?? workspaceAfter("");
@@ -88,7 +89,7 @@ export function createQueue(
     }
   }
 
-  /** Answers what has changed since the request and prevents the execution. */
+  /** Returns what has changed since the request and prevents the execution. */
   function hindrance({ engine, engineName, workspace, account }: ExecutionRow): string | undefined {
     if (context.registered.find(engine) === undefined) return `There is no engine ${engineName} any more.`;
     if (findInstallation(store, workspace, engine) === undefined) {

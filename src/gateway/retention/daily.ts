@@ -1,9 +1,10 @@
 /** Applies the policies by itself, once a day. It checks every hour, and at the start, whether a day has passed. */
 import type { Logger } from "../../lib/log.ts";
 import { type Clock, every, type Timer } from "../../lib/runtime.ts";
+import { HOUR_MS } from "../../lib/time.ts";
 import type { PruneReport, Retention } from "./index.ts";
 
-const LOOK_MS = 3600_000;
+const LOOK_MS = HOUR_MS;
 
 export function pruneDaily(
   clock: Pick<Clock, "elapsed" | "setTimer" | "soon">,

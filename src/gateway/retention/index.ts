@@ -1,7 +1,9 @@
 /**
- * What a gateway keeps of the past, by a policy for each workspace. Without a policy it keeps everything. A policy is
- * applied once a day, and when its owner requests it. Only one prune runs at a time.
+ * Decides which part of the past a gateway keeps, by a policy for each workspace. Without a policy it keeps everything.
+ * A policy is applied once a day, and when its owner requests it. Only one prune runs at a time.
  */
+
+import { DAY_MS } from "../../lib/time.ts";
 import { collectBlobs } from "../collect-blobs.ts";
 import { invalid, notFound, ProblemError, thinned } from "../problems.ts";
 import type { Store } from "../store.ts";
@@ -13,8 +15,6 @@ export type { Pruned, PruneNeeds } from "./prune.ts";
 
 /** Stands in a version instead of the number of its content row. */
 export const THINNED_CONTENT = 0;
-
-const DAY_MS = 24 * 3600_000;
 
 export interface WorkspacePolicy extends PolicyWords {
   /** Name of the workspace. */
@@ -33,9 +33,9 @@ export interface PruneReport {
 }
 
 export interface Retention {
-  /** Answers the policies by name of workspace: of one workspace, given by name or id, or of all. */
+  /** Returns the policies by name of workspace: of one workspace, given by name or id, or of all. */
   policies(workspace?: string): readonly WorkspacePolicy[];
-  /** Keeps what is not given. The policy is applied a day later, unless someone requests a prune. */
+  /** Fields that are not given stay. The policy is applied a day later, or at a requested prune. */
   setPolicy(workspace: string, change: PolicyChange): WorkspacePolicy;
   prune(options?: { readonly workspace?: string | undefined; readonly isDry?: boolean }): Promise<PruneReport>;
   /** Applies the policies that were not applied for a day. */
@@ -146,7 +146,7 @@ function checked(words: PolicyWords): PolicyWords {
   }
 }
 
-/** Answers whether a deleted node can still be restored: the policy has not removed it. */
+/** True if a deleted node can still be restored: the policy has not removed it. */
 export function isRestorable(store: Store, node: string): boolean {
   return store.prepare("SELECT 1 FROM node WHERE id = ? AND purged = 1").get(node) === undefined;
 }

@@ -7,9 +7,8 @@
  * The moments of a coarse step do not depend on the other steps: no earlier prune takes what it will keep in a year.
  */
 import { z } from "zod";
+import { DAY_MS, HOUR_MS } from "../../lib/time.ts";
 
-const HOUR_MS = 3600_000;
-const DAY_MS = 24 * HOUR_MS;
 /** 5 January 1970 was the first Monday. */
 const MONDAY_MS = 4 * DAY_MS;
 
@@ -42,7 +41,7 @@ interface Step {
 export interface Policy {
   /** No steps: only the heads are kept. */
   readonly steps: readonly Step[];
-  /** How long a deleted node can be restored, in milliseconds. */
+  /** The time for which a deleted node can be restored, in milliseconds. */
   readonly deletedAge: number;
 }
 
@@ -57,12 +56,12 @@ const STEPS_EXPECTED =
   `(${Object.keys(LATEST).join(", ")}; for so many h, d, w or y, or for ever), "all", or "none"`;
 const AGE_EXPECTED = 'an age such as 12h, 30d, 8w or 2y, or "ever"';
 
-/** Answers the policy of the words. Throws an Error that says what was expected. */
+/** Returns the policy of the words. Throws an Error that says what was expected. */
 export function readPolicy({ versions, deleted }: PolicyWords): Policy {
   return { steps: stepsOf(versions), deletedAge: ageOf(deleted.trim()) };
 }
 
-/** Answers the same policy in one spelling. Throws as `readPolicy` does. */
+/** Returns the same policy in one spelling. Throws as `readPolicy` does. */
 export function inOneSpelling(words: PolicyWords): PolicyWords {
   const { steps, deletedAge } = readPolicy(words);
   const versions = steps.map(({ every, age }) => `${every} for ${ageWords(age)}`).join(", ");
@@ -96,7 +95,7 @@ function ageWords(age: number): string {
   return age % DAY_MS === 0 ? `${age / DAY_MS}d` : `${age / HOUR_MS}h`;
 }
 
-/** Answers whether a content is kept that a file had from `from` on, and no more at `until`. */
+/** True if a content is kept that a file had from `from` on, and no more at `until`. */
 export function isKept({ steps }: Policy, from: number, until: number, now: number): boolean {
   return steps.some(({ every, age }) => {
     const latest = LATEST[every](until - 1);

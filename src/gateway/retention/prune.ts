@@ -17,7 +17,7 @@ import { isKept, isToBePurged, type Policy } from "./policy.ts";
 
 export type PruneNeeds = Pick<Context, "store" | "blobs" | "clock" | "staged" | "copying">;
 
-/** What is removed, or would be. */
+/** The counts of removed things, or in a dry run of those that would be removed. */
 export interface Pruned {
   /** Versions whose content cannot be read any more. */
   versions: number;

@@ -40,7 +40,7 @@ export interface ApprovalNeeds {
   readonly store: AccountStore;
   readonly clock: Clock;
   readonly requests: DeviceRequests;
-  /** Whether cookies are for HTTPS only. */
+  /** True if cookies are for HTTPS only. */
   readonly isSecure: boolean;
   /** Undefined: people have passwords here. */
   readonly outside?: OutsideSignIn | undefined;
@@ -122,7 +122,7 @@ export function createApproval({
   }
 
   /**
-   * Answers the program that waits with the code, or why there is none. Wrong codes count against the address they come
+   * Returns the program that waits with the code, or why there is none. Wrong codes count against the address they come
    * from.
    */
   async function requestOf(request: FastifyRequest, code: string): Promise<DeviceRequest | string> {
@@ -146,7 +146,7 @@ export function createApproval({
       : send(reply, outsidePage({ ...form, issuer: outside.name }));
   }
 
-  /** Begins a new visit: a cookie from before belongs to no one. */
+  /** Begins a new visit: a cookie from before is void. */
   async function goOn(request: FastifyRequest, reply: FastifyReply, account: Account, code: string) {
     const signedIn = setVisit(reply, visits.begin(account));
     const waiting = await requestOf(request, code);
@@ -172,7 +172,7 @@ export function createApproval({
     readonly fields: Form;
   }
 
-  /** Answers the values of a form from a page of this visit; otherwise sends the first page again. */
+  /** Returns the values of a form from a page of this visit; otherwise sends the first page again. */
   function submitted(request: FastifyRequest, reply: FastifyReply): Submitted | undefined {
     const visit = visitOf(request);
     const read = form.safeParse(request.body ?? {});

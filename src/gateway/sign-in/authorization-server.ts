@@ -41,7 +41,7 @@ export interface AuthorizationServerNeeds {
   readonly clock: Clock;
   readonly issuer: string;
   readonly log: Logger;
-  /** Answers the id of a workspace that the account may see. */
+  /** Returns the id of a workspace that the account may see. */
   workspaceId(account: string, nameOrId: string): string | undefined;
 }
 

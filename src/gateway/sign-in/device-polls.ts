@@ -1,5 +1,5 @@
 /**
- * How often a device may ask whether it was approved (RFC 8628 §3.5). Each poll that comes too soon lengthens its
+ * Limits how often a device asks whether it was approved (RFC 8628 §3.5). Each poll that comes too soon lengthens its
  * interval by five seconds.
  */
 import { LRUCache } from "lru-cache";

@@ -31,7 +31,7 @@ export interface DeviceRequests {
   find(code: string): Promise<DeviceRequest | undefined>;
 }
 
-/** Answers the code in its plain form, however a person types it. */
+/** Returns the code in its plain form, however a person types it. */
 export const plainCode = (code: string) => code.toUpperCase().replace(/[^A-Z]/g, "");
 const shownCode = (plain: string) => `${plain.slice(0, 4)}-${plain.slice(4)}`;
 
@@ -51,7 +51,7 @@ export function createDeviceRequests(provider: Provider, issuer: string, { recor
       const asked = typeof scope === "string" ? scope.split(" ").filter(isScope) : [];
       const scopes = asked.length === 0 ? SCOPES : asked;
 
-      /** The request is read again: someone else may have answered meanwhile. */
+      /** The request is read again: another answer may have come meanwhile. */
       const answer = async (change: (code: DeviceCode) => void) => {
         const now = await DeviceCode.findByUserCode(plain);
         if (!isOpen(now)) return false;

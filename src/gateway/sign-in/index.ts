@@ -21,9 +21,9 @@ export interface SignInNeeds {
   /** The address of the gateway, without a slash at its end. */
   readonly issuer: string;
   readonly log: Logger;
-  /** Where people sign in instead of here. */
+  /** The issuer at which people sign in instead of here. */
   readonly outside?: OutsideIssuer | undefined;
-  /** Answers the workspaces an account may use, by name. */
+  /** Returns the workspaces an account may use, by name. */
   workspacesOf(account: string): readonly WorkspaceChoice[];
 }
 

@@ -1,7 +1,6 @@
 /**
- * How often something may be tried: a number of tries at once, then one more after each interval (a token bucket).
- * Counts are in memory: a restart gives a guesser one more burst, which the number of possible codes and passwords
- * bears.
+ * Limits tries: a number of tries at once, then one more after each interval (a token bucket). Counts are in memory: a
+ * restart gives a guesser one more burst, which the number of possible codes and passwords bears.
  */
 import { LRUCache } from "lru-cache";
 
@@ -14,13 +13,13 @@ export interface Limit {
 }
 
 export interface LimitOptions {
-  /** How many tries at once. */
+  /** The number of tries at once. */
   readonly burst: number;
   /** Interval after which one more try is allowed, in milliseconds. */
   readonly everyMs: number;
 }
 
-/** How many callers are counted. The one that was inactive for longest is forgotten first. */
+/** The number of callers that are counted. The one that was inactive for longest is forgotten first. */
 const CALLERS = 10_000;
 
 export function createLimit(clock: { elapsed(): number }, { burst, everyMs }: LimitOptions): Limit {

@@ -28,10 +28,13 @@ export interface OutsideSignIn {
   /** The issuer in few words. */
   readonly name: string;
   /**
-   * Answers where a person with this code goes, and the cookie for the return. Undefined: the issuer does not answer.
+   * Returns where a person with this code goes, and the cookie for the return. Undefined: the issuer does not answer.
    */
   begin(code: string): Promise<{ readonly address: string; readonly cookie: string } | undefined>;
-  /** Answers who came back. Undefined: the person did not leave from this browser, or did not sign in there. */
+  /**
+   * Returns the account of the person who came back. Undefined: the person did not leave from this browser, or did not
+   * sign in there.
+   */
   finish(cookie: string | undefined, query: string): Promise<{ account: Account; code: string } | undefined>;
 }
 
@@ -69,7 +72,7 @@ export function createOutsideSignIn({ outside, store, returnTo, log }: OutsideNe
     return known;
   }
 
-  /** Answers the issuer's name for the person. An email address counts only when the issuer has verified it. */
+  /** Returns the issuer's name for the person. An email address counts only when the issuer has verified it. */
   function nameOf(claims: unknown): string {
     const { preferred_username: name, email, email_verified: isVerified } = person.parse(claims);
     return name ?? (isVerified === true ? email : undefined) ?? "";

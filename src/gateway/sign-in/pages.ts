@@ -53,7 +53,7 @@ function page(title: string, body: Html): Html {
 interface FormPage {
   /** Proves that the form belongs to this visit. */
   readonly token: string;
-  /** What was wrong with the last try, shown at its field. */
+  /** The fault of the last try, shown at its field. */
   readonly error?: string | undefined;
 }
 
@@ -84,10 +84,7 @@ ${errorOf(form)}
 export interface PasswordPage extends FormPage {
   readonly code: string;
   readonly name: string;
-  /**
-   * Where the person finds the password that `wsfs start` made. Absent: there is none, or the request comes from a
-   * stranger.
-   */
+  /** The place of the password that `wsfs start` made. Absent: there is none, or the request comes from a stranger. */
   readonly first?: { readonly account: string; readonly file: string } | undefined;
 }
 
@@ -96,7 +93,7 @@ const firstOf = ({ first }: PasswordPage) =>
     ? html``
     : html`<p class="soft">The account <strong>${first.account}</strong> was made by wsfs start; its password is in <code>${first.file}</code>.</p>`;
 
-/** Asks who the person is. */
+/** Asks the person for name and password. */
 export function passwordPage(form: PasswordPage): Html {
   const isAgain = form.name !== "";
   return page(
@@ -115,7 +112,7 @@ ${errorOf(form)}
   );
 }
 
-/** Asks who the person is, when an outside issuer answers that; `issuer`: in few words. */
+/** Asks the person to sign in at an outside issuer. `issuer`: in few words. */
 export function outsidePage(form: FormPage & { readonly code: string; readonly issuer: string }): Html {
   return page(
     titleOf(form, "Sign in"),
@@ -149,7 +146,7 @@ export interface ApprovalPage extends FormPage {
   readonly chosen?: { readonly scopes: readonly Scope[]; readonly workspace: string } | undefined;
 }
 
-/** Asks what the program may do. */
+/** Asks the person for the rights of the program. */
 export function approvalPage(form: ApprovalPage): Html {
   const { chosen = { scopes: form.scopes, workspace: "" } } = form;
   const scopes = form.scopes.map((scope) => {

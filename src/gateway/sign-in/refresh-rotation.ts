@@ -15,10 +15,10 @@ const SUCCESSOR = "Successor";
 const REPEAT_SECONDS = 60;
 
 export interface RefreshRotation {
-  /** Answers whether a used token may be used once more. */
+  /** True if a used token may be used once more. */
   isRepeatable(token: string): boolean;
   /**
-   * Answers whether this request has to make a successor; otherwise `successor` answers it. Every claim is followed by
+   * True if this request has to make a successor; otherwise `successor` answers it. Every claim is followed by
    * `settle`.
    */
   claim(token: string): boolean;
@@ -27,7 +27,7 @@ export interface RefreshRotation {
    * as unused.
    */
   settle(token: string, successor: string | undefined, login: string | undefined): void;
-  /** Answers the successor of a used token; undefined when the request that used it failed. */
+  /** Returns the successor of a used token; undefined when the request that used it failed. */
   successor(token: string): Promise<string | undefined>;
 }
 
@@ -69,7 +69,7 @@ export function createRefreshRotation(records: OauthRecords, clock: { wallClock(
   };
 }
 
-/** Only the holder of the token can read its successor: a copy of the database signs no one in. */
+/** Only the holder of the token can read its successor: a copy of the database gives no access. */
 const keyOf = (token: string) => createHash("sha256").update(`successor of ${token}`).digest();
 const IV_BYTES = 12;
 const TAG_BYTES = 16;

@@ -1,7 +1,7 @@
 /**
  * The visit of a person to the sign-in pages: a cookie, and the account that signed in with it. Each sign-in begins a
- * new visit, so that a cookie planted by someone else belongs to no one. Before the sign-in nothing is stored for a
- * visit. Forms carry a token that only a page of the same visit has (CSRF).
+ * new visit, so that a planted cookie is void. Before the sign-in nothing is stored for a visit. Forms carry a token
+ * that only a page of the same visit has (CSRF).
  */
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import type { Account, AccountStore } from "../accounts/index.ts";
@@ -20,7 +20,7 @@ export interface Visit {
 
 export interface Visits {
   /**
-   * Answers a visit by its cookie, without an account when the visit has ended; undefined: there is no valid cookie.
+   * Returns a visit by its cookie, without an account when the visit has ended; undefined: there is no valid cookie.
    */
   find(cookie: string | undefined): Visit | undefined;
   begin(account: Account | undefined): Visit;

@@ -23,7 +23,7 @@ export function checkCondition(on: TriggerCondition, now: number): void {
 
 const known = new LRUCache<string, Condition>({ max: 1000 });
 
-/** Answers a stored condition: JSON of a condition that was checked. */
+/** Returns a stored condition: JSON of a condition that was checked. */
 export function conditionOf(stored: string): Condition {
   const made = known.get(stored) ?? compile(triggerCondition.parse(JSON.parse(stored)));
   known.set(stored, made);
@@ -40,7 +40,7 @@ function compile(on: TriggerCondition): Condition {
 }
 
 /**
- * Answers whether an entry matches, by its kind and by the place of the node at that time. Entries that executions
+ * True if an entry matches, by its kind and by the place of the node at that time. Entries that executions
  * write about themselves match only when the trigger names their kind; otherwise each execution of another engine would
  * start three.
  */

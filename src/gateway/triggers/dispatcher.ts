@@ -13,6 +13,7 @@ import type { JournalEntry } from "../../contract/resources.ts";
 import { backoff } from "../../lib/backoff.ts";
 import type { Logger } from "../../lib/log.ts";
 import { sleep } from "../../lib/runtime.ts";
+import { HOUR_MS } from "../../lib/time.ts";
 import { shownAuthor } from "../access.ts";
 import type { Context } from "../context.ts";
 import { endOf, findExecution, originOf, queueTriggered } from "../engines/index.ts";
@@ -29,14 +30,14 @@ export interface Dispatcher {
   look(workspace: string): void;
 }
 
-const PAUSES = { firstMs: 1000, maxMs: 3600_000 };
+const PAUSES = { firstMs: 1000, maxMs: HOUR_MS };
 /** An unexpected failure, for example at a full disk, is tried again after this time. */
 const RETRY_MS = 1000;
 /** Longest wait when only news can end it. */
-const IDLE_MS = 3600_000;
+const IDLE_MS = HOUR_MS;
 /**
- * How often the clock is checked while a due time is awaited: the clock of the machine may be set, and the machine may
- * sleep.
+ * The interval of checks of the clock while a due time is awaited: the clock of the machine may be set, and the machine
+ * may sleep.
  */
 const CLOCK_MS = 30_000;
 /** Number of executions queued before requests come in between. */
@@ -59,7 +60,7 @@ interface Occasion {
 export function createDispatcher(context: Context, log: Logger): Dispatcher {
   const { store, clock, news } = context;
   const active = new Set<string>();
-  /** How far the entries of a trigger were checked without a match, when that is not stored yet. */
+  /** The position up to which the entries of a trigger were checked without a match, while it is not stored yet. */
   const passed = new Map<string, number>();
   // Positions that are rolled back are used again.
   store.afterRollback(() => passed.clear());
@@ -87,7 +88,7 @@ export function createDispatcher(context: Context, log: Logger): Dispatcher {
     }
   }
 
-  /** Answers how long to wait for the next round at most; undefined: no trigger is enabled. */
+  /** Returns how long to wait for the next round at most; undefined: no trigger is enabled. */
   function round(workspace: string): number | undefined {
     const rows = enabledTriggersOf(store, workspace);
     if (rows.length === 0) return undefined;
@@ -110,7 +111,7 @@ export function createDispatcher(context: Context, log: Logger): Dispatcher {
     return Math.min(IDLE_MS, ...waits);
   }
 
-  /** Starts what is due, a few at a time. Answers how long to wait then; 0: there is more, or may be. */
+  /** Starts due executions, a few at a time. Returns the time to wait then; 0: there may be more. */
   function dispatch(given: TriggerRow, entriesAfter: (position: number) => readonly JournalEntry[]): number {
     const row = judge(given);
     const now = clock.wallClock();
@@ -163,7 +164,7 @@ export function createDispatcher(context: Context, log: Logger): Dispatcher {
   }
 
   /**
-   * Answers whether an entry was made by an execution that the trigger started, or by one that such an execution led
+   * True if an entry was made by an execution that the trigger started, or by one that such an execution led
    * to: by a call of its own, or by a file it wrote that another trigger acted on. Such an entry would go round for
    * ever.
    */
@@ -178,7 +179,7 @@ export function createDispatcher(context: Context, log: Logger): Dispatcher {
     return false;
   }
 
-  /** Answers how long to wait then; 0: it is started. */
+  /** Returns how long to wait then; 0: it is started. */
   function start(row: TriggerRow, { key, entry, scheduledFor, position, dueAt }: Occasion): number {
     try {
       store.transaction(() => {
@@ -225,7 +226,7 @@ export function createDispatcher(context: Context, log: Logger): Dispatcher {
     return findTrigger(store, row.id) ?? row;
   }
 
-  /** Within a transaction. Answers how long the trigger pauses. */
+  /** Within a transaction. Returns how long the trigger pauses. */
   function noteFailure(trigger: string, detail: string): number {
     const failures = (findTrigger(store, trigger)?.failures ?? 0) + 1;
     const pause = backoff(PAUSES, failures);

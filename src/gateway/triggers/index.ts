@@ -57,7 +57,7 @@ export function createTrigger(context: Context, call: Call<"createTrigger">): Ga
   return answer;
 }
 
-/** Answers where a trigger of this stored condition begins now. */
+/** Returns where a trigger of this stored condition begins now. */
 function present({ store, clock }: Context, stored: string) {
   const condition = conditionOf(stored);
   const dueAt = "schedule" in condition ? (condition.schedule.next(clock.wallClock()) ?? null) : null;
@@ -89,7 +89,7 @@ export function getTrigger(context: Context, call: Call<"getTrigger">): GatewayA
 }
 
 /**
- * Executions run for the last caller who changed the trigger: no one can make another account do something else. The
+ * Executions run for the last caller who changed the trigger: no caller can make another account do something else. The
  * trigger begins at the present when its condition changes or it was off, and tries again at once when it was failing.
  */
 export function updateTrigger(context: Context, call: Call<"updateTrigger">): GatewayAnswer {

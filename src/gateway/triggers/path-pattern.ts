@@ -1,6 +1,6 @@
 /**
  * Patterns of paths: "*" is any part of a name, "?" is one character of a name, "**" as a whole name is any number of
- * names, and "\" takes the next character literally. The matcher is our own, because anyone can give a pattern: the
+ * names, and "\" takes the next character literally. The matcher is our own, because patterns come from callers: the
  * regular expressions of libraries take time that doubles with each "*". Here the time is at most the length of the
  * pattern times that of the path.
  */
@@ -44,7 +44,7 @@ function matchesName(tokens: readonly Token[], name: string): boolean {
 }
 
 /**
- * Answers whether items stand for all values in their order, when some items stand for any number of values. When a
+ * True if items stand for all values in their order, when some items stand for any number of values. When a
  * match gets stuck, the last of these items takes one more value. Earlier ones need not be tried again, because they
  * left it as much as they could.
  */

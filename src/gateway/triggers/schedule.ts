@@ -11,9 +11,9 @@ import { invalid } from "../problems.ts";
 type ScheduleCondition = Extract<TriggerCondition, { schedule: unknown }>["schedule"];
 
 export interface Schedule {
-  /** Answers the first time after a moment, both in milliseconds since the epoch; undefined: there is none. */
+  /** Returns the first time after a moment, both in milliseconds since the epoch; undefined: there is none. */
   next(after: number): number | undefined;
-  /** Answers the last time up to `now`; `due`: a time that has come by then. */
+  /** Returns the last time up to `now`; `due`: a time that has come by then. */
   latest(due: number, now: number): number;
 }
 
@@ -42,7 +42,7 @@ export function checkSchedule({ cron, timeZone = "UTC" }: ScheduleCondition, now
   throw invalid("on.schedule.cron", `on.schedule.cron: expected times that come, got ${cron}, which never does`);
 }
 
-/** Answers the schedule of a checked expression. */
+/** Returns the schedule of a checked expression. */
 export function scheduleOf(cron: string, timeZone = "UTC"): Schedule {
   // Paused and without a function it sets no timer: the clock of the gateway decides.
   const times = new Cron(cron, { mode: "5-part", timezone: timeZone, paused: true });

@@ -51,8 +51,7 @@ function nativeModule(): NativeModule | undefined {
 }
 
 /**
- * Node warns once per process, on stderr, that the module may change. Tests check which releases have what is used
- * here.
+ * Node warns once per process, on stderr, that the module may change. Tests check which releases have the used parts.
  */
 function withoutItsWarning<T>(load: () => T): T {
   const { emitWarning } = process;

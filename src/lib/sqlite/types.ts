@@ -46,7 +46,7 @@ export interface Connection {
   transaction<Parameters extends unknown[], Result>(
     work: (...parameters: Parameters) => Result,
   ): Transaction<Parameters, Result>;
-  /** Adds a function that SQL can call. What it throws, the statement throws. */
+  /** Adds a function that SQL can call. The statement throws the function's errors. */
   function(name: string, work: (...values: unknown[]) => unknown): unknown;
   /** Copies the database to a file, page by page. `progress` returns the number of pages of the next step. */
   backup(path: string, options: { readonly progress: () => number }): Promise<unknown>;
@@ -61,13 +61,13 @@ export interface OpenOptions {
   readonly readonly?: boolean;
   /** Otherwise a missing database is created. */
   readonly fileMustExist?: boolean;
-  /** How long a locked database is waited for, milliseconds. Default 5000. */
+  /** The longest wait for a locked database, milliseconds. Default 5000. */
   readonly timeout?: number;
 }
 
 export interface Driver {
   readonly name: string;
-  /** Why it cannot be used with this Node. Undefined: it can. */
+  /** The reason why the driver cannot be used with this Node. Undefined: it can be used. */
   missing(): string | undefined;
   /** `file`: its path, ":memory:", or the bytes of `serialize`, for a database in memory. */
   open(file: string | Buffer, options: OpenOptions): Connection;

@@ -18,6 +18,9 @@ export interface History {
   end(): Promise<void>;
 }
 
+/** A time as commands print it, as a pattern. */
+export const TIME = "\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d";
+
 export const linesOf = (text: string) =>
   text
     .split("\n")

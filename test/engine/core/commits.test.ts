@@ -62,14 +62,14 @@ test("served, the first write is one more", async () => {
   expect([made, first, second, closed].map(({ commits }) => commits)).toEqual([1, 1, 0, 1]);
 });
 
-test("a removal is one commit, and the end of what was removed another, with a cut that waits to be sent and without", async () => {
+test("a removal is one commit, and the end of what was removed another, with a snapshot that waits to be sent and without", async () => {
   const { world, context, root, commitsOf } = await countingWorld(false);
-  for (const isCut of [false, true]) {
+  for (const hasSnapshot of [false, true]) {
     const { handle, lineage } = await createFileSystem(context).create(CALLER, root, "a", 0o644, WRITING);
     await world.write(handle, 0, pattern(10));
     await world.close(handle);
     const inode = context.metadata.inodes.ofKernelNodeId(lineage)?.id ?? inodeId(0);
-    if (isCut) expect(await context.snapshots.take(inode, CALLER.signal)).toBe("cut");
+    if (hasSnapshot) expect(await context.snapshots.take(inode, CALLER.signal)).toBe("taken");
     const removed = await commitsOf(() => createFileSystem(context).unlink(CALLER, root, "a"));
     const forgotten = await commitsOf(async () => {
       context.orphans.forgotten([{ lineage }]);
@@ -81,7 +81,7 @@ test("a removal is one commit, and the end of what was removed another, with a c
   }
 });
 
-test("many cuts are one commit, and none makes a file one that was used lately", async () => {
+test("many snapshots are one commit, and none makes a file one that was used lately", async () => {
   const { world, context, root, commitsOf } = await countingWorld(false);
   const inodes: InodeId[] = [];
   for (const name of ["a", "b", "c"]) {
@@ -93,8 +93,8 @@ test("many cuts are one commit, and none makes a file one that was used lately",
   const usedAt = () => inodes.map((id) => context.metadata.cacheFiles.get(world.inode(id).lineage)?.usedAt);
   const before = usedAt();
   await world.clock.advance(60_000);
-  const cut = await commitsOf(() => Promise.all(inodes.map((id) => context.snapshots.take(id, CALLER.signal))));
-  expect(cut).toEqual({ result: ["cut", "cut", "cut"], commits: 1 });
+  const snapshot = await commitsOf(() => Promise.all(inodes.map((id) => context.snapshots.take(id, CALLER.signal))));
+  expect(snapshot).toEqual({ result: ["taken", "taken", "taken"], commits: 1 });
   expect(usedAt()).toEqual(before);
   for (const id of inodes) await world.close(await world.open(world.inode(id)));
   expect(usedAt().map((at, index) => (at ?? 0) - (before[index] ?? 0) >= 60_000)).toEqual([true, true, true]);

@@ -5,6 +5,7 @@ import { KernelCacheState } from "../../../src/engine/core/invalidate.ts";
 import { LIVE_MS } from "../../../src/engine/host/index.ts";
 import { inodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
+import { NEW_INODE } from "../../support/new-inode.ts";
 import { inodeOfFolder, makeWorld, nodeOf } from "../../support/rows-world.ts";
 import { createBytesWorld } from "../start/bytes-world.ts";
 
@@ -24,17 +25,7 @@ async function begin() {
   context.metadata.changed.onTell((changed) => context.kernel.invalidate(changed));
   const { entries, inodes } = context.metadata;
   const make = (name: string) => {
-    const { id } = inodes.create({
-      kind: "folder",
-      attributes: {},
-      size: 0,
-      hash: null,
-      originNode: null,
-      originVersion: null,
-      content: "clean",
-      atime: "0",
-      ctime: "0",
-    });
+    const { id } = inodes.create({ ...NEW_INODE, kind: "folder" });
     return context.metadata.transaction(() => entries.create(ROOT_INODE, name, id));
   };
   const said = () => told.splice(0);

@@ -40,34 +40,34 @@ function countSyncs({ context }: BytesWorld) {
   return counts;
 }
 
-const cutAll = (world: BytesWorld, inodes: readonly InodeId[]) =>
+const snapshotAll = (world: BytesWorld, inodes: readonly InodeId[]) =>
   Promise.allSettled(inodes.map((id) => world.context.snapshots.take(id, CALLER.signal)));
 
-test("many cuts at once share one sync and are whole", async () => {
+test("many snapshots at once share one sync and are whole", async () => {
   const { world, inodes } = await written(20);
   const counts = countSyncs(world);
-  const results = await cutAll(world, inodes);
-  expect(results).toEqual(inodes.map(() => ({ status: "fulfilled", value: "cut" })));
+  const results = await snapshotAll(world, inodes);
+  expect(results).toEqual(inodes.map(() => ({ status: "fulfilled", value: "taken" })));
   expect(counts).toEqual({ disk: 1, folder: 0 });
   for (const [index, id] of inodes.entries()) {
     expect(world.inode(id)).toMatchObject({ hash: hashOf(bytesOf(index)), synced: 1 });
   }
 });
 
-test("one cut is synced by itself, its name with it", async () => {
+test("one snapshot is synced by itself, its name with it", async () => {
   const { world, inodes } = await written(1);
   const counts = countSyncs(world);
-  await cutAll(world, inodes);
+  await snapshotAll(world, inodes);
   expect(counts).toEqual({ disk: 0, folder: 1 });
 });
 
-test("where the disk fails as a whole, each file is synced, and only the one that fails is not cut", async () => {
+test("where the disk fails as a whole, each file is synced, and only the one that fails gets no snapshot", async () => {
   const { world, inodes } = await written(8);
   const bad = inodes[3];
   const path = world.context.paths.cacheFile(world.inode(bad).lineage);
   world.files.fail({ path: /^\/state$/, code: "EIO", on: ["syncFolder"], times: Number.POSITIVE_INFINITY });
   world.files.fail({ path: new RegExp(`${path}$`), code: "EIO", on: ["sync"] });
-  const results = await cutAll(world, inodes);
+  const results = await snapshotAll(world, inodes);
   expect(results.map(({ status }) => status)).toEqual(inodes.map((id) => (id === bad ? "rejected" : "fulfilled")));
   expect(inodes.filter((id) => world.inode(id).hash === null)).toEqual([bad]);
 });
@@ -76,20 +76,20 @@ test("after the disk failed as a whole each file is synced by itself: it tells o
   const { world, inodes } = await written(16);
   const counts = countSyncs(world);
   world.files.fail({ path: /^\/state$/, code: "EIO", on: ["syncFolder"], times: 1 });
-  for (const some of [inodes.slice(0, 8), inodes.slice(8)]) await cutAll(world, some);
+  for (const some of [inodes.slice(0, 8), inodes.slice(8)]) await snapshotAll(world, some);
   expect(counts.disk).toBe(1);
   expect(inodes.filter((id) => world.inode(id).synced !== 1)).toEqual([]);
 });
 
 for (const isOpenStill of [true, false]) {
-  test(`a reader ${isOpenStill ? "hears" : "heard"}, while the cut waits for its turn, that bytes were lost: it does not count`, async () => {
+  test(`a reader ${isOpenStill ? "hears" : "heard"}, while the snapshot waits for its turn, that bytes were lost: it does not count`, async () => {
     const { world, inodes } = await written(8);
     const { context, files } = world;
     const held = holdNext(context.runtime.files, "syncDisk");
-    const first = cutAll(world, inodes.slice(0, 4));
+    const first = snapshotAll(world, inodes.slice(0, 4));
     await world.clock.settle();
     expect(held.isReached()).toBe(true);
-    const second = cutAll(world, inodes.slice(4));
+    const second = snapshotAll(world, inodes.slice(4));
     await world.clock.settle();
     const bad = inodes[5];
     const { lineage } = world.inode(bad);

@@ -17,10 +17,10 @@ async function during<T>(world: BytesWorld, work: Promise<T>): Promise<T> {
   return work;
 }
 
-const cut = (world: BytesWorld, { id }: Inode) => during(world, world.context.snapshots.take(id, CALLER.signal));
+const snapshot = (world: BytesWorld, { id }: Inode) => during(world, world.context.snapshots.take(id, CALLER.signal));
 
-async function cutBytes(world: BytesWorld, { id }: Inode): Promise<Buffer> {
-  const generation = world.context.metadata.snapshots.newestOf(id) ?? expect.unreachable("no cut");
+async function snapshotBytes(world: BytesWorld, { id }: Inode): Promise<Buffer> {
+  const generation = world.context.metadata.snapshots.newestOf(id) ?? expect.unreachable("no snapshot");
   const parts: Uint8Array[] = [];
   for await (const part of world.context.snapshotFiles.source(generation).read()) parts.push(part);
   return Buffer.concat(parts);
@@ -85,10 +85,10 @@ async function changed(name: string, size: number) {
 
 async function isNotSentWrong(world: BytesWorld, inode: Inode, then: Uint8Array): Promise<void> {
   world.gateway.lies = 1;
-  await expect(cut(world, inode)).rejects.toThrow(WRONG);
+  await expect(snapshot(world, inode)).rejects.toThrow(WRONG);
   expect(world.context.metadata.snapshots.newestOf(inode.id)).toBeUndefined();
-  expect(await cut(world, inode)).toBe("cut");
-  expect(hashOf(await cutBytes(world, inode))).toBe(hashOf(then));
+  expect(await snapshot(world, inode)).toBe("taken");
+  expect(hashOf(await snapshotBytes(world, inode))).toBe(hashOf(then));
   expect(world.inode(inode.id).hash).toBe(hashOf(then));
 }
 
@@ -106,8 +106,8 @@ test.each(CASES)("%s (%i bytes): after a crash it is checked too", async (name, 
 
 test.each(CASES)("%s (%i bytes): no byte is asked for twice", async (name, size) => {
   const { world, inode, then } = await changed(name, size);
-  expect(await cut(world, inode)).toBe("cut");
-  expect(hashOf(await cutBytes(world, inode))).toBe(hashOf(then));
+  expect(await snapshot(world, inode)).toBe("taken");
+  expect(hashOf(await snapshotBytes(world, inode))).toBe(hashOf(then));
   expect(asked(world, size)).toBe(size);
   expect(world.context.metadata.cacheFiles.get(inode.lineage)).toMatchObject({ missing: "[]", unproven: "[]" });
 });
@@ -128,8 +128,8 @@ test.each(SIZES)("a gateway that tells no hash is believed (%i bytes)", async (s
   const content = pattern(size);
   const inode = world.addRemote(content, { hash: null });
   await writeAt(world, inode, 10, MORE);
-  expect(await cut(world, inode)).toBe("cut");
-  expect(hashOf(await cutBytes(world, inode))).toBe(hashOf(expected(content, 10, MORE)));
+  expect(await snapshot(world, inode)).toBe("taken");
+  expect(hashOf(await snapshotBytes(world, inode))).toBe(hashOf(expected(content, 10, MORE)));
 });
 
 test.each([
@@ -164,9 +164,9 @@ test("what came of a large file before it was written to was not checked: where 
   await writeAt(world, inode, content.length, MORE);
   const next = world.crash();
   await next.recover();
-  await expect(cut(next, inode)).rejects.toThrow(WRONG);
-  expect(await cut(next, inode)).toBe("cut");
-  expect(hashOf(await cutBytes(next, inode))).toBe(hashOf(expected(content, content.length, MORE)));
+  await expect(snapshot(next, inode)).rejects.toThrow(WRONG);
+  expect(await snapshot(next, inode)).toBe("taken");
+  expect(hashOf(await snapshotBytes(next, inode))).toBe(hashOf(expected(content, content.length, MORE)));
 });
 
 test("what was fetched and checked before it was written to does not come again", async () => {
@@ -176,7 +176,7 @@ test("what was fetched and checked before it was written to does not come again"
   await during(world, world.readAll(inode));
   const { length } = world.gateway.calls;
   await writeAt(world, inode, 10, MORE);
-  expect(await cut(world, inode)).toBe("cut");
+  expect(await snapshot(world, inode)).toBe("taken");
   expect(world.gateway.calls.length).toBe(length);
 });
 
@@ -201,8 +201,8 @@ test("what is written while the version is read to its hash stays, right or wron
   await world.close(handle);
   let then = expected(content, content.length, MORE);
   for (const place of [MIB, 2 * MIB + 10, 3 * MIB]) then = expected(then, place, MORE);
-  expect(await cut(world, inode)).toBe("cut");
-  expect(hashOf(await cutBytes(world, inode))).toBe(hashOf(then));
+  expect(await snapshot(world, inode)).toBe("taken");
+  expect(hashOf(await snapshotBytes(world, inode))).toBe(hashOf(then));
 });
 
 test("broken off, it goes on where it was, and is one check", async () => {
@@ -211,10 +211,10 @@ test("broken off, it goes on where it was, and is one check", async () => {
   const inode = world.addRemote(content);
   await writeAt(world, inode, 10, MORE);
   world.gateway.breaks = [2 * MIB];
-  const cutting = world.context.snapshots.take(inode.id, CALLER.signal);
+  const taking = world.context.snapshots.take(inode.id, CALLER.signal);
   await world.clock.advance(60_000);
-  expect(await cutting).toBe("cut");
-  expect(hashOf(await cutBytes(world, inode))).toBe(hashOf(expected(content, 10, MORE)));
+  expect(await taking).toBe("taken");
+  expect(hashOf(await snapshotBytes(world, inode))).toBe(hashOf(expected(content, 10, MORE)));
   expect(asked(world, content.length)).toBeLessThan(2 * content.length);
 });
 
@@ -225,10 +225,10 @@ test("broken off after its last byte, what was read to its hash is not asked for
   await world.close(handle);
   world.gateway.calls.length = 0;
   world.gateway.breaks = [MORE.length];
-  const cutting = world.context.snapshots.take(inode.id, CALLER.signal);
+  const taking = world.context.snapshots.take(inode.id, CALLER.signal);
   await world.clock.advance(60_000);
-  expect(await cutting).toBe("cut");
-  expect(hashOf(await cutBytes(world, inode))).toBe(hashOf(then));
+  expect(await taking).toBe("taken");
+  expect(hashOf(await snapshotBytes(world, inode))).toBe(hashOf(then));
   expect(world.gateway.calls.length).toBe(1);
 });
 
@@ -246,9 +246,9 @@ test.each(SIZES)("a version that is sent as that of another node is checked too 
 
 test.each(SIZES)("two who send it ask for each byte once (%i bytes)", async (size) => {
   const { world, inode, then } = await changed("a byte in it is written", size);
-  const [one, other] = [cut(world, inode), cut(world, inode)];
-  expect([await one, await other]).toContain("cut");
-  expect(hashOf(await cutBytes(world, inode))).toBe(hashOf(then));
+  const [one, other] = [snapshot(world, inode), snapshot(world, inode)];
+  expect([await one, await other]).toContain("taken");
+  expect(hashOf(await snapshotBytes(world, inode))).toBe(hashOf(then));
   expect(asked(world, size)).toBe(size);
 });
 
@@ -266,8 +266,8 @@ test("who was interrupted and asks again goes on with what is being read", async
   const second = world.context.snapshots.take(inode.id, CALLER.signal);
   await world.clock.settle();
   world.gateway.release();
-  expect(await during(world, second)).toBe("cut");
-  expect(hashOf(await cutBytes(world, inode))).toBe(hashOf(then));
+  expect(await during(world, second)).toBe("taken");
+  expect(hashOf(await snapshotBytes(world, inode))).toBe(hashOf(then));
   expect(world.gateway.calls.slice(length)).toMatchObject([{ start: 10, end: 11 }]);
   await world.close(reader);
 });
@@ -301,6 +301,6 @@ test("the kernel forgets what was shown of a version that is found to be wrong",
     return opened.keepCache;
   };
   expect(await keepsCache()).toBe(true);
-  await expect(cut(world, inode)).rejects.toThrow(WRONG);
+  await expect(snapshot(world, inode)).rejects.toThrow(WRONG);
   expect([await keepsCache(), await keepsCache()]).toEqual([false, true]);
 });

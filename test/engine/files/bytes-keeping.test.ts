@@ -218,14 +218,14 @@ test("content that was never synced goes on beside the head after power loss, sy
       continue;
     }
     expect([files["a.txt"], beside]).toEqual([how === "as it is" ? "changed!" : "halfged!", []]);
-    const cut = await next.context.snapshots.take(inode.id, CALLER.signal);
-    expect(cut).toBe(how === "as it is" ? "cut" : "held");
+    const snapshot = await next.context.snapshots.take(inode.id, CALLER.signal);
+    expect(snapshot).toBe(how === "as it is" ? "taken" : "held");
     if (how === "as it is") continue;
     // A program saves it again: now it is whole.
     const again = await next.open(next.inode(inode.id), { write: true });
     await next.write(again, 0, Buffer.from("saved"));
     await next.close(again);
-    expect(await next.context.snapshots.take(inode.id, CALLER.signal)).toBe("cut");
+    expect(await next.context.snapshots.take(inode.id, CALLER.signal)).toBe("taken");
   }
 });
 

@@ -23,11 +23,11 @@ async function during<T>(world: BytesWorld, work: Promise<T>, milliseconds = 2_0
   return work;
 }
 
-const cut = (world: BytesWorld, { id }: Inode) => during(world, world.context.snapshots.take(id, CALLER.signal));
+const snapshot = (world: BytesWorld, { id }: Inode) => during(world, world.context.snapshots.take(id, CALLER.signal));
 const rowOf = ({ context }: BytesWorld, { lineage }: Inode) => context.metadata.cacheFiles.get(lineage);
 
-async function cutBytes(world: BytesWorld, { id }: Inode): Promise<Buffer> {
-  const generation = world.context.metadata.snapshots.newestOf(id) ?? expect.unreachable("no cut");
+async function snapshotBytes(world: BytesWorld, { id }: Inode): Promise<Buffer> {
+  const generation = world.context.metadata.snapshots.newestOf(id) ?? expect.unreachable("no snapshot");
   const parts: Uint8Array[] = [];
   for await (const part of world.context.snapshotFiles.source(generation).read()) parts.push(part);
   return Buffer.concat(parts);
@@ -62,9 +62,9 @@ async function allHere(...offsets: number[]) {
   return { world, inode };
 }
 
-async function isCutAs(world: BytesWorld, inode: Inode, then: Uint8Array): Promise<void> {
-  expect(await cut(world, inode)).toBe("cut");
-  expect(hashOf(await cutBytes(world, inode))).toBe(hashOf(then));
+async function isSnapshotAs(world: BytesWorld, inode: Inode, then: Uint8Array): Promise<void> {
+  expect(await snapshot(world, inode)).toBe("taken");
+  expect(hashOf(await snapshotBytes(world, inode))).toBe(hashOf(then));
   expect(rowOf(world, inode)).toMatchObject({ missing: "[]", unproven: "[]" });
 }
 
@@ -78,7 +78,7 @@ async function damage(world: BytesWorld, inode: Inode, at: number): Promise<void
 test("what was appended to is checked without a request", async () => {
   const { world, inode } = await allHere();
   expect(rowOf(world, inode)).toMatchObject({ missing: "[]", unproven: `[0,${SIZE}]`, originSize: SIZE });
-  await isCutAs(world, inode, withMoreAt(SIZE));
+  await isSnapshotAs(world, inode, withMoreAt(SIZE));
   expect(world.gateway.calls).toEqual([]);
 });
 
@@ -93,14 +93,14 @@ test("of what was appended to, only what is missing is asked for", async () => {
   const [from] = JSON.parse(missing ?? "") as [number];
   world.gateway.calls.length = 0;
   await writeAt(world, inode, SIZE);
-  await isCutAs(world, inode, withMoreAt(SIZE));
+  await isSnapshotAs(world, inode, withMoreAt(SIZE));
   expect(Math.min(...world.gateway.calls.map(({ start }) => start))).toBe(from);
   expect(world.gateway.calls.reduce((sum, { start, end }) => sum + end - start, 0)).toBe(SIZE - from);
 });
 
 test("only what a program has overwritten is asked for to check the rest", async () => {
   const { world, inode } = await allHere(1000, 3 * MIB);
-  await isCutAs(world, inode, withMoreAt(1000, 3 * MIB, SIZE));
+  await isSnapshotAs(world, inode, withMoreAt(1000, 3 * MIB, SIZE));
   const ranges = world.gateway.calls.map(({ start, end }) => [start, end - start]);
   expect(ranges).toEqual([
     [1000, MORE.length],
@@ -111,12 +111,12 @@ test("only what a program has overwritten is asked for to check the rest", async
 test("a damaged byte in the middle is found, all that is not a program's comes again", async () => {
   const { world, inode } = await allHere(1000);
   await damage(world, inode, 2 * MIB);
-  await expect(cut(world, inode)).rejects.toThrow(WRONG);
+  await expect(snapshot(world, inode)).rejects.toThrow(WRONG);
   expect(rowOf(world, inode)).toMatchObject({ missing: `[0,1000,1004,${SIZE}]`, unproven: `[0,1000,1004,${SIZE}]` });
   expect(world.complaints).toContain(AGAIN);
   const next = world.crash();
   await next.recover();
-  await isCutAs(next, inode, withMoreAt(1000, SIZE));
+  await isSnapshotAs(next, inode, withMoreAt(1000, SIZE));
 });
 
 test("after a restart, what came is not asked for again", async () => {
@@ -135,9 +135,9 @@ test("after a restart, what came is not asked for again", async () => {
   await next.recover();
   Object.assign(next.gateway, { breaks: [] });
   next.gateway.calls.length = 0;
-  expect(await cut(next, inode)).toBe("cut");
+  expect(await snapshot(next, inode)).toBe("taken");
   const all = Buffer.concat([content, MORE]);
-  expect(hashOf(await cutBytes(next, inode))).toBe(hashOf(all));
+  expect(hashOf(await snapshotBytes(next, inode))).toBe(hashOf(all));
   expect(next.gateway.calls.reduce((sum, { start, end }) => sum + end - start, 0)).toBe(missing);
 });
 
@@ -159,16 +159,16 @@ test("what is written while it is checked stays, wherever the check is by then",
   const { world, inode } = await allHere(2 * MIB);
   const handle = await world.open(world.inode(inode.id), { write: true });
   world.gateway.hold();
-  const cutting = world.context.snapshots.take(inode.id, CALLER.signal);
+  const taking = world.context.snapshots.take(inode.id, CALLER.signal);
   await world.clock.settle();
   // The check waits at the place that was overwritten.
   expect(world.gateway.calls.map(({ start }) => start)).toEqual([2 * MIB]);
   const places = [MIB, 2 * MIB - 2, 2 * MIB + 2, 3 * MIB, 4 * MIB];
   for (const place of places) await world.write(handle, place, MORE);
   world.gateway.release();
-  await during(world, cutting);
+  await during(world, taking);
   await world.close(handle);
-  await isCutAs(world, inode, withMoreAt(2 * MIB, ...places, SIZE));
+  await isSnapshotAs(world, inode, withMoreAt(2 * MIB, ...places, SIZE));
 });
 
 test("a write that is on its way while its place is read is not taken for a damaged byte", async () => {
@@ -191,12 +191,12 @@ test("a write that is on its way while its place is read is not taken for a dama
       },
     });
   });
-  const cutting = world.context.snapshots.take(inode.id, CALLER.signal);
+  const taking = world.context.snapshots.take(inode.id, CALLER.signal);
   const late = world.write(handle, MIB, MORE);
-  await during(world, Promise.all([reading, cutting, late]));
+  await during(world, Promise.all([reading, taking, late]));
   await world.close(handle);
   expect(world.complaints).toEqual([]);
-  await isCutAs(world, inode, withMoreAt(MIB, SIZE));
+  await isSnapshotAs(world, inode, withMoreAt(MIB, SIZE));
 });
 
 test("a write after which the process died before the rows heard of it takes no other with it", async () => {
@@ -212,8 +212,8 @@ test("a write after which the process died before the rows heard of it takes no 
   const next = died ?? expect.unreachable("no write");
   await next.recover();
   // It was not acknowledged; for all that is known, its bytes are damage.
-  await expect(cut(next, inode)).rejects.toThrow(WRONG);
-  await isCutAs(next, inode, withMoreAt(MIB, SIZE));
+  await expect(snapshot(next, inode)).rejects.toThrow(WRONG);
+  await isSnapshotAs(next, inode, withMoreAt(MIB, SIZE));
 });
 
 test("what was acknowledged is in no row the origin's, also where the row could not be told at first", async () => {
@@ -239,7 +239,7 @@ test("what was acknowledged is in no row the origin's, also where the row could 
   const next = world.crash();
   await next.recover();
   const then = withMoreAt(MIB, 4 * MIB).fill(0, 4 * MIB + MORE.length);
-  await isCutAs(next, inode, then);
+  await isSnapshotAs(next, inode, then);
 });
 
 test.each([
@@ -251,7 +251,7 @@ test.each([
   const content = pattern(size);
   const inode = world.addRemote(content);
   await world.truncate(inode.id, left);
-  await isCutAs(world, inode, content.subarray(0, left));
+  await isSnapshotAs(world, inode, content.subarray(0, left));
   const asked = world.gateway.calls.reduce((sum, { start, end }) => sum + end - start, 0);
   expect(asked).toBe(isChecked ? size : left);
 });
@@ -261,10 +261,10 @@ test.each([false, true])("a gateway that ignores ranges, known before: %s", asyn
   world.gateway.ignoresRanges = true;
   world.context.fileState.ignoresRanges = isKnown;
   await damage(world, inode, 4 * MIB);
-  await expect(cut(world, inode)).rejects.toThrow(WRONG);
+  await expect(snapshot(world, inode)).rejects.toThrow(WRONG);
   // One answer serves both places.
   expect(world.gateway.calls.length).toBe(1);
-  await isCutAs(world, inode, withMoreAt(1000, 3 * MIB, SIZE));
+  await isSnapshotAs(world, inode, withMoreAt(1000, 3 * MIB, SIZE));
   expect(world.gateway.running).toBe(0);
 });
 
@@ -272,7 +272,7 @@ test("an answer that ends too early is asked for again from there", async () => 
   const { world, inode } = await allHere();
   await world.truncate(inode.id, 3 * MIB);
   world.gateway.shorts = [MIB];
-  expect(await during(world, world.context.snapshots.take(inode.id, CALLER.signal), 10_000)).toBe("cut");
+  expect(await during(world, world.context.snapshots.take(inode.id, CALLER.signal), 10_000)).toBe("taken");
   expect(world.gateway.calls.map(({ start, end }) => [start, end])).toEqual([
     [3 * MIB, SIZE],
     [4 * MIB, SIZE],
@@ -282,7 +282,7 @@ test("an answer that ends too early is asked for again from there", async () => 
 test("of a version that nobody has any more what is here is sent unchecked", async () => {
   const { world, inode } = await allHere(1000);
   world.gateway.versions.clear();
-  await isCutAs(world, inode, withMoreAt(1000, SIZE));
+  await isSnapshotAs(world, inode, withMoreAt(1000, SIZE));
   expect(world.complaints).toEqual([
     expect.stringMatching("^what is here of a version that is gone cannot be checked"),
   ]);
@@ -294,10 +294,10 @@ test("a gateway that does not find for a moment what it names is not believed", 
   const { gateway } = world;
   gateway.listed = [...gateway.versions.keys()];
   gateway.failures = ["notFound"];
-  await expect(cut(world, inode)).rejects.toThrow("told to fail: notFound");
+  await expect(snapshot(world, inode)).rejects.toThrow("told to fail: notFound");
   expect(rowOf(world, inode)?.unproven).not.toBe("[]");
-  await expect(cut(world, inode)).rejects.toThrow(WRONG);
-  await isCutAs(world, inode, withMoreAt(1000, SIZE));
+  await expect(snapshot(world, inode)).rejects.toThrow(WRONG);
+  await isSnapshotAs(world, inode, withMoreAt(1000, SIZE));
 });
 
 test("what it goes on to name and not to have keeps nothing from being sent", async () => {
@@ -308,10 +308,10 @@ test("what it goes on to name and not to have keeps nothing from being sent", as
   const [entry] = context.metadata.entries.ofInode(inode.id);
   const row = context.metadata.nodes.ofEntry(entry?.id ?? entryId(0)) ?? expect.unreachable("no row");
   for (const tries of [1, 2, 3, 4]) {
-    const error = await cut(world, inode).catch((thrown: unknown) => thrown);
+    const error = await snapshot(world, inode).catch((thrown: unknown) => thrown);
     expect(context.readFailures.couldNotRead(row, world.inode(inode.id), error)).toBe(tries);
   }
-  await isCutAs(world, inode, withMoreAt(1000, SIZE));
+  await isSnapshotAs(world, inode, withMoreAt(1000, SIZE));
 });
 
 test.each(["read", "closed"])("why an open file cannot be read is told until it is %s", async (ends) => {
@@ -350,11 +350,11 @@ test("a process that dies with the check over, and the rows not told, has it mad
     if (label === "prove: synced") died ??= world.crash();
   };
   Object.assign(world.context.runtime, { step });
-  await cut(world, inode).catch(() => {});
+  await snapshot(world, inode).catch(() => {});
   const next = died ?? expect.unreachable("it was not checked");
   await next.recover();
   next.gateway.calls.length = 0;
-  await isCutAs(next, inode, withMoreAt(1000, SIZE));
+  await isSnapshotAs(next, inode, withMoreAt(1000, SIZE));
   expect(next.gateway.calls.length).toBe(1);
 });
 
@@ -363,8 +363,8 @@ test("what a power cut kept of a write, and the rows had not heard of, comes aga
   await world.context.syncRows();
   await writeAt(world, inode, MIB);
   const next = await world.powerLoss();
-  await expect(cut(next, inode)).rejects.toThrow(WRONG);
-  await isCutAs(next, inode, withMoreAt(SIZE));
+  await expect(snapshot(next, inode)).rejects.toThrow(WRONG);
+  await isSnapshotAs(next, inode, withMoreAt(SIZE));
   expect(next.complaints).toEqual([
     "content that was never synced does not replace the gateway's after power loss",
     AGAIN,
@@ -393,6 +393,6 @@ test("what is not checked is not passed on to the kernel", async () => {
   const next = world.crash();
   await next.recover();
   expect(await isPassed(next)).toEqual([false, false]);
-  await isCutAs(next, inode, withMoreAt(SIZE));
+  await isSnapshotAs(next, inode, withMoreAt(SIZE));
   expect((await isPassed(next))[0]).toBe(true);
 });

@@ -1,7 +1,7 @@
 /**
  * Random reads, writes, truncates, fallocates, fetch failures, opens, closes and crashes on files that
  * are partly here, some of them past everybody, against plain byte arrays: what was acknowledged is there, what was not written is
- * the origin's, and what is cut has the hash of exactly that.
+ * the origin's, and a snapshot has the hash of exactly that.
  */
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -27,7 +27,7 @@ type Step =
   | { do: "fail"; how: "failure" | "break" | "short" }
   | { do: "ignoreRanges" }
   | { do: "advance"; milliseconds: number }
-  | { do: "cut" }
+  | { do: "snapshot" }
   | { do: "crash"; turns: number };
 
 const offset = fc.oneof(
@@ -54,7 +54,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   } as { weight: number; arbitrary: fc.Arbitrary<Step> },
   { weight: 1, arbitrary: fc.constant({ do: "ignoreRanges" as const }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant("advance" as const), milliseconds: fc.nat(40_000) }) },
-  { weight: 2, arbitrary: fc.constant({ do: "cut" as const }) },
+  { weight: 2, arbitrary: fc.constant({ do: "snapshot" as const }) },
   { weight: 3, arbitrary: fc.record({ do: fc.constant("crash" as const), turns: fc.nat(60) }) },
 );
 
@@ -224,17 +224,17 @@ async function run(seed: number, steps: readonly Step[]): Promise<void> {
         await settle();
         await world.clock.advance(each.milliseconds);
         break;
-      case "cut": {
+      case "snapshot": {
         await settle();
         let result = "";
-        const cutting = tolerate(
+        const taking = tolerate(
           world.context.snapshots.take(id, CALLER.signal).then((answer) => {
             result = answer;
           }),
         );
-        pending.push(cutting.then(() => {}));
+        pending.push(taking.then(() => {}));
         await settle();
-        if (result === "cut") await checkCut(world, id, model.bytes);
+        if (result === "taken") await checkSnapshot(world, id, model.bytes);
         break;
       }
       case "crash":
@@ -258,7 +258,7 @@ async function run(seed: number, steps: readonly Step[]): Promise<void> {
   expect(world.files.openHandles(), "handles still open").toBe(0);
 }
 
-async function checkCut(world: BytesWorld, id: InodeId, bytes: Uint8Array): Promise<void> {
+async function checkSnapshot(world: BytesWorld, id: InodeId, bytes: Uint8Array): Promise<void> {
   const inode = world.inode(id);
   expect(inode.hash).toBe(hashOf(bytes));
   if (bytes.length === 0) return;

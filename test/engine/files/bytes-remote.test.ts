@@ -58,24 +58,27 @@ test.each([
     (context: BytesWorld["context"], caller: typeof CALLER, handle: HandleId) =>
       createFileSystem(context).fsync(caller, handle, false),
   ],
-] as const)("%s cuts the open file, asks for it to be sent now, and waits for the answer", async (_name, call) => {
-  const { world, id, handle } = await writing();
-  let isDone = false;
-  const waiting = call(world.context, CALLER, handle).then(() => {
-    isDone = true;
-  });
-  await world.clock.advance(1000);
-  expect(isDone).toBe(false);
-  expect(world.inode(id).hash).toBe(hashOf(TEXT));
-  expect(rowOf(world, id).due).toBeLessThanOrEqual(world.clock.wallClock());
-  acknowledge(world, id, hashOf(Buffer.from("older")));
-  await world.clock.advance(1000);
-  expect(isDone).toBe(false);
-  acknowledge(world, id, hashOf(TEXT));
-  await world.clock.advance(1000);
-  expect(isDone).toBe(true);
-  await waiting;
-});
+] as const)(
+  "%s takes a snapshot of the open file, asks for it to be sent now, and waits for the answer",
+  async (_name, call) => {
+    const { world, id, handle } = await writing();
+    let isDone = false;
+    const waiting = call(world.context, CALLER, handle).then(() => {
+      isDone = true;
+    });
+    await world.clock.advance(1000);
+    expect(isDone).toBe(false);
+    expect(world.inode(id).hash).toBe(hashOf(TEXT));
+    expect(rowOf(world, id).due).toBeLessThanOrEqual(world.clock.wallClock());
+    acknowledge(world, id, hashOf(Buffer.from("older")));
+    await world.clock.advance(1000);
+    expect(isDone).toBe(false);
+    acknowledge(world, id, hashOf(TEXT));
+    await world.clock.advance(1000);
+    expect(isDone).toBe(true);
+    await waiting;
+  },
+);
 
 test.each([
   ["the workspace's quota is exceeded", "EDQUOT"],

@@ -121,7 +121,7 @@ test("a write into what is missing survives a crash, and so does the origin arou
   expected.set(TEXT, MIB + 100);
   expect(next.inode(id)).toMatchObject({ content: "dirty", size: content.length });
   same(await next.readAll(next.inode(id)), expected);
-  expect(await next.context.snapshots.take(id, CALLER.signal)).toBe("cut");
+  expect(await next.context.snapshots.take(id, CALLER.signal)).toBe("taken");
   expect(next.inode(id).hash).toBe(hashOf(expected));
 });
 

@@ -188,7 +188,7 @@ test("a state dir that has taken the place of ours just now: its files are not e
   await others.close();
 });
 
-test("the state dir is gone: what another mount's has in its place is not sent as what was cut here", async () => {
+test("the state dir is gone: what another mount's has in its place is not sent as the snapshot made here", async () => {
   const world = await createBytesWorld();
   const { context, files } = world;
   const disk = withTrouble(world);
@@ -196,14 +196,14 @@ test("the state dir is gone: what another mount's has in its place is not sent a
   await world.write(handle, 0, pattern(100 * KIB));
   await world.close(handle);
   await context.snapshots.take(inode.id, CALLER.signal);
-  const cut = context.metadata.snapshots.newestOf(inode.id);
-  if (cut === undefined) throw new Error("nothing was cut");
+  const snapshot = context.metadata.snapshots.newestOf(inode.id);
+  if (snapshot === undefined) throw new Error("there is no snapshot");
   disk.trouble = "gone";
   const others = await files.open(context.paths.cacheFile(inode.lineage), "w+");
   await others.write(pattern(100 * KIB, 3), 0);
   await others.close();
   const read = async () => {
-    for await (const _ of context.snapshotFiles.source(cut).read());
+    for await (const _ of context.snapshotFiles.source(snapshot).read());
   };
   await expect(read()).rejects.toMatchObject({ code: "ENOENT" });
 });

@@ -102,7 +102,7 @@ function expectTold(world: BytesWorld, id: InodeId): void {
 
 type Flow = (world: BytesWorld, id: InodeId, handle: HandleId) => Promise<unknown>;
 const FLOWS: Record<string, Flow> = {
-  "a cut": (world, id) => world.context.snapshots.take(id, CALLER.signal),
+  "a snapshot": (world, id) => world.context.snapshots.take(id, CALLER.signal),
   "a close of one of its descriptors": (world, _id, handle) => createFileSystem(world.context).flush(CALLER, handle),
   "an fsync": (world, _id, handle) => createFileSystem(world.context).fsync(CALLER, handle, false),
   "a truncate": (world, id) => world.truncate(id, 4),
@@ -117,7 +117,7 @@ function duringWrite(flow: Flow, lead: number): Flow {
     await Promise.all([writing, flow(world, id, handle)]);
   };
 }
-for (const name of ["a cut", "an fsync"]) {
+for (const name of ["a snapshot", "an fsync"]) {
   const flow = FLOWS[name];
   if (flow === undefined) throw new Error(name);
   for (let lead = 0; lead < 12; lead += 1)
@@ -139,7 +139,7 @@ for (const [name, flow] of Object.entries(FLOWS)) {
         return sync.call(live.disk.file);
       };
       Object.assign(live.disk.file, { sync: counted });
-      // A cut of what was written just now would not count.
+      // A snapshot of what was written just now would not count.
       await world.clock.advance(50);
       let isDone = false;
       const running = flow(world, id, handle).then(() => {
@@ -158,11 +158,11 @@ for (const [name, flow] of Object.entries(FLOWS)) {
       } else await world.write(handle, 0, LATER);
       const { hash } = world.inode(id);
       const now = await world.readAll(world.inode(id));
-      expect([null, hashOf(now)], `cut, written at turn ${turn}`).toContain(hash);
+      expect([null, hashOf(now)], `snapshot, written at turn ${turn}`).toContain(hash);
       expect(Buffer.from(now.subarray(0, 2)).toString()).toBe("LA");
       await world.close(handle);
       expect(world.inode(id)).toMatchObject({ content: "dirty", size: now.length });
-      expect(await world.context.snapshots.take(id, CALLER.signal)).toBe("cut");
+      expect(await world.context.snapshots.take(id, CALLER.signal)).toBe("taken");
       expect(world.inode(id).hash).toBe(hashOf(now));
     }
     // Before it begins, if not later.

@@ -1,4 +1,4 @@
-/** A cut of a passed file that ends at any moment while a writer is being let in: what he writes then is neither lost nor called whole. */
+/** A snapshot of a passed file that ends at any moment while a writer is being let in: what he writes then is neither lost nor called whole. */
 import { expect, test } from "vitest";
 import type { OpenFlags } from "../../../src/engine/api/index.ts";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
@@ -38,7 +38,7 @@ async function begin(state: "clean" | "written" | "synced") {
   return { world, id, lineage, live, write };
 }
 
-const cut = ({ context }: BytesWorld, id: InodeId) => context.snapshots.take(id, CALLER.signal);
+const snapshot = ({ context }: BytesWorld, id: InodeId) => context.snapshots.take(id, CALLER.signal);
 
 const STATES = ["clean", "written", "synced"] as const;
 const MOMENTS = ["flush", "syncRows", "stat"] as const;
@@ -47,12 +47,12 @@ const CASES = STATES.flatMap((state) => MOMENTS.map((moment) => ({ state, moment
   ({ state, moment }) => state !== "written" || moment !== "syncRows",
 );
 
-/** A writer has been let in, and a cut was made while he was at `moment`. */
-async function letInDuringCut({ state, moment }: (typeof CASES)[number]) {
+/** A writer has been let in, and a snapshot was made while he was at `moment`. */
+async function letInDuringSnapshot({ state, moment }: (typeof CASES)[number]) {
   const one = await begin(state);
   const { world, id, lineage, live } = one;
   const { context } = world;
-  // Of clean content a cut says that it is safe.
+  // Of clean content a snapshot says that it is safe.
   if (state === "clean" && moment === "syncRows") live.changes.isDurable = true;
   const held =
     moment === "stat"
@@ -63,25 +63,28 @@ async function letInDuringCut({ state, moment }: (typeof CASES)[number]) {
   const opening = createFileSystem(context).open(CALLER, lineage, WRITING);
   for (let turns = 0; !held.isReached() && turns < 1_000; turns += 1) await undefined;
   expect([held.isReached(), live.use.writers, live.passthrough.lastStat]).toEqual([true, 1, undefined]);
-  expect(await cut(world, id)).toBe(state === "clean" ? "clean" : "cut");
+  expect(await snapshot(world, id)).toBe(state === "clean" ? "clean" : "taken");
   held.goOn();
   const { backing } = await opening;
   return { ...one, write: (bytes: string) => one.write(backing, bytes) };
 }
 
-test.each(CASES)("killed then, what he wrote is there and is sent: $state before, cut at $moment", async (it) => {
-  const { world, id, write } = await letInDuringCut(it);
+test.each(CASES)("killed then, what he wrote is there and is sent: $state before, snapshot at $moment", async (it) => {
+  const { world, id, write } = await letInDuringSnapshot(it);
   write("late");
   const next = world.crash();
   await next.recover();
-  expect(await cut(next, id)).toBe("cut");
+  expect(await snapshot(next, id)).toBe("taken");
   expect(next.inode(id).hash).toBe(hashOf(Buffer.from("latehead")));
 });
 
-test.each(CASES)("after power loss what he was writing replaces nothing: $state before, cut at $moment", async (it) => {
-  const { world, write } = await letInDuringCut(it);
-  write("torn");
-  await world.context.syncRows();
-  const next = await world.powerLoss();
-  expect(await cut(next, inodeAt(next, "a").id)).toBe(it.state === "synced" ? "held" : "clean");
-});
+test.each(CASES)(
+  "after power loss what he was writing replaces nothing: $state before, snapshot at $moment",
+  async (it) => {
+    const { world, write } = await letInDuringSnapshot(it);
+    write("torn");
+    await world.context.syncRows();
+    const next = await world.powerLoss();
+    expect(await snapshot(next, inodeAt(next, "a").id)).toBe(it.state === "synced" ? "held" : "clean");
+  },
+);

@@ -42,7 +42,7 @@ async function begin() {
   return { world, context, clock, id, lineage, openPassed, liveOf, inode };
 }
 
-const cut = ({ context }: BytesWorld, id: InodeId) => context.snapshots.take(id, CALLER.signal);
+const snapshot = ({ context }: BytesWorld, id: InodeId) => context.snapshots.take(id, CALLER.signal);
 
 test("a reader syncs the file while its last writer closes it: nothing fails, and nobody is left writing", async () => {
   const { context, clock, openPassed, liveOf, inode } = await begin();
@@ -77,7 +77,7 @@ test("looked at by two, the older look does not have the last word: at a close t
   await syncing;
   await reader.close();
   expect(inode()).toMatchObject({ content: "dirty", size: 10 });
-  expect(await cut(world, inode().id)).toBe("cut");
+  expect(await snapshot(world, inode().id)).toBe("taken");
   expect(inode().hash).toBe(hashOf(Buffer.from("later news")));
 });
 
@@ -120,10 +120,10 @@ test("what was written since a sync is not called safe where the last close cann
   expect(inode()).toMatchObject({ content: "dirty", synced: 0 });
   await context.syncRows();
   const next = await world.powerLoss();
-  expect(await cut(next, next.context.metadata.inodes.ofKernelNodeId(lineage)?.id ?? inodeId(0))).toBe("held");
+  expect(await snapshot(next, next.context.metadata.inodes.ofKernelNodeId(lineage)?.id ?? inodeId(0))).toBe("held");
 });
 
-test("a cut does not count where the close of one who came meanwhile cannot look", async () => {
+test("a snapshot does not count where the close of one who came meanwhile cannot look", async () => {
   const { world, context, clock, id, openPassed, liveOf, inode } = await begin();
   const first = await openPassed();
   first.write("news");
@@ -131,7 +131,7 @@ test("a cut does not count where the close of one who came meanwhile cannot look
   await first.close();
   const reader = await openPassed(READING);
   const held = holdNext(context, "groupCommit");
-  const cutting = cut(world, id);
+  const taking = snapshot(world, id);
   for (let turns = 0; !held.isReached() && turns < 1_000; turns += 1) await undefined;
   const second = await openPassed();
   second.write("more");
@@ -144,8 +144,8 @@ test("a cut does not count where the close of one who came meanwhile cannot look
   await createFileSystem(context).release(second.handle);
   Object.assign(file, { stat });
   held.goOn();
-  expect(await cutting).toBe("busy");
-  expect(await cut(world, id)).toBe("cut");
+  expect(await taking).toBe("busy");
+  expect(await snapshot(world, id)).toBe("taken");
   expect(inode().hash).toBe(hashOf(Buffer.from("morehead")));
   await reader.close();
 });
@@ -167,7 +167,7 @@ test("a program sets the time while the last close looks at the file: it is the 
   expect(inode().attributes.mtime).toBe(formatTime(mtime));
 });
 
-test("a save is cut after a pause also where nobody hears of it, the tenth as soon as the first", async () => {
+test("a snapshot of a save is taken after a pause also where nobody hears of it, the tenth as soon as the first", async () => {
   const { clock, openPassed, inode } = await begin();
   const writer = await openPassed();
   for (let save = 0; save < 10; save += 1) {

@@ -63,7 +63,7 @@ async function after(world: BytesWorld): Promise<BytesWorld> {
   return next;
 }
 
-const cut = (world: BytesWorld, { id }: Inode) => world.context.snapshots.take(id, CALLER.signal);
+const snapshot = (world: BytesWorld, { id }: Inode) => world.context.snapshots.take(id, CALLER.signal);
 const text = async (world: BytesWorld, inode: Inode) => Buffer.from(await world.readAll(inode)).toString();
 
 test("what was written is told at close, and sent", async () => {
@@ -75,7 +75,7 @@ test("what was written is told at close, and sent", async () => {
   await createFileSystem(world.context).flush(CALLER, file.handle);
   expect(world.inode(inode.id)).toMatchObject({ content: "dirty", size: NEWS.length, hash: null });
   await file.close();
-  expect(await cut(world, inode)).toBe("cut");
+  expect(await snapshot(world, inode)).toBe("taken");
   expect(world.inode(inode.id).hash).toBe(hashOf(NEWS));
   expect(world.passthrough?.registered()).toBe(0);
 });
@@ -209,7 +209,7 @@ test("a writer who comes and goes while the last one's file is looked at does no
   held.goOn();
   await closing;
   expect(world.inode(inode.id)).toMatchObject({ content: "dirty", size: 10 });
-  expect(await cut(world, inode)).toBe("cut");
+  expect(await snapshot(world, inode)).toBe("taken");
   expect(world.inode(inode.id).hash).toBe(hashOf(Buffer.from("later news")));
 });
 
@@ -220,13 +220,13 @@ test("a write that leaves the times as they were is noticed all the same", async
   const first = await openPassed(world, inode);
   first.write(NEWS);
   await first.close();
-  expect(await cut(world, inode)).toBe("cut");
+  expect(await snapshot(world, inode)).toBe("taken");
   // At the same moment of the clock, and of the same size.
   const second = await openPassed(world, inode);
   await createFileSystem(world.context).flush(CALLER, second.handle);
   second.write(Buffer.from("more"));
   await second.close();
-  await cut(world, inode);
+  await snapshot(world, inode);
   expect(world.inode(inode.id).hash).toBe(hashOf(Buffer.from("more")));
 });
 
@@ -245,27 +245,27 @@ test("after a crash the file is looked at, written to or not", async () => {
     const file = await openPassed(world, inode);
     if (isWritten) file.write(NEWS);
     const next = await after(world);
-    expect(await cut(next, inode)).toBe(isWritten ? "cut" : "clean");
+    expect(await snapshot(next, inode)).toBe(isWritten ? "taken" : "clean");
     expect(await text(next, inode)).toBe(isWritten ? "newshead" : "the head");
   }
 });
 
-test("what is written after a cut is not lost in a crash", async () => {
+test("what is written after a snapshot is not lost in a crash", async () => {
   for (const isWritten of [true, false]) {
     const world = await passing();
     const inode = await whole(world);
     const file = await openPassed(world, inode);
     file.write(NEWS);
     await world.clock.advance(1000);
-    expect(await cut(world, inode)).toBe("cut");
+    expect(await snapshot(world, inode)).toBe("taken");
     const { changes } = world.inode(inode.id);
     if (isWritten) file.write(Buffer.from("late"));
     const next = await after(world);
     const found = next.inode(inode.id);
-    // The cut counts for as long as nothing was written since.
+    // The snapshot counts for as long as nothing was written since.
     expect(found.changes === changes).toBe(!isWritten);
     expect(await text(next, inode)).toBe(isWritten ? "latehead" : "newshead");
-    expect(await cut(next, inode)).toBe("cut");
+    expect(await snapshot(next, inode)).toBe("taken");
     expect(next.inode(inode.id).hash).toBe(hashOf(Buffer.from(isWritten ? "latehead" : "newshead")));
   }
 });
@@ -276,7 +276,7 @@ test("synced and closed, the content counts as whole after power loss", async ()
   while (world.context.fileState.tasks.size > 0) await Promise.all(world.context.fileState.tasks);
   const next = await world.powerLoss();
   expect(await text(next, inode)).toBe("newshead");
-  expect(await cut(next, inode)).toBe("cut");
+  expect(await snapshot(next, inode)).toBe("taken");
 });
 
 test("written to again after it was synced, or open still, it is held", async () => {
@@ -291,7 +291,7 @@ test("written to again after it was synced, or open still, it is held", async ()
     if (isClosed) await file.close();
     const next = await world.powerLoss();
     expect(await text(next, inode)).toBe("tornhead");
-    expect(await cut(next, inode)).toBe("held");
+    expect(await snapshot(next, inode)).toBe("held");
   }
 });
 
@@ -318,16 +318,16 @@ test("a writer who is let in while the file is synced is not called safe when th
   await world.context.syncRows();
   const next = await world.powerLoss();
   expect(await text(next, inode)).toBe("tornhead");
-  expect(await cut(next, inode)).toBe("held");
+  expect(await snapshot(next, inode)).toBe("held");
 });
 
-test("cut while it was open and not written to since, it is not held", async () => {
+test("with a snapshot from while it was open and not written to since, it is not held", async () => {
   const { world, inode } = await synced();
-  expect(await cut(world, inode)).toBe("cut");
+  expect(await snapshot(world, inode)).toBe("taken");
   await world.context.syncRows();
   const next = await world.powerLoss();
   expect(await text(next, inode)).toBe("newshead");
-  expect(await cut(next, inode)).toBe("cut");
+  expect(await snapshot(next, inode)).toBe("taken");
 });
 
 test("what is not all here, held, or would have to lose bits of its mode is not passed on", async () => {

@@ -2,13 +2,11 @@
 import { expect, test } from "vitest";
 import type { Stat } from "../../../src/engine/api/index.ts";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
-import { compareTimes, formatTime } from "../../../src/lib/time.ts";
+import { compareTimes, formatTime, HOUR_MS } from "../../../src/lib/time.ts";
 import type { KernelNodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { makeWorld, nodeOf, rowOf } from "../../support/rows-world.ts";
 import { CALLER, createBytesWorld, pattern } from "../start/bytes-world.ts";
-
-const HOUR_MS = 3_600_000;
 
 test.each([true, false])("a time to come is no change when it comes (open for writing: %s)", async (isOpen) => {
   const world = await createBytesWorld();
@@ -45,7 +43,7 @@ test.each([
   const handle = await world.open(world.inode(id), { write: true });
   await world.write(handle, 0, Buffer.from("x"));
   const written = Math.floor(clock.wallClock() / 1000);
-  // Before it is cut, from when on the rows have its time.
+  // Before its snapshot, from when on the rows have its time.
   await clock.advance(2_000);
   const changed = written + 2 + ahead;
   context.metadata.inodes.update(id, { ctime: formatTime({ seconds: changed, nanoseconds: 0 }) });

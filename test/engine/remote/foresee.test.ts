@@ -64,7 +64,7 @@ test("written here and there, a file that moved with others leaves its copy in i
   const handle = await world.open(x, { write: true });
   await world.write(handle, 0, Buffer.from("our"));
   await world.close(handle);
-  expect(await world.context.snapshots.take(x.id, new AbortController().signal)).toBe("cut");
+  expect(await world.context.snapshots.take(x.id, new AbortController().signal)).toBe("taken");
   const nodes = [told("x", "x2", "new"), told("y", "y2", "old")];
   observeTogether(world.context, nodes, "id");
   for (const node of nodes) world.context.observer.node(node, "id");

@@ -6,20 +6,11 @@ import { createReplays, withReplays } from "../../../src/engine/remote/index.ts"
 import { entryId, type InodeId, inodeId, kernelNodeId } from "../../../src/metadata/ids.ts";
 import type { Inode } from "../../../src/metadata/inodes.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
+import { NEW_INODE } from "../../support/new-inode.ts";
 import { createBytesWorld, type Parts } from "../start/bytes-world.ts";
 
 const HELPER = 77;
 const ROOT_LINEAGE = kernelNodeId(1);
-const NEW = {
-  attributes: {},
-  size: 0,
-  hash: null,
-  originNode: null,
-  originVersion: null,
-  content: "clean",
-  atime: "0.000000000",
-  ctime: "0.000000000",
-} as const;
 
 let context: Parts;
 let replays: Replays;
@@ -48,7 +39,7 @@ const watch = (...inodes: InodeId[]) => replays.asking()(new Set(inodes));
 function make(kind: "file" | "folder", parent: InodeId, name: string): Inode {
   const { inodes, entries, transaction } = context.metadata;
   return transaction(() => {
-    const inode = inodes.create({ kind, ...NEW });
+    const inode = inodes.create({ kind, ...NEW_INODE });
     entries.create(parent, name, inode.id);
     return inode;
   });
@@ -367,7 +358,7 @@ test("moves in a row are one, and one that is over is what is left of it", () =>
 
 test("names that no program could use are none", () => {
   const { inodes, entries } = context.metadata;
-  const inode = inodes.create({ kind: "file", ...NEW });
+  const inode = inodes.create({ kind: "file", ...NEW_INODE });
   entries.create(folder.id, "//node", inode.id);
   inodes.replaceKernelNodeId(inode.id, {});
   const hidden = make("folder", folder.id, "/7");

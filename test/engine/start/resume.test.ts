@@ -67,7 +67,7 @@ test("a file that is written goes on under its number, and is saved with all tha
   expect(table.kept.size).toBe(0);
   expect(next.inode(inode.id)).toMatchObject({ content: "dirty", size: 9 });
   expect(await shown(next, inode)).toBe("some news");
-  expect(await next.context.snapshots.take(inode.id, CALLER.signal)).toBe("cut");
+  expect(await next.context.snapshots.take(inode.id, CALLER.signal)).toBe("taken");
   expect(next.complaints).toEqual([]);
 });
 
@@ -132,7 +132,7 @@ test("a program that reads a version that was replaced goes on reading it", asyn
 });
 
 /** Somebody elsewhere saves or removes what a program here has open for writing. */
-async function overtaken({ world }: Awaited<ReturnType<typeof worldWith>>, how: "saved" | "removed") {
+async function detached({ world }: Awaited<ReturnType<typeof worldWith>>, how: "saved" | "removed") {
   const { context } = world;
   const inode = world.addRemote(TEXT, { name: "a" });
   await world.readAll(inode);
@@ -167,14 +167,14 @@ test.each([
   "$how elsewhere (passed on: $isPassing), a program goes on with what it has open for writing, and what it writes is kept",
   async (given) => {
     const it = await worldWith(given.isPassing);
-    const { inode, writing, reading } = await overtaken(it, given.how);
+    const { inode, writing, reading } = await detached(it, given.how);
     const first = await it.successor(taken);
     expect([await readOf(first, writing), await readOf(first, reading)]).toEqual(["some text", "some text"]);
     expect([first.inode(inode.id).content, namesOf(first, inode)]).toEqual(["open", []]);
     // Nobody else comes to it by the name it had.
     await expect(first.open(inode, { write: true })).rejects.toMatchObject({ code: "ESTALE" });
     await first.write(writing, 0, NEWS);
-    // Killed before it is cut, and once more after that.
+    // Killed before its snapshot, and once more after that.
     const then = async (world: BytesWorld) => {
       const next = world.crash();
       Object.assign(next.context, { handleTable: it.table });
@@ -185,7 +185,7 @@ test.each([
     const second = await then(first);
     expect([second.inode(inode.id).content, namesOf(second, inode)]).toEqual(["dirty", []]);
     await second.clock.advance(1000);
-    expect(await second.context.snapshots.take(inode.id, CALLER.signal)).toBe("cut");
+    expect(await second.context.snapshots.take(inode.id, CALLER.signal)).toBe("taken");
     expect(namesOf(second, inode)).toEqual([given.kept]);
     const third = await then(second);
     await third.write(writing, 5, NEWS);
@@ -200,7 +200,7 @@ test.each([NEWS, TEXT])(
   "what the kernel wrote to such a file when the mount was lost is kept, if it is other than it was",
   async (bytes) => {
     const it = await worldWith(true);
-    const { inode } = await overtaken(it, "saved");
+    const { inode } = await detached(it, "saved");
     const next = it.world.crash();
     const file = await next.context.runtime.files.open(next.context.paths.cacheFile(inode.lineage), "r+");
     await file.write(bytes, 0);

@@ -35,7 +35,7 @@ async function startWith(count: number, boot: string) {
       const live = { originNode: null, originVersion: null, size: 4, bytes: 4, missing: "[]", usedAt: 1 };
       metadata.cacheFiles.create({ lineage: inode.lineage, ...live });
       files.add(paths.cacheFile(inode.lineage));
-      const cut = {
+      const snapshot = {
         inode: inode.id,
         changes: inode.changes,
         lineage: inode.lineage,
@@ -43,7 +43,7 @@ async function startWith(count: number, boot: string) {
         hash: "hash",
         mtime: TIME,
       };
-      const { id: generation } = metadata.snapshots.create({ ...cut, synced: 1, boot });
+      const { id: generation } = metadata.snapshots.create({ ...snapshot, synced: 1, boot });
       const upload = { do: "upload", parent: "root", name: entry.name, size: 4, hash: "hash", attributes: {} };
       const times = { nextAt: 1, createdAt: 1 };
       const request = parseRequest(upload);

@@ -59,24 +59,24 @@ test("with its last name and the last who has it open it is forgotten", async ()
 });
 
 test("descriptors that are all in use say nothing of it: it waits no longer each time", async () => {
-  const { world, row, inode } = await unreadableCut();
+  const { world, row, inode } = await unreadableSnapshot();
   const tryWith = (code: string) => world.context.readFailures.couldNotRead(row, inode, systemError(code, "open"));
   expect([tryWith("EMFILE"), tryWith("EMFILE"), tryWith("ENFILE")]).toEqual([1, 1, 1]);
   expect([tryWith("EIO"), tryWith("EIO"), tryWith("EMFILE")]).toEqual([2, 3, 3]);
   expect(fromDisk(systemError("EMFILE", "open"), "the file")).toMatchObject({ code: "ENFILE" });
 });
 
-/** A file that was cut, whose request is under way; nothing of the cut can be read. */
-async function unreadableCut() {
+/** A file with a snapshot whose request is under way; nothing of the snapshot can be read. */
+async function unreadableSnapshot() {
   const world = await makeWorld();
   const { metadata, clock } = world;
   const { inode, handle } = await world.create();
   await world.write(handle, 0, pattern(5_000));
   await world.close(handle);
   const signal = new AbortController().signal;
-  const cut = world.context.snapshots.take(inode.id, signal);
+  const snapshot = world.context.snapshots.take(inode.id, signal);
   await clock.advance(1_000);
-  expect(await cut).toBe("cut");
+  expect(await snapshot).toBe("taken");
   const [entry] = metadata.entries.ofInode(inode.id);
   const row = metadata.nodes.ofEntry(entry?.id ?? entryId(0)) ?? expect.unreachable("no row");
   const step = world.context.planner.advance(row.id)?.step;
@@ -103,8 +103,8 @@ async function unreadableCut() {
   };
 }
 
-test("a cut that goes on not to be readable is made anew", async () => {
-  const { world, row, inode, tryAgain } = await unreadableCut();
+test("a snapshot that goes on not to be readable is made anew", async () => {
+  const { world, row, inode, tryAgain } = await unreadableSnapshot();
   await tryAgain(4);
   expect(world.metadata.attempts.openOf(row.id)).toBeDefined();
   await tryAgain(4);
@@ -114,7 +114,7 @@ test("a cut that goes on not to be readable is made anew", async () => {
 });
 
 test("removed, it is waited for no longer than for what may still arrive", async () => {
-  const { world, row, name, tryAgain } = await unreadableCut();
+  const { world, row, name, tryAgain } = await unreadableSnapshot();
   remove(world, ROOT_INODE, name);
   await tryAgain(8);
   const { attempts, nodes } = world.metadata;
@@ -135,7 +135,7 @@ test("what is missing of content says nothing of other content that came in its 
   const before = world.inode(inode.id);
   for (const tries of [1, 2, 3, 4]) expect(context.readFailures.couldNotRead(row, before, gone)).toBe(tries);
   const after = metadata.inodes.replaceKernelNodeId(inode.id, {});
-  // A cut of what was there before ends late.
+  // A snapshot of what was there before ends late.
   expect(context.readFailures.couldNotRead(row, before, gone)).toBe(0);
   context.orphans.dropKernelNodeId(before.lineage);
   expect(context.fileState.unreadable.size).toBe(0);

@@ -10,6 +10,7 @@ import { startGateway } from "../../../src/gateway/start.ts";
 import { systemClock } from "../../../src/lib/system-clock.ts";
 import { accountToken, newAccount } from "../../support/account-token.ts";
 import { until } from "../../support/child.ts";
+import { openEvents } from "../../support/event-stream.ts";
 import { createTestCore, type TestCore } from "../../support/gateway-core.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { addEngine, begin, finish, install, start } from "./support.ts";
@@ -30,20 +31,18 @@ async function say(...lines: string[]): Promise<void> {
   await core.clock.settle();
 }
 
-interface Reader {
+interface Heard {
   readonly events: { readonly id: string; readonly event: string; readonly data: unknown }[];
   comments: number;
-  isEnded(): boolean;
-  close(): Promise<void>;
 }
 
-const linesOf = ({ events }: Reader): LogLine[] =>
+const linesOf = ({ events }: Heard): LogLine[] =>
   events.filter(({ event }) => event === "message").map(({ data }) => logLine.parse(data));
-const textsOf = (reader: Reader) => linesOf(reader).map(({ text }) => text);
-const endOf = ({ events }: Reader) =>
+const textsOf = (reader: Heard) => linesOf(reader).map(({ text }) => text);
+const endOf = ({ events }: Heard) =>
   events.filter(({ event }) => event === "end").map(({ data }) => logEnd.parse(data));
 
-function parse(text: string, reader: Reader): void {
+function parse(text: string, reader: Heard): void {
   for (const block of text.split("\n\n").filter((one) => one !== "")) {
     if (block.startsWith(":")) {
       reader.comments += 1;
@@ -71,30 +70,10 @@ async function open({ query = {}, lastEventId, token = core.token(), path = "/lo
     ...(lastEventId === undefined ? {} : { "last-event-id": lastEventId }),
     ...(accept === undefined ? {} : { accept }),
   };
-  const answer = await core.gateway.handle({ method: "GET", path: `/v1/executions/${id}${path}`, query, headers });
-  expect([answer.status, answer.headers["content-type"]]).toEqual([200, "text/event-stream"]);
-  if (answer.body?.kind !== "bytes") throw new Error("expected a stream");
-  const stream = answer.body.stream[Symbol.asyncIterator]();
-  let [ended, closed] = [false, false];
-  const reader: Reader = {
-    events: [],
-    comments: 0,
-    isEnded: () => ended,
-    async close() {
-      closed = true;
-      await stream.return?.();
-    },
-  };
-  void (async () => {
-    while (!closed) {
-      const { done, value } = await stream.next();
-      if (done === true) break;
-      parse(Buffer.from(value).toString(), reader);
-    }
-    ended = true;
-  })();
-  await core.clock.settle();
-  return reader;
+  const heard: Heard = { events: [], comments: 0 };
+  const request = { path: `/v1/executions/${id}${path}`, query, headers };
+  const stream = await openEvents(core, request, (text) => parse(text, heard));
+  return Object.assign(heard, stream);
 }
 
 const page = async (query: Record<string, string> = {}) =>
@@ -222,7 +201,7 @@ test("a reader that takes nothing is waited for, and is sent so much at a time",
   await stream.next();
   await say(...Array.from({ length: 250 }, (_, index) => `line ${index + 1}`));
   const sizes: number[] = [];
-  const reader: Reader = { events: [], comments: 0, isEnded: () => false, close: async () => {} };
+  const reader: Heard = { events: [], comments: 0 };
   while (reader.events.length < 250) {
     const before = reader.events.length;
     parse(Buffer.from((await stream.next()).value).toString(), reader);
@@ -269,7 +248,7 @@ test("over HTTP, a reader goes on after a restart of the gateway, without loss o
   };
   await post("/v1/installations");
   const execution = await post("/v1/executions");
-  const reader: Reader = { events: [], comments: 0, isEnded: () => false, close: async () => {} };
+  const reader: Heard = { events: [], comments: 0 };
   /** Until the stream ends. */
   const listen = async (lastEventId: string) => {
     const headers = { authorization, "last-event-id": lastEventId };

@@ -1,10 +1,7 @@
 /** A random history of a workspace, and what it was at each of its moments: what no prune may change. */
 import fc from "fast-check";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../../src/lib/time.ts";
 import type { CallOptions, ReadAnswer, TestCore } from "../../support/gateway-core.ts";
-
-const MINUTE = 60_000;
-const HOUR = 60 * MINUTE;
-const DAY = 24 * HOUR;
 
 /** `file` and `content` are numbers of names and of contents. */
 export type Step =
@@ -24,7 +21,7 @@ type Change = Exclude<Step, { readonly do: "prune" } | { readonly do: "wait" }>;
 const FILES = 4;
 const file = fc.nat(FILES - 1);
 const content = fc.nat(5);
-const wait = fc.oneof(fc.nat(2 * HOUR), fc.nat(3 * DAY), fc.nat(40 * DAY));
+const wait = fc.oneof(fc.nat(2 * HOUR_MS), fc.nat(3 * DAY_MS), fc.nat(40 * DAY_MS));
 
 const step = fc.oneof(
   { weight: 8, arbitrary: fc.record({ do: fc.constant("write"), file, content }) },
@@ -85,7 +82,7 @@ export class History {
   async apply(step: Exclude<Step, { do: "prune" }>): Promise<void> {
     if (step.do === "wait") this.core.clock.jump(step.milliseconds);
     else {
-      this.core.clock.jump(1 + (this.files.size % 3) * 7 * MINUTE);
+      this.core.clock.jump(1 + (this.files.size % 3) * 7 * MINUTE_MS);
       await this.change(step);
     }
     const tree = (await this.call("GET", "/v1/nodes", { query: { path: "/", recursive: "true", pageSize: "1000" } }))

@@ -5,12 +5,10 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { THINNED } from "../../../src/contract/resources.ts";
+import { DAY_MS, HOUR_MS } from "../../../src/lib/time.ts";
 import { createTestCore, type TestCore } from "../../support/gateway-core.ts";
 import { SEED } from "../../support/seed.ts";
 import { type FileHistory, History, heldAt, isThere, steps } from "./history.ts";
-
-const HOUR = 3600_000;
-const DAY = 24 * HOUR;
 
 interface Rule {
   readonly words: string;
@@ -22,7 +20,7 @@ function momentsBy(every: (at: Date) => boolean, age: number) {
   return (from: number, to: number) => {
     const found: number[] = [];
     const start = Math.max(from, to - age);
-    for (let time = Math.ceil(start / HOUR) * HOUR; time <= to; time += HOUR)
+    for (let time = Math.ceil(start / HOUR_MS) * HOUR_MS; time <= to; time += HOUR_MS)
       if (every(new Date(time))) found.push(time);
     return found;
   };
@@ -30,13 +28,13 @@ function momentsBy(every: (at: Date) => boolean, age: number) {
 const isMidnight = (at: Date) => at.getUTCHours() === 0;
 
 const RULES: readonly Rule[] = [
-  { words: "hourly for 7d", moments: momentsBy(() => true, 7 * DAY) },
-  { words: "daily for 4w", moments: momentsBy(isMidnight, 28 * DAY) },
-  { words: "weekly for 90d", moments: momentsBy((at) => isMidnight(at) && at.getUTCDay() === 1, 90 * DAY) },
+  { words: "hourly for 7d", moments: momentsBy(() => true, 7 * DAY_MS) },
+  { words: "daily for 4w", moments: momentsBy(isMidnight, 28 * DAY_MS) },
+  { words: "weekly for 90d", moments: momentsBy((at) => isMidnight(at) && at.getUTCDay() === 1, 90 * DAY_MS) },
   { words: "monthly for ever", moments: momentsBy((at) => isMidnight(at) && at.getUTCDate() === 1, 1e15) },
   {
     words: "yearly for 2y",
-    moments: momentsBy((at) => isMidnight(at) && at.getUTCDate() === 1 && at.getUTCMonth() === 0, 730 * DAY),
+    moments: momentsBy((at) => isMidnight(at) && at.getUTCDate() === 1 && at.getUTCMonth() === 0, 730 * DAY_MS),
   },
 ];
 const ALL_FOR_A_DAY = "all for 1d";
@@ -53,7 +51,7 @@ async function check(
 ): Promise<void> {
   const now = history.now;
   const isGivenUp = (file: FileHistory) =>
-    kept.deletedDays !== null && !isThere(file) && (file.turns.at(-1) ?? 0) < now - kept.deletedDays * DAY;
+    kept.deletedDays !== null && !isThere(file) && (file.turns.at(-1) ?? 0) < now - kept.deletedDays * DAY_MS;
   const content = (id: string, query: Record<string, string>) =>
     history.call("GET", `/v1/nodes/${id}/content`, { query });
   const start = history.moments[0]?.time ?? now;
@@ -63,7 +61,7 @@ async function check(
   ]);
   const moments = new Set(kept.rules.flatMap((rule) => rule.moments(start, now)));
   if (kept.all)
-    for (const time of changes) for (const near of [time - 1, time]) if (near >= now - DAY) moments.add(near);
+    for (const time of changes) for (const near of [time - 1, time]) if (near >= now - DAY_MS) moments.add(near);
   for (const file of history.files.values()) {
     for (const branch of file.branches.keys()) {
       if (isThere(file)) {

@@ -4,12 +4,12 @@ import type { GatewayOptions } from "../../../src/gateway/context.ts";
 import { pruneDaily } from "../../../src/gateway/retention/daily.ts";
 import { type Logger, SILENT } from "../../../src/lib/log.ts";
 import { openSqlite } from "../../../src/lib/sqlite/index.ts";
+import { HOUR_MS } from "../../../src/lib/time.ts";
 import { createTestCore, type TestCore } from "../../support/gateway-core.ts";
 import { createMemoryBlobs } from "../../support/memory-blobs.ts";
 import { createVirtualClock } from "../../support/virtual-clock.ts";
 
 const LARGE = "x".repeat(40_000);
-const HOUR = 3600_000;
 
 /** Of which a fault point can be made to do something. */
 function coreWithSteps(turn?: (callback: () => void) => void): { core: TestCore; at: Map<string, () => void> } {
@@ -156,17 +156,17 @@ test("a policy is applied a day after it was set, then every day, also by a gate
   const told: unknown[] = [];
   const log: Logger = { ...SILENT, info: (...line: unknown[]) => void told.push(line[0]) };
   let daily = pruneDaily(core.clock, core.gateway.retention, log);
-  await core.clock.advance(23 * HOUR);
+  await core.clock.advance(23 * HOUR_MS);
   expect(told).toEqual([]);
   daily.cancel();
   const next = core.restart();
   daily = pruneDaily(next.clock, next.gateway.retention, log);
-  await next.clock.advance(2 * HOUR);
+  await next.clock.advance(2 * HOUR_MS);
   expect(told).toMatchObject([{ workspace: "workspace", versions: 1 }]);
   await makeVersions(next, 1);
-  await next.clock.advance(22 * HOUR);
+  await next.clock.advance(22 * HOUR_MS);
   expect(told.length).toBe(1);
-  await next.clock.advance(3 * HOUR);
+  await next.clock.advance(3 * HOUR_MS);
   expect(told).toMatchObject([{}, { versions: 2 }]);
   daily.cancel();
 });

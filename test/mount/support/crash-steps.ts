@@ -26,7 +26,7 @@ const SIMULATED = new Set([
   "request: delete",
   "request: patch",
   "request: reference",
-  "cut: copied",
+  "snapshot: copied",
   "gone: file removed",
   "listing: slice kept",
   "take: not committed",

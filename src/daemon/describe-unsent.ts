@@ -1,4 +1,4 @@
-/** How much is left to upload, in the words of commands and logs. */
+/** Describes the unsent changes in the words of commands and logs. */
 
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB"];
 
@@ -18,16 +18,14 @@ export function formatCount(count: number, one: string, many = `${one}s`): strin
   return `${count} ${count === 1 ? one : many}`;
 }
 
-/**
- * What the next mount of the state dir would have to send: "nothing", "3 changes (1.5 MiB)", "1 change" without bytes.
- */
-export function describeLeft(left: { readonly dirty: number; readonly bytesPending: number }): string {
+/** Describes the unsent changes of a state dir: "nothing", "3 changes (1.5 MiB)", "1 change" without bytes. */
+export function describeUnsent(left: { readonly dirty: number; readonly bytesPending: number }): string {
   if (left.dirty === 0) return "nothing";
   const size = left.bytesPending === 0 ? "" : ` (${formatSize(left.bytesPending)})`;
   return `${formatCount(left.dirty, "change")}${size}`;
 }
 
-/** The same, and how many changes are parked. */
-export function describeAllLeft(left: Parameters<typeof describeLeft>[0] & { readonly parked: number }): string {
-  return `${describeLeft(left)}${left.parked === 0 ? "" : `; ${left.parked} parked`}`;
+/** The same, with the number of parked changes. */
+export function describeAllUnsent(left: Parameters<typeof describeUnsent>[0] & { readonly parked: number }): string {
+  return `${describeUnsent(left)}${left.parked === 0 ? "" : `; ${left.parked} parked`}`;
 }

@@ -1,12 +1,12 @@
-/** What is left to upload for a folder on which nothing is mounted. */
+/** Finds unsent changes for a folder on which nothing is mounted. */
 import { join } from "node:path";
 import { readUnsent, type Unsent } from "../metadata/unsent.ts";
 import { type LastMount, lastMountsAt } from "./last-mounts.ts";
 import { DATABASE } from "./state-folder.ts";
 
-export type LeftBehind = Pick<LastMount, "stateDir" | "workspace" | "path"> & Unsent;
+export type UnsentOfMount = Pick<LastMount, "stateDir" | "workspace" | "path"> & Unsent;
 
-export function leftBehindAt(stateHome: string, mountpoint: string): LeftBehind[] {
+export function findUnsent(stateHome: string, mountpoint: string): UnsentOfMount[] {
   return lastMountsAt(stateHome, mountpoint).flatMap(({ mountpoint: _, ...last }) => {
     const unsent = readUnsent(join(last.stateDir, DATABASE));
     return unsent === undefined || unsent.dirty === 0 ? [] : [{ ...last, ...unsent }];

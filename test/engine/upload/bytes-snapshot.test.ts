@@ -20,7 +20,7 @@ async function written(world: BytesWorld, bytes: Uint8Array = TEXT): Promise<Ino
   return inode.id;
 }
 
-const cut = (world: BytesWorld, id: InodeId) => world.context.snapshots.take(id, CALLER.signal);
+const snapshot = (world: BytesWorld, id: InodeId) => world.context.snapshots.take(id, CALLER.signal);
 const newest = (world: BytesWorld, id: InodeId) => world.context.metadata.snapshots.newestOf(id);
 
 async function bytesOf(world: BytesWorld, id: InodeId): Promise<Buffer> {
@@ -50,10 +50,10 @@ function attempt(world: BytesWorld, id: InodeId, key: string): Attempt<Request> 
   });
 }
 
-test("closed, the live file itself is the cut", async () => {
+test("closed, the live file itself is the snapshot", async () => {
   const world = await createBytesWorld();
   const id = await written(world);
-  expect(await cut(world, id)).toBe("cut");
+  expect(await snapshot(world, id)).toBe("taken");
   const inode = world.inode(id);
   expect(newest(world, id)).toMatchObject({
     lineage: inode.lineage,
@@ -70,7 +70,7 @@ test("an empty file without a live file needs none", async () => {
   const world = await createBytesWorld();
   const { inode, handle } = await world.create();
   await world.close(handle);
-  expect(await cut(world, inode.id)).toBe("cut");
+  expect(await snapshot(world, inode.id)).toBe("taken");
   expect(world.inode(inode.id)).toMatchObject({ hash: EMPTY_HASH, size: 0 });
   expect(newest(world, inode.id)).toBeUndefined();
 });
@@ -82,17 +82,17 @@ test("written back to what it was, it is clean again", async () => {
   await world.write(handle, 0, pattern(1000).subarray(0, 500));
   await world.close(handle);
   expect(world.inode(id).content).toBe("dirty");
-  expect(await cut(world, id)).toBe("clean");
+  expect(await snapshot(world, id)).toBe("clean");
   expect(world.inode(id)).toMatchObject({ content: "clean", hash: hashOf(pattern(1000)) });
   expect(newest(world, id)).toBeUndefined();
 });
 
-test("open for writing, a copy is cut; a change after it makes the row dirty anew", async () => {
+test("open for writing, the snapshot is a copy; a change after it makes the row dirty anew", async () => {
   const world = await createBytesWorld();
   const { inode, handle } = await world.create();
   await world.write(handle, 0, TEXT);
   await world.clock.advance(1000);
-  expect(await cut(world, inode.id)).toBe("cut");
+  expect(await snapshot(world, inode.id)).toBe("taken");
   const { changes } = world.inode(inode.id);
   expect(newest(world, inode.id)).toMatchObject({ lineage: null, changes });
   await world.write(handle, 0, Buffer.from("WRITTEN"));
@@ -100,7 +100,7 @@ test("open for writing, a copy is cut; a change after it makes the row dirty ane
   expect(await bytesOf(world, inode.id)).toEqual(TEXT);
 });
 
-test("a write during a cut is in it, or is another change; also after a crash", async () => {
+test("a write during a snapshot is in it, or is another change; also after a crash", async () => {
   const after = Buffer.from("wriXYen here");
   const kinds = new Set<string>();
   for (let turns = 0; turns < 150; turns += 1) {
@@ -108,10 +108,10 @@ test("a write during a cut is in it, or is another change; also after a crash", 
     const { inode, handle } = await world.create();
     await world.write(handle, 0, TEXT);
     await world.clock.advance(1000);
-    const cutting = cut(world, inode.id);
+    const taking = snapshot(world, inode.id);
     for (let turn = 0; turn < turns; turn += 1) await undefined;
     await world.write(handle, 3, Buffer.from("XY"));
-    const result = await cutting;
+    const result = await taking;
     const made = newest(world, inode.id);
     const { hash, changes } = world.inode(inode.id);
     const isIn = made?.hash === hashOf(after);
@@ -124,13 +124,13 @@ test("a write during a cut is in it, or is another change; also after a crash", 
     const next = world.crash();
     await next.recover();
     await next.clock.advance(1000);
-    expect(await cut(next, inode.id)).toBe("cut");
+    expect(await snapshot(next, inode.id)).toBe("taken");
     expect(await bytesOf(next, inode.id)).toEqual(after);
   }
   expect([...kinds].toSorted()).toEqual(["another", "busy", "in it"]);
 });
 
-test("what is written once the copy was made does not make it void; the cut is as old as the copy", async () => {
+test("what is written once the copy was made does not make it void; the snapshot is as old as the copy", async () => {
   const world = await createBytesWorld();
   const { inode, handle } = await world.create();
   await world.write(handle, 0, TEXT);
@@ -143,18 +143,18 @@ test("what is written once the copy was made does not make it void; the cut is a
     return files.hash(path);
   };
   Object.assign(world.context, { runtime: { ...world.context.runtime, files: { ...files, hash } } });
-  expect(await cut(world, inode.id)).toBe("cut");
+  expect(await snapshot(world, inode.id)).toBe("taken");
   expect(world.inode(inode.id)).toMatchObject({ content: "dirty", hash: null, synced: 0 });
   expect([await bytesOf(world, inode.id), world.context.lastSnapshots.get(inode.id)?.at]).toEqual([TEXT, at]);
 });
 
-test("what is being done to a file that is cut is known for as long as it is", async () => {
+test("what is being done for a snapshot is known for as long as that lasts", async () => {
   const world = await createBytesWorld();
   const id = await written(world);
   const { snapshotsUnderWay } = world.context.fileState;
   const said = new Set<string | undefined>();
   let isOver = false;
-  const done = cut(world, id).finally(() => {
+  const done = snapshot(world, id).finally(() => {
     isOver = true;
   });
   while (!isOver) {
@@ -166,7 +166,7 @@ test("what is being done to a file that is cut is known for as long as it is", a
   expect(snapshotsUnderWay.size).toBe(0);
 });
 
-test("a writer that is let in while a cut waits for its commit: the cut counts for nothing", async () => {
+test("a writer that is let in while a snapshot waits for its commit: the snapshot counts for nothing", async () => {
   const world = await createBytesWorld();
   const id = await written(world);
   const { groupCommit } = world.context;
@@ -176,48 +176,51 @@ test("a writer that is let in while a cut waits for its commit: the cut counts f
     return groupCommit(change);
   };
   Object.assign(world.context, { groupCommit: Object.assign(later, { now: groupCommit.now }) });
-  expect([await cut(world, id), newest(world, id)]).toEqual(["busy", undefined]);
+  expect([await snapshot(world, id), newest(world, id)]).toEqual(["busy", undefined]);
   Object.assign(world.context, { groupCommit });
   await world.close(writer);
-  expect(await cut(world, id)).toBe("cut");
+  expect(await snapshot(world, id)).toBe("taken");
 });
 
 test.each([
   ["stays", false],
   ["has gone", true],
-])("a small file grows while a cut of it begins, its writer %s: it is not read byte by byte", async (_, isGone) => {
-  const world = await createBytesWorld();
-  const id = await written(world, Buffer.from("."));
-  await world.open(world.inode(id));
-  const live = world.context.cacheFiles.get(world.inode(id).lineage);
-  if (live === undefined) throw new Error("not open");
-  const {
-    disk: { sync, file },
-  } = live;
-  const content = pattern(100_000);
-  let writer = handleId(0);
-  const arrives = async () => {
-    Object.assign(live.disk, { sync });
-    writer = await world.open(world.inode(id), { write: true });
-    await world.write(writer, 0, content);
-    if (isGone) await world.close(writer);
-  };
-  let reads = 0;
-  const read: typeof file.read = (...args) => {
-    reads += 1;
-    return file.read(...args);
-  };
-  Object.assign(live.disk, {
-    sync: async () => void (await Promise.all([sync(), arrives()])),
-    file: { ...file, read },
-  });
-  expect([await cut(world, id), reads < 10]).toEqual(["busy", true]);
-  if (!isGone) await world.close(writer);
-  expect(await cut(world, id)).toBe("cut");
-  expect(await bytesOf(world, id)).toEqual(Buffer.from(content));
-});
+])(
+  "a small file grows while a snapshot of it begins, its writer %s: it is not read byte by byte",
+  async (_, isGone) => {
+    const world = await createBytesWorld();
+    const id = await written(world, Buffer.from("."));
+    await world.open(world.inode(id));
+    const live = world.context.cacheFiles.get(world.inode(id).lineage);
+    if (live === undefined) throw new Error("not open");
+    const {
+      disk: { sync, file },
+    } = live;
+    const content = pattern(100_000);
+    let writer = handleId(0);
+    const arrives = async () => {
+      Object.assign(live.disk, { sync });
+      writer = await world.open(world.inode(id), { write: true });
+      await world.write(writer, 0, content);
+      if (isGone) await world.close(writer);
+    };
+    let reads = 0;
+    const read: typeof file.read = (...args) => {
+      reads += 1;
+      return file.read(...args);
+    };
+    Object.assign(live.disk, {
+      sync: async () => void (await Promise.all([sync(), arrives()])),
+      file: { ...file, read },
+    });
+    expect([await snapshot(world, id), reads < 10]).toEqual(["busy", true]);
+    if (!isGone) await world.close(writer);
+    expect(await snapshot(world, id)).toBe("taken");
+    expect(await bytesOf(world, id)).toEqual(Buffer.from(content));
+  },
+);
 
-test("a file that stays open is cut once its writing has paused, however often it is saved, and soon after an fsync", async () => {
+test("a snapshot of a file that stays open is taken once its writing has paused, however often it is saved, and soon after an fsync", async () => {
   const world = await createBytesWorld();
   const { inode, handle } = await world.create();
   for (let save = 0; save < 10; save += 1) {
@@ -238,10 +241,10 @@ test("a file that stays open is cut once its writing has paused, however often i
   expect(await bytesOf(world, inode.id)).toEqual(Buffer.from("Save 9"));
 });
 
-test("a file that is written all the time is cut all the same, and a pause of it is longer then", async () => {
+test("a file that is written all the time has snapshots all the same, and a pause of it is longer then", async () => {
   const world = await createBytesWorld();
   const { inode, handle } = await world.create();
-  const cuts = () => world.context.lastSnapshots.get(inode.id)?.at ?? 0;
+  const snapshots = () => world.context.lastSnapshots.get(inode.id)?.at ?? 0;
   const write = async (seconds: number) => {
     for (let second = 0; second < seconds; second += 1) {
       await world.write(handle, 0, TEXT);
@@ -249,17 +252,17 @@ test("a file that is written all the time is cut all the same, and a pause of it
     }
   };
   await write(14);
-  expect(cuts()).toBe(0);
+  expect(snapshots()).toBe(0);
   await write(4);
-  const first = cuts();
+  const first = snapshots();
   expect(first).toBeGreaterThan(0);
   await world.clock.advance(4_000);
-  expect(cuts()).toBe(first);
+  expect(snapshots()).toBe(first);
   await world.clock.advance(3_000);
-  expect(cuts()).toBeGreaterThan(first);
+  expect(snapshots()).toBeGreaterThan(first);
 });
 
-test("a large file is not copied again before ten times as long as that took, whether it came to a cut or not", async () => {
+test("a large file is not copied again before ten times as long as that took, whether it came to a snapshot or not", async () => {
   const world = await createBytesWorld();
   const { inode, handle } = await world.create();
   const { runtime, lastSnapshots } = world.context;
@@ -292,7 +295,7 @@ test("a writer stops an upload of the live file twice; the third time the upload
   const id = await written(world);
   const stopped: number[] = [];
   for (let round = 1; round <= 3; round += 1) {
-    expect(await cut(world, id)).toBe("cut");
+    expect(await snapshot(world, id)).toBe("taken");
     const sent = attempt(world, id, `key ${round}`);
     world.context.sending.set(sent.id, () => stopped.push(round));
     const before = newest(world, id);
@@ -314,10 +317,10 @@ test("a writer stops an upload of the live file twice; the third time the upload
   expect(stopped).toEqual([1, 2, 3]);
 });
 
-test("two names send one cut: a writer stops both, and the first answer leaves it for the second", async () => {
+test("two names send one snapshot: a writer stops both, and the first answer leaves it for the second", async () => {
   const world = await createBytesWorld();
   const id = await written(world);
-  await cut(world, id);
+  await snapshot(world, id);
   const { metadata } = world.context;
   const first = attempt(world, id, "one");
   const second = { ...metadata.entries.create(inodeId(1), "other", id) };
@@ -339,14 +342,14 @@ test("two names send one cut: a writer stops both, and the first answer leaves i
   await world.close(handle);
 });
 
-test("after a crash a cut without its file is none, and one with it is as it was", async () => {
+test("after a crash a snapshot without its file is none, and one with it is as it was", async () => {
   const world = await createBytesWorld();
   const id = await written(world);
-  await cut(world, id);
+  await snapshot(world, id);
   const { inode: open, handle } = await world.create();
   await world.write(handle, 0, TEXT);
   await world.clock.advance(1000);
-  await cut(world, open.id);
+  await snapshot(world, open.id);
   const copy = newest(world, open.id);
   await world.files.remove(world.context.paths.snapshot(copy?.id ?? snapshotId(0)));
   const next = world.crash();
@@ -355,7 +358,7 @@ test("after a crash a cut without its file is none, and one with it is as it was
   expect(next.inode(id).hash).toBe(hashOf(TEXT));
   expect(newest(next, open.id)).toBeUndefined();
   expect(next.inode(open.id).hash).toBeNull();
-  expect(await cut(next, open.id)).toBe("cut");
+  expect(await snapshot(next, open.id)).toBe("taken");
   expect(await bytesOf(next, open.id)).toEqual(TEXT);
 });
 
@@ -366,9 +369,9 @@ test("of a file that stays open too, the name is synced before the rows call its
   await world.clock.advance(1_000);
   const { dir } = parse(world.context.paths.cacheFile(inode.lineage));
   const restore = world.files.fail({ path: new RegExp(`^${dir}$`), code: "EIO", on: ["syncFolder"] });
-  await expect(cut(world, inode.id)).rejects.toThrow("EIO");
+  await expect(snapshot(world, inode.id)).rejects.toThrow("EIO");
   expect(world.inode(inode.id).synced).toBeNull();
   restore();
-  expect(await cut(world, inode.id)).toBe("cut");
+  expect(await snapshot(world, inode.id)).toBe("taken");
   expect(world.inode(inode.id).synced).toBe(1);
 });

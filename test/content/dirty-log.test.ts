@@ -11,13 +11,13 @@ import { createMemoryFiles, type MemoryFiles } from "../support/memory-files.ts"
 
 const PATH = "/state/staged";
 let files: MemoryFiles;
-let staged: DirtyLog;
+let dirtyLog: DirtyLog;
 beforeEach(async () => {
   files = createMemoryFiles({ now: () => timeFromMilliseconds(0) });
   await files.makeFolder("/state");
-  staged = await openDirtyLog(files, PATH, SILENT);
-  expect(staged.isNew).toBe(true);
-  await staged.replace(noLines);
+  dirtyLog = await openDirtyLog(files, PATH, SILENT);
+  expect(dirtyLog.isNew).toBe(true);
+  await dirtyLog.replace(noLines);
 });
 
 async function* noLines(): AsyncGenerator<Written> {}
@@ -36,17 +36,17 @@ async function found() {
 }
 
 test("what was added last is there when it is closed", async () => {
-  staged.add(word(1));
-  await staged.flush();
-  staged.add({ lineage: kernelNodeId(1), done: true });
-  await staged.close();
+  dirtyLog.add(word(1));
+  await dirtyLog.flush();
+  dirtyLog.add({ lineage: kernelNodeId(1), done: true });
+  await dirtyLog.close();
   expect(await found()).toEqual({ lineages: [], isWhole: true });
 });
 
 test("the last word of each file counts", async () => {
-  for (const one of [word(1), word(2), word(1, 5), word(3)]) staged.add(one);
-  staged.add({ lineage: kernelNodeId(2), done: true });
-  await staged.flush();
+  for (const one of [word(1), word(2), word(1, 5), word(3)]) dirtyLog.add(one);
+  dirtyLog.add({ lineage: kernelNodeId(2), done: true });
+  await dirtyLog.flush();
   const { written, isWhole } = await (await openDirtyLog(files, PATH, SILENT)).read();
   expect([...written.values()]).toEqual([word(1, 5), word(3)]);
   expect(isWhole).toBe(true);
@@ -54,21 +54,21 @@ test("the last word of each file counts", async () => {
 
 test("a line that is on its way is waited for, whoever added it", async () => {
   let isThere = false;
-  staged.add(word(1));
-  const first = staged.flush().then(() => {
+  dirtyLog.add(word(1));
+  const first = dirtyLog.flush().then(() => {
     isThere = true;
   });
-  await staged.flush();
+  await dirtyLog.flush();
   expect(isThere).toBe(true);
   await first;
 });
 
 test("a line that was broken off is no line, and those before it are", async () => {
-  staged.add(word(1));
-  await staged.flush();
+  dirtyLog.add(word(1));
+  await dirtyLog.flush();
   const { size } = await files.stat(PATH);
-  staged.add(word(2));
-  await staged.flush();
+  dirtyLog.add(word(2));
+  await dirtyLog.flush();
   const file = await files.open(PATH, "r+");
   await file.truncate(size + 20);
   expect(await found()).toEqual({ lineages: [1], isWhole: true });
@@ -76,42 +76,42 @@ test("a line that was broken off is no line, and those before it are", async () 
 
 test("a damaged line leaves the list not whole", async () => {
   const { size } = await files.stat(PATH);
-  for (const one of [word(1), word(2)]) staged.add(one);
-  await staged.flush();
+  for (const one of [word(1), word(2)]) dirtyLog.add(one);
+  await dirtyLog.flush();
   await (await files.open(PATH, "r+")).write(Buffer.from("?"), size + 20);
   expect(await found()).toEqual({ lineages: [2], isWhole: false });
 });
 
 test("a list that cannot be kept is not whole until it has what it lacks", async () => {
   const end = files.fail({ path: /staged/, code: "ENOSPC", on: ["write"], after: 0, times: 1 });
-  staged.add(word(1));
-  await staged.flush();
+  dirtyLog.add(word(1));
+  await dirtyLog.flush();
   expect(await found()).toEqual({ lineages: [], isWhole: false });
   end();
-  staged.add(word(2));
-  await staged.flush();
+  dirtyLog.add(word(2));
+  await dirtyLog.flush();
   expect(await found()).toEqual({ lineages: [1, 2], isWhole: true });
 });
 
 test("what is said while it is written anew is in the new one", async () => {
-  staged.add(word(1));
-  await staged.flush();
-  await staged.replace(async function* () {
-    staged.add(word(3));
-    void staged.flush();
+  dirtyLog.add(word(1));
+  await dirtyLog.flush();
+  await dirtyLog.replace(async function* () {
+    dirtyLog.add(word(3));
+    void dirtyLog.flush();
     yield word(2);
   });
-  await staged.flush();
+  await dirtyLog.flush();
   expect(await found()).toEqual({ lineages: [2, 3], isWhole: true });
 });
 
 test("a sync that failed is made again", async () => {
-  staged.add(word(1));
+  dirtyLog.add(word(1));
   files.fail({ path: /staged/, code: "ENOSPC", on: ["sync"], times: 2 });
   const outcomes: string[] = [];
   for (let count = 0; count < 3; count += 1) {
     outcomes.push(
-      await staged.sync().then(
+      await dirtyLog.sync().then(
         () => "synced",
         (error: Error) => error.message.slice(0, 3),
       ),
@@ -121,13 +121,13 @@ test("a sync that failed is made again", async () => {
 });
 
 test("it is long when much was said since it was written anew", async () => {
-  expect(staged.isLong()).toBe(false);
+  expect(dirtyLog.isLong()).toBe(false);
   const path = ["x".repeat(200_000)];
-  for (let count = 0; count < 25; count += 1) staged.add({ ...word(count), path });
-  await staged.flush();
-  expect(staged.isLong()).toBe(true);
-  await staged.replace(noLines);
-  expect(staged.isLong()).toBe(false);
+  for (let count = 0; count < 25; count += 1) dirtyLog.add({ ...word(count), path });
+  await dirtyLog.flush();
+  expect(dirtyLog.isLong()).toBe(true);
+  await dirtyLog.replace(noLines);
+  expect(dirtyLog.isLong()).toBe(false);
 });
 
 /** A list whose syncs are counted. */
