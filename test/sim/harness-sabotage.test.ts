@@ -82,7 +82,6 @@ const SABOTAGES: readonly { name: string; mounts: 1 | 2; sabotage: Sabotage }[] 
     sabotage: withoutHeader("if-match", ({ method }) => method === "PUT"),
   },
   { name: "uploads go without If-None-Match", mounts: 2, sabotage: withoutHeader("if-none-match") },
-  { name: "repeated requests have other keys", mounts: 1, sabotage: { request: withOtherKey } },
   { name: "a call is answered before its commit", mounts: 1, sabotage: { losesLastCall: true } },
   { name: "a file is marked dirty late", mounts: 1, sabotage: { started: markedLate } },
   { name: "content is sent before it is whole", mounts: 2, sabotage: { request: halved } },
