@@ -63,7 +63,10 @@ async function make(gateway: Gateway, root: string, { what, node: which, folder:
     if (what === "folder") await gateway.nodes.createFolder(folder, name, { attributes });
     if (what === "file") await gateway.files.create(folder, name, `content ${n}`, { attributes });
     if (what === "write" && file !== undefined) await gateway.files.write(file.id, `written ${n}`, { attributes });
-    if (what === "move" && node !== undefined) await gateway.nodes.update(node.id, { parentId: folder, name });
+    // Every other move sets attributes too, in the same request.
+    const along = n % 2 === 0 ? {} : { attributes: { mode: n % 512 } };
+    if (what === "move" && node !== undefined)
+      await gateway.nodes.update(node.id, { parentId: folder, name, ...along });
     if (what === "delete" && node !== undefined) await gateway.nodes.delete(node.id);
     if (what === "attributes" && node !== undefined)
       await gateway.nodes.update(node.id, { attributes: { mode: n % 512 } });

@@ -138,8 +138,8 @@ function stepOf(
   const action = isThere ? (isSamePlace ? "keep" : "move") : "restore";
   const isWritten = before.head === last.head || ours.some((entry) => isOwn(entry) && entry.kind === "updated");
   const version = isWritten ? undefined : (before.head ?? undefined);
-  const changedThem = (entry: JournalEntry) => /^(?:created|updated|changed)$/.test(entry.kind);
-  const attributes = ours.some(changedThem) ? before.attributes : undefined;
+  // A move may set attributes too, in the same request.
+  const attributes = ours.some(({ kind }) => kind !== "deleted") ? before.attributes : undefined;
   if (action === "keep" && version === undefined && attributes === undefined) return undefined;
   const hasOwnTime = before.head === last.head || attributes?.mtime !== undefined;
   const timeOf = hasOwnTime ? undefined : (before.head ?? undefined);

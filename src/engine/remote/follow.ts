@@ -373,9 +373,12 @@ function isWanted(context: Rows & Remote & Tree, entry: JournalEntry): boolean {
  * tell, or its id is not found yet.
  */
 export function readAgain(context: Rows & Remote & Tree, entries: readonly JournalEntry[], nodes: News): void {
+  const { metadata, client } = context;
   for (const entry of entries) {
-    if (entry.kind !== "deleted" && isUnread(nodes.get(entry.nodeId)) && isNews(context, entry))
-      context.metadata.rereads.add(entry.nodeId, entry.parentId);
+    if (entry.kind === "deleted" || !isUnread(nodes.get(entry.nodeId)) || !isNews(context, entry)) continue;
+    metadata.rereads.add(entry.nodeId, entry.parentId);
+    // The entry is later than the deletion that is known: the node was restored, and 404 does not confirm the deletion.
+    if (client.features.revisions) metadata.tombstones.remove(entry.nodeId);
   }
 }
 

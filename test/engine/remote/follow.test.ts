@@ -207,6 +207,30 @@ test("a deletion is remembered as long as a listing is under way, however far jo
   expect(metadata.tombstones.get("gone")).toBeUndefined();
 });
 
+test("deleted and restored while its id is not found: the deletion that is known does not end the asking", async () => {
+  const restored = nodeOf("a", { revision: 3 });
+  let isFound = false;
+  const { context, metadata, clock, names } = await begin({
+    readJournal: async () =>
+      page([entryOf(nodeOf("a", { revision: 2 }), 5, "deleted"), entryOf(restored, 6, "restored")]),
+    async getNode() {
+      if (!isFound) throw new RemoteError("notFound", "no such node");
+      return restored;
+    },
+  });
+  metadata.inodes.update(ROOT_INODE, { listed: 1 });
+  const ask = async () => {
+    for (const reread of metadata.rereads.due(clock.wallClock(), 9)) await context.nodeReader.refresh(reread, SIGNAL);
+  };
+  await followOnce(context, SIGNAL);
+  expect(names()).toEqual(["b"]);
+  await ask();
+  isFound = true;
+  await clock.advance(10_000);
+  await ask();
+  expect(names()).toEqual(["a", "b"]);
+});
+
 for (const isTaken of [false, true]) {
   const what = isTaken ? "waits for its name" : "is shown";
   test(`without revisions, what a list shows while older news is read ${what}: that it was deleted once says nothing`, async () => {
