@@ -8,7 +8,6 @@ import type { Layout } from "../../content/layout.ts";
 import type { Workspace } from "../../contract/resources.ts";
 import type { Logger } from "../../lib/log.ts";
 import type { SingleFlight } from "../../lib/single-flight.ts";
-import type { Pass } from "../../metadata/entries.ts";
 import type { AttemptId, InodeId, SnapshotId } from "../../metadata/ids.ts";
 import type { Metadata } from "../../metadata/metadata.ts";
 import type { Accounts, FastPath, HandleTable, Passthrough, Replays } from "../api/index.ts";
@@ -22,8 +21,7 @@ import type {
   RowClockRuntime,
   Space,
 } from "../host/index.ts";
-import type { CacheFile, CacheFiles, Reader } from "./cache-file.ts";
-import type { WriteQueue } from "./enqueue.ts";
+import type { CacheFiles } from "./cache-file.ts";
 import type { DirtyFiles, FileTimes, Orphans, ReadFailures, SnapshotFiles } from "./file-services.ts";
 import type { FileState } from "./file-state.ts";
 import type { ForegroundThrottle } from "./foreground-throttle.ts";
@@ -36,6 +34,7 @@ import type { PollState } from "./poll-state.ts";
 import type { Quota } from "./quota-state.ts";
 import type { ReadOrder } from "./read-order.ts";
 import type { Request } from "./request.ts";
+import type { WriteQueue } from "./write-queue.ts";
 
 /** Settings of the mount. Times in milliseconds, sizes in bytes. */
 export interface EngineSettings {
@@ -73,22 +72,6 @@ export interface EngineSettings {
   /** From one round of the lookup probe to the next: no less than a request may take; see files/lookup-probe.ts. */
   readonly lookupProbeMs?: number;
 }
-
-/** What is open behind a handle. */
-export type Handle =
-  | {
-      readonly kind: "file";
-      readonly live: CacheFile;
-      readonly write: boolean;
-      readonly append: boolean;
-      readonly reader: Reader;
-    }
-  | {
-      readonly kind: "folder";
-      readonly inode: InodeId;
-      /** What is being listed; undefined before the first readdir. */
-      pass: Pass | undefined;
-    };
 
 /** The rows, how changes of them are committed and made durable, and the dirty-file log beside them. */
 export interface Rows {

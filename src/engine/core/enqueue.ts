@@ -5,24 +5,9 @@
 import type { InodeId } from "../../metadata/ids.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import type { Host, Rows, Uploads } from "./context.ts";
+import type { WriteQueue } from "./write-queue.ts";
 
 type Needs = Pick<Rows & Uploads & Host, "metadata" | "runtime" | "settings" | "activity">;
-
-/** The queue of write-back is the table of node rows: this marks rows for the loop. */
-export interface WriteQueue {
-  /** Row time at which a change made now should be sent. */
-  dueTime(now: number, dirtySince: number | null): number;
-  /** The local state of the row changed. `since`: dirtySince of the row that had the content so far. `change`: of the row. */
-  setNodeDirty(node: NodeRow, since?: number | null, change?: Partial<Omit<NodeRow, "id">>): NodeRow;
-  /** The inode's content or attributes changed, so every name of it has something to send. */
-  setInodeDirty(inode: InodeId, since?: number | null): void;
-  /** The plan looks at the row at once. */
-  enqueue(node: NodeRow | undefined): void;
-  /** The same for every name of an inode. */
-  enqueueInode(inode: InodeId): void;
-  /** The last writer of the inode closed it: it may be sent after the debounce. */
-  enqueueAfterQuiet(inode: InodeId): void;
-}
 
 export function createWriteQueue(context: Needs): WriteQueue {
   return {

@@ -1,7 +1,25 @@
 /** The open handles. One that is given out is written to the handle table first, and known here after that. */
+import type { Pass } from "../../metadata/entries.ts";
+import type { InodeId } from "../../metadata/ids.ts";
 import type { Caller, HandleId, HandleTable, KernelNodeId } from "../api/index.ts";
 import type { RowClockRuntime } from "../host/index.ts";
-import type { Handle } from "./context.ts";
+import type { CacheFile, Reader } from "./cache-file.ts";
+
+/** What is open behind a handle. */
+export type Handle =
+  | {
+      readonly kind: "file";
+      readonly live: CacheFile;
+      readonly write: boolean;
+      readonly append: boolean;
+      readonly reader: Reader;
+    }
+  | {
+      readonly kind: "folder";
+      readonly inode: InodeId;
+      /** What is being listed; undefined before the first readdir. */
+      pass: Pass | undefined;
+    };
 
 export class Handles extends Map<HandleId, Handle> {
   readonly #table: HandleTable;

@@ -8,7 +8,7 @@ import { createLookupProbe } from "./lookup-probe.ts";
 import { dropForgottenByKernel, onForget, onLookup } from "./on-forget.ts";
 import { dropKernelNodeId } from "./open-close.ts";
 import { dropIfUnused, handOver, removeInode } from "./orphans.ts";
-import type { Context } from "./room.ts";
+import type { Parts } from "./room.ts";
 import { dropSnapshot, removeSnapshot, snapshotSource } from "./snapshot-source.ts";
 import { createSpace } from "./space.ts";
 import { ctimeOf, mtimeOf, pinMtime } from "./times.ts";
@@ -28,9 +28,9 @@ type Added = keyof Pick<
 >;
 
 /** Returns the same object. */
-export function addLocalFiles(rest: Rows & Omit<SharedLocalFiles, Added> & Kernel & Remote & Uploads & Host): Context {
+export function addLocalFiles(rest: Rows & Omit<SharedLocalFiles, Added> & Kernel & Remote & Uploads & Host): Parts {
   const room = () => context;
-  const context: Context = Object.assign(rest, {
+  const context: Parts = Object.assign(rest, {
     cacheFiles: new CacheFileTable(room),
     fileState: createFileState(!rest.client.features.ranges, rest.metadata),
     background: (what: string, work: () => Promise<void>) => inBackground(room(), what, work),
@@ -44,7 +44,7 @@ export function addLocalFiles(rest: Rows & Omit<SharedLocalFiles, Added> & Kerne
   return context;
 }
 
-function createSnapshotFiles(room: () => Context): SharedLocalFiles["snapshotFiles"] {
+function createSnapshotFiles(room: () => Parts): SharedLocalFiles["snapshotFiles"] {
   return {
     source: (snapshot) => snapshotSource(room(), snapshot),
     drop: (id) => dropSnapshot(room(), id),
@@ -56,7 +56,7 @@ function createSnapshotFiles(room: () => Context): SharedLocalFiles["snapshotFil
   };
 }
 
-function createOrphans(room: () => Context): SharedLocalFiles["orphans"] {
+function createOrphans(room: () => Parts): SharedLocalFiles["orphans"] {
   let probe: ReturnType<typeof createLookupProbe> | undefined;
   return {
     forgotten: (lineages) => onForget(room(), lineages),
@@ -74,7 +74,7 @@ function createOrphans(room: () => Context): SharedLocalFiles["orphans"] {
   };
 }
 
-function createDirtyFiles(room: () => Context): SharedLocalFiles["dirtyFiles"] {
+function createDirtyFiles(room: () => Parts): SharedLocalFiles["dirtyFiles"] {
   return {
     dirty: (inode) => logDirty(room(), inode, room().cacheFiles.get(inode.lineage)),
     clean: (lineage) => logClean(room(), lineage),
@@ -83,7 +83,7 @@ function createDirtyFiles(room: () => Context): SharedLocalFiles["dirtyFiles"] {
   };
 }
 
-function createReadFailures(room: () => Context): SharedLocalFiles["readFailures"] {
+function createReadFailures(room: () => Parts): SharedLocalFiles["readFailures"] {
   return {
     get: (lineage) => room().fileState.unreadable.get(lineage),
     couldNotRead: (row, inode, error) => couldNotRead(room(), row, inode, error),
@@ -93,7 +93,7 @@ function createReadFailures(room: () => Context): SharedLocalFiles["readFailures
   };
 }
 
-function createFileTimes(room: () => Context): SharedLocalFiles["fileTimes"] {
+function createFileTimes(room: () => Parts): SharedLocalFiles["fileTimes"] {
   return {
     mtimeOf: (inode) => mtimeOf(room(), inode),
     ctimeOf,

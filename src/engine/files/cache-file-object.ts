@@ -7,7 +7,7 @@ import { shareRuns } from "../../lib/shared-run.ts";
 import type { Time } from "../../lib/time.ts";
 import type { InodeId, KernelNodeId } from "../../metadata/ids.ts";
 import type { Caller, HandleId } from "../api/index.ts";
-import { SnapshotPacing } from "../core/index.ts";
+import { type Host, type Kernel, type Remote, type Rows, SnapshotPacing, type Uploads } from "../core/index.ts";
 import {
   type FileChanges,
   type FileOnDisk,
@@ -28,7 +28,7 @@ import { threadWentOn, untilTruncateKnown } from "./pending-truncate.ts";
 import { readBytes, seekBytes } from "./read-bytes.ts";
 import { createReader } from "./readahead.ts";
 import { revokeWriteLeases } from "./revoke-leases.ts";
-import type { Context } from "./room.ts";
+import type { LocalFiles } from "./room.ts";
 import { setContentClean, setContentDirty } from "./set-dirty.ts";
 import { hashCacheFile } from "./snapshot-source.ts";
 import { allocateBytes, truncateBytes, writeBytes } from "./write-bytes.ts";
@@ -55,9 +55,9 @@ export class CacheFileObject implements OpenCacheFile {
     durableStat: undefined,
   };
   readonly pacing = new SnapshotPacing();
-  readonly #room: Context;
+  readonly #room: Rows & LocalFiles & Kernel & Remote & Uploads & Host;
 
-  constructor(room: Context, first: FirstState) {
+  constructor(room: Rows & LocalFiles & Kernel & Remote & Uploads & Host, first: FirstState) {
     this.#room = room;
     this.lineage = first.lineage;
     this.inode = first.inode;

@@ -13,15 +13,15 @@ import { comesFrom } from "./missing-ranges.ts";
 import { cacheFileStat, openCacheFile, setCacheFileTimes } from "./open-close.ts";
 import { whileTruncating } from "./pending-truncate.ts";
 import { resumeFile, resumeMapped } from "./resume.ts";
-import type { Context, OpenCacheFiles } from "./room.ts";
+import type { OpenCacheFiles, Parts } from "./room.ts";
 import { fetchVersionRange, type VersionContent } from "./uncached-read.ts";
 import { closeKept, keepOpenForUpload } from "./without-folder.ts";
 
 export class CacheFileTable implements OpenCacheFiles {
   readonly #open = new Map<KernelNodeId, OpenCacheFile>();
-  readonly #room: () => Context;
+  readonly #room: () => Parts;
 
-  constructor(room: () => Context) {
+  constructor(room: () => Parts) {
     this.#room = room;
   }
 

@@ -16,8 +16,9 @@
  */
 import type { InodeId } from "../../metadata/ids.ts";
 import type { KernelNodeId } from "../api/index.ts";
+import type { Host, Kernel, Remote, Rows, Uploads } from "../core/index.ts";
 import { dropTogether, SLICE } from "./on-forget.ts";
-import type { Context } from "./room.ts";
+import type { LocalFiles } from "./room.ts";
 
 /** Milliseconds from one round to the next, unless the settings say otherwise. */
 export const ROUND_MS = 60_000;
@@ -48,7 +49,7 @@ export interface LookupProbe {
   stop(): void;
 }
 
-export function createLookupProbe(context: Context): LookupProbe {
+export function createLookupProbe(context: Rows & LocalFiles & Kernel & Remote & Uploads & Host): LookupProbe {
   const { metadata, runtime, foregroundThrottle, disk, fileState, kernel, settings, log } = context;
   const { inodes, entries } = metadata;
   const roundMs = settings.lookupProbeMs ?? ROUND_MS;

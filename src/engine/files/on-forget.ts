@@ -5,19 +5,23 @@
  */
 import type { Inode } from "../../metadata/inodes.ts";
 import type { KernelNodeId } from "../api/index.ts";
+import type { Host, Kernel, Remote, Rows, Uploads } from "../core/index.ts";
 import { dropIfUnused, keepForgottenByKernel } from "./orphans.ts";
-import type { Context, LocalFiles } from "./room.ts";
+import type { LocalFiles } from "./room.ts";
 
 /** Milliseconds from the first FORGET to the commit. */
 export const FORGET_GATHER_MS = 20;
 /** Orphans per commit: programs wait while it runs. */
 export const SLICE = 32;
 
-export function onForget(context: Context, lineages: readonly { readonly lineage: KernelNodeId }[]): void {
+export function onForget(
+  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host,
+  lineages: readonly { readonly lineage: KernelNodeId }[],
+): void {
   for (const { lineage } of lineages) forgetOne(context, lineage);
 }
 
-function forgetOne(context: Context, lineage: KernelNodeId): void {
+function forgetOne(context: Rows & LocalFiles & Kernel & Remote & Uploads & Host, lineage: KernelNodeId): void {
   const { metadata, fileState, cacheFiles } = context;
   try {
     const inode = metadata.inodes.ofKernelNodeId(lineage);
@@ -46,7 +50,7 @@ export function onLookup({ fileState }: Pick<LocalFiles, "fileState">, { id, lin
     if (inode === id) fileState.forgottenByKernel.delete(forgottenByKernel);
 }
 
-function dropLater(context: Context, wait: number): void {
+function dropLater(context: Rows & LocalFiles & Kernel & Remote & Uploads & Host, wait: number): void {
   const { fileState, runtime } = context;
   fileState.forgetTimer ??= runtime.setTimer(wait, () => {
     fileState.forgetTimer = undefined;
@@ -56,14 +60,14 @@ function dropLater(context: Context, wait: number): void {
 }
 
 /** Removes at once what waits. For a takeover: the next daemon would not know of it. */
-export function dropForgottenByKernel(context: Context): void {
+export function dropForgottenByKernel(context: Rows & LocalFiles & Kernel & Remote & Uploads & Host): void {
   const { fileState } = context;
   fileState.forgetTimer?.cancel();
   fileState.forgetTimer = undefined;
   while (fileState.forgottenByKernel.size > 0) dropSome(context);
 }
 
-function dropSome(context: Context): void {
+function dropSome(context: Rows & LocalFiles & Kernel & Remote & Uploads & Host): void {
   const { fileState } = context;
   const some = [...fileState.forgottenByKernel.keys()].slice(0, SLICE);
   for (const lineage of some) fileState.forgottenByKernel.delete(lineage);
@@ -71,7 +75,10 @@ function dropSome(context: Context): void {
 }
 
 /** With one commit; no more than SLICE. */
-export function dropTogether(context: Context, some: readonly KernelNodeId[]): void {
+export function dropTogether(
+  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host,
+  some: readonly KernelNodeId[],
+): void {
   const { metadata } = context;
   try {
     const parts = metadata.transaction(() =>
@@ -84,7 +91,7 @@ export function dropTogether(context: Context, some: readonly KernelNodeId[]): v
 }
 
 /** The rows can be changed again: repeats what they did not take. */
-export function repeatForgets(context: Context): void {
+export function repeatForgets(context: Rows & LocalFiles & Kernel & Remote & Uploads & Host): void {
   const { forgetsToRepeat } = context.fileState;
   const again = [...forgetsToRepeat].map((lineage) => ({ lineage }));
   forgetsToRepeat.clear();

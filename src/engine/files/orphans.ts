@@ -2,9 +2,9 @@
 import type { InodeId, KernelNodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
-import type { Host, Kernel, Rows } from "../core/index.ts";
+import type { Host, Kernel, Remote, Rows, Uploads } from "../core/index.ts";
 import { dropKernelNodeId } from "./open-close.ts";
-import type { Context, LocalFiles } from "./room.ts";
+import type { LocalFiles } from "./room.ts";
 import { removeSnapshot } from "./snapshot-source.ts";
 import { forgetFailures } from "./unreadable.ts";
 
@@ -13,7 +13,10 @@ import { forgetFailures } from "./unreadable.ts";
  * What is open goes when it is closed: its RELEASE, which the kernel sent before, may still be under way. What an
  * upload needs goes when the upload is over.
  */
-export function dropIfUnused(context: Context, lineage: KernelNodeId): void {
+export function dropIfUnused(
+  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host,
+  lineage: KernelNodeId,
+): void {
   const inode = context.metadata.inodes.ofKernelNodeId(lineage);
   if (inode === undefined || inode.id === ROOT_INODE) return;
   if (context.cacheFiles.has(lineage)) {
@@ -28,7 +31,7 @@ export function dropIfUnused(context: Context, lineage: KernelNodeId): void {
 }
 
 /** What was in the way is over: tried once more. */
-function dropAtLast(context: Context, lineage: KernelNodeId): void {
+function dropAtLast(context: Rows & LocalFiles & Kernel & Remote & Uploads & Host, lineage: KernelNodeId): void {
   try {
     dropIfUnused(context, lineage);
   } catch (error) {
@@ -68,7 +71,7 @@ function isHandedOver({ metadata }: Rows, { id, lineage }: Inode): boolean {
  * Call it in a transaction. Removes an orphan with all its kernel node ids, snapshots and bytes, unless one of them is
  * open.
  */
-export function removeInode(context: Context, inode: Inode): void {
+export function removeInode(context: Rows & LocalFiles & Kernel & Remote & Uploads & Host, inode: Inode): void {
   const { metadata, cacheFiles } = context;
   const lineages = metadata.inodes.lineages(inode.id);
   if (lineages.some((lineage) => cacheFiles.has(lineage))) return;

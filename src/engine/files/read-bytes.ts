@@ -8,12 +8,12 @@ import type { OpenCacheFile } from "./cache-file.ts";
 import { grantRead } from "./fast-path.ts";
 import { untilChecked } from "./fetch.ts";
 import { fetchAround, type SequentialReader } from "./readahead.ts";
-import type { Context, LocalFiles } from "./room.ts";
+import type { LocalFiles } from "./room.ts";
 import { fetchUncached, layOver } from "./uncached-read.ts";
 
 /** Undefined: the caller has its answer. Rejects with an FsError: EINTR, EIO, EACCES, or as fromDisk says. */
 export async function readBytes(
-  context: Context,
+  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host,
   handle: HandleId,
   cacheFile: OpenCacheFile,
   reader: SequentialReader,

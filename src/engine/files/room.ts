@@ -21,4 +21,4 @@ export interface LocalFiles extends SharedLocalFiles {
   readonly fileState: FileState;
 }
 
-export interface Context extends Rows, LocalFiles, Kernel, Remote, Uploads, Host {}
+export interface Parts extends Rows, LocalFiles, Kernel, Remote, Uploads, Host {}

@@ -13,11 +13,11 @@ import { despiteFullDisk, requireDisk } from "./disk-room.ts";
 import { evict } from "./evict.ts";
 import { removeLeft } from "./file-removal.ts";
 import { repeatForgets } from "./on-forget.ts";
-import type { Context, LocalFiles } from "./room.ts";
+import type { LocalFiles, Parts } from "./room.ts";
 
 const LOOK_MS = 2_000;
 
-export function createSpace(room: () => Context): Space {
+export function createSpace(room: () => Parts): Space {
   let timer: Timer | undefined;
   let isStopped = false;
 

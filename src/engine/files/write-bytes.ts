@@ -6,13 +6,13 @@
 import { touchesRange } from "../../lib/ranges.ts";
 import { bytesWritten } from "../../lib/system-error.ts";
 import { type Caller, FsError, fromDisk, type HandleId } from "../api/index.ts";
-import type { Host, Remote, Rows, Uploads } from "../core/index.ts";
+import type { Host, Kernel, Remote, Rows, Uploads } from "../core/index.ts";
 import type { OpenCacheFile } from "./cache-file.ts";
 import { despiteFullDisk } from "./disk-room.ts";
 import { grantWrite } from "./fast-path.ts";
 import { overwritten, persistTruncation, truncated } from "./missing-ranges.ts";
 import { beginTruncate } from "./pending-truncate.ts";
-import type { Context, LocalFiles } from "./room.ts";
+import type { LocalFiles } from "./room.ts";
 import { noLongerDurable, setContentDirty } from "./set-dirty.ts";
 import { isTight, requireRoom } from "./space.ts";
 
@@ -27,7 +27,7 @@ export const ZERO_RANGE = 16;
  * with an FsError: ENOSPC, EDQUOT, EFBIG, or as fromDisk says.
  */
 export async function writeBytes(
-  context: Context,
+  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host,
   handle: HandleId,
   cacheFile: OpenCacheFile,
   offset: number,

@@ -21,7 +21,7 @@ const REACH = { skipped: 100, lookedAt: 200 };
 const LARGE = 1000;
 
 /**
- * A program looks into the folder. Resolves when every name is known. Rejects like completeFolder: EINTR when the
+ * A program looks into the folder. Resolves when every name is known. Rejects like Listings.complete: EINTR when the
  * signal aborts, which does not stop the list for others.
  */
 export async function prefetchFolders(

@@ -18,7 +18,7 @@ import type { Tree } from "../tree/index.ts";
 const UNOBSERVED_MS = 90_000;
 
 /**
- * To be followed by observeNode for each node: what an error prevented here is done there, one node at a time. Not to
+ * To be followed by Observer.node for each node: what an error prevented here is done there, one node at a time. Not to
  * be called within a transaction, because what an error interrupts must be rolled back.
  */
 export function observeTogether(context: Rows & Host & Tree & Sync, told: Iterable<Node>, source: Source): void {

@@ -38,12 +38,12 @@ function keptTable(): HandleTable & { readonly kept: Map<HandleId, KeptHandle> }
 async function worldWith(isPassing = false) {
   const world = await createBytesWorld({}, { isPassing });
   const table = keptTable();
-  Object.assign(world.context, { handleTable: table });
+  Object.assign(world.context.handleTable, table);
   world.context.metadata.inodes.update(ROOT_INODE, { listed: 1 });
   /** As kill -9, and the start of its successor. */
   const successor = async (before?: (next: BytesWorld) => Promise<void>): Promise<BytesWorld> => {
     const next = world.crash();
-    Object.assign(next.context, { handleTable: table });
+    Object.assign(next.context.handleTable, table);
     await before?.(next);
     const sweep = await recoverOpenFiles(next.context, { handles: [...table.kept.values()] });
     await sweep?.();
@@ -177,7 +177,7 @@ test.each([
     // Killed before its snapshot, and once more after that.
     const then = async (world: BytesWorld) => {
       const next = world.crash();
-      Object.assign(next.context, { handleTable: it.table });
+      Object.assign(next.context.handleTable, it.table);
       await taken(next);
       await (await recoverOpenFiles(next.context, { handles: [...it.table.kept.values()] }))?.();
       return next;
