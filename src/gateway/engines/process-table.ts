@@ -152,7 +152,11 @@ async function killProcesses(clock: Clock, ours: Ours): Promise<readonly number[
       before = stopped.size;
       await lookWell(clock, ours, stop);
     }
-    if (stopped.size === 0 || isOver()) return [...stopped];
+    if (stopped.size === 0) return [];
+    // Also when the time is over: no process is left stopped.
     for (const pid of stopped) signal(pid, "SIGKILL");
+    if (!isOver()) continue;
+    await sleep(clock, POLL_MS);
+    return lookWell(clock, ours, (pid) => signal(pid, 0));
   }
 }

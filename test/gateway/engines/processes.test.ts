@@ -9,6 +9,7 @@ import { fileURLToPath } from "node:url";
 import { rolldown } from "rolldown";
 import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { type Logs, openLogs } from "../../../src/gateway/engines/logs.ts";
+import { endProcesses } from "../../../src/gateway/engines/process-table.ts";
 import {
   createEngineProcesses,
   type EngineProcesses,
@@ -306,4 +307,16 @@ test("what is mounted in its folder is not emptied with it", async (context) => 
   execFileSync("umount", [place]);
   await openProcesses().endLeft([]);
   expect(readdirSync(work)).toEqual([]);
+});
+
+test("when there is no time left, no process stays stopped", async () => {
+  const child = spawn("sleep", ["1000"], { env: { ...process.env, WSFS_EXECUTION: "hurried" }, stdio: "ignore" });
+  const ended = once(child, "exit");
+  onTestFinished(() => void child.kill("SIGKILL"));
+  await once(child, "spawn");
+  let elapsed = 0;
+  const clock: Clock = { ...systemClock, elapsed: () => (elapsed += 6_000) };
+  const ours = { isExecution: (id: string) => id === "hurried" };
+  expect(await endProcesses(clock, ours, () => 0)).toEqual({ found: 0, left: [] });
+  expect(await ended).toEqual([null, "SIGKILL"]);
 });
