@@ -372,8 +372,9 @@ export function readAgain(context: Rows & Remote & Tree, entries: readonly Journ
   for (const entry of entries) {
     if (!isUnread(nodes.get(entry.nodeId)) || !isNews(context, entry)) continue;
     metadata.rereads.add(entry.nodeId, entry.parentId);
-    // The entry is later than the deletion that is known: the node was restored, and 404 does not confirm the deletion.
-    metadata.tombstones.remove(entry.nodeId);
+    // An entry later than the known deletion: the node was restored, and 404 does not confirm the deletion.
+    const deletion = metadata.tombstones.get(entry.nodeId);
+    if (deletion !== undefined && deletion.revision < entry.revision) metadata.tombstones.remove(entry.nodeId);
   }
 }
 
