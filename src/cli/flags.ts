@@ -273,7 +273,12 @@ export const FLAGS = {
     defaultHelp: "the last one, else a free one",
     help: "Port to listen on",
   },
-  "workspace-list": { type: "list", kind: values.named("NAME"), defaultHelp: "one", help: "Workspaces, made if new" },
+  "workspace-list": {
+    type: "list",
+    kind: values.named("NAME"),
+    defaultHelp: "those there are, or one",
+    help: "Workspaces, made if new",
+  },
   latency: { ...late, help: "Delay each answer, half of it before the effect" },
   "path-lag": { ...late, help: "Show changes late by path and in listings" },
   "journal-lag": { ...late, help: "Show changes late in the journal" },

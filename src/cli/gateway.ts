@@ -33,17 +33,20 @@ export async function gateway(values: Values<"gateway">): Promise<number> {
   }
   const stop = new AbortController();
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => stop.abort());
-  const { DEFAULT_WORKSPACE } = await import("../gateway/start.ts");
   const asked = values["workspace-list"];
-  const workspaces = asked.length > 0 ? asked : [readGatewayRecord(data)?.workspace ?? DEFAULT_WORKSPACE];
-  const workspace = workspaces[0] ?? DEFAULT_WORKSPACE;
-  const running = await listen(values, data, workspaces, outside);
+  const noted = readGatewayRecord(data)?.workspace;
+  // A data folder that was restored has workspaces, and no record.
+  const required = asked.length > 0 ? asked : noted === undefined ? undefined : [noted];
+  const running = await listen(values, data, required, outside);
+  const { workspacesIn } = await import("../gateway/start.ts");
+  const workspaces = required ?? workspacesIn(data).map(({ name }) => name);
+  const [workspace = ""] = workspaces;
   const identity = identifyProcess(process.pid);
   const isKept = values["until-unmounted"];
   const { baseUrl, port, hasSocket } = running;
   const record = { baseUrl, port, workspace, hasSocket, isKept, renewsToken: true };
   writeGatewayRecord(data, { ...record, ...(identity === undefined ? {} : { process: identity }) });
-  await announce(values, data, baseUrl, workspace);
+  await announce(values, data, baseUrl, workspaces);
   const ends = [aborted(stop.signal)];
   if (isKept) {
     const { waitUntilUnused } = await import("./gateway-watch.ts");
@@ -118,7 +121,7 @@ function readSecret(file: string): string {
 async function listen(
   values: Values<"gateway">,
   data: string,
-  workspaces: readonly string[],
+  workspaces: readonly string[] | undefined,
   outside: OutsideIssuer | undefined,
 ) {
   const { startGateway } = await import("../gateway/start.ts");
@@ -130,7 +133,7 @@ async function listen(
       names: values["allow-host"],
       port,
       socketPath: gatewaySocket(data),
-      workspaces,
+      ...(workspaces === undefined ? {} : { workspaces }),
       ...faults,
       control: values.faults,
       outside,
@@ -220,7 +223,14 @@ function listenFailure(error: unknown, values: Values<"gateway">): unknown {
   return error;
 }
 
-async function announce(values: Values<"gateway">, data: string, baseUrl: string, workspace: string): Promise<void> {
+/** The lines show how the first of the workspaces is used. */
+async function announce(
+  values: Values<"gateway">,
+  data: string,
+  baseUrl: string,
+  workspaces: readonly string[],
+): Promise<void> {
+  const [workspace = ""] = workspaces;
   if (values["until-unmounted"]) {
     // The process that started it takes the token from the folder.
     process.stdout.write(`${JSON.stringify({ baseUrl, workspace })}\n`);
@@ -239,7 +249,7 @@ async function announce(values: Values<"gateway">, data: string, baseUrl: string
   const profile = values.bare ? ` --profile ${quoted(BARE_PROFILE)}` : "";
   process.stdout.write(
     [
-      `Gateway at ${baseUrl}, workspace ${workspace}, data in ${data}. Ctrl-C ends it.`,
+      `Gateway at ${baseUrl}, workspace${workspaces.length === 1 ? "" : "s"} ${workspaces.join(", ")}, data in ${data}. Ctrl-C ends it.`,
       `  try:    curl -H "Authorization: Bearer $(${token})" '${baseUrl}${list}'`,
       ...read,
       `  token:  ${token} > token; chmod 600 token`,

@@ -58,21 +58,22 @@ export interface ListLook<T> {
   readonly limit?: number;
 }
 
-/** Prints a line of JSON for each item, or a table. */
-export async function printList<T>(list: Paged<T>, look: ListLook<T>): Promise<void> {
+/** Prints a line of JSON for each item, or a table. Returns the last page that it asked for. */
+export async function printList<T, P extends Page<T>>(list: Paged<T, P>, look: ListLook<T>): Promise<P | undefined> {
   const { json, heads, row, none, limit = 0 } = look;
   const items: T[] = [];
-  let page: Page<T> | undefined;
+  let page: P | undefined;
   for await (page of list.pages()) {
     const some = limit === 0 ? page.items : page.items.slice(0, limit - items.length);
     items.push(...some);
     if (json) process.stdout.write(some.map((item) => `${JSON.stringify(item)}\n`).join(""));
     if (limit > 0 && items.length >= limit) break;
   }
-  if (json) return;
+  if (json) return page;
   process.stdout.write(items.length === 0 ? `${none}\n` : table(heads, items.map(row), terminalWidth()));
   const more = (page?.totalCount ?? 0) - items.length;
   if (more > 0) process.stderr.write(`${more} more; --limit 0 shows all\n`);
+  return page;
 }
 
 /** Prints one line of JSON, or the text. Returns the exit code 0. */

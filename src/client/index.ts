@@ -97,7 +97,7 @@ export type { FileContent, ReadOptions } from "./sdk/read.ts";
 export type { RetryOptions } from "./sdk/retry.ts";
 export type { Uploadable } from "./sdk/sources.ts";
 export type { NewTriggerOptions, TriggerListOptions, Triggers } from "./sdk/triggers.ts";
-export type { VersionListOptions, Versions } from "./sdk/versions.ts";
+export type { VersionListOptions, Versions, VersionsPage } from "./sdk/versions.ts";
 export type { WorkspaceListOptions, Workspaces } from "./sdk/workspaces.ts";
 export { describeToken, type TokenClaims } from "./token-claims.ts";
 export { type TokenCommandOptions, tokenCommand } from "./token-command.ts";

@@ -151,7 +151,8 @@ export async function startGateway(options: StartGatewayOptions): Promise<Runnin
       // The protocol of a bare gateway has no engines.
       ...(bare ? {} : { engines: engineHost(dataDir, maxExecutions) }),
     });
-    for (const name of workspaces ?? [DEFAULT_WORKSPACE]) gateway.ensureWorkspace(name);
+    const required = workspaces ?? (workspacesIn(dataDir).length > 0 ? [] : [DEFAULT_WORKSPACE]);
+    for (const name of required) gateway.ensureWorkspace(name);
     if (quota !== undefined) gateway.setOptions({ quota });
     systemClock.step("gateway: opened");
     await gateway.engines?.recover();
@@ -285,11 +286,13 @@ export function revokeAll(dataDir: string): void {
   }
 }
 
-/** Returns the workspaces of a gateway, running or not, by name. */
+/** Returns the workspaces of a gateway, running or not, the first made first. */
 export function workspacesIn(dataDir: string): { readonly id: string; readonly name: string }[] {
   const database = openSqlite(databasePath(dataDir), { readonly: true });
   try {
-    return database.prepare<[], { id: string; name: string }>("SELECT id, name FROM workspace ORDER BY name").all();
+    return database
+      .prepare<[], { id: string; name: string }>("SELECT id, name FROM workspace ORDER BY rowid")
+      .all();
   } finally {
     database.close();
   }

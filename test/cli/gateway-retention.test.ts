@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { node as nodeSchema } from "../../src/contract/resources.ts";
+import { spawnUntilLine } from "../support/child.ts";
 import { createPlace, type Place, type TestGateway } from "../support/wsfs.ts";
 
 const DIE = fileURLToPath(new URL("../support/die-at-step.mjs", import.meta.url));
@@ -156,4 +157,29 @@ test("killed between rows and blobs, a prune leaves blobs that the next one free
     orphans: 3,
   });
   expect(blobs().length).toBe(1);
+});
+
+test.each([
+  { made: ["main"], shown: "workspace main," },
+  { made: ["main", "archive"], shown: "workspaces main, archive," },
+])("a gateway that was restored has the workspaces of the backup: $made", async ({ made, shown }) => {
+  const gateway = await place.gateway({ args: made.flatMap((name) => ["--workspace", name]) });
+  await write(gateway, "f", 1);
+  const backups = place.path("backups");
+  expect((await command("backup", backups))[0]).toBe(0);
+  expect((await command("restore", backups, "--data", place.path("other")))[0]).toBe(0);
+  const restored = await place.gateway({ name: "other" });
+  expect(restored.workspace).toBe("main");
+  const headers = { authorization: `Bearer ${restored.token}` };
+  expect((await fetch(`${restored.baseUrl}/v1/files/f`, { headers })).status).toBe(200);
+  const policies = await place.wsfs(["gateway", "policy"], { env: { WSFS_DATA: restored.data } });
+  const names = policies.stdout.trimEnd().split("\n").slice(1);
+  expect(names.map((line) => line.split(" ")[0])).toEqual(made.toSorted());
+  await restored.stop();
+  rmSync(join(restored.data, "gateway.json"));
+  const again = [place.program, "gateway", "--data", restored.data];
+  const { child, line, ended } = await spawnUntilLine(process.execPath, again);
+  child.kill("SIGTERM");
+  await ended;
+  expect(line).toContain(shown);
 });

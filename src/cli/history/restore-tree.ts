@@ -24,6 +24,7 @@ export function restoreAt(values: Values<"restore">, at: Date): Promise<number> 
     await settle(mount, [path], values["settle-timeout"]);
     const moment = showTime(at.toISOString());
     const isBack = `${path} is as it was at ${moment}${exact ? "" : ", beside what is newer"}`;
+    const isNotBack = `${path} is not as it was at ${moment}`;
     const node = await findNode(gateway, path, at);
     if (node === undefined) throw new Failure(`${path} was not there at ${moment}`);
     const items = await itemsOf(gateway, node.id, at, exact);
@@ -31,7 +32,10 @@ export function restoreAt(values: Values<"restore">, at: Date): Promise<number> 
     if (json) process.stdout.write(items.map((item) => `${JSON.stringify({ plan: item })}\n`).join(""));
     else await printSome(items, describeItem);
     if (planned.length === 0) {
-      return print(json, { result: { done: 0, skipped: items.length } }, `${isBack}.\n`);
+      const skipped = items.length;
+      const text = skipped === 0 ? isBack : `${isNotBack}, and nothing was changed: ${skipped} skipped`;
+      print(json, { result: { done: 0, skipped } }, `${text}.\n`);
+      return exitCode(skipped);
     }
     const count = formatCount(planned.length, "change");
     if (!(await isConfirmed(yes, `Back to ${moment}, by ${count}?`))) return unconfirmed();
@@ -50,14 +54,15 @@ export function restoreAt(values: Values<"restore">, at: Date): Promise<number> 
     } finally {
       progress.end();
     }
-    if (json) process.stdout.write(`${JSON.stringify({ result: { done, skipped } })}\n`);
-    else
-      process.stdout.write(
-        `${isBack}: ${formatCount(done, "change")}${skipped === 0 ? "" : `, ${skipped} skipped`}.\n`,
-      );
-    return EXIT.ok;
+    const changes = formatCount(done, "change");
+    const text = skipped === 0 ? `${isBack}: ${changes}` : `${isNotBack} in all: ${changes}, ${skipped} skipped`;
+    print(json, { result: { done, skipped } }, `${text}.\n`);
+    return exitCode(skipped);
   });
 }
+
+/** What was skipped is not as it was. */
+const exitCode = (skipped: number) => (skipped === 0 ? EXIT.ok : EXIT.failure);
 
 type Item = Awaited<ReturnType<typeof itemsOf>>[number];
 

@@ -10,7 +10,7 @@ import { settle } from "./settle.ts";
 import { findTarget, findVersion, meantBy, requireFile, type Target } from "./target.ts";
 import { atWorkspace, requireHistory } from "./workspace.ts";
 
-const OPERATIONS = ["getNodeByPath", "listVersions", "writeReference"] as const;
+const OPERATIONS = ["getNodeByPath", "listVersions", "getContent", "writeReference"] as const;
 
 export function restore(values: Values<"restore">): Promise<number> {
   const { "at-time": at, exact, yes } = values;

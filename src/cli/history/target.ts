@@ -89,22 +89,57 @@ export const pageSizeFor = (limit: number) => (limit === 0 ? PAGE_SIZE : Math.mi
 export const versionsOf = (gateway: Gateway, node: Node, limit = 0) =>
   gateway.versions.list(node.id, { branch: "main", orderBy: "-number", pageSize: pageSizeFor(limit) });
 
+/** Rejects with a Failure. */
 export async function findVersion(gateway: Gateway, node: Node, selector: Selector): Promise<Version> {
   let seen = 0;
-  for await (const version of versionsOf(gateway, node)) {
-    if ("number" in selector ? version.number === selector.number : isFound(selector, version, seen)) return version;
-    seen += 1;
+  let thinned = 0;
+  for await (const page of versionsOf(gateway, node).pages()) {
+    thinned = page.thinned ?? 0;
+    // The version of that moment may be one that is not listed any more.
+    if ("at" in selector && thinned > 0) return findKept(gateway, node, await headAt(gateway, node, selector.at));
+    const found = page.items.find((version, index) => isFound(selector, version, seen + index));
+    if (found !== undefined) return found;
+    seen += page.items.length;
   }
   if ("back" in selector) {
     throw new Failure(`${node.path} has ${seen === 1 ? "1 version only" : `only ${seen} versions`}`);
   }
-  const which =
-    "number" in selector
-      ? `version ${selector.number}`
-      : `version that old: it was made after ${showTime(new Date(selector.at).toISOString())}`;
-  throw new Failure(`${node.path} has no ${which}; wsfs versions lists those that are kept`);
+  if ("at" in selector) throw isNewer(node, selector.at);
+  const orThinned = thinned > 0 ? ", or the workspace's policy has given it up" : "";
+  throw new Failure(
+    `${node.path} has no version ${selector.number}${orThinned}; wsfs versions lists those that are kept`,
+  );
 }
 
-function isFound(selector: Exclude<Selector, { number: number }>, { createdAt }: Version, before: number): boolean {
+function isFound(selector: Selector, { number, createdAt }: Version, before: number): boolean {
+  if ("number" in selector) return number === selector.number;
   return "back" in selector ? before === selector.back : Date.parse(createdAt) <= selector.at;
+}
+
+function isNewer({ path }: Node, at: number): Failure {
+  const moment = showTime(new Date(at).toISOString());
+  return new Failure(
+    `${path} has no version that old: it was made after ${moment}; wsfs versions lists those that are kept`,
+  );
+}
+
+async function findKept(gateway: Gateway, node: Node, id: string): Promise<Version> {
+  for await (const version of versionsOf(gateway, node)) if (version.id === id) return version;
+  throw new Failure(`${node.path}: its version ${id} was given up at this moment`);
+}
+
+/** The id of the version that was the newest one at a moment, milliseconds. Rejects with a Failure. */
+async function headAt(gateway: Gateway, node: Node, at: number): Promise<string> {
+  const moment = new Date(at).toISOString();
+  try {
+    const content = await gateway.files.read(node.id, { at: moment, range: { start: 0, end: 1 } });
+    await content.cancel();
+    return content.version;
+  } catch (cause) {
+    if (!(cause instanceof RemoteError) || cause.code !== "notFound") throw cause;
+    if (cause.status !== 410) throw isNewer(node, at);
+    const which = `the version of ${node.path} of ${showTime(moment)}`;
+    const how = "the workspace's policy has given it up; wsfs versions lists those that are kept";
+    throw new Failure(`${which} is not there: ${how}`, EXIT.failure, { cause });
+  }
 }

@@ -20,7 +20,7 @@ export function versions(values: Values<"versions">): Promise<number> {
     if (node === undefined) throw notThere(path);
     requireFile(node);
     await noteUnsent(mount);
-    await printList(versionsOf(gateway, node, limit), {
+    const page = await printList(versionsOf(gateway, node, limit), {
       json,
       limit,
       heads: ["VERSION", "SAVED", "SIZE", "BY", "FROM"],
@@ -30,6 +30,9 @@ export function versions(values: Values<"versions">): Promise<number> {
       ],
       none: "It has no version.",
     });
+    const { thinned = 0 } = page ?? {};
+    if (thinned > 0 && json) process.stdout.write(`${JSON.stringify({ thinned })}\n`);
+    else if (thinned > 0) process.stderr.write(`${thinned} more were given up by the workspace's policy\n`);
     return EXIT.ok;
   });
 }

@@ -21,13 +21,13 @@ export interface Page<Item> {
  *
  *     for await (const node of list) …
  */
-export interface Paged<Item> extends AsyncIterable<Item> {
-  pages(): AsyncGenerator<Page<Item>, void, undefined>;
+export interface Paged<Item, P extends Page<Item> = Page<Item>> extends AsyncIterable<Item> {
+  pages(): AsyncGenerator<P, void, undefined>;
   /**
    * One page, from 1, of the list as it is now. `totalCount` is the number of all items. "invalid" when `pageNo` is not
    * a whole number from 1.
    */
-  page(pageNo: number): Promise<Page<Item>>;
+  page(pageNo: number): Promise<P>;
   /** All items, in memory. */
   all(): Promise<Item[]>;
 }
@@ -38,8 +38,10 @@ export interface WhichPage {
   readonly pageNo?: number | undefined;
 }
 
-export function paged<Item>(ask: (which: WhichPage) => Promise<Page<Item>>): Paged<Item> {
-  async function* pages(): AsyncGenerator<Page<Item>, void, undefined> {
+export function paged<Item, P extends Page<Item> = Page<Item>>(
+  ask: (which: WhichPage) => Promise<P & Page<Item>>,
+): Paged<Item, P> {
+  async function* pages(): AsyncGenerator<P, void, undefined> {
     let which: WhichPage = {};
     for (let seen = 0; ; ) {
       const page = await ask(which);

@@ -1,7 +1,7 @@
 /** The versions of a file. Every write of content makes one. */
 import type { Version } from "../../contract/resources.ts";
 import { type Context, type RequestOptions, read } from "./context.ts";
-import { type Paged, paged } from "./paged.ts";
+import { type Page, type Paged, paged } from "./paged.ts";
 
 export interface VersionListOptions extends RequestOptions {
   /** Only versions that were written on the branch. */
@@ -12,10 +12,15 @@ export interface VersionListOptions extends RequestOptions {
   readonly orderBy?: string | undefined;
 }
 
+export interface VersionsPage extends Page<Version> {
+  /** How many others the workspace's policy of retention has given up. Absent: none. */
+  readonly thinned?: number | undefined;
+}
+
 /** Numbers count from 1, sizes are bytes (gateway-spec §3). Scope: node.file.read. */
 export interface Versions {
   /** Also works for a deleted file. "notFound": there is no such node. */
-  list(nodeId: string, options?: VersionListOptions): Paged<Version>;
+  list(nodeId: string, options?: VersionListOptions): Paged<Version, VersionsPage>;
 }
 
 export function createVersions(context: Context): Versions {

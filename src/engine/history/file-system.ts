@@ -74,7 +74,7 @@ export function withHistory(
   const lookups = new Map<KernelNodeId, number>();
   /** Texts and lists that are open, and by how many. */
   const texts = new Map<HandleId, { opens: number; bytes: Uint8Array }>();
-  const listings = new Map<HandleId, { opens: number; entries: Promise<readonly [string, Place][]> }>();
+  const listings = new Map<HandleId, Listing>();
 
   function idOf(place: Place): KernelNodeId {
     return metadata.transaction(() => past.idOf(JSON.stringify(place)));
@@ -211,8 +211,7 @@ export function withHistory(
     const entries = listing(handle, caller.signal);
     await entries;
     const open = listings.get(handle);
-    if (open === undefined) listings.set(handle, { opens: 1, entries });
-    else open.opens += 1;
+    listings.set(handle, { opens: (open?.opens ?? 0) + 1, entries, isBegun: false });
     return { handle, keepCache: false };
   }
 
@@ -221,8 +220,9 @@ export function withHistory(
     // After a takeover it is listed anew: the order is that of the names.
     const open = listings.get(handle);
     // Programs that have it open share the handle: who begins to list it sees it as it is now.
-    const entries = (cookie === 0 ? undefined : open?.entries) ?? listing(handle, caller.signal);
-    if (open !== undefined) open.entries = entries;
+    const isAgain = cookie === 0 && open?.isBegun === true;
+    const entries = (isAgain ? undefined : open?.entries) ?? listing(handle, caller.signal);
+    if (open !== undefined) Object.assign(open, { entries, isBegun: true });
     const all = await entries;
     const dots = [".", ".."].map((name) => ({ name, inode: inodeOfPastNode(id), kind: "folder" as const }));
     const part: FolderEntry[] = [];
@@ -316,6 +316,13 @@ export function withHistory(
     listxattr: async (caller, id) => (isPast(id) ? [] : fileSystem.listxattr(caller, id)),
     removexattr: (caller, id, name) => (isPast(id) ? refuse() : fileSystem.removexattr(caller, id, name)),
   } satisfies Partial<FileSystem>);
+}
+
+interface Listing {
+  opens: number;
+  entries: Promise<readonly [string, Place][]>;
+  /** A program has read its beginning. */
+  isBegun: boolean;
 }
 
 const EPOCH: Time = { seconds: 0, nanoseconds: 0 };

@@ -1,7 +1,8 @@
 /**
  * Lists of the past, as the gateway tells them. A list of a moment that lies further back than any gateway is late does
- * not change; every other one is asked for again after a second. What was read is kept: in memory for the next name that is
- * looked up, and in the rows for when the gateway is away.
+ * not change; every other one is asked for again after a second, a long one later. What was read is kept: in memory for the
+ * next name that is looked up, and in the rows for when the gateway is away. Of a list too long for memory single names
+ * are asked for.
  */
 import { LRUCache } from "lru-cache";
 import { z } from "zod";
@@ -15,10 +16,19 @@ import { limitList, OFFLINE_PATIENCE_MS } from "../host/index.ts";
 import { createSharedAnswers } from "./shared-answer.ts";
 
 const PAGE = 1000;
-/** How long a list stands that may change. */
+/** How long a list stands that may change, at least. */
 const FRESH_MS = 1_000;
+/**
+ * It stands for so many times as long as reading it took. A program that looks up every name of a long list would
+ * otherwise wait for the list most of the time.
+ */
+const FRESH_READS = 4;
 /** Items of all lists in memory. */
 const ITEMS_MAX = 300_000;
+/** A longer list is not kept in memory where single names can be asked for. */
+const IN_MEMORY_MAX = ITEMS_MAX / 2;
+/** Lists that are known to be so long. */
+const LONG_LISTS_MAX = 1_000;
 /** A larger list is not kept in the rows: it is asked for again where there is a gateway. */
 const KEPT_ITEMS_MAX = 10_000;
 const KEPT_LISTS_MAX = 1_000;
@@ -31,13 +41,26 @@ interface Read<Item> {
   readonly until: number;
 }
 
+interface List<Item> {
+  readonly key: string;
+  readonly schema: z.ZodType<Item>;
+  readonly standsMs: number;
+  /** The gateway can be asked for the items of one name. */
+  readonly hasNames: boolean;
+  read(signal: AbortSignal): Promise<Item[]>;
+}
+
 /** Which children of a folder: those of now, of a moment, or those that were deleted from it. */
 export type Which = { readonly at?: string; readonly deleted?: true };
 
 export interface PastLists {
-  /** By name. Rejects with ENOENT when there is no such folder, EIO when the gateway is away and the list not known. */
-  children(folder: string, which: Which, signal: AbortSignal): Promise<readonly ListedNode[]>;
-  /** Oldest first. The same errors. */
+  /**
+   * By name. With `name` the nodes of that name are enough; the others are left out only where the list is too long to be
+   * kept. While a list is kept, the answer is the same array. Rejects with ENOENT when there is no such folder, EIO when
+   * the gateway is away and the list not known.
+   */
+  children(folder: string, which: Which, signal: AbortSignal, name?: string): Promise<readonly ListedNode[]>;
+  /** Oldest first. The same array and the same errors. */
   versions(node: string, signal: AbortSignal): Promise<readonly Version[]>;
 }
 
@@ -49,29 +72,22 @@ export function isSettled(at: string, { wallClock }: Pick<Clock, "wallClock">): 
 export function createPastLists(context: Needs): PastLists {
   const { client, metadata, network, runtime } = context;
   const memory = new LRUCache<string, Read<unknown>>({ maxSize: ITEMS_MAX, sizeCalculation: sizeOf });
+  const longLists = new LRUCache<string, true>({ max: LONG_LISTS_MAX });
   const answers = createSharedAnswers();
 
-  async function list<Item>(
-    key: string,
-    schema: z.ZodType<Item>,
-    standsMs: number,
-    signal: AbortSignal,
-    read: (signal: AbortSignal) => Promise<Item[]>,
-  ): Promise<readonly Item[]> {
-    const known = memory.get(key) as Read<Item> | undefined;
+  async function get<Item>(list: List<Item>, signal: AbortSignal): Promise<readonly Item[]> {
+    const known = memory.get(list.key) as Read<Item> | undefined;
     if (known !== undefined && runtime.now() < known.until) return known.items;
-    return answers.get(key, () => ask(key, schema, standsMs, read), signal);
+    return answers.get(list.key, () => ask(list), signal);
   }
 
-  async function ask<Item>(
-    key: string,
-    schema: z.ZodType<Item>,
-    standsMs: number,
-    read: (signal: AbortSignal) => Promise<Item[]>,
-  ): Promise<readonly Item[]> {
+  async function ask<Item>(list: List<Item>): Promise<readonly Item[]> {
+    const { key, schema, standsMs, read } = list;
     try {
+      const begun = runtime.now();
       const items = await askAgain(read);
-      remember(key, items, runtime.now() + standsMs);
+      const now = runtime.now();
+      remember(list, items, now + Math.max(standsMs, Math.min(FRESH_READS * (now - begun), SETTLE_MS)));
       if (items.length <= KEPT_ITEMS_MAX) {
         metadata.transaction(() => metadata.past.keepList(key, JSON.stringify(items), runtime.now(), KEPT_LISTS_MAX));
       }
@@ -81,7 +97,7 @@ export function createPastLists(context: Needs): PastLists {
       const text = isAway ? metadata.past.list(key) : undefined;
       const kept = text === undefined ? undefined : z.array(schema).safeParse(JSON.parse(text)).data;
       if (kept === undefined) throw error;
-      remember(key, kept, runtime.now() + OFFLINE_PATIENCE_MS);
+      remember(list, kept, runtime.now() + OFFLINE_PATIENCE_MS);
       return kept;
     }
   }
@@ -101,34 +117,47 @@ export function createPastLists(context: Needs): PastLists {
     }
   }
 
-  function remember(key: string, items: readonly unknown[], until: number): void {
-    if (items.length < ITEMS_MAX / 2) memory.set(key, { items, until });
+  function remember<Item>({ key, hasNames }: List<Item>, items: readonly Item[], until: number): void {
+    const isLong = hasNames && items.length >= IN_MEMORY_MAX;
+    if (isLong) {
+      longLists.set(key, true);
+      memory.delete(key);
+    } else {
+      longLists.delete(key);
+      memory.set(key, { items, until });
+    }
   }
 
   return {
-    children(folder, which, signal) {
+    children(folder, which, signal, name) {
       const key = JSON.stringify(["children", folder, which.at ?? null, which.deleted ?? false]);
+      const read = (only: { readonly name?: string }) => (limit: AbortSignal) =>
+        everyPage("a folder of the past", (after) =>
+          client.listNodes({ parentId: folder, ...which, ...only, after, pageSize: PAGE, signal: limit }),
+        );
+      if (name !== undefined && longLists.has(key)) {
+        return answers.get(JSON.stringify([key, name]), () => askAgain(read({ name })), signal);
+      }
       // Not forever: the clock of this machine may be wrong.
       const standsMs = which.at !== undefined && isSettled(which.at, runtime) ? SETTLE_MS : FRESH_MS;
-      return list(key, listedNode, standsMs, signal, (limit) =>
-        everyPage("a folder of the past", (after) =>
-          client.listNodes({ parentId: folder, ...which, after, pageSize: PAGE, signal: limit }),
-        ),
-      );
+      return get({ key, schema: listedNode, standsMs, hasNames: client.features.names, read: read({}) }, signal);
     },
     versions(node, signal) {
-      return list(JSON.stringify(["versions", node]), version, FRESH_MS, signal, async (limit) => {
+      const key = JSON.stringify(["versions", node]);
+      const read = async (limit: AbortSignal) => {
         const all = await everyPage("versions", (after) =>
           client.listVersions(node, { after, pageSize: PAGE, signal: limit }),
         );
         return all.toSorted((a, b) => a.number - b.number);
-      });
+      };
+      return get({ key, schema: version, standsMs: FRESH_MS, hasNames: false, read }, signal);
     },
   };
 }
 
+/** A list that is longer than all lists in memory together may be is kept there alone. */
 function sizeOf({ items }: Read<unknown>): number {
-  return items.length + 1;
+  return Math.min(items.length + 1, ITEMS_MAX);
 }
 
 async function everyPage<Item>(what: string, page: (after: string) => Promise<Paged<Item>>): Promise<Item[]> {

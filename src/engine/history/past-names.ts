@@ -15,6 +15,13 @@ export function deletedName(name: string, at: string | undefined, by: Author | n
   return `${stem} (${stamp})${extension}`;
 }
 
+/** The name that a deleted node had, of what `deletedName` and `unique` made of it. */
+export function nameBeforeDeletion(shown: string): string {
+  const extension = extensionOf(shown);
+  const stem = extension === "" ? shown : shown.slice(0, -extension.length);
+  return `${/^(.*) \((?:deleted|\d{4}-.*)\)(?: \d+)?$/s.exec(stem)?.[1] ?? stem}${extension}`;
+}
+
 /** Of names that are the same, each after the first gets a number. `taken` learns the name. */
 export function unique(name: string, taken: Set<string>): string {
   let free = name;

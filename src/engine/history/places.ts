@@ -7,7 +7,7 @@ import { kindOf } from "../../metadata/nodes.ts";
 import { FsError } from "../api/index.ts";
 import type { Host, Remote, Rows } from "../core/index.ts";
 import { isSettled, type PastLists, type Which } from "./past-lists.ts";
-import { deletedName, unique, versionName } from "./past-names.ts";
+import { deletedName, nameBeforeDeletion, unique, versionName } from "./past-names.ts";
 import type { Content, FolderView, Place } from "./place.ts";
 
 /** Listed in at/, so that a person who looks sees how moments are written. Every other moment is found by name. */
@@ -18,6 +18,9 @@ const ABSOLUTE = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 const DEPTH_MAX = 1000;
 
 type Needs = Pick<Rows, "metadata"> & Remote & Host;
+type Named = [string, Place];
+type Nodes = readonly ListedNode[];
+const NONE: Nodes = [];
 
 export interface Places {
   /**
@@ -34,6 +37,7 @@ export interface Places {
 export function createPlaces(context: Needs, lists: PastLists): Places {
   const { client, runtime, workspace } = context;
   const root = workspace.rootId;
+  const once = createMaker();
 
   function requireHistory(view: "versions" | "at" | "deleted"): void {
     if (client.features.isFull) return;
@@ -57,48 +61,51 @@ export function createPlaces(context: Needs, lists: PastLists): Places {
   async function versions({ node, name }: Extract<Place, { is: "versions" }>, signal: AbortSignal) {
     requireHistory("versions");
     const all = await lists.versions(node, signal);
-    const last = all.at(-1)?.number ?? 0;
-    return new Map(
-      all.map((version): [string, Place] => [versionName(version, name, last), contentOfVersion(version)]),
-    );
+    return once(all, NONE, name, () => {
+      const last = all.at(-1)?.number ?? 0;
+      return all.map((version): Named => [versionName(version, name, last), contentOfVersion(version)]);
+    });
   }
 
-  async function inFolder({ view, node, isDeleted }: Extract<Place, { is: "folder" }>, signal: AbortSignal) {
-    const found = new Map<string, Place>();
+  /** With `name` at least the place of that name. */
+  async function inFolder(
+    { view, node, isDeleted }: Extract<Place, { is: "folder" }>,
+    signal: AbortSignal,
+    name?: string,
+  ) {
     const { show } = view;
     if (show !== "now") requireHistory(show);
     const which: Which = show === "at" ? { at: view.at } : {};
     // A folder that is deleted has no children: they were deleted before it.
-    const children = isDeleted ? [] : await lists.children(node, which, signal);
-    for (const child of children) {
-      const place = placeOf(child, view);
-      if (isShown(child.name) && place !== undefined) found.set(child.name, place);
-    }
-    if (show !== "deleted") return found;
-    const taken = new Set(found.keys());
-    for (const gone of await lists.children(node, { deleted: true }, signal)) {
-      const place = gone.kind === "folder" ? folderOf(gone, view, true) : contentOf(gone);
-      if (!isShown(gone.name) || place === undefined) continue;
-      found.set(unique(deletedName(gone.name, gone.deletedAt, gone.deletedBy), taken), place);
-    }
-    return found;
+    const children = isDeleted ? NONE : await lists.children(node, which, signal, name);
+    if (show !== "deleted") return once(children, NONE, show, () => shown(children, view));
+    const before = name === undefined ? undefined : nameBeforeDeletion(name);
+    const gone = await lists.children(node, { deleted: true }, signal, before);
+    return once(gone, children, show, () => {
+      const there = shown(children, view);
+      const taken = new Set(there.map(([one]) => one));
+      return [...there, ...deleted(gone, view, taken)];
+    });
   }
 
-  async function list(parent: Place, signal: AbortSignal): Promise<Map<string, Place>> {
+  /** The places that a list of this place shows, sorted. With `name` at least the one of that name. */
+  async function list(parent: Place, signal: AbortSignal, name?: string): Promise<ReadonlyMap<string, Place>> {
     switch (parent.is) {
       case "top":
-        return new Map(Object.entries(TOP))
-          .set("versions", folder({ show: "versions" }, root))
-          .set("deleted", folder({ show: "deleted" }, root));
+        return sorted([
+          ...Object.entries(TOP),
+          ["versions", folder({ show: "versions" }, root)],
+          ["deleted", folder({ show: "deleted" }, root)],
+        ]);
       case "moments":
         requireHistory("at");
-        return new Map(MOMENTS.flatMap((name) => entry(name, momentOf(name))));
+        return sorted(MOMENTS.flatMap((moment) => entry(moment, momentOf(moment))));
       case "nodes":
         return new Map();
       case "versions":
         return versions(parent, signal);
       case "folder":
-        return inFolder(parent, signal);
+        return inFolder(parent, signal, name);
       default:
         throw new FsError("ENOTDIR", "no folder of the past");
     }
@@ -106,17 +113,14 @@ export function createPlaces(context: Needs, lists: PastLists): Places {
 
   return {
     root: rootAt,
-    async list(parent, signal) {
-      const all = await list(parent, signal);
-      return new Map([...all].toSorted(([a], [b]) => (a < b ? -1 : 1)));
-    },
+    list: (parent, signal) => list(parent, signal),
     async child(parent, name, signal) {
       if (parent.is === "moments") {
         requireHistory("at");
         return momentOf(name);
       }
       if (parent.is !== "nodes") {
-        const place = (await list(parent, signal)).get(name);
+        const place = (await list(parent, signal, name)).get(name);
         // A kept list may be older than the name.
         if (place === undefined && !context.network.isOnline && mayHaveChanged(parent)) {
           throw new FsError("EIO", "the gateway does not answer, and the list that was kept lacks the name");
@@ -162,7 +166,30 @@ const TOP: Readonly<Record<string, Place>> = {
   "status.json": { is: "text", text: "status" },
 };
 
-function entry(name: string, place: Place | undefined): [string, Place][] {
+/**
+ * Answers what was made of the same lists before. A program looks up every name that it has listed, so this must not
+ * walk the lists each time. What was made goes with its list.
+ */
+function createMaker() {
+  type Items = readonly unknown[];
+  type Ways = Map<string, { beside: Items; places: ReadonlyMap<string, Place> }>;
+  const made = new WeakMap<Items, Ways>();
+  return (items: Items, beside: Items, how: string, make: () => readonly Named[]): ReadonlyMap<string, Place> => {
+    const ways: Ways = made.get(items) ?? new Map();
+    made.set(items, ways);
+    const known = ways.get(how);
+    if (known?.beside === beside) return known.places;
+    const places = sorted(make());
+    ways.set(how, { beside, places });
+    return places;
+  };
+}
+
+function sorted(all: readonly Named[]): ReadonlyMap<string, Place> {
+  return new Map(all.toSorted(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+function entry(name: string, place: Place | undefined): Named[] {
   return place === undefined ? [] : [[name, place]];
 }
 
@@ -174,6 +201,20 @@ function link(target: string, now: number): Place {
   return { is: "link", target, mtime: isoToTimeText(new Date(now).toISOString()) };
 }
 
+function shown(nodes: Nodes, view: FolderView): Named[] {
+  return nodes.filter(({ name }) => isShown(name)).flatMap((node) => entry(node.name, placeOf(node, view)));
+}
+
+function deleted(nodes: Nodes, view: FolderView, taken: Set<string>): Named[] {
+  const found: Named[] = [];
+  for (const gone of nodes) {
+    const place = gone.kind === "folder" ? folderOf(gone, view, true) : contentOf(gone);
+    if (!isShown(gone.name) || place === undefined) continue;
+    found.push([unique(deletedName(gone.name, gone.deletedAt, gone.deletedBy), taken), place]);
+  }
+  return found;
+}
+
 /** Names that a program cannot open, as in the mount itself. */
 function isShown(name: string): boolean {
   return name !== "" && name !== "." && name !== ".." && !name.includes("/");
@@ -183,19 +224,24 @@ function placeOf(node: ListedNode, view: FolderView): Place | undefined {
   if (node.kind === "folder") return folderOf(node, view, false);
   if (view.show === "deleted") return undefined;
   if (view.show === "versions" && kindOf(node) === "file") {
-    return { is: "versions", node: node.id, name: node.name, mtime: isoToTimeText(node.modifiedAt) };
+    return { is: "versions", node: node.id, name: node.name, mtime: mtimeOf(node) };
   }
   return contentOf(node);
 }
 
 function folderOf(node: Node, view: FolderView, isDeleted: boolean): Place {
-  return { is: "folder", view, node: node.id, mtime: isoToTimeText(node.modifiedAt), isDeleted };
+  return { is: "folder", view, node: node.id, mtime: mtimeOf(node), isDeleted };
+}
+
+/** As programs saw it. */
+function mtimeOf({ attributes, modifiedAt }: Node): string {
+  return attributes.mtime ?? isoToTimeText(modifiedAt);
 }
 
 /** Undefined: a pipe, a socket or a device has no content to show. */
 function contentOf(node: Node): Place | undefined {
   const { attributes, head } = node;
-  const mtime = attributes.mtime ?? isoToTimeText(node.modifiedAt);
+  const mtime = mtimeOf(node);
   const kind = kindOf(node);
   if (kind === "symlink") return { is: "link", target: attributes.target ?? "", mtime };
   if (kind !== "file" || head === null) return undefined;
