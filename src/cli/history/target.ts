@@ -132,7 +132,7 @@ async function findKept(gateway: Gateway, node: Node, id: string): Promise<Versi
 async function headAt(gateway: Gateway, node: Node, at: number): Promise<string> {
   const moment = new Date(at).toISOString();
   try {
-    const content = await gateway.files.read(node.id, { at: moment, range: { start: 0, end: 1 } });
+    const content = await gateway.files.read(node.id, { at: moment });
     await content.cancel();
     return content.version;
   } catch (cause) {

@@ -140,7 +140,7 @@ export function createPastLists(context: Needs): PastLists {
       }
       // Not forever: the clock of this machine may be wrong.
       const standsMs = which.at !== undefined && isSettled(which.at, runtime) ? SETTLE_MS : FRESH_MS;
-      return get({ key, schema: listedNode, standsMs, hasNames: client.features.names, read: read({}) }, signal);
+      return get({ key, schema: listedNode, standsMs, hasNames: true, read: read({}) }, signal);
     },
     versions(node, signal) {
       const key = JSON.stringify(["versions", node]);

@@ -34,7 +34,11 @@ interface Asked {
 /** `nodes`: in a folder, or deleted from it, by name. `pageMs`: how long the gateway takes for a page. */
 async function begin(
   nodes: readonly ListedNode[],
-  { versions = [], pageMs = 0, names = true }: { versions?: readonly Version[]; pageMs?: number; names?: boolean } = {},
+  {
+    versions = [],
+    pageMs = 0,
+    isFull = true,
+  }: { versions?: readonly Version[]; pageMs?: number; isFull?: boolean } = {},
 ) {
   const world = await createBytesWorld();
   const asked: Asked = { lists: 0, names: 0, walked: 0 };
@@ -57,7 +61,7 @@ async function begin(
   }
   const client: Client = {
     ...world.context.client,
-    features: { ...ALL_FEATURES, names },
+    features: ALL_FEATURES,
     listNodes(options = {}) {
       const { name, deleted = false } = options;
       if (nodes.length > 0 && deleted !== (nodes[0]?.deletedAt !== undefined)) return page([], options);
@@ -138,12 +142,6 @@ test("names of a list that is too long for memory are asked for one by one", asy
   expect(asked).toMatchObject({ lists: 1, names: 100 });
   expect(await places.child(folderOf("at"), "not there", SIGNAL)).toBeUndefined();
   expect(asked).toMatchObject({ lists: 1, names: 101 });
-});
-
-test("where the gateway cannot be asked for one name, the longest list is kept", async () => {
-  const { asked, listLong } = await begin(MANY, { names: false });
-  await listLong(folderOf("at"), 100);
-  expect(asked).toMatchObject({ lists: 1, names: 0 });
 });
 
 test("deleted nodes of a list that is too long for memory are found by the name that they had", async () => {
