@@ -34,11 +34,7 @@ interface Asked {
 /** `nodes`: in a folder, or deleted from it, by name. `pageMs`: how long the gateway takes for a page. */
 async function begin(
   nodes: readonly ListedNode[],
-  {
-    versions = [],
-    pageMs = 0,
-    isFull = true,
-  }: { versions?: readonly Version[]; pageMs?: number; isFull?: boolean } = {},
+  { versions = [], pageMs = 0 }: { versions?: readonly Version[]; pageMs?: number } = {},
 ) {
   const world = await createBytesWorld();
   const asked: Asked = { lists: 0, names: 0, walked: 0 };
