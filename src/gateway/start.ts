@@ -289,9 +289,7 @@ export function revokeAll(dataDir: string): void {
 export function workspacesIn(dataDir: string): { readonly id: string; readonly name: string }[] {
   const database = openSqlite(databasePath(dataDir), { readonly: true });
   try {
-    return database
-      .prepare<[], { id: string; name: string }>("SELECT id, name FROM workspace ORDER BY rowid")
-      .all();
+    return database.prepare<[], { id: string; name: string }>("SELECT id, name FROM workspace ORDER BY rowid").all();
   } finally {
     database.close();
   }
