@@ -23,7 +23,7 @@ export async function envList(values: Values<"env list">): Promise<number> {
   const known = readConfiguration();
   const folders = userFolders();
   const local = localBaseUrl(folders);
-  const used = process.env.WSFS_ENV || defaultEnvironment(known, local !== undefined);
+  const used = usedEnvironment();
   const names = new Set([...Object.keys(known.environments), ...(local === undefined ? [] : [LOCAL])]);
   const rows = [...names].sort().map((name) => ({
     name,
@@ -45,6 +45,11 @@ export async function envList(values: Values<"env list">): Promise<number> {
   return EXIT.ok;
 }
 
+/** The name of the environment of commands without --env. Undefined: there are several to choose from. */
+function usedEnvironment(): string | undefined {
+  return process.env.WSFS_ENV || defaultEnvironment(readConfiguration(), localBaseUrl() !== undefined);
+}
+
 export async function envAdd(values: Values<"env add">): Promise<number> {
   const { NAME: name } = values.positionals;
   checkEnvironmentName(name);
@@ -61,6 +66,11 @@ export async function envAdd(values: Values<"env add">): Promise<number> {
     return { ...known, environments: { ...known.environments, [name]: entry } };
   });
   process.stdout.write(`${name} is ${baseUrl} (in ${configurationPath()})\n`);
+  const used = usedEnvironment();
+  if (used !== name) {
+    const now = used === undefined ? "No environment" : used;
+    process.stdout.write(`${now} is used where no --env is given; "wsfs env use ${name}" changes that\n`);
+  }
   return EXIT.ok;
 }
 

@@ -134,7 +134,10 @@ export const COMMANDS = {
     summary: "Add an environment, or change it",
     flags: ["base-url", "workspace", "profile", "issuer", "debug"],
     required: ["base-url"],
-    examples: [["wsfs env add production --base-url https://gateway.example.com --workspace main", ""]],
+    examples: [
+      ["wsfs env add production --base-url https://gateway.example.com --workspace main", ""],
+      ["wsfs env add team --base-url https://team.example.com", "then: wsfs env use team, or --env team"],
+    ],
   },
   "env show": {
     dir: "none",

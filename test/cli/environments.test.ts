@@ -134,6 +134,24 @@ test("an environment with a login stays: its name for another gateway would take
   }
 }, 60_000);
 
+test("beside the local gateway a new environment is used once it is chosen, and adding it says so", async () => {
+  const place = createPlace();
+  try {
+    const added = await place.wsfs(["env", "add", "team", "--base-url", URL]);
+    expect(added.stdout).toMatch(/^team is \S+ \(in .*\)\n$/);
+    mkdirSync(join(place.folder, "data/wsfs/gateway"), { recursive: true });
+    const record = { baseUrl: "http://127.0.0.1:9", port: 9, workspace: "workspace" };
+    writeFileSync(join(place.folder, "data/wsfs/gateway/gateway.json"), JSON.stringify(record));
+    const again = await place.wsfs(["env", "add", "team", "--base-url", URL]);
+    expect(again.stdout.split("\n")[1]).toBe('local is used where no --env is given; "wsfs env use team" changes that');
+    // As README has it.
+    await place.wsfs(["env", "use", "team"]);
+    expect((await place.wsfs(["env", "list"])).stdout).toMatch(/^ {2}local .*\n\* team /);
+  } finally {
+    await place.cleanUp();
+  }
+}, 60_000);
+
 test("of several that change it at once none loses what another has set", async () => {
   const place = createPlace();
   try {

@@ -79,7 +79,8 @@ ${JSON.stringify(EXAMPLE, undefined, 2)}
 \`\`\`
 
 \`environment\` is the default (\`wsfs env use\`). Without it the default is \`production\`, else the only \`production-REGION\`, else
-the only environment there is, or \`local\`: the gateway of \`wsfs start\`, which needs no entry.
+\`local\`, the gateway of \`wsfs start\`, which needs no entry, else the only environment there is. \`wsfs env add\` says so where
+another one than the new one is used.
 
 \`wsfs env add\`, \`set\`, \`unset\`, \`show\`, \`list\`, \`use\` and \`remove\` read and change the file; so may any editor. A size is
 bytes, or a number with K, M, G or T. A path of \`profile\` begins at the file's folder. A wrong value is refused by the command that
