@@ -117,7 +117,7 @@ export const FLAGS = {
     type: "value",
     kind: values.seconds,
     default: 60,
-    help: "Wait at most so many seconds for what the mount has not uploaded yet",
+    help: "Wait at most so many seconds for what the mount has not uploaded yet, then for it to show what was done",
   },
   "token-file": {
     type: "value",

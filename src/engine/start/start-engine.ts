@@ -358,6 +358,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
       parked,
       bytesPending: backlog.bytes(),
       settled: dirty === 0 && (!client.features.positions || (shown >= written && !isAnyUnconfirmed(context))),
+      ...(client.features.journal ? { position: metadata.settings.getNumber("cursor") } : {}),
       ...(history === HISTORY_FOLDER ? {} : { history: history ?? null }),
       ...(detached.length === 0 ? {} : { overtaken: detached }),
       conflicts: activity.conflicts,
