@@ -117,7 +117,7 @@ export const FLAGS = {
     type: "value",
     kind: values.seconds,
     default: 60,
-    help: "Wait at most this many seconds until the mount has uploaded its changes",
+    help: "Wait at most this many seconds until the mount has uploaded its changes, and again until it shows the result",
   },
   "token-file": {
     type: "value",

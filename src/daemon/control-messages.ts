@@ -49,6 +49,8 @@ const engineStatus = z.object({
   parked: count,
   bytesPending: count,
   settled: z.boolean(),
+  /** Also absent in the answer of an earlier release. */
+  position: count.optional(),
   history: z.string().nullable().optional(),
   overtaken: z.array(detachedFile).readonly().optional(),
   conflicts: count,

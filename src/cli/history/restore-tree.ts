@@ -10,7 +10,7 @@ import { showTime } from "../table.ts";
 import { formatCount } from "../wording.ts";
 import { showProgress } from "./at-once.ts";
 import { isConfirmed, printSome, unconfirmed } from "./confirm.ts";
-import { settle } from "./settle.ts";
+import { awaitShown, settle } from "./settle.ts";
 import { findNode } from "./target.ts";
 import { atWorkspace, requireHistory } from "./workspace.ts";
 
@@ -42,10 +42,18 @@ export function restoreAt(values: Values<"restore">, at: Date): Promise<number> 
     const progress = showProgress(planned.length, "made");
     let done = 0;
     let skipped = 0;
+    let position: number | undefined;
     try {
       // A restoration that was broken off is continued by the next request for the same moment.
       const idempotencyKey = `restore-${randomUUID()}`;
-      for await (const item of gateway.nodes.restoreTree(node.id, at, { exact, idempotencyKey })) {
+      const restored = gateway.nodes.restoreTree(node.id, at, { exact, idempotencyKey });
+      for (;;) {
+        const next = await restored.next();
+        if (next.done === true) {
+          position = next.value;
+          break;
+        }
+        const item = next.value;
         if (item.action === "skip") skipped += 1;
         else done += 1;
         if (json) process.stdout.write(`${JSON.stringify({ [item.action === "skip" ? "skipped" : "done"]: item })}\n`);
@@ -57,6 +65,7 @@ export function restoreAt(values: Values<"restore">, at: Date): Promise<number> 
     const changes = formatCount(done, "change");
     const text = skipped === 0 ? `${isBack}: ${changes}` : `${isNotBack} in all: ${changes}, ${skipped} skipped`;
     print(json, { result: { done, skipped } }, `${text}.\n`);
+    await awaitShown(mount, position, values["settle-timeout"]);
     return exitCode(skipped);
   });
 }

@@ -6,7 +6,7 @@ import { print } from "../service.ts";
 import { showTime } from "../table.ts";
 import { formatSize, printable } from "../wording.ts";
 import { restoreAt } from "./restore-tree.ts";
-import { settle } from "./settle.ts";
+import { awaitShown, settle } from "./settle.ts";
 import { findTarget, findVersion, meantBy, requireFile, type Target } from "./target.ts";
 import { atWorkspace, requireHistory } from "./workspace.ts";
 
@@ -20,11 +20,19 @@ export function restore(values: Values<"restore">): Promise<number> {
     const [path = "/"] = paths;
     await requireHistory(gateway);
     await settle(mount, meantBy(path), values["settle-timeout"]);
-    return restoreVersion(gateway, await findTarget(gateway, path, values["file-version"]), values.json);
+    const target = await findTarget(gateway, path, values["file-version"]);
+    const shown = (position: number) => awaitShown(mount, position, values["settle-timeout"]);
+    return restoreVersion(gateway, target, values.json, shown);
   });
 }
 
-export async function restoreVersion(gateway: Gateway, { node, selector }: Target, json: boolean): Promise<number> {
+/** `shown`: waits until the change at this position of the journal is shown. */
+export async function restoreVersion(
+  gateway: Gateway,
+  { node, selector }: Target,
+  json: boolean,
+  shown: (position: number) => Promise<void>,
+): Promise<number> {
   requireFile(node);
   if (selector === undefined) {
     throw new Failure(
@@ -45,5 +53,7 @@ export async function restoreVersion(gateway: Gateway, { node, selector }: Targe
       cause,
     });
   });
-  return print(json, { node: written, version, isChanged: true }, `Restored: ${what} is the newest now.\n`);
+  const code = print(json, { node: written, version, isChanged: true }, `Restored: ${what} is the newest now.\n`);
+  await shown(written.position);
+  return code;
 }

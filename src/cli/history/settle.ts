@@ -1,4 +1,5 @@
 /** Changes of a mount that are not uploaded yet, which the history at the gateway therefore lacks. */
+import { setTimeout as pause } from "node:timers/promises";
 import type { MountStatus, QueueItem } from "../../daemon/control-messages.ts";
 import { drainWithProgress } from "../drain.ts";
 import { Failure } from "../failure.ts";
@@ -42,6 +43,35 @@ export async function settle(mount: OfMount | undefined, paths: readonly string[
   const more = inTheWay.length - named.length;
   const left = [...named, ...(more > 0 ? [`and ${more} more`] : [])].join(", ") || "the gateway's index is behind";
   throw new Failure(`nothing was changed, as ${dir} has not uploaded all: ${printable(left)}; see wsfs queue ${dir}`);
+}
+
+const LOOK_MS = 50;
+
+/**
+ * To be called after a command has changed the gateway: programs in the mount see the change when it returns. Else a
+ * line says that they do not. `position`: that of the last change in the journal; undefined: nothing was changed.
+ */
+export async function awaitShown(
+  mount: OfMount | undefined,
+  position: number | undefined,
+  seconds: number,
+): Promise<void> {
+  if (mount === undefined || position === undefined) return;
+  const end = performance.now() + seconds * 1000;
+  while (!(await isShown(mount, position))) {
+    if (performance.now() < end) {
+      await pause(LOOK_MS);
+      continue;
+    }
+    process.stderr.write(`wsfs: it is done at the gateway, and ${mount.dir} does not show all of it yet\n`);
+    return;
+  }
+}
+
+/** Where the daemon cannot tell, there is nothing to wait for. */
+async function isShown(mount: OfMount, position: number): Promise<boolean> {
+  const { position: shown = position } = await statusOf(mount);
+  return shown >= position;
 }
 
 /** A change concerns a path if it is at the path, below it, or at a folder above it. */

@@ -8,7 +8,7 @@ import { showTime } from "../table.ts";
 import { formatCount, printable } from "../wording.ts";
 import { eachOf, showProgress } from "./at-once.ts";
 import { beginningOf, deletedBelow, deletedWith, findDeleted } from "./deleted.ts";
-import { settle } from "./settle.ts";
+import { awaitShown, settle } from "./settle.ts";
 import { findNode } from "./target.ts";
 import { atWorkspace, requireHistory } from "./workspace.ts";
 
@@ -30,14 +30,17 @@ export function undelete(values: Values<"undelete">): Promise<number> {
     const below = gone.kind === "folder" ? await deletedBelow(gateway, gone) : [];
     const since = begin ?? beginningOf(gone, below);
     const withIt = deletedWith(gone, below, since);
-    const node = begin === undefined ? await bringBack(gateway, gone, since, values["as-name"]) : gone;
-    const inside = await restoreBelow(gateway, withIt);
+    const back = begin === undefined ? await bringBack(gateway, gone, since, values["as-name"]) : undefined;
+    const { restored: inside, position } = await restoreBelow(gateway, withIt);
+    const node = back ?? gone;
     const left = below.length - inside;
     const inIt = inside === 0 ? "" : `, with ${formatCount(inside, "thing")} in it`;
     const stays = `${left} deleted at another time ${left === 1 ? "stays" : "stay"} deleted, as wsfs list --deleted shows`;
     const text = `Back: ${printable(node.path)} (deleted ${showTime(gone.deletedAt ?? null)})${inIt}`;
     const result = { node, restored: inside + (begin === undefined ? 1 : 0), left };
-    return print(values.json, result, left === 0 ? `${text}.\n` : `${text}; ${stays}.\n`);
+    const code = print(values.json, result, left === 0 ? `${text}.\n` : `${text}; ${stays}.\n`);
+    await awaitShown(mount, Math.max(position, back?.position ?? 0), values["settle-timeout"]);
+    return code;
   });
 }
 
@@ -85,15 +88,16 @@ async function bringBack(gateway: Gateway, gone: ListedNode, begin: number, name
 }
 
 /**
- * Restores folders before the nodes in them. Returns how many came back: a node stays deleted when its name is taken by
- * now or its folder stays deleted.
+ * Restores folders before the nodes in them. Answers how many came back, and the journal position of the last (0: none):
+ * a node stays deleted when its name is taken by now or its folder stays deleted.
  */
-async function restoreBelow(gateway: Gateway, nodes: readonly ListedNode[]): Promise<number> {
+async function restoreBelow(gateway: Gateway, nodes: readonly ListedNode[]) {
   const progress = showProgress(nodes.length, "brought back");
   let restored = 0;
+  let position = 0;
   const restore = async ({ id }: ListedNode) => {
     try {
-      await gateway.nodes.restore(id);
+      position = Math.max(position, (await gateway.nodes.restore(id)).position);
       restored += 1;
     } catch (error) {
       if (!(error instanceof RemoteError) || error.code !== "conflict") throw error;
@@ -105,7 +109,7 @@ async function restoreBelow(gateway: Gateway, nodes: readonly ListedNode[]): Pro
   } finally {
     progress.end();
   }
-  return restored;
+  return { restored, position };
 }
 
 /** Groups of nodes. Each group comes after the folders that contain its nodes, as far as these are among the nodes. */

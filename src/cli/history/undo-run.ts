@@ -17,8 +17,11 @@ export interface Undoing {
   onSkipped(step: Step, why: string): unknown;
 }
 
-/** Without steps: the undo was broken off before its end was recorded. */
-export async function runUndo(undoing: Undoing, steps: readonly Step[]): Promise<void> {
+/**
+ * Without steps: the undo was broken off before its end was recorded. Answers the journal position of the end, which
+ * comes after all its changes.
+ */
+export async function runUndo(undoing: Undoing, steps: readonly Step[]): Promise<number> {
   const { gateway, own } = undoing;
   const revisions = new Map(steps.map(({ nodeId, revision }) => [nodeId, revision]));
   const root = await gateway.nodes.byPath("/");
@@ -31,7 +34,7 @@ export async function runUndo(undoing: Undoing, steps: readonly Step[]): Promise
       if (!(await isDone(undoing, step, revisions, isLast))) late.add(step);
     });
   }
-  await gateway.journal.append(root.id, UNDONE, { idempotencyKey: endKey(own) });
+  return (await gateway.journal.append(root.id, UNDONE, { idempotencyKey: endKey(own) })).position;
 }
 
 async function parkIn(

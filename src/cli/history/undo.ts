@@ -9,7 +9,7 @@ import { formatCount } from "../wording.ts";
 import { eachOf, showProgress } from "./at-once.ts";
 import { isConfirmed, printSome, unconfirmed } from "./confirm.ts";
 import { type Paths, pathsOf } from "./entries.ts";
-import { settle } from "./settle.ts";
+import { awaitShown, settle } from "./settle.ts";
 import { isWithin } from "./target.ts";
 import { type Place, type Plan, planUndo, type Skipped, type Step } from "./undo-plan.ts";
 import { type Author, type Choice, chooseRange, type Wish } from "./undo-range.ts";
@@ -45,7 +45,9 @@ export function undo(values: Values<"undo">): Promise<number> {
     if (plan.steps.length === 0 && !made.isBegun) return nothing(json, plan.skipped.length);
     if (made.isBegun) process.stderr.write("wsfs: this undo was begun before; what is left of it is shown\n");
     if (!(await isConfirmed(yes, `Take back ${formatCount(plan.steps.length, "change")}?`))) return unconfirmed();
-    return carryOut(gateway, made, where, json);
+    const { failed, position } = await carryOut(gateway, made, where, json);
+    await awaitShown(mount, position, values["settle-timeout"]);
+    return failed === 0 ? EXIT.ok : EXIT.failure;
   });
 }
 
@@ -154,12 +156,13 @@ async function carryOut(
   { plan, choice, moment }: Made,
   paths: Paths,
   json: boolean,
-): Promise<number> {
+): Promise<{ readonly failed: number; readonly position: number }> {
   const progress = showProgress(plan.steps.length, "taken back");
   const failed: Skipped[] = [];
   let done = 0;
+  let position: number;
   try {
-    await runUndo(
+    position = await runUndo(
       {
         ...{ gateway, own: choice.own, moment },
         onDone(step, node) {
@@ -189,5 +192,5 @@ async function carryOut(
     const rest = skipped === 0 ? "" : `, ${skipped} skipped`;
     process.stdout.write(`${formatCount(done, "change")} taken back${rest}; wsfs undo once more takes that back.\n`);
   }
-  return failed.length === 0 ? EXIT.ok : EXIT.failure;
+  return { failed: failed.length, position };
 }

@@ -91,7 +91,8 @@ export interface Nodes {
    * Brings a node and all below it back to a moment. Items come as they are done: deleted nodes come back, moved ones
    * go back, contents and attributes become what they were; if a name is taken, the node is called `name (restored …)`.
    * Newer nodes stay, unless `exact` is set. With `plan` nothing is changed and the items say what would be done. If
-   * the loop is left early or breaks off, the items it returned are done, and the same call does the rest. "notFound"
+   * the loop is left early or breaks off, the items it returned are done, and the same call does the rest. The
+   * generator returns the journal position of the last change; undefined where it changed nothing. "notFound"
    * when the node did not exist then; "conflict" when its folder is deleted. Scopes: node.node.update, node.file.read;
    * with `exact` also node.file.delete.
    */
@@ -99,7 +100,7 @@ export interface Nodes {
     nodeId: string,
     at: Date | string,
     options?: RestoreTreeOptions,
-  ): AsyncGenerator<RestoredItem, void, undefined>;
+  ): AsyncGenerator<RestoredItem, number | undefined, undefined>;
 }
 
 export function createNodes(context: Context): Nodes {
@@ -167,6 +168,7 @@ export function createNodes(context: Context): Nodes {
       ),
     async *restoreTree(nodeId, at, options = {}) {
       const { exact, plan, signal, idempotencyKey = context.uuid() } = options;
+      let last: number | undefined;
       for (let after: string | null = ""; after !== null; ) {
         const part = { exact, plan, after, idempotencyKey, signal };
         // A repeated request compares with the result of the first, so that it takes effect once, with a key or
@@ -176,7 +178,9 @@ export function createNodes(context: Context): Nodes {
         );
         yield* slice.items;
         after = slice.next;
+        last = slice.position ?? last;
       }
+      return last;
     },
   };
 

@@ -95,6 +95,8 @@ export interface EngineStatus {
   readonly bytesPending: number;
   /** Nothing is dirty, and the gateway's path index and journal show all that was sent. */
   readonly settled: boolean;
+  /** The mount shows all changes up to this position of the journal; absent where the gateway keeps no journal. */
+  readonly position?: number;
   /** The name of the history folder where it is not .wsfs, since a node has that name; null: nodes have all its names. */
   readonly history?: string | null;
   /** Detached files; absent when there are none. */

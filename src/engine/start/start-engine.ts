@@ -325,6 +325,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
       parked,
       bytesPending: backlog.bytes(),
       settled: dirty === 0 && (!client.features.isFull || (shown >= written && !context.shown.isAnyUnconfirmed())),
+      ...(client.features.isFull ? { position: metadata.settings.getNumber("cursor") } : {}),
       ...(history === HISTORY_FOLDER ? {} : { history: history ?? null }),
       ...(detached.length === 0 ? {} : { overtaken: detached }),
       conflicts: activity.conflicts,

@@ -27,9 +27,10 @@ export const linesOf = (text: string) =>
     .filter(Boolean)
     .map((line) => JSON.parse(line) as Record<string, unknown>);
 
-export async function createHistory(): Promise<History> {
+/** `args`: flags of the gateway. */
+export async function createHistory(args: readonly string[] = []): Promise<History> {
   const place = createPlace();
-  const gateway = await place.gateway();
+  const gateway = await place.gateway({ args });
   const mount = await place.mount(gateway);
   const { baseUrl, workspace } = gateway;
   const other = connect({ baseUrl, credentials: tokenFile(gateway.tokenFile), workspace });
