@@ -82,7 +82,10 @@ export const COMMANDS = {
     examples: [
       ["wsfs login --store keyring", "kept by the keyring of your session, not in a file"],
       ["wsfs login", "the local gateway of wsfs start, or the default environment"],
-      ["wsfs login --env production --scope node.file.read --scope node.node.read-all", "for reading only"],
+      [
+        "wsfs login --env production --scope account.workspace.read --scope node.file.read --scope node.node.read-all",
+        "for reading only",
+      ],
     ],
   },
   logout: {

@@ -194,6 +194,11 @@ describe("of a workspace that is named", () => {
     const [newest] = await history.json("versions", ...W, "/notes.txt");
     expect(newest).toMatchObject({ number: before.length + 1 });
     expect(newest?.by).toEqual({ account: "ada" });
+    const [oldest] = before.slice(-1);
+    const mount = (oldest?.by as { mount?: string } | undefined)?.mount ?? "";
+    expect(await history.output("undo", ...W, "--mount", mount, "--yes")).toBe(
+      "There is nothing to undo: only what ada did there is looked for.\n",
+    );
   });
 
   test("a mount that goes by a sign-in has it for its paths, also after a reload", async () => {

@@ -5,7 +5,7 @@ import { EXIT, Failure } from "../failure.ts";
 import type { Values } from "../options.ts";
 import { print } from "../service.ts";
 import { showTime } from "../table.ts";
-import { formatCount } from "../wording.ts";
+import { formatCount, printable } from "../wording.ts";
 import { eachOf, showProgress } from "./at-once.ts";
 import { isConfirmed, printSome, unconfirmed } from "./confirm.ts";
 import { type Paths, pathsOf } from "./entries.ts";
@@ -37,7 +37,11 @@ export function undo(values: Values<"undo">): Promise<number> {
     const author = { mount: name, account: account?.name ?? null };
     const where = pathsOf(gateway);
     const made = await prepareUndo(gateway, author, { path, last, since }, where);
-    if (made === undefined) return nothing(json, 0);
+    if (made === undefined) {
+      const isOther = values["of-mount"] !== undefined && author.account !== null;
+      const looked = `: only what ${author.account} did there is looked for`;
+      return nothing(json, 0, isOther ? printable(looked) : "");
+    }
     const { plan } = made;
     await printPlan(plan, where, json);
     const less = since === undefined && last === undefined ? "; --since or --last takes back less" : "";
@@ -51,8 +55,8 @@ export function undo(values: Values<"undo">): Promise<number> {
   });
 }
 
-const nothing = (json: boolean, skipped: number) =>
-  print(json, { result: { undone: 0, skipped } }, "There is nothing to undo.\n");
+const nothing = (json: boolean, skipped: number, why = "") =>
+  print(json, { result: { undone: 0, skipped } }, `There is nothing to undo${why}.\n`);
 
 export interface Made {
   readonly plan: Plan;

@@ -38,11 +38,11 @@ const THEN_MS = 60_000;
 
 const README = `Everything that was here before, read only.
 
-versions/PATH/  every version of a file, as files
+versions/PATH/  every version of a file, as files; numbers that are missing were given up
 at/TIME/        the tree as it was: at/10m, at/yesterday, "at/2026-11-27 10.22"
 deleted/        what was deleted and can come back, by the folder it was in
 nodes/ID        a file or folder by its id
-status.json     what wsfs status --json says
+status.json     what the mount itself knows of wsfs status --json
 `;
 const NO_HISTORY =
   "The gateway of this mount keeps no history that can be read: versions/, at/ and deleted/ say EOPNOTSUPP.\n";
