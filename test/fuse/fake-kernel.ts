@@ -87,7 +87,15 @@ interface Options
   extends Partial<
     Pick<
       SessionOptions,
-      "deadlineMs" | "slowMs" | "connection" | "atHand" | "firstPlace" | "noResend" | "hasFatalSignal"
+      | "deadlineMs"
+      | "slowMs"
+      | "connection"
+      | "atHand"
+      | "firstPlace"
+      | "noResend"
+      | "hasFatalSignal"
+      | "rootIsKnown"
+      | "onRootKnown"
     >
   > {
   fileSystem: FileSystem;
