@@ -71,6 +71,11 @@ export function deviceTransport(options: DeviceOptions): Transport {
         noResend: options.noResend,
         inHand: kept.inHand,
         firstPlace: options.firstPlace(),
+        rootIsKnown: kept.rootIsKnown,
+        onRootKnown() {
+          kept.keepRootKnown();
+          kernelCache.rootKnown();
+        },
         ...(!takesOver || kept.connection === undefined ? {} : { connection: kept.connection }),
       });
       closers.push(() => session.close());
@@ -85,6 +90,7 @@ export function deviceTransport(options: DeviceOptions): Transport {
       // If the kernel resends nothing, a request must be written down before it is begun. The fast path does not do
       // that.
       if (agreed.resend) device.moveBy(fastPath);
+      if (kept.rootIsKnown) kernelCache.rootKnown();
       const useKernelCache = () => kernelCache.use(device.notify, agreed.kernelMinor);
       useKernelCache();
       // The daemon before may have died after a change and before its invalidation.

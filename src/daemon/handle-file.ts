@@ -53,6 +53,8 @@ const head = z.object({
       resend: z.boolean(),
     })
     .optional(),
+  /** The kernel has the root's attributes (fuse/session.ts). */
+  rootIsKnown: z.boolean().optional(),
   /** The processes that replay remote changes (replayer.ts). */
   replayers: z.array(processIdentity).optional(),
 });
@@ -66,6 +68,9 @@ export interface KeptState {
   /** When the mount was made, by the wall clock. */
   readonly since: number;
   agreed(connection: Connection): void;
+  /** The daemon before saw that the kernel has the root's attributes. */
+  readonly rootIsKnown: boolean;
+  keepRootKnown(): void;
   /** The replayers that the daemon before knew; see replayer.ts. */
   readonly replayers: readonly ProcessIdentity[];
   keepReplayers(processes: readonly ProcessIdentity[]): void;
@@ -228,6 +233,11 @@ function keptState(fd: number, file: KeptFile, left: Buffer, { wasOwnFault }: Be
     isWritten: () => file.isWhole(),
     agreed(connection) {
       said = { ...said, connection };
+      keepHead();
+    },
+    rootIsKnown: said.rootIsKnown ?? false,
+    keepRootKnown() {
+      said = { ...said, rootIsKnown: true };
       keepHead();
     },
     replayers: said.replayers ?? [],

@@ -2,8 +2,9 @@
  * The bits and small numbers of the protocol that we look at or send, as in linux/fuse.h (7.45) and the Linux headers.
  * This is our own copy, because the header of a build machine may be older.
  */
+import { kernelNodeId } from "../engine/api/index.ts";
 
-export const ROOT_NODE = 1;
+export const ROOT_NODE = kernelNodeId(1);
 export const NAME_MAX = 255;
 export const SYMLINK_MAX = 4095;
 

@@ -8,6 +8,7 @@ import type { After, ChangedName, EntryId, KernelCache, KernelNodeId, KnownRows 
 import type { Logger } from "../lib/log.ts";
 import { type Clock, sleep, type Timer } from "../lib/runtime.ts";
 import { CONNECTION_ERRNO, ERRNO } from "./errno.ts";
+import { ROOT_NODE } from "./flags.ts";
 import { notifyExpireInodes, notifyInvalEntry, notifyInvalInode } from "./notifications.ts";
 
 /** Sends messages one after the other from a thread of its own. Resolves to 0 or an errno. */
@@ -19,6 +20,8 @@ export interface KernelCacheOfDevice extends KernelCache {
    * names and attributes from an earlier daemon.
    */
   use(notify: Notify, kernelMinor: number): void;
+  /** The kernel has the root's attributes. Invalidations of the root wait for that: see session.ts. */
+  rootKnown(): void;
   /** Stops sending until `use` is called again: invalidations wait, and the kernel is told to keep no name for long. */
   hush(): void;
   close(): void;
@@ -66,6 +69,7 @@ export function createKernelCache(clock: Pick<Clock, "setTimer">, log: Logger): 
   let notify: Notify | undefined;
   let isClosed = false;
   let expiresNames = false;
+  let rootIsKnown = false;
   const names = new Map<string, ChangedName>();
   const absent = new Map<string, ChangedName>();
   const inodes = new Set<KernelNodeId>();
@@ -131,12 +135,14 @@ export function createKernelCache(clock: Pick<Clock, "setTimer">, log: Logger): 
     const parts: Uint8Array[] = [];
     for (const lineage of listings) {
       if (parts.length >= BATCH) break;
+      if (mustWait(lineage)) continue;
       listings.delete(lineage);
       inodes.delete(lineage);
       parts.push(...notifyInvalInode(lineage, 0, 0));
     }
     for (const lineage of inodes) {
       if (lineages.length >= BATCH) break;
+      if (mustWait(lineage)) continue;
       inodes.delete(lineage);
       lineages.push(lineage);
     }
@@ -146,6 +152,10 @@ export function createKernelCache(clock: Pick<Clock, "setTimer">, log: Logger): 
     }
     if (parts.length + lineages.length === 0) return undefined;
     return joined([...parts, notifyExpireInodes(lineages)]);
+  }
+
+  function mustWait(lineage: KernelNodeId): boolean {
+    return lineage === ROOT_NODE && !rootIsKnown;
   }
 
   function createWay(way: "entry" | "inode", take: () => Uint8Array | undefined): Way {
@@ -179,7 +189,9 @@ export function createKernelCache(clock: Pick<Clock, "setTimer">, log: Logger): 
   }
 
   function tellAll(rows: KnownRows): void {
-    [known, nameAt, ways, kernelNodeIdAt] = [rows, 0, 1, 0];
+    // The root is the first row, and may have to wait.
+    inodes.add(ROOT_NODE);
+    [known, nameAt, ways, kernelNodeIdAt] = [rows, 0, 1, ROOT_NODE];
   }
 
   function hush(): void {
@@ -233,6 +245,10 @@ export function createKernelCache(clock: Pick<Clock, "setTimer">, log: Logger): 
       notify = send;
       expiresNames = kernelMinor >= MINOR_OF_EXPIRY;
       nameWay.wake();
+      inodeWay.wake();
+    },
+    rootKnown() {
+      rootIsKnown = true;
       inodeWay.wake();
     },
     hush,

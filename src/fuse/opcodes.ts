@@ -30,6 +30,8 @@ export interface Served<Request = unknown, Reply = unknown> extends Row<Request,
   readonly kind: "served";
   /** No deadline: it waits only for the local disk, or its bytes must not be given up. */
   readonly local: boolean;
+  /** The kernel sends it only after a check of permissions on its node, a folder. */
+  readonly isPermitted: boolean;
   handle(call: Call, request: Request): Promise<Reply>;
   /**
    * Instead of `handle`, for a request that was carried out by a daemon that died before it could answer. Absent:
@@ -61,6 +63,7 @@ export type Operation = Served | Silent | Refused | OfSession;
 
 interface ServedOptions<Request, Reply> {
   local?: boolean;
+  isPermitted?: boolean;
   again?: (call: Call, request: Request, done: Done) => Promise<Reply>;
   undo?: (fileSystem: FileSystem, reply: Reply) => void | Promise<void>;
 }
@@ -71,9 +74,10 @@ function served<Request, Reply>(
   decode: (message: Message, version: WireVersion) => Request,
   handle: (call: Call, request: Request) => Promise<Reply>,
   encode: (reply: Reply, isKept: boolean) => Parts,
-  { local = false, undo, again }: ServedOptions<Request, Reply> = {},
+  { local = false, isPermitted = false, undo, again }: ServedOptions<Request, Reply> = {},
 ): Served<Request, Reply> {
-  return { kind: "served", code, name, decode, handle, encode, local, ...(undo && { undo }), ...(again && { again }) };
+  const row = { kind: "served", code, name, decode, handle, encode, local, isPermitted } as const;
+  return { ...row, ...(undo && { undo }), ...(again && { again }) };
 }
 
 function silent<Request>(
@@ -107,7 +111,11 @@ function ofSession<Request, Reply>(
 const { fixed, decodeNothing, decodeName, decodeLock } = requests;
 const { encodeNothing, encodeEntry, encodeAttr, encodeData, encodeFixed } = replies;
 
-const forgetEntry = { undo: (fs: FileSystem, found: Found | NegativeEntry) => handlers.ungrant(fs, [found]) };
+const permitted = { isPermitted: true };
+const forgetEntry = {
+  ...permitted,
+  undo: (fs: FileSystem, found: Found | NegativeEntry) => handlers.ungrant(fs, [found]),
+};
 const releaseHandle = { undo: (fs: FileSystem, opened: Opened) => fs.release(opened.handle) };
 const releaseFolder = { undo: (fs: FileSystem, opened: Opened) => fs.releasedir(opened.handle) };
 const local = { local: true };
@@ -154,7 +162,7 @@ const ROWS: readonly Operation[] = [
   served(24, "REMOVEXATTR", requests.decodeXattrName, handlers.removexattr, encodeNothing, changes),
   served(25, "FLUSH", fixed(structs.FLUSH_IN), handlers.flush, encodeNothing, local),
   INIT_ROW,
-  served(27, "OPENDIR", fixed(structs.OPEN_IN), handlers.opendir, replies.encodeOpenFolder, { ...releaseFolder, again: again.opendir }),
+  served(27, "OPENDIR", fixed(structs.OPEN_IN), handlers.opendir, replies.encodeOpenFolder, { ...permitted, ...releaseFolder, again: again.opendir }),
   served(28, "READDIR", fixed(structs.READ_IN), handlers.readdir, replies.encodeListing),
   served(29, "RELEASEDIR", fixed(structs.RELEASE_IN), handlers.releasedir, encodeNothing, local),
   served(30, "FSYNCDIR", fixed(structs.FSYNC_IN), handlers.fsyncdir, encodeNothing, local),
@@ -163,7 +171,7 @@ const ROWS: readonly Operation[] = [
   refused(32, "SETLK", decodeLock, "ENOSYS", encodeNothing),
   refused(33, "SETLKW", decodeLock, "ENOSYS", encodeNothing),
   served(34, "ACCESS", fixed(structs.ACCESS_IN), handlers.access, encodeNothing),
-  served(35, "CREATE", requests.decodeCreate, handlers.create, replies.encodeCreate, { undo: undoCreate, again: again.create }),
+  served(35, "CREATE", requests.decodeCreate, handlers.create, replies.encodeCreate, { ...permitted, undo: undoCreate, again: again.create }),
   INTERRUPT_ROW,
   refused(37, "BMAP", fixed(structs.BMAP_IN), "ENOSYS", encodeFixed(out.BMAP_OUT)),
   DESTROY_ROW,

@@ -10,6 +10,7 @@ import { deferred } from "../lib/deferred.ts";
 import { describeError, type Logger } from "../lib/log.ts";
 import type { Device, OpenDevice } from "./device.ts";
 import { ERRNO, type ErrorName, errorName } from "./errno.ts";
+import { ROOT_NODE } from "./flags.ts";
 import { type Clock, createInFlightTable, InFlight } from "./in-flight.ts";
 import { type Connection, type InitRequest, negotiate, type Wishes } from "./init.ts";
 import { LITTLE_ENDIAN, viewOf } from "./layout.ts";
@@ -54,6 +55,10 @@ export interface SessionOptions {
   readonly inHand?: RequestsInHand;
   /** Lower places of requests belong to an earlier daemon; see FileSystem.done. */
   readonly firstPlace?: number;
+  /** An earlier daemon of this mount saw that the kernel has the root's attributes. Default: no. */
+  readonly rootIsKnown?: boolean;
+  /** The kernel has the root's attributes. Called once, before it gets an answer about the root that it may keep. */
+  readonly onRootKnown?: () => void;
 }
 
 export interface RequestInFlight {
@@ -103,7 +108,7 @@ const BEFORE_INIT: WireVersion = { setxattrExtended: false };
 
 export function createSession(options: SessionOptions): Session {
   const { fileSystem, log, clock, step = () => {}, deadlineMs = DEADLINE_MS, slowMs = SLOW_CALL_MS } = options;
-  const { hasFatalSignal = () => true } = options;
+  const { hasFatalSignal = () => true, onRootKnown = () => {} } = options;
   const counts = new Map<string, number>();
   const operationLog = createOperationLog(log, slowMs);
   const requests = createInFlightTable(clock, deadlineMs, expire, noteProgramTime, options.firstPlace);
@@ -112,6 +117,13 @@ export function createSession(options: SessionOptions): Session {
   const initialized = deferred<Connection>();
   const ended = deferred<string>();
   let connection = options.connection;
+  /**
+   * The kernel makes the root itself, with mode 0, and asks for its attributes. It drops the answer if the root is
+   * invalidated before the thread that asked has taken the answer in, which may be long after the reply. Then it judges
+   * by mode 0: EACCES. A permitted request shows that an answer was taken in. Until one comes, the root is not
+   * invalidated (kernel-cache.ts), and so the kernel must not keep what it is told of the root.
+   */
+  let rootIsKnown = options.rootIsKnown ?? false;
   let isOver = false;
 
   if (connection !== undefined) initialized.resolve(connection);
@@ -154,6 +166,10 @@ export function createSession(options: SessionOptions): Session {
     const started = clock.elapsed();
     switch (operation.kind) {
       case "served": {
+        if (operation.isPermitted && message.nodeid === ROOT_NODE && !rootIsKnown) {
+          rootIsKnown = true;
+          onRootKnown();
+        }
         const asked = new InFlight(operation.name, message, request, started, !operation.local);
         if (operation.name === "READ" && !message.resent && message.answerable)
           asked.answerFrom = (...file) => answerRead(asked, ...file);
@@ -206,7 +222,8 @@ export function createSession(options: SessionOptions): Session {
     }
     try {
       // There is no wait from here to the reply.
-      parts = operation.encode(reply, changes === fileSystem.changes);
+      const isKept = changes === fileSystem.changes && (rootIsKnown || request.nodeid !== ROOT_NODE);
+      parts = operation.encode(reply, isKept);
     } catch (error) {
       takeBack(operation, reply);
       return fail(request, error);

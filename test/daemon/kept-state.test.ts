@@ -168,6 +168,16 @@ test("a mount begun on a full disk can be taken over once there is room, and say
   }
 });
 
+test("whether the kernel has the root's attributes is known to a successor, and begins anew with a mount", async () => {
+  const path = await pathIn();
+  const first = beginAgreed(path);
+  expect([first.rootIsKnown, resume(path)?.rootIsKnown]).toEqual([false, false]);
+  first.keepRootKnown();
+  first.keepReplayers([]);
+  expect(resume(path)?.rootIsKnown).toBe(true);
+  expect(beginAgreed(path).rootIsKnown).toBe(false);
+});
+
 test("who replays for others is there for a successor, with what was agreed", async () => {
   const path = await pathIn();
   const first = beginAgreed(path);

@@ -33,7 +33,10 @@ export const FOUND: Found = {
 
 export type Arguments = unknown[];
 
-/** A file system that writes down each call (without its Caller) and answers what it is told. */
+/**
+ * A file system that writes down each call (without its Caller) and answers what it is told. Its kernel has the root's
+ * attributes already.
+ */
 export function recorder(answers: Record<string, unknown>) {
   const calls: [string, ...Arguments][] = [];
   const record =
@@ -50,5 +53,5 @@ export function recorder(answers: Record<string, unknown>) {
       return name === "noteProgramTime" ? () => {} : record(name);
     },
   });
-  return { calls, kernel: startFakeKernel({ fileSystem }) };
+  return { calls, kernel: startFakeKernel({ fileSystem, rootIsKnown: true }) };
 }

@@ -87,7 +87,15 @@ interface Options
   extends Partial<
     Pick<
       SessionOptions,
-      "deadlineMs" | "slowMs" | "connection" | "inHand" | "firstPlace" | "noResend" | "hasFatalSignal"
+      | "deadlineMs"
+      | "slowMs"
+      | "connection"
+      | "inHand"
+      | "firstPlace"
+      | "noResend"
+      | "hasFatalSignal"
+      | "rootIsKnown"
+      | "onRootKnown"
     >
   > {
   fileSystem: FileSystem;

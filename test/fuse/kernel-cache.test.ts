@@ -44,6 +44,7 @@ function start(minor: number, hold: Partial<Record<"entry" | "inode", Promise<nu
   const clock = createVirtualClock();
   const told: Told[] = [];
   const cache = createKernelCache(clock, SILENT);
+  cache.rootKnown();
   cache.use(async (way, messages) => {
     for (const text of wordsOf(messages)) told.push({ way, text });
     return (await hold[way]) ?? 0;

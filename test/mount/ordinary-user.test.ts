@@ -179,6 +179,25 @@ describe.skipIf(whyNot !== undefined)(`an ordinary user${whyNot === undefined ? 
     ]);
   });
 
+  it("sees each change of the root at once: before it looked in, after, and by the next daemon", async () => {
+    await live();
+    const gateway = await place.gateway();
+    const [, { pid, sh }] = [await place.mount(gateway, { name: "one" }), await place.mount(gateway, { name: "two" })];
+    const change = async (mode: string) => {
+      check(await place.sh(`chmod ${mode} one`));
+      await until(
+        `the other mount shows ${mode}`,
+        async () => (await place.sh("stat -c %a two")).stdout === `${mode}\n`,
+      );
+    };
+    await change("750");
+    check(await sh("ls"));
+    await change("711");
+    await change("700");
+    process.kill(pid, "SIGKILL");
+    await change("755");
+  });
+
   it("goes on as before once the state dir may be looked into again", async () => {
     await live();
     const gateway = await place.gateway();
