@@ -154,10 +154,10 @@ const operation = z.union([
 
 const file = z.strictObject({
   name: z.string().min(1),
-  /** Default: full, except in a file of an earlier release. */
+  /** Default: full. A file of an earlier release whose features are not all there is plain, whatever it says here. */
   tier: z.enum(["full", "plain"]).optional(),
   features: z.partialRecord(z.enum([...SMALL, ...FORMER]), z.boolean()).optional(),
-  /** Of earlier releases: whether the gateway has the features that `features` does not name. */
+  /** Earlier releases wrote this: true if the gateway has the features that `features` does not name. */
   otherFeatures: z.boolean().optional(),
   operations: z.partialRecord(z.enum(Object.keys(OPERATIONS) as OperationName[]), operation).optional(),
   fields: z.partialRecord(z.enum(Object.keys(RESOURCES) as ResourceName[]), z.record(z.string(), place)).optional(),
@@ -304,7 +304,7 @@ function placeOf(given: NonNullable<z.output<typeof place>>): FieldPlace {
 function featuresOf({ tier, features = {}, otherFeatures = true }: z.output<typeof file>): Features {
   const has = (name: (typeof SMALL | typeof FORMER)[number]) => features[name] ?? otherFeatures;
   return {
-    isFull: tier === undefined ? FORMER.every(has) : tier === "full",
+    isFull: tier !== "plain" && FORMER.every(has),
     ranges: has("ranges"),
     hashes: has("hashes"),
     attributes: has("attributes"),

@@ -1,5 +1,6 @@
 /** A command that changed the gateway ends when programs in its mount see that, although the journal tells of it late. */
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { finished } from "../support/child.ts";
 import { check } from "../support/wsfs.ts";
 import { createHistory, type History } from "./support/history.ts";
 
@@ -40,4 +41,18 @@ test("a mount that does not show it in time is named", async () => {
   expect(restored.stderr).toBe(
     `wsfs: it is done at the gateway, and ${history.mount.dir} does not show all of it yet\n`,
   );
+}, 60_000);
+
+test("a mount that ends before it shows it does not make the command fail", async () => {
+  await history.work("echo one > g");
+  await history.work("echo two > g");
+  const command = history.place.spawnWsfs(["restore", "mount/g@1"]);
+  const ended = finished(command);
+  await new Promise((resolve) => command.stdout?.once("data", resolve));
+  await history.mount.umount();
+  const { code, stderr } = await ended;
+  expect([code, stderr]).toEqual([
+    0,
+    `wsfs: it is done at the gateway, and ${history.mount.dir} does not show all of it yet\n`,
+  ]);
 }, 60_000);

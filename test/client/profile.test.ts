@@ -73,6 +73,7 @@ describe("a profile file is checked, one line for each fault", () => {
     [{ tier: "plain", features: { ranges: false } }, { ...PLAIN, ranges: false }, undefined],
     [{ features: { hashes: false } }, without("hashes"), undefined],
     [{ features: { versions: true } }, ALL_FEATURES, '"tier": "full"'],
+    [{ tier: "full", features: { journal: false } }, PLAIN, '"tier": "plain"'],
     [{ features: { exchanges: false }, operations: { exchangeNodes: null } }, PLAIN, '"tier": "plain"'],
     [
       { otherFeatures: false, features: { uploadKeys: true } },

@@ -58,14 +58,21 @@ export async function awaitShown(
 ): Promise<void> {
   if (mount === undefined || position === undefined) return;
   const end = performance.now() + seconds * 1000;
-  while (!(await isShown(mount, position))) {
-    if (performance.now() < end) {
+  try {
+    while (!(await isShown(mount, position))) {
+      if (performance.now() >= end) return tellNotShown(mount);
       await pause(LOOK_MS);
-      continue;
     }
-    process.stderr.write(`wsfs: it is done at the gateway, and ${mount.dir} does not show all of it yet\n`);
-    return;
+  } catch (error) {
+    // The mount has ended, and no daemon takes it over. The command has done its work all the same.
+    const { ControlError } = await import("../../daemon/control-client.ts");
+    if (!(error instanceof ControlError)) throw error;
+    tellNotShown(mount);
   }
+}
+
+function tellNotShown({ dir }: OfMount): void {
+  process.stderr.write(`wsfs: it is done at the gateway, and ${dir} does not show all of it yet\n`);
 }
 
 /** Where the daemon cannot tell, there is nothing to wait for. */
