@@ -41,7 +41,7 @@ const BUNDLES = [
   { entries: ["metadata/checkpoint-worker"] },
   { entries: ["metadata/copy-worker"] },
   { entries: ["gateway/checkpoint-thread"] },
-  // It is read with the first change that is sent. A file of another build is not used.
+  // The thread is started with the first change that is sent. A file of another build is not used.
   { entries: ["client/http-thread"], whole: "http-thread-bundle" },
   { entries: ["client/keyring-process"] },
   { entries: ["client/index"] },

@@ -22,7 +22,7 @@ const NODE_TYPES = { "@types/node": "*" };
 
 /** The SDK as a package of its own in `folder`. */
 async function makeClient(folder) {
-  // It is loaded here because it may be missing before the set-up.
+  // rolldown is loaded here because it may be missing before the set-up.
   const { rolldown } = await import("rolldown");
   const isForeign = (id) => [...PACKAGES, KEYRING].some((name) => id === name || id.startsWith(`${name}/`));
   const source = realpathSync(join(projectFolder, "src"));

@@ -17,7 +17,7 @@ import { nodeHeaders, projectFolder, setup } from "./setup.mjs";
 /** These two tests compile supervisors of their own, which have no sanitisers. */
 const OF_THEIR_OWN = ["supervisor-reload-trial.test.ts", "supervisor-starved.test.ts"];
 const NATIVE = readdirSync(join(projectFolder, "test/native")).filter((name) => name.endsWith(".test.ts"));
-/** Those of the native parts, and those that use them without a mount; to what loads none of them the build makes no difference. */
+/** The tests of the native parts, and the tests that use them without a mount. To other tests the build makes no difference. */
 const TESTS = [
   ...NATIVE.filter((name) => !OF_THEIR_OWN.includes(name)).map((name) => `test/native/${name}`),
   "test/content/",

@@ -1,6 +1,6 @@
 /*
  * A file system for SQLite (a VFS), on top of its own "unix-excl": the databases of a process belong to it alone, and a
- * commit is one write. It knows the frames of a write-ahead log, and nothing of their content.
+ * commit is one write. The VFS knows the frames of a write-ahead log, and nothing of their content.
  *
  * Gathered writes: SQLite writes each page of a commit to the log with two calls, and a commit of ours has two dozen
  * pages. That would be half a hundred system calls while a program waits. Here the frames are gathered, and written
@@ -10,9 +10,9 @@
  *
  * No file locks: "unix-excl" keeps the index of the log in memory and needs no locks of the file system, which were
  * half of the remaining calls. Threads share a database as before. Another process gets the error "database is locked".
- * Of several daemons, only the holder of the state folder's lock opens the database.
+ * Only the holder of the state folder's lock opens the database.
  *
- * It is loaded as an extension (metadata/commit-log.ts). From then on it is the default VFS of the process. Format of
+ * The VFS is loaded as an extension (metadata/commit-log.ts). From then on it is the default of the process. Format of
  * the log: https://www.sqlite.org/fileformat2.html#the_write_ahead_log.
  */
 #include <sqlite3ext.h>

@@ -1,7 +1,7 @@
 /*
  * Replays remote changes through the mount, so that the kernel tells the programs that watch the mount (inotify,
  * fanotify). The kernel reports only changes that come through the mount. The daemon of the mount knows this process.
- * It answers a call as if it were the change, and changes nothing (src/engine/remote/replayed.ts).
+ * The daemon answers a call as if it were the change, and changes nothing (src/engine/remote/replayed.ts).
  *
  * Usage: wsfs-replayer MOUNTPOINT CONNECTION DAEMON
  *

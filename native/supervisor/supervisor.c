@@ -107,7 +107,7 @@ static bool unmounting(void)
 
 /*
  * Detaches the remaining mounts of the connection when our mount is gone: bind mounts, which no daemon will serve.
- * Those in other mount namespaces are out of reach; programs there get ENOTCONN.
+ * Mounts in other mount namespaces are out of reach; programs there get ENOTCONN.
  */
 static void detach_copies(void)
 {

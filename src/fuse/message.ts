@@ -84,7 +84,7 @@ export function opcodeOf(view: DataView): number {
   return view.getUint32(4, LITTLE_ENDIAN);
 }
 
-/** Our node ids are below 2^53: any other one is not from us. @throws MalformedError */
+/** A node id of this mount. All of them are below 2^53. @throws MalformedError for a larger number */
 export function nodeIdAt(view: DataView, at: number): KernelNodeId {
   const value = readU64(view, at);
   if (!Number.isSafeInteger(value)) throw new MalformedError(`node id ${value}: over 2^53, never given out`);

@@ -161,7 +161,8 @@ export function createEntries(
   }
 
   /**
-   * Counts only names that were passed: any other entry is listed under its name of that time. Looks at each name once.
+   * The listing goes on behind the cookie. Only names before the cookie were passed on. An entry behind it is listed
+   * under the name that it has by then. Each name is looked at once.
    */
   function goOn(pass: Pass, cookie: number): void {
     const { left, leftSince } = pass;

@@ -70,7 +70,7 @@ export function restoreAt(values: Values<"restore">, at: Date): Promise<number> 
   });
 }
 
-/** What was skipped is not as it was. */
+/** A skipped item is not as it was, so the command has failed. */
 const exitCode = (skipped: number) => (skipped === 0 ? EXIT.ok : EXIT.failure);
 
 type Item = Awaited<ReturnType<typeof itemsOf>>[number];

@@ -133,7 +133,7 @@ export interface Remote {
   readonly listings: SingleFlight<InodeId>;
   /** For gateways that count no changes; see sync/echo.ts. */
   readonly readOrder: ReadOrder;
-  /** What is remembered of the gateway's past; see history.ts. */
+  /** The known points of the gateway's past; see history.ts. */
   readonly history: GatewayHistory;
   /** Which folders are listed next; see remote/poll.ts. */
   readonly polled: PollState;

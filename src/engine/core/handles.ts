@@ -5,7 +5,7 @@ import type { Caller, HandleId, HandleTable, KernelNodeId } from "../api/index.t
 import type { RowClockRuntime } from "../host/index.ts";
 import type { CacheFile, Reader } from "./cache-file.ts";
 
-/** What is open behind a handle. */
+/** The open file or folder behind a handle. */
 export type Handle =
   | {
       readonly kind: "file";
@@ -17,7 +17,7 @@ export type Handle =
   | {
       readonly kind: "folder";
       readonly inode: InodeId;
-      /** What is being listed; undefined before the first readdir. */
+      /** The listing under way; undefined before the first readdir. */
       pass: Pass | undefined;
     };
 

@@ -35,7 +35,7 @@ export class GatewayHistory {
   #newest: Acknowledgment | undefined;
   /** The last one that brought content. Others may change the node again, but the version stays. */
   #content: Acknowledgment | undefined;
-  /** Those of earlier connections about which the gateway was not asked on the present connection yet. */
+  /** Writes that earlier connections acknowledged, and about which the gateway was not asked on this connection yet. */
   #doubted: readonly Acknowledgment[] = [];
   #connection: () => number = () => 0;
   /** The connection on which the newest was acknowledged. */

@@ -1,6 +1,6 @@
 /**
- * What flows are given, in parts (Rows, LocalFiles, Kernel, Remote, Uploads, Host), and the services and records behind
- * them that live in memory only.
+ * The parts that flows take (Rows, LocalFiles, Kernel, Remote, Uploads, Host), and the services and records behind them
+ * that live in memory only.
  */
 export { type CacheFile, SnapshotPacing } from "./cache-file.ts";
 export type { EngineSettings, Host, Kernel, LocalFiles, Remote, Rows, Uploads } from "./context.ts";
