@@ -75,9 +75,12 @@ export function restorePlace(
   return name;
 }
 
-/** Returns the name itself when it is free or its node makes way; else a name beside it. */
+/**
+ * Returns the name itself when it is free or its node makes way; else a name beside it. What has the name of the topmost
+ * node is outside of the tree, so it never makes way.
+ */
 function freeName(restoring: Restoring, parent: string, name: string, own: string): string {
-  const { context, moment, plan, wasIn, exact } = restoring;
+  const { context, root, moment, plan, wasIn, exact } = restoring;
   const other = findChild(context.store, parent, name);
   if (other === undefined || other.id === own) return name;
   const beside = (except?: string) =>
@@ -86,7 +89,7 @@ function freeName(restoring: Restoring, parent: string, name: string, own: strin
       return taken !== undefined && taken.id !== except;
     });
   const wasThere = wasIn(other.id);
-  if (!wasThere && !exact) return beside(own);
+  if (own === root || (!wasThere && !exact)) return beside(own);
   // The other node will be moved itself, or deleted: a file at once, a folder once it is empty.
   if (!plan && !wasThere && other.kind === "file") removeNode(restoring, other);
   else if (!plan) apply(restoring, other, "moved", { name: beside() });

@@ -74,7 +74,8 @@ export async function restoreTo(
     const wanted = then.nodes.get(id);
     if (wanted === undefined || skipped.has(id)) continue;
     const found = difference(now.nodes.get(id), wanted, now);
-    const isBeside = exact && now.nodes.get(id)?.name !== wanted.name;
+    // What has the name of the topmost node by now is outside of the tree, and keeps it.
+    const isBeside = exact && id !== top.id && now.nodes.get(id)?.name !== wanted.name;
     if (found !== undefined || isBeside) faults.push(`${wanted.name} (${id}) ${found ?? "is beside its name"}`);
   }
   for (const [id, node] of now.nodes) {
