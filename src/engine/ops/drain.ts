@@ -261,7 +261,7 @@ function wantsSnapshot(context: Rows & Tree & Sync, inode: InodeId): boolean {
   if (context.metadata.detachedFiles.get(inode) !== undefined) return true;
   return context.nodeRows.ofInode(inode).some((row) => {
     const step = context.planner.step(row);
-    return step.do === "cut" || isForWriter(step);
+    return step.do === "snapshot" || isForWriter(step);
   });
 }
 

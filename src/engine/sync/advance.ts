@@ -33,7 +33,7 @@ const REFRESH_MS = 1_000;
 /** What is left to do for a row after its local steps: `step` needs the network, a snapshot or time. */
 export interface Pending {
   readonly row: NodeRow;
-  readonly step: Extract<Step, { do: "send" | "cut" | "breakCycle" | "wait" }>;
+  readonly step: Extract<Step, { do: "send" | "snapshot" | "breakCycle" | "wait" }>;
 }
 
 /**
@@ -99,7 +99,7 @@ function advanceOne(
         return { row: metadata.nodes.update(id, { due }), step };
       }
       case "send":
-      case "cut":
+      case "snapshot":
       case "breakCycle":
         if (row.due !== null) return { row, step };
         return { row: metadata.nodes.update(id, { due: context.runtime.now() }), step };

@@ -119,7 +119,7 @@ export type Step =
   /**
    * Take a snapshot of the content, so that its hash is known. Also of clean content, so that its bytes can be sent.
    */
-  | { readonly do: "cut" }
+  | { readonly do: "snapshot" }
   | { readonly do: "send"; readonly request: Request }
   /** Move the node to a name that nobody uses, so that a rename cycle opens. */
   | { readonly do: "breakCycle"; readonly ifRevision: number }
@@ -175,13 +175,13 @@ function planCreation(view: View, local: Local): Step {
   if (!view.may.create) return wait("scope");
   if (content === null) return { do: "send", request: { do: "folder", parent, name, attributes } };
   const { originNode, originVersion, hash, size } = content;
-  if (isBorrowed(view, content)) return cut(view, content);
+  if (isBorrowed(view, content)) return snapshot(view, content);
   if (!view.fits) return wait("quota");
   if (view.mayRefer && isVersion(view, content) && originNode !== null && originVersion !== null) {
     const request = { do: "copy", parent, name, copyOf: originNode, version: originVersion, hash, size } as const;
     return { do: "send", request: { ...request, attributes } };
   }
-  if (hash === null || !isReady(content)) return cut(view, content);
+  if (hash === null || !isReady(content)) return snapshot(view, content);
   return { do: "send", request: { do: "upload", parent, name, hash, size, attributes } };
 }
 
@@ -189,8 +189,8 @@ function planCreation(view: View, local: Local): Step {
  * A writer leaves a snapshot when it has finished, so the plan waits for it. But while the hash is known, the writer
  * has written nothing since a version, or since a snapshot that is gone: then a snapshot is taken now.
  */
-function cut(view: View, { hash }: LocalContent): Step {
-  return view.writers > 0 && hash === null ? wait("writer") : { do: "cut" };
+function snapshot(view: View, { hash }: LocalContent): Step {
+  return view.writers > 0 && hash === null ? wait("writer") : { do: "snapshot" };
 }
 
 /** Whether the content is the version that it comes from. Open content without a writer is looked at first. */
@@ -258,7 +258,7 @@ function planExchange(
 
 function planContent(view: View, local: Local, content: LocalContent, nodeId: string, base: Base): Step {
   if (!view.may.update) return wait("scope");
-  if (isBorrowed(view, content)) return cut(view, content);
+  if (isBorrowed(view, content)) return snapshot(view, content);
   if (!view.fits) return wait("quota");
   // The version that others still need could not be read any more.
   if (view.isReferenced && !view.features.isFull) return wait("reference");
@@ -268,7 +268,7 @@ function planContent(view: View, local: Local, content: LocalContent, nodeId: st
   if (view.mayRefer && isVersion(view, content) && originNode !== null && originVersion !== null) {
     return { do: "send", request: { do: "reference", ...common, hash, copyOf: originNode, version: originVersion } };
   }
-  if (hash === null || !isReady(content)) return cut(view, content);
+  if (hash === null || !isReady(content)) return snapshot(view, content);
   return { do: "send", request: { do: "content", ...common, hash } };
 }
 
@@ -347,9 +347,10 @@ function judge(view: View, seen: Seen, base: Base): Step {
       }
       if (!isChangedHere && view.mayHaveWritten) return wait("look");
     }
-    if (content.state === "open" && view.writers === 0) return { do: "cut" };
+    if (content.state === "open" && view.writers === 0) return { do: "snapshot" };
     // A clean version needs no hash to be kept beside: a gateway that tells no hashes has it all the same.
-    if (!isContentAgreed && isChangedHere && content.hash === null && content.state !== "clean") return { do: "cut" };
+    if (!isContentAgreed && isChangedHere && content.hash === null && content.state !== "clean")
+      return { do: "snapshot" };
     // The remote version has the same bytes as base, so the local change is a change of those bytes.
     const isOnTop = isChangedHere && !isRetyped && hash !== null && hash === base.hash;
     if (!isContentAgreed && isChangedHere && !isOnTop) return { do: "conflict", node };
@@ -404,8 +405,8 @@ function judgeDeletion(view: View, base: Base): Step {
     if (isUnknown(view, content) || (isChangedHere && !view.hasWaited)) return wait("writer");
     if (!isChangedHere && view.mayHaveWritten) return wait("look");
   }
-  if (content.state === "open" && view.writers === 0) return { do: "cut" };
-  if (content.state === "dirty" && content.hash === null) return { do: "cut" };
+  if (content.state === "open" && view.writers === 0) return { do: "snapshot" };
+  if (content.state === "dirty" && content.hash === null) return { do: "snapshot" };
   return isChangedHere ? { do: "recreate" } : { do: "removeLocal" };
 }
 

@@ -321,7 +321,7 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
   function nextOf(id: NodeRowId, hasRoom: boolean): Next | undefined {
     const pending = context.planner.advance(id);
     if (pending === undefined || pending.step.do === "wait") return undefined;
-    if (pending.step.do === "cut") return { snapshotOf: pending.row };
+    if (pending.step.do === "snapshot") return { snapshotOf: pending.row };
     if (!hasRoom) return "send";
     const attempt = beginAttempt(context, pending);
     return attempt === undefined ? undefined : { attempt };

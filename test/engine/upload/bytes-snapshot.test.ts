@@ -1,4 +1,4 @@
-/** Cuts, the uploads that read them, and writers that arrive meanwhile. */
+/** Snapshots, the uploads that read them, and writers that arrive meanwhile. */
 
 import { parse } from "node:path";
 import { expect, test } from "vitest";
