@@ -32,7 +32,7 @@ export async function distrustContents(context: Rows & LocalFiles & Host & Tree)
   for (const inode of metadata.inodes.unclean()) {
     // A writer had the file open, and no program was ever told that a change of it is durable.
     if (inode.content === "open") metadata.inodes.update(inode.id, { content: "clean" });
-    else if (inode.synced !== 1 && !(await isAsCut(context, inode))) await judge(context, inode);
+    else if (inode.synced !== 1 && !(await isAsSnapshot(context, inode))) await judge(context, inode);
   }
 }
 
@@ -40,7 +40,7 @@ export async function distrustContents(context: Rows & LocalFiles & Host & Tree)
  * Whether the file on the disk is still as its snapshot was. That snapshot was taken while a passthrough writer had the
  * file open, so the row does not say that the content is durable.
  */
-async function isAsCut(context: LocalFiles, inode: Inode): Promise<boolean> {
+async function isAsSnapshot(context: LocalFiles, inode: Inode): Promise<boolean> {
   if (inode.hash === null) return false;
   try {
     return await context.cacheFiles.isStill(inode, inode.hash);
