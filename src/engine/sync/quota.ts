@@ -29,7 +29,7 @@ const PATIENCE_MS = 2_000;
  */
 const AGAIN_MS = 100;
 /** Room that is found piece by piece is handed out in one go, after this time. */
-const HASTE_MS = 1_000;
+const EXPEDITE_DELAY_MS = 1_000;
 
 /** `told`: the workspace as the gateway told it. `known`: whether that was told just now. */
 export function createQuota(
@@ -91,7 +91,7 @@ export function createQuota(
 
   function handOut(): void {
     if (!isHolding || !isStarted) return;
-    expediteTimer ??= runtime.setTimer(HASTE_MS, () => {
+    expediteTimer ??= runtime.setTimer(EXPEDITE_DELAY_MS, () => {
       expediteTimer = undefined;
       isHolding = false;
       activity.expedite();
