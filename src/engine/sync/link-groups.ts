@@ -26,7 +26,7 @@ import { mergeAttributes, withTimeOf } from "./merge-attributes.ts";
  * How long other mounts wait before they bring the nodes of a linked file together: the mount that changed it goes
  * first.
  */
-const TURN_MS = 60_000;
+const LINK_LEASE_MS = 60_000;
 /** How many names are marked in one go when the link lease is over. */
 const NAMES = 100;
 
@@ -323,7 +323,7 @@ export function lookLater(
   const { metadata, runtime, activity } = context;
   if (metadata.linkLeases.get(inode) !== undefined || metadata.entries.links(inode) < 2) return;
   // Not all mounts at once: the second one finds the work done.
-  const endsAt = runtime.now() + Math.round(TURN_MS * (1 + runtime.random()));
+  const endsAt = runtime.now() + Math.round(LINK_LEASE_MS * (1 + runtime.random()));
   metadata.linkLeases.begin(inode, endsAt);
   activity.wake(endsAt);
 }
