@@ -2,7 +2,7 @@
  * Programs go first. While their requests keep this thread busy, write-back works in turns of a few rows each. The
  * rests between turns are so much longer than the turns that write-back gets a small share of the time.
  * - Full speed as soon as programs pause, and while somebody waits for what is sent.
- * - No turn is further away than TURN_MS * REST.
+ * - No turn is further away than TURN_MAX_MS * REST.
  * - Rows that are late, because more is made than turns can send, get as much of the time as programs.
  *
  * Pure but for the clock: knows no row and no request.
@@ -45,7 +45,7 @@ const LOCAL_MS = 50;
 /** Rows of one turn: enough to share a sync, a commit and a look at the table. */
 const TURN_ROWS = 32;
 /** A turn that takes longer is waiting for the gateway. */
-const TURN_MS = 250;
+const TURN_MAX_MS = 250;
 /** Length of a rest in turns: write-back gets one eighth of the time. */
 const REST = 7;
 /** The same when rows are late. */
@@ -105,8 +105,8 @@ export function createForegroundThrottle(clock: Pick<Clock, "elapsed">, lateMs: 
       }
       if (turn !== undefined) {
         const took = now - turn.since;
-        if (!isQuiet && took < TURN_MS) return turn.room;
-        restUntil = now + turn.rest * Math.min(took, TURN_MS);
+        if (!isQuiet && took < TURN_MAX_MS) return turn.room;
+        restUntil = now + turn.rest * Math.min(took, TURN_MAX_MS);
         turn = undefined;
       }
       return now < restUntil ? 0 : TURN_ROWS;
