@@ -170,7 +170,7 @@ async function findFile(context: Rows & LocalFiles & Host, inode: Inode, mayBeAb
     });
   });
   context.fileState.evicting.delete(lineage);
-  runtime.step("live file: row made");
+  runtime.step("cache file: row made");
   const file = await makeFile(context, path, inode.size);
   return { ...asFound, file, isNew: true, isKept: true };
 }
@@ -180,7 +180,7 @@ async function makeFile(context: LocalFiles & Host, path: string, size: number):
   const { paths, runtime } = context;
   await paths.prepareFolderOf(path);
   const file = (await openAbsent(runtime.files, path)) ?? (await openEmptied(context, path));
-  runtime.step("live file: made");
+  runtime.step("cache file: made");
   if (size > 0) await closeIfFailed(file, () => file.truncate(size));
   return file;
 }

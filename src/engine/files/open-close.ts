@@ -216,7 +216,10 @@ async function logged(context: Host, cacheFile: OpenCacheFile, work: () => Promi
     await work();
     return true;
   } catch (error) {
-    context.log.error({ err: error, inode: cacheFile.inode, lineage: cacheFile.lineage }, "closing a live file failed");
+    context.log.error(
+      { err: error, inode: cacheFile.inode, lineage: cacheFile.lineage },
+      "closing a cache file failed",
+    );
     return false;
   }
 }

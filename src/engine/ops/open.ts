@@ -148,7 +148,7 @@ async function openInode(
     isCounted = true;
     const opened = {
       kind: "file",
-      live: cacheFile,
+      cacheFile,
       write,
       append: flags.append,
       reader: cacheFile.createReader(),
@@ -176,7 +176,7 @@ export async function release(context: LocalFiles & Kernel & Host, handleId: Han
   context.handles.delete(handleId);
   context.fastPath.end(handleId);
   if (handle?.kind !== "file") return;
-  const { live: cacheFile, write } = handle;
+  const { cacheFile, write } = handle;
   const wasPassthrough = write && cacheFile.backingId !== undefined;
   cacheFile.detach(write);
   // From here on a daemon that takes over finds in the rows a writer without a handle, as after any crash.

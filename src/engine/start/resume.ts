@@ -53,7 +53,7 @@ async function resumeFile(
   const cacheFile = await context.cacheFiles.resume(lineage, handles);
   context.snapshots.whenQuiet(cacheFile);
   for (const { id, write, append } of handles) {
-    context.handles.set(id, { kind: "file", live: cacheFile, write, append, reader: cacheFile.createReader() });
+    context.handles.set(id, { kind: "file", cacheFile, write, append, reader: cacheFile.createReader() });
   }
 }
 

@@ -63,7 +63,9 @@ export function createGrowth(context: Pick<Rows & LocalFiles & Host, "metadata" 
       behind.map(async (cacheFile) => [cacheFile, (await cacheFile.stat()).size] as const),
     );
     // If the file was flushed meanwhile, its row is newer than this size.
-    return new Map(found.filter(([live]) => live.mayHaveUnpersistedStat).map(([live, size]) => [live.inode, size]));
+    return new Map(
+      found.filter(([cacheFile]) => cacheFile.mayHaveUnpersistedStat).map(([{ inode }, size]) => [inode, size]),
+    );
   }
 
   function ofRow(id: NodeRowId): number {

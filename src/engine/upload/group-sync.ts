@@ -24,7 +24,7 @@ export function syncForSnapshot(context: LocalFiles & Host, cacheFile: CacheFile
   if (isAlone(context, cacheFile) || size > SMALL || runtime.elapsed() < groupSync.aloneUntil)
     return syncAlone(context, cacheFile);
   return new Promise((resolve) => {
-    groupSync.waiting.push({ live: cacheFile, done: resolve });
+    groupSync.waiting.push({ cacheFile, done: resolve });
     if (groupSync.isRunning) return;
     groupSync.isRunning = true;
     runtime.soon(() => void syncWaiting(context));
@@ -53,7 +53,7 @@ async function syncWaiting(context: LocalFiles & Host): Promise<void> {
   while (groupSync.waiting.length > 0) {
     const round = groupSync.waiting.splice(0);
     const isTogether = round.length >= MANY && (await succeeds(syncDisk));
-    const results = round.map(({ live: cacheFile, done }) => {
+    const results = round.map(({ cacheFile, done }) => {
       // While the file waited, a program may have opened or closed it.
       const isSynced = isTogether && !isAlone(context, cacheFile);
       if (isSynced) cacheFile.nameIsDurable();

@@ -330,10 +330,10 @@ export async function playScript(script: Script, options: CrashOptions = {}): Pr
       const { allocated } = files.has(lineage)
         ? await process.files.stat(paths.cacheFile(kernelNodeId(lineage)))
         : { allocated: 0 };
-      if (allocated !== bytes) unlike.push(`live file ${lineage} takes ${allocated} bytes, its row says ${bytes}`);
+      if (allocated !== bytes) unlike.push(`cache file ${lineage} takes ${allocated} bytes, its row says ${bytes}`);
     }
     return [
-      ...[...files].filter((lineage) => !rows.has(lineage)).map((lineage) => `live file ${lineage} has no row`),
+      ...[...files].filter((lineage) => !rows.has(lineage)).map((lineage) => `cache file ${lineage} has no row`),
       ...unlike,
       ...snapshots.map((id) => `snapshot ${id} is still there`),
     ];

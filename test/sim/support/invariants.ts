@@ -50,7 +50,7 @@ const RULES: readonly (readonly [rule: string, violations: string])[] = [
     `SELECT id, inode FROM generation WHERE inode NOT IN (SELECT id FROM inode)
      OR (lineage IS NOT NULL AND lineage NOT IN (SELECT lineage FROM live))`,
   ],
-  ["live files belong to lineages", "SELECT lineage FROM live WHERE lineage NOT IN (SELECT id FROM lineage)"],
+  ["cache files belong to lineages", "SELECT lineage FROM live WHERE lineage NOT IN (SELECT id FROM lineage)"],
   ["lineages belong to inodes", "SELECT id, inode FROM lineage WHERE inode NOT IN (SELECT id FROM inode)"],
   [
     "an inode's lineage is its own",
@@ -80,7 +80,7 @@ const RULES: readonly (readonly [rule: string, violations: string])[] = [
      AND lineage.id NOT IN (SELECT lineage FROM superseded)`,
   ],
   [
-    "what live files hold is added up",
+    "what cache files hold is added up",
     "SELECT bytes FROM held WHERE bytes <> (SELECT coalesce(sum(bytes), 0) FROM live)",
   ],
   ["references between tables hold", "PRAGMA foreign_key_check"],
@@ -143,7 +143,7 @@ export function diskViolations({ database, files }: Process): string[] {
   const snapshots = namesIn("generation");
   const wantedSnapshots = known("SELECT id FROM generation WHERE lineage IS NULL");
   return [
-    ...lacking(lives, known("SELECT lineage FROM live")).map((id) => `live file ${id} has no row`),
+    ...lacking(lives, known("SELECT lineage FROM live")).map((id) => `cache file ${id} has no row`),
     ...lacking(known("SELECT lineage FROM live WHERE bytes > 0"), lives).map((id) => `live row ${id} has no file`),
     ...lacking(snapshots, wantedSnapshots).map((id) => `the file of generation ${id} has no row`),
     ...lacking(wantedSnapshots, snapshots).map((id) => `generation ${id} has no file`),
