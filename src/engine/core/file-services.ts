@@ -1,4 +1,4 @@
-/** What files/ does for other rooms about files that need not be open. */
+/** The services of files/ for other rooms, about files that need not be open. */
 import type { ContentSource } from "../../contract/http.ts";
 import type { Time } from "../../lib/time.ts";
 import type { Attempt, Snapshot } from "../../metadata/attempts.ts";

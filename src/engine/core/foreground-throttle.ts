@@ -17,13 +17,13 @@ export interface ForegroundThrottle {
   /** Somebody waits for what is sent: while this work goes on, programs do not go first. */
   awaited<T>(work: () => Promise<T>): Promise<T>;
   /**
-   * How many rows may be begun now: any number, or the rest of a turn. Asked at each look of the loop. `isQuiet`: all
-   * that was begun is done.
+   * Returns how many rows may be begun now: any number, or the rest of a turn. Asked at each look of the loop.
+   * `isQuiet`: all that was begun is done.
    */
   room(isQuiet: boolean): number;
-  /** Whether programs keep this thread busy, by a look now or by the last one, if that was a moment ago. */
+  /** True: programs keep this thread busy, by a look now, or by the last look if that was a moment ago. */
   isBusy(): boolean;
-  /** So many rows were begun, `lateMs` after the first of them was due. */
+  /** Call it when rows were begun; `lateMs`: the time since the first of them was due. */
   begun(rows: number, lateMs: number): void;
 }
 
@@ -78,7 +78,7 @@ export function createForegroundThrottle(clock: Pick<Clock, "elapsed">, lateMs: 
     attendedMs = 0;
     const wasBusy = isBusy;
     isBusy = share >= (wasBusy ? PAUSED : BUSY);
-    // What is under way when programs come counts as a turn.
+    // Rows that are under way when programs come count as a turn.
     if (isBusy && !wasBusy) turn = { since: now, room: 0, rest: REST };
   }
 

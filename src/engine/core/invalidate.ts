@@ -28,7 +28,7 @@ interface NegativeName {
   readonly at: number;
 }
 
-/** What the kernel was told and may remember, as far as a change has to invalidate it. */
+/** The answers that the kernel may remember, as far as a change has to invalidate them. */
 export class KernelCacheState {
   readonly cache: KernelCache;
   readonly #metadata: Metadata<Request>;
@@ -73,7 +73,7 @@ export class KernelCacheState {
     if (listed.size > FOLDERS_MAX && oldest !== undefined) listed.delete(oldest);
   }
 
-  /** Whether the kernel may keep the folder's listing. */
+  /** True: the kernel may keep the folder's listing. */
   isListed(folder: InodeId): boolean {
     return this.#listed.has(folder);
   }

@@ -325,15 +325,15 @@ function createCacheFile(
 }
 
 /**
- * Whether the row, in memory or on the disk, says that the content is durable. Clean content that a program synced
- * counts too: after power loss it must not have to be fetched again.
+ * True: the row, in memory or on the disk, says that the content is durable. Clean content that a program synced counts
+ * too: after power loss it must not have to be fetched again.
  */
 function isCalledSafe({ inodes }: Rows["metadata"], { id, content, synced, fsynced }: Inode): boolean {
   if (content === "dirty" && (synced === 1 || synced === QUARANTINED)) return true;
   return (content !== "dirty" && fsynced === 1) || inodes.formerlyDurable.has(id);
 }
 
-/** What follows from the file that was found. */
+/** Works out the ranges of the file that was found. */
 function rangesOf(
   inode: Inode,
   { origin, originHash, originSize, missing, recorded, unproven: unverified, truncatedTo }: FoundFile,

@@ -46,7 +46,7 @@ export function cancelUpload(context: Rows & LocalFiles & Remote & Uploads & Hos
   metadata.afterCommit(() => sending.get(attempt.id)?.());
 }
 
-/** When this resolves, no upload reads the cache file any more, unless a new snapshot was taken meanwhile. */
+/** Once this resolves, no upload reads the cache file any more, unless a new snapshot was taken meanwhile. */
 export async function cancelForWriter(
   context: Rows & LocalFiles & Remote & Uploads & Host,
   lineage: KernelNodeId,
@@ -89,7 +89,7 @@ function giveUp(context: Rows & LocalFiles & Uploads & Host, snapshot: Snapshot)
   const { metadata, sending } = context;
   const attempts = metadata.attempts.ofSnapshot(snapshot.id);
   metadata.transaction(() => {
-    // Whether the attempts arrived is not known. If they did, their keys say that they were ours.
+    // The attempts may have arrived. If they did, their keys say that they were ours.
     for (const { id } of attempts) {
       metadata.attempts.abandon(id, context.runtime.now());
       metadata.afterCommit(() => sending.get(id)?.());

@@ -181,7 +181,7 @@ function isCheckedWhole({ ranges: { unverified, originSize } }: OpenCacheFile): 
   return unverified.length > 0 && originSize <= SMALL;
 }
 
-/** How a download goes on. */
+/** The course of a download. */
 interface Course {
   /** Makes one request for the rest of the download. */
   ask(download: Download): Promise<void>;
@@ -517,7 +517,7 @@ export async function requireChecked(
   await recordArrived(context, cacheFile);
 }
 
-/** Whether the complete file is the version that it was said to be. If not, all of it is missing again. */
+/** Compares the complete file with the hash of its version. If they differ, all of the file is missing again. */
 async function checkWhole(context: Rows & LocalFiles & Host, cacheFile: OpenCacheFile): Promise<boolean> {
   // The caller first records in this turn that the last bytes came.
   await undefined;

@@ -1,4 +1,7 @@
-/** What the flows of this room keep in memory besides the open cache files, and how they take turns. */
+/**
+ * State that the flows of this room keep in memory, besides the open cache files, and the locks by which they take
+ * turns.
+ */
 import { setMaxListeners } from "node:events";
 import type { Logger } from "../../lib/log.ts";
 import type { Timer } from "../../lib/runtime.ts";

@@ -69,7 +69,7 @@ export function createSpace(room: () => Parts): Space {
   };
 }
 
-/** Whether requireRoom has to be asked before something is added: nearly never. */
+/** True: requireRoom has to be asked before something is added. Nearly never so. */
 export function isTight({ disk, quota }: Pick<LocalFiles & Remote, "disk" | "quota">): boolean {
   return disk.trouble !== undefined || !disk.hasRows || disk.unsentLimit !== undefined || quota.limit !== undefined;
 }

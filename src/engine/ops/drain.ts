@@ -32,7 +32,7 @@ const QUIET_MS = 3_000;
 export interface DrainOptions {
   /** Also wait until everything is settled. */
   readonly settle: boolean;
-  /** When it aborts, the drain ends with what is left. */
+  /** The drain ends when it aborts, with changes left. */
   readonly signal: AbortSignal;
   /** Called at most every 100 ms, and at the end. */
   readonly onProgress?: (progress: DrainProgress) => void;
@@ -173,8 +173,8 @@ function line(
 }
 
 /**
- * How many rows wait only because of writes after their snapshot in this drain: the snapshot has arrived, and the file
- * is still open for writing.
+ * Counts rows that wait only because of writes after their snapshot in this drain: the snapshot has arrived, and the
+ * file is still open for writing.
  */
 function countAfterSnapshot(context: Rows & LocalFiles & Sync, start: number): number {
   const { metadata, cacheFiles } = context;

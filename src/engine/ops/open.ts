@@ -96,10 +96,7 @@ export async function whenWhole<T>(
   throw new FsError("EBUSY", `${JSON.stringify(name)} changes all the time`);
 }
 
-/**
- * Whether the first open of a new file is a passthrough writer. If not, the writes come through us, and the file is
- * empty until the first one.
- */
+/** False: the first writes to a new file come through us, and the file is empty until the first one. */
 export function isPassthroughAtOnce({ passthrough, fileState }: LocalFiles, flags: OpenFlags): boolean {
   return passthrough.isOn && !fileState.isUnswept && isWriting(flags);
 }

@@ -8,7 +8,7 @@ import { fileOf } from "./open.ts";
  * reader for ever.
  */
 const TRUNCATIONS = 4;
-/** What is returned to a caller that has its answer already. */
+/** The result for a caller that has its answer already. */
 const NOTHING = new Uint8Array(0);
 
 export async function read(

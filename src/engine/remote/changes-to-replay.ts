@@ -1,7 +1,7 @@
 /**
- * Which remote changes are replayed through the mount (api/replay.ts). They are found in what a commit changed without
- * a request of the kernel. A change is replayed only where somebody watches, and only as far as it still holds when its
- * turn comes.
+ * Selects the remote changes that are replayed through the mount (api/replay.ts). They are found in the changes of a
+ * commit that no request of the kernel asked for. A change is replayed only where a program watches, and only as far as
+ * it still holds when its turn comes.
  */
 import type { Changed } from "../../metadata/changed.ts";
 import type { InodeId } from "../../metadata/ids.ts";
@@ -131,7 +131,7 @@ export function createReplays(context: Rows & LocalFiles & Kernel & Remote & Upl
     }
     for (const inode of inodes) {
       if (switched.has(inode)) add(`content ${inode}`, { what: "content", inode });
-      // That an inode has one name more or less is replayed with the name, and by the times of its folder.
+      // A change of the number of an inode's names is replayed with the name, and by the times of its folder.
       else if (!named.has(inode) && !made.has(inode) && metadata.inodes.get(inode)?.kind !== "folder") {
         if (!(ours.has(inode) && isOne(inode))) add(`attributes ${inode}`, { what: "attributes", inode });
       }

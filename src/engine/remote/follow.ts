@@ -82,7 +82,7 @@ export function createLoop(
      * that failed for another reason keeps its own backoff.
      */
     let wasAway = false;
-    /** How many rounds in a row the gateway did not answer. */
+    /** Rounds in a row that the gateway did not answer. */
     let inVain = 0;
     while (!stopped.signal.aborted) {
       const begun = runtime.elapsed();
@@ -202,7 +202,7 @@ export function createLoop(
   }
 
   /**
-   * Where every folder is known nothing is listed, so no list tells the index watermark. Without this question
+   * When every folder is known, nothing is listed, so no list tells the index watermark. Without this question
    * tombstones would stay for ever, and writes would never count as settled.
    */
   async function passIndex(): Promise<void> {
@@ -421,10 +421,10 @@ function applyEntry(context: Rows & Remote & Uploads & Sync, entry: JournalEntry
 }
 
 /**
- * Whether the effect of this attempt is taken from the journal although its own answer would say the same. It is after
- * a lost answer, which may be long in coming. It is for a creation: until that is answered, what somebody else does to
- * the new node would look like news of an unknown node. An exchange is settled for both nodes by the one whose request
- * it is.
+ * The effect of some attempts is taken from the journal, although their own answer would say the same. So it is after a
+ * lost answer, because the next one may be long in coming. So it is with a creation: until it is answered, a change of
+ * the new node from elsewhere would look like news of an unknown node. An exchange is settled for both nodes by the
+ * node whose request it is.
  */
 function isAwaited({ tries, request }: Attempt<Request>, nodeId: string): boolean {
   if (request.do === "exchange" && request.with === nodeId) return false;

@@ -30,8 +30,8 @@ const PAGE = 1000;
 /** Nodes observed in one synchronous stretch. */
 const SLICE = 200;
 /**
- * Where pages are numbered, a name that is added moves others to the next page, so that a page shows some of them
- * again. More pages in a row than this without anything new: the list has no end.
+ * With numbered pages, a name that is added moves others to the next page, so that a page shows some of them again.
+ * More pages in a row than this without anything new: the list has no end.
  */
 const IDLE_MAX = 5;
 /** A gateway, or one of several behind one name, may not find a node for a moment. */

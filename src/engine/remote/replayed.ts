@@ -24,7 +24,7 @@ import type { Tree } from "../tree/index.ts";
 
 /** Numbers that stand for what is gone while its removal is replayed. No inode has them. */
 const GONE = { file: 2 ** 52, folder: 2 ** 52 + 1 };
-/** What is opened only to be closed. No open file has this number. */
+/** A handle that is opened only to be closed. No open file has this number. */
 const NOTHING = handleId(Number.MAX_SAFE_INTEGER);
 const AT_ONCE = { validMs: 0, entryValidMs: 0 };
 

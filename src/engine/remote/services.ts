@@ -1,4 +1,4 @@
-/** What remote/ does for other rooms. Each method is a flow of this room, whose own file says more. */
+/** The services of remote/ for other rooms. Each method is a flow of this room, whose own file says more. */
 import type { InodeId } from "../../metadata/ids.ts";
 import type { Host, Kernel, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
 import type { Sync } from "../sync/index.ts";

@@ -8,7 +8,7 @@ import type { KeptHandle } from "../api/index.ts";
 import type { Host, Kernel, LocalFiles, Rows } from "../core/index.ts";
 import type { Outgoing } from "../upload/index.ts";
 
-/** What this mount goes on with. */
+/** The state with which this mount goes on. */
 export interface Resumed {
   readonly handles: readonly KeptHandle[];
 }

@@ -17,7 +17,7 @@ import type { Host, LocalFiles, Rows, Uploads } from "../core/index.ts";
 /** Rows looked at in one go. */
 const SLICE = 50;
 
-/** What was there at the start. Everything of this mount has higher numbers. */
+/** The first numbers of this mount: everything that existed at the start has lower ones. */
 interface Before {
   readonly orphans: number;
   readonly superseded: number;

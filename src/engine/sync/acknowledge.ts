@@ -1,7 +1,7 @@
 /**
- * What an answer of the gateway means for the rows. An acknowledgement moves base; a refusal tells something new, or
- * parks the row. An attempt outlives its entry: its answer moves the base of its node, whichever entry carries the node
- * by then, if any. Each function is one transaction and never waits.
+ * Applies an answer of the gateway to the rows. An acknowledgement moves base; a refusal tells something new, or parks
+ * the row. An attempt outlives its entry: its answer moves the base of its node, whichever entry carries the node by
+ * then, if any. Each function is one transaction and never waits.
  */
 import type { RemoteError } from "../../client/errors.ts";
 import { sameValue } from "../../contract/attributes.ts";
@@ -129,10 +129,10 @@ function leaveNode(context: Rows & Remote & Host, row: NodeRow): NodeRow {
 }
 
 /**
- * Whether the node belongs to another row now. Its name was removed here before the answer to its creation came, and
- * somebody has changed the node, so that it came in as a stranger's node under a second row. Programs saw both names
- * and removed one of them, or have changed the other since: then the stranger's row keeps the node. If the node came in
- * after the removal, no program has said that it is to stay.
+ * True: the node belongs to another row by now. For example, its name was removed here before the answer to its
+ * creation came, and another mount changed the node, so it came in as a foreign node under a second row. Programs saw
+ * both names and removed one of them, or have changed the other since: then the second row keeps the node. If the node
+ * came in after the removal, no program has said that it is to stay.
  */
 function isSomebodysNow({ metadata }: Rows, row: NodeRow, nodeId: string): boolean {
   const stranger = metadata.nodes.ofNodeId(nodeId);
@@ -191,7 +191,7 @@ function otherHasMoved(
   const { metadata } = context;
   const row = metadata.nodes.ofNodeId(request.with);
   if (row?.base?.revision !== request.withRevision) {
-    // What was heard of the other node since tells more, or the node has to be read.
+    // A later answer about the other node tells more, or the node has to be read.
     metadata.rereads.add(request.with);
     context.queue.enqueue(row);
     return;
@@ -228,7 +228,7 @@ function closeRefused(
   const isLast = error.code === "changed" || tries === 0;
   closeAttempt(context, attempt, isLast ? "remove" : "abandon");
   if (isLast || "nodeId" in request || context.client.features.isFull) return;
-  // What was told of that place meanwhile was left to the answer of this request (observe.ts), and is not told again.
+  // News of that place meanwhile was left to the answer of this request (observe.ts), and is not told again.
   const folder = context.nodeRows.folderOfNode(request.parent);
   if (folder !== undefined) requestRelist(context, folder);
 }
@@ -274,7 +274,7 @@ function acknowledgeDeletion(
 }
 
 /**
- * What to do about a request that failed. `retry` true: send the same request again, after `afterMs` milliseconds if
+ * The decision about a request that failed. `retry` true: send the same request again, after `afterMs` milliseconds if
  * given, else after the usual pause. False: this attempt is over, and the plan decides anew.
  */
 export type Verdict = { readonly retry: true; readonly afterMs?: number } | { readonly retry: false };
@@ -322,8 +322,8 @@ export function refused(
 }
 
 /**
- * Whether the gateway's data were set back: the node is now older than a state that the gateway had acknowledged before
- * the request.
+ * The gateway's data were set back if the node is now older than a state that the gateway had acknowledged before the
+ * request.
  */
 function isOfOtherPast({ client }: Remote, { nodeId, base }: NodeRow, node: Node): boolean {
   return client.features.isFull && node.id === nodeId && base !== null && node.revision < base.revision;
@@ -345,18 +345,17 @@ function takeFromTheWay(
 }
 
 /**
- * Whether the node in the way may be the effect of an earlier sending: the request was sent before without an answer,
- * and it has no key.
+ * The node in the way may be the effect of an earlier sending when the request was sent before without an answer, and
+ * has no key.
  */
 function mayBeEarlierTry({ client }: Remote, { tries }: Sent, { code }: RemoteError): boolean {
   return tries > 0 && !client.features.isFull && (code === "conflict" || code === "changed");
 }
 
 /**
- * Whether the node, which may be the effect of an earlier sending, is that effect, although no listing showed it yet. A
- * file is recognised by its content: if it counted as somebody else's, newer content here would be in conflict with our
- * own. A folder is recognised only if it was removed here since: if it counted as somebody else's, it would come back
- * for good.
+ * A node that may be the effect of an earlier sending is recognised as such before a listing shows it. A file is
+ * recognised by its content: if it counted as a foreign one, newer content here would be in conflict with our own. A
+ * folder is recognised only if it was removed here since: if it counted as a foreign one, it would come back for good.
  */
 function isEarlierTry({ metadata }: Rows, row: NodeRow, { request }: Sent, node: Node): boolean {
   if (metadata.nodes.ofNodeId(node.id)?.id !== (row.nodeId === null ? undefined : row.id)) return false;
@@ -387,7 +386,7 @@ function tellApart(
       lookAgainLater(context, row);
     else {
       observeNode(context, node);
-      // Where only a read by id is believed, that read comes first.
+      // If only a read by id is believed, that read comes first.
       if (context.metadata.nodes.get(row.id)?.seen === null) lookAgainLater(context, row);
     }
   } else if (isCondition) {

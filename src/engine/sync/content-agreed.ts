@@ -1,4 +1,4 @@
-/** What the rows of a file say once its bytes are known to be a version of its node, whoever found that out. */
+/** Updates the rows of a file once its bytes are known to be a version of its node, whichever flow found that out. */
 import type { Attempt } from "../../metadata/attempts.ts";
 import { isWhole } from "../../metadata/cache-files.ts";
 import type { Inode } from "../../metadata/inodes.ts";

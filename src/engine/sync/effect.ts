@@ -8,7 +8,7 @@ import type { Request } from "../core/index.ts";
 /** The start of a text that stands for a head whose id is not known. It equals no head of the gateway. */
 const STAND_IN = "superseded:";
 
-/** Whether the head is such a stand-in: somebody's newer head hides the version that our content became. */
+/** A head is such a stand-in when a newer head from elsewhere hides the version that our content became. */
 export const isStandIn = (head: string | null): boolean => head?.startsWith(STAND_IN) === true;
 
 /**

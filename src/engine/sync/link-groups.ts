@@ -33,14 +33,14 @@ const NAMES = 100;
 type Needs = Pick<Rows, "metadata">;
 type Joining = Pick<Rows & LocalFiles, "metadata" | "cacheFiles">;
 
-/** Whether the row is a name of a linked file that was not changed here. What its node lacks, other mounts bring. */
+/** A follower is a name of a linked file that was not changed here: other mounts bring its node up to date. */
 export function isFollower({ metadata }: Needs, row: NodeRow, inode: Inode): boolean {
   const isUntouched = row.dirtySince === null && row.base !== null && inode.content !== "dirty";
   if (!isUntouched || inode.linkGroup === null || row.base?.attributes.link?.group !== inode.linkGroup) return false;
   return metadata.entries.links(inode.id) > 1;
 }
 
-/** How a node's content relates to what the other names of its group show. */
+/** The order of a node's content and the content that the other names of its group show. */
 export type Order = "same" | "behind" | "newer" | "apart";
 
 type Saved = Pick<Inode, "hash" | "saves">;
@@ -56,11 +56,14 @@ const savedAs = (node: Node): Saved => ({ hash: node.contentHash, saves: savesOf
 export function orderOf(inode: Saved, other: Saved): Order {
   if (inode.hash !== null && inode.hash === other.hash) return "same";
   const order = orderOfSaves(savesOf(inode), savesOf(other));
-  // What is being written is not a save yet: nobody has seen it.
+  // Content that is being written is not a save yet: no other mount has seen it.
   return order === "newer" && inode.hash === null ? "apart" : order;
 }
 
-/** How the node's content relates to what the file shows. Null: the node is in no group, or in another one. */
+/**
+ * The order of the node's content and the content that the file shows. Null: the node is in no group, or in another
+ * one.
+ */
 export function orderInGroup(inode: Inode, node: Node): Order | null {
   if (inode.linkGroup === null || groupOf(node) !== inode.linkGroup) return null;
   return orderOf(inode, savedAs(node));
@@ -93,8 +96,8 @@ export function knowSaves({ metadata }: Needs, inode: Inode, link: Link | undefi
 }
 
 /**
- * Whether a node has the inode's content as its head. Content that is only an earlier version of a node, or was the
- * head of a node that is gone, is sent to all names.
+ * True: a node has the inode's content as its head. Content that is only an earlier version of a node, or was the head
+ * of a node that is gone, is sent to all names.
  */
 export function isAtNode(context: Rows & Tree, { id, content, hash, originNode, originVersion }: Inode): boolean {
   if (content !== "clean") return false;
@@ -104,7 +107,7 @@ export function isAtNode(context: Rows & Tree, { id, content, hash, originNode, 
   return hash !== null && context.nodeRows.ofInode(id).some(({ base }) => base?.hash === hash);
 }
 
-/** Whether the node's content lives on under another name if this name goes. */
+/** True: the node's content lives on under another name if this name goes. */
 export function hasOtherNames(context: Rows & LocalFiles & Tree, row: NodeRow, inode: Inode | undefined): boolean {
   if (inode !== undefined) return inode.kind !== "folder" && context.metadata.entries.links(inode.id) > 1;
   if (row.seen === null || !("node" in row.seen)) return false;
@@ -117,7 +120,7 @@ export function hasOtherNames(context: Rows & LocalFiles & Tree, row: NodeRow, i
   return context.metadata.inodes.ofGroup(group).some((other) => hasAtNode(context, other, node));
 }
 
-/** Whether the node of one of the inode's names has the content that this node has. */
+/** True: the node of one of the inode's names has the content that this node has. */
 function hasAtNode({ nodeRows }: Pick<Tree, "nodeRows">, inode: Inode, { contentHash }: Node): boolean {
   return nodeRows.ofInode(inode.id).some(({ base, seen }) => {
     const head = seen !== null && "node" in seen ? seen.node.contentHash : base?.hash;
@@ -222,8 +225,8 @@ export function unite(context: Rows & LocalFiles & Uploads & Tree, shown: Inode,
 }
 
 /**
- * Whether `other` goes on instead of `shown`. Content that is only in `shown`, or may change, stays there. Else the
- * inode that programs have open goes on, or else the older one.
+ * Content that is only in `shown`, or may change, stays there. Else the inode that programs have open goes on, or else
+ * the older one.
  */
 function goesOnInstead(context: Rows & LocalFiles, shown: Inode, other: Inode): boolean {
   if (shown.content !== "clean" || context.cacheFiles.writersOf(shown) > 0) return false;

@@ -84,7 +84,7 @@ export function recognizeUnkeyed(context: Rows & LocalFiles & Remote & Uploads &
   return true;
 }
 
-/** Whether only the node's content can tell that the node is ours, and the gateway does not tell its hash. */
+/** True: only the node's content can tell that the node is ours, and the gateway does not tell its hash. */
 export function isContentUnknown(context: Rows & Remote & Host, node: Node): boolean {
   return context.metadata.nodes.ofNodeId(node.id) === undefined && isContentWanted(creationsLike(context, node), node);
 }
@@ -96,7 +96,7 @@ function creationsLike(context: Rows & Remote & Host, node: Node): readonly Atte
   return creations.filter((attempt) => isLike(context, attempt, node));
 }
 
-/** Whether the node is exactly what the creation made: place, all attributes and content, changed by nobody since. */
+/** True: the node is exactly what the creation made (place, all attributes, content) and was not changed since. */
 const isMadeBy = (context: Rows & Remote & Host, attempt: Attempt<Request>, node: Node) =>
   isLike(context, attempt, node) && isContentOf(attempt.request, node);
 
@@ -145,7 +145,7 @@ export function keyOfContent(
 }
 
 /**
- * Whether another request of the row, answered or not, made its node. A request for the same place cannot have been
+ * True: another request of the row, answered or not, made its node. A request for the same place cannot have been
  * carried out beside this one.
  */
 function isCreatedElsewhere({ metadata }: Rows, row: NodeRow, nodeId: string, made: Base): boolean {

@@ -59,11 +59,11 @@ export interface View {
   readonly hasAttempt: boolean;
   /** A creation was given up a moment ago and may still arrive. */
   readonly hasAbandoned: boolean;
-  /** How many writable handles of the inode are open. */
+  /** Open writable handles of the inode. */
   readonly writers: number;
-  /** How many nodes are in this folder, according to base. */
+  /** Nodes in this folder, according to base. */
   readonly below: number;
-  /** How many entries of this folder agree with the gateway, and how many differ from it or are not there. */
+  /** Entries of this folder that agree with the gateway, and entries that differ from it or are not there. */
   readonly cleanEntries: number;
   readonly dirtyEntries: number;
   /** One of several names of a file, not changed here. What its node lacks, others bring. */
@@ -90,15 +90,18 @@ export interface View {
   readonly isReferenced: boolean;
   /** The workspace has room for the content, as far as is known. */
   readonly fits: boolean;
-  /** What the gateway can do. */
+  /** The abilities of the gateway. */
   readonly features: Features;
   /** The gateway can be told to take the content from its origin version. */
   readonly mayRefer: boolean;
-  /** What the token may do. */
+  /** The rights of the token. */
   readonly may: { readonly create: boolean; readonly update: boolean; readonly delete: boolean };
 }
 
-/** What a row waits for. "look": only for write detection, to see what a passthrough writer may have done by now. */
+/**
+ * The event that a row waits for. "look": only for write detection, to see what a passthrough writer may have done by
+ * now.
+ */
 export type Waiting =
   | "answer"
   | "parent"
@@ -158,7 +161,7 @@ export function plan(view: View): Step {
 
 function planRemoval(view: View): Step {
   if (view.base === null || view.nodeId === null) return view.hasAbandoned ? wait("answer") : { do: "forget" };
-  // What is in the node, or needs it, may itself wait for this name.
+  // A child of the node, or a row that needs the node, may itself wait for this name.
   if ((view.below > 0 || view.isReferenced) && view.isCycle && view.may.update) {
     return { do: "breakCycle", ifRevision: view.base.revision };
   }
@@ -193,22 +196,20 @@ function snapshot(view: View, { hash }: LocalContent): Step {
   return view.writers > 0 && hash === null ? wait("writer") : { do: "snapshot" };
 }
 
-/** Whether the content is the version that it comes from. Open content without a writer is looked at first. */
+/** The content is the version that it comes from. Open content without a writer is looked at first. */
 function isVersion(view: View, { state, hash }: LocalContent): boolean {
   return state === "clean" || (state === "open" && hash !== null && view.writers > 0);
 }
 
 /**
- * Whether the content is a version of another node, and the gateway takes no references. Then a snapshot is taken
- * first: with bytes of its own, the row does not hold back the deletion of that node, which may be what makes room for
- * it.
+ * Borrowed content is a version of another node, at a gateway that takes no references. Then a snapshot is taken first:
+ * with bytes of its own, the row does not hold back the deletion of that node, which may be what makes room for it.
  */
 const isBorrowed = (view: View, content: LocalContent) =>
   isVersion(view, content) && !view.mayRefer && !isReady(content);
 
 /**
- * Whether the bytes can be sent: there is a snapshot, or there are no bytes, whatever version that is. A symlink has
- * none.
+ * Bytes can be sent when there is a snapshot, or when there are no bytes, whatever version that is. A symlink has none.
  */
 function isReady({ state, hash, size, hasSnapshot }: LocalContent): boolean {
   return hash !== null && hasSnapshot && (state === "dirty" || size === 0);
@@ -309,7 +310,7 @@ function planMove(
   return { do: "move", parent: local.parent };
 }
 
-/** What the gateway told is newer than base, so it is merged. Nothing is sent before that. */
+/** The state that the gateway told is newer than base, so it is merged. Nothing is sent before that. */
 function judge(view: View, seen: Seen, base: Base): Step {
   if ("deleted" in seen) return judgeDeletion(view, base);
   const { node } = seen;
@@ -372,8 +373,8 @@ function judge(view: View, seen: Seen, base: Base): Step {
 }
 
 /**
- * Whether one content came after the other. Then the later writer had seen the earlier content, and neither has to be
- * kept beside.
+ * Contents are in order when one came after the other. Then the later writer had seen the earlier content, so neither
+ * has to be kept beside.
  */
 function isInOrder({ linkOrder }: View, { content }: Local): boolean {
   return content?.state === "clean" && (linkOrder === "newer" || linkOrder === "behind");
@@ -411,14 +412,13 @@ function judgeDeletion(view: View, base: Base): Step {
 }
 
 /**
- * Whether nobody can say if a writer has changed the content. Where the gateway tells no hashes, a null hash does not
+ * A writer may have changed the content, and that is not known. Where the gateway tells no hashes, a null hash does not
  * mean that: there, a writer that has changed the content has made it dirty.
  */
 function isUnknown({ features }: View, { state, hash }: LocalContent): boolean {
   return state === "open" && hash === null && features.hashes;
 }
 
-/** Whether the local content is not the content in base. */
 function differs({ state, hash, originVersion }: LocalContent, base: Base): boolean {
   if (hash !== null && hash === base.hash) return false;
   if (state === "dirty") return true;

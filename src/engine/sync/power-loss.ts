@@ -15,10 +15,10 @@ import type { Host, LocalFiles, Rows, Uploads } from "../core/index.ts";
 import type { Tree } from "../tree/index.ts";
 import { keepCopy } from "./keep-beside.ts";
 
-/** What the rows say after a mount that ended with all of its bytes synced. */
+/** The boot id in the rows after a mount that ended with all of its bytes synced. */
 export const NO_BOOT = "";
 
-/** Whether the machine went down while the mount was there, so that what was not synced may be lost. */
+/** True: the machine went down while the mount was there, so changes that were not synced may be lost. */
 export function wentDown(context: Rows & Host): boolean {
   const boot = context.metadata.settings.get("boot");
   return boot !== undefined && boot !== NO_BOOT && boot !== context.settings.boot;
@@ -37,7 +37,7 @@ export async function distrustContents(context: Rows & LocalFiles & Host & Tree)
 }
 
 /**
- * Whether the file on the disk is still as its snapshot was. That snapshot was taken while a passthrough writer had the
+ * True: the file on the disk is still as its snapshot was. That snapshot was taken while a passthrough writer had the
  * file open, so the row does not say that the content is durable.
  */
 async function isAsSnapshot(context: LocalFiles, inode: Inode): Promise<boolean> {

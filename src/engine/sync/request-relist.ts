@@ -13,6 +13,5 @@ export function requestRelist({ metadata, listings, activity }: Rows & Remote & 
   activity.wake();
 }
 
-/** Whether a marked folder is due. */
 export const isRelistDue = ({ metadata, runtime }: Rows & Host): boolean =>
   metadata.relists.next(runtime.now()) !== undefined;

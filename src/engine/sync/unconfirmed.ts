@@ -20,7 +20,7 @@ function untold({ metadata, runtime }: Pick<Rows & Host, "metadata" | "runtime">
   return metadata.nodes.untold(runtime.now() - SETTLE_MS, limit);
 }
 
-/** Whether there is an unconfirmed write that lists may not show yet. */
+/** True while lists may not show an unconfirmed write. */
 export function isAnyUnconfirmed(context: Pick<Rows & Host, "metadata" | "runtime">): boolean {
   return untold(context, 1).length > 0;
 }

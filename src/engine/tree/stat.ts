@@ -1,6 +1,6 @@
 /**
- * What a program sees of an inode: its attributes with their defaults, and on top of them the size and the times of the
- * cache file.
+ * The attributes of an inode as a program sees them: with their defaults, and on top of them the size and the times of
+ * the cache file.
  */
 import type { Attributes } from "../../contract/attributes.ts";
 import type { Runtime } from "../../lib/runtime.ts";

@@ -32,7 +32,7 @@ export function syncForSnapshot(context: LocalFiles & Host, cacheFile: CacheFile
 }
 
 /**
- * Whether the file must be synced by itself. A program that has or had the file open may know already that bytes of it
+ * True: the file must be synced by itself. A program that has or had the file open may know already that bytes of it
  * were lost. Only a sync of the file itself tells us so.
  */
 function isAlone({ disk }: LocalFiles, { isUsed }: CacheFile): boolean {

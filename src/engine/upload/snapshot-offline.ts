@@ -81,7 +81,7 @@ function atRest(context: Rows & LocalFiles & Host, inodes: readonly Inode[]): No
     if (content !== "dirty" || hash !== null || synced === QUARANTINED || (cacheFiles.get(lineage)?.writers ?? 0) > 0)
       return [];
     const cacheFile = metadata.cacheFiles.get(lineage);
-    // What failed once is tried again by the write-back loop. A check of unverified ranges may need the gateway.
+    // A file that failed once is tried again by the write-back loop. A check of unverified ranges may need the gateway.
     if (!isWhole(cacheFile) || !isProven(cacheFile) || readFailures.get(lineage) !== undefined) return [];
     const rows = metadata.entries.ofInode(id).flatMap((entry) => metadata.nodes.ofEntry(entry.id) ?? []);
     const row = rows.find(({ dirtySince, parked }) => dirtySince !== null && parked === null);

@@ -127,7 +127,7 @@ async function snapshotCopy(
 ): Promise<SnapshotResult> {
   const { isOwn, signal, onSnapshot, tell } = making;
   const { runtime, paths, metadata, lastSnapshots, disk } = context;
-  // What is left of a full disk is for the rows.
+  // The rest of a full disk is for the rows.
   if (disk.trouble !== undefined) throw new FsError("ENOSPC", `no copy of an open file can be made: ${disk.reason}`);
   const id = metadata.snapshots.reserveId();
   const path = paths.snapshot(id);
@@ -254,8 +254,8 @@ function commitSnapshotNow(
 }
 
 /**
- * Whether every node that was to get this content as its own has it by now. Then somebody else did the same, and nobody
- * needs the snapshot.
+ * True: every node that was to get this content as its own has it by now. Another mount did the same, so the snapshot
+ * is not needed.
  */
 function isAtAllNodes(context: Tree, inode: InodeId, hash: string): boolean {
   return context.nodeRows.ofInode(inode).every(({ base }) => base?.hash === hash);
@@ -290,7 +290,7 @@ function agreement(
  * bytes are not here, the file is read.
  */
 
-/** How many are kept. The oldest go first. */
+/** Snapshots whose bytes are kept in memory, at most. The oldest go first. */
 const KEPT = 256;
 
 /** By the id of the snapshot. Nobody may change the bytes. */
