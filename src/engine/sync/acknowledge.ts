@@ -73,7 +73,7 @@ export function acknowledge(
     }
     if (isDeletion) return acknowledgeDeletion(context, row, attempt, node.revision, position);
 
-    if (isSomebodysNow(context, row, node.id)) {
+    if (isOfOtherRow(context, row, node.id)) {
       closeAttempt(context, attempt);
       context.nodeRows.drop(row.id);
       context.quota.grew(attempt, node.size);
@@ -134,7 +134,7 @@ function leaveNode(context: Rows & Remote & Host, row: NodeRow): NodeRow {
  * both names and removed one of them, or have changed the other since: then the second row keeps the node. If the node
  * came in after the removal, no program has said that it is to stay.
  */
-function isSomebodysNow({ metadata }: Rows, row: NodeRow, nodeId: string): boolean {
+function isOfOtherRow({ metadata }: Rows, row: NodeRow, nodeId: string): boolean {
   const stranger = metadata.nodes.ofNodeId(nodeId);
   if (row.entry !== null || stranger === undefined || stranger.id === row.id || stranger.entry === null) return false;
   const isChangedHere = stranger.dirtySince !== null || (stranger.base?.position ?? 0) > 0;
