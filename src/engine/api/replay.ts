@@ -33,8 +33,8 @@ export interface Replays {
   /** Thread id of the replayer, which has a single thread; undefined: there is no replayer. */
   by: number | undefined;
   /**
-   * Thread ids of earlier replayers, also of earlier daemons, until they have ended. Changes that they ask for fail:
-   * nobody knows which replay a late call belongs to.
+   * Thread ids of earlier replayers, also of earlier daemons, until they have ended. Changes that they ask for fail: it
+   * is not known which replay a late call belongs to.
    */
   readonly formerly: Set<number>;
   /**

@@ -57,7 +57,7 @@ export interface CacheFile {
 
   /** Opens for writing. */
   readonly writers: number;
-  /** A program has used the file since it was opened, or somebody else has it open. */
+  /** A program has used the file since it was opened, or another handle has it open. */
   readonly isUsed: boolean;
   /** The id under which the kernel reads and writes the file by itself; undefined: we serve it. */
   readonly backingId: number | undefined;
@@ -105,7 +105,7 @@ export interface CacheFile {
   sync(): Promise<void>;
   /** Makes the file's name durable, once. */
   syncName(): Promise<void>;
-  /** The name is durable: somebody synced the whole disk. */
+  /** The name is durable: the whole disk was synced. */
   nameIsDurable(): void;
   /** Stat of the file itself. */
   stat(): Promise<FileStat>;
@@ -129,7 +129,7 @@ export interface CacheFile {
   hash(expected: number, signal: AbortSignal): Promise<{ hash: string; size: number; bytes?: Uint8Array } | undefined>;
   /** Sets the content dirty in the rows, and counts a change. `at`: Runtime.elapsed() of it. */
   setContentDirty(at?: number): void;
-  /** A snapshot has everything written so far. `isDurable`: and nobody can change the content unnoticed. */
+  /** A snapshot has everything written so far. `isDurable`: and no writer can change the content unnoticed. */
   setContentClean(isDurable: boolean): void;
 
   /** An answer is about to tell the kernel this size, and this time if the answer is about nothing else. */

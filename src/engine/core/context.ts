@@ -89,7 +89,7 @@ export interface LocalFiles {
   /** Open cache files. */
   readonly cacheFiles: CacheFiles;
   readonly fileState: FileState;
-  /** Runs work that nobody waits for. A failure is logged, unless the mount ends. */
+  /** Runs work that no flow waits for. A failure is logged, unless the mount ends. */
   readonly background: (what: string, work: () => Promise<void>) => void;
   readonly paths: Layout;
   readonly passthrough: Passthrough;

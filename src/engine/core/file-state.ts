@@ -38,7 +38,7 @@ export interface FileState {
    * ops/prefetch-files.ts.
    */
   readonly fileSequences: AccessSequences;
-  /** Work that nobody waits for. */
+  /** Work that no flow waits for. */
   readonly tasks: Set<Promise<void>>;
   readonly stopped: AbortController;
 }

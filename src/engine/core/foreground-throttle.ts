@@ -1,7 +1,7 @@
 /**
  * Programs go first. While their requests keep this thread busy, write-back works in turns of a few rows each. The
  * rests between turns are so much longer than the turns that write-back gets a small share of the time.
- * - Full speed as soon as programs pause, and while somebody waits for what is sent.
+ * - Full speed as soon as programs pause, and while a program waits for what is sent.
  * - No turn is further away than TURN_MAX_MS * REST.
  * - Rows that are late, because more is made than turns can send, get as much of the time as programs.
  *
@@ -14,7 +14,7 @@ export interface ForegroundThrottle {
    * A program's request was under way for so many milliseconds. `mayAsk`: the request may have waited for the gateway.
    */
   noteProgramTime(milliseconds: number, mayAsk: boolean): void;
-  /** Somebody waits for what is sent: while this work goes on, programs do not go first. */
+  /** A program waits for what is sent: while this work goes on, programs do not go first. */
   awaited<T>(work: () => Promise<T>): Promise<T>;
   /**
    * Returns how many rows may be begun now: any number, or the rest of a turn. Asked at each look of the loop.

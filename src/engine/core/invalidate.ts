@@ -97,7 +97,7 @@ export class KernelCacheState {
     return true;
   }
 
-  /** An earlier daemon gave the kernel negative entries, and nobody knows which. */
+  /** An earlier daemon gave the kernel negative entries, and it is not known which. */
   negativeUnknown(): void {
     this.#negativeUnknownUntil = this.#runtime.elapsed() + LIVE_MS;
   }
@@ -160,7 +160,7 @@ function negativeKey(folder: InodeId, name: string): string {
 }
 
 /**
- * Inodes whose attributes changed. A file whose time nobody set shows the time of its node, so a change of the node is
+ * Inodes whose attributes changed. A file whose time was not set shows the time of its node, so a change of the node is
  * one of the file.
  */
 function changedInodes(metadata: Metadata<Request>, { inodes, made, nodesOf }: Changed): Set<InodeId> {

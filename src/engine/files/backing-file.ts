@@ -37,7 +37,7 @@ export async function openFile(
 
 /**
  * Opens a file whose row was made in the transaction that made the inode (rowOfNewFile): it has no version and no
- * bytes. Nobody else has it open, so it is ready for a writer.
+ * bytes. No other handle has it open, so it is ready for a writer.
  */
 export async function openNewFile(context: Rows & LocalFiles & Host, lineage: KernelNodeId): Promise<OpenCacheFile> {
   const inode = requireCurrent(context, lineage);

@@ -209,7 +209,7 @@ export function launch(
   return download;
 }
 
-/** Never rejects: the failure is kept for whoever waits. */
+/** Never rejects: the failure is kept for the flows that wait. */
 async function carryOut(
   context: Rows & LocalFiles & Remote & Host,
   cacheFile: OpenCacheFile,
@@ -245,7 +245,7 @@ async function carryOut(
     const isGone = download.failure instanceof RemoteError && download.failure.code === "notFound";
     // The node has moved on, and the journal has not told it yet.
     if (isGone && cacheFile.ranges.origin !== undefined) context.metadata.rereads.add(cacheFile.ranges.origin.node);
-    // If nobody has the file open any more, closing it records what came.
+    // If no handle has the file open any more, closing it records the bytes that came.
     if (cacheFile.use.opens === 0 || cacheFile.ranges.missing === cacheFile.ranges.persistedMissing) return;
     await recordArrived(context, cacheFile);
     evictSoon(context);
@@ -400,7 +400,7 @@ function requireHash(context: Host, cacheFile: OpenCacheFile, hash: string): voi
   throw new FsError("EIO", WRONG);
 }
 
-/** The same as `fill`, in this turn. False: it is not done, because somebody or something has to be waited for. */
+/** The same as `fill`, in this turn. False: it is not done, because it would have to wait. */
 function fillNow(
   context: Rows & LocalFiles & Kernel & Remote & Uploads & Host,
   cacheFile: OpenCacheFile,

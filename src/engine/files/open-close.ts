@@ -193,7 +193,7 @@ export async function closeCacheFile(
       if (await logged(context, cacheFile, () => persistStat(context, cacheFile))) {
         isBehind = cacheFile.changes.hasUnpersistedStat || cacheFile.use.writersAdmitted !== writersAdmitted;
       } else {
-        // Nobody knows what this writer did. So a snapshot under way must not count, and the last sync did not cover
+        // It is not known what this writer did. So a snapshot under way must not count, and the last sync did not cover
         // everything.
         cacheFile.changes.hasUnpersistedStat = true;
         cacheFile.changes.writes += 1;
@@ -423,7 +423,7 @@ export async function setCacheFileTimes(
 }
 
 /**
- * Removes bytes and rows of a kernel node id that nobody can reach any more. Does nothing while it is open or being
+ * Removes bytes and rows of a kernel node id that cannot be reached any more. Does nothing while it is open or being
  * sent.
  */
 export function dropKernelNodeId(context: Rows & LocalFiles & Host, lineage: KernelNodeId): void {

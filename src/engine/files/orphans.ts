@@ -78,7 +78,7 @@ export function removeInode(context: Rows & LocalFiles & Kernel & Remote & Uploa
   if (isOpenFolder(context, inode.id)) return;
   // The bytes written to it have yet to get a name (sync/detached-files.ts).
   if (metadata.detachedFiles.get(inode.id) !== undefined && inode.content !== "clean") return;
-  // Nobody wants a snapshot that still waited to be sent.
+  // A snapshot that still waited to be sent is not wanted any more.
   for (const snapshot of metadata.snapshots.unusedOf(inode.id)) removeSnapshot(context, snapshot);
   // A snapshot that is being sent still needs its bytes: the inode goes when that is over, or with the next mount.
   if (metadata.snapshots.newestOf(inode.id) !== undefined) {

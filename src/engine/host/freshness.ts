@@ -6,7 +6,7 @@
 import { HEARTBEAT_MS } from "../../contract/http.ts";
 import { inStep, type Runtime, type Timer } from "../../lib/runtime.ts";
 
-/** Validity of answers while the journal is not live, so that nobody can tell the kernel of remote changes. */
+/** Validity of answers while the journal is not live, so that the kernel cannot be told of remote changes. */
 export const SHORT_MS = 1000;
 /**
  * Validity while the journal is live. Not longer, because this also ends the effect of an invalidation that was lost.

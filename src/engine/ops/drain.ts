@@ -269,7 +269,7 @@ function wantsSnapshot(context: Rows & Tree & Sync, inode: InodeId): boolean {
 export async function isSettled(context: Rows & Remote & Sync, signal: AbortSignal): Promise<boolean> {
   const { metadata, client, network } = context;
   const { settings } = metadata;
-  // Without positions nobody can tell what the index shows.
+  // Without positions it is not known what the index shows.
   if (!client.features.isFull) return true;
   const isTold = () => settings.getNumber("cursor") >= settings.getNumber("written");
   const isIndexed = () => settings.getNumber("indexed") >= settings.getNumber("written");

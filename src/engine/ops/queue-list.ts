@@ -252,7 +252,7 @@ function bytesOf(context: Rows, row: NodeRow): number {
   return inode.hash !== null && inode.hash === row.base?.hash ? 0 : inode.size;
 }
 
-/** The state dir was removed while it was in use, and nobody has the file open. */
+/** The state dir was removed while it was in use, and no handle has the file open. */
 function isLost(context: Rows & LocalFiles, row: NodeRow): boolean {
   const inode = inodeOf(context, row);
   if (context.disk.trouble !== "gone" || inode === undefined || bytesOf(context, row) === 0) return false;

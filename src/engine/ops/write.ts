@@ -126,8 +126,8 @@ export function syncNames(context: Rows & LocalFiles): Promise<void> {
 }
 
 /**
- * Fails if the state dir has gone: nobody could find rows and bytes there again. Written bytes are still sent as long
- * as the file is open.
+ * Fails if the state dir has gone: rows and bytes there would never be found again. Written bytes are still sent as
+ * long as the file is open.
  */
 function requireFolder({ disk }: LocalFiles): void {
   disk.lookForFolder();

@@ -102,7 +102,7 @@ export function createReplays(context: Rows & LocalFiles & Kernel & Remote & Upl
     const left = new Map<InodeId, Place>();
     const came: (Place & { inode: InodeId })[] = [];
     for (const [folder, among] of names) {
-      // The folder is listed for the first time: nobody changed it.
+      // The folder is listed for the first time: it was not changed.
       if ((metadata.inodes.get(folder)?.listed ?? null) === null) continue;
       for (const [name, before] of among) {
         const inode = inodeAt({ folder, name });
@@ -243,7 +243,7 @@ export function createReplays(context: Rows & LocalFiles & Kernel & Remote & Upl
     return all.flatMap((lineage) => [{ what: "written", ...place, lineage }, ...closed(inode, place, lineage)]);
   }
 
-  /** Not for an executable: nobody could start it while somebody seems to have it open for writing. */
+  /** Not for an executable: it could not be started while it seems to be open for writing. */
   function closed({ kind, attributes }: Inode, place: Place, lineage: KernelNodeId): Replay[] {
     const isWritable = kind === "file" && ((attributes.mode ?? 0) & 0o111) === 0;
     return isWritable ? [{ what: "closed", ...place, lineage }] : [];
@@ -269,7 +269,7 @@ export function createReplays(context: Rows & LocalFiles & Kernel & Remote & Upl
       if (first === undefined) return undefined;
       const [key, change] = first;
       const isOne = isHeard(change);
-      // Somebody may have begun to watch after the last question and before the change: the next answer decides.
+      // A program may have begun to watch after the last question and before the change: the next answer decides.
       if (!isOne && change.noted >= answered) return undefined;
       waiting.delete(key);
       const all = isOne ? stepsOf(change) : [];
@@ -355,7 +355,7 @@ export function createReplays(context: Rows & LocalFiles & Kernel & Remote & Upl
       const id = inodeAt(current);
       const inode = id === undefined ? undefined : metadata.inodes.get(id);
       if (current.what === "made" && inode !== undefined) {
-        // An answer that was on its way told the kernel of the name again, or somebody writes to the file by now.
+        // An answer that was on its way told the kernel of the name again, or a program writes to the file by now.
         const isOnceMore = repeated !== current && canAskAgain(current);
         repeated = current;
         steps = isOnceMore ? [current, ...steps] : stepsOfKnown(inode, { folder, name });

@@ -142,7 +142,7 @@ export function createLoop(
     // hears of now.
     const isRefused = error instanceof RemoteError && error.code === "forbidden";
     if (isOfGateway && (isRefused || !network.isOnline) && fresh.isLive()) fresh.lost(error.message);
-    // Somebody whose role in the workspace was taken away gets 404: look whether that is so.
+    // An account whose role in the workspace was taken away gets 404: look whether that is so.
     const isUnseen = error instanceof RemoteError && error.code === "notFound" && !context.readOnly.isForRole;
     if (isUnseen) context.background("asking for the workspace", context.quota.look);
     if (isOfGateway) log.debug({ err: error }, "the journal could not be read");
@@ -150,7 +150,7 @@ export function createLoop(
   }
 
   /**
-   * Waits for news, or until shortly after somebody else got no answer; `milliseconds` at most. After a failed round it
+   * Waits for news, or until shortly after another flow got no answer; `milliseconds` at most. After a failed round it
    * waits the full time, to leave the gateway alone.
    */
   async function pause(milliseconds: number, isWell: boolean): Promise<void> {
@@ -184,7 +184,7 @@ export function createLoop(
     await context.activity.nextProgress(signal);
   }
 
-  /** Resolves shortly after the gateway left somebody without an answer, or when the signal aborts. */
+  /** Resolves shortly after the gateway left a request without an answer, or when the signal aborts. */
   async function askAgain(signal: AbortSignal): Promise<void> {
     await woken(() => !network.isOnline, signal);
     await sleep(runtime, OFFLINE_PAUSES.firstMs, signal);
@@ -285,7 +285,7 @@ export async function follow(
   context.activity.progressed();
 }
 
-/** An entry in a folder that nobody has listed is passed over, but somebody may watch that folder all the same. */
+/** An entry in a folder that was not listed is passed over, but a program may watch that folder all the same. */
 function noticeFolders(context: Kernel & Tree, entries: readonly JournalEntry[]): void {
   for (const parentId of new Set(entries.map((entry) => entry.parentId))) {
     const folder = parentId === null ? undefined : context.nodeRows.folderOfNode(parentId);

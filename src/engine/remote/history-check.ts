@@ -104,12 +104,12 @@ export function createHistoryCheck(
     if (node.revision === revision) {
       return node.lastKey === lastKey && Date.parse(node.modifiedAt) === Date.parse(modifiedAt);
     }
-    // Somebody else's content replaced ours: ours must be an earlier version.
+    // Foreign content replaced ours: ours must be an earlier version.
     if (!isContent || head === null || node.head === head) return true;
     return (await hasVersion(context, id, head, signal)) ?? true;
   }
 
-  /** Undefined: an id answers 404, and nothing tells yet that somebody removed the node. */
+  /** Undefined: an id answers 404, and nothing tells yet that the node was removed. */
   async function hasAcknowledged(signal: AbortSignal): Promise<boolean | undefined> {
     const absent = new Set<string>();
     for (const change of history.toAsk()) {

@@ -62,7 +62,7 @@ export function createJournalStream(context: Rows & Kernel & Remote & Host): Jou
   let late: JournalEntry[] = [];
   let isOpen = false;
   let changes = 0;
-  /** Something happened for which nobody has waited yet. */
+  /** Something happened that was not waited for yet. */
   let isNews = false;
   let waiting: () => void = () => {};
   let loop: Promise<void> = Promise.resolve();

@@ -1,7 +1,7 @@
 /**
  * The file system as the replayer sees it (api/replay.ts): as it was before the current change, until the replayer
  * makes that change, which in truth changes nothing. Everybody else sees what is there. Any other change by the
- * replayer fails, and so does any change by an earlier replayer: nobody knows what a call that comes late was about.
+ * replayer fails, and so does any change by an earlier replayer: it is not known what a call that comes late was about.
  */
 import { type InodeId, inodeId, kernelNodeId } from "../../metadata/ids.ts";
 import {
@@ -138,7 +138,7 @@ export function withReplays(context: Rows & Kernel & Tree, fileSystem: FileSyste
     return inode.id === inodeAt(current) ? context.stats.attributed(inode, lineage) : refuse();
   }
 
-  /** Nothing is read from it, and it blocks nobody. */
+  /** Nothing is read from it, and it blocks no program. */
   function opened(
     caller: Caller,
     lineage: KernelNodeId,

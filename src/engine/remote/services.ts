@@ -16,7 +16,7 @@ export interface Listings {
    * mount ends, else as the gateway's failure says.
    */
   complete(folder: InodeId, signal: AbortSignal): Promise<void>;
-  /** Lists a folder that nobody has asked for; of a large one only the pages that are wanted. */
+  /** Lists a folder that no program has asked for; of a large one only the pages that are wanted. */
   prefetch(folder: InodeId, wantsMore: () => boolean): Promise<void>;
   /** A program looked into the folder. */
   visit(folder: InodeId): void;

@@ -100,7 +100,7 @@ export interface EngineOptions {
   readonly mount?: { readonly id: string; readonly resumed?: Resumed };
   /** Absent: open handles end with this process. */
   readonly handleTable?: HandleTable;
-  /** Absent: nobody looks at the disk. */
+  /** Absent: the disk is not watched. */
   readonly stateDisk?: StateDisk;
   readonly limits?: DiskLimits;
   /** Work that nobody waits for begins when this resolves. Absent: at once. */
@@ -256,7 +256,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
   const writeBack = createWriteBack(context);
   const backlog = createBacklog(context, metadata.nodes.pendingBytes);
   stream = client.features.isFull && view.at === undefined ? createJournalStream(context) : undefined;
-  // On a gateway without a journal nobody is there who would make up for a rollback.
+  // On a gateway without a journal nothing would make up for a rollback.
   if (stream === undefined && context.history.isRolledBack()) context.history.forget();
   const follower = createFollower(context, stream);
   fresh.onEnd(() => {

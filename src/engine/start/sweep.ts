@@ -1,5 +1,5 @@
 /**
- * Removes what an ended mount leaves behind and nobody waits for: orphans and superseded kernel node ids that only its
+ * Removes what an ended mount leaves behind and no flow waits for: orphans and superseded kernel node ids that only its
  * kernel knew, snapshots without their file, files without rows, and rows without files. It works while the mount is
  * already used, a little at a time. Nothing is sent before its end, because a snapshot may turn out to have no file.
  *

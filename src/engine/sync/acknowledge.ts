@@ -93,7 +93,7 @@ export function acknowledge(
     supersedeState(context, node.id, row.base, base);
     context.quota.grew(attempt, base.size - (row.base?.size ?? 0));
     metadata.rereads.found(node.id);
-    // The node shows somebody's change besides ours, or the answer is wrong. A read by id tells which.
+    // The node shows a foreign change besides ours, or the answer is wrong. A read by id tells which.
     if (!isOurs) metadata.rereads.add(node.id);
     // A repeated request gets its first answer, however old. So what was heard of the node since then is news.
     const waiting = metadata.arrivals.get(node.id);
@@ -158,7 +158,8 @@ function absorbStranger(context: Rows & LocalFiles & Uploads & Host, row: NodeRo
     (stranger.dirtySince !== null || context.cacheFiles.writersOf(inode) > 0 || !metadata.entries.isEmpty(inode.id));
   if (isUsed) {
     const now = context.runtime.now();
-    // The request was about the node, which now belongs to `row`. Whatever the request did is heard of the node itself.
+    // The request was about the node, which now belongs to `row`. The effect of the request is heard of the node
+    // itself.
     const attempt = metadata.attempts.openOf(stranger.id);
     if (attempt !== undefined) {
       metadata.attempts.remove(attempt.id);
@@ -235,8 +236,8 @@ function closeRefused(
 
 /**
  * The folder exists at the gateway now, so what waits in it may be sent. Only what this mount put there can be in it,
- * except for changes that the journal told while nobody here knew the folder, and that were passed over; a new listing
- * finds them. The folder still counts as listed: programs can list it also while the gateway does not answer.
+ * except for changes that the journal told while the folder was not known here, and that were passed over; a new
+ * listing finds them. The folder still counts as listed: programs can list it also while the gateway does not answer.
  */
 function folderIsCreated(context: Rows & Remote & Uploads & Tree, row: NodeRow, position: number): void {
   const inode = context.nodeRows.inodeOf(row);

@@ -158,8 +158,8 @@ function takeContent(
   const group = groupOf(node);
   const isOther = group === null || group !== inode.linkGroup || orderInGroup(inode, node) === "apart";
   if (names > 1 && inode.kind !== "folder" && !isLinkUnsent && isOther) {
-    // Somebody who does not know of links changed the node: this name leaves the inode for good. Or somebody changed it
-    // at the same time as another name was changed, and had not heard of that.
+    // A client that does not know of links changed the node: this name leaves the inode for good. Or it was changed at
+    // the same time as another name, by a client that had not heard of that change.
     leaveInode(context, entry, row, node);
     return;
   }
@@ -220,7 +220,7 @@ function takeAttributes(
       ? { content: stateOfAgreed(context, inode), originNode: node.id, originVersion: node.head }
       : {}),
   });
-  // Nobody else knows yet that the inode's other names are to get these attributes.
+  // No other mount knows yet that the inode's other names are to get these attributes.
   if (isChanged && isLinkUnsent) context.queue.setInodeDirty(inode.id);
   else if (isChanged) lookLater(context, inode.id);
   if (!isContentAgreed) return;

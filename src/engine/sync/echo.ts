@@ -58,8 +58,8 @@ function revisionHere(context: Needs, node: Node, source: Source): number {
 }
 
 /**
- * The node after a write of ours that was answered. It is newer than all that was heard before the write was sent.
- * Nobody knows whether what was heard since came before or after the write. The answer takes its place, and the node is
+ * The node after a write of ours that was answered. It is newer than all that was heard before the write was sent. It
+ * is not known whether what was heard since came before or after the write. The answer takes its place, and the node is
  * read again.
  */
 export function afterWrite(context: Needs, row: NodeRow, told: Node): Node {

@@ -31,7 +31,7 @@ export function effectOf(
     case "content":
     case "reference": {
       const isHeadOurs = request.hash === null || !features.hashes || shown.hash === request.hash;
-      // Somebody's newer head hides the id of ours: a stand-in that equals no head.
+      // A newer head from elsewhere hides the id of ours: a stand-in that equals no head.
       const head = isHeadOurs ? shown.head : `${STAND_IN}${key}`;
       const hash = request.hash ?? shown.hash;
       const place = "parent" in request ? { parent: request.parent, name: request.name } : {};

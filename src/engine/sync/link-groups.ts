@@ -2,8 +2,8 @@
  * Hard links (attribute `link` = group, hash, saves). Every name is a node of its own at the gateway; here the names of
  * one group share an inode. While the nodes of a group differ, an update is under way: the mount that made it brings
  * the other nodes up to date, and every other mount shows the newest node and sends nothing. The saves tell which node
- * is the newest (contract/saves). If two nodes were written at the same time, neither is: they are two files until
- * somebody who knows both makes them one. A node with other content than its link says was written by somebody who
+ * is the newest (contract/saves). If two nodes were written at the same time, neither is: they are two files until a
+ * writer that knows both makes them one. A node with other content than its link says was written by a client that
  * knows nothing of links: it leaves the group for good.
  *
  * The nodes of a group are told of in any order, so two inodes may turn out to be one file. Then the inode that
@@ -50,8 +50,8 @@ const savesOf = ({ hash, saves }: Saved) => saves ?? (hash === null ? [] : saves
 const savedAs = (node: Node): Saved => ({ hash: node.contentHash, saves: savesOfNode(node) });
 
 /**
- * By the saves that led to each. Apart: each was written by somebody who had not seen the other. So neither may replace
- * the other, nor be shown as if it had.
+ * By the saves that led to each. Apart: each writer had not seen the other's content. So neither may replace the other,
+ * nor be shown as if it had.
  */
 export function orderOf(inode: Saved, other: Saved): Order {
   if (inode.hash !== null && inode.hash === other.hash) return "same";
@@ -77,7 +77,7 @@ export function contentAfter(context: Pick<Tree, "stats">, inode: Inode, node: N
 function savesInPlace(inode: Inode, node: Node): readonly string[] | null {
   const theirs = savesOfNode(node);
   if (inode.linkGroup === null) return theirs;
-  // Somebody who knows nothing of links wrote it. All names show it, so from here on it is a save of the group.
+  // A client that knows nothing of links wrote it. All names show it, so from here on it is a save of the group.
   if (theirs === null) return node.contentHash === null ? null : savesOfContent(node.contentHash, savesOf(inode));
   const isNewer = groupOf(node) === inode.linkGroup && orderOf(inode, savedAs(node)) === "newer";
   return isNewer ? savesOfBoth(theirs, savesOf(inode)) : theirs;
@@ -129,8 +129,8 @@ function hasAtNode({ nodeRows }: Pick<Tree, "nodeRows">, inode: Inode, { content
 }
 
 /**
- * A program removed the name here, and somebody wrote to the node. The names that are left show what was written, and
- * their nodes get it before this node goes.
+ * A program removed the name here, and another mount wrote to the node. The names that are left show what was written,
+ * and their nodes get it before this node goes.
  */
 export function leaveToOthers(context: Rows & LocalFiles & Uploads & Tree, node: Node): void {
   const other = joinGroup(context, node);

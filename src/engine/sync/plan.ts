@@ -124,7 +124,7 @@ export type Step =
    */
   | { readonly do: "snapshot" }
   | { readonly do: "send"; readonly request: Request }
-  /** Move the node to a name that nobody uses, so that a rename cycle opens. */
+  /** Move the node to a name that is not in use, so that a rename cycle opens. */
   | { readonly do: "breakCycle"; readonly ifRevision: number }
   /** Adopt what was seen. What stays different is sent afterwards. */
   | {
@@ -275,7 +275,7 @@ function planContent(view: View, local: Local, content: LocalContent, nodeId: st
 
 /**
  * The attributes that go with new content: only those that were changed here. The request has a condition on the head
- * alone, and somebody may have changed other attributes. Attributes that were removed here are sent as a patch
+ * alone, and other attributes may have been changed elsewhere. Attributes that were removed here are sent as a patch
  * afterwards.
  */
 function changedAttributes(base: Attributes, local: Attributes): Attributes {

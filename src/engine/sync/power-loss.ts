@@ -50,7 +50,7 @@ async function isAsSnapshot(context: LocalFiles, inode: Inode): Promise<boolean>
   }
 }
 
-/** Parks a row whose content is quarantined: it waits until somebody saves it again, or says that it is to be sent. */
+/** Parks a row whose content is quarantined: it waits until a person saves it again, or says that it is to be sent. */
 export function parkQuarantined({ metadata, activity }: Rows & Uploads, row: NodeRowId): void {
   if (metadata.nodes.get(row)?.dirtySince == null) return;
   metadata.nodes.update(row, { parked: QUARANTINE_REASON, due: null });

@@ -135,7 +135,7 @@ export interface ConflictNames {
   free(folder: InodeId, name: string, why?: "conflict" | "recovered"): string;
   /** The entry goes on under a conflict name, together with its node. */
   moveTo(entry: Entry): void;
-  /** The entry has a name that nobody uses until what the gateway did to its node is carried out. */
+  /** The entry has a name that is not in use, until what the gateway did to its node is carried out. */
   moveToTemporary(entry: Entry): void;
 }
 

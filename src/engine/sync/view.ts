@@ -23,7 +23,7 @@ import {
 
 /**
  * A remote edit waits this long for a program that is writing the same file. It stops waiting when a drain begins, or
- * when somebody waits for what was written, perhaps the writer itself. Then both contents are kept.
+ * when a program waits for what was written, perhaps the writer itself. Then both contents are kept.
  */
 const WRITER_PATIENCE_MS = 15 * 60_000;
 

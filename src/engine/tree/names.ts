@@ -61,8 +61,8 @@ function isFree(context: Pick<Rows, "metadata">, row: NodeRow): boolean {
 
 /**
  * The content may go to another node, or to one that does not exist yet, if its bytes can still be read then. Where the
- * gateway shows only heads (no versions), all bytes must be here, and the cache file's row must say so: once somebody
- * has replaced or deleted that head, nobody could read them.
+ * gateway shows only heads (no versions), all bytes must be here, and the cache file's row must say so: once that head
+ * is replaced or deleted, missing bytes could not be read any more.
  */
 export function mayLeaveNode(
   { metadata, client, fileState }: Pick<Rows & LocalFiles & Remote, "metadata" | "client" | "fileState">,

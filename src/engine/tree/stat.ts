@@ -103,7 +103,7 @@ export async function attributed(
 }
 
 /**
- * In milliseconds. A writer may write through a mapping or in passthrough, and nobody hears of that; so the attributes
+ * In milliseconds. A writer may write through a mapping or in passthrough, and that is not reported; so the attributes
  * are valid for a short time only.
  */
 function attributesValidMs(context: LocalFiles & Kernel, inode: Inode): number {

@@ -11,7 +11,7 @@ const MANY = 4;
 const SMALL = 1024 * 1024;
 /**
  * A sync of the disk that takes longer is slow. If two in a row are slow, other programs write so much to this disk
- * that a sync of all of it takes longer than one of each file. If only one is slow, it wrote what nobody had synced
+ * that a sync of all of it takes longer than one of each file. If only one is slow, it wrote bytes that were not synced
  * before.
  */
 const SLOW_MS = 500;

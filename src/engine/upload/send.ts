@@ -59,7 +59,7 @@ export async function send(
   // about the scope.
   const undecided = () => context.network.undecided(scopesOf(attempt.request.do));
   try {
-    // If power loss took the attempt away, its effect would be taken for somebody else's.
+    // If power loss took the attempt away, its effect would be taken for a foreign change.
     await context.syncRows();
     context.runtime.step("attempt: safe");
     if (!(await watcher.turn())) {
@@ -177,7 +177,7 @@ async function resolveByReading(
   if (request.do === "folder" ? node.kind !== "folder" : node.contentHash !== request.hash) {
     throw new RemoteError("conflict", `${request.do}: the name is taken`, { node });
   }
-  // This request made the node, or somebody else did with the same content. Both come to the same.
+  // This request made the node, or another one did with the same content. Both come to the same.
   context.answers.acknowledge(attempt, node, 0);
   return true;
 }

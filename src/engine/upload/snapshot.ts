@@ -28,7 +28,7 @@ interface Making {
   readonly isOwn: boolean;
   readonly signal: AbortSignal;
   readonly onSnapshot: () => void;
-  /** Notes what is being done, for whoever asks why it takes so long. */
+  /** Notes what is being done, to explain why it takes so long. */
   readonly tell: (what: SnapshotProgress["what"]) => void;
 }
 
@@ -221,7 +221,7 @@ function commitSnapshotNow(
   const { hash, size } = snapshot;
   const detached = metadata.detachedFiles.get(inode.id);
   const agreed = snapshot.isOwn ? undefined : agreement(context, inode, hash, detached);
-  // Passthrough writers may be writing again already, and nobody hears of that.
+  // Passthrough writers may be writing again already, and that is not reported.
   const staysAsItIs = open?.cacheFile.hasPassthroughWriter !== true && !isOlder;
   // If the transaction is rolled back, the next change only marks the row dirty once more, which does no harm.
   if (open !== undefined) open.cacheFile.setContentClean(staysAsItIs);
@@ -293,7 +293,7 @@ function agreement(
 /** Snapshots whose bytes are kept in memory, at most. The oldest go first. */
 const KEPT = 256;
 
-/** By the id of the snapshot. Nobody may change the bytes. */
+/** By the id of the snapshot. The bytes must not be changed. */
 export function cacheSnapshotBytes(
   { snapshotBytes }: Pick<LocalFiles, "snapshotBytes">,
   snapshot: SnapshotId,

@@ -54,7 +54,7 @@ export interface InFlight {
 }
 
 export interface WriteBack {
-  /** Begins the loop. Rows that were waiting when the last mount ended is looked at at once. */
+  /** Begins the loop. Rows that were waiting when the last mount ended are looked at at once. */
   start(): void;
   /**
    * Nothing new is sent. Requests in flight may finish for a moment, then they are aborted. Resolves when all have
@@ -428,7 +428,7 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
         }),
       );
       offlineSnapshots.start();
-      // Rows that were waiting when the last mount ended is looked at at once.
+      // Rows that were waiting when the last mount ended are looked at at once.
       expedite.begin();
       lookSoon();
     },
