@@ -261,6 +261,8 @@ export type TriggerDescription = Omit<NewTrigger, "idempotencyKey">;
 export interface Client {
   /** The features of the gateway; see profile.ts. */
   readonly features: Features;
+  /** Wall time of the gateway, milliseconds; see gateway-clock.ts. */
+  gatewayTime(): number;
 
   listWorkspaces(options?: CallOptions): Promise<Workspace[]>;
   /** By name or id. Undefined when the token shows no such workspace. */

@@ -22,6 +22,7 @@ import {
   startExecution,
   streamLogs,
 } from "./engines.ts";
+import { createGatewayClock } from "./gateway-clock.ts";
 import { appendJournal, readJournal, streamJournal } from "./journal.ts";
 import { listFolder, listNodes, listVersions } from "./listings.ts";
 import {
@@ -48,6 +49,8 @@ export interface ClientOptions {
   readonly log?: Logger;
   /** Wall clock, milliseconds, for Retry-After dates and for gateways without positions. Default: Date.now. */
   readonly now?: () => number;
+  /** A clock that is never set, milliseconds. Default: performance.now. */
+  readonly elapsed?: () => number;
   /**
    * Called when the gateway has refused a token. With a fresh token the call itself succeeds, and no error would show
    * it.
@@ -61,12 +64,15 @@ export interface ClientOptions {
 
 export function createClient(options: ClientOptions): Client {
   const { credentials, log = SILENT, now = Date.now, profile = OWN_PROFILE } = options;
-  const { transport: network } = options;
+  const { transport: network, elapsed = () => performance.now() } = options;
   if (profile.warning !== undefined) log.warn({}, profile.warning);
   const transport = profile === OWN_PROFILE ? network : adaptTransport(network, profile, now);
-  const send = createSend({ transport, credentials, log, now, onRefusal: options.onRefusal, mount: options.mount });
+  const gatewayClock = createGatewayClock(now, elapsed);
+  const { onRefusal, mount } = options;
+  const send = createSend({ transport, credentials, log, now, gatewayClock, onRefusal, mount });
   return {
     features: profile.features,
+    gatewayTime: gatewayClock.now,
     listWorkspaces: (...args) => listWorkspaces(send, ...args),
     findWorkspace: (...args) => findWorkspace(send, ...args),
     listWorkspacePage: (...args) => listWorkspacePage(send, ...args),
