@@ -2,7 +2,7 @@
 import type { CacheFile } from "./cache-file.ts";
 
 interface Waiting {
-  readonly live: CacheFile;
+  readonly cacheFile: CacheFile;
   readonly done: (result: Promise<void>) => void;
 }
 

@@ -28,7 +28,7 @@ interface NegativeName {
   readonly at: number;
 }
 
-/** What the kernel was told and may remember, as far as a change has to invalidate it. */
+/** The answers that the kernel may remember, as far as a change has to invalidate them. */
 export class KernelCacheState {
   readonly cache: KernelCache;
   readonly #metadata: Metadata<Request>;
@@ -73,7 +73,7 @@ export class KernelCacheState {
     if (listed.size > FOLDERS_MAX && oldest !== undefined) listed.delete(oldest);
   }
 
-  /** Whether the kernel may keep the folder's listing. */
+  /** True: the kernel may keep the folder's listing. */
   isListed(folder: InodeId): boolean {
     return this.#listed.has(folder);
   }
@@ -97,7 +97,7 @@ export class KernelCacheState {
     return true;
   }
 
-  /** An earlier daemon gave the kernel negative entries, and nobody knows which. */
+  /** An earlier daemon gave the kernel negative entries, and it is not known which. */
   negativeUnknown(): void {
     this.#negativeUnknownUntil = this.#runtime.elapsed() + LIVE_MS;
   }
@@ -160,7 +160,7 @@ function negativeKey(folder: InodeId, name: string): string {
 }
 
 /**
- * Inodes whose attributes changed. A file whose time nobody set shows the time of its node, so a change of the node is
+ * Inodes whose attributes changed. A file whose time was not set shows the time of its node, so a change of the node is
  * one of the file.
  */
 function changedInodes(metadata: Metadata<Request>, { inodes, made, nodesOf }: Changed): Set<InodeId> {

@@ -17,7 +17,7 @@ export interface ClockGaps {
 type Pause = readonly [at: number, milliseconds: number];
 
 interface Kept {
-  /** When this was written: `at` in row time, `clock` by the wall clock. */
+  /** The time at which this was written: `at` in row time, `clock` by the wall clock. */
   readonly at: number;
   readonly clock: number;
   /** Milliseconds that the machine had slept by then since it booted. */

@@ -7,7 +7,7 @@ import { backoff } from "../../lib/backoff.ts";
 import { type Clock, sleep } from "../../lib/runtime.ts";
 
 export interface RetryBudget {
-  /** How long to ask again, in milliseconds. At least a moment (350 ms). */
+  /** The time for asking again, in milliseconds. At least a moment (350 ms). */
   readonly limitMs: number;
   /** Gives up at once when no connection was accepted: that may last for hours. */
   readonly givesUpUnheard?: true;
