@@ -575,6 +575,7 @@ test.each(["closed", "written to"])("a file that is %s before all of it is here 
   if (what === "written to") {
     await world.write(handle, 2 * MIB, Buffer.from("other bytes"));
     await readRange(world, handle, MIB, content.length);
+    expect(counts.cancelled).toBe(1);
   }
   await world.close(handle);
   await world.clock.settle();
