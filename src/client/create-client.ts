@@ -24,6 +24,7 @@ import {
 } from "./engines.ts";
 import { appendJournal, readJournal, streamJournal } from "./journal.ts";
 import { listFolder, listNodes, listVersions } from "./listings.ts";
+import { streamNodes } from "./node-lines.ts";
 import {
   copyNode,
   createFolder,
@@ -72,6 +73,7 @@ export function createClient(options: ClientOptions): Client {
     listWorkspacePage: (...args) => listWorkspacePage(send, ...args),
     listFolder: (...args) => listFolder(send, ...args),
     listNodes: (options) => listNodes(send, options),
+    streamNodes: (options) => streamNodes(send, options),
     getNode: (...args) => getNode(send, ...args),
     getNodeByPath: (...args) => getNodeByPath(send, ...args),
     getContent: (...args) => getContent(send, ...args),
