@@ -292,7 +292,7 @@ export interface Client {
   /**
    * All nodes below a folder, in one snapshot. Folders come before those in them; the parts of a folder follow each
    * other, and an empty folder is a part without items. A part comes when all of it has arrived. The first `next` sends
-   * the request. Fails with a RemoteError, "offline" when the stream is cut off; `hasNoNodeStream` says whether
+   * the request. Fails with a RemoteError, "server" when the stream ends before its end; `hasNoNodeStream` says whether
    * the gateway has no such stream.
    */
   streamNodes(options?: NodeStreamOptions): AsyncGenerator<NodesPart, void, undefined>;

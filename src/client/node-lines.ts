@@ -42,7 +42,7 @@ export async function* streamNodes(
     begun = told;
     items = [];
   }
-  throw new RemoteError("offline", `${operation}: the stream was cut off`);
+  throw new RemoteError("server", `${operation}: the stream was cut off`);
 }
 
 async function* linesOf(answer: HttpAnswer): AsyncGenerator<string, void> {

@@ -149,6 +149,8 @@ export interface Remote {
   readonly directorySequences: AccessSequences;
   /** Folders that are being listed before a program asked for them. */
   readonly listingPrefetches: Set<InodeId>;
+  /** Streams of whole trees that are being read; see remote/tree-listing.ts. Each is a list that is under way. */
+  readonly treeListings: { count: number };
 }
 
 /** What is being sent, who waits for it, and when the queue is looked at again. */

@@ -116,7 +116,7 @@ test.each([1, 2])("a stream that never gets further fails: cut after line %i tha
     return lines.slice(0, (begins[begin - 1] ?? 0) + 1);
   });
   expect(await failureOf(gateway.nodes.list({ recursive: true }).all())).toMatchObject({
-    code: "offline",
+    code: "server",
     message: expect.stringContaining("cut off"),
   });
   expect(requests).toHaveLength(3);

@@ -230,6 +230,8 @@ export function createMount(options: MountOptions): Mount {
         onRequest: options.onRequest,
         choose: options.sabotage?.choose,
         tamper: options.sabotage?.request,
+        // One mount in three reads its names folder by folder.
+        lacksTrees: Math.floor(seed / 3) % 3 === 0,
         ...(options.faults === undefined ? {} : { faults: options.faults }),
       });
       const log = createLog(name, isAlive, options);
