@@ -77,8 +77,8 @@ export interface Weather {
 /** Silence after which the client gives up; shorter than the real one's, which is 10 s and more. */
 const PATIENCE_MS = 10_000;
 const LATE_MS = 30_000;
-/** Of the share of faults: what a line of a stream meets. */
-const LINE_CUT_SHARE = 0.25;
+/** Lines after which a stream is cut. */
+const LINE_CUT_SHARE = 0.1;
 /** Between two drops of a slow answer. */
 const DROP_MS = 300;
 
@@ -97,6 +97,8 @@ export interface SimTransportOptions {
   readonly onRequest?: ((met: Fault | Refusal | "offline" | undefined) => void) | undefined;
   /** Instead of the weather, for requests it has a say about; "none": nothing goes wrong. */
   readonly choose?: ((request: HttpRequest) => Fault | "none" | undefined) | undefined;
+  /** Streams of trees are cut now and then. */
+  readonly cutsTrees?: boolean | undefined;
   /** The gateway has no stream of a tree. */
   readonly lacksTrees?: boolean | undefined;
   /** Those it may meet. */
@@ -141,7 +143,7 @@ export function createSimTransport(options: SimTransportOptions): Transport {
     }
   }
 
-  /** A stream of lines, each by itself. It may break off after any, with an error or without. */
+  /** A stream of lines, each by itself. It may break off after any: without an error, or in bad weather with one. */
   async function* lines(request: HttpRequest, asked: Gateway, whole: AsyncIterable<Uint8Array>) {
     async function* single(): AsyncGenerator<Uint8Array> {
       for await (const piece of whole) {
@@ -153,9 +155,10 @@ export function createSimTransport(options: SimTransportOptions): Transport {
     }
     for await (const line of events(request, asked, single())) {
       yield line;
-      const roll = weather.faultShare > 0 ? random() / weather.faultShare : 1;
-      if (roll < LINE_CUT_SHARE) throw broken("between two lines");
-      if (roll < 2 * LINE_CUT_SHARE) return;
+      const isCut = options.cutsTrees === true && random() < LINE_CUT_SHARE;
+      if (isCut) note("a stream of a tree is cut");
+      if (isCut && weather.faultShare > 0) throw broken("between two lines");
+      if (isCut) return;
     }
   }
 
