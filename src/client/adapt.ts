@@ -9,6 +9,7 @@ import type { HttpAnswer, HttpRequest, Transport } from "../contract/http.ts";
 import { OPERATIONS, type OperationName } from "../contract/operations.ts";
 import { discard, readJson } from "./answers.ts";
 import { RemoteError } from "./errors.ts";
+import { rewordLines } from "./lines.ts";
 import type { Profile, ProfileOperation, ResourceName } from "./profile.ts";
 import { isRecord, ourNode, ourPage, refuseHistory, refuseLoss, toOurs, toTheirs } from "./reshape.ts";
 import { rewordEvents } from "./reword-events.ts";
@@ -362,6 +363,18 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
     return { ...answer, body };
   }
 
+  async function lines(asked: Asked): Promise<HttpAnswer> {
+    const begun = now();
+    const answer = await exchange(asked);
+    if (answer.status >= 400) return refusal(asked, answer);
+    const body = rewordLines(answer.body, (line) => {
+      const told: unknown = parseEvent(line);
+      const isNode = isRecord(told) && told.folder === undefined && told.complete === undefined;
+      return isNode ? JSON.stringify(ourNode(profile, told, begun)) : line;
+    });
+    return { ...answer, body };
+  }
+
   async function read(asked: Asked): Promise<HttpAnswer> {
     const begun = now();
     const answer = await exchange(asked);
@@ -379,6 +392,8 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
         return content(asked);
       case "streamJournal":
         return stream(asked);
+      case "streamNodes":
+        return lines(asked);
       case "listNodes":
       case "listVersions":
       case "listWorkspaces":

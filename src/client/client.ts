@@ -79,6 +79,24 @@ export interface NodeListOptions extends ListOptions, WorkspaceOptions {
   readonly deleted?: boolean | undefined;
 }
 
+export interface NodeStreamOptions
+  extends WorkspaceOptions,
+    Pick<NodeListOptions, "path" | "parentId" | "at" | "branch"> {
+  /** The `after` of a part: the stream goes on there, in the same snapshot. */
+  readonly after?: string | undefined;
+}
+
+/** Children of one folder, all of them or some in a row, in the order of names. */
+export interface NodesPart {
+  /** Id of their folder. */
+  readonly folder: string;
+  /** Position of the snapshot. */
+  readonly asOf: number;
+  /** A stream `after` this goes on with this part. */
+  readonly after: string;
+  readonly items: readonly Node[];
+}
+
 export interface VersionListOptions extends PageOptions {
   /** Only versions that were written on the branch. */
   readonly branch?: string | undefined;
@@ -273,6 +291,13 @@ export interface Client {
 
   listFolder(parentId: string, options?: ListOptions): Promise<NodePage>;
   listNodes(options?: NodeListOptions): Promise<NodePage>;
+  /**
+   * All nodes below a folder, in one snapshot. Folders come before those in them; the parts of a folder follow each
+   * other, and an empty folder is a part without items. A part comes when all of it has arrived. The first `next` sends
+   * the request. Fails with a RemoteError, "server" when the stream ends before its end; `hasNoNodeStream` says whether
+   * the gateway has no such stream.
+   */
+  streamNodes(options?: NodeStreamOptions): AsyncGenerator<NodesPart, void, undefined>;
   getNode(nodeId: string, options?: CallOptions & { branch?: string | undefined }): Promise<Node>;
   /** "/" is the root. The answer lags as the gateway's path index does. "notFound" when the path has no node. */
   getNodeByPath(path: string, options?: PathOptions): Promise<Node>;

@@ -25,6 +25,7 @@ import {
 import { createGatewayClock } from "./gateway-clock.ts";
 import { appendJournal, readJournal, streamJournal } from "./journal.ts";
 import { listFolder, listNodes, listVersions } from "./listings.ts";
+import { streamNodes } from "./node-lines.ts";
 import {
   copyNode,
   createFolder,
@@ -78,6 +79,7 @@ export function createClient(options: ClientOptions): Client {
     listWorkspacePage: (...args) => listWorkspacePage(send, ...args),
     listFolder: (...args) => listFolder(send, ...args),
     listNodes: (options) => listNodes(send, options),
+    streamNodes: (options) => streamNodes(send, options),
     getNode: (...args) => getNode(send, ...args),
     getNodeByPath: (...args) => getNodeByPath(send, ...args),
     getContent: (...args) => getContent(send, ...args),

@@ -143,3 +143,8 @@ export function hasNoStream(error: unknown): boolean {
   // Without a status it is our own refusal: the gateway's profile lacks the operation.
   return error.code === "invalid" ? error.status === undefined : NO_STREAM_STATUSES.includes(error.status);
 }
+
+/** The same of the stream of nodes, before its first part: the gateway does not know it, or answers something else. */
+export function hasNoNodeStream(error: unknown): boolean {
+  return hasNoStream(error) || (error instanceof RemoteError && error.code === "malformed");
+}

@@ -5,7 +5,7 @@
  */
 
 import type { buildConnector, Pool } from "undici";
-import type { HttpRequest, Transport } from "../contract/http.ts";
+import { type HttpRequest, NODE_LINES, type Transport } from "../contract/http.ts";
 import { aBoolean, checkArguments, fields, filledText, is, optional, wholeNumber } from "./checks.ts";
 import { RemoteError } from "./errors.ts";
 import { type ExchangeLimits, type ExchangeRequest, exchange, type PoolActivity } from "./exchange.ts";
@@ -17,6 +17,8 @@ import { SILENCE_LIMITS } from "./silence.ts";
  * listing, and all requests that wait for it, would take days; the slowest modem is a hundred times faster.
  */
 const LEAST_BYTES = 256;
+/** What is accepted of answers that may take long, each on a connection of its own. */
+const STREAMS: ReadonlySet<string> = new Set(["text/event-stream", NODE_LINES]);
 
 /** Limits on silence, not on the total: a transfer may take as long as data moves. Milliseconds. */
 export interface SilenceLimits {
@@ -121,7 +123,7 @@ export function createHttpTransport(options: HttpTransportOptions): Transport {
   const laneOf = (request: HttpRequest, lanes: Lanes): Lane => {
     if (request.body?.kind === "upload") return lanes.uploads;
     if (request.headers.accept === "application/json") return lanes.calls;
-    return request.headers.accept === "text/event-stream" ? lanes.streams : lanes.downloads;
+    return STREAMS.has(request.headers.accept ?? "") ? lanes.streams : lanes.downloads;
   };
 
   return {

@@ -54,3 +54,6 @@ export interface Transport {
   send(request: HttpRequest): Promise<HttpAnswer>;
   close(): Promise<void>;
 }
+
+/** The type of a stream of nodes: JSON, a line at a time. */
+export const NODE_LINES = "application/x-ndjson";

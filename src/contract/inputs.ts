@@ -92,6 +92,12 @@ const sinceLine = z
     examples: ["42"],
   });
 
+const folderByPath = z
+  .string()
+  .optional()
+  .meta({ description: "The folder, by its path", examples: ["/docs"] });
+const folderById = z.string().min(1).optional().describe("The folder, by its id");
+
 const onlyWorkspace = z.strictObject({ workspace });
 
 export const INPUTS = {
@@ -100,11 +106,8 @@ export const INPUTS = {
   listNodes: {
     query: z.strictObject({
       workspace,
-      path: z
-        .string()
-        .optional()
-        .meta({ description: "The folder, by its path", examples: ["/docs"] }),
-      parentId: z.string().min(1).optional().describe("The folder, by its id"),
+      path: folderByPath,
+      parentId: folderById,
       name: nodeName.optional().describe("Only the node of this name"),
       recursive: flag.describe("Whether to list all that is below the folder, too; false when absent"),
       deleted: flag.describe(
@@ -114,6 +117,19 @@ export const INPUTS = {
       at,
       ...paging,
       after,
+    }),
+  },
+  streamNodes: {
+    query: z.strictObject({
+      workspace,
+      path: folderByPath,
+      parentId: folderById,
+      branch,
+      at,
+      after: z
+        .string()
+        .optional()
+        .describe("The `after` of a line: go on there, in the same snapshot. From the first when absent or empty"),
     }),
   },
   getNode: { query: z.strictObject({ workspace, branch }) },

@@ -5,6 +5,7 @@
 import { z } from "zod";
 import { sameValue } from "./attributes.ts";
 import { EXAMPLES } from "./examples.ts";
+import { NODE_LINES } from "./http.ts";
 import { INPUTS } from "./inputs.ts";
 import { OPERATIONS, type Operation, type OperationName } from "./operations.ts";
 import {
@@ -178,15 +179,22 @@ function answerHeaders(names: readonly (keyof typeof ANSWER_HEADERS)[]): JsonObj
 }
 
 function answerOf(components: Components, { description, body, headers = [] }: Answer): JsonObject {
-  const content =
-    body === undefined
-      ? {}
-      : body === "bytes"
-        ? { content: { "*/*": { schema: { type: "string", format: "binary" } } } }
-        : body === "events"
-          ? { content: { "text/event-stream": { schema: { type: "string" } } } }
-          : { content: { "application/json": { schema: schemaOf(components, body, "output") } } };
-  return { description, ...content, ...answerHeaders(headers) };
+  return { description, ...contentOf(components, body), ...answerHeaders(headers) };
+}
+
+function contentOf(components: Components, body: Answer["body"]): JsonObject {
+  switch (body) {
+    case undefined:
+      return {};
+    case "bytes":
+      return { content: { "*/*": { schema: { type: "string", format: "binary" } } } };
+    case "events":
+      return { content: { "text/event-stream": { schema: { type: "string" } } } };
+    case "lines":
+      return { content: { [NODE_LINES]: { schema: { type: "string" } } } };
+    default:
+      return { content: { "application/json": { schema: schemaOf(components, body, "output") } } };
+  }
 }
 
 const HEADERS_OF_PROBLEMS: Partial<Record<ProblemStatus, readonly (keyof typeof ANSWER_HEADERS)[]>> = {

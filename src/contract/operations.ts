@@ -47,6 +47,14 @@ export const OPERATIONS = {
     role: "viewer",
     summary: "The nodes of a folder, given by path= or parentId=; or those deleted from it (deleted=true)",
   },
+  streamNodes: {
+    method: "GET",
+    path: "/v1/tree",
+    scopes: ["node.node.read-all"],
+    role: "viewer",
+    summary:
+      "All nodes below a folder, given by path= or parentId=, as lines of one snapshot. Accept: application/x-ndjson of /v1/nodes?recursive=true is the same, unless it gives orderBy, name or deleted",
+  },
   getNode: {
     method: "GET",
     path: "/v1/nodes/{nodeId}",

@@ -52,8 +52,11 @@ export const ANSWER_HEADERS = {
 
 export interface Answer {
   readonly description: string;
-  /** A schema: a JSON body. `bytes`: content of any type. `events`: server-sent events without end. Absent: no body. */
-  readonly body?: z.ZodType | "bytes" | "events";
+  /**
+   * A schema: a JSON body. `bytes`: content of any type. `events`: server-sent events without end. `lines`: JSON, a line
+   * at a time. Absent: no body.
+   */
+  readonly body?: z.ZodType | "bytes" | "events" | "lines";
   readonly headers?: readonly (keyof typeof ANSWER_HEADERS)[];
 }
 
@@ -96,6 +99,16 @@ export const OUTPUTS = {
   listWorkspaces: { answers: { 200: { description: "A page of workspaces", body: workspacePage } }, problems: [] },
   createWorkspace: { answers: { 201: { description: "The workspace", body: workspace } }, problems: [409, 413, 507] },
   listNodes: { answers: { 200: { description: "A page of nodes", body: nodePage } }, problems: [404, 503] },
+  streamNodes: {
+    answers: {
+      200: {
+        description:
+          "Lines of JSON. A line {folder, asOf, after} begins children of a folder, in the order of names; a line with a Node follows for each; folders come before those in them. The last line is {complete: true, asOf, count}: an answer without it was cut off, and goes on with the after= of one of its lines",
+        body: "lines",
+      },
+    },
+    problems: [404, 503],
+  },
   getNode: { answers: { 200: oneNode, 304: notModified }, problems: [404], takes: ["If-None-Match"] },
   getNodeByPath: { answers: { 200: oneNode, 304: notModified }, problems: [404], takes: ["If-None-Match"] },
   getContent: {

@@ -213,6 +213,11 @@ export function page<T extends z.ZodType>(item: T) {
 
 export const nodePage = page(listedNode).meta({ id: "NodePage" });
 export type NodePage = z.infer<typeof nodePage>;
+
+/** Lines of a stream of nodes: the beginning of a folder's children or of some of them, and the end of all. */
+export const nodesBegin = z.object({ folder: z.string().min(1), asOf: count, after: z.string() });
+export const nodesEnd = z.object({ complete: z.literal(true), asOf: count, count });
+
 export const workspacePage = page(workspace).meta({ id: "WorkspacePage" });
 export type WorkspacePage = z.infer<typeof workspacePage>;
 export const versionPage = page(version)

@@ -4,6 +4,7 @@
  * simulation on a virtual clock.
  */
 import { withoutApiKeys } from "../contract/api-keys.ts";
+import { NODE_LINES } from "../contract/http.ts";
 import { INPUTS } from "../contract/inputs.ts";
 import { type OpenApiDocument, openApiDocument } from "../contract/openapi.ts";
 import { OPERATIONS, type Operation, type OperationName } from "../contract/operations.ts";
@@ -49,7 +50,7 @@ import { createIds } from "./ids.ts";
 import { appendJournal, readJournal } from "./journal.ts";
 import { streamJournal } from "./journal-stream.ts";
 import { createLag } from "./lag.ts";
-import { listNodes } from "./listings.ts";
+import { listNodes, streamNodes } from "./listings.ts";
 import { createNode, deleteNode, exchangeNodes, getNode, getNodeByPath, patchNode, restoreNode } from "./nodes.ts";
 import {
   check,
@@ -89,6 +90,7 @@ type Handler<N extends OperationName> = (context: Context, call: Call<N>) => Gat
 const HANDLERS: { readonly [N in OperationName]: Handler<N> } = {
   listWorkspaces,
   listNodes,
+  streamNodes,
   getNode,
   getNodeByPath,
   getContent,
@@ -353,10 +355,10 @@ export function createGateway(needs: GatewayNeeds): Gateway {
 
   async function route(request: GatewayRequest, reword: Reword): Promise<GatewayAnswer> {
     if (needs.control === true && request.path === CONTROL_PATH) return answerControl(request, options, setOptions);
-    const found = routeOf(request);
+    const { found, request: asked } = routed(request);
     return withFaults(options, clock, {
       operation: found.operation,
-      request,
+      request: asked,
       answer: async (given) => reword(await answer(found, given)),
       inBackground,
     });
@@ -423,13 +425,22 @@ export function createGateway(needs: GatewayNeeds): Gateway {
 
 /**
  * JSON in the place of content means a version by reference: clients sent it so before that had its own path. A client
- * that accepts only events gets events.
+ * that accepts only events gets events. One that accepts lines gets those where there are any: for everything below a
+ * folder, in no given order. What is said of pages means nothing then.
  */
-function routeOf({ method, path, headers, body }: GatewayRequest): Route {
-  const route = findRoute(method, path);
-  if (route.operation === "writeContent" && body?.kind === "json") return { ...route, operation: "writeReference" };
-  const takesEvents = headers.accept?.trim().toLowerCase().startsWith("text/event-stream") === true;
-  return route.operation === "readLogs" && takesEvents ? { ...route, operation: "streamLogs" } : route;
+function routed(request: GatewayRequest): { readonly found: Route; readonly request: GatewayRequest } {
+  const { method, path, headers, query, body } = request;
+  const found = findRoute(method, path);
+  const as = (operation: OperationName, asked = request) => ({ found: { ...found, operation }, request: asked });
+  if (found.operation === "writeContent" && body?.kind === "json") return as("writeReference");
+  const accept = headers.accept?.trim().toLowerCase() ?? "";
+  if (found.operation === "readLogs" && accept.startsWith("text/event-stream")) return as("streamLogs");
+  const { recursive, deleted, pageNo: _, pageSize: __, ...rest } = query;
+  const isWhole = recursive === "true" && deleted !== "true" && rest.name === undefined && rest.orderBy === undefined;
+  if (found.operation === "listNodes" && isWhole && accept.startsWith(NODE_LINES)) {
+    return as("streamNodes", { ...request, query: rest });
+  }
+  return { found, request };
 }
 
 /** A call that names a workspace is bound to it: its nodes must be in that workspace, or it is refused. */

@@ -5,6 +5,8 @@
  */
 import { joinPath } from "../contract/names.ts";
 import type { Node } from "../contract/resources.ts";
+import type { Context } from "./context.ts";
+import { lastChangeOf } from "./lag.ts";
 import { MAIN, nodeAt, onBranch, showNode } from "./node-rows.ts";
 import type { Row, SortValue } from "./sorted-lists.ts";
 import type { Store } from "./store.ts";
@@ -60,6 +62,19 @@ interface PlaceRow {
 interface Folder {
   readonly id: string;
   readonly path: string;
+}
+
+/** The numbers of all rows of a listing, ordered by a field. */
+export function sortedListing(
+  { store, lists }: Context,
+  workspace: string,
+  scope: Scope,
+  field: NodeField,
+): Promise<Float64Array> {
+  const { folder, recursive, name, branch, asOf } = scope;
+  const changedAt = lastChangeOf(store, workspace, asOf);
+  const key = JSON.stringify(["nodes", folder, changedAt, recursive, name ?? null, branch ?? null, field]);
+  return lists.get(key, () => listingRows(store, scope, field));
 }
 
 export function* listingRows(store: Store, scope: Scope, field: NodeField): Generator<readonly Row[]> {

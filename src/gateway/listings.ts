@@ -8,15 +8,16 @@ import { shownPosition } from "./as-of.ts";
 import type { Context } from "./context.ts";
 import { listDeleted } from "./deleted.ts";
 import { type Call, type GatewayAnswer, jsonAnswer, jsonTextAnswer } from "./exchange.ts";
-import { lastChangeOf } from "./lag.ts";
-import { listingRows, NODE_FIELDS, type NodeField, type Scope } from "./listing-rows.ts";
+import { NODE_FIELDS, type NodeField, type Scope, sortedListing } from "./listing-rows.ts";
 import { deltaSince, isMarked, pageAfter, pageAt } from "./marked-pages.ts";
 import { nodesAsJson } from "./node-json.ts";
 import { isPlaced, type NodeRow, nodeAt, nodeByPath, pathOf, placedChild } from "./node-rows.ts";
+import { linesBelow } from "./node-stream.ts";
 import { badCursor, decodeCursor, encodeCursor, listMark, parseOrder, sliceOf } from "./paging.ts";
 import { parsePath } from "./paths.ts";
 import { countPlaces, type Key, keyOf } from "./places.ts";
 import { invalid, notFound } from "./problems.ts";
+import type { Caller } from "./tokens.ts";
 import { callWorkspace, visibleNode } from "./workspaces.ts";
 
 const FIELDS = Object.keys(NODE_FIELDS) as NodeField[];
@@ -68,7 +69,15 @@ export async function listNodes(context: Context, call: Call<"listNodes">): Prom
   const total = known ?? totalCount;
   const next = size > 0 && end < total ? encodeCursor([asOf, pageNo + 1, total, end, last, list]) : null;
   const rest = JSON.stringify({ totalCount: total, pageNo, pageSize, asOf, next });
-  return jsonTextAnswer(200, `{"items":${items},${rest.slice(1)}`);
+  return jsonTextAnswer(200, `{"items":[${items.join(",")}],${rest.slice(1)}`);
+}
+
+/** All nodes below a folder, as lines. */
+export function streamNodes(context: Context, call: Call<"streamNodes">): GatewayAnswer {
+  const { query, caller } = call;
+  return linesBelow(context, call, (asOf) =>
+    folderAsked(context, { caller, query: { ...query, deleted: false } }, asOf),
+  );
 }
 
 async function listDeletedNodes(context: Context, call: Call<"listNodes">): Promise<GatewayAnswer> {
@@ -82,8 +91,8 @@ async function listDeletedNodes(context: Context, call: Call<"listNodes">): Prom
 }
 
 interface Page {
-  /** JSON. */
-  readonly items: string;
+  /** JSON of each. */
+  readonly items: readonly string[];
   readonly size: number;
   readonly totalCount: number;
   /** Key of the last item, when the next page can go on from a key. */
@@ -121,17 +130,7 @@ async function readPage(
       last: lastRow === undefined ? null : keyOf(marked, { ...lastRow, node: lastRow.id }),
     };
   }
-  const changedAt = lastChangeOf(store, workspace, asOf);
-  const listKey = JSON.stringify([
-    "nodes",
-    folder,
-    changedAt,
-    scope.recursive,
-    scope.name ?? null,
-    branch ?? null,
-    field,
-  ]);
-  const rows = await context.lists.get(listKey, () => listingRows(store, scope, field));
+  const rows = await sortedListing(context, workspace, scope, field);
   const refs = sliceOf(rows, descending, offset, limit);
   return {
     items: nodesAsJson(store, { by: "row", refs }, scope.recursive ? undefined : folder, asOf, branch),
@@ -141,12 +140,17 @@ async function readPage(
   };
 }
 
+interface FolderCall {
+  readonly caller: Caller;
+  readonly query: Pick<Call<"listNodes">["query"], "workspace" | "path" | "parentId" | "deleted">;
+}
+
 /**
  * Returns the folder as it was at the position. A folder that the store has but the index does not know yet is empty as
  * of that position. An unprovisioned folder is not found. Of a deleted folder only the nodes that were deleted from it
  * are listed.
  */
-function folderAsked(context: Context, call: Call<"listNodes">, asOf: number): NodeRow {
+function folderAsked(context: Context, call: FolderCall, asOf: number): NodeRow {
   const { store } = context;
   const { path, parentId } = call.query;
   if (parentId === undefined) {

@@ -1,7 +1,8 @@
 /**
  * What pages of a folder with very many nodes cost the gateway's core: the first, the last, any
- * between, and a walk through all of them, in several orders. CPU time of this process beside wall
- * time, because other programs only lengthen the latter.
+ * between, and a walk through all of them, in several orders. And as many nodes in a tree, all of
+ * them in pages and as a stream, in turn. CPU time of this process beside wall time, because other
+ * programs only lengthen the latter.
  *
  *   npm run bench -- listing [--nodes N] [--json]
  */
@@ -21,6 +22,9 @@ import { describeMachine, tellFailure } from "./support/options.ts";
 
 const PAGE = 1000;
 const JUMPS = 20;
+/** Files in each folder of the tree. */
+const TREE_FILES = 100;
+const TREE_ROUNDS = 3;
 const ORDERS = ["name", "-name", "id", "createdAt", "-createdAt", "size"] as const;
 
 interface Cost {
@@ -94,6 +98,69 @@ async function measureOrder(gateway: Gateway, token: string, folder: string, cou
   return { orderBy, cold, first, last, jump, walk: { ...sum, pages, lastPage } } satisfies Figures;
 }
 
+interface TreeFigures {
+  readonly way: "pages" | "stream";
+  /** Of each round. */
+  readonly nodesPerSecond: readonly number[];
+  readonly nodesPerCpuSecond: readonly number[];
+}
+
+/** All nodes of a tree, in pages of one snapshot and as a stream, in turn. */
+async function measureTree(gateway: Gateway, token: string, path: string, count: number): Promise<TreeFigures[]> {
+  const ask = (query: Record<string, string>, headers: Record<string, string> = {}) =>
+    gateway.handle({
+      method: "GET",
+      path: "/v1/nodes",
+      query: { path, recursive: "true", ...query },
+      headers: { authorization: `Bearer ${token}`, ...headers },
+    });
+  const ways = {
+    async pages() {
+      let nodes = 0;
+      for (let after: string | null = ""; after !== null; ) {
+        const { body } = await ask({ pageSize: String(PAGE), after });
+        if (body?.kind !== "json") throw new Error("a page is JSON");
+        // What the reader does with it is not measured: only the end of the page is parsed.
+        const page: { totalCount: number; next: string | null } = JSON.parse(
+          `{${body.text.slice(body.text.lastIndexOf('"totalCount":'))}`,
+        );
+        nodes = page.totalCount;
+        after = page.next;
+      }
+      return nodes;
+    },
+    async stream() {
+      const { body } = await ask({}, { accept: "application/x-ndjson" });
+      if (body?.kind !== "bytes") throw new Error("a stream is bytes");
+      let nodes = 0;
+      let last: Uint8Array = new Uint8Array();
+      for await (const chunk of body.stream) last = chunk;
+      const lines = Buffer.from(last).toString().trimEnd().split("\n");
+      const end: { complete: true; count: number } = JSON.parse(lines.at(-1) ?? "");
+      nodes = end.count;
+      return nodes;
+    },
+  };
+  const figures = {
+    pages: { wall: [] as number[], cpu: [] as number[] },
+    stream: { wall: [] as number[], cpu: [] as number[] },
+  };
+  for (let round = 0; round < TREE_ROUNDS; round += 1) {
+    for (const way of ["pages", "stream"] as const) {
+      // The sorted list of the pages is kept from the second round on.
+      const [nodes, { cpu, wall }] = await measured(ways[way]);
+      if (nodes !== count) throw new Error(`expected ${count} nodes, got ${nodes}`);
+      figures[way].wall.push(Math.round((1000 * nodes) / wall));
+      figures[way].cpu.push(Math.round((1000 * nodes) / cpu));
+    }
+  }
+  return (["pages", "stream"] as const).map((way) => ({
+    way,
+    nodesPerSecond: figures[way].wall,
+    nodesPerCpuSecond: figures[way].cpu,
+  }));
+}
+
 const show = ({ cpu, wall }: Cost) => `${cpu.toFixed(1)} / ${wall.toFixed(1)}`.padStart(18);
 
 async function bench(count: number, json: boolean): Promise<void> {
@@ -131,8 +198,25 @@ async function bench(count: number, json: boolean): Promise<void> {
       process.stderr.write(`by ${orderBy}\n`);
       results.push(await measureOrder(gateway, token, large, count, orderBy));
     }
+    process.stderr.write("a tree\n");
+    const { id: treeWorkspace, root: treeRoot } = gateway.ensureWorkspace("tree");
+    const folders = Math.max(1, Math.round(count / (TREE_FILES + 1)));
+    for (let index = 0; index < folders; index += 1) {
+      const place = { workspace: treeWorkspace, parent: treeRoot, name: `folder-${index}` };
+      makeFilledFolder({ database, clock: systemClock, ...place, count: TREE_FILES });
+    }
+    const treeToken = gateway.issueToken({ scopes: SCOPES, workspace: treeWorkspace, ttlSeconds: 86_400 });
+    const tree = await measureTree(gateway, treeToken, "/", folders * (TREE_FILES + 1));
     if (json) {
-      const report = { bench: "listing", machine: describeMachine(), nodes: count, pageSize: PAGE, filling, results };
+      const report = {
+        bench: "listing",
+        machine: describeMachine(),
+        nodes: count,
+        pageSize: PAGE,
+        filling,
+        results,
+        tree,
+      };
       process.stdout.write(`${JSON.stringify(report, null, 2)}\n`);
       return;
     }
@@ -141,11 +225,17 @@ async function bench(count: number, json: boolean): Promise<void> {
         `${orderBy.padEnd(12)}${show(cold)}${show(first)}${show(last)}${show(jump)}${show(walk.lastPage)}` +
         `${show({ cpu: walk.cpu / walk.pages, wall: walk.wall / walk.pages })}`,
     );
+    const treeLines = tree.map(
+      ({ way, nodesPerSecond, nodesPerCpuSecond }) =>
+        `${way.padEnd(12)}${nodesPerSecond.join(", ").padStart(36)}${nodesPerCpuSecond.join(", ").padStart(36)}`,
+    );
     const { cores, processor } = describeMachine();
     const titles = ["cold, last", "first", "last", "dearest jump", "last by after=", "walk, a page"];
     process.stdout.write(
       `listing: pages of ${PAGE} of a folder with ${count} nodes; CPU / wall, ms (${cores} cores, ${processor})\n` +
-        `${"order".padEnd(12)}${titles.map((title) => title.padStart(18)).join("")}\n${lines.join("\n")}\n`,
+        `${"order".padEnd(12)}${titles.map((title) => title.padStart(18)).join("")}\n${lines.join("\n")}\n\n` +
+        `all nodes of a tree of ${folders} folders with ${TREE_FILES} files each, round by round\n` +
+        `${"".padEnd(12)}${"nodes/s".padStart(36)}${"nodes/s of CPU".padStart(36)}\n${treeLines.join("\n")}\n`,
     );
   } finally {
     database.close();

@@ -24,6 +24,7 @@ const content = {
 const CALLS: Readonly<Record<OperationName, (client: Client) => Promise<unknown>>> = {
   listWorkspaces: (client) => client.listWorkspaces(),
   listNodes: (client) => client.listNodes({ parentId: "p" }),
+  streamNodes: (client) => client.streamNodes({ parentId: "p" }).next(),
   getNode: (client) => client.getNode("n"),
   getNodeByPath: (client) => client.getNodeByPath("/a"),
   getContent: (client) => client.getContent("n"),

@@ -65,6 +65,26 @@ test("interim answers without end are silence, and the connection is free for th
   }
 });
 
+test("a stream of a tree that is not read on takes no connection from others", async () => {
+  const begin = (folder: string) => `${JSON.stringify({ folder, asOf: 1, after: folder })}\n`;
+  const client = await clientFor(
+    (request, response) => {
+      if (request.url?.startsWith("/v1/tree") !== true) {
+        response.writeHead(200, { etag: '"v1"', "content-length": "1" }).end("x");
+        return;
+      }
+      response.writeHead(200, { "content-type": "application/x-ndjson" }).write(begin("a") + begin("b"));
+    },
+    { connections: 1 },
+  );
+  const parts = client.streamNodes({ parentId: "a" });
+  expect((await parts.next()).value).toMatchObject({ folder: "a", items: [] });
+  const others = client.streamNodes({ parentId: "a" });
+  expect((await others.next()).value).toMatchObject({ folder: "a", items: [] });
+  expect(await collect((await client.getContent("n1")).bytes)).toEqual(Buffer.from("x"));
+  await Promise.all([parts.return(), others.return()]);
+});
+
 test("an interim answer before the answer is passed over", async () => {
   const client = await clientFor((_, response) => {
     response.writeProcessing();

@@ -54,6 +54,7 @@ beforeEach(async () => {
   calls = {
     listWorkspaces: ["/v1/workspaces"],
     listNodes: ["/v1/nodes", { query: { path: "/d", workspace } }],
+    streamNodes: ["/v1/tree", { query: { path: "/d", workspace } }],
     getNode: [`/v1/nodes/${file}`],
     getNodeByPath: ["/v1/files/d/f", { query: { workspace } }],
     getContent: [`/v1/nodes/${file}/content`],

@@ -64,6 +64,7 @@ export async function makeExamples(core: TestCore): Promise<Examples> {
       { query: { parentId: root, after: "", orderBy: "name" } },
       { query: { path: "/", deleted: "true", recursive: "true", orderBy: "-deletedAt" } },
     ],
+    streamNodes: [{ query: { path: "/d" } }, { query: { parentId: root, after: "" } }],
     getNode: [{ id: file.id }, { id: file.id, headers: { "if-none-match": "*" } }],
     getNodeByPath: [{ path: "d/f" }, { path: "d/f", headers: { "if-none-match": tag } }],
     getContent: [

@@ -30,6 +30,7 @@ import type {
   LogOptions,
   LogStreamOptions,
   NodeListOptions,
+  NodeStreamOptions,
   PageOptions,
   PathOptions,
   RestoreOptions,
@@ -112,6 +113,18 @@ export const CALLS: Table<Calls> = {
         at,
         branch,
         deleted: optional(aBoolean),
+      }),
+    ),
+  }),
+  streamNodes: streams({
+    options: optional(
+      fields<NodeStreamOptions>({
+        ...where,
+        path: optional(path),
+        parentId: optional(id),
+        at,
+        branch,
+        after: optional(aText),
       }),
     ),
   }),

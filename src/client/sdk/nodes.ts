@@ -14,9 +14,12 @@ import type {
 } from "../client.ts";
 import { RemoteError } from "../errors.ts";
 import { type Context, type RequestOptions, read, type WriteOptions, write } from "./context.ts";
-import { type Paged, paged } from "./paged.ts";
+import { streamNodes } from "./node-stream.ts";
+import { type Paged, paged, pagedItems } from "./paged.ts";
 
-/** Ordered by name unless `orderBy` says otherwise. Default of `workspace`: that of `connect`. */
+/**
+ * Ordered by name unless `orderBy` says otherwise. With `recursive` and without `orderBy`, items come folder by folder in
+ * no order that can be relied on. Default of `workspace`: that of `connect`. */
 export interface NodeListOptions extends RequestOptions, Omit<AskedList, "after" | "pageNo" | "at"> {
   /** The list as it was at this moment. */
   readonly at?: Date | string | undefined;
@@ -112,9 +115,13 @@ export function createNodes(context: Context): Nodes {
       const { retries: _, workspace = context.workspace, at, ...which } = options;
       // Only calls by path name a workspace; an id implies its own.
       const where = which.parentId === undefined ? { workspace } : {};
-      return paged((page) =>
+      const pages = paged((page) =>
         read(context, options, (client) => client.listNodes({ ...which, ...where, ...page, at: moment(at) })),
       );
+      const { recursive, name, orderBy, deleted, path, parentId, branch } = which;
+      if (recursive !== true || deleted === true || name !== undefined || orderBy !== undefined) return pages;
+      const asked = { path, parentId, branch, ...where, at: moment(at) };
+      return pagedItems(pages, () => streamNodes(context, asked, options, pages));
     },
     get: (nodeId, options = {}) => read(context, options, (client) => client.getNode(nodeId, options)),
     byPath(path, options = {}) {

@@ -75,3 +75,16 @@ export function paged<Item, P extends Page<Item> = Page<Item>>(
     },
   };
 }
+
+/** The list with another way to its items, taken when all of them are asked for. */
+export function pagedItems<Item>(list: Paged<Item>, items: () => AsyncGenerator<Item, void, undefined>): Paged<Item> {
+  return {
+    ...list,
+    [Symbol.asyncIterator]: items,
+    async all() {
+      const found: Item[] = [];
+      for await (const item of items()) found.push(item);
+      return found;
+    },
+  };
+}

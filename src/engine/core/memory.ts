@@ -26,7 +26,14 @@ type InMemory = Pick<Rows, "groupCommit"> &
   Pick<Kernel, "kernel" | "handles"> &
   Pick<
     Remote,
-    "history" | "listings" | "readOrder" | "polled" | "notEmpty" | "directorySequences" | "listingPrefetches"
+    | "history"
+    | "listings"
+    | "readOrder"
+    | "polled"
+    | "notEmpty"
+    | "directorySequences"
+    | "listingPrefetches"
+    | "treeListings"
   > &
   Pick<Uploads, "queue" | "foregroundThrottle" | "sending" | "drains" | "awaited" | "cancellations">;
 
@@ -54,6 +61,7 @@ export function createMemory(
     notEmpty: new Map(),
     directorySequences: new AccessSequences(metadata),
     listingPrefetches: new Set(),
+    treeListings: { count: 0 },
     queue: createWriteQueue(of),
     foregroundThrottle: createForegroundThrottle(runtime, settings.maximumAgeMs),
     sending,

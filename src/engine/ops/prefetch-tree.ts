@@ -1,13 +1,15 @@
 /**
- * Prefetch of the whole tree: the names of the workspace are read in the background, folder by folder, so that find, git
- * status and new files find every folder known, also while the gateway does not answer. The subfolders of what programs
- * looked into last come first. The journal keeps known folders true, so each folder is listed once.
+ * Prefetch of the whole tree: the names of the workspace are read in the background, so that find, git status and new
+ * files find every folder known, also while the gateway does not answer. Whole subtrees are read from one stream each;
+ * where the gateway has none, a few folders are listed at a time. The subfolders of what programs looked into last come
+ * first, one by one. The journal keeps known folders true, so each folder is listed once.
  *
  * It only lists, by the flow that programs wait for, so what a program looks into joins the list that is under way. A crash
  * loses nothing: a folder whose list did not end is still unknown.
  */
 import { sleep } from "../../lib/runtime.ts";
 import type { After, InodeId } from "../../metadata/ids.ts";
+import { ROOT_INODE } from "../../metadata/metadata.ts";
 import type { EngineStatus } from "../api/index.ts";
 import type { Host, LocalFiles, Remote, Rows } from "../core/index.ts";
 import type { Incoming } from "../remote/index.ts";
@@ -16,8 +18,12 @@ import { listAhead, mayList } from "./prefetch-folders.ts";
 
 /** Folders listed at a time. */
 const AT_ONCE = 3;
-/** Names are counted again after so many folders: a count reads an index. */
+/** Names are counted, and visits looked at, again after so many folders: a count reads an index. */
 const COUNT_EVERY = 50;
+/** After so many refusals the gateway has no streams. */
+const REFUSALS_MAX = 2;
+/** A stream rests after this long, for as long as it took. */
+const STRETCH_MS = 50;
 /** A visited folder is looked through for unknown subfolders as far as this. */
 const LOOKED_AT = 200;
 /** Folders that could not be listed, or are new, are looked for again after this. */
@@ -46,6 +52,8 @@ export function createTreePrefetch(context: Rows & LocalFiles & Remote & Host & 
   const lists = new Map<InodeId, Promise<void>>();
   let tries = 0;
   let isAtLimit = false;
+  /** How many streams in a row the gateway refused. One may be that of a folder that is gone there. */
+  let refusals = 0;
 
   function hasRoom(): boolean {
     isAtLimit = metadata.entries.count() >= (settings.namesAhead ?? 0);
@@ -58,14 +66,23 @@ export function createTreePrefetch(context: Rows & LocalFiles & Remote & Host & 
     return inode?.kind === "folder" && inode.listed === null && context.nodeRows.ofFolder(folder)?.nodeId != null;
   }
 
-  function next(): InodeId | undefined {
-    if (!mayList(context)) return undefined;
+  function isAllowed(): boolean {
+    if (stopped.signal.aborted || !mayList(context)) return false;
     if (tries++ % COUNT_EVERY === 0) hasRoom();
-    if (isAtLimit) return undefined;
+    return !isAtLimit;
+  }
+
+  /** An unknown subfolder of a folder that was visited. */
+  function nextPreferred(): InodeId | undefined {
     preferVisited();
     for (let folder = preferred.pop(); folder !== undefined; folder = preferred.pop()) {
       if (isUnknown(folder)) return folder;
     }
+    return undefined;
+  }
+
+  /** Any other unknown folder. */
+  function nextOfAll(): InodeId | undefined {
     const after = () => metadata.inodes.unlistedFolderAfter(upTo);
     for (let folder = after(); folder !== undefined; folder = after()) {
       upTo = folder;
@@ -83,6 +100,44 @@ export function createTreePrefetch(context: Rows & LocalFiles & Remote & Host & 
     }
   }
 
+  /** The topmost folder above which too much is known already: up from a folder while its neighbours are unknown too. */
+  function topOf(folder: InodeId): InodeId {
+    for (let top = folder; ; ) {
+      const [entry] = metadata.entries.ofInode(top);
+      if (entry === undefined || top === ROOT_INODE) return top;
+      const beside = metadata.entries.list(entry.parent, 0, LOOKED_AT).map(({ inode }) => inode);
+      const folders = beside.filter((inode) => metadata.inodes.get(inode)?.kind === "folder");
+      if (2 * folders.filter(isUnknown).length <= folders.length) return top;
+      top = entry.parent;
+    }
+  }
+
+  /** Reads all below `top`, where the unknown folder is. What programs look into meanwhile comes in between. */
+  async function stream(top: InodeId, folder: InodeId): Promise<void> {
+    let begun = runtime.elapsed();
+    let folders = 0;
+    const mayGoOn = async (): Promise<boolean> => {
+      if (!isAllowed()) return false;
+      folders += 1;
+      const took = runtime.elapsed() - begun;
+      if (took >= STRETCH_MS) await sleep(runtime, took, stopped.signal);
+      else if (folders % COUNT_EVERY !== 0) return true;
+      for (let next = nextPreferred(); next !== undefined; next = nextPreferred()) await list(next);
+      begun = runtime.elapsed();
+      return isAllowed();
+    };
+    try {
+      const isStreamed = await context.folders.prefetchTree(top, hasRoom, mayGoOn);
+      refusals = isStreamed ? 0 : refusals + 1;
+      if (!isStreamed) await list(folder);
+    } catch (error) {
+      context.log.debug({ err: error, folder: top }, "the stream of a tree ended early");
+      await sleep(runtime, FAILED_MS, stopped.signal);
+      upTo = 0;
+    }
+    lists.delete(top);
+  }
+
   /** The pause after a list is as long as the list took, so that a slow gateway is asked less. */
   async function list(folder: InodeId): Promise<void> {
     const begun = runtime.elapsed();
@@ -96,11 +151,18 @@ export function createTreePrefetch(context: Rows & LocalFiles & Remote & Host & 
     async run() {
       if (settings.namesAhead === undefined || settings.namesAhead === 0) return;
       while (!stopped.signal.aborted) {
-        const folder = lists.size < AT_ONCE ? next() : undefined;
-        if (folder !== undefined) lists.set(folder, list(folder));
+        const mayStream = refusals < REFUSALS_MAX;
+        const isFree = lists.size < (mayStream ? 1 : AT_ONCE) && isAllowed();
+        const preferred = isFree ? nextPreferred() : undefined;
+        const folder = isFree ? (preferred ?? nextOfAll()) : undefined;
+        if (folder !== undefined && mayStream && preferred === undefined) {
+          const top = topOf(folder);
+          lists.set(top, stream(top, folder));
+        } else if (folder !== undefined) lists.set(folder, list(folder));
         else if (lists.size > 0) await Promise.race(lists.values());
         else {
           upTo = 0;
+          refusals = 0;
           await sleep(runtime, REST_MS, stopped.signal);
         }
       }

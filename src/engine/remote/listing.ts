@@ -4,7 +4,7 @@
  * list is late by nature: what it shows is judged by revision, and what it does not show is confirmed by id.
  */
 import { RemoteError } from "../../client/errors.ts";
-import type { JournalEntry, JournalPage } from "../../contract/resources.ts";
+import type { JournalEntry, JournalPage, NodePage } from "../../contract/resources.ts";
 import { forEachAtOnce } from "../../lib/at-once.ts";
 import { sleep } from "../../lib/runtime.ts";
 import type { StillAwaited } from "../../lib/single-flight.ts";
@@ -61,14 +61,24 @@ function run(context: Remote, folder: InodeId, list: (awaited: StillAwaited) => 
   return context.listings.run(folder, list, signal, () => new FsError("EINTR", "the list of the folder was given up"));
 }
 
+/** Where a list comes from, and what the journal told since. All calls reject with a RemoteError. */
+export interface ListSource {
+  /** The first page, or the page after the one whose `next` this is. */
+  page(after: string | undefined, signal: AbortSignal): Promise<ListPage>;
+  journal(position: number, signal: AbortSignal): Promise<JournalPage>;
+}
+
+export type ListPage = Pick<NodePage, "items" | "totalCount" | "asOf" | "next">;
+
 /**
  * Lists a folder that no program has asked for: with one try, and of a large folder only the pages that are wanted,
- * unless somebody comes to wait for it. Rejects like completeFolder.
+ * unless a program comes to wait for it. Rejects like completeFolder. `source`: absent for the folder's own list.
  */
 export async function prefetchListing(
   context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync,
   folder: InodeId,
   wantsMore: () => boolean,
+  source?: ListSource,
 ): Promise<void> {
   const { listings, listingPrefetches, fileState } = context;
   const nodeId = context.nodeRows.ofFolder(folder)?.nodeId;
@@ -77,7 +87,7 @@ export async function prefetchListing(
   const onMore = () => {
     if (!wantsMore()) first.abort();
   };
-  const asking = { signal: fileState.stopped.signal, isAwaited: false, onMore };
+  const asking = { signal: fileState.stopped.signal, isAwaited: false, onMore, source };
   listingPrefetches.add(folder);
   try {
     await run(context, folder, (awaited) => readList(context, folder, nodeId, { ...asking, awaited }), first.signal);
@@ -115,6 +125,7 @@ interface Asking {
   /** A program waits for it. Otherwise a failure is final: the list is asked for again another time. */
   readonly isAwaited: boolean;
   readonly awaited: StillAwaited;
+  readonly source?: ListSource | undefined;
   /** Called after each page that is not the last. */
   readonly onMore?: () => void;
 }
@@ -125,11 +136,20 @@ async function readList(
   nodeId: string,
   asking: Asking,
 ): Promise<void> {
-  const { shown, asOf } = await readPages(context, nodeId, asking);
+  const source = asking.source ?? ownSource(context, nodeId);
+  const { shown, asOf } = await readPages(context, nodeId, asking, source);
   context.shown.note(asOf);
   await confirmAbsent(context, nodeId, shown, asOf, asking);
   if (!context.client.features.isFull) await confirmWaiting(context, nodeId, shown, asking);
-  await catchUp(context, folder, nodeId, asOf, asking);
+  await catchUp(context, folder, nodeId, asOf, asking, source);
+}
+
+function ownSource({ client, workspace }: Remote, nodeId: string): ListSource {
+  return {
+    page: (after, signal) =>
+      client.listFolder(nodeId, { pageSize: PAGE, signal, ...(after === undefined ? {} : { after }) }),
+    journal: (position, signal) => client.readJournal(workspace.id, position, { signal }),
+  };
 }
 
 interface List {
@@ -144,8 +164,13 @@ function endless(nodeId: string): RemoteError {
   return new RemoteError("malformed", what);
 }
 
-async function readPages(context: Rows & Remote & Host & Tree & Sync, nodeId: string, asking: Asking): Promise<List> {
-  const { metadata, client } = context;
+async function readPages(
+  context: Rows & Remote & Host & Tree & Sync,
+  nodeId: string,
+  asking: Asking,
+  source: ListSource,
+): Promise<List> {
+  const { metadata } = context;
   const shown = new Set<string>();
   const check = limitList(`names in folder ${nodeId}`);
   let after: string | undefined;
@@ -153,11 +178,7 @@ async function readPages(context: Rows & Remote & Host & Tree & Sync, nodeId: st
   for (let idle = 0; ; ) {
     const begun = context.runtime.now();
     const before = shown.size;
-    const page = await ask(context, asking, async (limit) =>
-      check(
-        await client.listFolder(nodeId, { pageSize: PAGE, signal: limit, ...(after === undefined ? {} : { after }) }),
-      ),
-    );
+    const page = await ask(context, asking, async (limit) => check(await source.page(after, limit)));
     if (asking.signal.aborted) throw new FsError("EIO", "the mount ends");
     asOf = Math.min(asOf, shownUpTo(context, page.asOf, begun));
     for (let start = 0; start < page.items.length; start += SLICE) {
@@ -181,7 +202,7 @@ async function readPages(context: Rows & Remote & Host & Tree & Sync, nodeId: st
 }
 
 /** The position up to which a page of the journal tells everything. */
-function endOf({ items, pageSize, asOf }: JournalPage): number {
+export function endOf({ items, pageSize, asOf }: JournalPage): number {
   return Math.max(items.at(-1)?.position ?? 0, items.length < pageSize ? asOf : 0);
 }
 
@@ -298,11 +319,12 @@ async function catchUp(
   nodeId: string,
   asOf: number,
   asking: Asking,
+  source: ListSource,
 ): Promise<void> {
-  const { metadata, client, workspace } = context;
+  const { metadata, client } = context;
   let reached = asOf;
   while (client.features.isFull && reached < metadata.settings.getNumber("cursor")) {
-    const page = await ask(context, asking, (limit) => client.readJournal(workspace.id, reached, { signal: limit }));
+    const page = await ask(context, asking, (limit) => source.journal(reached, limit));
     const entries = page.items.filter((entry) => concerns(context, entry, nodeId));
     const missed = await ask(context, asking, (limit) => readMissed(context, entries, limit));
     applyEntries(context, entries, missed);

@@ -8,6 +8,7 @@ import { createHearing } from "./hear-journal.ts";
 import type { JournalStream } from "./journal-stream.ts";
 import { completeFolder, prefetchListing } from "./listing.ts";
 import { pollFolders, visitFolder } from "./poll.ts";
+import { prefetchTree } from "./tree-listing.ts";
 
 /** Lists of folders. */
 export interface Listings {
@@ -18,6 +19,12 @@ export interface Listings {
   complete(folder: InodeId, signal: AbortSignal): Promise<void>;
   /** Lists a folder that no program has asked for; of a large one only the pages that are wanted. */
   prefetch(folder: InodeId, wantsMore: () => boolean): Promise<void>;
+  /**
+   * Lists a folder and those below it that are not known, from one stream. Between two folders it asks `mayGoOn`.
+   * Resolves with false if the gateway has no such stream. Rejects with the error that ended it early; the folders that
+   * were listed by then are known.
+   */
+  prefetchTree(folder: InodeId, wantsMore: () => boolean, mayGoOn: () => Promise<boolean>): Promise<boolean>;
   /** A program looked into the folder. */
   visit(folder: InodeId): void;
 }
@@ -31,6 +38,7 @@ export function createIncoming(context: Rows & LocalFiles & Remote & Uploads & H
     folders: {
       complete: (folder, signal) => completeFolder(context, folder, signal),
       prefetch: (folder, wantsMore) => prefetchListing(context, folder, wantsMore),
+      prefetchTree: (folder, wantsMore, mayGoOn) => prefetchTree(context, folder, wantsMore, mayGoOn),
       visit: (folder) => visitFolder(context, folder),
     },
   };

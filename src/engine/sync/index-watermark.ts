@@ -80,8 +80,8 @@ export async function askIndexWatermark(context: Rows & Remote & Host, signal: A
  * Forgets deletions that the journal (`cursor`) and the index have passed. A listing under way may be older than both,
  * so nothing is forgotten then.
  */
-export function forgetDeletions({ metadata, listings }: Rows & Remote): void {
-  if (listings.size > 0) return;
+export function forgetDeletions({ metadata, listings, treeListings }: Rows & Remote): void {
+  if (listings.size > 0 || treeListings.count > 0) return;
   const { settings, tombstones } = metadata;
   tombstones.forgetUpTo(Math.min(settings.getNumber("cursor"), settings.getNumber("indexed")));
 }

@@ -319,6 +319,8 @@ test("a branch, a moment and a workspace are asked for where the contract has th
   expect(asked).toEqual([
     ["GET /v1/nodes/n1", { branch: "b" }, {}],
     ["GET /v1/files/a", { workspace: "w", branch: "b", at }, {}],
+    ["GET /v1/tree", { workspace: "w", branch: "b", at }, {}],
+    // This gateway answers something else there.
     ["GET /v1/nodes", { workspace: "w", branch: "b", at, recursive: "true", after: "" }, {}],
     ["GET /v1/nodes", { parentId: "n2", pageNo: "3" }, {}],
     ["GET /v1/nodes/n1/versions", { branch: "b", after: "" }, {}],

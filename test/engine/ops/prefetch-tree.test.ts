@@ -1,8 +1,8 @@
 /** The names of the whole workspace are read in the background, so that every folder can be listed offline. */
 import { afterEach, expect, test } from "vitest";
-import type { Client } from "../../../src/client/client.ts";
+import type { Client, NodesPart } from "../../../src/client/client.ts";
 import { RemoteError } from "../../../src/client/errors.ts";
-import type { Node } from "../../../src/contract/resources.ts";
+import type { JournalEntry, Node } from "../../../src/contract/resources.ts";
 import { createTreePrefetch } from "../../../src/engine/ops/index.ts";
 import { type InodeId, inodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
@@ -37,7 +37,15 @@ afterEach(() => {
   for (const stop of stops.splice(0)) stop();
 });
 
-async function begin(namesAhead: number, tree = smallTree()) {
+interface Streams {
+  /** Parts of a folder have so many nodes. */
+  readonly size?: number;
+  /** Called before each part; may throw. */
+  readonly onPart?: (folder: string) => void;
+}
+
+/** `streams`: absent where the gateway has none. */
+async function begin(namesAhead: number, tree = smallTree(), streams?: Streams) {
   const world = await createBytesWorld({ namesAhead });
   const { metadata } = world.context;
   const [root] = metadata.entries.ofInode(ROOT_INODE);
@@ -58,8 +66,44 @@ async function begin(namesAhead: number, tree = smallTree()) {
     const items = all.slice(from, from + 1000);
     return { items, totalCount: all.length, pageNo: 1, pageSize: 1000, asOf: 5, next };
   };
-  const readJournal = async () => ({ items: [], totalCount: 0, pageNo: 1, pageSize: 500, asOf: 5 });
-  const context: Parts = withParts(world.context, { client: { ...world.context.client, listFolder, readJournal } });
+  let journalReads = 0;
+  const journal: JournalEntry[] = [];
+  const readJournal: Client["readJournal"] = async (_, position) => {
+    journalReads += 1;
+    const items = journal.filter((entry) => entry.position > position);
+    return {
+      items,
+      totalCount: items.length,
+      pageNo: 1,
+      pageSize: 500,
+      asOf: Math.max(5, ...items.map((e) => e.position)),
+    };
+  };
+  async function* partsBelow(folder: string): AsyncGenerator<NodesPart, void, undefined> {
+    const all = tree.get(folder) ?? [];
+    const size = streams?.size ?? 500;
+    for (let from = 0; from === 0 || from < all.length; from += size) {
+      streams?.onPart?.(folder);
+      await new Promise<void>((resolve) => world.clock.setTimer(1, resolve));
+      yield { folder, asOf: 5, after: `${folder} ${from}`, items: all.slice(from, from + size) };
+    }
+    for (const { id, kind } of all) if (kind === "folder") yield* partsBelow(id);
+  }
+  const streamed: string[] = [];
+  let ended = 0;
+  let refused = 0;
+  const streamNodes: Client["streamNodes"] = async function* ({ parentId = "" } = {}) {
+    if (streams === undefined) refused += 1;
+    if (streams === undefined) throw new RemoteError("notFound", "nothing is there", { status: 404 });
+    streamed.push(parentId);
+    try {
+      yield* partsBelow(parentId);
+    } finally {
+      ended += 1;
+    }
+  };
+  const client = { ...world.context.client, listFolder, readJournal, streamNodes };
+  const context: Parts = withParts(world.context, { client });
   const prefetch = createTreePrefetch(context);
   let hasEnded = false;
   const inodeOf = (parent: InodeId, name: string) => metadata.entries.find(parent, name)?.inode ?? inodeId(0);
@@ -72,6 +116,11 @@ async function begin(namesAhead: number, tree = smallTree()) {
     prefetch,
     asked,
     failing,
+    streamed,
+    ended: () => ended,
+    refused: () => refused,
+    journal,
+    journalReads: () => journalReads,
     start: () => void prefetch.run().then(() => (hasEnded = true)),
     hasEnded: () => hasEnded,
     most: () => most,
@@ -171,4 +220,159 @@ test("a program that looks into a folder joins the list that is under way", asyn
   await it.pass(30);
   await list;
   expect(it.asked.filter((id) => id === "root")).toHaveLength(1);
+});
+
+const entryOf = (change: Partial<JournalEntry>): JournalEntry => ({
+  ...{ position: 6, time: "2026-01-01T00:00:00.000Z", kind: "deleted", nodeId: "a1/0", parentId: "a1", name: "f0" },
+  ...{ path: "/a/a1/f0", revision: 9, version: null, key: null, by: null },
+  ...change,
+});
+
+/** Every known folder has all of its names. */
+function expectWhole({ context }: Awaited<ReturnType<typeof begin>>, tree: ReadonlyMap<string, readonly Node[]>) {
+  const { metadata, nodeRows } = context;
+  for (const [id, nodes] of tree) {
+    const folder = nodeRows.folderOfNode(id);
+    if (folder === undefined || metadata.inodes.get(folder)?.listed == null) continue;
+    // The root is an entry of itself.
+    const names = metadata.entries.list(folder, 0, 10_000).flatMap(({ name }) => (name === "" ? [] : [name]));
+    expect([id, names.sort()]).toEqual([id, nodes.map(({ name }) => name).sort()]);
+  }
+}
+
+test("a stream has all of it: one request, whatever the folders", async () => {
+  const tree = smallTree();
+  tree.set("b3", []);
+  tree.set("a", [...(tree.get("a") ?? []), ...filesIn("a", 1800)]);
+  const it = await begin(100_000, tree, {});
+  it.start();
+  await it.pass(2000);
+  expect([it.known(), it.streamed, it.asked, it.journalReads()]).toEqual(["all", ["root"], [], 0]);
+  expect(it.context.metadata.entries.count()).toBe(NAMES + 1 - 4 + 1800);
+  expectWhole(it, tree);
+  await it.pass(60_000);
+  expect([it.streamed, it.ended(), it.context.treeListings.count]).toEqual([["root"], 1, 0]);
+});
+
+test("cut before any part, it goes on with what is missing; no folder is known by halves", async () => {
+  for (let cut = 1; cut <= 18; cut += 1) {
+    const tree = smallTree();
+    let parts = 0;
+    const onPart = () => {
+      parts += 1;
+      if (parts === cut) throw new RemoteError("offline", "the connection broke");
+    };
+    // Two parts a folder: a cut within one too.
+    const it = await begin(1000, tree, { size: 2, onPart });
+    it.start();
+    for (let round = 0; round < 20; round += 1) {
+      await it.pass(20);
+      expectWhole(it, tree);
+    }
+    it.context.network.isThere();
+    await it.pass(10_000);
+    expect([cut, it.known()]).toEqual([cut, "all"]);
+    expectWhole(it, tree);
+    expect(it.context.treeListings.count).toBe(0);
+    it.prefetch.stop();
+  }
+});
+
+test("what the journal told since the snapshot is asked for once, and every folder is as of now", async () => {
+  const it = await begin(1000, smallTree(), {});
+  it.journal.push(entryOf({}), entryOf({ position: 7, nodeId: "elsewhere", parentId: "nowhere" }));
+  it.context.metadata.settings.set("cursor", "7");
+  it.start();
+  await it.pass(2000);
+  expect([it.known(), it.streamed, it.journalReads()]).toEqual(["all", ["root"], 1]);
+  const a1 = it.context.nodeRows.folderOfNode("a1") ?? inodeId(0);
+  expect(it.context.metadata.entries.list(a1, 0, 10).map(({ name }) => name)).toEqual(["f1", "f2", "f3"]);
+  expect(it.context.metadata.inodes.get(a1)?.listed).toBe(7);
+});
+
+test("after many changes a new snapshot is taken", async () => {
+  const it = await begin(1000, smallTree(), {});
+  for (let at = 0; at < 600; at += 1) it.journal.push(entryOf({ position: 6 + at, nodeId: `n${at}`, parentId: "no" }));
+  it.context.metadata.settings.set("cursor", "605");
+  it.start();
+  await it.pass(2000);
+  expect(it.known()).toBe("all");
+  expect(it.streamed.length).toBeGreaterThan(1);
+  expect(it.journalReads()).toBe(it.streamed.length);
+});
+
+test("what programs looked into last comes between two parts of a stream", async () => {
+  const tree = new Map<string, readonly Node[]>();
+  const many = Array.from({ length: 300 }, (_, at) => `d${String(at).padStart(3, "0")}`);
+  tree.set(
+    "root",
+    many.map((name) => folderOf(name, "root")),
+  );
+  for (const name of many) tree.set(name, [folderOf(`${name}-in`, name)]);
+  const it = await begin(10_000, tree, {});
+  it.start();
+  await it.pass(100);
+  const last = it.inodeOf(ROOT_INODE, "d299");
+  const list = it.context.folders.complete(last, new AbortController().signal);
+  await it.pass(30);
+  await list;
+  it.context.folders.visit(last);
+  await it.pass(200);
+  expect(it.asked).toEqual(["d299", "d299-in"]);
+  await it.pass(10_000);
+  expect([it.known(), it.streamed, it.asked.length]).toEqual(["all", ["root"], 2]);
+});
+
+test("a stream ends at the number of names, in the middle of a large folder too", async () => {
+  const tree = smallTree();
+  tree.set("a", filesIn("a", 5000));
+  const it = await begin(2000, tree, {});
+  it.start();
+  await it.pass(30_000);
+  expect([it.known(), it.streamed, it.ended()]).toEqual(["visited", ["root"], 1]);
+  const count = it.context.metadata.entries.count();
+  expect([count >= 2000, count < 3100]).toEqual([true, true]);
+  const list = it.context.folders.complete(it.inodeOf(ROOT_INODE, "a"), new AbortController().signal);
+  await it.pass(1000);
+  await list;
+  expect(it.context.metadata.entries.count()).toBeGreaterThan(5000);
+});
+
+test("a program that looks into a folder joins its part of the stream", async () => {
+  const tree = smallTree();
+  tree.set("a", filesIn("a", 5000));
+  const it = await begin(100_000, tree, { size: 100 });
+  it.start();
+  await it.pass(30);
+  expect(it.context.metadata.entries.count()).toBeLessThan(4000);
+  const list = it.context.folders.complete(it.inodeOf(ROOT_INODE, "a"), new AbortController().signal);
+  await it.pass(2000);
+  await list;
+  expect([it.asked, it.streamed]).toEqual([[], ["root"]]);
+});
+
+test("a stream is a list under way: deletions are remembered until it has ended", async () => {
+  const counts: number[] = [];
+  const onPart = () => {
+    it.context.shown.forgetDeletions();
+    counts.push(it.context.metadata.tombstones.get("a3/9") === undefined ? 0 : 1);
+  };
+  const it = await begin(1000, smallTree(), { onPart });
+  const { metadata } = it.context;
+  metadata.tombstones.add({ nodeId: "a3/9", revision: 9, position: 3 });
+  metadata.settings.set("cursor", "5");
+  metadata.settings.set("indexed", "5");
+  it.start();
+  await it.pass(2000);
+  expect(counts.length).toBeGreaterThan(5);
+  expect(new Set(counts)).toEqual(new Set([1]));
+  it.context.shown.forgetDeletions();
+  expect(metadata.tombstones.get("a3/9")).toBeUndefined();
+});
+
+test("one refused stream may be that of its folder; after two the gateway has none", async () => {
+  const it = await begin(1000);
+  it.start();
+  await it.pass(1000);
+  expect([it.known(), it.refused()]).toEqual(["all", 2]);
 });

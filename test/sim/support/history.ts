@@ -77,6 +77,7 @@ export async function playHistory(steps: readonly Step[], options: HistoryOption
       faults: options.faults,
       settings: { pollMs, namesAhead: NAMES_AHEAD[options.seed % NAMES_AHEAD.length] ?? 0 },
       apartMs: 331,
+      cutsTrees: true,
       onStep(mount, label) {
         if (deaths.left === undefined || deaths.mount !== mount) return;
         deaths.left -= 1;

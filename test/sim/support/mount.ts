@@ -83,6 +83,8 @@ export interface MountOptions {
   /** What the gateway is taken to be able to do, where not all. */
   readonly features?: Features | undefined;
   readonly faults?: readonly Fault[];
+  /** Streams of trees are cut now and then. */
+  readonly cutsTrees?: boolean;
   /** Right after anything that outlives the process, and at the fault points of the engine: it may be killed there. */
   readonly onStep?: ((mount: Mount, label: string) => void) | undefined;
   readonly engine?: EngineHook;
@@ -230,6 +232,9 @@ export function createMount(options: MountOptions): Mount {
         onRequest: options.onRequest,
         choose: options.sabotage?.choose,
         tamper: options.sabotage?.request,
+        // One mount in three reads its names folder by folder.
+        cutsTrees: options.cutsTrees,
+        lacksTrees: Math.floor(seed / 3) % 3 === 0,
         ...(options.faults === undefined ? {} : { faults: options.faults }),
       });
       const log = createLog(name, isAlive, options);

@@ -4,7 +4,13 @@
  * request is for.
  */
 import { RemoteError } from "../../../src/client/errors.ts";
-import type { HttpAnswer, HttpRequest, Transport, UploadBody } from "../../../src/contract/http.ts";
+import {
+  type HttpAnswer,
+  type HttpRequest,
+  NODE_LINES,
+  type Transport,
+  type UploadBody,
+} from "../../../src/contract/http.ts";
 import type { Scope } from "../../../src/contract/scopes.ts";
 import type { Gateway } from "../../../src/gateway/core.ts";
 import { type GatewayAnswer, jsonBody, type RequestBody } from "../../../src/gateway/exchange.ts";
@@ -71,6 +77,8 @@ export interface Weather {
 /** Silence after which the client gives up; shorter than the real one's, which is 10 s and more. */
 const PATIENCE_MS = 10_000;
 const LATE_MS = 30_000;
+/** Lines after which a stream is cut. */
+const LINE_CUT_SHARE = 0.1;
 /** Between two drops of a slow answer. */
 const DROP_MS = 300;
 
@@ -89,6 +97,10 @@ export interface SimTransportOptions {
   readonly onRequest?: ((met: Fault | Refusal | "offline" | undefined) => void) | undefined;
   /** Instead of the weather, for requests it has a say about; "none": nothing goes wrong. */
   readonly choose?: ((request: HttpRequest) => Fault | "none" | undefined) | undefined;
+  /** Streams of trees are cut now and then. */
+  readonly cutsTrees?: boolean | undefined;
+  /** The gateway has no stream of a tree. */
+  readonly lacksTrees?: boolean | undefined;
   /** Those it may meet. */
   readonly faults?: readonly Fault[];
   /** What becomes of a request on its way; for breaking things on purpose. */
@@ -131,6 +143,25 @@ export function createSimTransport(options: SimTransportOptions): Transport {
     }
   }
 
+  /** A stream of lines, each by itself. It may break off after any: without an error, or in bad weather with one. */
+  async function* lines(request: HttpRequest, asked: Gateway, whole: AsyncIterable<Uint8Array>) {
+    async function* single(): AsyncGenerator<Uint8Array> {
+      for await (const piece of whole) {
+        for (const line of Buffer.from(piece)
+          .toString()
+          .split(/(?<=\n)/))
+          yield Buffer.from(line);
+      }
+    }
+    for await (const line of events(request, asked, single())) {
+      yield line;
+      const isCut = options.cutsTrees === true && random() < LINE_CUT_SHARE;
+      if (isCut) note("a stream of a tree is cut");
+      if (isCut && weather.faultShare > 0) throw broken("between two lines");
+      if (isCut) return;
+    }
+  }
+
   async function effect(request: HttpRequest, body: RequestBody | undefined): Promise<GatewayAnswer> {
     const asked = gateway();
     const { method, path, query, headers } = request;
@@ -143,6 +174,7 @@ export function createSimTransport(options: SimTransportOptions): Transport {
   async function exchange(request: HttpRequest, fault: Fault | undefined): Promise<HttpAnswer> {
     await way();
     if (weather.isOffline) throw broken("offline");
+    if (options.lacksTrees === true && request.path === "/v1/tree") return problem(404, {});
     const { refusal } = weather;
     if (refusal !== undefined && isRefused(request, refusal)) return problem(refusal, {});
     switch (fault) {
@@ -179,6 +211,10 @@ export function createSimTransport(options: SimTransportOptions): Transport {
     if (fault === "silent-after") return silence(request);
     await way();
     if (weather.isOffline || fault === "lost-after") throw broken("the answer is lost");
+    if (answer.headers["content-type"] === NODE_LINES && answer.body?.kind === "bytes") {
+      const { status, headers } = answer;
+      return { status, headers, body: lines(request, asked, answer.body.stream) };
+    }
     if (request.headers.accept === "text/event-stream" && answer.body?.kind === "bytes") {
       const stream = events(request, asked, answer.body.stream);
       const { status, headers } = answer;

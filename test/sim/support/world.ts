@@ -67,6 +67,8 @@ export interface WorldOptions {
   /** What the gateway is taken to be able to do, where not all. */
   readonly features?: Features | undefined;
   readonly faults?: readonly TransportFault[] | undefined;
+  /** Streams of trees are cut now and then. */
+  readonly cutsTrees?: boolean;
   /** False: the kernel is given no file. By default one of two mounts has it; see mount.ts. */
   readonly isPassing?: false | undefined;
   /** How long after each other the machines of the mounts were started. */
@@ -141,6 +143,7 @@ export async function createWorld(options: WorldOptions): Promise<World> {
       ...(options.settings === undefined ? {} : { settings: options.settings }),
       sabotage: options.sabotage,
       features: options.features,
+      ...(options.cutsTrees === undefined ? {} : { cutsTrees: options.cutsTrees }),
       ...(options.faults === undefined ? {} : { faults: options.faults }),
       onStep: options.onStep,
       ...(options.engine === undefined ? {} : { engine: options.engine }),

@@ -1,0 +1,118 @@
+/**
+ * Lists a folder and all below it from one stream of the gateway. Each folder that is not known goes the way of every
+ * list (listing.ts); only its pages, and what the journal told since the snapshot, come from here.
+ *
+ * Invariant: while a stream is read, it counts as a list under way: its snapshot may be older than deletions that all
+ * newer lists show already.
+ */
+import { hasNoNodeStream, RemoteError } from "../../client/errors.ts";
+import type { JournalPage, Node } from "../../contract/resources.ts";
+import { unlessAborted } from "../../lib/single-flight.ts";
+import type { InodeId } from "../../metadata/ids.ts";
+import type { Host, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
+import type { Sync } from "../sync/index.ts";
+import type { Tree } from "../tree/index.ts";
+import { endOf, type ListSource, prefetchListing } from "./listing.ts";
+
+/**
+ * Each folder looks through all that the journal told since the snapshot. After more entries than this a new snapshot
+ * costs less.
+ */
+const ENTRIES_MAX = 500;
+const JOURNAL_PAGE = 1000;
+
+type Context = Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync;
+
+export async function prefetchTree(
+  context: Context,
+  folder: InodeId,
+  wantsMore: () => boolean,
+  mayGoOn: () => Promise<boolean>,
+): Promise<boolean> {
+  const { metadata, client, fileState, network, nodeRows, treeListings, listings } = context;
+  const nodeId = nodeRows.ofFolder(folder)?.nodeId;
+  if (nodeId == null) return true;
+  treeListings.count += 1;
+  const over = new AbortController();
+  const signal = AbortSignal.any([fileState.stopped.signal, over.signal]);
+  const parts = readParts(client.streamNodes({ parentId: nodeId, signal }));
+  const journal = journalSince(context);
+  try {
+    try {
+      await parts.advance();
+    } catch (error) {
+      if (hasNoNodeStream(error)) return false;
+      network.failed(error);
+      throw error;
+    }
+    network.answered();
+    for (let part = parts.current(); part !== undefined && !signal.aborted; part = parts.current()) {
+      const { folder: id } = part;
+      const inode = nodeRows.folderOfNode(id);
+      const isUnknown = inode !== undefined && metadata.inodes.get(inode)?.listed === null;
+      if (isUnknown && !listings.isRunning(inode)) {
+        // After a failure the parts may be those of a list that still stands: nothing may be passed over then.
+        await prefetchListing(context, inode, wantsMore, { page: parts.pageOf(id), journal: journal.page });
+      }
+      while (parts.current()?.folder === id) await parts.advance();
+      if (journal.isLong() || !(await mayGoOn())) break;
+    }
+    return true;
+  } finally {
+    over.abort();
+    await parts.close();
+    treeListings.count -= 1;
+  }
+}
+
+type Part = { readonly folder: string; readonly asOf: number; readonly after: string; readonly items: readonly Node[] };
+
+function readParts(stream: AsyncGenerator<Part, void, undefined>) {
+  let current: Part | undefined;
+  let isClosed = false;
+
+  async function advance(): Promise<void> {
+    current = undefined;
+    const { done, value } = await stream.next();
+    current = done === true ? undefined : value;
+  }
+
+  return {
+    current: () => current,
+    advance,
+    /** The pages of one folder are its parts. Whether one is the last is known when the next part has come. */
+    pageOf(folder: string): ListSource["page"] {
+      return async (after, signal) => {
+        const part = current;
+        const isNext = part?.folder === folder && (after === undefined || after === part.after);
+        if (isClosed || !isNext) throw new RemoteError("server", "the stream of the tree has ended");
+        await unlessAborted(advance(), signal, () => new RemoteError("aborted", "the call was aborted"));
+        const next = current?.folder === folder ? current.after : null;
+        return { items: [...part.items], totalCount: part.items.length, asOf: part.asOf, next };
+      };
+    },
+    async close() {
+      isClosed = true;
+      current = undefined;
+      await stream.return();
+    },
+  };
+}
+
+/** Pages of the journal, each asked for once for all folders of a stream. */
+function journalSince({ client, workspace }: Remote) {
+  const pages = new Map<number, JournalPage>();
+  let entries = 0;
+  const page: ListSource["journal"] = async (position, signal) => {
+    const known = pages.get(position);
+    if (known !== undefined) return known;
+    const read = await client.readJournal(workspace.id, position, { pageSize: JOURNAL_PAGE, signal });
+    // A page that tells of nothing yet is asked for again.
+    if (endOf(read) > position) {
+      pages.set(position, read);
+      entries += read.items.length;
+    }
+    return read;
+  };
+  return { page, isLong: () => entries > ENTRIES_MAX };
+}
