@@ -170,7 +170,7 @@ export default defineConfig({
         exclude: [GATEWAY_TESTS, MOUNT_TESTS, INWARD_TESTS],
       }),
       kind("gateway", 0, 3, 60_000, { include: files(GATEWAY_TESTS, FAST.gateway), isolate: false }),
-      kind("inward", 1, 2, 60_000, {
+      kind("inward", 1, 2, 120_000, {
         include: [INWARD_TESTS],
         exclude: asked === "fast" ? LONG.map(pathOf) : [],
         isolate: false,
