@@ -21,10 +21,10 @@ import { endOf, type ListSource, prefetchListing } from "./listing.ts";
 const ENTRIES_MAX = 500;
 const JOURNAL_PAGE = 1000;
 
-type Context = Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync;
+type Needs = Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync;
 
 export async function prefetchTree(
-  context: Context,
+  context: Needs,
   folder: InodeId,
   wantsMore: () => boolean,
   mayGoOn: () => Promise<boolean>,
