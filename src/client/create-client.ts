@@ -1,6 +1,8 @@
 /** Puts the client together: every operation bound to one way of sending. */
 import type { Transport } from "../contract/http.ts";
+import type { WallTime } from "../lib/clocks.ts";
 import { type Logger, SILENT } from "../lib/log.ts";
+import { systemClock } from "../lib/system-clock.ts";
 import { getAccount, listGrants, removeGrant, setGrant } from "./accounts.ts";
 import { adaptTransport } from "./adapt.ts";
 import { createApiKey, listApiKeys, revokeApiKey } from "./api-keys.ts";
@@ -46,8 +48,8 @@ export interface ClientOptions {
   readonly credentials: Credentials;
   /** One line per request at debug, never with a token. Default: none. */
   readonly log?: Logger;
-  /** Wall clock, milliseconds, for Retry-After dates and for gateways without positions. Default: Date.now. */
-  readonly now?: () => number;
+  /** For Retry-After dates and for gateways without positions. Default: the machine's clock. */
+  readonly now?: () => WallTime;
   /**
    * Called when the gateway has refused a token. With a fresh token the call itself succeeds, and no error would show
    * it.
@@ -60,7 +62,7 @@ export interface ClientOptions {
 }
 
 export function createClient(options: ClientOptions): Client {
-  const { credentials, log = SILENT, now = Date.now, profile = OWN_PROFILE } = options;
+  const { credentials, log = SILENT, now = systemClock.wallClock, profile = OWN_PROFILE } = options;
   const { transport: network } = options;
   if (profile.warning !== undefined) log.warn({}, profile.warning);
   const transport = profile === OWN_PROFILE ? network : adaptTransport(network, profile, now);

@@ -1,4 +1,5 @@
 /** Rows of cache files: the bytes on this disk behind a kernel node id, and the files that may be evicted. */
+import type { RowTime } from "../lib/clocks.ts";
 import { type Connection, differences, prepare, prepareColumn, prepareUpdates, remember } from "./database.ts";
 import type { After, KernelNodeId } from "./ids.ts";
 
@@ -20,7 +21,7 @@ export interface CacheFileRow {
   /** Unverified ranges of changed content, here or missing. JSON of lib/ranges.ts. */
   readonly unproven: string;
   /** When it was last used, in row time. */
-  readonly usedAt: number;
+  readonly usedAt: RowTime;
   /** 1: the machine went down since the file was written. Clean bytes must then be checked before use. */
   readonly doubted: 0 | 1;
 }
@@ -101,7 +102,7 @@ export function createCacheFileRows(database: Connection) {
     whole: (after: After<KernelNodeId>, limit: number): KernelNodeId[] => whole(after, limit),
     totalBytes: (): number => total.get()?.bytes ?? 0,
     /** Returns files that were not used after `before` (row time), the least recently used first. */
-    evictable: (before: number, limit: number): CacheFileRow[] => evictable.all(before, limit),
+    evictable: (before: RowTime, limit: number): CacheFileRow[] => evictable.all(before, limit),
     /** True if the gateway has the whole content of the file and no upload reads the file. */
     isEvictable: (lineage: KernelNodeId): boolean => oneEvictable.get(lineage) !== undefined,
     create(row: Made): void {

@@ -319,7 +319,7 @@ function createCacheFile(
       inFlight: 0,
       timesSet: 0,
       firstWriteAt: undefined,
-      lastWriteAt: 0,
+      lastWriteAt: undefined,
     },
   });
 }

@@ -1,4 +1,5 @@
 /** The state of an open cache file, in parts. The flows of this room change it; other rooms do not see it. */
+import type { ElapsedTime } from "../../lib/clocks.ts";
 import type { FileStat, OpenFile } from "../../lib/files.ts";
 import type { RangeLock } from "../../lib/range-lock.ts";
 import type { Ranges } from "../../lib/ranges.ts";
@@ -114,9 +115,9 @@ export interface FileChanges {
   inFlight: number;
   /** How often a program has set the file's time. */
   timesSet: number;
-  /** Runtime.elapsed() of the first change since the last snapshot (undefined: none), and of the last change. */
-  firstWriteAt: number | undefined;
-  lastWriteAt: number;
+  /** The times of the first change since the last snapshot, and of the last change. Undefined: there was none. */
+  firstWriteAt: ElapsedTime | undefined;
+  lastWriteAt: ElapsedTime | undefined;
 }
 
 /** Handles of the kernel, and what is known of writes that the kernel makes by itself. */
@@ -138,8 +139,8 @@ export interface PassthroughUse {
   admittingWriter: Promise<void> | undefined;
   /** The stat of the last look for writes of passthrough writers; undefined: no such writer. */
   lastStat: FileStat | undefined;
-  /** When that was, by Runtime.elapsed(). */
-  lastStatAt: number;
+  /** When that was. */
+  lastStatAt: ElapsedTime | undefined;
   /** Any change since then shows in size and times. */
   isLastStatExact: boolean;
   /** True for the rest of a turn: `lastStat` is the state of the file now. */

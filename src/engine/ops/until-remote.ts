@@ -2,6 +2,7 @@
  * `durability remote`: close and fsync wait until the gateway has the content. If it does not get it, they fail with
  * the reason.
  */
+import { type ElapsedTime, minus } from "../../lib/clocks.ts";
 import { sleep } from "../../lib/runtime.ts";
 import type { InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
@@ -49,7 +50,7 @@ async function untilItHas(
   signal: AbortSignal,
 ): Promise<void> {
   const { metadata, runtime, network, activity } = context;
-  let offlineSince: number | undefined;
+  let offlineSince: ElapsedTime | undefined;
   let expedited: number | undefined;
   let stoodMs = 0;
   for (;;) {
@@ -63,7 +64,7 @@ async function untilItHas(
     refuse(context, rows);
 
     offlineSince = network.isOnline ? undefined : (offlineSince ?? runtime.elapsed());
-    if (offlineSince !== undefined && runtime.elapsed() - offlineSince >= OFFLINE_PATIENCE_MS) {
+    if (offlineSince !== undefined && minus(runtime.elapsed(), offlineSince) >= OFFLINE_PATIENCE_MS) {
       throw new FsError("EIO", "the gateway does not answer");
     }
     const isBusy = (await snapshot(context, inode, signal)) === "busy";
@@ -83,7 +84,7 @@ async function untilItHas(
     ]);
     limit.abort();
     signal.removeEventListener("abort", stop);
-    stoodMs = rows.some(({ id }) => metadata.attempts.openOf(id)) ? 0 : stoodMs + runtime.elapsed() - before;
+    stoodMs = rows.some(({ id }) => metadata.attempts.openOf(id)) ? 0 : stoodMs + minus(runtime.elapsed(), before);
   }
 }
 

@@ -9,6 +9,7 @@ import { OPERATIONS } from "../../contract/operations.ts";
 import type { JournalEntry, Node } from "../../contract/resources.ts";
 import { forEachAtOnce } from "../../lib/at-once.ts";
 import { backoff } from "../../lib/backoff.ts";
+import { minus, plus } from "../../lib/clocks.ts";
 import { inStep, sleep } from "../../lib/runtime.ts";
 import type { Attempt } from "../../metadata/attempts.ts";
 import type { Reread } from "../../metadata/rereads.ts";
@@ -109,7 +110,7 @@ export function createLoop(
         }
       }
       // A slow gateway is left alone for as long as its answers took.
-      const took = Math.min(runtime.elapsed() - begun, LONG_ROUND_MS);
+      const took = Math.min(minus(runtime.elapsed(), begun), LONG_ROUND_MS);
       inVain = network.isOnline ? 0 : inVain + 1;
       const rest = network.isOnline ? inStep(runtime, settings.pollMs) : backoff(OFFLINE_PAUSES, inVain);
       await pause(Math.max(rest, took), isWell);
@@ -208,7 +209,7 @@ export function createLoop(
   async function passIndex(): Promise<void> {
     const { metadata } = context;
     const { settings: known, tombstones } = metadata;
-    if (runtime.elapsed() - askedAt < INDEX_MS) return;
+    if (minus(runtime.elapsed(), askedAt) < INDEX_MS) return;
     askedAt = runtime.elapsed();
     const isBehind = known.getNumber("indexed") < known.getNumber("written");
     if (!isBehind && !tombstones.isAnyUpTo(known.getNumber("cursor"))) return;
@@ -468,7 +469,7 @@ async function refreshOne(context: Rows & Host & Sync, reread: Reread, signal: A
       log.warn({ err: error, nodeId: reread.nodeId }, "the gateway does not tell of a node");
       return;
     }
-    metadata.rereads.postpone(reread, runtime.now() + FAILED_MS);
+    metadata.rereads.postpone(reread, plus(runtime.now(), FAILED_MS));
     throw error;
   }
 }

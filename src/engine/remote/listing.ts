@@ -6,6 +6,7 @@
 import { RemoteError } from "../../client/errors.ts";
 import type { JournalEntry, JournalPage } from "../../contract/resources.ts";
 import { forEachAtOnce } from "../../lib/at-once.ts";
+import { minus } from "../../lib/clocks.ts";
 import { sleep } from "../../lib/runtime.ts";
 import type { StillAwaited } from "../../lib/single-flight.ts";
 import type { InodeId } from "../../metadata/ids.ts";
@@ -285,7 +286,7 @@ async function confirmWaiting(
 function isLongGone({ metadata, client, runtime }: Rows & Remote & Host, { nodeId, dirtySince }: NodeRow): boolean {
   if (client.features.isFull || nodeId === null || dirtySince !== null) return false;
   const since = metadata.rereads.missingSince(nodeId);
-  return since !== undefined && runtime.now() - since >= GONE_MS;
+  return since !== undefined && minus(runtime.now(), since) >= GONE_MS;
 }
 
 /**

@@ -4,6 +4,7 @@
  * gap, no rename cycle and no conflict. Never waits.
  */
 import type { Node } from "../../contract/resources.ts";
+import { plus } from "../../lib/clocks.ts";
 import type { Entry } from "../../metadata/entries.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
 import { type NodeRow, revisionOf } from "../../metadata/nodes.ts";
@@ -50,7 +51,7 @@ function note(context: Rows & Host & Sync, told: Node, source: Source): NodeRow 
   if (node.revision <= (row.base?.revision ?? -1) || node.revision <= revisionOf(row.seen)) return;
   if (context.observer.keyOfContent(row, node) !== undefined) return;
   const now = context.runtime.now();
-  return metadata.nodes.update(row.id, { seen: { node }, seenAt: now, due: row.due ?? now + UNOBSERVED_MS });
+  return metadata.nodes.update(row.id, { seen: { node }, seenAt: now, due: row.due ?? plus(now, UNOBSERVED_MS) });
 }
 
 /** The node moved to a folder that is known. Moves to other places are found when the node is observed. */

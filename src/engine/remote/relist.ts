@@ -4,6 +4,7 @@
  * answer.
  */
 import { RemoteError } from "../../client/errors.ts";
+import { plus } from "../../lib/clocks.ts";
 import type { InodeId } from "../../metadata/ids.ts";
 import { FsError } from "../api/index.ts";
 import type { Host, Remote, Rows, Uploads } from "../core/index.ts";
@@ -29,7 +30,7 @@ export async function listMarked(
     const relist = metadata.relists.next(runtime.now());
     if (relist === undefined || signal.aborted || network.pauseMs("listNodes") > 0) return;
     const isOlder = listings.isRunning(relist.folder);
-    const postpone = (milliseconds: number) => metadata.relists.postpone(relist, runtime.now() + milliseconds);
+    const postpone = (milliseconds: number) => metadata.relists.postpone(relist, plus(runtime.now(), milliseconds));
     try {
       const isListed = await relistKnown(context, relist.folder, signal);
       if (signal.aborted) return;

@@ -146,8 +146,7 @@ function keep(
     const kept = metadata.inodes.update(id, { ...changed, ...ofNothing });
     metadata.cacheFiles.update(lineage, { ...ofNothing, originHash: null, unproven: formatRanges(NO_RANGES) });
     // A change made here keeps its age, so that a drain under way does not end without it.
-    for (const row of context.nodeRows.ofInode(id))
-      context.queue.setNodeDirty(row, row.changedAt === 0 ? null : row.changedAt);
+    for (const row of context.nodeRows.ofInode(id)) context.queue.setNodeDirty(row, row.changedAt);
     metadata.afterCommit(() => {
       // What programs write to the open file now goes to changed content, and no check may compare that with the lost
       // version.

@@ -7,6 +7,7 @@
 import { sameValue } from "../../contract/attributes.ts";
 import { SETTLE_MS } from "../../contract/features.ts";
 import type { Node } from "../../contract/resources.ts";
+import { plus } from "../../lib/clocks.ts";
 import { withinLimits } from "../../metadata/attribute-limits.ts";
 import type { Base, NodeRow } from "../../metadata/nodes.ts";
 import type { Host, Remote, Rows } from "../core/index.ts";
@@ -96,7 +97,8 @@ export function forgetEchoes(context: Needs): void {
   const { client, metadata, runtime } = context;
   if (client.features.isFull) return;
   metadata.transaction(() => {
-    for (const nodeId of metadata.supersededStates.forgetUpTo(runtime.now() - SETTLE_MS)) metadata.rereads.add(nodeId);
+    for (const nodeId of metadata.supersededStates.forgetUpTo(plus(runtime.now(), -SETTLE_MS)))
+      metadata.rereads.add(nodeId);
   });
 }
 
@@ -104,7 +106,7 @@ export function forgetEchoes(context: Needs): void {
 const GONE = "gone";
 
 function isEcho({ metadata, runtime }: Needs, nodeId: string, text: string): boolean {
-  return metadata.supersededStates.isHeard(nodeId, text, runtime.now() - SETTLE_MS);
+  return metadata.supersededStates.isHeard(nodeId, text, plus(runtime.now(), -SETTLE_MS));
 }
 
 function newest({ base, seen }: NodeRow): number {

@@ -6,6 +6,7 @@ import type { ContentSource } from "../../contract/http.ts";
 import { OPERATIONS } from "../../contract/operations.ts";
 import type { Node, WrittenNode } from "../../contract/resources.ts";
 import { backoff } from "../../lib/backoff.ts";
+import { plus } from "../../lib/clocks.ts";
 import type { Attempt } from "../../metadata/attempts.ts";
 import {
   type Host,
@@ -137,14 +138,14 @@ function failed(context: Rows & Remote & Uploads & Host & Sync, attempt: Attempt
     if (error.code === "aborted" && metadata.attempts.openOf(attempt.node)?.id !== attempt.id) return;
     metadata.attempts.failed(
       attempt.id,
-      runtime.now() + (verdict.afterMs ?? retryPause(context, attempt.tries)),
+      plus(runtime.now(), verdict.afterMs ?? retryPause(context, attempt.tries)),
       error.message,
     );
     log.info(fields, "will be sent again");
   } else {
     // The local disk failed, or this is a mistake of ours. The rows are as before, and the attempt is tried again.
     const message = error instanceof Error ? error.message : String(error);
-    metadata.attempts.failed(attempt.id, runtime.now() + retryPause(context, attempt.tries), message);
+    metadata.attempts.failed(attempt.id, plus(runtime.now(), retryPause(context, attempt.tries)), message);
     log.error(fields, "sending failed here");
   }
   runtime.step("request: will be sent again");
@@ -236,7 +237,7 @@ function notFoundToDelete(
   }
   metadata.rereads.add(nodeId);
   const wait = Math.min(retryPause(context, attempt.tries), TOLD_MS);
-  metadata.attempts.failed(attempt.id, runtime.now() + wait, error.message);
+  metadata.attempts.failed(attempt.id, plus(runtime.now(), wait), error.message);
 }
 
 /**
