@@ -1,6 +1,7 @@
 /** What lies where in the history folder: the places in a place, found by name or listed. Asks the gateway, changes nothing. */
 
 import type { ListedNode, Node, Version } from "../../contract/resources.ts";
+import type { WallTime } from "../../lib/clocks.ts";
 import { parseMoment } from "../../lib/moment.ts";
 import { isoToTimeText } from "../../lib/time.ts";
 import { kindOf } from "../../metadata/nodes.ts";
@@ -197,7 +198,7 @@ function spellTime(_all: string, day: string, minutes: string, seconds: string |
   return seconds === undefined ? `${day}:${minutes}` : `${day}:${minutes}:${seconds}`;
 }
 
-function link(target: string, now: number): Place {
+function link(target: string, now: WallTime): Place {
   return { is: "link", target, mtime: isoToTimeText(new Date(now).toISOString()) };
 }
 
