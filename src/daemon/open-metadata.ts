@@ -94,8 +94,8 @@ async function openChecked(needs: OpenNeeds, note: string | undefined): Promise<
   }
   try {
     const settings = createSettings(connection);
-    const boot = settings.get("boot") ?? "";
-    const wentDown = boot !== "" && boot !== needs.boot;
+    const boot = settings.get("boot");
+    const wentDown = boot !== undefined && boot !== needs.boot;
     const damage = note !== undefined || wentDown || size <= SMALL ? await look(needs, connection) : undefined;
     if (damage === undefined) return connection;
     connection.close();

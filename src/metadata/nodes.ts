@@ -530,12 +530,21 @@ export function isSameBase(a: Base, b: Base): boolean {
 
 /** The newest revision that is known of the node. */
 export function newestRevision(row: NodeRow): number {
-  return Math.max(row.base?.revision ?? 0, revisionOf(row.seen));
+  return Math.max(row.base?.revision ?? 0, row.seen === null ? 0 : revisionOf(row.seen));
 }
 
-/** The revision that was seen; -1 if nothing was. */
-export function revisionOf(seen: Seen | null): number {
-  if (seen === null) return -1;
+/** True if the revision is newer than base, or there is no base. */
+export function isAfterBase({ base }: Pick<NodeRow, "base">, revision: number): boolean {
+  return base === null || revision > base.revision;
+}
+
+/** True if the revision is newer than what was seen, or nothing was. */
+export function isAfterSeen({ seen }: Pick<NodeRow, "seen">, revision: number): boolean {
+  return seen === null || revision > revisionOf(seen);
+}
+
+/** The revision that was seen. */
+export function revisionOf(seen: Seen): number {
   return "deleted" in seen ? seen.revision : seen.node.revision;
 }
 

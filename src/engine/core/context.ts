@@ -108,8 +108,8 @@ export interface LocalFiles {
   readonly groupSync: GroupSync;
   /** The latest snapshot of each inode that a writer had open. */
   readonly lastSnapshots: Map<InodeId, { readonly at: RowTime; readonly hash: string }>;
-  /** Bytes that wait to be sent: an upper bound; see files/space.ts. */
-  readonly unsent: { mostly: number };
+  /** Bytes that wait to be sent: an upper bound; undefined: not known yet; see files/space.ts. */
+  readonly unsent: { mostly: number | undefined };
   /** Why the rows were older than the files at the start, and how many files the dirty-file log recovered. */
   readonly restored: { why: string | undefined; files: number };
 }

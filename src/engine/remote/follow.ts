@@ -12,6 +12,7 @@ import { backoff } from "../../lib/backoff.ts";
 import { minus, plus } from "../../lib/clocks.ts";
 import { inStep, sleep } from "../../lib/runtime.ts";
 import type { Attempt } from "../../metadata/attempts.ts";
+import { isAfterBase } from "../../metadata/nodes.ts";
 import type { Reread } from "../../metadata/rereads.ts";
 import { FsError } from "../api/index.ts";
 import {
@@ -349,7 +350,7 @@ function isNews(context: Rows & Remote & Tree, entry: JournalEntry): boolean {
   if (own !== undefined) return own.state === "abandoned" || isAwaited(own, entry.nodeId);
   const row = metadata.nodes.ofNodeId(entry.nodeId);
   if (row === undefined) return metadata.arrivals.get(entry.nodeId) !== undefined || isWanted(context, entry);
-  return entry.revision > (row.base?.revision ?? -1);
+  return isAfterBase(row, entry.revision);
 }
 
 /** A node without a row matters when its folder's listing is, or is becoming, complete without it. */

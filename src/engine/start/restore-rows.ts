@@ -60,7 +60,7 @@ export async function bringBack(context: Needs["context"], needsCheck: boolean):
   for (const word of list.written.values()) if (files.has(word.lineage)) await bringFile(needs, word);
   for (const lineage of files) if (!list.written.has(lineage)) await judgeUnconfirmed(needs, lineage);
   forgetDone(needs);
-  metadata.settings.set("restored", "");
+  metadata.settings.clear("restored");
   log.warn({ why, files: context.restored.files }, "the rows are as new as the files again");
   return true;
 }
@@ -77,13 +77,13 @@ interface Needs {
 }
 
 function noteIn({ settings }: Rows["metadata"]): z.infer<typeof note> | undefined {
-  const text = settings.get("restored") ?? "";
-  return text === "" ? undefined : note.parse(JSON.parse(text));
+  const text = settings.get("restored");
+  return text === undefined ? undefined : note.parse(JSON.parse(text));
 }
 
 /** The mount before this one did not end in an orderly way. */
 function wasBrokenOff({ settings }: Rows["metadata"]): boolean {
-  return (settings.get("boot") ?? "") !== "";
+  return settings.get("boot") !== undefined;
 }
 
 /** Something in the list happened after everything that the rows know of. A line is written after its rows. */

@@ -199,7 +199,7 @@ function otherHasMoved(
   }
   const revision = request.withRevision + 1;
   const base = { ...row.base, parent: request.withParent, name: request.withName, revision, position };
-  const isSeenOlder = revisionOf(row.seen) <= revision;
+  const isSeenOlder = row.seen === null || revisionOf(row.seen) <= revision;
   metadata.nodes.update(row.id, { base, seen: isSeenOlder ? null : row.seen });
   leftPlace(context, row);
   advance(context, row.id);
@@ -303,7 +303,8 @@ export function refused(
     const isOurs = node?.lastKey === attempt.key && !isOther;
     const mayBeOurs = !isOurs && node !== undefined && mayBeEarlierTry(context, attempt, error);
     // The refusal shows an old state, and not what is at the name now.
-    if (mayBeOurs && isStaleRead(context, withRevision(context, node, "others"))) {
+    const shown = mayBeOurs ? withRevision(context, node, "others") : undefined;
+    if (mayBeOurs && (shown === undefined || isStaleRead(context, shown))) {
       return { retry: true, afterMs: LOOK_AGAIN_MS };
     }
     if (isOurs || (mayBeOurs && isEarlierTry(context, row, attempt, node))) {
@@ -340,7 +341,7 @@ function takeFromTheWay(
   told: Node,
 ): boolean {
   const node = withRevision(context, told, "others");
-  if (isStaleRead(context, node)) return false;
+  if (node === undefined || isStaleRead(context, node)) return false;
   context.metadata.nodes.update(row.id, { due: plus(context.runtime.now(), LOOK_AGAIN_MS) });
   return recognizeUnkeyed(context, node);
 }

@@ -173,7 +173,8 @@ async function resolveByReading(
   const [found] = items;
   if (found === undefined || context.metadata.nodes.ofNodeId(found.id) !== undefined) return false;
   // The node was deleted since: the list is old, and does not yet show what this request may have made.
-  if (context.observer.isStaleRead(context.observer.withRevision(found, "others"))) return false;
+  const shown = context.observer.withRevision(found, "others");
+  if (shown === undefined || context.observer.isStaleRead(shown)) return false;
   const node = await hashed(context, request, found, signal);
   if (request.do === "folder" ? node.kind !== "folder" : node.contentHash !== request.hash) {
     throw new RemoteError("conflict", `${request.do}: the name is taken`, { node });
@@ -200,8 +201,8 @@ async function resolveByNode(
       context.answers.acknowledge(attempt, node, 0);
       return true;
     }
-    const { revision } = context.observer.withRevision(node, "id");
-    if ("ifRevision" in request && revision <= request.ifRevision) return false;
+    const revision = context.observer.withRevision(node, "id")?.revision;
+    if ("ifRevision" in request && (revision === undefined || revision <= request.ifRevision)) return false;
     context.metadata.transaction(() => {
       context.metadata.attempts.remove(attempt.id);
       // The request had no effect and can have none any more. What was read is observed, and the plan decides anew.
@@ -253,9 +254,9 @@ async function requireUnchanged(
   if (request.do !== "patch" && request.do !== "delete") return;
   const told = await context.client.getNode(request.nodeId, { signal });
   context.network.answered(OPERATIONS.getNode.scopes);
-  const { revision } = context.observer.withRevision(told, "id");
+  const revision = context.observer.withRevision(told, "id")?.revision;
   const base = context.metadata.nodes.get(attempt.node)?.base;
-  if (base == null || revision <= Math.max(base.revision, request.ifRevision)) return;
+  if (base == null || revision === undefined || revision <= Math.max(base.revision, request.ifRevision)) return;
   context.observer.node(told, "id");
   throw new RemoteError("changed", `${request.do}: the node was changed`);
 }

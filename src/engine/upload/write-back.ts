@@ -95,7 +95,8 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
   let wholeLook: RowTime | undefined;
   let lookedAt: ElapsedTime | undefined;
   let sendableSince: RowTime | undefined;
-  let arrivalsTurn = "";
+  /** The arrival that was tried last. Undefined: the first one is next. */
+  let arrivalsTurn: string | undefined;
   /** How many rows may be begun now. */
   let room = Number.POSITIVE_INFINITY;
   const unsubscribe: (() => void)[] = [];
@@ -140,7 +141,7 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
         if (context.planner.endLinkLeases()) lookSoon();
         context.detachedFiles.resolve();
         arrivalsTurn = context.observer.retryArrivals(arrivalsTurn, ARRIVALS);
-        if (arrivalsTurn !== "") lookSoon();
+        if (arrivalsTurn !== undefined) lookSoon();
       }
       if (canSend()) {
         sendableSince ??= runtime.now();
@@ -165,7 +166,8 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
    */
   function isUrgent(): boolean {
     const { disk, unsent } = context;
-    return disk.trouble !== undefined || (disk.unsentLimit !== undefined && unsent.mostly > disk.unsentLimit / 2);
+    if (disk.trouble !== undefined) return true;
+    return disk.unsentLimit !== undefined && (unsent.mostly === undefined || unsent.mostly > disk.unsentLimit / 2);
   }
 
   /**
