@@ -2,6 +2,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { rowTime } from "../../src/lib/clocks.ts";
+import { NO_RANGES } from "../../src/lib/ranges.ts";
 import { forgetRead, openDatabase } from "../../src/metadata/database.ts";
 import { type AttemptId, entryId, inodeId, kernelNodeId, nodeRowId, snapshotId } from "../../src/metadata/ids.ts";
 import { createMetadata, type Part, ROOT_INODE } from "../../src/metadata/metadata.ts";
@@ -78,7 +79,7 @@ test("what is remembered is what is there", () => {
         (a, b) => entries.move(entryAt(a), ROOT_INODE, `name-${names++}`, b > 3 ? "other" : null),
         (a) => entries.remove(entryAt(a)),
         (a) => cacheFiles.create({ ...LIVE, lineage: kernelNodeIdAt(a) }),
-        (a, b) => cacheFiles.update(kernelNodeIdAt(a), { size: b, missing: "[]" }),
+        (a, b) => cacheFiles.update(kernelNodeIdAt(a), { size: b, missing: NO_RANGES }),
         (a) => cacheFiles.remove(kernelNodeIdAt(a)),
         (a) => inodes.removeKernelNodeId(kernelNodeIdAt(a)),
         (a) => inodes.remove(inodeAt(a)),
@@ -146,7 +147,7 @@ test("what is remembered is what is there", () => {
 
 const SENT = { request: { do: "folder", left: undefined }, nextAt: rowTime(1), createdAt: rowTime(1) };
 const CUT = { changes: 0, size: 1, hash: "h", mtime: "", synced: 1, boot: "" };
-const LIVE = { originNode: null, originVersion: null, size: 0, bytes: 0, missing: "[]", usedAt: rowTime(1) };
+const LIVE = { originNode: null, originVersion: null, size: 0, bytes: 0, missing: NO_RANGES, usedAt: rowTime(1) };
 
 /** Many steps ask for what is not there, or not to be had twice: such a change is none. */
 function attempt(work: () => unknown): void {

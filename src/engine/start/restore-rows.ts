@@ -9,15 +9,7 @@
 import { z } from "zod";
 import type { DirtyLogContent, Written } from "../../content/dirty-log.ts";
 import type { FileStat } from "../../lib/files.ts";
-import {
-  addRange,
-  clipRanges,
-  formatRanges,
-  intersectRanges,
-  NO_RANGES,
-  parseRanges,
-  type Ranges,
-} from "../../lib/ranges.ts";
+import { addRange, clipRanges, intersectRanges, NO_RANGES, type Ranges } from "../../lib/ranges.ts";
 import { formatTime } from "../../lib/time.ts";
 import { isWhole } from "../../metadata/cache-files.ts";
 import type { Entry } from "../../metadata/entries.ts";
@@ -130,7 +122,7 @@ async function bringFile(needs: Needs, word: Written): Promise<void> {
   // A change has only one line: where bytes were missing, its program may have written more since.
   const isFuller = word.missingFrom !== undefined && inode.content === "dirty" && !isWhole(row);
   if (!isNews && !isFuller) return;
-  const recorded = isNews || row === undefined ? undefined : parseRanges(row.missing);
+  const recorded = isNews || row === undefined ? undefined : row.missing;
   metadata.transaction(() => {
     const stillMissing = recorded === undefined ? missing : intersectRanges(missing, recorded);
     becomesChanged(needs, inode, word, stat, stillMissing);
@@ -169,8 +161,8 @@ function becomesChanged(needs: Needs, inode: Inode, word: Written, stat: FileSta
     originSize: word.size ?? 0,
     size: stat.size,
     bytes: stat.allocated,
-    missing: formatRanges(missing),
-    unproven: formatRanges(originHash === null ? NO_RANGES : clipRanges(missing, word.size ?? 0)),
+    missing,
+    unproven: originHash === null ? NO_RANGES : clipRanges(missing, word.size ?? 0),
     usedAt: runtime.now(),
   };
   if (metadata.cacheFiles.get(word.lineage) === undefined)

@@ -3,6 +3,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { parseRequest, type Request } from "../../../src/engine/core/index.ts";
 import { rowTime } from "../../../src/lib/clocks.ts";
+import { NO_RANGES } from "../../../src/lib/ranges.ts";
 import { createMetadata, openDatabase, ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { unborn } from "../../../src/metadata/nodes.ts";
 
@@ -38,7 +39,7 @@ export async function makeBacklog(stateDir: string, count: number): Promise<void
           originVersion: null,
           size: 10,
           bytes: 4096,
-          missing: "[]",
+          missing: NO_RANGES,
           usedAt: rowTime(now),
         };
         metadata.cacheFiles.create({ lineage, ...live });

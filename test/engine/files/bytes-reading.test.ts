@@ -356,14 +356,14 @@ test("a file counts as whole only after it was checked: until then a crash makes
   const handle = await world.open(inode);
   for (let offset = 0; offset < content.length; offset += MIB) await world.read(handle, offset, MIB);
   await world.clock.settle();
-  expect(world.context.metadata.cacheFiles.get(inode.lineage)?.missing).toBe("[]");
+  expect(world.context.metadata.cacheFiles.get(inode.lineage)?.missing).toEqual([]);
 
   const unchecked = await createBytesWorld();
   const lied = unchecked.addRemote(content);
   unchecked.gateway.lies = 1;
   await unchecked.readAll(lied).catch(() => {});
   const successor = unchecked.crash();
-  expect(successor.context.metadata.cacheFiles.get(lied.lineage)?.missing).not.toBe("[]");
+  expect(successor.context.metadata.cacheFiles.get(lied.lineage)?.missing).not.toEqual([]);
   expect(Buffer.compare(await successor.readAll(lied), content)).toBe(0);
 });
 
@@ -440,14 +440,14 @@ test("where only heads can be read, a download that could not be checked is chec
   world.files.fail({ path: /live/, code: "EIO", on: ["hash"] });
   for (let at = 0; at < content.length; at += MIB) await during(world, world.read(reader, at, MIB)).catch(() => {});
   const missing = () => world.context.metadata.cacheFiles.get(lineage)?.missing;
-  expect(missing()).not.toBe("[]");
+  expect(missing()).not.toEqual([]);
   const { client } = world.context;
   const headsOnly = withParts(world.context, {
     client: { ...client, features: { ...client.features, isFull: false } },
   });
   const flags = { read: false, write: true, append: false, truncate: false, exclusive: false };
   const writer = await during(world, createFileSystem(headsOnly).open(CALLER, lineage, flags));
-  expect(missing()).toBe("[]");
+  expect(missing()).toEqual([]);
   await world.close(writer.handle);
   await world.close(reader);
 });

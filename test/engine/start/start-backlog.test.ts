@@ -6,6 +6,7 @@ import { parseRequest } from "../../../src/engine/core/index.ts";
 import { startEngine } from "../../../src/engine/start/index.ts";
 import { rowTime } from "../../../src/lib/clocks.ts";
 import { SILENT } from "../../../src/lib/log.ts";
+import { NO_RANGES } from "../../../src/lib/ranges.ts";
 import { openDatabase } from "../../../src/metadata/database.ts";
 import { kernelNodeId } from "../../../src/metadata/ids.ts";
 import { createMetadata, ROOT_INODE } from "../../../src/metadata/metadata.ts";
@@ -33,7 +34,7 @@ async function startWith(count: number, boot: string) {
       const inode = metadata.inodes.create({ ...EMPTY, kind: "file", attributes: {}, size: 4, content: "dirty" });
       const entry = metadata.entries.create(ROOT_INODE, `file-${index}`, inode.id);
       const node = metadata.nodes.create(unborn(entry.id, "file", rowTime(1), rowTime(1)));
-      const live = { originNode: null, originVersion: null, size: 4, bytes: 4, missing: "[]", usedAt: rowTime(1) };
+      const live = { originNode: null, originVersion: null, size: 4, bytes: 4, missing: NO_RANGES, usedAt: rowTime(1) };
       metadata.cacheFiles.create({ lineage: inode.lineage, ...live });
       files.add(paths.cacheFile(inode.lineage));
       const snapshot = {
