@@ -12,6 +12,7 @@ import { unlessAborted } from "../lib/single-flight.ts";
 import { malformed, readJson, readProblem, transportFailure } from "./answers.ts";
 import { type Credentials, checkToken } from "./credentials.ts";
 import { RemoteError } from "./errors.ts";
+import type { GatewayClock } from "./gateway-clock.ts";
 
 export interface Call {
   readonly operation: OperationName;
@@ -37,6 +38,7 @@ export interface CallEnvironment {
   readonly log: Logger;
   /** Wall clock, milliseconds. */
   readonly now: () => WallTime;
+  readonly gatewayClock: GatewayClock;
   /** See ClientOptions. */
   readonly mount?: string | undefined;
   /** See ClientOptions. */
@@ -44,13 +46,14 @@ export interface CallEnvironment {
 }
 
 export function createSend(environment: CallEnvironment): Send {
-  const { transport, credentials, log, now, onRefusal, mount } = environment;
+  const { transport, credentials, log, now, gatewayClock, onRefusal, mount } = environment;
 
   const attempt = async (call: Call, token: string): Promise<HttpAnswer> => {
     const request = buildRequest(call, token, mount);
     const start = now();
     try {
       const answer = await transport.send(request);
+      gatewayClock.hear(answer.headers.date);
       log.debug(
         { operation: call.operation, path: request.path, status: answer.status, ms: now() - start },
         "gateway answered",

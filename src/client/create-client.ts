@@ -2,6 +2,7 @@
 import type { Transport } from "../contract/http.ts";
 import type { WallTime } from "../lib/clocks.ts";
 import { type Logger, SILENT } from "../lib/log.ts";
+import type { Clock } from "../lib/runtime.ts";
 import { systemClock } from "../lib/system-clock.ts";
 import { getAccount, listGrants, removeGrant, setGrant } from "./accounts.ts";
 import { adaptTransport } from "./adapt.ts";
@@ -24,6 +25,7 @@ import {
   startExecution,
   streamLogs,
 } from "./engines.ts";
+import { createGatewayClock } from "./gateway-clock.ts";
 import { appendJournal, readJournal, streamJournal } from "./journal.ts";
 import { listFolder, listNodes, listVersions } from "./listings.ts";
 import {
@@ -50,6 +52,8 @@ export interface ClientOptions {
   readonly log?: Logger;
   /** For Retry-After dates and for gateways without positions. Default: the machine's clock. */
   readonly now?: () => WallTime;
+  /** Default: the machine's clock. */
+  readonly elapsed?: Clock["elapsed"];
   /**
    * Called when the gateway has refused a token. With a fresh token the call itself succeeds, and no error would show
    * it.
@@ -63,12 +67,15 @@ export interface ClientOptions {
 
 export function createClient(options: ClientOptions): Client {
   const { credentials, log = SILENT, now = systemClock.wallClock, profile = OWN_PROFILE } = options;
-  const { transport: network } = options;
+  const { transport: network, elapsed = systemClock.elapsed } = options;
   if (profile.warning !== undefined) log.warn({}, profile.warning);
   const transport = profile === OWN_PROFILE ? network : adaptTransport(network, profile, now);
-  const send = createSend({ transport, credentials, log, now, onRefusal: options.onRefusal, mount: options.mount });
+  const gatewayClock = createGatewayClock(now, elapsed);
+  const { onRefusal, mount } = options;
+  const send = createSend({ transport, credentials, log, now, gatewayClock, onRefusal, mount });
   return {
     features: profile.features,
+    gatewayTime: gatewayClock.now,
     listWorkspaces: (...args) => listWorkspaces(send, ...args),
     findWorkspace: (...args) => findWorkspace(send, ...args),
     listWorkspacePage: (...args) => listWorkspacePage(send, ...args),

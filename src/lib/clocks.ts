@@ -1,7 +1,7 @@
 /**
  * The clocks, each with a type of its own for its times. All are milliseconds at run time; nothing of the types exists
  * there.
- * - Wall time is a number to the compiler too, because `Date` takes and gives it.
+ * - Wall time is a number to the compiler too, because `Date` takes and gives it. So is the time of the gateway.
  * - Elapsed time and row time are no numbers to the compiler. So no operator, no comparison and no `Math.max` takes
  *   times of two clocks, or a time and a duration.
  * - A duration is a plain number of milliseconds.
@@ -10,6 +10,8 @@ import type { Brand } from "./brand.ts";
 
 /** `Clock.wallClock()`: what people and gateways see, since 1970. */
 export type WallTime = number & Brand<"WallTime">;
+/** What the gateway's wall clock shows (client/gateway-clock.ts), since 1970. */
+export type GatewayTime = number & Brand<"GatewayTime">;
 /** `Clock.elapsed()`: the monotonic clock, the same for all processes of one boot. */
 export type ElapsedTime = Brand<"ElapsedTime">;
 /** The clock of the rows (engine/host/row-clock.ts). */
@@ -18,6 +20,7 @@ export type RowTime = Brand<"RowTime">;
 export type SteadyTime = ElapsedTime | RowTime;
 
 export const wallTime = (milliseconds: number): WallTime => milliseconds as WallTime;
+export const gatewayTime = (milliseconds: number): GatewayTime => milliseconds as GatewayTime;
 export const elapsedTime = (milliseconds: number): ElapsedTime => milliseconds as unknown as ElapsedTime;
 export const rowTime = (milliseconds: number): RowTime => milliseconds as unknown as RowTime;
 

@@ -168,6 +168,27 @@ test("attributes that another mount has changed since the plan was made stay, an
   expect([skipped.sort(), await treeOf(ours)]).toEqual([[`a: ${why}`, `d: ${why}`], now]);
 });
 
+test("a node whose deletion by another mount the journal has not told yet is skipped", async () => {
+  const { core, ours } = await begin([]);
+  const made = await ours.nodes.createFolder(core.workspace.root, "d");
+  await core.clock.advance(HOUR_MS);
+  await ours.nodes.update(made.id, { attributes: { mode: 0o700 } });
+  const inner = createCoreTransport(() => core.gateway);
+  let isDeleted = false;
+  const late: Transport = {
+    async send(request) {
+      if (!isDeleted && request.path === `/v1/nodes/${made.id}`) {
+        isDeleted = true;
+        await mountOf(core, OTHERS).nodes.delete(made.id);
+      }
+      return inner.send(request);
+    },
+    close: inner.close,
+  };
+  const { failed } = await undoOnce(mountOf(core, OURS, late), undefined);
+  expect([isDeleted, failed]).toEqual([true, [expect.stringContaining("somebody else has changed it")]]);
+});
+
 test("what only this mount has changed is as it was, and an undo is undone", async () => {
   await fc.assert(
     fc.asyncProperty(changes(12), changes(16), async (before, after) => {

@@ -149,22 +149,25 @@ test("a plan says of folders that changed places what will be done", async () =>
   expect((await ask(root, { at })).json.items).toEqual(items);
 });
 
-test.each(["file", "folder"] as const)("what has the name of the topmost %s by now keeps it, also exactly", async (kind) => {
-  const { core, root, ask, moment } = await past();
-  const make = () => (kind === "folder" ? core.folder(root, "d") : core.file("/d", "bytes"));
-  const older = await make();
-  const at = await moment();
-  await removeAll(core, older.id);
-  const newer = await make();
-  if (kind === "folder") await core.file("/d/newer", "bytes");
-  const name = `d (restored ${at.slice(0, 19).replace("T", " ").replaceAll(":", ".")})`;
-  const items = [{ action: "restore", nodeId: older.id, kind, path: `/${name}` }];
-  expect((await ask(older.id, { at, exact: true, plan: true })).json.items).toEqual(items);
-  expect((await ask(older.id, { at, exact: true })).json.items).toEqual(items);
-  expect(await core.names("/")).toEqual(["d", name]);
-  expect((await core.call("GET", `/v1/nodes/${newer.id}`)).json).toMatchObject({ path: "/d" });
-  if (kind === "folder") expect(await core.names("/d")).toEqual(["newer"]);
-});
+test.each(["file", "folder"] as const)(
+  "what has the name of the topmost %s by now keeps it, also exactly",
+  async (kind) => {
+    const { core, root, ask, moment } = await past();
+    const make = () => (kind === "folder" ? core.folder(root, "d") : core.file("/d", "bytes"));
+    const older = await make();
+    const at = await moment();
+    await removeAll(core, older.id);
+    const newer = await make();
+    if (kind === "folder") await core.file("/d/newer", "bytes");
+    const name = `d (restored ${at.slice(0, 19).replace("T", " ").replaceAll(":", ".")})`;
+    const items = [{ action: "restore", nodeId: older.id, kind, path: `/${name}` }];
+    expect((await ask(older.id, { at, exact: true, plan: true })).json.items).toEqual(items);
+    expect((await ask(older.id, { at, exact: true })).json.items).toEqual(items);
+    expect(await core.names("/")).toEqual(["d", name]);
+    expect((await core.call("GET", `/v1/nodes/${newer.id}`)).json).toMatchObject({ path: "/d" });
+    if (kind === "folder") expect(await core.names("/d")).toEqual(["newer"]);
+  },
+);
 
 test("a folder that is deleted or moved between two requests is not gone on with", async () => {
   const { core, root, ask, move, moment } = await past();

@@ -104,9 +104,12 @@ export function createScriptedContent(): ScriptedContent {
   };
   const script: ScriptedContent = {
     // Only what the byte flows ask for; anything else is a mistake of the test.
-    client: new Proxy({ getContent, listVersions, features: ALL_FEATURES } as unknown as Client, {
-      get: (target, name) => Reflect.get(target, name) ?? unexpected,
-    }),
+    client: new Proxy(
+      { getContent, listVersions, features: ALL_FEATURES, gatewayTime: Date.now } as unknown as Client,
+      {
+        get: (target, name) => Reflect.get(target, name) ?? unexpected,
+      },
+    ),
     versions,
     calls,
     get running() {

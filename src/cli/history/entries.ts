@@ -1,6 +1,7 @@
 /** Describes journal entries in words, and finds the paths of their nodes. */
-import { type Gateway, type JournalEntry, RemoteError } from "../../client/index.ts";
+import type { Gateway, JournalEntry } from "../../client/index.ts";
 import { showTime } from "../table.ts";
+import { unlessMissing } from "./target.ts";
 import { fromOf, whoOf } from "./versions.ts";
 
 export interface Paths {
@@ -19,11 +20,8 @@ export function pathsOf(gateway: Gateway): Paths {
     return path === "/" ? `/${name}` : `${path}/${name}`;
   };
   async function find(folder: string): Promise<string> {
-    try {
-      return (await gateway.nodes.get(folder)).path;
-    } catch (error) {
-      if (!(error instanceof RemoteError) || error.code !== "notFound") throw error;
-    }
+    const node = await unlessMissing(gateway.nodes.get(folder));
+    if (node !== undefined) return node.path;
     const { items } = await gateway.journal.list({ nodeId: folder, orderBy: "-position", pageSize: 1 }).page(1);
     const [last] = items;
     return last === undefined ? "/…" : within(last.parentId, last.name);

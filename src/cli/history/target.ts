@@ -67,9 +67,14 @@ export function notThere(path: string): Failure {
 }
 
 /** Finds a node by its path. Undefined: there is none. */
-export async function findNode(gateway: Gateway, path: string, at?: Date): Promise<Node | undefined> {
+export function findNode(gateway: Gateway, path: string, at?: Date): Promise<Node | undefined> {
+  return unlessMissing(gateway.nodes.byPath(path, { at }));
+}
+
+/** Resolves to undefined if there is no such node, or it is deleted. */
+export async function unlessMissing(asked: Promise<Node>): Promise<Node | undefined> {
   try {
-    return await gateway.nodes.byPath(path, { at });
+    return await asked;
   } catch (error) {
     if (error instanceof RemoteError && error.code === "notFound") return undefined;
     throw error;

@@ -10,7 +10,7 @@ import { eachOf, showProgress } from "./at-once.ts";
 import { isConfirmed, printSome, unconfirmed } from "./confirm.ts";
 import { type Paths, pathsOf } from "./entries.ts";
 import { awaitShown, settle } from "./settle.ts";
-import { isWithin } from "./target.ts";
+import { isWithin, unlessMissing } from "./target.ts";
 import { type Place, type Plan, planUndo, type Skipped, type Step } from "./undo-plan.ts";
 import { type Author, type Choice, chooseRange, type Wish } from "./undo-range.ts";
 import { differenceTo, runUndo } from "./undo-run.ts";
@@ -119,7 +119,9 @@ async function makePlan(gateway: Gateway, choice: Choice, path: string, paths: P
 /** The journal tells what attributes were before, not what they are now, so the node is asked. */
 async function isAsItWas(gateway: Gateway, { nodeId, action, version, attributes }: Step): Promise<boolean> {
   if (action !== "keep" || version !== undefined || attributes === undefined) return false;
-  return differenceTo(await gateway.nodes.get(nodeId), attributes) === undefined;
+  const node = await unlessMissing(gateway.nodes.get(nodeId));
+  // The journal may tell of a deletion late: then the step is skipped when it is carried out.
+  return node !== undefined && differenceTo(node, attributes) === undefined;
 }
 
 async function printPlan({ steps, skipped }: Plan, paths: Paths, json: boolean): Promise<void> {

@@ -55,7 +55,7 @@ import {
   type Table,
 } from "./arguments.ts";
 
-type Calls = Omit<Client, "features" | "close">;
+type Calls = Omit<Client, "features" | "gatewayTime" | "close">;
 type CopyOptions = NonNullable<Parameters<Client["writeContentByReference"]>[2]>;
 type CreateOptions = NonNullable<Parameters<Client["createFolder"]>[2]>;
 

@@ -64,7 +64,7 @@ export function withHistory(
   fileSystem: FileSystem,
   { at, status }: { readonly at?: string | undefined; readonly status: () => string },
 ): FileSystem {
-  const { metadata, client, settings, runtime } = context;
+  const { metadata, client, settings } = context;
   const { past } = metadata;
   const places = createPlaces(context, createPastLists(context));
   const contents = createPastContents(context);
@@ -146,7 +146,7 @@ export function withHistory(
     if (parent.is === "moments") return 0;
     const isThen =
       parent.is === "versions" ||
-      (parent.is === "folder" && parent.view.show === "at" && isSettled(parent.view.at, runtime));
+      (parent.is === "folder" && parent.view.show === "at" && isSettled(parent.view.at, client));
     return isThen ? THEN_MS : NOW_MS;
   }
 

@@ -6,11 +6,12 @@
  */
 import { LRUCache } from "lru-cache";
 import { z } from "zod";
+import type { Client } from "../../client/client.ts";
 import { RemoteError } from "../../client/errors.ts";
 import { SETTLE_MS } from "../../contract/features.ts";
 import { type ListedNode, listedNode, type Version, version } from "../../contract/resources.ts";
 import { minus, plus, type RowTime } from "../../lib/clocks.ts";
-import { type Clock, sleep } from "../../lib/runtime.ts";
+import { sleep } from "../../lib/runtime.ts";
 import { FsError } from "../api/index.ts";
 import { type Host, isRetryable, type Remote, type Rows, retryDelay } from "../core/index.ts";
 import { limitList, OFFLINE_PATIENCE_MS } from "../host/index.ts";
@@ -65,9 +66,9 @@ export interface PastLists {
   versions(node: string, signal: AbortSignal): Promise<readonly Version[]>;
 }
 
-/** Whether a moment lies further back than any gateway is late: what was then is all known. */
-export function isSettled(at: string, { wallClock }: Pick<Clock, "wallClock">): boolean {
-  return Date.parse(at) < wallClock() - SETTLE_MS;
+/** True if a moment lies further back than any gateway is late: what was then is all known. */
+export function isSettled(at: string, { gatewayTime }: Pick<Client, "gatewayTime">): boolean {
+  return Date.parse(at) < gatewayTime() - SETTLE_MS;
 }
 
 export function createPastLists(context: Needs): PastLists {
@@ -139,8 +140,8 @@ export function createPastLists(context: Needs): PastLists {
       if (name !== undefined && longLists.has(key)) {
         return answers.get(JSON.stringify([key, name]), () => askAgain(read({ name })), signal);
       }
-      // Not forever: the clock of this machine may be wrong.
-      const standsMs = which.at !== undefined && isSettled(which.at, runtime) ? SETTLE_MS : FRESH_MS;
+      // Not forever: a gateway without a Date in its answers leaves only the clock of this machine, which may be wrong.
+      const standsMs = which.at !== undefined && isSettled(which.at, client) ? SETTLE_MS : FRESH_MS;
       return get({ key, schema: listedNode, standsMs, hasNames: true, read: read({}) }, signal);
     },
     versions(node, signal) {

@@ -137,7 +137,7 @@ export function createPlaces(context: Needs, lists: PastLists): Places {
   function mayHaveChanged(parent: Place): boolean {
     if (parent.is !== "folder") return parent.is === "versions";
     const { view } = parent;
-    return view.show !== "at" || !isSettled(view.at, runtime);
+    return view.show !== "at" || !isSettled(view.at, client);
   }
 
   function ask(id: string, signal: AbortSignal): Promise<Node> {

@@ -240,6 +240,7 @@ export function createMount(options: MountOptions): Mount {
         transport,
         credentials: credentialsOf(options.tokenWithout, weather),
         now: wallClock,
+        elapsed,
         profile,
         mount: name,
         onRefusal: () => current?.engine.context.network.isThere(),
