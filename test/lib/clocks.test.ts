@@ -1,6 +1,6 @@
 /** The clocks: what mixes their times up does not compile, and the arithmetic of times is that of numbers. */
 import { expect, expectTypeOf, test } from "vitest";
-import type { RowClockRuntime } from "../../src/engine/host/row-clock.ts";
+import type { RowClockRuntime } from "../../src/engine/host/index.ts";
 import {
   type ElapsedTime,
   earlierOf,

@@ -11,8 +11,8 @@ import type { Step, Sync } from "../sync/index.ts";
 import type { Tree } from "../tree/index.ts";
 import type { Outgoing, WriteBack } from "../upload/index.ts";
 import { itemOf, pausedKinds } from "./queue-list.ts";
+import { WAIT_LOOK_MS } from "./until-remote.ts";
 
-const LOOK_MS = 250;
 /** Between two reports of progress, except the last. */
 const REPORT_MS = 100;
 /** Rows made due at each look although they could wait longer. */
@@ -79,7 +79,7 @@ async function drainAll(
   let seenAt = movedAt;
   for (;;) {
     // Not at each progress: a refusal is progress too.
-    const pause = Math.min(EXPEDITE_MAX_MS, Math.max(LOOK_MS, minus(runtime.elapsed(), doneAt)));
+    const pause = Math.min(EXPEDITE_MAX_MS, Math.max(WAIT_LOOK_MS, minus(runtime.elapsed(), doneAt)));
     if (expeditedAt === undefined || minus(runtime.elapsed(), expeditedAt) >= pause) {
       expeditedAt = runtime.elapsed();
       metadata.nodes.expedite(runtime.now(), EXPEDITED_ROWS);
@@ -128,7 +128,7 @@ async function drainAll(
     const limit = new AbortController();
     const stop = () => limit.abort();
     options.signal.addEventListener("abort", stop, { once: true });
-    const look = sleep(runtime, LOOK_MS, limit.signal);
+    const look = sleep(runtime, WAIT_LOOK_MS, limit.signal);
     await (left > FEW ? look : Promise.race([activity.nextProgress(limit.signal), look]));
     limit.abort();
     options.signal.removeEventListener("abort", stop);

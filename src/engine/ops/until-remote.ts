@@ -16,7 +16,7 @@ import type { Outgoing } from "../upload/index.ts";
 import { itemOf } from "./queue-list.ts";
 
 /** Between two looks, when a snapshot met a write or when nothing announces what is waited for. */
-const LOOK_MS = 250;
+export const WAIT_LOOK_MS = 250;
 /**
  * Nothing of the file is being sent for so long: what it waits for may never come (say, its folder is refused). The
  * call fails, and the file is sent when it can be.
@@ -79,8 +79,8 @@ async function untilItHas(
     const stop = () => limit.abort();
     signal.addEventListener("abort", stop, { once: true });
     await Promise.race([
-      isBusy ? sleep(runtime, LOOK_MS, limit.signal) : activity.nextProgress(limit.signal),
-      sleep(runtime, LOOK_MS, limit.signal),
+      isBusy ? sleep(runtime, WAIT_LOOK_MS, limit.signal) : activity.nextProgress(limit.signal),
+      sleep(runtime, WAIT_LOOK_MS, limit.signal),
     ]);
     limit.abort();
     signal.removeEventListener("abort", stop);

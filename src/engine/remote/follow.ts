@@ -35,8 +35,8 @@ const PAGE = 500;
 export const READERS = 8;
 /** Nodes read again in one round. */
 const REREADS = 1000;
-/** A node that could not be read waits at least so long, so that the others get their turn. */
-const FAILED_MS = 10_000;
+/** A node that could not be read, or a list without an answer, waits so long: all others get their turn. */
+export const UNREAD_MS = 10_000;
 /** Between two questions for the index watermark, where no listing tells it. */
 const INDEX_MS = 20_000;
 /** Between requests to a gateway that does not answer. The first comes soon: perhaps only one connection broke. */
@@ -470,7 +470,7 @@ async function refreshOne(context: Rows & Host & Sync, reread: Reread, signal: A
       log.warn({ err: error, nodeId: reread.nodeId }, "the gateway does not tell of a node");
       return;
     }
-    metadata.rereads.postpone(reread, plus(runtime.now(), FAILED_MS));
+    metadata.rereads.postpone(reread, plus(runtime.now(), UNREAD_MS));
     throw error;
   }
 }

@@ -11,9 +11,8 @@ import { type ElapsedTime, minus } from "../../lib/clocks.ts";
 import { type Host, hasVersion, type Kernel, type Remote, type Rows } from "../core/index.ts";
 import type { Sync } from "../sync/index.ts";
 import type { JournalStream } from "./journal-stream.ts";
+import { NOT_FOUND_MS } from "./listing.ts";
 
-/** An id may answer 404 for so long after its node was made. */
-const NEW_MS = 30_000;
 const PAGE = 500;
 /**
  * After so long the journal has told of a removal. It must be shorter than the time after which a node that answers 404
@@ -122,7 +121,7 @@ export function createHistoryCheck(
     const isAllTold = await readAhead(absent, signal);
     if (absent.size === 0) return true;
     absentSince ??= runtime.elapsed();
-    return minus(runtime.elapsed(), absentSince) < (isAllTold ? NEW_MS : LATE_MS) ? undefined : false;
+    return minus(runtime.elapsed(), absentSince) < (isAllTold ? NOT_FOUND_MS : LATE_MS) ? undefined : false;
   }
 
   /**

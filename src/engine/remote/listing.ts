@@ -35,8 +35,8 @@ const SLICE = 200;
  * again. More pages in a row than this without anything new: the list has no end.
  */
 const IDLE_MAX = 5;
-/** A gateway, or one of several behind one name, may not find a node for a moment. */
-const GONE_MS = 30_000;
+/** A gateway, or one of several behind one name, may not find the id of a node for so long, say of a new one. */
+export const NOT_FOUND_MS = 30_000;
 
 /**
  * Resolves when every name of the folder is known. Rejects with an FsError: EINTR when the signal aborts (the list goes
@@ -286,7 +286,7 @@ async function confirmWaiting(
 function isLongGone({ metadata, client, runtime }: Rows & Remote & Host, { nodeId, dirtySince }: NodeRow): boolean {
   if (client.features.isFull || nodeId === null || dirtySince !== null) return false;
   const since = metadata.rereads.missingSince(nodeId);
-  return since !== undefined && minus(runtime.now(), since) >= GONE_MS;
+  return since !== undefined && minus(runtime.now(), since) >= NOT_FOUND_MS;
 }
 
 /**

@@ -10,12 +10,11 @@ import { FsError } from "../api/index.ts";
 import type { Host, Remote, Rows, Uploads } from "../core/index.ts";
 import type { Sync } from "../sync/index.ts";
 import type { Tree } from "../tree/index.ts";
+import { UNREAD_MS } from "./follow.ts";
 import { relistFolder } from "./listing.ts";
 
 /** A folder that could not or may not be listed waits so long. */
 const FAILED_MS = 60_000;
-/** The same when the gateway did not answer, so that everything else that is asked of it gets its turn. */
-const UNANSWERED_MS = 10_000;
 
 /**
  * Lists the marked folders. After an interruption, also by a crash, it goes on with the rest. Rejects when the gateway
@@ -38,7 +37,7 @@ export async function listMarked(
       if (isListed) metadata.relists.done(relist);
       else postpone(FAILED_MS);
     } catch (error) {
-      postpone(UNANSWERED_MS);
+      postpone(UNREAD_MS);
       throw error;
     }
   }

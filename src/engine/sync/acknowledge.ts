@@ -22,7 +22,7 @@ import {
 } from "../core/index.ts";
 import { retryAfterOf } from "../host/index.ts";
 import type { Tree } from "../tree/index.ts";
-import { addTombstone, advance, leftPlace } from "./advance.ts";
+import { addTombstone, advance, LOOK_AGAIN_MS, leftPlace } from "./advance.ts";
 import { placeArrival } from "./arrival.ts";
 import { adoptVersion } from "./content-agreed.ts";
 import { afterWrite, isOnlyOurs, supersedeState, withRevision } from "./echo.ts";
@@ -37,12 +37,7 @@ import { requestRelist } from "./request-relist.ts";
 
 type Sent = Attempt<Request>;
 
-/**
- * A refusal that does not fit what is known here: the pause before the request is planned again, so that the node can
- * be read first.
- */
-const LOOK_AGAIN_MS = 1_000;
-/** The same pause after a refusal for want of room, or of a scope that only this request needs. */
+/** The pause before a request is planned again, after a refusal for want of room, or of a scope that only this request needs. */
 const LATER_MS = 10_000;
 
 /**

@@ -28,8 +28,8 @@ const STEPS_MAX = 20;
  */
 const RECHECK_MS = 10_000;
 const RECHECK_MAX_MS = 5 * 60_000;
-/** What was heard does not fit together yet. It is read again meanwhile. */
-const REFRESH_MS = 1_000;
+/** What was heard does not fit what is known here. The pause before the plan looks again: the node is read first. */
+export const LOOK_AGAIN_MS = 1_000;
 
 /** What is left to do for a row after its local steps: `step` needs the network, a snapshot or time. */
 export interface Pending {
@@ -142,7 +142,7 @@ function recheckAfter({ runtime }: Host, row: NodeRow, { for: reason }: Extract<
 function waitForRefresh(context: Rows & Uploads & Host, row: NodeRow): Pending {
   if (row.nodeId !== null) context.metadata.rereads.add(row.nodeId);
   context.activity.wake();
-  const due = plus(context.runtime.now(), REFRESH_MS);
+  const due = plus(context.runtime.now(), LOOK_AGAIN_MS);
   return { row: context.metadata.nodes.update(row.id, { due }), step: { do: "wait", for: "name" } };
 }
 

@@ -10,9 +10,8 @@ import type { Sync } from "../sync/index.ts";
 import type { Tree } from "../tree/index.ts";
 import { attemptAtOnce } from "./attempt.ts";
 import { takeSnapshot } from "./snapshot.ts";
-import { nextSnapshotAt, WRITING_PAUSE_MS } from "./snapshot-times.ts";
+import { nextSnapshotAt, SNAPSHOT_AGAIN_MS, WRITING_PAUSE_MS } from "./snapshot-times.ts";
 
-const BUSY_MS = 1_000;
 const FAILED_MS = 30_000;
 /** The time between two write detections of passthrough writers: no longer than the shortest pause … */
 const LOOK_MS = WRITING_PAUSE_MS;
@@ -90,7 +89,7 @@ async function look(
     if (left > 0) return left;
     const { signal } = context.fileState.stopped;
     const result = await takeSnapshot(context, cacheFile.inode, signal, () => attemptAtOnce(context, cacheFile.inode));
-    if (result === "busy") return BUSY_MS;
+    if (result === "busy") return SNAPSHOT_AGAIN_MS;
     context.readFailures.ended(cacheFile.lineage);
     cacheFile.pacing.isFsyncAsked = false;
     context.queue.enqueueInode(cacheFile.inode);

@@ -8,6 +8,8 @@ import type { SnapshotPacing } from "../core/index.ts";
 
 type SnapshotPace = SnapshotPacing["pace"];
 
+/** If a snapshot failed because a writer came in between, it is tried again after this. */
+export const SNAPSHOT_AGAIN_MS = 1_000;
 /** A pause in the writing: a snapshot is due after it. */
 export const WRITING_PAUSE_MS = 3_000;
 const PAUSE_MAX_MS = 60_000;

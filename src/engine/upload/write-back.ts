@@ -34,9 +34,8 @@ import { retryPause, send } from "./send.ts";
 import { BULK, createSlots, type PriorityClass, priorityOf, type Slot, SMALL } from "./slots.ts";
 import { takeSnapshot } from "./snapshot.ts";
 import { createOfflineSnapshots } from "./snapshot-offline.ts";
+import { SNAPSHOT_AGAIN_MS } from "./snapshot-times.ts";
 
-/** If a snapshot failed because a writer came in between, it is tried again after this. */
-const SNAPSHOT_AGAIN_MS = 1_000;
 /** The concurrency limit at the start. */
 const LIMIT_FIRST = 8;
 /** Rows looked at in one go. */
