@@ -135,7 +135,7 @@ export function createCacheFileRows(database: Connection) {
     create(row: Made): void {
       const { lineage, originNode, originVersion, size, bytes, missing, usedAt } = row;
       const { originHash = null, originSize = 0, unproven: unverified = NO_RANGES } = row;
-      // Each field is written out: spreading other objects takes far longer, and every new file needs this object.
+      // Each field is written out: spreading other objects takes far longer, and every new file needs these objects.
       const made: CacheFileRow = {
         lineage,
         originNode,
@@ -149,7 +149,18 @@ export function createCacheFileRows(database: Connection) {
         usedAt,
         doubted: 0,
       };
-      insert.run({ ...made, missing: textOf(missing), unproven: textOf(unverified) });
+      insert.run({
+        lineage,
+        originNode,
+        originVersion,
+        originHash,
+        originSize,
+        size,
+        bytes,
+        missing: textOf(missing),
+        unproven: textOf(unverified),
+        usedAt,
+      });
       get.tell(lineage, made);
     },
     doubtAll(): void {
