@@ -141,11 +141,11 @@ export function withHistory(
     return { ...attributed(lineage, place), lineage, entryValidMs };
   }
 
-  function entryValidMs(parent: Place): number {
-    // A relative moment is another one the next time.
-    if (parent.is === "moments") return 0;
+  function entryValidMs(parent: Place, { is }: Place): number {
     const isThen =
       parent.is === "versions" ||
+      // "10m" is another moment soon, a moment itself never.
+      (parent.is === "moments" && is === "folder") ||
       (parent.is === "folder" && parent.view.show === "at" && isSettled(parent.view.at, client));
     return isThen ? THEN_MS : SHORT_MS;
   }
@@ -161,7 +161,7 @@ export function withHistory(
     const folder = placeOf(parent);
     const place = await places.child(folder, name, caller.signal);
     if (place === undefined) throw new FsError("ENOENT", `no ${JSON.stringify(name)} in the past`);
-    return found(place, entryValidMs(folder));
+    return found(place, entryValidMs(folder, place));
   }
 
   function forget(id: KernelNodeId, count: number): void {
@@ -170,7 +170,7 @@ export function withHistory(
     if (known === undefined) return;
     if (known > count) return void lookups.set(id, known - count);
     lookups.delete(id);
-    metadata.transaction(() => past.forget(id));
+    past.forget(id);
   }
 
   function open(caller: Caller, id: KernelNodeId, flags: OpenFlags): Opened {
@@ -215,7 +215,13 @@ export function withHistory(
     return { handle, keepCache: false };
   }
 
-  async function readdir(caller: Caller, handle: HandleId, cookie: number, limit: number): Promise<FolderEntry[]> {
+  async function readdir(
+    caller: Caller,
+    handle: HandleId,
+    cookie: number,
+    limit: number,
+    withAttributes: boolean,
+  ): Promise<FolderEntry[]> {
     const id = kernelNodeId(handle);
     // After a takeover it is listed anew: the order is that of the names.
     const open = listings.get(handle);
@@ -224,19 +230,24 @@ export function withHistory(
     const entries = (isAgain ? undefined : open?.entries) ?? listing(handle, caller.signal);
     if (open !== undefined) Object.assign(open, { entries, isBegun: true });
     const all = await entries;
-    const dots = [".", ".."].map((name) => ({ name, inode: inodeOfPastNode(id), kind: "folder" as const }));
-    const part: FolderEntry[] = [];
-    for (let at = cookie; at < all.length + dots.length && part.length < limit; at += 1) {
-      const dot = dots[at];
-      const [name, place] = all[at - dots.length] ?? [];
-      if (dot !== undefined) part.push({ ...dot, cookie: at + 1 });
-      else if (name !== undefined && place !== undefined) {
-        // A number for every listed name would be a row for each: a listed one is only what is looked up next.
+    const inode = inodeOfPastNode(id);
+    const dots = DOTS.map((name, index) => ({ name, inode, kind: "folder" as const, cookie: index + 1 }));
+    const from = Math.max(0, cookie - dots.length);
+    const listed = all.slice(from, Math.max(0, cookie + limit - dots.length));
+    // Each place that the kernel is told of becomes a row, so one transaction serves all of them.
+    const folder = placeOf(id);
+    const told = withAttributes
+      ? metadata.transaction(() => listed.map(([, place]) => found(place, entryValidMs(folder, place))))
+      : [];
+    return [
+      ...dots.slice(cookie, cookie + limit),
+      ...listed.map(([name, place], index): FolderEntry => {
         const kind = isFolder(place) ? "folder" : place.is === "link" ? "symlink" : "file";
-        part.push({ name, inode: inodeOfPastNode(id), kind, cookie: at + 1 });
-      }
-    }
-    return part;
+        const line = { name, inode, kind, cookie: from + index + dots.length + 1 } as const;
+        const one = told[index];
+        return one === undefined ? line : { ...line, inode: one.stat.inode, found: one };
+      }),
+    ];
   }
 
   const refuse = () => Promise.reject(readOnly());
@@ -250,7 +261,12 @@ export function withHistory(
       return parent === ROOT && NAMES.includes(name) ? atRoot(caller, name) : fileSystem.lookup(caller, parent, name);
     },
     forget(all) {
-      for (const { lineage, count } of all) if (isPast(lineage)) forget(lineage, count);
+      const ours = all.filter(({ lineage }) => isPast(lineage));
+      if (ours.length > 0) {
+        metadata.transaction(() => {
+          for (const { lineage, count } of ours) forget(lineage, count);
+        });
+      }
       const others = all.filter(({ lineage }) => !isPast(lineage));
       if (others.length > 0) fileSystem.forget(others);
     },
@@ -306,7 +322,7 @@ export function withHistory(
     opendir: (caller, id) => (isPast(id) ? opendir(caller, id) : fileSystem.opendir(caller, id)),
     readdir: (caller, handle, cookie, limit, withAttributes) =>
       isPast(handle)
-        ? readdir(caller, handle, cookie, limit)
+        ? readdir(caller, handle, cookie, limit, withAttributes)
         : fileSystem.readdir(caller, handle, cookie, limit, withAttributes),
     fsyncdir: async (caller, handle) => (isPast(handle) ? undefined : fileSystem.fsyncdir(caller, handle)),
     releasedir: async (handle) => (isPast(handle) ? close(listings, handle) : fileSystem.releasedir(handle)),
@@ -325,6 +341,7 @@ interface Listing {
   isBegun: boolean;
 }
 
+const DOTS = [".", ".."];
 const EPOCH: Time = { seconds: 0, nanoseconds: 0 };
 
 function readOnly(): FsError {

@@ -1,5 +1,6 @@
 /** What lies where in the history folder: the places in a place, found by name or listed. Asks the gateway, changes nothing. */
 
+import { LRUCache } from "lru-cache";
 import type { ListedNode, Node, Version } from "../../contract/resources.ts";
 import type { WallTime } from "../../lib/clocks.ts";
 import { parseMoment } from "../../lib/moment.ts";
@@ -13,6 +14,13 @@ import type { Content, FolderView, Place } from "./place.ts";
 
 /** Listed in at/, so that a person who looks sees how moments are written. Every other moment is found by name. */
 const MOMENTS = ["10m", "1h", "1d", "1w", "yesterday"];
+/**
+ * A relative moment stands still while it is used: for so long after each use, and so long in all. So a program that
+ * walks through it sees one tree. The kernel asks for its name every second.
+ */
+const STANDS_MS = 2_000;
+const STANDS_MAX_MS = 60_000;
+const STANDING_MAX = 100;
 const ABSOLUTE = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
 /** A gateway that tells of more folders above a node is taken to tell of a circle. */
@@ -35,10 +43,18 @@ export interface Places {
   root(at: string): Place;
 }
 
+/** A moment in other words than its own, as it was taken; times on the elapsed clock. */
+interface Standing {
+  readonly place: Place;
+  readonly since: number;
+  usedAt: number;
+}
+
 export function createPlaces(context: Needs, lists: PastLists): Places {
   const { client, runtime, workspace } = context;
   const root = workspace.rootId;
   const once = createMaker();
+  const standing = new LRUCache<string, Standing>({ max: STANDING_MAX });
 
   function requireHistory(view: "versions" | "at" | "deleted"): void {
     if (client.features.isFull) return;
@@ -49,11 +65,20 @@ export function createPlaces(context: Needs, lists: PastLists): Places {
 
   function momentOf(name: string): Place | undefined {
     if (ABSOLUTE.test(name) && !Number.isNaN(Date.parse(name))) return rootAt(name);
+    const known = standing.get(name);
+    const elapsed = runtime.elapsed();
+    if (known !== undefined && elapsed < Math.min(known.usedAt + STANDS_MS, known.since + STANDS_MAX_MS)) {
+      known.usedAt = elapsed;
+      return known.place;
+    }
     const now = runtime.wallClock();
     try {
       // Colons are awkward in names: 2026-11-27 10.22.31, as versions are called, means the same.
       const at = parseMoment(name.replace(/^(\d{4}-\d\d-\d\d[ T]\d\d)\.(\d\d)(?:\.(\d\d))?$/, spellTime), now);
-      return at > now ? undefined : link(new Date(at).toISOString(), now);
+      if (at > now) return undefined;
+      const place = link(new Date(at).toISOString(), now);
+      standing.set(name, { place, since: elapsed, usedAt: elapsed });
+      return place;
     } catch {
       return undefined;
     }

@@ -155,3 +155,21 @@ test("a folder has the time that it had", async () => {
     expect(await places.child(folderOf(view), "child", SIGNAL)).toMatchObject({ mtime });
   }
 });
+
+test("a relative moment stands still while it is used, for a minute at most", async () => {
+  const { places, clock } = await begin([]);
+  const moment = async () => {
+    const place = await places.child({ is: "moments" }, "10m", SIGNAL);
+    return place?.is === "link" ? place.target : expect.unreachable();
+  };
+  const first = await moment();
+  for (let second = 0; second < 59; second += 1) {
+    await clock.advance(1_000);
+    expect(await moment()).toBe(first);
+  }
+  await clock.advance(1_000);
+  const second = await moment();
+  expect(Date.parse(second) - Date.parse(first)).toBe(60_000);
+  await clock.advance(2_000);
+  expect(Date.parse(await moment()) - Date.parse(second)).toBe(2_000);
+});

@@ -50,17 +50,20 @@ function requireNone(what: string, faults: readonly string[]): void {
 const isAlone = (record: PastRecord, from: Moment, isOwn: (change: Change) => boolean) =>
   record.changes().every((change) => change.position <= from.position || isOwn(change));
 
-/** `path`: of a folder then. */
+/** `path`: of a folder then. `isSettled`: no index of the gateway is so late. */
 export async function restoreTo(
   world: World,
   record: PastRecord,
-  { time, path, exact }: { readonly time: number; readonly path: string; readonly exact: boolean },
+  wanted: { readonly time: number; readonly path: string; readonly exact: boolean; readonly isSettled: boolean },
 ): Promise<CameBack | undefined> {
+  const { time, path, exact, isSettled } = wanted;
   const gateway = await connected(world, undefined);
   const at = new Date(time);
   const top = await world.run(findNode(gateway, path, at));
   if (top === undefined) return undefined;
   const [then, from] = [record.at(time), record.now()];
+  // The path index is late, the restoration is not: what had the path a moment ago may be gone by then.
+  if (!isSettled && then.nodes.get(top.id)?.isDeleted !== false) return undefined;
   const idempotencyKey = `restore-${from.position}`;
   const items = await world.run(listed(gateway.nodes.restoreTree(top.id, at, { exact, idempotencyKey })));
   const now = record.now();
@@ -71,12 +74,12 @@ export async function restoreTo(
   const isIn = nodesWithin(from, top.id);
   const faults: string[] = [];
   for (const id of shown) {
-    const wanted = then.nodes.get(id);
-    if (wanted === undefined || skipped.has(id)) continue;
-    const found = difference(now.nodes.get(id), wanted, now);
+    const before = then.nodes.get(id);
+    if (before === undefined || skipped.has(id)) continue;
+    const found = difference(now.nodes.get(id), before, now);
     // What has the name of the topmost node by now is outside of the tree, and keeps it.
-    const isBeside = exact && id !== top.id && now.nodes.get(id)?.name !== wanted.name;
-    if (found !== undefined || isBeside) faults.push(`${wanted.name} (${id}) ${found ?? "is beside its name"}`);
+    const isBeside = exact && id !== top.id && now.nodes.get(id)?.name !== before.name;
+    if (found !== undefined || isBeside) faults.push(`${before.name} (${id}) ${found ?? "is beside its name"}`);
   }
   for (const [id, node] of now.nodes) {
     if (id === top.id || wasIn.has(id) || skipped.has(id)) continue;

@@ -86,13 +86,15 @@ export function createPast(world: World, seed: number, tally: Tally | undefined)
     }
   }
 
+  const isSettled = (time: number) => time < clock.wallClock() - LATE_MS;
+
   async function compareAt(mount: Mount, time: number, isSure: boolean): Promise<boolean> {
-    const isSettled = time < clock.wallClock() - LATE_MS;
+    const isComplete = isSettled(time);
     const recorded = shownThen(record.at(time), workspace.root);
     looked.push(time);
     const shown = await lookBack(mount, atMoment(time), isSure);
-    if (shown !== undefined && isSettled) requireSame(atMoment(time), shown, recorded, mount.name);
-    told(shown === undefined ? "at: out of reach" : isSettled ? "at: compared" : "at: not settled");
+    if (shown !== undefined && isComplete) requireSame(atMoment(time), shown, recorded, mount.name);
+    told(shown === undefined ? "at: out of reach" : isComplete ? "at: compared" : "at: not settled");
     return shown !== undefined;
   }
 
@@ -122,7 +124,7 @@ export function createPast(world: World, seed: number, tally: Tally | undefined)
 
   async function restore(random: () => number): Promise<void> {
     const time = anyTime(random);
-    const wanted = { time, path: anyPath(random, time), exact: random() < 0.5 };
+    const wanted = { time, path: anyPath(random, time), exact: random() < 0.5, isSettled: isSettled(time) };
     world.note(`  past: restore ${wanted.path} to ${new Date(time).toISOString()}${wanted.exact ? " exactly" : ""}`);
     const came = await restoreTo(world, record, wanted);
     toldOf("restore", came);
@@ -204,9 +206,7 @@ export function createPast(world: World, seed: number, tally: Tally | undefined)
       // The kernel may keep a moment for so long.
       await clock.advance(60_000);
       const ends = [record.now().time, record.now().time - 1, clock.wallClock() - LATE_MS - 1];
-      const some = Array.from({ length: MOMENTS_MAX }, () => anyTime(random)).filter(
-        (time) => time < clock.wallClock() - LATE_MS,
-      );
+      const some = Array.from({ length: MOMENTS_MAX }, () => anyTime(random)).filter(isSettled);
       const times = [...new Set([...ends, ...some, ...looked.slice(-2)])];
       await compareAll(times);
       await compareOffline(pick(random, mounts) as Mount, times, random() < 0.5);
