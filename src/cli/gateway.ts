@@ -95,7 +95,7 @@ function outsideIssuer(values: Values<"gateway">): OutsideIssuer | undefined {
     throw new Failure("--issuer and --client-id go together; --client-secret-file goes with them", EXIT.usage);
   }
   if (issuer === undefined || clientId === undefined) return undefined;
-  if (values.bare) throw new Failure("--issuer: nobody signs in to a bare gateway", EXIT.usage);
+  if (values.bare) throw new Failure("--issuer: a bare gateway has no sign-in", EXIT.usage);
   return { issuer, clientId, clientSecret: file === undefined ? undefined : readSecret(file) };
 }
 

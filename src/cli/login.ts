@@ -38,7 +38,7 @@ export async function login(values: Values<"login">): Promise<number> {
     else process.stdout.write(`Signed in to ${name} (${baseUrl}) as ${account}\n`);
     return EXIT.ok;
   } catch (error) {
-    if (stop.signal.aborted) throw new Failure("given up: nobody is signed in");
+    if (stop.signal.aborted) throw new Failure("given up: not signed in");
     if (!(error instanceof RemoteError)) throw error;
     throw new Failure(error.code === "forbidden" ? "the sign-in was denied" : error.message, EXIT.failure, {
       cause: error,

@@ -13,8 +13,8 @@ export async function logout(values: Values<"logout">): Promise<number> {
     wasThere = await endLogin(loginFile, { isForced: values.force });
   } catch (cause) {
     const how = '"wsfs logout --force" removes the login here all the same; the gateway ends it when it is not used';
-    throw new Failure(`${lineOf(cause)}; nobody was signed out: ${how}`, EXIT.failure, { cause });
+    throw new Failure(`${lineOf(cause)}; the login was not ended: ${how}`, EXIT.failure, { cause });
   }
-  process.stdout.write(wasThere ? `Signed out of ${name}\n` : `Nobody was signed in to ${name}\n`);
+  process.stdout.write(wasThere ? `Signed out of ${name}\n` : `Not signed in to ${name}\n`);
   return EXIT.ok;
 }

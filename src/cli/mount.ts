@@ -125,7 +125,7 @@ function byTokenFile(values: Values<"mount">): Reached {
 
 function byLogin({ workspace }: Values<"mount">, { name, baseUrl, loginFile }: ChosenEnvironment): Reached {
   if (workspace === undefined) throw new Failure(`mount needs ${describeMissing(["workspace"])}`, EXIT.usage);
-  if (!existsSync(loginFile)) throw new Failure(`nobody is signed in to ${name}: ${howToSignIn(name)}`);
+  if (!existsSync(loginFile)) throw new Failure(`not signed in to ${name}: ${howToSignIn(name)}`);
   return { baseUrl, workspace, login: { file: loginFile, howToSignIn: howToSignIn(name) } };
 }
 

@@ -48,7 +48,7 @@ async function print(text: string): Promise<void> {
     if (!process.stdout.write(text)) await once(process.stdout, "drain");
   } catch (error) {
     if (!hasCode(error, "EPIPE")) throw error;
-    throw new Failure("nobody reads the list", EXIT.ok, { shown: true });
+    throw new Failure("the reader of the list is gone", EXIT.ok, { shown: true });
   }
 }
 

@@ -164,7 +164,7 @@ test("attributes that another mount has changed since the plan was made stay, an
   const { choice, moment, plan: { steps = [] } = {} } = plan ?? expect.unreachable("nothing to undo");
   const onSkipped = ({ now: { name } }: Step, why: string) => skipped.push(`${name}: ${why}`);
   await runUndo({ gateway: ours, own: choice.own, moment, onDone() {}, onSkipped }, steps);
-  const why = "somebody else has changed it at this moment";
+  const why = "it was changed from elsewhere at this moment";
   expect([skipped.sort(), await treeOf(ours)]).toEqual([[`a: ${why}`, `d: ${why}`], now]);
 });
 
@@ -186,7 +186,7 @@ test("a node whose deletion by another mount the journal has not told yet is ski
     close: inner.close,
   };
   const { failed } = await undoOnce(mountOf(core, OURS, late), undefined);
-  expect([isDeleted, failed]).toEqual([true, [expect.stringContaining("somebody else has changed it")]]);
+  expect([isDeleted, failed]).toEqual([true, [expect.stringContaining("it was changed from elsewhere")]]);
 });
 
 test("what only this mount has changed is as it was, and an undo is undone", async () => {

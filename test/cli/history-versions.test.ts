@@ -135,7 +135,7 @@ describe("in a mount", () => {
     const node = await history.other.nodes.byPath("/race");
     await history.other.files.write(node.id, "by another program");
     const restoring = restoreVersion(history.other, { node, selector: { number: 1 } }, true, async () => {});
-    await expect(restoring).rejects.toThrow("/race was saved at this moment by somebody else; nothing was changed");
+    await expect(restoring).rejects.toThrow("/race was saved from elsewhere at this moment; nothing was changed");
     expect((await history.other.nodes.get(node.id)).size).toBe("by another program".length);
   });
 

@@ -113,7 +113,7 @@ test("what is due next is the next of either lane, and hurrying is for both", ()
   expect(times()).toEqual(both([10, undefined, undefined, undefined]));
 });
 
-test("what the schema before held is found by the indexes of this one, and no live file was used in time to come", async () => {
+test("what the schema before held is found by the indexes of this one, and no cache file was used in time to come", async () => {
   const path = join(await temporaryFolder(), "state.db");
   const before = openSqlite(path);
   for (const sql of MIGRATIONS.slice(0, 12)) before.exec(sql);

@@ -253,7 +253,7 @@ test("what a mount needs is said: neither a gateway nor an environment, and both
   expect(await refused()).toMatch(/mount needs --base-url.*--workspace.*--token-file.* or a gateway to sign in to/);
   check(await place.wsfs(["env", "add", "team", "--base-url", "http://127.0.0.1:9"]));
   expect(await refused()).toContain("mount needs --workspace");
-  expect(await refused("--workspace", "main")).toContain('nobody is signed in to team: run "wsfs login --env team"');
+  expect(await refused("--workspace", "main")).toContain('not signed in to team: run "wsfs login --env team"');
   expect(await refused("--env", "team", "--token-file", "t")).toContain(
     "--env (or WSFS_ENV) and --token-file exclude each other",
   );

@@ -84,10 +84,12 @@ it("every READ and WRITE is counted, whoever answers it", async () => {
   expect(READ - (before.READ ?? 0)).toBeGreaterThanOrEqual(2000);
 });
 
-it("a file that is written all the time is cut whole again and again, and arrives", { timeout: 120_000 }, async () => {
+it("a file that is written all the time has a whole snapshot taken again and again, and arrives", {
+  timeout: 120_000,
+}, async () => {
   const mount = await mounted();
   const writer = await startWriter(mount);
-  // Cut in one of the writer's pauses, or not in time.
+  // A snapshot is taken in one of the writer's pauses, or not in time.
   for (let i = 0; i < 2; i += 1) await place.wsfs(["drain", mount.dir, "--timeout", "3"], { timeoutMs: 60_000 });
   check(await mount.sh("sync f; touch -d @1 f; cat f > /dev/null"));
   await writer.end();

@@ -15,10 +15,10 @@ import { createWorld } from "./support/world.ts";
 
 const SIZE = 40;
 
-/** Longer than it takes to hear of a change; shorter than any cut of an open file. */
+/** Longer than it takes to hear of a change; shorter than any snapshot of an open file. */
 const HEARD_MS = 2_500;
 
-/** Longer than until a file that stays open is cut and sent. */
+/** Longer than until a snapshot of a file that stays open is taken and sent. */
 const CUT_MS = 70_000;
 
 const DRAINED = { drained: true, left: [] };
@@ -168,7 +168,7 @@ describe.each([
       expect([await shown(alpha), await shown(beta)]).toEqual([all, all]);
     });
 
-    test("written and closed before it was cut: it is there at once", async () => {
+    test("written and closed before a snapshot was taken: it is there at once", async () => {
       const { fd, alpha, beta, shown, write, close, drain, pass } = await overtaken();
       await write(fd, "last");
       await close(fd);

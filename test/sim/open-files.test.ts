@@ -166,7 +166,7 @@ describe("drain", () => {
     },
   );
 
-  /** Written again whenever somebody else has a turn, and each time more: no cut of it stays the newest. */
+  /** Written again whenever somebody else has a turn, and each time more: no snapshot of it stays the newest. */
   async function writeOn(it: Awaited<ReturnType<typeof begin>>, mount: Mount, path: string) {
     const handle = await it.open(mount, path);
     let isOver = false;

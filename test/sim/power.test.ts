@@ -138,7 +138,7 @@ describe("while contents wait to be sent", () => {
     },
   );
 
-  test("each content is cut once, however long it waits, and sent as it was cut", TIMEOUT, async () => {
+  test("one snapshot of each content is taken, however long it waits, and sent as it was taken", TIMEOUT, async () => {
     const it = await begin();
     const { world, mount } = it;
     await it.names();
@@ -148,15 +148,15 @@ describe("while contents wait to be sent", () => {
     await world.clock.advance(60_000);
     const generations = () =>
       mount.process?.database.prepare("SELECT id FROM generation ORDER BY id").pluck().all() as number[];
-    const cut = generations();
-    expect(cut).toHaveLength(3);
+    const taken = generations();
+    expect(taken).toHaveLength(3);
     await world.clock.advance(HOUR);
-    expect(generations()).toEqual(cut);
-    // Saved again, it is cut again, and what was cut before goes.
+    expect(generations()).toEqual(taken);
+    // Saved again, a snapshot is taken again, and the one before goes.
     await it.save("a", "again");
     await world.clock.advance(60_000);
     const now = generations();
-    expect([now.length, now.filter((id) => cut.includes(id)).length]).toEqual([3, 2]);
+    expect([now.length, now.filter((id) => taken.includes(id)).length]).toEqual([3, 2]);
     mount.weather.isOffline = false;
     await it.ends(["a", "b", "c"]);
     expect(generations()).toEqual([]);

@@ -248,7 +248,7 @@ const FOUND: readonly Found[] = [
     ],
   },
   {
-    name: "in conflict while it is open for writing: what was cut of it is cut again, though nothing more is written",
+    name: "in conflict while it is open for writing: a snapshot of it is taken again, though nothing more is written",
     options: { mounts: 2, seed: 1 },
     steps: [
       save(0, "a"),

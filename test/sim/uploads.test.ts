@@ -61,7 +61,7 @@ describe("saved again while it is being sent", () => {
     },
   );
 
-  test("what was cut while the file was open gives way to what its last writer leaves", async () => {
+  test("a snapshot taken while the file was open gives way to what its last writer leaves", async () => {
     const it = await begin();
     const { world, calls } = it;
     await it.save("a");

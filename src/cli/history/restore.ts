@@ -49,7 +49,7 @@ export async function restoreVersion(
   const options = { ifHead: node.head ?? undefined, attributes: version.attributes ?? undefined };
   const written = await gateway.files.writeCopy(node.id, source, options).catch((cause) => {
     if (!(cause instanceof RemoteError) || cause.code !== "changed") throw cause;
-    throw new Failure(`${node.path} was saved at this moment by somebody else; nothing was changed`, EXIT.failure, {
+    throw new Failure(`${node.path} was saved from elsewhere at this moment; nothing was changed`, EXIT.failure, {
       cause,
     });
   });

@@ -81,9 +81,9 @@ function isRefusal(error: unknown): error is RemoteError {
 }
 
 function whyRefused({ code, node, message }: RemoteError, { nodeId, action, target }: Step): string {
-  if (code === "changed" || code === "notFound") return "somebody else has changed it at this moment";
+  if (code === "changed" || code === "notFound") return "it was changed from elsewhere at this moment";
   if (action === "delete") return "there are other things in it";
-  if (node?.id === nodeId) return "somebody else was first";
+  if (node?.id === nodeId) return "another change came first";
   return node?.id === target.parentId ? `its folder ${node?.path} is deleted` : message;
 }
 

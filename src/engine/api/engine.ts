@@ -48,9 +48,9 @@ export interface DiskStatus {
   readonly available: number;
   /** Size of the reserve as it is now: room for rows, given up when the disk is full. */
   readonly reserve: number;
-  /** So much of the disk the cache leaves free. */
+  /** Bytes of the disk that the cache leaves free. */
   readonly keepFree: number;
-  /** So many bytes may wait to be sent; absent: no limit. */
+  /** Bytes that may wait to be sent; absent: no limit. */
   readonly unsentLimit?: number;
 }
 
@@ -130,10 +130,10 @@ export interface EngineStatus {
 /** The part of the status that is cheap to read. */
 export type EngineCondition = Pick<EngineStatus, "workspace" | "folder" | "at" | "online" | "readOnly" | "paused">;
 
-/** How far a drain has come. */
+/** The progress of a drain. */
 export interface DrainProgress {
   readonly dirty: number;
-  /** How many of the dirty ones the gateway refused. */
+  /** The number of dirty files and folders that the gateway refused. */
   readonly parked: number;
   /** Bytes not handed to the network yet. */
   readonly bytesPending: number;
@@ -147,12 +147,12 @@ export interface DrainProgress {
 export interface DrainResult {
   /** The gateway has everything. */
   readonly drained: boolean;
-  /** What is left and why, one line each; empty when drained. */
+  /** Each change that is left, and the reason, in one line; empty when drained. */
   readonly left: readonly string[];
 }
 
 export interface RetryResult {
-  /** So many changes are tried now, or as soon as anything may be sent. */
+  /** The number of changes that are tried now, or as soon as anything may be sent. */
   readonly retried: number;
   /** Why nothing is sent at the moment; absent when changes are sent, or will be by themselves within a known time. */
   readonly held?: { readonly why: string } | undefined;

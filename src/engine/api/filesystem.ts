@@ -1,5 +1,5 @@
 /**
- * What the kernel side may ask of the file system: the operations of the FUSE protocol, in terms of names, numbers and
+ * The file system as the kernel side sees it: the operations of the FUSE protocol, in terms of names, numbers and
  * bytes. `fuse/` calls them and decides nothing; `engine/ops/file-system.ts` binds them to the flows. Every operation
  * rejects with an `FsError`; any other error is a bug and is answered EIO.
  *
@@ -98,7 +98,10 @@ export interface FolderEntry {
   readonly name: string;
   readonly inode: InodeId;
   readonly kind: FileKind;
-  /** Where the listing goes on after this entry: greater than 0, and the same for as long as the entry lives. */
+  /**
+   * The place at which the listing goes on after this entry: greater than 0, and the same for as long as the entry
+   * lives.
+   */
   readonly cookie: number;
   /** Present when attributes were asked for and were at hand without waiting. */
   readonly found?: Found;
@@ -124,7 +127,7 @@ export interface Mark {
   readonly place: number;
 }
 
-/** What a daemon that died had done for a request without answering it. */
+/** The effect of a request that a daemon carried out and, since it died, did not answer. */
 export interface Done {
   /** The inode that the request made, found or changed. The kernel's lookup count of it goes up by one. */
   found(): Promise<Found>;
@@ -137,7 +140,7 @@ export interface Done {
   openMade(caller: Caller, flags: OpenFlags): Promise<Found & Opened>;
 }
 
-/** Who asks, and how long the answer is wanted. */
+/** The process that asks, and the signal that it no longer wants the answer. */
 export interface Caller {
   /** The change is written to the request log under this mark. Absent: the request is never resent. */
   readonly mark?: Mark | undefined;

@@ -23,7 +23,7 @@ export interface ChangedName {
   readonly wasThere: boolean;
 }
 
-/** What changed without the kernel's asking. */
+/** Changes that the kernel did not ask for. */
 export interface Invalidations {
   /** Names to look up again, negative entries among them. */
   readonly names: Iterable<ChangedName>;
@@ -41,8 +41,8 @@ export interface KnownRows {
 
 export interface KernelCache {
   /**
-   * Whether the kernel can be made to look up a name again while the name is in use. If not, the kernel must remember
-   * names for a second only, and no negative entries.
+   * The kernel can be made to look up a name again while the name is in use. False: the kernel must remember names for
+   * a second only, and no negative entries.
    */
   readonly expiresNames: boolean;
   /** Queues these invalidations. When more wait than are kept, everything in `known` is invalidated instead. */

@@ -28,13 +28,13 @@ export type Replay = Place &
     | { readonly what: "written" | "attributes" | "closed"; readonly lineage: KernelNodeId }
   );
 
-/** What is left to replay, and which process does it. */
+/** The changes that are left to replay, and the process that replays them. */
 export interface Replays {
   /** Thread id of the replayer, which has a single thread; undefined: there is no replayer. */
   by: number | undefined;
   /**
-   * Thread ids of earlier replayers, also of earlier daemons, until they have ended. Changes that they ask for fail:
-   * nobody knows which replay a late call belongs to.
+   * Thread ids of earlier replayers, also of earlier daemons, until they have ended. Changes that they ask for fail: it
+   * is not known which replay a late call belongs to.
    */
   readonly formerly: Set<number>;
   /**
@@ -42,11 +42,11 @@ export interface Replays {
    * id; undefined: no lookup yet.
    */
   seek(name: string): () => number | undefined;
-  /** Whether `seek` waits for this name. Notes that thread `by` looked it up. */
+  /** True: `seek` waits for this name. Notes that thread `by` looked it up. */
   isSought(name: string, by: number): boolean;
   /** Called with each commit: notes what is to be replayed. */
   note(changed: Changed): void;
-  /** Whether it matters at all what the kernel is told of any place. */
+  /** False: no replay waits for the kernel to be told of a place. */
   readonly isAnyPlace: boolean;
   /** The kernel was told what the name is now. */
   told(place: Place): void;

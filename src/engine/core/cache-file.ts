@@ -10,7 +10,7 @@ import type { InodeId, KernelNodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import type { Caller, HandleId } from "../api/index.ts";
 
-/** What a handle reads with: it remembers where sequential reading goes on. */
+/** The reader of one handle: it remembers where sequential reading goes on. */
 export interface Reader {
   /**
    * Bytes of [offset, offset + size), fetched first where they are missing; fewer at the end of the file. Undefined: the
@@ -25,7 +25,8 @@ export interface Reader {
 }
 
 /**
- * What the time of the next snapshot depends on, besides the writes since the last one (upload/snapshot-times.ts).
+ * The state on which the time of the next snapshot depends, besides the writes since the last one
+ * (upload/snapshot-times.ts).
  */
 export interface SnapshotPace {
   /** How often the pause has doubled. */
@@ -36,7 +37,7 @@ export interface SnapshotPace {
   readonly notBefore: ElapsedTime | undefined;
 }
 
-/** When the next snapshot of a file that stays open is taken: what upload/snapshot-open.ts remembers of the file. */
+/** The state of upload/snapshot-open.ts for one file that stays open: it says when the next snapshot is taken. */
 export class SnapshotPacing {
   pace: SnapshotPace = { step: 0, last: undefined, notBefore: undefined };
   /** Looks at the file again at that time. */
@@ -53,7 +54,7 @@ export interface CacheFile {
 
   /** Opens for writing. */
   readonly writers: number;
-  /** A program has used the file since it was opened, or somebody else has it open. */
+  /** A program has used the file since it was opened, or another handle has it open. */
   readonly isUsed: boolean;
   /** The id under which the kernel reads and writes the file by itself; undefined: we serve it. */
   readonly backingId: number | undefined;
@@ -101,7 +102,7 @@ export interface CacheFile {
   sync(): Promise<void>;
   /** Makes the file's name durable, once. */
   syncName(): Promise<void>;
-  /** The name is durable: somebody synced the whole disk. */
+  /** The name is durable: the whole disk was synced. */
   nameIsDurable(): void;
   /** Stat of the file itself. */
   stat(): Promise<FileStat>;
@@ -125,7 +126,7 @@ export interface CacheFile {
   hash(expected: number, signal: AbortSignal): Promise<{ hash: string; size: number; bytes?: Uint8Array } | undefined>;
   /** Sets the content dirty in the rows, and counts a change. `at`: the time of it. */
   setContentDirty(at?: ElapsedTime): void;
-  /** A snapshot has everything written so far. `isDurable`: and nobody can change the content unnoticed. */
+  /** A snapshot has everything written so far. `isDurable`: and no writer can change the content unnoticed. */
   setContentClean(isDurable: boolean): void;
 
   /** An answer is about to tell the kernel this size, and this time if the answer is about nothing else. */
@@ -193,7 +194,7 @@ export interface CacheFiles {
   resumeMapped(lineage: KernelNodeId): Promise<CacheFile>;
   /** Only one piece of work at a time makes, closes or removes the cache file. Rejects as `work` does. */
   alone<T>(lineage: KernelNodeId, work: () => Promise<T>): Promise<T>;
-  /** Whether the file has this content, as far as that is found out quickly. */
+  /** True: the file has this content, as far as that is found out quickly. */
   isStill(inode: Inode, hash: string): Promise<boolean>;
   /** True also when there is no such file. */
   hasNoWriter(lineage: KernelNodeId): Promise<boolean>;

@@ -1,6 +1,6 @@
 /**
- * What flows are given: the three drawers, the runtime, and what lives in memory only (open handles, the state of the
- * network). A flow takes the parts it uses, and reads state again after every await.
+ * The parts that flows take: the three drawers, the runtime, and state in memory only (open handles, the network). A
+ * flow takes the parts it uses, and reads state again after every await.
  */
 import type { Client } from "../../client/client.ts";
 import type { DirtyLog } from "../../content/dirty-log.ts";
@@ -54,7 +54,7 @@ export interface EngineSettings {
   readonly durability: "local" | "remote";
   /** The user asked for a read-only mount. The token's scopes or the account's role may make it read-only too. */
   readonly readOnly: boolean;
-  /** What a person does when the gateway refuses the token, in words. */
+  /** Says in words how a person signs in when the gateway refuses the token. */
   readonly howToLogIn?: string;
   /** For the names of conflict copies. */
   readonly hostName: string;
@@ -90,7 +90,7 @@ export interface LocalFiles {
   /** Open cache files. */
   readonly cacheFiles: CacheFiles;
   readonly fileState: FileState;
-  /** Runs work that nobody waits for. A failure is logged, unless the mount ends. */
+  /** Runs work that no flow waits for. A failure is logged, unless the mount ends. */
   readonly background: (what: string, work: () => Promise<void>) => void;
   readonly paths: Layout;
   readonly passthrough: Passthrough;
@@ -114,11 +114,13 @@ export interface LocalFiles {
   readonly restored: { why: string | undefined; files: number };
 }
 
-/** What the kernel has of us: what it remembers, open handles, and what watching programs are told. */
+/**
+ * The kernel's side: the answers that it remembers, open handles, and the replay of changes for programs that watch.
+ */
 export interface Kernel {
-  /** What the kernel remembers. */
+  /** The answers that the kernel remembers. */
   readonly kernel: KernelCacheState;
-  /** How long the kernel may trust it. */
+  /** Says how long the kernel may trust an answer. */
   readonly fresh: Freshness;
   /** Remote changes that are replayed for watching programs. */
   readonly replays: Pick<Replays, "mayBeWatched">;
@@ -136,7 +138,7 @@ export interface Remote {
   readonly readOrder: ReadOrder;
   /** The known points of the gateway's past; see history.ts. */
   readonly history: GatewayHistory;
-  /** Which folders are listed next; see remote/poll.ts. */
+  /** The folders that are listed next; see remote/poll.ts. */
   readonly polled: PollState;
   /**
    * By node id: folders that were removed here and that the gateway does not delete because they are not empty; see
@@ -152,7 +154,7 @@ export interface Remote {
   readonly listingPrefetches: Set<InodeId>;
 }
 
-/** What is being sent, who waits for it, and when the queue is looked at again. */
+/** The requests in flight, the flows that wait for them, and the time of the next look at the queue. */
 export interface Uploads {
   /** Marks the rows that are to be sent. */
   readonly queue: WriteQueue;
@@ -162,7 +164,7 @@ export interface Uploads {
   readonly drains: { count: number };
   /** By inode: how many wait until the gateway has its content. They do not wait for writers either. */
   readonly awaited: Map<InodeId, number>;
-  /** Whether programs go first. */
+  /** Lets programs go first. */
   readonly foregroundThrottle: ForegroundThrottle;
   /** By inode: how many times in a row a writer cancelled its upload. */
   readonly cancellations: Map<InodeId, number>;

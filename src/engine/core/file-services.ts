@@ -1,4 +1,4 @@
-/** What files/ does for other rooms about files that need not be open. */
+/** The services of files/ for other rooms, about files that need not be open. */
 import type { ContentSource } from "../../contract/http.ts";
 import type { Time } from "../../lib/time.ts";
 import type { Attempt, Snapshot } from "../../metadata/attempts.ts";
@@ -36,7 +36,7 @@ export interface Orphans {
   dropIfUnused(lineage: KernelNodeId): void;
   /** Call it in a transaction. Removes an orphan with its bytes, unless it is open. */
   removeInode(inode: Inode): void;
-  /** Removes bytes and rows of a kernel node id that nobody can reach any more, unless it is open or being sent. */
+  /** Removes bytes and rows of a kernel node id that cannot be reached any more, unless it is open or being sent. */
   dropKernelNodeId(lineage: KernelNodeId): void;
   /** The last name of the inode went, and no program here did that: the kernel has to look the name up again. */
   handOver(inode: InodeId): void;
@@ -49,7 +49,7 @@ export interface Orphans {
 export interface DirtyFiles {
   /** The content is about to change or has changed, and the rows say so. The log has it after the next flush. */
   dirty(inode: Inode): void;
-  /** For when the caller's transaction is committed: the gateway has the content, or nobody wants it any more. */
+  /** For when the caller's transaction is committed: the gateway has the content, or it is not wanted any more. */
   clean(lineage: KernelNodeId): void;
   /** The file has another name, or none. */
   named(inode: InodeId): void;
@@ -75,7 +75,7 @@ export interface ReadFailures {
 
 /** Times of modification and change, as the rows have them. */
 export interface FileTimes {
-  /** If nobody set it, the time at which the gateway changed the node. */
+  /** If no program set it, the time at which the gateway changed the node. */
   mtimeOf(inode: Inode): Time;
   /**
    * The ctime of an inode whose file has this mtime. `known`: the mtime in the rows; `present`: the time by the clock

@@ -1,9 +1,9 @@
-/** What is known of the cache files besides the open ones, and the work that is left running. */
+/** State of the cache files, apart from the open ones, and the work that is left running. */
 import type { ElapsedTime } from "../../lib/clocks.ts";
 import type { InodeId, KernelNodeId } from "../../metadata/ids.ts";
 import type { AccessSequences } from "../host/index.ts";
 
-/** What is being done to a file before its content can be sent. */
+/** The work on a file before its content can be sent. */
 export interface SnapshotProgress {
   readonly what: "fetched" | "synced to the disk" | "hashed" | "copied";
   readonly since: ElapsedTime;
@@ -39,7 +39,7 @@ export interface FileState {
    * ops/prefetch-files.ts.
    */
   readonly fileSequences: AccessSequences;
-  /** Work that nobody waits for. */
+  /** Work that no flow waits for. */
   readonly tasks: Set<Promise<void>>;
   readonly stopped: AbortController;
 }

@@ -1,8 +1,8 @@
 /**
  * Programs go first. While their requests keep this thread busy, write-back works in turns of a few rows each. The
  * rests between turns are so much longer than the turns that write-back gets a small share of the time.
- * - Full speed as soon as programs pause, and while somebody waits for what is sent.
- * - No turn is further away than TURN_MS * REST.
+ * - Full speed as soon as programs pause, and while a program waits for what is sent.
+ * - No turn is further away than TURN_MAX_MS * REST.
  * - Rows that are late, because more is made than turns can send, get as much of the time as programs.
  *
  * Pure but for the clock: knows no row and no request.
@@ -15,16 +15,16 @@ export interface ForegroundThrottle {
    * A program's request was under way for so many milliseconds. `mayAsk`: the request may have waited for the gateway.
    */
   noteProgramTime(milliseconds: number, mayAsk: boolean): void;
-  /** Somebody waits for what is sent: while this work goes on, programs do not go first. */
+  /** A program waits for what is sent: while this work goes on, programs do not go first. */
   awaited<T>(work: () => Promise<T>): Promise<T>;
   /**
-   * How many rows may be begun now: any number, or the rest of a turn. Asked at each look of the loop. `isQuiet`: all
-   * that was begun is done.
+   * Returns how many rows may be begun now: any number, or the rest of a turn. Asked at each look of the loop.
+   * `isQuiet`: all that was begun is done.
    */
   room(isQuiet: boolean): number;
-  /** Whether programs keep this thread busy, by a look now or by the last one, if that was a moment ago. */
+  /** True: programs keep this thread busy, by a look now, or by the last look if that was a moment ago. */
   isBusy(): boolean;
-  /** So many rows were begun, `lateMs` after the first of them was due. */
+  /** Call it when rows were begun; `lateMs`: the time since the first of them was due. */
   begun(rows: number, lateMs: number): void;
 }
 
@@ -46,7 +46,7 @@ const LOCAL_MS = 50;
 /** Rows of one turn: enough to share a sync, a commit and a look at the table. */
 const TURN_ROWS = 32;
 /** A turn that takes longer is waiting for the gateway. */
-const TURN_MS = 250;
+const TURN_MAX_MS = 250;
 /** Length of a rest in turns: write-back gets one eighth of the time. */
 const REST = 7;
 /** The same when rows are late. */
@@ -79,7 +79,7 @@ export function createForegroundThrottle(clock: Pick<Clock, "elapsed">, lateMs: 
     attendedMs = 0;
     const wasBusy = isBusy;
     isBusy = share >= (wasBusy ? PAUSED : BUSY);
-    // What is under way when programs come counts as a turn.
+    // Rows that are under way when programs come count as a turn.
     if (isBusy && !wasBusy) turn = { since: now, room: 0, rest: REST };
   }
 
@@ -106,8 +106,8 @@ export function createForegroundThrottle(clock: Pick<Clock, "elapsed">, lateMs: 
       }
       if (turn !== undefined) {
         const took = minus(now, turn.since);
-        if (!isQuiet && took < TURN_MS) return turn.room;
-        restUntil = plus(now, turn.rest * Math.min(took, TURN_MS));
+        if (!isQuiet && took < TURN_MAX_MS) return turn.room;
+        restUntil = plus(now, turn.rest * Math.min(took, TURN_MAX_MS));
         turn = undefined;
       }
       return now < restUntil ? 0 : TURN_ROWS;

@@ -3,7 +3,7 @@ import type { ElapsedTime } from "../../lib/clocks.ts";
 import type { CacheFile } from "./cache-file.ts";
 
 interface Waiting {
-  readonly live: CacheFile;
+  readonly cacheFile: CacheFile;
   readonly done: (result: Promise<void>) => void;
 }
 

@@ -9,7 +9,7 @@ import type { CacheFile, Reader } from "./cache-file.ts";
 export type Handle =
   | {
       readonly kind: "file";
-      readonly live: CacheFile;
+      readonly cacheFile: CacheFile;
       readonly write: boolean;
       readonly append: boolean;
       readonly reader: Reader;
@@ -39,7 +39,7 @@ export class Handles extends Map<HandleId, Handle> {
       kind: handle.kind,
       write: isFile && handle.write,
       append: isFile && handle.append,
-      backing: (isFile && handle.live.backingId) || 0,
+      backing: (isFile && handle.cacheFile.backingId) || 0,
     });
     this.set(id, handle);
     this.#runtime.step("handle: written down");

@@ -8,7 +8,7 @@ import type { Remote } from "./context.ts";
 const HELD_UP: readonly RemoteErrorCode[] = ["unauthorized", "throttled", "aborted"];
 
 /**
- * Whether the node still has the version; undefined: that cannot be found out. Rejects with a RemoteError when the
+ * True: the node still has the version. Undefined: that cannot be found out. Rejects with a RemoteError when the
  * failure says nothing about the node.
  */
 export async function hasVersion(

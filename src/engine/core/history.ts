@@ -1,5 +1,5 @@
 /**
- * What is remembered of the gateway's past, to recognise it: the last journal entry that was followed, and the last
+ * Two points of the gateway's past, by which it is recognised: the last journal entry that was followed, and the last
  * write that the gateway acknowledged. Rows only; remote/history-check.ts asks the gateway for them.
  */
 import { z } from "zod";

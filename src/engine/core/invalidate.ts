@@ -29,7 +29,7 @@ interface NegativeName {
   readonly at: ElapsedTime;
 }
 
-/** What the kernel was told and may remember, as far as a change has to invalidate it. */
+/** The answers that the kernel may remember, as far as a change has to invalidate them. */
 export class KernelCacheState {
   readonly cache: KernelCache;
   readonly #metadata: Metadata<Request>;
@@ -74,7 +74,7 @@ export class KernelCacheState {
     if (listed.size > FOLDERS_MAX && oldest !== undefined) listed.delete(oldest);
   }
 
-  /** Whether the kernel may keep the folder's listing. */
+  /** True: the kernel may keep the folder's listing. */
   isListed(folder: InodeId): boolean {
     return this.#listed.has(folder);
   }
@@ -98,7 +98,7 @@ export class KernelCacheState {
     return true;
   }
 
-  /** An earlier daemon gave the kernel negative entries, and nobody knows which. */
+  /** An earlier daemon gave the kernel negative entries, and it is not known which. */
   negativeUnknown(): void {
     this.#negativeUnknownUntil = plus(this.#runtime.elapsed(), LIVE_MS);
   }
@@ -162,7 +162,7 @@ function negativeKey(folder: InodeId, name: string): string {
 }
 
 /**
- * Inodes whose attributes changed. A file whose time nobody set shows the time of its node, so a change of the node is
+ * Inodes whose attributes changed. A file whose time was not set shows the time of its node, so a change of the node is
  * one of the file.
  */
 function changedInodes(metadata: Metadata<Request>, { inodes, made, nodesOf }: Changed): Set<InodeId> {

@@ -16,7 +16,7 @@ import { createReadOrder } from "./read-order.ts";
 import type { Request } from "./request.ts";
 
 /**
- * A list that nobody waits for any more stands still, and goes on if somebody asks for it within this time. A program
+ * A list that no program waits for any more stands still, and goes on if it is asked for within this time. A program
  * may have to ask several times for a very large folder.
  */
 const LIST_STANDS_MS = 60_000;

@@ -1,8 +1,8 @@
-/** Which folders programs look into: those are listed first (remote/poll.ts, ops/prefetch-tree.ts). */
+/** The folders that programs look into. They are listed first (remote/poll.ts, ops/prefetch-tree.ts). */
 import type { ElapsedTime } from "../../lib/clocks.ts";
 import type { After, InodeId } from "../../metadata/ids.ts";
 
-/** When a program last looked into the folder, and when it was last listed for that. */
+/** The times at which a program last looked into the folder, and at which it was last listed for that. */
 interface Visit {
   readonly at: ElapsedTime;
   /** Undefined: never. */

@@ -13,7 +13,7 @@ export interface Quota {
   measure(): Promise<number>;
   /** Why not all that waits can be sent, in words; undefined: all can be sent, as far as is known. */
   excess(growth?: number): string | undefined;
-  /** Whether the gateway would take so many more bytes now. */
+  /** True: the gateway would take so many more bytes now. */
   takes(growth: number): boolean;
   /** Something was not sent because the workspace is full: it is looked at again when there is room. */
   holds(): void;

@@ -1,4 +1,4 @@
-/** How a change is marked, so that the write-back loop finds its row; see enqueue.ts. */
+/** Marks a change, so that the write-back loop finds its row; see enqueue.ts. */
 import type { RowTime, SteadyTime } from "../../lib/clocks.ts";
 import type { InodeId } from "../../metadata/ids.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";

@@ -37,7 +37,7 @@ export async function openFile(
 
 /**
  * Opens a file whose row was made in the transaction that made the inode (rowOfNewFile): it has no version and no
- * bytes. Nobody else has it open, so it is ready for a writer.
+ * bytes. No other handle has it open, so it is ready for a writer.
  */
 export async function openNewFile(context: Rows & LocalFiles & Host, lineage: KernelNodeId): Promise<OpenCacheFile> {
   const inode = requireCurrent(context, lineage);
@@ -169,7 +169,7 @@ async function findFile(context: Rows & LocalFiles & Host, inode: Inode, mayBeAb
     });
   });
   context.fileState.evicting.delete(lineage);
-  runtime.step("live file: row made");
+  runtime.step("cache file: row made");
   const file = await makeFile(context, path, inode.size);
   return { ...asFound, file, isNew: true, isKept: true };
 }
@@ -179,7 +179,7 @@ async function makeFile(context: LocalFiles & Host, path: string, size: number):
   const { paths, runtime } = context;
   await paths.prepareFolderOf(path);
   const file = (await openAbsent(runtime.files, path)) ?? (await openEmptied(context, path));
-  runtime.step("live file: made");
+  runtime.step("cache file: made");
   if (size > 0) await closeIfFailed(file, () => file.truncate(size));
   return file;
 }
@@ -324,15 +324,15 @@ function createCacheFile(
 }
 
 /**
- * Whether the row, in memory or on the disk, says that the content is durable. Clean content that a program synced
- * counts too: after power loss it must not have to be fetched again.
+ * True: the row, in memory or on the disk, says that the content is durable. Clean content that a program synced counts
+ * too: after power loss it must not have to be fetched again.
  */
 function isCalledSafe({ inodes }: Rows["metadata"], { id, content, synced, fsynced }: Inode): boolean {
   if (content === "dirty" && (synced === 1 || synced === QUARANTINED)) return true;
   return (content !== "dirty" && fsynced === 1) || inodes.formerlyDurable.has(id);
 }
 
-/** What follows from the file that was found. */
+/** Works out the ranges of the file that was found. */
 function rangesOf(
   inode: Inode,
   { origin, originHash, originSize, missing, recorded, unproven: unverified, truncatedTo }: FoundFile,

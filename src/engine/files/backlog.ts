@@ -60,7 +60,7 @@ export function createBacklog({ runtime }: Pick<Host, "runtime">, list: List): B
   return {
     bytes() {
       const isFresh = measuredAt !== undefined && minus(runtime.elapsed(), measuredAt) < FRESH_MS;
-      // The rows may be closed before the sum is done; then nobody asks any more.
+      // The rows may be closed before the sum is done; then the sum is not asked for any more.
       if (!isFresh && measuring === undefined && !addFirst()) measure().catch(() => {});
       return total;
     },

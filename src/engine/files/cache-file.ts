@@ -23,7 +23,7 @@ export interface Download {
   done: Promise<void>;
 }
 
-/** Which bytes are here: the origin, what is missing of it, and what was checked against its hash. */
+/** The origin, its missing ranges, and the ranges that were checked against its hash. */
 export interface OriginRanges {
   origin: Origin | undefined;
   /** SHA-256 of the origin version, also when the file has changed since; null when not known. */
@@ -94,7 +94,7 @@ export interface FileUse {
   preparing: Promise<void> | undefined;
 }
 
-/** What programs changed, and how much of that the rows, the kernel and the disk know. */
+/** The changes of programs, and how much of them the rows, the kernel and the disk know. */
 export interface FileChanges {
   /** The row says that the content has changed since the last snapshot or clean state: its hash is null. */
   isContentDirty: boolean;
@@ -105,7 +105,7 @@ export interface FileChanges {
   isDurable: boolean;
   /** Size and times in the rows are older than the file's. */
   hasUnpersistedStat: boolean;
-  /** What is known of the size that the kernel was told. */
+  /** The size that the kernel was told, as far as it is known. */
   shownSize: ShownSize;
   /** The mtime that the kernel was told together with just that size; undefined: not known. */
   shownTime: Time | undefined;
@@ -113,7 +113,7 @@ export interface FileChanges {
   writes: number;
   /** … and those of them that are not done yet. */
   inFlight: number;
-  /** How often a program has set the file's time. */
+  /** Counts how often a program has set the file's time. */
   timesSet: number;
   /** The times of the first change since the last snapshot, and of the last change. Undefined: there was none. */
   firstWriteAt: ElapsedTime | undefined;
@@ -139,7 +139,7 @@ export interface PassthroughUse {
   admittingWriter: Promise<void> | undefined;
   /** The stat of the last look for writes of passthrough writers; undefined: no such writer. */
   lastStat: FileStat | undefined;
-  /** When that was. */
+  /** The time of that. */
   lastStatAt: ElapsedTime | undefined;
   /** Any change since then shows in size and times. */
   isLastStatExact: boolean;
@@ -168,7 +168,7 @@ export interface OpenCacheFile extends CacheFile {
   readonly passthrough: PassthroughUse;
 }
 
-/** What is found of a file when it is opened. */
+/** The state in which a file is found when it is opened. */
 export interface FirstState extends Pick<OpenCacheFile, "lineage" | "inode" | "path" | "ranges" | "use" | "changes"> {
   readonly disk: Omit<FileOnDisk, "sync">;
 }

@@ -2,7 +2,7 @@
  * Cancelled uploads: uploads that end before they are answered.
  * - One that reads the cache file itself is cancelled for a writer.
  * - One of older content is cancelled for newer content.
- * - One whose name is gone is cancelled because nobody wants it.
+ * - One whose name is gone is cancelled because it is not wanted any more.
  *
  * The gateway may have carried it out all the same: its key is remembered and tells so. The third time in a row an
  * upload is not cancelled for newer content, so that a file saved again and again still arrives. For a writer, its
@@ -30,8 +30,8 @@ export function yieldToNewer(context: Rows & LocalFiles & Remote & Uploads & Hos
 }
 
 /**
- * Call it in the transaction in which the name of the row is removed or becomes another file's: nobody wants the upload
- * any more.
+ * Call it in the transaction in which the name of the row is removed or becomes another file's: the upload is not
+ * wanted any more.
  */
 export function cancelUpload(context: Rows & LocalFiles & Remote & Uploads & Host, row: NodeRowId): void {
   const { metadata, runtime, client, sending } = context;
@@ -46,7 +46,7 @@ export function cancelUpload(context: Rows & LocalFiles & Remote & Uploads & Hos
   metadata.afterCommit(() => sending.get(attempt.id)?.());
 }
 
-/** When this resolves, no upload reads the cache file any more, unless a new snapshot was taken meanwhile. */
+/** Once this resolves, no upload reads the cache file any more, unless a new snapshot was taken meanwhile. */
 export async function cancelForWriter(
   context: Rows & LocalFiles & Remote & Uploads & Host,
   lineage: KernelNodeId,
@@ -64,7 +64,7 @@ export async function cancelForWriter(
 }
 
 /**
- * The snapshot cannot be read any more, so nobody could send it. A new snapshot is taken of what is left of the
+ * The snapshot cannot be read any more, so it could not be sent. A new snapshot is taken of what is left of the
  * content; if nothing is left, the row goes.
  */
 export function giveUpUnreadable(
@@ -89,7 +89,7 @@ function giveUp(context: Rows & LocalFiles & Uploads & Host, snapshot: Snapshot)
   const { metadata, sending } = context;
   const attempts = metadata.attempts.ofSnapshot(snapshot.id);
   metadata.transaction(() => {
-    // Whether the attempts arrived is not known. If they did, their keys say that they were ours.
+    // The attempts may have arrived. If they did, their keys say that they were ours.
     for (const { id } of attempts) {
       metadata.attempts.abandon(id, context.runtime.now());
       metadata.afterCommit(() => sending.get(id)?.());

@@ -59,5 +59,5 @@ export function withPassthroughWriters({ cacheFiles }: Pick<LocalFiles, "cacheFi
   const passed = [...cacheFiles.values()].filter(
     (cacheFile) => cacheFile.passthrough.passthroughWriters > 0 || cacheFile.passthrough.isMapped,
   );
-  return passed.map((live) => live.inode);
+  return passed.map(({ inode }) => inode);
 }

@@ -30,7 +30,7 @@ export function logNames(context: Rows & LocalFiles & Host, id: InodeId): void {
   flushSoon(context);
 }
 
-/** For when the caller's transaction is committed: the gateway has the content, or nobody wants it any more. */
+/** For when the caller's transaction is committed: the gateway has the content, or it is not wanted any more. */
 export function logClean(context: Rows & LocalFiles & Host, lineage: KernelNodeId): void {
   context.background("keeping the list of changed files", async () => {
     await undefined;

@@ -1,6 +1,6 @@
 /**
- * Room on the disk of the state dir, for whoever is about to write there. A disk that was in trouble is looked at again
- * first.
+ * Room on the disk of the state dir, for flows that are about to write there. A disk that was in trouble is looked at
+ * again first.
  */
 
 import { join } from "node:path";

@@ -15,8 +15,8 @@ import type { LocalFiles } from "./room.ts";
 import { isTight } from "./space.ts";
 
 /**
- * Length of a write lease. For so long the time of the last change may be wrong, and nobody checks whether writing is
- * still allowed.
+ * Length of a write lease. For so long the time of the last change may be wrong, and it is not checked whether writing
+ * is still allowed.
  */
 const UNHEARD_MS = 100;
 

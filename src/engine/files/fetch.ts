@@ -181,7 +181,7 @@ function isCheckedWhole({ ranges: { unverified, originSize } }: OpenCacheFile): 
   return unverified.length > 0 && originSize <= SMALL;
 }
 
-/** How a download goes on. */
+/** The course of a download. */
 interface Course {
   /** Makes one request for the rest of the download. */
   ask(download: Download): Promise<void>;
@@ -209,7 +209,7 @@ export function launch(
   return download;
 }
 
-/** Never rejects: the failure is kept for whoever waits. */
+/** Never rejects: the failure is kept for the flows that wait. */
 async function carryOut(
   context: Rows & LocalFiles & Remote & Host,
   cacheFile: OpenCacheFile,
@@ -245,7 +245,7 @@ async function carryOut(
     const isGone = download.failure instanceof RemoteError && download.failure.code === "notFound";
     // The node has moved on, and the journal has not told it yet.
     if (isGone && cacheFile.ranges.origin !== undefined) context.metadata.rereads.add(cacheFile.ranges.origin.node);
-    // If nobody has the file open any more, closing it records what came.
+    // If no handle has the file open any more, closing it records the bytes that came.
     if (cacheFile.use.opens === 0 || cacheFile.ranges.missing === cacheFile.ranges.persistedMissing) return;
     await recordArrived(context, cacheFile);
     evictSoon(context);
@@ -400,7 +400,7 @@ function requireHash(context: Host, cacheFile: OpenCacheFile, hash: string): voi
   throw new FsError("EIO", WRONG);
 }
 
-/** The same as `fill`, in this turn. False: it is not done, because somebody or something has to be waited for. */
+/** The same as `fill`, in this turn. False: it is not done, because it would have to wait. */
 function fillNow(
   context: Rows & LocalFiles & Kernel & Remote & Uploads & Host,
   cacheFile: OpenCacheFile,
@@ -517,7 +517,7 @@ export async function requireChecked(
   await recordArrived(context, cacheFile);
 }
 
-/** Whether the complete file is the version that it was said to be. If not, all of it is missing again. */
+/** Compares the complete file with the hash of its version. If they differ, all of the file is missing again. */
 async function checkWhole(context: Rows & LocalFiles & Host, cacheFile: OpenCacheFile): Promise<boolean> {
   // The caller first records in this turn that the last bytes came.
   await undefined;

@@ -1,4 +1,7 @@
-/** What the flows of this room keep in memory besides the open cache files, and how they take turns. */
+/**
+ * State that the flows of this room keep in memory, besides the open cache files, and the locks by which they take
+ * turns.
+ */
 import { setMaxListeners } from "node:events";
 import type { Logger } from "../../lib/log.ts";
 import type { Timer } from "../../lib/runtime.ts";
@@ -46,7 +49,7 @@ export interface FileState extends SharedFileState {
   forgetTimer: Timer | undefined;
   /** Kernel node ids that the kernel forgot while the rows took no changes. */
   readonly forgetsToRepeat: Set<KernelNodeId>;
-  /** Files that nobody needs, in the order in which they are removed; see file-removal.ts. */
+  /** Files that are not needed, in the order in which they are removed; see file-removal.ts. */
   readonly gone: GoneFile[];
   isRemoving: boolean;
   /** Some files could not be removed. */
@@ -107,7 +110,7 @@ export async function alone<T>(
   return run;
 }
 
-/** Runs work that nobody waits for. A failure is logged, unless the mount ends. */
+/** Runs work that no flow waits for. A failure is logged, unless the mount ends. */
 export function inBackground(
   { fileState, log }: { readonly fileState: FileState; readonly log: Logger },
   what: string,

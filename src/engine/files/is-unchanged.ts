@@ -8,7 +8,7 @@ import type { LocalFiles } from "./room.ts";
 const HASHED_AT_START = 16 * 1024 * 1024;
 
 /**
- * Whether the file has this content, as far as that is found out quickly. A file that the disk cannot read (EIO) counts
+ * True: the file has this content, as far as that is found out quickly. A file that the disk cannot read (EIO) counts
  * as changed too: its snapshot will tell what is wrong, and all other files can be served.
  */
 export async function isStill(

@@ -36,7 +36,7 @@ interface Marks {
 }
 const NONE: Marks = { nameless: 0, superseded: 0 };
 
-/** What is forgotten if the kernel has none of the kernel node ids `asked`. */
+/** An inode that is forgotten if the kernel has none of the kernel node ids `asked`. */
 interface Candidate {
   readonly asked: readonly KernelNodeId[];
   readonly lineage: KernelNodeId;

@@ -1,6 +1,6 @@
 /**
  * Mapping wait: the end of a passthrough writer. If the writer mapped the file, the mapping outlives its descriptors,
- * and the kernel tells nobody when it ends. Until then it counts as a writer, and the kernel is asked now and then.
+ * and the kernel does not tell when it ends. Until then it counts as a writer, and the kernel is asked now and then.
  * Some kernels (IMA) count readers too; then snapshots of the file are taken as of one that stays open, until the
  * readers are gone.
  */

@@ -33,8 +33,7 @@ export function rangeFetched(cacheFile: OpenCacheFile, start: number, end: numbe
 }
 
 /**
- * A program's bytes are in the file. After this, no crash makes anybody fetch there, or take these bytes for the
- * origin's.
+ * A program's bytes are in the file. After this, no crash leads to a fetch there, or take these bytes for the origin's.
  */
 export function overwritten(context: Rows, cacheFile: OpenCacheFile, start: number, end: number): void {
   const {
@@ -46,7 +45,7 @@ export function overwritten(context: Rows, cacheFile: OpenCacheFile, start: numb
   }
 }
 
-/** The file ends at `size` now: nobody wants what was missing behind it. */
+/** The file ends at `size` now: bytes missing behind it are not wanted any more. */
 export function truncated(context: Rows, cacheFile: OpenCacheFile, size: number): void {
   cacheFile.ranges.missing = clipRanges(cacheFile.ranges.missing, size);
   cacheFile.ranges.unverified = clipRanges(cacheFile.ranges.unverified, size);
@@ -116,7 +115,7 @@ export function leaveOriginForGood({ ranges }: OpenCacheFile): void {
   ranges.unverified = NO_RANGES;
 }
 
-/** The bytes of the origin that are here are synced and known to be right, or nobody can check them. */
+/** The bytes of the origin that are here are synced and known to be right, or cannot be checked. */
 export function markVerified(context: Rows, cacheFile: OpenCacheFile): void {
   record(context, cacheFile, cacheFile.ranges.persistedMissing, NO_RANGES);
 }
@@ -131,7 +130,7 @@ export function lost(context: Rows, cacheFile: OpenCacheFile, missing: Ranges): 
 
 /**
  * Records what was fetched. A file counts as whole only once it is checked. In a file that a program has changed, whose
- * hash nobody knows, fetched bytes are recorded only after a sync.
+ * hash is not known, fetched bytes are recorded only after a sync.
  */
 export async function recordArrived(context: Rows, cacheFile: OpenCacheFile): Promise<void> {
   const isUnchecked =

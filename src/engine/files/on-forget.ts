@@ -1,7 +1,7 @@
 /**
- * FORGET: what the kernel forgot may go, which are superseded bytes and orphans. Nobody waits for that. So orphans that
- * it forgets at about the same moment go with one commit: the removal of a folder is one FORGET for each file. A crash
- * before the commit leaves the same as one before the FORGET would: the next mount removes it.
+ * FORGET: what the kernel forgot may go, which are superseded bytes and orphans. No flow waits for that. So orphans
+ * that it forgets at about the same moment go with one commit: the removal of a folder is one FORGET for each file. A
+ * crash before the commit leaves the same as one before the FORGET would: the next mount removes it.
  */
 import type { Inode } from "../../metadata/inodes.ts";
 import type { KernelNodeId } from "../api/index.ts";
@@ -26,7 +26,7 @@ function forgetOne(context: Rows & LocalFiles & Kernel & Remote & Uploads & Host
   try {
     const inode = metadata.inodes.ofKernelNodeId(lineage);
     if (inode === undefined) return;
-    // Nobody can find an orphan any more, so nothing is different when its turn comes. Of any other inode the present
+    // An orphan cannot be found any more, so nothing is different when its turn comes. Of any other inode the present
     // state counts.
     const isOrphan = inode.lineage === lineage && metadata.entries.links(inode.id) === 0;
     if (isOrphan && !cacheFiles.has(lineage)) {

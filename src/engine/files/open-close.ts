@@ -108,7 +108,7 @@ async function hold(
       return await despiteFullDisk(context, 0, openAlone);
     } catch (error) {
       disk.refused(error);
-      // What the gateway has can be read without the disk.
+      // Content that the gateway has can be read without the disk.
       if (mayBeAbsent || disk.mayKeep) throw fromDisk(error, `cache file ${lineage} cannot be opened`);
       mayBeAbsent = true;
     }
@@ -194,7 +194,7 @@ export async function closeCacheFile(
       if (await logged(context, cacheFile, () => persistStat(context, cacheFile))) {
         isBehind = cacheFile.changes.hasUnpersistedStat || cacheFile.use.writersAdmitted !== writersAdmitted;
       } else {
-        // Nobody knows what this writer did. So a snapshot under way must not count, and the last sync did not cover
+        // It is not known what this writer did. So a snapshot under way must not count, and the last sync did not cover
         // everything.
         cacheFile.changes.hasUnpersistedStat = true;
         cacheFile.changes.writes += 1;
@@ -217,7 +217,10 @@ async function logged(context: Host, cacheFile: OpenCacheFile, work: () => Promi
     await work();
     return true;
   } catch (error) {
-    context.log.error({ err: error, inode: cacheFile.inode, lineage: cacheFile.lineage }, "closing a live file failed");
+    context.log.error(
+      { err: error, inode: cacheFile.inode, lineage: cacheFile.lineage },
+      "closing a cache file failed",
+    );
     return false;
   }
 }
@@ -248,8 +251,8 @@ function writersLeft(context: Rows & LocalFiles & Remote & Uploads & Host, cache
     } else context.queue.enqueueAfterQuiet(inode.id);
     if (metadata.detachedFiles.get(inode.id) !== undefined) context.activity.wake();
   });
-  // What could not be recorded is found out after a crash, or at the next close. The mark belongs to the inode: if the
-  // file's version was replaced meanwhile, the mark is left to the writers of the new one.
+  // A change that could not be recorded is found after a crash, or at the next close. The mark belongs to the inode: if
+  // the file's version was replaced meanwhile, the mark is left to the writers of the new one.
   const inode = metadata.inodes.get(cacheFile.inode);
   if (!cacheFile.changes.hasUnpersistedStat && (inode === undefined || context.cacheFiles.writersOf(inode) === 0))
     metadata.writers.end(cacheFile.inode);
@@ -303,7 +306,7 @@ export async function persistStat(
   context: Rows & LocalFiles & Kernel & Uploads & Host,
   cacheFile: OpenCacheFile,
 ): Promise<void> {
-  // What passthrough writers do after this look is another change, which the next look finds.
+  // A write of passthrough writers after this look is another change, which the next look finds.
   let look = await detectWrites(context, cacheFile);
   while (cacheFile.changes.hasUnpersistedStat) {
     revokeWriteLeases(context, cacheFile);
@@ -422,7 +425,7 @@ export async function setCacheFileTimes(
 }
 
 /**
- * Removes bytes and rows of a kernel node id that nobody can reach any more. Does nothing while it is open or being
+ * Removes bytes and rows of a kernel node id that cannot be reached any more. Does nothing while it is open or being
  * sent.
  */
 export function dropKernelNodeId(context: Rows & LocalFiles & Host, lineage: KernelNodeId): void {

@@ -30,7 +30,7 @@ export function dropIfUnused(
   });
 }
 
-/** What was in the way is over: tried once more. */
+/** The obstacle is gone, so the orphan is tried once more. */
 function dropAtLast(context: Rows & LocalFiles & Kernel & Remote & Uploads & Host, lineage: KernelNodeId): void {
   try {
     dropIfUnused(context, lineage);
@@ -76,9 +76,9 @@ export function removeInode(context: Rows & LocalFiles & Kernel & Remote & Uploa
   const lineages = metadata.inodes.lineages(inode.id);
   if (lineages.some((lineage) => cacheFiles.has(lineage))) return;
   if (isOpenFolder(context, inode.id)) return;
-  // What was written to it has yet to get a name (sync/detached-files.ts).
+  // The bytes written to it have yet to get a name (sync/detached-files.ts).
   if (metadata.detachedFiles.get(inode.id) !== undefined && inode.content !== "clean") return;
-  // Nobody wants a snapshot that still waited to be sent.
+  // A snapshot that still waited to be sent is not wanted any more.
   for (const snapshot of metadata.snapshots.unusedOf(inode.id)) removeSnapshot(context, snapshot);
   // A snapshot that is being sent still needs its bytes: the inode goes when that is over, or with the next mount.
   if (metadata.snapshots.newestOf(inode.id) !== undefined) {

@@ -19,8 +19,8 @@ import { remember, statFile } from "./write-detection.ts";
 
 const SET_ID = 0o6000;
 /**
- * Free bytes of the disk. With fewer, a writer may hear that the disk is full before anybody looks and cached files are
- * evicted.
+ * Free bytes of the disk. With fewer, a writer may hear that the disk is full before the disk is looked at and cached
+ * files are evicted.
  */
 const WRITERS_ROOM = 1024 ** 3;
 
@@ -63,10 +63,10 @@ export function detachPassthrough(context: LocalFiles, cacheFile: OpenCacheFile,
 }
 
 /**
- * Whether the kernel may have the file. All bytes must be here and known to be right, and the row must say so: nobody
- * hears of the kernel's writes, so after a crash, ranges that the row calls missing or unverified would be fetched over
- * what was written. And if a program writes to it, now or later: nobody counts how much, no change has to clear bits of
- * the mode, and the content is not quarantined.
+ * The kernel may have the file on these conditions. All bytes must be here and known to be right, and the row must say
+ * so. The kernel's writes are not reported: after a crash, ranges that the row calls missing or unverified would be
+ * fetched over what was written. And if a program writes to it, now or later: its bytes are not counted, no change has
+ * to clear bits of the mode, and the content is not quarantined.
  */
 function mayUsePassthrough(context: Rows & LocalFiles & Remote, cacheFile: OpenCacheFile): boolean {
   const { passthrough, disk } = context;

@@ -37,7 +37,7 @@ export async function readBytes(
   return length === size ? buffer : buffer.subarray(0, length);
 }
 
-/** What is short because the file is being truncated must not be shown, so it is read first. */
+/** A read that is short because the file is being truncated must not be shown, so the file is read first. */
 function answerFromFile(
   { fileState }: LocalFiles,
   { answerFrom }: Pick<Caller, "answerFrom">,
@@ -51,7 +51,7 @@ function answerFromFile(
   return !fileState.pendingTruncates.has(cacheFile.lineage) && answerFrom(descriptor, offset, size);
 }
 
-/** Whether the range is in the file now. False: the disk has no room for it. */
+/** True: the range is in the file now. False: the disk has no room for it. */
 async function isKept(
   context: Rows & LocalFiles & Kernel & Remote & Uploads & Host,
   cacheFile: OpenCacheFile,

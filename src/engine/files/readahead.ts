@@ -17,7 +17,7 @@ const AHEAD = 3;
 /** Bytes by which reads of one program may arrive out of order. */
 const SLACK = 1024 * 1024;
 
-/** Where the sequential reading of one handle goes on, and how far ahead bytes are fetched. In bytes. */
+/** The place at which sequential reading of one handle goes on, and how far ahead bytes are fetched. In bytes. */
 export interface SequentialReader {
   next: number;
   window: number;

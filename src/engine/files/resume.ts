@@ -32,7 +32,7 @@ export async function resumeFile(
     if (writers > 0 && isCurrent)
       await resumeWriting(context, cacheFile, cacheFile.passthrough.backingId !== undefined);
   } catch (error) {
-    // Nobody would ever close the file. The rows still say that it may have been written to, for the next start.
+    // The file would never be closed. The rows still say that it may have been written to, for the next start.
     await closeUntaken(context, cacheFile);
     throw error;
   }
@@ -53,7 +53,7 @@ export async function resumeMapped(
   try {
     await resumeWriting(context, cacheFile, true);
   } catch (error) {
-    // Nobody would ever close the file. The rows still say that it has a writer, so the next start looks at it.
+    // The file would never be closed. The rows still say that it has a writer, so the next start looks at it.
     cacheFile.use.opens -= 1;
     cacheFile.use.writers -= 1;
     if (read === undefined) await closeUntaken(context, cacheFile);

@@ -1,4 +1,4 @@
-/** What the rows say before a byte of a cache file changes: that the content is dirty, and no longer durable. */
+/** Before a byte of a cache file changes, the rows say that the content is dirty and no longer durable. */
 import { laterOf } from "../../lib/clocks.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { FsError } from "../api/index.ts";

@@ -99,7 +99,7 @@ export async function hashCacheFile(
       const isAll = size === read && size <= SMALL;
       return { hash: hash.digest("hex"), size, ...(isAll ? { bytes: buffer.subarray(0, read) } : {}) };
     }
-    // The file is longer than the rows say, and nobody knows how long.
+    // The file is longer than the rows say, and it is not known how long.
     if (length < CHUNK) buffer = Buffer.allocUnsafe(CHUNK);
   }
   return undefined;

@@ -1,7 +1,7 @@
 /**
- * Room on the disk of the state dir. Whoever adds something asks here first, and is told of the workspace's quota too.
- * A full disk is looked at again, and cached files are evicted before a program hears ENOSPC. There is one look at a
- * time, and one now and then when nobody asks: room comes back and folders vanish without a message.
+ * Room on the disk of the state dir. A flow that adds something asks here first, and is told of the workspace's quota
+ * too. A full disk is looked at again, and cached files are evicted before a program hears ENOSPC. There is one look at
+ * a time, and one now and then when nobody asks: room comes back and folders vanish without a message.
  */
 import { inStep, type Timer } from "../../lib/runtime.ts";
 import { shareRuns } from "../../lib/shared-run.ts";
@@ -69,7 +69,7 @@ export function createSpace(room: () => Parts): Space {
   };
 }
 
-/** Whether requireRoom has to be asked before something is added: nearly never. */
+/** True: requireRoom has to be asked before something is added. Nearly never so. */
 export function isTight({ disk, quota }: Pick<LocalFiles & Remote, "disk" | "quota">): boolean {
   return disk.trouble !== undefined || !disk.hasRows || disk.unsentLimit !== undefined || quota.limit !== undefined;
 }

@@ -21,8 +21,8 @@ export function pinMtime(context: Pick<Rows, "metadata">, inodeId: InodeId): voi
 }
 
 /**
- * If nobody set it, the time at which the gateway changed the node. A time that no disk can hold is shown as the cache
- * file would have it.
+ * If no program set it, the time at which the gateway changed the node. A time that no disk can hold is shown as the
+ * cache file would have it.
  */
 export function mtimeOf(context: Pick<Rows, "metadata">, inode: Inode): Time {
   const { mtime } = inode.attributes;

@@ -13,7 +13,7 @@ import type { OpenCacheFile, Origin } from "./cache-file.ts";
 import type { LocalFiles } from "./room.ts";
 
 const WINDOW = 1024 * 1024;
-/** So many open files keep a window in memory. */
+/** Open files that keep a window in memory, at most. */
 const WINDOWS_MAX = 16;
 const TRIES = 3;
 const RETRY = { firstMs: 200, maxMs: 400 };

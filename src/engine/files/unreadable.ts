@@ -44,8 +44,7 @@ export function noteUnreadable(
 ): Unreadable {
   const { fileState, log, activity } = context;
   const before = fileState.unreadable.get(lineage)?.tries ?? 0;
-  // When all descriptors are in use, that says nothing about the content and passes in a moment. So the wait does not
-  // grow.
+  // A lack of descriptors says nothing about the content and passes in a moment. So the wait does not grow.
   const tries = hasCode(error, "ENFILE", "EMFILE") ? Math.max(before, 1) : before + 1;
   const why = error instanceof Error ? error.message : String(error);
   const noted = { tries, why };

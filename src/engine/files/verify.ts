@@ -97,7 +97,7 @@ function isWorthIt({ ranges: { originSize, unverified } }: OpenCacheFile): boole
   return originSize - here <= here + WORTH;
 }
 
-/** False: nobody has that version any more. */
+/** False: that version is gone. */
 async function readAll(
   context: LocalFiles & Remote & Host,
   cacheFile: OpenCacheFile,

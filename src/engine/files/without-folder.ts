@@ -13,10 +13,10 @@ export function keepOpenForUpload(context: Rows & LocalFiles & Kernel & Uploads 
   const changed = [...cacheFiles.values()].filter(
     (cacheFile) => metadata.inodes.get(cacheFile.inode)?.content !== "clean",
   );
-  for (const live of changed) {
-    live.use.opens += 1;
-    fileState.keptOpen.add(live);
-    persistStat(context, live).catch((error: unknown) => log.warn({ err: error }, "a size is not known"));
+  for (const cacheFile of changed) {
+    cacheFile.use.opens += 1;
+    fileState.keptOpen.add(cacheFile);
+    persistStat(context, cacheFile).catch((error: unknown) => log.warn({ err: error }, "a size is not known"));
   }
   if (changed.length > 0)
     log.warn({ files: changed.length }, "open files with changes are sent before they are closed");
@@ -24,5 +24,5 @@ export function keepOpenForUpload(context: Rows & LocalFiles & Kernel & Uploads 
 
 /** The mount ends. */
 export async function closeKept(context: Rows & LocalFiles & Kernel & Remote & Uploads & Host): Promise<void> {
-  for (const live of context.fileState.keptOpen) await closeCacheFile(context, live, { write: false });
+  for (const cacheFile of context.fileState.keptOpen) await closeCacheFile(context, cacheFile, { write: false });
 }

@@ -63,9 +63,7 @@ async function writeAsFits(
   }
 }
 
-/**
- * What was behind the new end is wanted no more; what is new behind the old end are zeros. Rejects as writeBytes does.
- */
+/** Bytes behind the new end are wanted no more; new bytes behind the old end are zeros. Rejects as writeBytes does. */
 export async function truncateBytes(
   context: Rows & LocalFiles & Remote & Uploads & Host,
   caller: Caller,

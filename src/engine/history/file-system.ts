@@ -33,7 +33,7 @@ const ROOT = kernelNodeId(1);
 /** A node of the workspace that has the first name keeps it. */
 export const HISTORY_FOLDER = ".wsfs";
 const NAMES = [HISTORY_FOLDER, ".wsfs-history"];
-/** Validity of what was long ago, and stays what it is. What may change has the short one. */
+/** Validity of answers of long ago, which do not change. Answers that may change have the short one. */
 const THEN_MS = 60_000;
 
 const README = `Everything that was here before, read only.
@@ -70,7 +70,7 @@ export function withHistory(
   const contents = createPastContents(context);
   const pastRoot = at === undefined ? undefined : places.root(at);
   const isPast = (id: number) => isPastNode(id) || (id === ROOT && pastRoot !== undefined);
-  /** How often the kernel was told of a place by this daemon; of one that it was told of before, nothing is known. */
+  /** The lookup counts that this daemon gave the kernel, by place. Those of an earlier daemon are not known. */
   const lookups = new Map<KernelNodeId, number>();
   /** Texts and lists that are open, and by how many. */
   const texts = new Map<HandleId, { opens: number; bytes: Uint8Array }>();
@@ -89,7 +89,7 @@ export function withHistory(
     return place;
   }
 
-  /** What the past holds is shown to the owner of the mount: the modes of then were for the users of then. */
+  /** The past is shown to the owner of the mount alone: the modes of then were for the users of then. */
   function requireOwner({ uid }: Caller): void {
     if (uid !== 0 && uid !== settings.owner.uid) throw new FsError("EACCES", "the history folder is its owner's");
   }

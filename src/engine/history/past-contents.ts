@@ -65,7 +65,7 @@ export function createPastContents(context: Needs): PastContents {
     return undefined;
   }
 
-  /** That it cannot be kept is nothing that a reader need know. */
+  /** A reader need not know that it cannot be kept. */
   async function keep(name: string, bytes: Uint8Array): Promise<void> {
     try {
       const known = await keptFiles();

@@ -18,7 +18,7 @@ import { limitList, OFFLINE_PATIENCE_MS } from "../host/index.ts";
 import { createSharedAnswers } from "./shared-answer.ts";
 
 const PAGE = 1000;
-/** How long a list stands that may change, at least. */
+/** A list that may change stands for at least so long. */
 const FRESH_MS = 1_000;
 /**
  * It stands for so many times as long as reading it took. A program that looks up every name of a long list would
@@ -52,7 +52,7 @@ interface List<Item> {
   read(signal: AbortSignal): Promise<Item[]>;
 }
 
-/** Which children of a folder: those of now, of a moment, or those that were deleted from it. */
+/** Selects the children of a folder: those of now, of a moment, or those that were deleted from it. */
 export type Which = { readonly at?: string; readonly deleted?: true };
 
 export interface PastLists {
@@ -66,7 +66,7 @@ export interface PastLists {
   versions(node: string, signal: AbortSignal): Promise<readonly Version[]>;
 }
 
-/** True if a moment lies further back than any gateway is late: what was then is all known. */
+/** A moment is settled once it lies further back than any gateway lags: then all of it is known. */
 export function isSettled(at: string, { gatewayTime }: Pick<Client, "gatewayTime">): boolean {
   return Date.parse(at) < gatewayTime() - SETTLE_MS;
 }

@@ -1,4 +1,4 @@
-/** How versions and deleted files are called: names that sort by time, keep the extension, and say when and by whom. */
+/** Names of versions and deleted files. They sort by time, keep the extension, and name the moment and the author. */
 import type { Author, Version } from "../../contract/resources.ts";
 
 /** `0003 2026-11-27 10.22.31 ada.txt`, in the zone of this machine. `last`: the largest number of the list, so that all sort. */

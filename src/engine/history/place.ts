@@ -7,11 +7,11 @@ import { z } from "zod";
 const folderView = z.discriminatedUnion("show", [
   /** Folders as they are now; each file is a folder with its versions. */
   z.object({ show: z.literal("versions") }),
-  /** As it was at a moment (ISO 8601, UTC). */
+  /** A folder as it was at a moment (ISO 8601, UTC). */
   z.object({ show: z.literal("at"), at: z.string() }),
   /** Folders as they are now, with what was deleted from them. */
   z.object({ show: z.literal("deleted") }),
-  /** As it is now: what a node id names. */
+  /** A node as it is now. */
   z.object({ show: z.literal("now") }),
 ]);
 export type FolderView = z.infer<typeof folderView>;

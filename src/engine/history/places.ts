@@ -1,4 +1,6 @@
-/** What lies where in the history folder: the places in a place, found by name or listed. Asks the gateway, changes nothing. */
+/**
+ * The tree of the history folder: the places in a place, found by name or listed. Asks the gateway, changes nothing.
+ */
 
 import { LRUCache } from "lru-cache";
 import type { ListedNode, Node, Version } from "../../contract/resources.ts";
@@ -169,7 +171,7 @@ export function createPlaces(context: Needs, lists: PastLists): Places {
     return context.network.ask(signal, (limit) => client.getNode(id, { signal: limit }));
   }
 
-  /** Whether the node is in the folder that is mounted. Known nodes are; for others the folders above are asked for. */
+  /** Known nodes are in the folder that is mounted. For others the folders above are asked for. */
   async function isMounted(node: Node, signal: AbortSignal): Promise<boolean> {
     const isKnown = (id: string) => context.metadata.nodes.ofNodeId(id) !== undefined;
     let above = node;
@@ -259,7 +261,7 @@ function folderOf(node: Node, view: FolderView, isDeleted: boolean): Place {
   return { is: "folder", view, node: node.id, mtime: mtimeOf(node), isDeleted };
 }
 
-/** As programs saw it. */
+/** The time that programs saw. */
 function mtimeOf({ attributes, modifiedAt }: Node): string {
   return attributes.mtime ?? isoToTimeText(modifiedAt);
 }

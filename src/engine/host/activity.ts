@@ -1,6 +1,6 @@
 /**
- * How flows tell the loops that there is work, and how those who wait (drain, a close that waits for the gateway) hear
- * of progress.
+ * Flows tell the loops here that there is work. Flows that wait (drain, a close that waits for the gateway) hear of
+ * progress here.
  */
 import type { RowTime } from "../../lib/clocks.ts";
 import type { InodeId } from "../../metadata/ids.ts";

@@ -18,7 +18,7 @@ export interface ClockGaps {
 type Pause = readonly [at: RowTime, milliseconds: number];
 
 interface Kept {
-  /** When this was written. Undefined: never yet. */
+  /** The time at which this was written. Undefined: it never was. */
   readonly at: RowTime | undefined;
   readonly clock: WallTime;
   /** Milliseconds that the machine had slept by then since it booted. */

@@ -1,7 +1,7 @@
 /**
- * State of the disk of the state dir, for whoever is about to change something: full (the reserve is given up, so that
- * rows still work), read-only, or gone. It is found by looking and by commits that fail. Must not know who writes what;
- * files/space.ts makes room and waits.
+ * State of the disk of the state dir, for flows that are about to change something: full (the reserve is given up, so
+ * that rows still work), read-only, or gone. It is found by looking and by commits that fail. Must not know who writes
+ * what; files/space.ts makes room and waits.
  */
 import type { DiskLook, StateDisk } from "../../content/state-disk.ts";
 import type { Logger } from "../../lib/log.ts";
@@ -13,9 +13,9 @@ export type DiskTrouble = "full" | "readOnly" | "gone" | "damaged";
 
 /** Limits in bytes. */
 export interface DiskLimits {
-  /** So many bytes of the disk the cache leaves free. */
+  /** Bytes of the disk that the cache leaves free. */
   readonly keepFree: number;
-  /** So many bytes may wait to be sent; absent: no limit. */
+  /** Bytes that may wait to be sent; absent: no limit. */
   readonly unsentLimit?: number;
 }
 
@@ -48,7 +48,7 @@ export interface Disk extends DiskLimits {
    * The database reported damage: nothing is changed or sent any more, until the next start has repaired the database.
    */
   isDamaged(error: unknown): void;
-  /** So many bytes from the gateway were written to the disk since the last look. */
+  /** Adds bytes from the gateway that were written to the disk since the last look. */
   took(bytes: number): void;
   /** The disk refused something other than a commit: the error may tell the state of the disk. */
   refused(error: unknown): void;
@@ -62,7 +62,7 @@ export interface Space {
   stop(): void;
   /** Looks at the disk, and does what can be done about the trouble found. */
   look(): Promise<void>;
-  /** Whether `require` has to be asked before something is added: nearly never. */
+  /** True: `require` has to be asked before something is added. Nearly never so. */
   isTight(): boolean;
   /**
    * Call it before bytes or a name are added. Rejects with ENOSPC or EDQUOT when there is no room even after another

@@ -1,5 +1,5 @@
 /**
- * Whether the journal is live: all that it showed is applied, it was heard of a moment ago, and no time has passed
+ * The journal is live while all that it showed is applied, it was heard of a moment ago, and no time has passed
  * unnoticed since (the machine slept, the process stood still). While it is live, the kernel is told of every change
  * and may trust answers for minutes; else for a second.
  */
@@ -7,7 +7,7 @@ import { HEARTBEAT_MS } from "../../contract/http.ts";
 import { type ElapsedTime, millisecondsOf, minus, type WallTime } from "../../lib/clocks.ts";
 import { inStep, type Runtime, type Timer } from "../../lib/runtime.ts";
 
-/** Validity of answers while the journal is not live, so that nobody can tell the kernel of remote changes. */
+/** Validity of answers while the journal is not live, so that the kernel cannot be told of remote changes. */
 export const SHORT_MS = 1000;
 /**
  * Validity while the journal is live. Not longer, because this also ends the effect of an invalidation that was lost.
@@ -29,9 +29,9 @@ const DRIFT_MS = 2_000;
 const SLEPT = "the machine slept, or its clock was set";
 
 export interface Freshness {
-  /** Whether the journal is live now. */
+  /** True while the journal is live. */
   isLive(): boolean;
-  /** How long the kernel may keep an answer given now, in milliseconds. */
+  /** Returns how long the kernel may keep an answer given now, in milliseconds. */
   validMs(): number;
   /** The same of a name. */
   nameValidMs(): number;
@@ -50,7 +50,7 @@ export interface Freshness {
   asking(): number;
   /** All that the journal showed when it was asked is applied. `asked`: the result of `asking`. */
   caughtUp(asked: number): void;
-  /** What was heard so far proves nothing any more. */
+  /** Earlier answers of the journal prove nothing any more. */
   lost(why: string): void;
   /** The journal was asked and the request failed. While the journal is not live, this is the reason shown. */
   inVain(why: string): void;

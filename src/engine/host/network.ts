@@ -24,7 +24,7 @@ const OUTAGE_PAUSES = { firstMs: 1_000, maxMs: 30_000 };
 /** The gateway is asked again after this, whatever Retry-After says. */
 const RETRY_AFTER_MAX_MS = 5 * 60_000;
 
-/** What one answer pauses: all changes, or one kind of question. Other kinds may be answered meanwhile. */
+/** The requests that one answer pauses: all changes, or one kind of question. Other kinds may be answered meanwhile. */
 export type RequestKind = "changes" | Exclude<OperationName, ChangeName>;
 type ChangeName = {
   [Name in OperationName]: (typeof OPERATIONS)[Name]["method"] extends "GET" ? never : Name;
@@ -34,7 +34,7 @@ export interface Network {
   readonly isOnline: boolean;
   /** Row time since which the gateway does not answer; undefined while it does. */
   readonly offlineSince: RowTime | undefined;
-  /** What the gateway said when it refused the token. Nothing is sent until a token works again. */
+  /** The gateway's words when it refused the token. Nothing is sent until a token works again. */
   readonly loginNeeded: string | undefined;
   /**
    * Why nothing at all must be sent: this is not the gateway or the workspace of the mount, or it has not been
@@ -75,7 +75,7 @@ export interface Network {
   readonly isUndecided: boolean;
   /** A person wants everything tried again that was refused or paused. */
   retry(): void;
-  /** What the token says that it may do; undefined: see createNetwork. */
+  /** The scopes that the token names; undefined: see createNetwork. */
   readonly scopes: ReadonlySet<string> | undefined;
   /** Another token is in use. `scopes`: see createNetwork. */
   tokenChanged(scopes: ReadonlySet<string> | undefined): void;
@@ -108,7 +108,10 @@ interface Refusal {
   readonly isUndecided: boolean;
   /** Trials in a row that told nothing. */
   readonly undecidedTimes: number;
-  /** When the scope was last tried early, because another request that needs it succeeded. Undefined: never. */
+  /**
+   * The time at which the scope was last tried early, because another request that needs it succeeded.
+   * Undefined: it never was.
+   */
   readonly shownAt: ElapsedTime | undefined;
 }
 
@@ -331,8 +334,7 @@ export function createNetwork(
 }
 
 /**
- * Whether the gateway can be told to take the inode's content from its origin version, so that no bytes need to be
- * sent.
+ * True: the gateway can be told to take the inode's content from its origin version, so that no bytes need to be sent.
  */
 export function mayRefer(
   { client, network }: { readonly client: Pick<Client, "features">; readonly network: Network },
@@ -355,7 +357,10 @@ export function retryAfterOf({ retryAfterMs }: RemoteError): number | undefined 
   return retryAfterMs === undefined ? undefined : Math.min(RETRY_AFTER_MAX_MS, retryAfterMs);
 }
 
-/** What a program hears of a failed call: ENOENT, EACCES, EFBIG or EDQUOT, EINTR when `signal` aborted, else EIO. */
+/**
+ * The error of a failed call as a program hears it: ENOENT, EACCES, EFBIG or EDQUOT, EINTR when `signal` aborted, else
+ * EIO.
+ */
 export function toFsError(error: unknown, signal?: AbortSignal): FsError {
   if (error instanceof FsError) return error;
   if (signal?.aborted === true) return new FsError("EINTR", "interrupted", { cause: error });

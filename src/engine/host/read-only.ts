@@ -15,7 +15,7 @@ const ROOT_DELETED = "the folder that is mounted was deleted; once it is restore
 export interface ReadOnly {
   /** In words for people; undefined: changes are allowed, as far as is known. */
   readonly why: string | undefined;
-  /** The account lacks a role. Nobody tells when the role is given, so the gateway has to be asked. */
+  /** The account lacks a role. The gateway does not tell when the role is given, so the gateway has to be asked. */
   readonly isForRole: boolean;
   /**
    * `lack`: what the token lacks for changes, in words. If the token had all at the start, a later lack does not make

@@ -7,7 +7,7 @@ import type { Entry } from "../../metadata/entries.ts";
 import type { After, EntryId, InodeId } from "../../metadata/ids.ts";
 import type { Metadata } from "../../metadata/metadata.ts";
 
-/** How far a folder was read. Entries are known by their ids, in whose order the folder lists them. */
+/** The place up to which a folder was read. Entries are known by their ids, in whose order the folder lists them. */
 interface Read {
   last: EntryId;
   /** Entries up to this one were considered for prefetching. */
@@ -28,7 +28,7 @@ export interface Sequence {
   readonly lookedAt: number;
 }
 
-/** How far the folders were read that were read last. */
+/** The last folders that were read, and the place up to which each was read. */
 export class AccessSequences {
   /** At most so many entries at once: some connections are left to programs that wait. */
   static readonly AHEAD_MAX = 12;

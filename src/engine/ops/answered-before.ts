@@ -30,7 +30,7 @@ export function answeredBefore(
   };
 }
 
-/** Nobody knows any more what that daemon said of pages that the kernel may keep, so it keeps none. */
+/** It is no longer known which pages that daemon let the kernel keep, so the kernel keeps none. */
 function openedAs({ id, kind, write, backing }: KeptHandle): Opened {
   if (kind === "folder") return { handle: id, keepCache: false };
   return { handle: id, keepCache: false, noFlush: !write, ...(backing === 0 ? {} : { backing }) };

@@ -118,7 +118,7 @@ export async function create(
   const folder = await requireFreeName(context, caller, parent, name);
   const existing = context.metadata.entries.find(folder.id, name);
   if (existing !== undefined) {
-    // Somebody else made the name first: another program, or the gateway.
+    // The name was made first by another program or by the gateway.
     if (flags.exclusive) throw new FsError("EEXIST", `${JSON.stringify(name)} is taken`);
     const inode = context.metadata.inodes.get(existing.inode);
     if (inode === undefined) throw new FsError("EIO", `entry ${existing.id} without inode`);
@@ -156,14 +156,14 @@ export async function openMade(
   try {
     return await shown(context, inode.lineage, await open(context, caller, inode.lineage, flags));
   } catch (error) {
-    // Since the file was made, nobody has renamed it or done anything else with it.
+    // Since the file was made, it was not renamed, nor anything else done with it.
     if (entry !== undefined && inode.ctime === inode.attributes.btime) unmake(context, caller, { inode, entry });
     throw error;
   }
 }
 
 /**
- * The whole answer. If it fails, the handle is released: nobody would ever close a file that its program does not get.
+ * The whole answer. If it fails, the handle is released: a file that its program does not get would never be closed.
  */
 async function shown(
   context: LocalFiles & Kernel & Host & Tree,
@@ -179,9 +179,9 @@ async function shown(
 }
 
 /**
- * The disk had no room for the cache file, so there must be no such file, unless somebody has done something with it.
- * The same request, resent to a daemon that takes over, makes it again. A program that was shown the file meanwhile
- * (the request had passed its deadline) has a file that was removed.
+ * The disk had no room for the cache file, so there must be no such file, unless something was done with it since. The
+ * same request, resent to a daemon that takes over, makes it again. A program that was shown the file meanwhile (the
+ * request had passed its deadline) has a file that was removed.
  */
 function unmake(
   context: Rows & LocalFiles & Tree,

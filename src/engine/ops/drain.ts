@@ -33,7 +33,7 @@ const QUIET_MS = 3_000;
 export interface DrainOptions {
   /** Also wait until everything is settled. */
   readonly settle: boolean;
-  /** When it aborts, the drain ends with what is left. */
+  /** The drain ends when it aborts, with changes left. */
   readonly signal: AbortSignal;
   /** Called at most every 100 ms, and at the end. */
   readonly onProgress?: (progress: DrainProgress) => void;
@@ -175,8 +175,8 @@ function line(
 }
 
 /**
- * How many rows wait only because of writes after their snapshot in this drain: the snapshot has arrived, and the file
- * is still open for writing.
+ * Counts rows that wait only because of writes after their snapshot in this drain: the snapshot has arrived, and the
+ * file is still open for writing.
  */
 function countAfterSnapshot(context: Rows & LocalFiles & Sync, start: RowTime): number {
   const { metadata, cacheFiles } = context;
@@ -263,7 +263,7 @@ function wantsSnapshot(context: Rows & Tree & Sync, inode: InodeId): boolean {
   if (context.metadata.detachedFiles.get(inode) !== undefined) return true;
   return context.nodeRows.ofInode(inode).some((row) => {
     const step = context.planner.step(row);
-    return step.do === "cut" || isForWriter(step);
+    return step.do === "snapshot" || isForWriter(step);
   });
 }
 
@@ -271,7 +271,7 @@ function wantsSnapshot(context: Rows & Tree & Sync, inode: InodeId): boolean {
 export async function isSettled(context: Rows & Remote & Sync, signal: AbortSignal): Promise<boolean> {
   const { metadata, client, network } = context;
   const { settings } = metadata;
-  // Without positions nobody can tell what the index shows.
+  // Without positions it is not known what the index shows.
   if (!client.features.isFull) return true;
   const isTold = () => settings.getNumber("cursor") >= settings.getNumber("written");
   const isIndexed = () => settings.getNumber("indexed") >= settings.getNumber("written");

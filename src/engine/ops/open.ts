@@ -42,7 +42,7 @@ export function requireShown({ metadata }: Pick<Rows, "metadata">, inode: Inode,
 
 /**
  * Runs `then`, which lets a writer in. Where the gateway shows no versions but the head, the whole file is fetched
- * first: missing bytes belong to a version that nobody can read once it is not the head, and unverified ranges would
+ * first: missing bytes belong to a version that cannot be read once it is not the head, and unverified ranges would
  * count as missing after a crash. Nothing of the file is evicted before `then` is over. Rejects with ENOSPC when the
  * disk has no room for the file.
  */
@@ -92,14 +92,11 @@ export async function whenWhole<T>(
     const changed = change();
     if (changed !== undefined) return changed;
   }
-  // Somebody saves the file as fast as it is fetched.
+  // The file is saved elsewhere as fast as it is fetched here.
   throw new FsError("EBUSY", `${JSON.stringify(name)} changes all the time`);
 }
 
-/**
- * Whether the first open of a new file is a passthrough writer. If not, the writes come through us, and the file is
- * empty until the first one.
- */
+/** False: the first writes to a new file come through us, and the file is empty until the first one. */
 export function isPassthroughAtOnce({ passthrough, fileState }: LocalFiles, flags: OpenFlags): boolean {
   return passthrough.isOn && !fileState.isUnswept && isWriting(flags);
 }
@@ -142,13 +139,13 @@ async function openInode(
   let isCounted = false;
   let handle: HandleId;
   try {
-    // A file made for this open is empty. What somebody else has written to it since came after the truncation.
+    // A file made for this open is empty. Bytes that others have written to it since came after the truncation.
     if (flags.truncate && !isNew) await cacheFile.truncate(caller, 0);
     backing = await cacheFile.attach(write);
     isCounted = true;
     const opened = {
       kind: "file",
-      live: cacheFile,
+      cacheFile,
       write,
       append: flags.append,
       reader: cacheFile.createReader(),
@@ -176,7 +173,7 @@ export async function release(context: LocalFiles & Kernel & Host, handleId: Han
   context.handles.delete(handleId);
   context.fastPath.end(handleId);
   if (handle?.kind !== "file") return;
-  const { live: cacheFile, write } = handle;
+  const { cacheFile, write } = handle;
   const wasPassthrough = write && cacheFile.backingId !== undefined;
   cacheFile.detach(write);
   // From here on a daemon that takes over finds in the rows a writer without a handle, as after any crash.

@@ -24,7 +24,7 @@ function follow(context: Rows & LocalFiles & Remote & Host, cacheFile: CacheFile
   const { fileSequences } = context.fileState;
   const names = context.metadata.entries.ofInode(cacheFile.inode);
   const [entry] = names;
-  // Of a file with several names nobody knows by which one it was opened.
+  // For a file with several names it is not known by which one it was opened.
   if (entry === undefined || names.length > 1) return;
   const read = fileSequences.record(entry, !cacheFile.isWhole, REACH);
   if (read === undefined || !mayFetch(context)) return;
@@ -36,7 +36,7 @@ function follow(context: Rows & LocalFiles & Remote & Host, cacheFile: CacheFile
   });
 }
 
-/** Nobody asked for a prefetch, so it must take nothing from others and make nobody wait. */
+/** No program asked for a prefetch, so it must take nothing from programs and make none wait. */
 function mayFetch({ network, disk, metadata, settings, fileState }: Rows & LocalFiles & Remote & Host): boolean {
   if (!network.isOnline || network.pauseMs("getContent") > 0) return false;
   if (disk.trouble !== undefined || !disk.mayKeep || fileState.stopped.signal.aborted) return false;

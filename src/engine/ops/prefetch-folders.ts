@@ -16,7 +16,7 @@ import type { Tree } from "../tree/index.ts";
 const REACH = { skipped: 100, lookedAt: 200 };
 /**
  * One page of a list at the gateway. Neighbouring folders are alike, so after a larger one no list is prefetched that
- * perhaps nobody wants.
+ * perhaps no program wants.
  */
 const LARGE = 1000;
 
@@ -89,8 +89,8 @@ export async function listAhead(
 }
 
 /**
- * Nobody asked for a prefetch. So none where its list would be old by the time somebody wants it, where its rows could
- * not be stored, or where the gateway asked for a pause.
+ * No program asked for a prefetch. So there is none where its list would be old by the time a program wants it, where
+ * its rows could not be stored, or where the gateway asked for a pause.
  */
 export function mayList({ network, disk, client, fileState }: LocalFiles & Remote): boolean {
   if (!network.isOnline || network.pauseMs("listNodes") > 0 || disk.trouble !== undefined) return false;

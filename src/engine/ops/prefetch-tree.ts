@@ -21,7 +21,7 @@ const AT_ONCE = 3;
 const COUNT_EVERY = 50;
 /** A visited folder is looked through for unknown subfolders as far as this. */
 const LOOKED_AT = 200;
-/** What could not be listed, or is new, is looked for again after this. */
+/** Folders that could not be listed, or are new, are looked for again after this. */
 const REST_MS = 30_000;
 /** After a list that failed: what is wrong with one folder is often wrong with all, such as a login that has ended. */
 const FAILED_MS = 5_000;

@@ -1,4 +1,4 @@
-/** What waits to be sent, row by row, and why, in words for people. Only reads. */
+/** Lists the changes that wait to be sent, row by row, with the reason in words for people. Only reads. */
 import { minus, type RowTime } from "../../lib/clocks.ts";
 import { sleep } from "../../lib/runtime.ts";
 import type { Attempt } from "../../metadata/attempts.ts";
@@ -59,8 +59,8 @@ function join(folder: string, name: string): string {
 }
 
 /**
- * What is being sent, then what was refused, then the rest, oldest first. Comes in slices, each of them short; other
- * work runs in between.
+ * First the changes that are being sent, then the refused ones, then the rest, oldest first. They come in slices, each
+ * of them short; other work runs in between.
  */
 export async function* listQueue(
   context: Rows & LocalFiles & Remote & Host & Tree & Sync & Outgoing,
@@ -131,7 +131,7 @@ export function itemOf(
 interface State {
   readonly state: QueueItem["state"];
   readonly why: string;
-  /** When it is tried again, in row time. */
+  /** The time of the next try. */
   readonly at?: RowTime;
 }
 
@@ -253,7 +253,7 @@ function bytesOf(context: Rows, row: NodeRow): number {
   return inode.hash !== null && inode.hash === row.base?.hash ? 0 : inode.size;
 }
 
-/** The state dir was removed while it was in use, and nobody has the file open. */
+/** The state dir was removed while it was in use, and no handle has the file open. */
 function isLost(context: Rows & LocalFiles, row: NodeRow): boolean {
   const inode = inodeOf(context, row);
   if (context.disk.trouble !== "gone" || inode === undefined || bytesOf(context, row) === 0) return false;

@@ -8,7 +8,7 @@ import { fileOf } from "./open.ts";
  * reader for ever.
  */
 const TRUNCATIONS = 4;
-/** What is returned to a caller that has its answer already. */
+/** The result for a caller that has its answer already. */
 const NOTHING = new Uint8Array(0);
 
 export async function read(
@@ -18,7 +18,7 @@ export async function read(
   offset: number,
   size: number,
 ): Promise<Uint8Array> {
-  const { live: cacheFile } = fileOf(context, handleId);
+  const { cacheFile } = fileOf(context, handleId);
   cacheFile.threadWentOn(caller);
   let bytes = await readOnce(context, caller, handleId, offset, size);
   for (let times = 0; times < TRUNCATIONS && bytes !== undefined && bytes.length < size; times += 1) {
@@ -47,5 +47,5 @@ export async function seek(
   kind: "data" | "hole",
   offset: number,
 ): Promise<number | undefined> {
-  return fileOf(context, handleId).live.seek(kind, offset);
+  return fileOf(context, handleId).cacheFile.seek(kind, offset);
 }

@@ -18,7 +18,7 @@ export async function write(
   data: Uint8Array,
   options: { killPrivileges: boolean },
 ): Promise<number> {
-  const { live: cacheFile } = writableOf(context, handleId);
+  const { cacheFile } = writableOf(context, handleId);
   cacheFile.threadWentOn(caller);
   const written = await cacheFile.write(handleId, offset, data);
   if (options.killPrivileges) dropPrivileges(context, cacheFile);
@@ -46,7 +46,7 @@ export async function truncate(
   if (inode.kind === "folder") throw new FsError("EISDIR", "a folder");
   if (inode.kind !== "file") throw new FsError("EINVAL", `a ${inode.kind} has no size`);
   if (handleId !== undefined && context.handles.has(handleId)) {
-    const { live: cacheFile } = writableOf(context, handleId);
+    const { cacheFile } = writableOf(context, handleId);
     await context.cacheFiles.whileTruncating(lineage, () => cacheFile.truncate(caller, size));
     context.snapshots.whenQuiet(cacheFile);
     return;
@@ -54,11 +54,11 @@ export async function truncate(
   context.requirements.writable();
   requireShown(context, inode, lineage);
   const truncateIt = async () => {
-    const live = await context.cacheFiles.open(lineage, { write: true });
+    const opened = await context.cacheFiles.open(lineage, { write: true });
     try {
-      await live.truncate(caller, size);
+      await opened.truncate(caller, size);
     } finally {
-      await live.close({ write: true });
+      await opened.close({ write: true });
     }
   };
   await context.cacheFiles.whileTruncating(lineage, () =>
@@ -74,7 +74,7 @@ export async function allocate(
   offset: number,
   length: number,
 ): Promise<void> {
-  const { live: cacheFile } = writableOf(context, handleId);
+  const { cacheFile } = writableOf(context, handleId);
   await cacheFile.allocate(mode, offset, length);
   // Unlike a write, this request does not say whether its program may keep the bits.
   if (caller.uid !== 0) dropPrivileges(context, cacheFile);
@@ -90,7 +90,7 @@ export async function flush(
   caller: Caller,
   handleId: HandleId,
 ): Promise<void> {
-  const { live: cacheFile, write: isWriter } = fileOf(context, handleId);
+  const { cacheFile, write: isWriter } = fileOf(context, handleId);
   if (!isWriter) return;
   cacheFile.threadWentOn(caller);
   await onDisk(() => cacheFile.persistStat());
@@ -106,7 +106,7 @@ export async function fsync(
   handleId: HandleId,
   _dataOnly: boolean,
 ): Promise<void> {
-  const { live: cacheFile, write: isWriter } = fileOf(context, handleId);
+  const { cacheFile, write: isWriter } = fileOf(context, handleId);
   await onDisk(async () => {
     await cacheFile.detectWrites();
     if (cacheFile.isContentDirty) requireFolder(context);
@@ -126,8 +126,8 @@ export function syncNames(context: Rows & LocalFiles): Promise<void> {
 }
 
 /**
- * Fails if the state dir has gone: nobody could find rows and bytes there again. Written bytes are still sent as long
- * as the file is open.
+ * Fails if the state dir has gone: rows and bytes there would never be found again. Written bytes are still sent as
+ * long as the file is open.
  */
 function requireFolder({ disk }: LocalFiles): void {
   disk.lookForFolder();

@@ -1,7 +1,7 @@
 /**
- * Which remote changes are replayed through the mount (api/replay.ts). They are found in what a commit changed without
- * a request of the kernel. A change is replayed only where somebody watches, and only as far as it still holds when its
- * turn comes.
+ * Selects the remote changes that are replayed through the mount (api/replay.ts). They are found in the changes of a
+ * commit that no request of the kernel asked for. A change is replayed only where a program watches, and only as far as
+ * it still holds when its turn comes.
  */
 import type { Changed } from "../../metadata/changed.ts";
 import type { InodeId } from "../../metadata/ids.ts";
@@ -102,7 +102,7 @@ export function createReplays(context: Rows & LocalFiles & Kernel & Remote & Upl
     const left = new Map<InodeId, Place>();
     const came: (Place & { inode: InodeId })[] = [];
     for (const [folder, among] of names) {
-      // The folder is listed for the first time: nobody changed it.
+      // The folder is listed for the first time: it was not changed.
       if ((metadata.inodes.get(folder)?.listed ?? null) === null) continue;
       for (const [name, before] of among) {
         const inode = inodeAt({ folder, name });
@@ -131,7 +131,7 @@ export function createReplays(context: Rows & LocalFiles & Kernel & Remote & Upl
     }
     for (const inode of inodes) {
       if (switched.has(inode)) add(`content ${inode}`, { what: "content", inode });
-      // That an inode has one name more or less is replayed with the name, and by the times of its folder.
+      // A change of the number of an inode's names is replayed with the name, and by the times of its folder.
       else if (!named.has(inode) && !made.has(inode) && metadata.inodes.get(inode)?.kind !== "folder") {
         if (!(ours.has(inode) && isOne(inode))) add(`attributes ${inode}`, { what: "attributes", inode });
       }
@@ -243,7 +243,7 @@ export function createReplays(context: Rows & LocalFiles & Kernel & Remote & Upl
     return all.flatMap((lineage) => [{ what: "written", ...place, lineage }, ...closed(inode, place, lineage)]);
   }
 
-  /** Not for an executable: nobody could start it while somebody seems to have it open for writing. */
+  /** Not for an executable: it could not be started while it seems to be open for writing. */
   function closed({ kind, attributes }: Inode, place: Place, lineage: KernelNodeId): Replay[] {
     const isWritable = kind === "file" && ((attributes.mode ?? 0) & 0o111) === 0;
     return isWritable ? [{ what: "closed", ...place, lineage }] : [];
@@ -269,7 +269,7 @@ export function createReplays(context: Rows & LocalFiles & Kernel & Remote & Upl
       if (first === undefined) return undefined;
       const [key, change] = first;
       const isOne = isHeard(change);
-      // Somebody may have begun to watch after the last question and before the change: the next answer decides.
+      // A program may have begun to watch after the last question and before the change: the next answer decides.
       if (!isOne && change.noted >= answered) return undefined;
       waiting.delete(key);
       const all = isOne ? stepsOf(change) : [];
@@ -355,7 +355,7 @@ export function createReplays(context: Rows & LocalFiles & Kernel & Remote & Upl
       const id = inodeAt(current);
       const inode = id === undefined ? undefined : metadata.inodes.get(id);
       if (current.what === "made" && inode !== undefined) {
-        // An answer that was on its way told the kernel of the name again, or somebody writes to the file by now.
+        // An answer that was on its way told the kernel of the name again, or a program writes to the file by now.
         const isOnceMore = repeated !== current && canAskAgain(current);
         repeated = current;
         steps = isOnceMore ? [current, ...steps] : stepsOfKnown(inode, { folder, name });

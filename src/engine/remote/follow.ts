@@ -84,7 +84,7 @@ export function createLoop(
      * that failed for another reason keeps its own backoff.
      */
     let wasAway = false;
-    /** How many rounds in a row the gateway did not answer. */
+    /** Rounds in a row that the gateway did not answer. */
     let inVain = 0;
     while (!stopped.signal.aborted) {
       const begun = runtime.elapsed();
@@ -144,7 +144,7 @@ export function createLoop(
     // hears of now.
     const isRefused = error instanceof RemoteError && error.code === "forbidden";
     if (isOfGateway && (isRefused || !network.isOnline) && fresh.isLive()) fresh.lost(error.message);
-    // Somebody whose role in the workspace was taken away gets 404: look whether that is so.
+    // An account whose role in the workspace was taken away gets 404: look whether that is so.
     const isUnseen = error instanceof RemoteError && error.code === "notFound" && !context.readOnly.isForRole;
     if (isUnseen) context.background("asking for the workspace", context.quota.look);
     if (isOfGateway) log.debug({ err: error }, "the journal could not be read");
@@ -152,7 +152,7 @@ export function createLoop(
   }
 
   /**
-   * Waits for news, or until shortly after somebody else got no answer; `milliseconds` at most. After a failed round it
+   * Waits for news, or until shortly after another flow got no answer; `milliseconds` at most. After a failed round it
    * waits the full time, to leave the gateway alone.
    */
   async function pause(milliseconds: number, isWell: boolean): Promise<void> {
@@ -186,7 +186,7 @@ export function createLoop(
     await context.activity.nextProgress(signal);
   }
 
-  /** Resolves shortly after the gateway left somebody without an answer, or when the signal aborts. */
+  /** Resolves shortly after the gateway left a request without an answer, or when the signal aborts. */
   async function askAgain(signal: AbortSignal): Promise<void> {
     await woken(() => !network.isOnline, signal);
     await sleep(runtime, OFFLINE_PAUSES.firstMs, signal);
@@ -204,7 +204,7 @@ export function createLoop(
   }
 
   /**
-   * Where every folder is known nothing is listed, so no list tells the index watermark. Without this question
+   * When every folder is known, nothing is listed, so no list tells the index watermark. Without this question
    * tombstones would stay for ever, and writes would never count as settled.
    */
   async function passIndex(): Promise<void> {
@@ -287,7 +287,7 @@ export async function follow(
   context.activity.progressed();
 }
 
-/** An entry in a folder that nobody has listed is passed over, but somebody may watch that folder all the same. */
+/** An entry in a folder that was not listed is passed over, but a program may watch that folder all the same. */
 function noticeFolders(context: Kernel & Tree, entries: readonly JournalEntry[]): void {
   for (const parentId of new Set(entries.map((entry) => entry.parentId))) {
     const folder = parentId === null ? undefined : context.nodeRows.folderOfNode(parentId);
@@ -423,10 +423,10 @@ function applyEntry(context: Rows & Remote & Uploads & Sync, entry: JournalEntry
 }
 
 /**
- * Whether the effect of this attempt is taken from the journal although its own answer would say the same. It is after
- * a lost answer, which may be long in coming. It is for a creation: until that is answered, what somebody else does to
- * the new node would look like news of an unknown node. An exchange is settled for both nodes by the one whose request
- * it is.
+ * The effect of some attempts is taken from the journal, although their own answer would say the same. So it is after a
+ * lost answer, because the next one may be long in coming. So it is with a creation: until it is answered, a change of
+ * the new node from elsewhere would look like news of an unknown node. An exchange is settled for both nodes by the
+ * node whose request it is.
  */
 function isAwaited({ tries, request }: Attempt<Request>, nodeId: string): boolean {
   if (request.do === "exchange" && request.with === nodeId) return false;

@@ -21,7 +21,7 @@ const BATCH = 500;
 const PAGES_MS = 30_000;
 
 /**
- * How a follower hears of changes where there is a journal: by `stream`, and by pages where the stream says too little.
+ * A follower hears of changes, where there is a journal, by `stream`, and by pages where the stream says too little.
  */
 export function createHearing(
   context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync,
@@ -30,7 +30,7 @@ export function createHearing(
   const { client, metadata, runtime, settings, network, fresh, workspace, log } = context;
   const past = createHistoryCheck(context, stream);
   const lost = createRollbackRecovery(context);
-  /** When a page was asked for last, and whether the stream was open by then. Undefined: none was. */
+  /** The last question for a page. `isOpen`: the stream was open by then. Undefined: there was none. */
   let asked: { readonly at: ElapsedTime; readonly isOpen: boolean } | undefined;
   /** Since when the oldest streamed entry waits for the answer to our own request. */
   let heldSince: ElapsedTime | undefined;
@@ -116,7 +116,7 @@ export function createHearing(
 }
 
 /**
- * How many entries come before the first whose request is still in flight. Its answer says the same as the journal, and
+ * Counts the entries before the first whose request is still in flight. Its answer says the same as the journal, and
  * reading the node for it would be a wasted request.
  */
 function countReady({ metadata, sending }: Rows & Uploads, entries: readonly JournalEntry[]): number {

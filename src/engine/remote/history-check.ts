@@ -25,9 +25,9 @@ type HistoryPoint = NonNullable<ReturnType<History["last"]>>;
 
 export interface HistoryCheck {
   /**
-   * Whether the journal still has the entry that was followed last, and the gateway the change that it acknowledged
-   * last. Asked for each connection, before anything is followed by it. Undefined: not known yet. Rejects with a
-   * RemoteError when there is no answer.
+   * True: the journal still has the entry that was followed last, and the gateway the change that it acknowledged last.
+   * Asked for each connection, before anything is followed by it. Undefined: not known yet. Rejects with a RemoteError
+   * when there is no answer.
    */
   isSame(signal: AbortSignal): Promise<boolean | undefined>;
 }
@@ -71,7 +71,7 @@ export function createHistoryCheck(
     return awaited === undefined ? 0 : minus(runtime.elapsed(), awaited.since);
   }
 
-  /** As far as is known, nobody removed the node since. */
+  /** The node was not removed since, as far as is known. */
   function isExpected(nodeId: string): boolean {
     const row = metadata.nodes.ofNodeId(nodeId);
     return row !== undefined && row.entry !== null && !(row.seen !== null && "deleted" in row.seen);
@@ -91,7 +91,7 @@ export function createHistoryCheck(
     }
   }
 
-  /** Whether the gateway has the change. Undefined: its id answers 404. A read by id is never old. */
+  /** True: the gateway has the change. Undefined: its id answers 404. A read by id is never old. */
   async function has(change: ReturnType<History["toAsk"]>[number], signal: AbortSignal): Promise<boolean | undefined> {
     const { id, revision, head, lastKey, modifiedAt, isDeleted, isContent } = change;
     if (!isDeleted && !isExpected(id)) return true;
@@ -104,12 +104,12 @@ export function createHistoryCheck(
     if (node.revision === revision) {
       return node.lastKey === lastKey && Date.parse(node.modifiedAt) === Date.parse(modifiedAt);
     }
-    // Somebody else's content replaced ours: ours must be an earlier version.
+    // Foreign content replaced ours: ours must be an earlier version.
     if (!isContent || head === null || node.head === head) return true;
     return (await hasVersion(context, id, head, signal)) ?? true;
   }
 
-  /** Undefined: an id answers 404, and nothing tells yet that somebody removed the node. */
+  /** Undefined: an id answers 404, and nothing tells yet that the node was removed. */
   async function hasAcknowledged(signal: AbortSignal): Promise<boolean | undefined> {
     const absent = new Set<string>();
     for (const change of history.toAsk()) {

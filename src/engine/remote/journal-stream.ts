@@ -21,7 +21,7 @@ const LASTING_MS = 30_000;
 export interface JournalStream {
   /** There is a connection: news comes by itself. */
   readonly isOpen: boolean;
-  /** How often a connection opened or ended. */
+  /** Counts how often a connection opened or ended. */
   readonly changes: number;
   /** Entries that came and were not applied yet, oldest first. */
   readonly entries: readonly JournalEntry[];
@@ -63,7 +63,7 @@ export function createJournalStream(context: Rows & Kernel & Remote & Host): Jou
   let late: JournalEntry[] = [];
   let isOpen = false;
   let changes = 0;
-  /** Something happened for which nobody has waited yet. */
+  /** Something happened that was not waited for yet. */
   let isNews = false;
   let waiting: () => void = () => {};
   let loop: Promise<void> = Promise.resolve();
@@ -118,7 +118,7 @@ export function createJournalStream(context: Rows & Kernel & Remote & Host): Jou
         while (entries.length + late.length >= WAITING_MAX && !signal.aborted) await sleep(runtime, FULL_MS, signal);
       }
     } finally {
-      // What a broken connection says of its end does not matter, and may be long in coming.
+      // The answer of a broken connection to its end does not matter, and may be long in coming.
       told.return().catch(() => {});
       isOpen = false;
       changes += 1;

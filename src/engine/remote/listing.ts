@@ -1,7 +1,7 @@
 /**
  * Makes a folder completely known. Lists it at the gateway, page by page of one snapshot. Then applies what the journal
- * told between that snapshot and the cursor, because entries of folders that nobody had listed were passed over. A list
- * is late by nature: what it shows is judged by revision, and what it does not show is confirmed by id.
+ * told between that snapshot and the cursor, because entries of folders that were not listed before were passed over. A
+ * list is late by nature: what it shows is judged by revision, and what it does not show is confirmed by id.
  */
 import { RemoteError } from "../../client/errors.ts";
 import type { JournalEntry, JournalPage } from "../../contract/resources.ts";
@@ -31,8 +31,8 @@ const PAGE = 1000;
 /** Nodes observed in one synchronous stretch. */
 const SLICE = 200;
 /**
- * Where pages are numbered, a name that is added moves others to the next page, so that a page shows some of them
- * again. More pages in a row than this without anything new: the list has no end.
+ * With numbered pages, a name that is added moves others to the next page, so that a page shows some of them again.
+ * More pages in a row than this without anything new: the list has no end.
  */
 const IDLE_MAX = 5;
 /** A gateway, or one of several behind one name, may not find the id of a node for so long, say of a new one. */
@@ -48,7 +48,7 @@ export async function completeFolder(
   signal: AbortSignal,
 ): Promise<void> {
   const list = () => run(context, folder, (awaited) => listFolder(context, folder, awaited), signal);
-  // Others may have begun this list while the gateway was silent, or with a single try because nobody waited. Its
+  // Others may have begun this list while the gateway was silent, or with a single try because no program waited. Its
   // failure then says nothing of what the gateway answers now, so it is begun once more.
   if (context.listings.isRunning(folder)) {
     await list().catch((error: unknown) => {
@@ -63,8 +63,8 @@ function run(context: Remote, folder: InodeId, list: (awaited: StillAwaited) => 
 }
 
 /**
- * Lists a folder that nobody has asked for: with one try, and of a large folder only the pages that are wanted, unless
- * somebody comes to wait for it. Rejects like completeFolder.
+ * Lists a folder that no program has asked for: with one try, and of a large folder only the pages that are wanted,
+ * unless somebody comes to wait for it. Rejects like completeFolder.
  */
 export async function prefetchListing(
   context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync,
@@ -94,7 +94,7 @@ async function listFolder(
 ): Promise<void> {
   const { metadata } = context;
   const nodeId = context.nodeRows.ofFolder(folder)?.nodeId;
-  // The folder was removed meanwhile, or was created here and is unborn: nobody else can have put anything into it.
+  // The folder was removed meanwhile, or was created here and is unborn: nothing else can have been put into it.
   if (nodeId == null || metadata.inodes.get(folder)?.listed !== null) return;
   await readList(context, folder, nodeId, { signal: new AbortController().signal, isAwaited: true, awaited });
 }

@@ -1,7 +1,7 @@
 /**
  * The file system as the replayer sees it (api/replay.ts): as it was before the current change, until the replayer
  * makes that change, which in truth changes nothing. Everybody else sees what is there. Any other change by the
- * replayer fails, and so does any change by an earlier replayer: nobody knows what a call that comes late was about.
+ * replayer fails, and so does any change by an earlier replayer: it is not known what a call that comes late was about.
  */
 import { type InodeId, inodeId, kernelNodeId } from "../../metadata/ids.ts";
 import {
@@ -24,7 +24,7 @@ import type { Tree } from "../tree/index.ts";
 
 /** Numbers that stand for what is gone while its removal is replayed. No inode has them. */
 const GONE = { file: 2 ** 52, folder: 2 ** 52 + 1 };
-/** What is opened only to be closed. No open file has this number. */
+/** A handle that is opened only to be closed. No open file has this number. */
 const NOTHING = handleId(Number.MAX_SAFE_INTEGER);
 const AT_ONCE = { validMs: 0, entryValidMs: 0 };
 
@@ -138,7 +138,7 @@ export function withReplays(context: Rows & Kernel & Tree, fileSystem: FileSyste
     return inode.id === inodeAt(current) ? context.stats.attributed(inode, lineage) : refuse();
   }
 
-  /** Nothing is read from it, and it blocks nobody. */
+  /** Nothing is read from it, and it blocks no program. */
   function opened(
     caller: Caller,
     lineage: KernelNodeId,

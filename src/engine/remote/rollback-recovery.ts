@@ -41,7 +41,7 @@ export function createRollbackRecovery(
   const { metadata, log } = context;
   /** Kernel node ids whose versions the gateway has. */
   const there = new Set<KernelNodeId>();
-  /** How often the gateway failed for a kernel node id. */
+  /** Failures of the gateway, by kernel node id. */
   const failed = new Map<KernelNodeId, number>();
 
   async function lookAt(lineage: KernelNodeId, signal: AbortSignal): Promise<void> {
@@ -91,9 +91,7 @@ function currentOf({ metadata }: Rows, lineage: KernelNodeId): Inode | undefined
   return inode?.lineage === lineage && inode.kind === "file" && inode.content !== "dirty" ? inode : undefined;
 }
 
-/**
- * Whether the gateway has this version. False also where that cannot be found out, so that the local bytes are kept.
- */
+/** True: the gateway has this version. False also where that cannot be found out, so that the local bytes are kept. */
 async function isThere(context: Remote & Sync, nodeId: string, version: string, signal: AbortSignal): Promise<boolean> {
   const node = await context.nodeReader.readOrHidden(nodeId, signal);
   if (node === undefined || node === "hidden") return false;
@@ -102,8 +100,8 @@ async function isThere(context: Remote & Sync, nodeId: string, version: string, 
 }
 
 /**
- * Whether the bytes are those of the version. Power loss or a broken disk may have changed them, and then they must not
- * become anybody's content.
+ * Compares the bytes with the hash of the version. Power loss or a broken disk may have changed them, and changed bytes
+ * must not become the content of a node.
  */
 async function isTrue(context: Rows & LocalFiles & Host, inode: Inode, signal: AbortSignal): Promise<boolean> {
   const { metadata, runtime, paths, disk, log } = context;
@@ -148,7 +146,7 @@ function keep(
     // A change made here keeps its age, so that a drain under way does not end without it.
     for (const row of context.nodeRows.ofInode(id)) context.queue.setNodeDirty(row, row.changedAt);
     metadata.afterCommit(() => {
-      // What programs write to the open file now goes to changed content, and no check may compare that with the lost
+      // A write of programs to the open file now goes to changed content, and no check may compare that with the lost
       // version.
       cacheFiles.get(lineage)?.leaveOriginForGood();
       context.dirtyFiles.dirty(kept);

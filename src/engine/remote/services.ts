@@ -1,4 +1,4 @@
-/** What remote/ does for other rooms. Each method is a flow of this room, whose own file says more. */
+/** The services of remote/ for other rooms. Each method is a flow of this room, whose own file says more. */
 import type { InodeId } from "../../metadata/ids.ts";
 import type { Host, Kernel, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
 import type { Sync } from "../sync/index.ts";
@@ -16,7 +16,7 @@ export interface Listings {
    * mount ends, else as the gateway's failure says.
    */
   complete(folder: InodeId, signal: AbortSignal): Promise<void>;
-  /** Lists a folder that nobody has asked for; of a large one only the pages that are wanted. */
+  /** Lists a folder that no program has asked for; of a large one only the pages that are wanted. */
   prefetch(folder: InodeId, wantsMore: () => boolean): Promise<void>;
   /** A program looked into the folder. */
   visit(folder: InodeId): void;

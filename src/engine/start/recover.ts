@@ -60,7 +60,7 @@ export async function recoverOpenFiles(
   context.detachedFiles.resolve();
   const sweep = prepareSweep(context, resumed !== undefined);
   if (!needsCheck && !wasOlder) return sweep;
-  // What the rows say of a file may be about another file.
+  // The row of a file may be about another file.
   await sweep();
   return undefined;
 }

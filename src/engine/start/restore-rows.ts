@@ -171,7 +171,7 @@ function becomesChanged(needs: Needs, inode: Inode, word: Written, stat: FileSta
   const names = metadata.entries.ofInode(inode.id);
   const rows = names.flatMap(({ id }) => metadata.nodes.ofEntry(id) ?? []);
   for (const row of rows) grewFrom(needs.context, row, word);
-  // Downloaded bytes and a program's bytes are mixed, and nobody can tell them apart.
+  // Downloaded bytes and a program's bytes are mixed, and cannot be told apart.
   const isHeld = (needs.needsCheck || word.missingFrom !== undefined) && rows.some(({ base }) => base?.head != null);
   metadata.inodes.update(inode.id, {
     content: "dirty",
@@ -191,9 +191,7 @@ function grewFrom({ metadata }: Rows, row: NodeRow, { node, head, hash, size, re
   metadata.nodes.update(row.id, { base: { ...base, head, hash: hash ?? null, size: size ?? base.size } });
 }
 
-/**
- * The content was written over what the row shows, or over a later version of ours: nothing of somebody else is lost.
- */
+/** The content was written over what the row shows, or over a later version of ours: no foreign content is lost. */
 function grewOver(row: NodeRow | undefined, { node, head, revision }: Written): boolean {
   if (row === undefined || row.base === null || row.nodeId !== node) return false;
   return row.base.head === head || (revision !== undefined && revision > row.base.revision);

@@ -8,7 +8,7 @@ import type { KeptHandle } from "../api/index.ts";
 import type { Host, Kernel, LocalFiles, Rows } from "../core/index.ts";
 import type { Outgoing } from "../upload/index.ts";
 
-/** What this mount goes on with. */
+/** The state with which this mount goes on. */
 export interface Resumed {
   readonly handles: readonly KeptHandle[];
 }
@@ -53,7 +53,7 @@ async function resumeFile(
   const cacheFile = await context.cacheFiles.resume(lineage, handles);
   context.snapshots.whenQuiet(cacheFile);
   for (const { id, write, append } of handles) {
-    context.handles.set(id, { kind: "file", live: cacheFile, write, append, reader: cacheFile.createReader() });
+    context.handles.set(id, { kind: "file", cacheFile, write, append, reader: cacheFile.createReader() });
   }
 }
 

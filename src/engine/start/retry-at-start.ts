@@ -8,7 +8,7 @@ import { minus } from "../../lib/clocks.ts";
 import { type Clock, sleep } from "../../lib/runtime.ts";
 
 export interface RetryBudget {
-  /** How long to ask again, in milliseconds. At least a moment (350 ms). */
+  /** The time for asking again, in milliseconds. At least a moment (350 ms). */
   readonly limitMs: number;
   /** Gives up at once when no connection was accepted: that may last for hours. */
   readonly givesUpUnheard?: true;

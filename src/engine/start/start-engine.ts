@@ -84,9 +84,9 @@ export interface EngineOptions {
   readonly workspace: string;
   /** Absent: all of it, as it is. */
   readonly view?: View;
-  /** What the token may do. Undefined: the token does not say. */
+  /** The scopes of the token. Undefined: the token does not say. */
   readonly scopes: ReadonlySet<string> | undefined;
-  /** How long to wait for a gateway that fails, when the workspace is not known here yet. Default: a moment. */
+  /** The time to wait for a gateway that fails, when the workspace is not known here yet. Default: a moment. */
   readonly patience?: RetryBudget;
   /** Called when the database turns out to be damaged. */
   readonly onDamage?: (error: unknown) => void;
@@ -100,7 +100,7 @@ export interface EngineOptions {
   readonly mount?: { readonly id: string; readonly resumed?: Resumed };
   /** Absent: open handles end with this process. */
   readonly handleTable?: HandleTable;
-  /** Absent: nobody looks at the disk. */
+  /** Absent: the disk is not watched. */
   readonly stateDisk?: StateDisk;
   readonly limits?: DiskLimits;
   /** Work that nobody waits for begins when this resolves. Absent: at once. */
@@ -176,8 +176,8 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
     onChange: (what) => {
       if (what !== "state") readOnly.tokenChanged(lackOf(network.scopes));
       if (what !== "state") activity.expedite();
-      // What was heard with the earlier token proves nothing about the new one. Until there is a stream with the new
-      // token, a page does.
+      // Answers to the earlier token prove nothing about the new one. Until there is a stream with the new token, a
+      // page does.
       if (what === "token") stream?.renew();
       if (network.loginNeeded !== undefined) running?.fresh.lost(network.loginNeeded);
       activity.wake();
@@ -256,7 +256,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
   const writeBack = createWriteBack(context);
   const backlog = createBacklog(context, metadata.nodes.pendingBytes);
   stream = client.features.isFull && view.at === undefined ? createJournalStream(context) : undefined;
-  // On a gateway without a journal nobody is there who would make up for a rollback.
+  // On a gateway without a journal nothing would make up for a rollback.
   if (stream === undefined && context.history.isRolledBack()) context.history.forget();
   const follower = createFollower(context, stream);
   fresh.onEnd(() => {
@@ -393,7 +393,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
         await options.syncRows();
         metadata.checkpoint();
       } catch (error) {
-        // What was committed is in the log of the database. Only power loss right now could lose it.
+        // Committed rows are in the log of the database. Only power loss right now could lose it.
         log.error({ err: error }, "the rows could not be synced at the end");
       }
       runtime.step("stop: checkpoint made");
@@ -410,8 +410,8 @@ function lackOf(scopes: ReadonlySet<string> | undefined): string | undefined {
 }
 
 /**
- * What was done for the programs of another mount says nothing about the requests of this one. Throws a StartError when
- * another mount used the state dir meanwhile.
+ * The request log of another mount says nothing about the requests of this one. Throws a StartError when another mount
+ * used the state dir meanwhile.
  */
 function beginMount(
   { settings, done, transaction }: Metadata<Request>,
@@ -429,7 +429,10 @@ function beginMount(
   return undefined;
 }
 
-/** As the kernel was told: it was made to ask again for everything that is not live any more. */
+/**
+ * The same state that the kernel was told: when the journal ceased to be live, the kernel was made to ask for
+ * everything again.
+ */
 function freshness(context: Kernel & Remote & Host & Outgoing): Pick<EngineStatus, "live" | "staleMs" | "staleWhy"> {
   const { fresh, network, client, runtime } = context;
   const { stale } = fresh;

@@ -1,5 +1,5 @@
 /**
- * Removes what an ended mount leaves behind and nobody waits for: orphans and superseded kernel node ids that only its
+ * Removes what an ended mount leaves behind and no flow waits for: orphans and superseded kernel node ids that only its
  * kernel knew, snapshots without their file, files without rows, and rows without files. It works while the mount is
  * already used, a little at a time. Nothing is sent before its end, because a snapshot may turn out to have no file.
  *
@@ -17,7 +17,7 @@ import type { Host, LocalFiles, Rows, Uploads } from "../core/index.ts";
 /** Rows looked at in one go. */
 const SLICE = 50;
 
-/** What was there at the start. Everything of this mount has higher numbers. */
+/** The first numbers of this mount: everything that existed at the start has lower ones. */
 interface Before {
   readonly orphans: number;
   readonly superseded: number;
@@ -46,7 +46,7 @@ async function sweep(context: Rows & LocalFiles & Uploads & Host, before: Before
   await removeOrphan(context, before.orphans);
   for (const shard of await shardsOf(context, "live")) await sweepCacheFile(context, shard, before);
   fileState.isUnswept = false;
-  for (const shard of await shardsOf(context, "generation")) await sweepCuts(context, shard, before);
+  for (const shard of await shardsOf(context, "generation")) await sweepSnapshotFiles(context, shard, before);
   await context.cacheFiles.removeLeft().catch((error: unknown) => {
     log.warn({ err: error }, "files nobody needs could not be removed yet");
   });
@@ -131,9 +131,9 @@ async function sweepCacheFile(
   const stale = metadata.snapshots.staleOfKernelNodeIds(from, to).filter(isOld);
   const snapshots = metadata.snapshots
     .ofKernelNodeIds(from, to)
-    .filter((cut) => isOld(cut) && (cut.lineage === null || !files.has(cut.lineage)));
-  for (const cut of stale) dropStaleSnapshot(context, cut);
-  for (const cut of snapshots) await dropIfAbsent(context, cut);
+    .filter((snapshot) => isOld(snapshot) && (snapshot.lineage === null || !files.has(snapshot.lineage)));
+  for (const snapshot of stale) dropStaleSnapshot(context, snapshot);
+  for (const snapshot of snapshots) await dropIfAbsent(context, snapshot);
   for (const { lineage, bytes } of rows) {
     if (cacheFiles.has(lineage)) continue;
     if (!files.has(lineage)) await forgetIfAbsent(context, lineage);
@@ -172,27 +172,31 @@ async function quarantineUnknown(context: Rows & LocalFiles, lineage: KernelNode
 }
 
 /** The same for snapshots that have files of their own, which are rare. */
-async function sweepCuts(context: Rows & LocalFiles & Uploads & Host, shard: number, before: Before): Promise<void> {
+async function sweepSnapshotFiles(
+  context: Rows & LocalFiles & Uploads & Host,
+  shard: number,
+  before: Before,
+): Promise<void> {
   const { metadata, paths } = context;
   if (!(await goesOn(context))) return;
   const files = new Set(await paths.inShard("generation", shard));
-  for (const cut of metadata.snapshots.copies(shard * SHARD, (shard + 1) * SHARD)) {
-    if (cut.id < before.snapshots && !files.has(cut.id)) await dropIfAbsent(context, cut);
+  for (const snapshot of metadata.snapshots.copies(shard * SHARD, (shard + 1) * SHARD)) {
+    if (snapshot.id < before.snapshots && !files.has(snapshot.id)) await dropIfAbsent(context, snapshot);
   }
-  for (const id of files) await judgeCutFile(context, id, before);
+  for (const id of files) await judgeSnapshotFile(context, id, before);
 }
 
-async function judgeCutFile(context: Rows & LocalFiles & Host, id: SnapshotId, before: Before): Promise<void> {
+async function judgeSnapshotFile(context: Rows & LocalFiles & Host, id: SnapshotId, before: Before): Promise<void> {
   const { metadata, paths, runtime, cacheFiles } = context;
   const { snapshots, gone } = metadata;
   const isOfThisMount = id >= before.snapshots && id < snapshots.end();
-  const cut = snapshots.get(id);
-  if (isOfThisMount || cut?.lineage === null || gone.has({ kind: "generation", id })) return;
+  const snapshot = snapshots.get(id);
+  if (isOfThisMount || snapshot?.lineage === null || gone.has({ kind: "generation", id })) return;
   // The file was made just before a crash that lost its row. No new snapshot may get its number.
   snapshots.passIds(id);
-  if (cut === undefined) return context.cacheFiles.quarantine(paths.snapshot(id), `generation-${id}`);
+  if (snapshot === undefined) return context.cacheFiles.quarantine(paths.snapshot(id), `generation-${id}`);
   // The copy was not finished, and the cache file has the bytes. A writer may be making the copy anew.
-  const { lineage } = cut;
+  const { lineage } = snapshot;
   await cacheFiles.alone(lineage, async () => {
     if (!cacheFiles.has(lineage) && snapshots.get(id)?.lineage != null) await runtime.files.remove(paths.snapshot(id));
   });
@@ -202,23 +206,23 @@ async function judgeCutFile(context: Rows & LocalFiles & Host, id: SnapshotId, b
 async function dropIfAbsent(context: Rows & LocalFiles & Uploads & Host, { id }: Snapshot): Promise<void> {
   const { metadata, paths } = context;
   const pathOf = ({ lineage }: Snapshot) => (lineage === null ? paths.snapshot(id) : paths.cacheFile(lineage));
-  for (let cut = metadata.snapshots.get(id); cut !== undefined; ) {
-    const isThere = await exists(context, pathOf(cut));
+  for (let snapshot = metadata.snapshots.get(id); snapshot !== undefined; ) {
+    const isThere = await exists(context, pathOf(snapshot));
     const now = metadata.snapshots.get(id);
     // The snapshot may have got a file of its own meanwhile.
     if (isThere || now === undefined) return;
-    if (now.lineage === cut.lineage) return dropStaleSnapshot(context, now);
-    cut = now;
+    if (now.lineage === snapshot.lineage) return dropStaleSnapshot(context, now);
+    snapshot = now;
   }
 }
 
-function dropStaleSnapshot(context: Rows & LocalFiles & Uploads & Host, cut: Snapshot): void {
+function dropStaleSnapshot(context: Rows & LocalFiles & Uploads & Host, snapshot: Snapshot): void {
   const { metadata, runtime } = context;
   metadata.transaction(() => {
-    for (const { id } of metadata.attempts.ofSnapshot(cut.id)) metadata.attempts.abandon(id, runtime.now());
-    context.snapshotFiles.remove(cut);
-    const inode = metadata.inodes.get(cut.inode);
-    if (inode === undefined || inode.changes !== cut.changes || inode.content !== "dirty") return;
+    for (const { id } of metadata.attempts.ofSnapshot(snapshot.id)) metadata.attempts.abandon(id, runtime.now());
+    context.snapshotFiles.remove(snapshot);
+    const inode = metadata.inodes.get(snapshot.inode);
+    if (inode === undefined || inode.changes !== snapshot.changes || inode.content !== "dirty") return;
     metadata.inodes.update(inode.id, { changes: inode.changes + 1, hash: null });
     context.queue.setInodeDirty(inode.id);
   });

@@ -1,4 +1,4 @@
-/** What of a workspace a mount shows: all of it or one folder, as it is or as it was at a moment. */
+/** The part of a workspace that a mount shows: all of it or one folder, as it is or as it was at a moment. */
 import type { Client } from "../../client/client.ts";
 import { RemoteError } from "../../client/errors.ts";
 import type { Node, Workspace } from "../../contract/resources.ts";
@@ -14,8 +14,8 @@ export interface View {
 export const WHOLE: View = {};
 
 /**
- * What a state dir is for; undefined: all of the workspace, as it is. Moments share one, since lists and contents of the
- * past never change.
+ * The view that a state dir is for; undefined: all of the workspace, as it is. Moments share one, since lists and
+ * contents of the past never change.
  */
 export function viewKey({ path, at }: View): string | undefined {
   if (path === undefined && at === undefined) return undefined;

@@ -1,6 +1,6 @@
 /**
- * Which workspace a start is for, and whether it may start: by the rows, which know the workspace after the first
- * start, and by the gateway, if it answers. Does not know what is done with the answer.
+ * Finds out which workspace a start is for, and if it may start: by the rows, which know the workspace after the first
+ * start, and by the gateway, if it answers. Knows no use of the answer.
  */
 import type { Client } from "../../client/client.ts";
 import { RemoteError } from "../../client/errors.ts";
@@ -179,7 +179,7 @@ export async function hearLater(
   }
 }
 
-/** Where revisions and positions are counted, as it is kept in the state dir. */
+/** The value in the state dir for a gateway that counts revisions and positions. */
 const COUNTED_THERE = "revisions there, positions there";
 const COUNTED_HERE = "revisions here, positions here";
 

@@ -1,7 +1,7 @@
 /**
- * What an answer of the gateway means for the rows. An acknowledgement moves base; a refusal tells something new, or
- * parks the row. An attempt outlives its entry: its answer moves the base of its node, whichever entry carries the node
- * by then, if any. Each function is one transaction and never waits.
+ * Applies an answer of the gateway to the rows. An acknowledgement moves base; a refusal tells something new, or parks
+ * the row. An attempt outlives its entry: its answer moves the base of its node, whichever entry carries the node by
+ * then, if any. Each function is one transaction and never waits.
  */
 import type { RemoteError } from "../../client/errors.ts";
 import { sameValue } from "../../contract/attributes.ts";
@@ -69,7 +69,7 @@ export function acknowledge(
     }
     if (isDeletion) return acknowledgeDeletion(context, row, attempt, node.revision, position);
 
-    if (isSomebodysNow(context, row, node.id)) {
+    if (isOfOtherRow(context, row, node.id)) {
       closeAttempt(context, attempt);
       context.nodeRows.drop(row.id);
       context.quota.grew(attempt, node.size);
@@ -89,7 +89,7 @@ export function acknowledge(
     supersedeState(context, node.id, row.base, base);
     context.quota.grew(attempt, base.size - (row.base?.size ?? 0));
     metadata.rereads.found(node.id);
-    // The node shows somebody's change besides ours, or the answer is wrong. A read by id tells which.
+    // The node shows a foreign change besides ours, or the answer is wrong. A read by id tells which.
     if (!isOurs) metadata.rereads.add(node.id);
     // A repeated request gets its first answer, however old. So what was heard of the node since then is news.
     const waiting = metadata.arrivals.get(node.id);
@@ -125,12 +125,12 @@ function leaveNode(context: Rows & Remote & Host, row: NodeRow): NodeRow {
 }
 
 /**
- * Whether the node belongs to another row now. Its name was removed here before the answer to its creation came, and
- * somebody has changed the node, so that it came in as a stranger's node under a second row. Programs saw both names
- * and removed one of them, or have changed the other since: then the stranger's row keeps the node. If the node came in
- * after the removal, no program has said that it is to stay.
+ * True: the node belongs to another row by now. For example, its name was removed here before the answer to its
+ * creation came, and another mount changed the node, so it came in as a foreign node under a second row. Programs saw
+ * both names and removed one of them, or have changed the other since: then the second row keeps the node. If the node
+ * came in after the removal, no program has said that it is to stay.
  */
-function isSomebodysNow({ metadata }: Rows, row: NodeRow, nodeId: string): boolean {
+function isOfOtherRow({ metadata }: Rows, row: NodeRow, nodeId: string): boolean {
   const stranger = metadata.nodes.ofNodeId(nodeId);
   if (row.entry !== null || stranger === undefined || stranger.id === row.id || stranger.entry === null) return false;
   const isChangedHere = stranger.dirtySince !== null || (stranger.base?.position ?? 0) > 0;
@@ -154,7 +154,8 @@ function absorbStranger(context: Rows & LocalFiles & Uploads & Host, row: NodeRo
     (stranger.dirtySince !== null || context.cacheFiles.writersOf(inode) > 0 || !metadata.entries.isEmpty(inode.id));
   if (isUsed) {
     const now = context.runtime.now();
-    // The request was about the node, which now belongs to `row`. Whatever the request did is heard of the node itself.
+    // The request was about the node, which now belongs to `row`. The effect of the request is heard of the node
+    // itself.
     const attempt = metadata.attempts.openOf(stranger.id);
     if (attempt !== undefined) {
       metadata.attempts.remove(attempt.id);
@@ -187,7 +188,7 @@ function otherHasMoved(
   const { metadata } = context;
   const row = metadata.nodes.ofNodeId(request.with);
   if (row?.base?.revision !== request.withRevision) {
-    // What was heard of the other node since tells more, or the node has to be read.
+    // A later answer about the other node tells more, or the node has to be read.
     metadata.rereads.add(request.with);
     context.queue.enqueue(row);
     return;
@@ -224,15 +225,15 @@ function closeRefused(
   const isLast = error.code === "changed" || tries === 0;
   closeAttempt(context, attempt, isLast ? "remove" : "abandon");
   if (isLast || "nodeId" in request || context.client.features.isFull) return;
-  // What was told of that place meanwhile was left to the answer of this request (observe.ts), and is not told again.
+  // News of that place meanwhile was left to the answer of this request (observe.ts), and is not told again.
   const folder = context.nodeRows.folderOfNode(request.parent);
   if (folder !== undefined) requestRelist(context, folder);
 }
 
 /**
  * The folder exists at the gateway now, so what waits in it may be sent. Only what this mount put there can be in it,
- * except for changes that the journal told while nobody here knew the folder, and that were passed over; a new listing
- * finds them. The folder still counts as listed: programs can list it also while the gateway does not answer.
+ * except for changes that the journal told while the folder was not known here, and that were passed over; a new
+ * listing finds them. The folder still counts as listed: programs can list it also while the gateway does not answer.
  */
 function folderIsCreated(context: Rows & Remote & Uploads & Tree, row: NodeRow, position: number): void {
   const inode = context.nodeRows.inodeOf(row);
@@ -270,7 +271,7 @@ function acknowledgeDeletion(
 }
 
 /**
- * What to do about a request that failed. `retry` true: send the same request again, after `afterMs` milliseconds if
+ * The decision about a request that failed. `retry` true: send the same request again, after `afterMs` milliseconds if
  * given, else after the usual pause. False: this attempt is over, and the plan decides anew.
  */
 export type Verdict = { readonly retry: true; readonly afterMs?: number } | { readonly retry: false };
@@ -319,8 +320,8 @@ export function refused(
 }
 
 /**
- * Whether the gateway's data were set back: the node is now older than a state that the gateway had acknowledged before
- * the request.
+ * The gateway's data were set back if the node is now older than a state that the gateway had acknowledged before the
+ * request.
  */
 function isOfOtherPast({ client }: Remote, { nodeId, base }: NodeRow, node: Node): boolean {
   return client.features.isFull && node.id === nodeId && base !== null && node.revision < base.revision;
@@ -342,18 +343,17 @@ function takeFromTheWay(
 }
 
 /**
- * Whether the node in the way may be the effect of an earlier sending: the request was sent before without an answer,
- * and it has no key.
+ * The node in the way may be the effect of an earlier sending when the request was sent before without an answer, and
+ * has no key.
  */
 function mayBeEarlierTry({ client }: Remote, { tries }: Sent, { code }: RemoteError): boolean {
   return tries > 0 && !client.features.isFull && (code === "conflict" || code === "changed");
 }
 
 /**
- * Whether the node, which may be the effect of an earlier sending, is that effect, although no listing showed it yet. A
- * file is recognised by its content: if it counted as somebody else's, newer content here would be in conflict with our
- * own. A folder is recognised only if it was removed here since: if it counted as somebody else's, it would come back
- * for good.
+ * A node that may be the effect of an earlier sending is recognised as such before a listing shows it. A file is
+ * recognised by its content: if it counted as a foreign one, newer content here would be in conflict with our own. A
+ * folder is recognised only if it was removed here since: if it counted as a foreign one, it would come back for good.
  */
 function isEarlierTry({ metadata }: Rows, row: NodeRow, { request }: Sent, node: Node): boolean {
   if (metadata.nodes.ofNodeId(node.id)?.id !== (row.nodeId === null ? undefined : row.id)) return false;
@@ -384,7 +384,7 @@ function tellApart(
       lookAgainLater(context, row);
     else {
       observeNode(context, node);
-      // Where only a read by id is believed, that read comes first.
+      // If only a read by id is believed, that read comes first.
       if (context.metadata.nodes.get(row.id)?.seen === null) lookAgainLater(context, row);
     }
   } else if (isCondition) {

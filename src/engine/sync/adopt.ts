@@ -158,8 +158,8 @@ function takeContent(
   const group = groupOf(node);
   const isOther = group === null || group !== inode.linkGroup || orderInGroup(inode, node) === "apart";
   if (names > 1 && inode.kind !== "folder" && !isLinkUnsent && isOther) {
-    // Somebody who does not know of links changed the node: this name leaves the inode for good. Or somebody changed it
-    // at the same time as another name was changed, and had not heard of that.
+    // A client that does not know of links changed the node: this name leaves the inode for good. Or it was changed at
+    // the same time as another name, by a client that had not heard of that change.
     leaveInode(context, entry, row, node);
     return;
   }
@@ -220,7 +220,7 @@ function takeAttributes(
       ? { content: stateOfAgreed(context, inode), originNode: node.id, originVersion: node.head }
       : {}),
   });
-  // Nobody else knows yet that the inode's other names are to get these attributes.
+  // No other mount knows yet that the inode's other names are to get these attributes.
   if (isChanged && isLinkUnsent) context.queue.setInodeDirty(inode.id);
   else if (isChanged) lookLater(context, inode.id);
   if (!isContentAgreed) return;
@@ -268,8 +268,8 @@ function takeLink(
 }
 
 /**
- * Whether a different file took this name here and is to be sent to the node. Then the node's link belongs to the
- * content that the node has so far, and not to this file.
+ * True: a different file took this name here and is to be sent to the node. Then the node's link belongs to the content
+ * that the node has so far, and not to this file.
  */
 function isOtherFile({ kind, content, hash }: Inode, node: Node): boolean {
   return kind !== kindOf(node) || (kind === "file" && content === "clean" && hash !== node.contentHash);
@@ -298,10 +298,7 @@ function joinNames(
   return true;
 }
 
-/**
- * Whether the inode is the same file as the group's. An inode that had nothing to do with the group before is not: it
- * is another file, which took the name elsewhere.
- */
+/** An inode that had nothing to do with the group before is another file, which took the name elsewhere. */
 function isSameFile(group: Inode, inode: Inode): boolean {
   if (inode.linkGroup !== null && inode.linkGroup !== group.linkGroup) return false;
   const order = orderOf(group, inode);
@@ -348,7 +345,8 @@ export function undeleteFolder(
     atime: time,
     ctime: time,
   });
-  // What a program put in the folder's place since was never there at the gateway: it moves to a conflict name.
+  // An entry that a program put in the folder's place since was never there at the gateway: it moves to a conflict
+  // name.
   const shown = shownNameOf(context, nodeId, row.base.name);
   const occupant = metadata.entries.find(parent, shown.name);
   if (occupant !== undefined) moveToConflictName(context, occupant);

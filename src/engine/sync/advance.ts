@@ -28,13 +28,13 @@ const STEPS_MAX = 20;
  */
 const RECHECK_MS = 10_000;
 const RECHECK_MAX_MS = 5 * 60_000;
-/** What was heard does not fit what is known here. The pause before the plan looks again: the node is read first. */
+/** The gateway's answers do not fit the rows. The pause before the plan looks again: the node is read meanwhile. */
 export const LOOK_AGAIN_MS = 1_000;
 
-/** What is left to do for a row after its local steps: `step` needs the network, a snapshot or time. */
+/** The rest of the work on a row after its local steps: `step` needs the network, a snapshot or time. */
 export interface Pending {
   readonly row: NodeRow;
-  readonly step: Extract<Step, { do: "send" | "cut" | "breakCycle" | "wait" }>;
+  readonly step: Extract<Step, { do: "send" | "snapshot" | "breakCycle" | "wait" }>;
 }
 
 /**
@@ -100,7 +100,7 @@ function advanceOne(
         return { row: metadata.nodes.update(id, { due }), step };
       }
       case "send":
-      case "cut":
+      case "snapshot":
       case "breakCycle":
         if (row.due !== null) return { row, step };
         return { row: metadata.nodes.update(id, { due: context.runtime.now() }), step };
@@ -289,8 +289,8 @@ function keepBoth(
   const isKept = others.length > 0 && !isGroupUpdate;
   if (isKept) context.names.keepInOthers(entry.inode, row);
   else setAside(context, row, entry);
-  // What else was seen (a move, attributes) is decided next, when the content is out of the way. An inode that was made
-  // of the node belongs to its group already, so the group's other names are not looked for again.
+  // The other changes that were seen (a move, attributes) are decided next, when the content is out of the way. An
+  // inode that was made of the node belongs to its group already, so the group's other names are not looked for again.
   const { link } = node.attributes;
   const isLinkTaken = joined === undefined && !isGroupUpdate && link !== undefined;
   const attributes = isLinkTaken ? { ...row.base?.attributes, link } : (row.base?.attributes ?? {});

@@ -41,7 +41,7 @@ export function placeArrival(
   const gathered = gatherNames(context, own);
   const isGathered = gathered !== undefined;
   const inode = gathered ?? own;
-  // What was changed here under the inode's other names is to be sent to this node too.
+  // A change made here under the inode's other names is to be sent to this node too.
   if (joined !== undefined && !isAtNode(context, inode)) {
     if (isGathered) context.queue.setInodeDirty(inode.id);
     else context.queue.setNodeDirty(row);
@@ -62,7 +62,7 @@ function makeWay(context: Rows & LocalFiles & Remote & Uploads & Host & Tree, oc
   // A node that waited before has already woken the row that it waits for. Each look of the loop tries it again.
   const isNew = metadata.arrivals.get(node.id)?.revision !== node.revision;
   if (row.nodeId === null) {
-    // Whether the two are the same thing is known when the row's own request is answered or refused (acknowledge.ts).
+    // The answer to the row's own request, or its refusal, tells if the two are the same thing (acknowledge.ts).
     if (isNew) context.queue.enqueue(row);
     if (row.kind === node.kind || !isHeldBack(context, row)) return false;
     moveToConflictName(context, occupant);
@@ -85,8 +85,8 @@ function makeWay(context: Rows & LocalFiles & Remote & Uploads & Host & Tree, oc
 }
 
 /**
- * Whether the row cannot be sent, and nobody knows for how long. Then it must not hold the name: the room may be taken
- * by what is in a folder that waits for this name.
+ * A row is held back when it cannot be sent for an unknown time. Then it must not hold the name. For example, the room
+ * that it waits for may be taken by the files of a folder that waits for this name.
  */
 function isHeldBack(context: Rows & LocalFiles & Remote & Uploads & Host & Tree, row: NodeRow): boolean {
   const step = plan(viewOf(context, row));

@@ -1,4 +1,4 @@
-/** What the rows of a file say once its bytes are known to be a version of its node, whoever found that out. */
+/** Updates the rows of a file once its bytes are known to be a version of its node, whichever flow found that out. */
 import type { Attempt } from "../../metadata/attempts.ts";
 import { isWhole } from "../../metadata/cache-files.ts";
 import type { Inode } from "../../metadata/inodes.ts";
@@ -27,8 +27,8 @@ export function adoptVersion(
       : "copyOf" in request
         ? inode.content !== "dirty" && inode.originVersion === request.version
         : inode.hash === request.hash && inode.content !== "open";
-  // Somebody's newer head hides the version that our content became. No reference to it can be made, so its bytes stay
-  // the local ones.
+  // A newer head from elsewhere hides the version that our content became. No reference to it can be made, so its bytes
+  // stay the local ones.
   if (!isNewest || isStandIn(base.head)) return;
   recordVersion(context, inode, nodeId, base, request.hash);
 }

@@ -1,13 +1,13 @@
 /**
  * Detached files: programs here have them open for writing, and their names went on without them. Nothing unsent was in
- * such a file when somebody elsewhere wrote another version, or removed or replaced the name. So the name shows that at
+ * such a file when another mount wrote another version, or removed or replaced the name. So the name shows that at
  * once. The program goes on with its bytes, as after a rename over its file on any disk: they are an inode without a
  * name (metadata/detached-files.ts). What the program writes from then on gets a name again, once: that of a copy
  * beside, or its own, if that was removed and is free. From then on it is a file like any other.
  *
- *     detached ──written, and a snapshot was taken (upload/snapshot.ts)──► named
- *        ├─ closed, or left by a mount that ended, with changes ─────────► named
- *        └─ the same, unchanged ─────────────────────────────────────────► an orphan, which goes
+ *     detached ──written, and a snapshot was taken (upload/snapshot.ts)──► named        ├─ closed, or left by a mount
+ * that ended, with changes ─────────► named        └─ the same, unchanged ─────────────────────────────────────────► an
+ * orphan, which goes
  *
  * Each arrow is one transaction. The rows say so before a byte changes (files/set-dirty.ts). What the kernel writes by
  * itself is found by its hash after a crash (start/recover.ts). Dirty content of a detached file never goes

@@ -17,7 +17,7 @@ type Needs = Pick<Rows & Remote & Host, "metadata" | "runtime" | "client" | "rea
 /** id: a read by id, which is never old. others: lists and refusals, which may be old. */
 export type Source = "id" | "others";
 
-/** What changes of a node where nobody counts its changes. */
+/** The fields of a node that a change can alter, for a gateway that counts no changes. */
 type State = Pick<Base, "parent" | "name" | "head" | "attributes">;
 
 const stateOf = (node: Node): State => ({
@@ -60,8 +60,8 @@ function revisionHere(context: Needs, node: Node, source: Source): number | unde
 }
 
 /**
- * The node after a write of ours that was answered. It is newer than all that was heard before the write was sent.
- * Nobody knows whether what was heard since came before or after the write. The answer takes its place, and the node is
+ * The node after a write of ours that was answered. It is newer than all that was heard before the write was sent. It
+ * is not known whether what was heard since came before or after the write. The answer takes its place, and the node is
  * read again.
  */
 export function afterWrite(context: Needs, row: NodeRow, told: Node): Node {
@@ -73,9 +73,9 @@ export function afterWrite(context: Needs, row: NodeRow, told: Node): Node {
 }
 
 /**
- * Whether the answer shows our request and nothing else. `expected`: base after exactly our request. If the answer was
- * lost, it is not enough that the node changed once since base: somebody may have done the same and more. Also, what is
- * known of the node may be newer than the content in base, which is still to be adopted.
+ * The answer shows our request and nothing else when the node equals `expected`: base after exactly our request. After
+ * a lost answer it is not enough that the node changed once since base: another mount may have done the same and more.
+ * Also, the row may know of newer content than that in base, which is still to be adopted.
  */
 export function isOnlyOurs(context: Needs, before: Base | null, expected: Base, node: Node): boolean {
   if (context.client.features.isFull && node.revision !== (before?.revision ?? 0) + 1) return false;

@@ -8,7 +8,7 @@ import type { Request } from "../core/index.ts";
 /** The start of a text that stands for a head whose id is not known. It equals no head of the gateway. */
 const STAND_IN = "superseded:";
 
-/** Whether the head is such a stand-in: somebody's newer head hides the version that our content became. */
+/** A head is such a stand-in when a newer head from elsewhere hides the version that our content became. */
 export const isStandIn = (head: string | null): boolean => head?.startsWith(STAND_IN) === true;
 
 /**
@@ -31,7 +31,7 @@ export function effectOf(
     case "content":
     case "reference": {
       const isHeadOurs = request.hash === null || !features.hashes || shown.hash === request.hash;
-      // Somebody's newer head hides the id of ours: a stand-in that equals no head.
+      // A newer head from elsewhere hides the id of ours: a stand-in that equals no head.
       const head = isHeadOurs ? shown.head : `${STAND_IN}${key}`;
       const hash = request.hash ?? shown.hash;
       const place = "parent" in request ? { parent: request.parent, name: request.name } : {};

@@ -64,7 +64,7 @@ export function readOrHidden(
   });
 }
 
-/** Whether the gateway fails to tell of this one node, now or for good, and does not fail for every node. */
+/** A node is untellable when the gateway fails to tell of it, now or for good, and does not fail for every node. */
 export function isUntellable({ network }: Pick<Remote, "network">, error: unknown): boolean {
   const isFailed = error instanceof RemoteError && (error.code === "server" || error.code === "malformed");
   return isFailed && network.isOnline && network.pauseMs("getNode") === 0;
@@ -123,7 +123,7 @@ async function moveOut(
   metadata.rereads.done(reread);
 }
 
-/** Whether the node's name is here, too, in the folder. A program may have moved it elsewhere, which is yet to be sent. */
+/** True: the node's name is in the folder here, too. A program may have moved it elsewhere, which is yet to be sent. */
 function isIn(
   { metadata, nodeRows }: Rows & Tree,
   row: NodeRow,

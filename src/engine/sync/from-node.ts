@@ -1,4 +1,4 @@
-/** What a node of the gateway is here: its hard link group, and the inode that is made of it. */
+/** A node of the gateway as it is here: its hard link group, and the inode that is made of it. */
 
 import type { Node } from "../../contract/resources.ts";
 import { savesOfLink } from "../../contract/saves.ts";

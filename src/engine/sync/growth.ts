@@ -1,8 +1,8 @@
 /**
- * How many bytes more the workspace will hold when everything that waits is sent. The rows are added up a slice at a
- * time, while uploads end and programs write; still each byte counts once. An upload that ends counts among what the
- * gateway holds from then on, so it is subtracted if its row was added before. The rows of open files are as old as the
- * last flush, so open files are left out of the slices and added in one go at the end.
+ * Counts the bytes that the workspace will hold more when everything that waits is sent. The rows are added up a slice
+ * at a time, while uploads end and programs write; still each byte counts once. An upload that ends counts among what
+ * the gateway holds from then on, so it is subtracted if its row was added before. The rows of open files are as old as
+ * the last flush, so open files are left out of the slices and added in one go at the end.
  */
 import { sleep } from "../../lib/runtime.ts";
 import type { AttemptId, InodeId, NodeRowId } from "../../metadata/ids.ts";
@@ -24,7 +24,7 @@ export interface Growth {
    * count.
    */
   grew(attempt: AttemptId, grown: Grown): void;
-  /** Whether the transaction of that call was undone. */
+  /** The transaction of that call was undone. */
   isUndone(attempt: AttemptId, node: NodeRowId): boolean;
 }
 
@@ -63,7 +63,9 @@ export function createGrowth(context: Pick<Rows & LocalFiles & Host, "metadata" 
       behind.map(async (cacheFile) => [cacheFile, (await cacheFile.stat()).size] as const),
     );
     // If the file was flushed meanwhile, its row is newer than this size.
-    return new Map(found.filter(([live]) => live.mayHaveUnpersistedStat).map(([live, size]) => [live.inode, size]));
+    return new Map(
+      found.filter(([cacheFile]) => cacheFile.mayHaveUnpersistedStat).map(([{ inode }, size]) => [inode, size]),
+    );
   }
 
   function ofRow(id: NodeRowId): number {

@@ -1,6 +1,6 @@
 /**
- * How far the gateway's path index shows what was done, and the deletions that are remembered until it shows them:
- * before that, a listing may still show the node. Knows nothing of what a listing means.
+ * The index watermark, and the deletions that are remembered until it shows them: before that, a listing may still show
+ * the node. Knows nothing of what a listing means.
  *
  * Where the gateway has no positions, row time stands for them. A change of ours has the time at which it was answered,
  * and a list counts as old as a list can be. The wall clock would not do. If it is set back, our own writes would be
@@ -61,8 +61,8 @@ export function noteIndexWatermark({ metadata }: Pick<Rows, "metadata">, asOf: n
 }
 
 /**
- * Whether the journal may have told already of changes in a folder of ours that came after `position`. Nobody here knew
- * the folder's node then, and the journal does not tell them again. Without a journal only lists tell anything, and
+ * True: the journal may have told already of changes in a folder of ours that came after `position`. The folder's node
+ * was not known here then, and the journal does not tell them again. Without a journal only lists tell of changes, and
  * they are asked for again anyway.
  */
 export function isCoveredByIndex(

@@ -2,8 +2,8 @@
  * Hard links (attribute `link` = group, hash, saves). Every name is a node of its own at the gateway; here the names of
  * one group share an inode. While the nodes of a group differ, an update is under way: the mount that made it brings
  * the other nodes up to date, and every other mount shows the newest node and sends nothing. The saves tell which node
- * is the newest (contract/saves). If two nodes were written at the same time, neither is: they are two files until
- * somebody who knows both makes them one. A node with other content than its link says was written by somebody who
+ * is the newest (contract/saves). If two nodes were written at the same time, neither is: they are two files until a
+ * writer that knows both makes them one. A node with other content than its link says was written by a client that
  * knows nothing of links: it leaves the group for good.
  *
  * The nodes of a group are told of in any order, so two inodes may turn out to be one file. Then the inode that
@@ -27,21 +27,21 @@ import { mergeAttributes, withTimeOf } from "./merge-attributes.ts";
  * How long other mounts wait before they bring the nodes of a linked file together: the mount that changed it goes
  * first.
  */
-const TURN_MS = 60_000;
+const LINK_LEASE_MS = 60_000;
 /** How many names are marked in one go when the link lease is over. */
 const NAMES = 100;
 
 type Needs = Pick<Rows, "metadata">;
 type Joining = Pick<Rows & LocalFiles, "metadata" | "cacheFiles">;
 
-/** Whether the row is a name of a linked file that was not changed here. What its node lacks, other mounts bring. */
+/** A follower is a name of a linked file that was not changed here: other mounts bring its node up to date. */
 export function isFollower({ metadata }: Needs, row: NodeRow, inode: Inode): boolean {
   const isUntouched = row.dirtySince === null && row.base !== null && inode.content !== "dirty";
   if (!isUntouched || inode.linkGroup === null || row.base?.attributes.link?.group !== inode.linkGroup) return false;
   return metadata.entries.links(inode.id) > 1;
 }
 
-/** How a node's content relates to what the other names of its group show. */
+/** The order of a node's content and the content that the other names of its group show. */
 export type Order = "same" | "behind" | "newer" | "apart";
 
 type Saved = Pick<Inode, "hash" | "saves">;
@@ -51,17 +51,20 @@ const savesOf = ({ hash, saves }: Saved) => saves ?? (hash === null ? [] : saves
 const savedAs = (node: Node): Saved => ({ hash: node.contentHash, saves: savesOfNode(node) });
 
 /**
- * By the saves that led to each. Apart: each was written by somebody who had not seen the other. So neither may replace
- * the other, nor be shown as if it had.
+ * By the saves that led to each. Apart: each writer had not seen the other's content. So neither may replace the other,
+ * nor be shown as if it had.
  */
 export function orderOf(inode: Saved, other: Saved): Order {
   if (inode.hash !== null && inode.hash === other.hash) return "same";
   const order = orderOfSaves(savesOf(inode), savesOf(other));
-  // What is being written is not a save yet: nobody has seen it.
+  // Content that is being written is not a save yet: no other mount has seen it.
   return order === "newer" && inode.hash === null ? "apart" : order;
 }
 
-/** How the node's content relates to what the file shows. Null: the node is in no group, or in another one. */
+/**
+ * The order of the node's content and the content that the file shows. Null: the node is in no group, or in another
+ * one.
+ */
 export function orderInGroup(inode: Inode, node: Node): Order | null {
   if (inode.linkGroup === null || groupOf(node) !== inode.linkGroup) return null;
   return orderOf(inode, savedAs(node));
@@ -75,7 +78,7 @@ export function contentAfter(context: Pick<Tree, "stats">, inode: Inode, node: N
 function savesInPlace(inode: Inode, node: Node): readonly string[] | null {
   const theirs = savesOfNode(node);
   if (inode.linkGroup === null) return theirs;
-  // Somebody who knows nothing of links wrote it. All names show it, so from here on it is a save of the group.
+  // A client that knows nothing of links wrote it. All names show it, so from here on it is a save of the group.
   if (theirs === null) return node.contentHash === null ? null : savesOfContent(node.contentHash, savesOf(inode));
   const isNewer = groupOf(node) === inode.linkGroup && orderOf(inode, savedAs(node)) === "newer";
   return isNewer ? savesOfBoth(theirs, savesOf(inode)) : theirs;
@@ -94,8 +97,8 @@ export function knowSaves({ metadata }: Needs, inode: Inode, link: Link | undefi
 }
 
 /**
- * Whether a node has the inode's content as its head. Content that is only an earlier version of a node, or was the
- * head of a node that is gone, is sent to all names.
+ * True: a node has the inode's content as its head. Content that is only an earlier version of a node, or was the head
+ * of a node that is gone, is sent to all names.
  */
 export function isAtNode(context: Rows & Tree, { id, content, hash, originNode, originVersion }: Inode): boolean {
   if (content !== "clean") return false;
@@ -105,7 +108,7 @@ export function isAtNode(context: Rows & Tree, { id, content, hash, originNode, 
   return hash !== null && context.nodeRows.ofInode(id).some(({ base }) => base?.hash === hash);
 }
 
-/** Whether the node's content lives on under another name if this name goes. */
+/** True: the node's content lives on under another name if this name goes. */
 export function hasOtherNames(context: Rows & LocalFiles & Tree, row: NodeRow, inode: Inode | undefined): boolean {
   if (inode !== undefined) return inode.kind !== "folder" && context.metadata.entries.links(inode.id) > 1;
   if (row.seen === null || !("node" in row.seen)) return false;
@@ -118,7 +121,7 @@ export function hasOtherNames(context: Rows & LocalFiles & Tree, row: NodeRow, i
   return context.metadata.inodes.ofGroup(group).some((other) => hasAtNode(context, other, node));
 }
 
-/** Whether the node of one of the inode's names has the content that this node has. */
+/** True: the node of one of the inode's names has the content that this node has. */
 function hasAtNode({ nodeRows }: Pick<Tree, "nodeRows">, inode: Inode, { contentHash }: Node): boolean {
   return nodeRows.ofInode(inode.id).some(({ base, seen }) => {
     const head = seen !== null && "node" in seen ? seen.node.contentHash : base?.hash;
@@ -127,8 +130,8 @@ function hasAtNode({ nodeRows }: Pick<Tree, "nodeRows">, inode: Inode, { content
 }
 
 /**
- * A program removed the name here, and somebody wrote to the node. The names that are left show what was written, and
- * their nodes get it before this node goes.
+ * A program removed the name here, and another mount wrote to the node. The names that are left show what was written,
+ * and their nodes get it before this node goes.
  */
 export function leaveToOthers(context: Rows & LocalFiles & Uploads & Tree, node: Node): void {
   const other = joinGroup(context, node);
@@ -223,8 +226,8 @@ export function unite(context: Rows & LocalFiles & Uploads & Tree, shown: Inode,
 }
 
 /**
- * Whether `other` goes on instead of `shown`. Content that is only in `shown`, or may change, stays there. Else the
- * inode that programs have open goes on, or else the older one.
+ * Content that is only in `shown`, or may change, stays there. Else the inode that programs have open goes on, or else
+ * the older one.
  */
 function goesOnInstead(context: Rows & LocalFiles, shown: Inode, other: Inode): boolean {
   if (shown.content !== "clean" || context.cacheFiles.writersOf(shown) > 0) return false;
@@ -324,7 +327,7 @@ export function lookLater(
   const { metadata, runtime, activity } = context;
   if (metadata.linkLeases.get(inode) !== undefined || metadata.entries.links(inode) < 2) return;
   // Not all mounts at once: the second one finds the work done.
-  const endsAt = plus(runtime.now(), Math.round(TURN_MS * (1 + runtime.random())));
+  const endsAt = plus(runtime.now(), Math.round(LINK_LEASE_MS * (1 + runtime.random())));
   metadata.linkLeases.begin(inode, endsAt);
   activity.wake(endsAt);
 }

@@ -78,14 +78,14 @@ export async function listRemovedFolder(
   }
 }
 
-/** Whether the folder may not, or cannot, be listed. If its next deletion is refused too, that may have changed. */
+/** True: the folder may not, or cannot, be listed. If its next deletion is refused too, that may have changed. */
 function isHidden(error: unknown): boolean {
   if (!(error instanceof RemoteError)) return false;
   return error.code === "tooLarge" || (error.code === "forbidden" && error.scope === undefined);
 }
 
 /**
- * Whether the failure is about this folder. A folder that cannot be listed must not keep the other folders from being
+ * True: the failure is about this folder. A folder that cannot be listed must not keep the other folders from being
  * listed, nor the journal from being followed.
  */
 function isOfFolder(error: unknown): boolean {

@@ -1,4 +1,4 @@
-/** What the mount shows of one node, in the terms of the plan. Reads only. */
+/** The local state of one node, in the terms of the plan. Reads only. */
 import type { Attributes } from "../../contract/attributes.ts";
 import { linkOfContent, savesOfContent } from "../../contract/saves.ts";
 import { EMPTY_HASH } from "../../lib/empty-hash.ts";
@@ -32,7 +32,7 @@ export function localOf(
 }
 
 /**
- * Whether the node has left its group: its link says nothing any more, and stays until the node gets other content.
+ * True: the node has left its group. Its link says nothing any more, and stays until the node gets other content.
  * Without hashes this cannot be told.
  */
 function isLeft({ client }: Pick<Remote, "client">, { base }: NodeRow, hash: string | null): boolean {

@@ -51,7 +51,7 @@ export function moveToConflictName(context: Rows & Uploads & Host, entry: Entry)
 
 /**
  * The gateway has moved or removed the node, and that is about to be carried out here. Until then the entry has a name
- * that nobody uses (no program can give a name with "/").
+ * that is not in use (no program can give a name with "/").
  */
 export function moveToTemporaryName(context: Rows & Uploads, entry: Entry): void {
   const { metadata } = context;

@@ -57,9 +57,9 @@ export function observeNode(
 }
 
 /**
- * Whether a read by id contradicts what is known of the same revision. A revision is one state of a node, and a read by
- * id is never old, so the earlier answer, to a write, was wrong. Nothing else would ever correct it, because each
- * request asks for the state that it told.
+ * True: a read by id contradicts the row at the same revision. A revision is one state of a node, and a read by id is
+ * never old, so the earlier answer, to a write, was wrong. No request would ever correct it, because each asks for the
+ * state that the wrong answer told.
  */
 function isContradicted({ client }: Remote, { base, seen }: NodeRow, node: Node): boolean {
   if (!client.features.isFull || base === null || (seen !== null && "deleted" in seen)) return false;
@@ -67,7 +67,7 @@ function isContradicted({ client }: Remote, { base, seen }: NodeRow, node: Node)
   return known.revision === node.revision && !isSameBase(known, baseOf(node, 0));
 }
 
-/** Whether the node shows the state before a deletion that is known here. `node`: as `withRevision` returns it. */
+/** The node shows the state before a deletion that is known here. `node`: as `withRevision` returns it. */
 export function isStaleRead({ metadata }: Pick<Rows, "metadata">, node: Node): boolean {
   const tombstone = metadata.tombstones.get(node.id);
   return tombstone !== undefined && node.revision <= tombstone.revision;
@@ -133,7 +133,7 @@ function askBelow({ metadata }: Rows, nodeId: string): void {
 }
 
 /**
- * Whether a request of ours whose answer is not here yet created the node. An open request is repeated until it is
+ * True: a request of ours whose answer is not here yet created the node. An open request is repeated until it is
  * answered, and its answer gives the row the node's id. A request that was given up is answered by this node.
  */
 function isOwnCreation(context: Rows & LocalFiles & Remote & Uploads & Host & Tree, node: Node): boolean {

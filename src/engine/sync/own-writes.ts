@@ -1,7 +1,7 @@
 /**
  * A request that was given up may have arrived all the same. Example: a program opens the file for writing while its
  * bytes are being sent, so the upload is given up. The request's key is kept for a while. It says that what the gateway
- * then shows is ours, and no conflict. If somebody has changed the node since, the journal still tells the key, and
+ * then shows is ours, and no conflict. If the node was changed elsewhere since, the journal still tells the key, and
  * what we sent tells our change from theirs. Where no key is told, a creation is recognised by all that it made.
  */
 import type { Node } from "../../contract/resources.ts";
@@ -42,7 +42,7 @@ export function recognizeOwn(
   const base = isHidden ? effect : baseOf(node, position);
   const isElsewhere = isCreatedElsewhere(context, row, node.id, base);
   metadata.attempts.remove(attempt.id);
-  // If somebody has changed the node since, it is somebody else's.
+  // If the node was changed elsewhere since, it is foreign.
   const isChanged = node.lastKey === null ? !isMadeBy(context, attempt, node) : isHidden;
   if (isElsewhere && isChanged) return false;
   // An old answer: what was heard of the node since then is news.
@@ -72,9 +72,9 @@ export function recognizeOwn(
 
 /**
  * The same for a creation whose key the gateway does not tell. The name may be another one here by now, or gone. If the
- * node counted as somebody else's, it would come back under a name that programs have moved away from, or removed.
- * Where the gateway tells no hash, the node is read again with its content (fetch-node.ts); until then it is nobody's,
- * and true is returned.
+ * node counted as foreign, it would come back under a name that programs have moved away from, or removed. Where the
+ * gateway tells no hash, the node is read again with its content (fetch-node.ts); until then it is nobody's, and true
+ * is returned.
  */
 export function recognizeUnkeyed(context: Rows & LocalFiles & Remote & Uploads & Host & Tree, node: Node): boolean {
   const creations = creationsLike(context, node);
@@ -85,7 +85,7 @@ export function recognizeUnkeyed(context: Rows & LocalFiles & Remote & Uploads &
   return true;
 }
 
-/** Whether only the node's content can tell that the node is ours, and the gateway does not tell its hash. */
+/** True: only the node's content can tell that the node is ours, and the gateway does not tell its hash. */
 export function isContentUnknown(context: Rows & Remote & Host, node: Node): boolean {
   return context.metadata.nodes.ofNodeId(node.id) === undefined && isContentWanted(creationsLike(context, node), node);
 }
@@ -97,7 +97,7 @@ function creationsLike(context: Rows & Remote & Host, node: Node): readonly Atte
   return creations.filter((attempt) => isLike(context, attempt, node));
 }
 
-/** Whether the node is exactly what the creation made: place, all attributes and content, changed by nobody since. */
+/** True: the node is exactly what the creation made (place, all attributes, content) and was not changed since. */
 const isMadeBy = (context: Rows & Remote & Host, attempt: Attempt<Request>, node: Node) =>
   isLike(context, attempt, node) && isContentOf(attempt.request, node);
 
@@ -118,7 +118,7 @@ const isContentWanted = (creations: readonly Attempt<Request>[], { contentHash, 
 
 /**
  * A folder of ours that existed at the gateway for a while before its node was known here. What others put into it
- * meanwhile, the journal told when nobody here knew the folder, so it is listed again.
+ * meanwhile, the journal told when the folder was not known here, so it is listed again.
  */
 function wasThere(context: Rows & Remote & Uploads & Tree, row: NodeRow): void {
   const inode = context.nodeRows.inodeOf(row);
@@ -128,10 +128,10 @@ function wasThere(context: Rows & Remote & Uploads & Tree, row: NodeRow): void {
 }
 
 /**
- * The key of a request that was given up, and whose content the node has. Somebody has changed something else of the
- * node since, so that it does not bear the key, and the journal has not told of the request yet. Undefined, among
- * others, if the node was changed only once, by a change with another key or with none: then somebody else wrote the
- * same bytes. A request that asked for another head was not carried out either.
+ * The key of a request that was given up, and whose content the node has. Something else of the node was changed since,
+ * so the node does not bear the key, and the journal has not told of the request yet. Undefined, among others, if the
+ * node was changed only once, by a change with another key or with none: then another mount wrote the same bytes. A
+ * request that asked for another head was not carried out either.
  */
 export function keyOfContent(
   { metadata, client: { features } }: Pick<Rows & Remote, "metadata" | "client">,
@@ -146,7 +146,7 @@ export function keyOfContent(
 }
 
 /**
- * Whether another request of the row, answered or not, made its node. A request for the same place cannot have been
+ * True: another request of the row, answered or not, made its node. A request for the same place cannot have been
  * carried out beside this one.
  */
 function isCreatedElsewhere({ metadata }: Rows, row: NodeRow, nodeId: string, made: Base): boolean {

@@ -59,11 +59,11 @@ export interface View {
   readonly hasAttempt: boolean;
   /** A creation was given up a moment ago and may still arrive. */
   readonly hasAbandoned: boolean;
-  /** How many writable handles of the inode are open. */
+  /** Open writable handles of the inode. */
   readonly writers: number;
-  /** How many nodes are in this folder, according to base. */
+  /** Nodes in this folder, according to base. */
   readonly below: number;
-  /** How many entries of this folder agree with the gateway, and how many differ from it or are not there. */
+  /** Entries of this folder that agree with the gateway, and entries that differ from it or are not there. */
   readonly cleanEntries: number;
   readonly dirtyEntries: number;
   /** One of several names of a file, not changed here. What its node lacks, others bring. */
@@ -90,15 +90,18 @@ export interface View {
   readonly isReferenced: boolean;
   /** The workspace has room for the content, as far as is known. */
   readonly fits: boolean;
-  /** What the gateway can do. */
+  /** The abilities of the gateway. */
   readonly features: Features;
   /** The gateway can be told to take the content from its origin version. */
   readonly mayRefer: boolean;
-  /** What the token may do. */
+  /** The rights of the token. */
   readonly may: { readonly create: boolean; readonly update: boolean; readonly delete: boolean };
 }
 
-/** What a row waits for. "look": only for write detection, to see what a passthrough writer may have done by now. */
+/**
+ * The event that a row waits for. "look": only for write detection, to see what a passthrough writer may have done by
+ * now.
+ */
 export type Waiting =
   | "answer"
   | "parent"
@@ -119,9 +122,9 @@ export type Step =
   /**
    * Take a snapshot of the content, so that its hash is known. Also of clean content, so that its bytes can be sent.
    */
-  | { readonly do: "cut" }
+  | { readonly do: "snapshot" }
   | { readonly do: "send"; readonly request: Request }
-  /** Move the node to a name that nobody uses, so that a rename cycle opens. */
+  /** Move the node to a name that is not in use, so that a rename cycle opens. */
   | { readonly do: "breakCycle"; readonly ifRevision: number }
   /** Adopt what was seen. What stays different is sent afterwards. */
   | {
@@ -158,7 +161,7 @@ export function plan(view: View): Step {
 
 function planRemoval(view: View): Step {
   if (view.base === null || view.nodeId === null) return view.hasAbandoned ? wait("answer") : { do: "forget" };
-  // What is in the node, or needs it, may itself wait for this name.
+  // A child of the node, or a row that needs the node, may itself wait for this name.
   if ((view.below > 0 || view.isReferenced) && view.isCycle && view.may.update) {
     return { do: "breakCycle", ifRevision: view.base.revision };
   }
@@ -175,13 +178,13 @@ function planCreation(view: View, local: Local): Step {
   if (!view.may.create) return wait("scope");
   if (content === null) return { do: "send", request: { do: "folder", parent, name, attributes } };
   const { originNode, originVersion, hash, size } = content;
-  if (isBorrowed(view, content)) return cut(view, content);
+  if (isBorrowed(view, content)) return snapshot(view, content);
   if (!view.fits) return wait("quota");
   if (view.mayRefer && isVersion(view, content) && originNode !== null && originVersion !== null) {
     const request = { do: "copy", parent, name, copyOf: originNode, version: originVersion, hash, size } as const;
     return { do: "send", request: { ...request, attributes } };
   }
-  if (hash === null || !isReady(content)) return cut(view, content);
+  if (hash === null || !isReady(content)) return snapshot(view, content);
   return { do: "send", request: { do: "upload", parent, name, hash, size, attributes } };
 }
 
@@ -189,26 +192,24 @@ function planCreation(view: View, local: Local): Step {
  * A writer leaves a snapshot when it has finished, so the plan waits for it. But while the hash is known, the writer
  * has written nothing since a version, or since a snapshot that is gone: then a snapshot is taken now.
  */
-function cut(view: View, { hash }: LocalContent): Step {
-  return view.writers > 0 && hash === null ? wait("writer") : { do: "cut" };
+function snapshot(view: View, { hash }: LocalContent): Step {
+  return view.writers > 0 && hash === null ? wait("writer") : { do: "snapshot" };
 }
 
-/** Whether the content is the version that it comes from. Open content without a writer is looked at first. */
+/** The content is the version that it comes from. Open content without a writer is looked at first. */
 function isVersion(view: View, { state, hash }: LocalContent): boolean {
   return state === "clean" || (state === "open" && hash !== null && view.writers > 0);
 }
 
 /**
- * Whether the content is a version of another node, and the gateway takes no references. Then a snapshot is taken
- * first: with bytes of its own, the row does not hold back the deletion of that node, which may be what makes room for
- * it.
+ * Borrowed content is a version of another node, at a gateway that takes no references. Then a snapshot is taken first:
+ * with bytes of its own, the row does not hold back the deletion of that node, which may be what makes room for it.
  */
 const isBorrowed = (view: View, content: LocalContent) =>
   isVersion(view, content) && !view.mayRefer && !isReady(content);
 
 /**
- * Whether the bytes can be sent: there is a snapshot, or there are no bytes, whatever version that is. A symlink has
- * none.
+ * Bytes can be sent when there is a snapshot, or when there are no bytes, whatever version that is. A symlink has none.
  */
 function isReady({ state, hash, size, hasSnapshot }: LocalContent): boolean {
   return hash !== null && hasSnapshot && (state === "dirty" || size === 0);
@@ -258,7 +259,7 @@ function planExchange(
 
 function planContent(view: View, local: Local, content: LocalContent, nodeId: string, base: Base): Step {
   if (!view.may.update) return wait("scope");
-  if (isBorrowed(view, content)) return cut(view, content);
+  if (isBorrowed(view, content)) return snapshot(view, content);
   if (!view.fits) return wait("quota");
   // The version that others still need could not be read any more.
   if (view.isReferenced && !view.features.isFull) return wait("reference");
@@ -268,13 +269,13 @@ function planContent(view: View, local: Local, content: LocalContent, nodeId: st
   if (view.mayRefer && isVersion(view, content) && originNode !== null && originVersion !== null) {
     return { do: "send", request: { do: "reference", ...common, hash, copyOf: originNode, version: originVersion } };
   }
-  if (hash === null || !isReady(content)) return cut(view, content);
+  if (hash === null || !isReady(content)) return snapshot(view, content);
   return { do: "send", request: { do: "content", ...common, hash } };
 }
 
 /**
  * The attributes that go with new content: only those that were changed here. The request has a condition on the head
- * alone, and somebody may have changed other attributes. Attributes that were removed here are sent as a patch
+ * alone, and other attributes may have been changed elsewhere. Attributes that were removed here are sent as a patch
  * afterwards.
  */
 function changedAttributes(base: Attributes, local: Attributes): Attributes {
@@ -309,7 +310,7 @@ function planMove(
   return { do: "move", parent: local.parent };
 }
 
-/** What the gateway told is newer than base, so it is merged. Nothing is sent before that. */
+/** The state that the gateway told is newer than base, so it is merged. Nothing is sent before that. */
 function judge(view: View, seen: Seen, base: Base): Step {
   if ("deleted" in seen) return judgeDeletion(view, base);
   const { node } = seen;
@@ -347,9 +348,10 @@ function judge(view: View, seen: Seen, base: Base): Step {
       }
       if (!isChangedHere && view.mayHaveWritten) return wait("look");
     }
-    if (content.state === "open" && view.writers === 0) return { do: "cut" };
+    if (content.state === "open" && view.writers === 0) return { do: "snapshot" };
     // A clean version needs no hash to be kept beside: a gateway that tells no hashes has it all the same.
-    if (!isContentAgreed && isChangedHere && content.hash === null && content.state !== "clean") return { do: "cut" };
+    if (!isContentAgreed && isChangedHere && content.hash === null && content.state !== "clean")
+      return { do: "snapshot" };
     // The remote version has the same bytes as base, so the local change is a change of those bytes.
     const isOnTop = isChangedHere && !isRetyped && hash !== null && hash === base.hash;
     if (!isContentAgreed && isChangedHere && !isOnTop) return { do: "conflict", node };
@@ -371,8 +373,8 @@ function judge(view: View, seen: Seen, base: Base): Step {
 }
 
 /**
- * Whether one content came after the other. Then the later writer had seen the earlier content, and neither has to be
- * kept beside.
+ * Contents are in order when one came after the other. Then the later writer had seen the earlier content, so neither
+ * has to be kept beside.
  */
 function isInOrder({ linkOrder }: View, { content }: Local): boolean {
   return content?.state === "clean" && (linkOrder === "newer" || linkOrder === "behind");
@@ -404,20 +406,19 @@ function judgeDeletion(view: View, base: Base): Step {
     if (isUnknown(view, content) || (isChangedHere && !view.hasWaited)) return wait("writer");
     if (!isChangedHere && view.mayHaveWritten) return wait("look");
   }
-  if (content.state === "open" && view.writers === 0) return { do: "cut" };
-  if (content.state === "dirty" && content.hash === null) return { do: "cut" };
+  if (content.state === "open" && view.writers === 0) return { do: "snapshot" };
+  if (content.state === "dirty" && content.hash === null) return { do: "snapshot" };
   return isChangedHere ? { do: "recreate" } : { do: "removeLocal" };
 }
 
 /**
- * Whether nobody can say if a writer has changed the content. Where the gateway tells no hashes, a null hash does not
+ * A writer may have changed the content, and that is not known. Where the gateway tells no hashes, a null hash does not
  * mean that: there, a writer that has changed the content has made it dirty.
  */
 function isUnknown({ features }: View, { state, hash }: LocalContent): boolean {
   return state === "open" && hash === null && features.hashes;
 }
 
-/** Whether the local content is not the content in base. */
 function differs({ state, hash, originVersion }: LocalContent, base: Base): boolean {
   if (hash !== null && hash === base.hash) return false;
   if (state === "dirty") return true;

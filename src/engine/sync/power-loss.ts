@@ -15,7 +15,7 @@ import type { Host, LocalFiles, Rows, Uploads } from "../core/index.ts";
 import type { Tree } from "../tree/index.ts";
 import { keepCopy } from "./keep-beside.ts";
 
-/** Whether the machine went down while the mount was there, so that what was not synced may be lost. */
+/** True: the machine went down while the mount was there, so changes that were not synced may be lost. */
 export function wentDown(context: Rows & Host): boolean {
   const boot = context.metadata.settings.get("boot");
   return boot !== undefined && boot !== context.settings.boot;
@@ -29,15 +29,15 @@ export async function distrustContents(context: Rows & LocalFiles & Host & Tree)
   for (const inode of metadata.inodes.unclean()) {
     // A writer had the file open, and no program was ever told that a change of it is durable.
     if (inode.content === "open") metadata.inodes.update(inode.id, { content: "clean" });
-    else if (inode.synced !== 1 && !(await isAsCut(context, inode))) await judge(context, inode);
+    else if (inode.synced !== 1 && !(await isAsSnapshot(context, inode))) await judge(context, inode);
   }
 }
 
 /**
- * Whether the file on the disk is still as its snapshot was. That snapshot was taken while a passthrough writer had the
+ * True: the file on the disk is still as its snapshot was. That snapshot was taken while a passthrough writer had the
  * file open, so the row does not say that the content is durable.
  */
-async function isAsCut(context: LocalFiles, inode: Inode): Promise<boolean> {
+async function isAsSnapshot(context: LocalFiles, inode: Inode): Promise<boolean> {
   if (inode.hash === null) return false;
   try {
     return await context.cacheFiles.isStill(inode, inode.hash);
@@ -47,7 +47,7 @@ async function isAsCut(context: LocalFiles, inode: Inode): Promise<boolean> {
   }
 }
 
-/** Parks a row whose content is quarantined: it waits until somebody saves it again, or says that it is to be sent. */
+/** Parks a row whose content is quarantined: it waits until a person saves it again, or says that it is to be sent. */
 export function parkQuarantined({ metadata, activity }: Rows & Uploads, row: NodeRowId): void {
   if (metadata.nodes.get(row)?.dirtySince == null) return;
   metadata.nodes.update(row, { parked: QUARANTINE_REASON, due: null });

@@ -30,7 +30,7 @@ const PATIENCE_MS = 2_000;
  */
 const AGAIN_MS = 100;
 /** Room that is found piece by piece is handed out in one go, after this time. */
-const HASTE_MS = 1_000;
+const EXPEDITE_DELAY_MS = 1_000;
 
 /** `told`: the workspace as the gateway told it. `known`: whether that was told just now. */
 export function createQuota(
@@ -42,7 +42,7 @@ export function createQuota(
   const backlog = createBacklog(context, metadata.nodes.pendingGrowth);
   let { quota: limit, used: held = 0 } = told;
   const sum = createGrowth(context);
-  /** What answers have added, by attempt, until it is known that the answers were stored. */
+  /** Bytes that answers have added, by attempt, until it is known that the answers were stored. */
   const growing = new Map<AttemptId, Grown>();
   let isKnown = known;
   let toldAt = runtime.elapsed();
@@ -92,7 +92,7 @@ export function createQuota(
 
   function handOut(): void {
     if (!isHolding || !isStarted) return;
-    expediteTimer ??= runtime.setTimer(HASTE_MS, () => {
+    expediteTimer ??= runtime.setTimer(EXPEDITE_DELAY_MS, () => {
       expediteTimer = undefined;
       isHolding = false;
       activity.expedite();
@@ -195,7 +195,7 @@ export function createQuota(
       for (;;) {
         const before = letIn;
         const waiting = await sum.measure();
-        // What other programs were allowed to add meanwhile may or may not be in the sum.
+        // Bytes that other programs were allowed to add meanwhile may or may not be in the sum.
         mostWaiting = waiting + letIn - before;
         if (mostWaiting + growth <= room()) break;
         if (waiting + growth <= room() && runtime.elapsed() < until) {
@@ -226,7 +226,7 @@ export function createQuota(
   return quota;
 }
 
-/** Whether the gateway may have room for what the row would send, as far as is known. */
+/** True: the gateway has room for the row's content, as far as is known. */
 export function fits(context: Pick<Rows & Remote, "metadata" | "quota">, row: NodeRow): boolean {
   return context.quota.limit === undefined || context.quota.takes(growthOf(context, row));
 }

@@ -1,6 +1,6 @@
 /**
- * Which rows wait for which: a move, a creation or a deletion that cannot be sent before another one. If rows wait for
- * each other in a cycle, one of them gives up its name for a moment. Reads only.
+ * Finds the rows that wait for others: a move, a creation or a deletion that cannot be sent before another one. If rows
+ * wait for each other in a cycle, one of them gives up its name for a moment. Reads only.
  */
 import type { Attempt } from "../../metadata/attempts.ts";
 import type { NodeRowId } from "../../metadata/ids.ts";
@@ -18,7 +18,7 @@ function wantedPlace({ metadata, nodeRows }: Needs, row: NodeRow): { parent: str
   return parent === undefined ? null : { parent, name: entry.gatewayName ?? entry.name };
 }
 
-/** Whether the gateway said that the node is no longer where it is in base. */
+/** True: the gateway said that the node is no longer where it is in base. */
 export function isSeenAway({ base, seen }: NodeRow): boolean {
   if (seen === null) return false;
   return "deleted" in seen || seen.node.parentId !== base?.parent || seen.node.name !== base.name;
@@ -34,8 +34,8 @@ export function occupantOf(context: Needs, row: NodeRow): NodeRow | undefined {
 }
 
 /**
- * Whether the node's deletion was sent and its id answers 404. If it is there after all, whatever takes its place is
- * refused.
+ * A node is likely gone when its deletion was sent and its id answers 404. If it is there after all, the request that
+ * takes its place is refused.
  */
 function isLikelyGone({ metadata }: Needs, { id, entry, nodeId }: NodeRow): boolean {
   if (entry !== null || nodeId === null || metadata.rereads.missingSince(nodeId) === undefined) return false;
@@ -44,8 +44,8 @@ function isLikelyGone({ metadata }: Needs, { id, entry, nodeId }: NodeRow): bool
 }
 
 /**
- * Whether the wanted place is occupied: by another node in base, or by a node that a request of ours may have put there
- * and whose answer is not known yet.
+ * A place is occupied by another node in base, or by a node that a request of ours may have put there and whose answer
+ * is not known yet.
  */
 export function isPlaceOccupied(context: Needs, row: NodeRow): boolean {
   const place = wantedPlace(context, row);
@@ -54,7 +54,7 @@ export function isPlaceOccupied(context: Needs, row: NodeRow): boolean {
   return context.metadata.attempts.isPlaceWanted(row.id, place.parent, place.name);
 }
 
-/** Whether a request of the node is under way, or one that exchanges it with another node. */
+/** True: a request of the node is under way, or one that exchanges it with another node. */
 export function hasAttempt(context: Needs, row: NodeRow): boolean {
   return context.metadata.attempts.openOf(row.id) !== undefined || exchangeOf(context, row) !== undefined;
 }
@@ -93,7 +93,7 @@ export function pathWithin(context: Needs, row: NodeRow): NodeRow[] {
   return at?.id === row.id ? path : [];
 }
 
-/** Whether the row is shown at another place than in base. */
+/** True: the row is shown at another place than in base. */
 function isAway(context: Needs, row: NodeRow): boolean {
   const place = wantedPlace(context, row);
   return place === null || place.parent !== row.base?.parent || place.name !== row.base.name;
@@ -141,8 +141,8 @@ function blockersOf(context: Needs, row: NodeRow): NodeRow[] {
 }
 
 /**
- * Whether this row has to break a rename cycle: the rows that wait for its name are, directly or by way of others,
- * waited for by this row itself. Of several rows in one cycle, the first one breaks it.
+ * This row has to break a rename cycle: the rows that wait for its name are, directly or by way of others, waited for
+ * by this row itself. Of several rows in one cycle, the first one breaks it.
  */
 export function breaksCycle(context: Needs, row: NodeRow): boolean {
   // Most names are wanted by no other row, so there is no search.

@@ -1,5 +1,5 @@
 /**
- * Marks known folders for which something may have been told while nobody here heard it. remote/relist.ts lists them.
+ * Marks known folders for which something may have been told while it was not heard here. remote/relist.ts lists them.
  */
 import type { InodeId } from "../../metadata/ids.ts";
 import type { Host, Remote, Rows, Uploads } from "../core/index.ts";
@@ -13,6 +13,5 @@ export function requestRelist({ metadata, listings, activity }: Rows & Remote & 
   activity.wake();
 }
 
-/** Whether a marked folder is due. */
 export const isRelistDue = ({ metadata, runtime }: Rows & Host): boolean =>
   metadata.relists.next(runtime.now()) !== undefined;

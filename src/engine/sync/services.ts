@@ -1,4 +1,4 @@
-/** What sync/ does for other rooms. Each method is a flow of this room, whose own file says more. */
+/** The services of sync/ for other rooms. Each method is a flow of this room, whose own file says more. */
 import type { RemoteError } from "../../client/errors.ts";
 import type { JournalEntry, Node } from "../../contract/resources.ts";
 import type { Attempt } from "../../metadata/attempts.ts";
@@ -44,9 +44,9 @@ export interface Observer {
   retryArrivals(after: string | undefined, limit: number): string | undefined;
   /** The node with the gateway's revision, or with one that is made here. Undefined: it is lag. */
   withRevision(told: Node, source: Source): Node | undefined;
-  /** Whether the node, with its revision, shows the state before a deletion that is known here. */
+  /** The node, with its revision, shows the state before a deletion that is known here. */
   isStaleRead(node: Node): boolean;
-  /** Whether the change with this key is the effect of a request that was given up. Then base moves. Absent: `lastKey`. */
+  /** If the change with this key is the effect of a request that was given up, base moves. Absent: `lastKey`. */
   recognizeOwn(node: Node, key?: string): boolean;
   /** The key of a request that was given up, and whose content the node has. */
   keyOfContent(row: NodeRow, node: Node): string | undefined;
@@ -54,7 +54,7 @@ export interface Observer {
   forgetEchoes(): void;
 }
 
-/** What is to be done for a node row. */
+/** Plans the next step of a node row. */
 export interface Planner {
   /** The plan's next step. Reads only. */
   step(row: NodeRow): Step;
@@ -62,15 +62,15 @@ export interface Planner {
   advance(id: NodeRowId): Pending | undefined;
   /** The request of another node that exchanges the two. */
   exchangeOf(row: NodeRow): Attempt<Request> | undefined;
-  /** Whether the workspace has room for the row's content, as far as is known. */
+  /** True: the workspace has room for the row's content, as far as is known. */
   fits(row: NodeRow): boolean;
-  /** How many bytes more the workspace holds when the row's content is sent. */
+  /** Returns the bytes that the workspace holds more when the row's content is sent. */
   growthOf(row: NodeRow): number;
   /** Marks a slice of names whose link lease is over. Returns whether there is more to do. */
   endLinkLeases(): boolean;
 }
 
-/** What the answer to a request means for the rows. */
+/** Applies the answer to a request to the rows. */
 export interface Answers {
   /** The request was carried out. `told`: the node after it; `position`: in the journal, 0 if not told. */
   acknowledge(attempt: Attempt<Request>, told: Node, position: number): void;
@@ -92,15 +92,15 @@ export interface NodeReader {
   notVisible(reread: Reread): void;
   /** The node could not be read: it is read less and less often. */
   askMoreSeldom(reread: Reread): void;
-  /** Whether the gateway fails to tell of this one node, and not of every node. */
+  /** The gateway fails to tell of this one node, and not of every node. */
   isUntellable(error: unknown): boolean;
   /** Lists removed folders that the gateway does not delete because they are not empty. */
   listRemovedFolder(signal: AbortSignal): Promise<void>;
-  /** Whether a folder that is marked to be listed again is due. */
+  /** True: a folder that is marked to be listed again is due. */
   isRelistDue(): boolean;
 }
 
-/** How far lists show what was done: the index watermark, tombstones and unconfirmed writes. */
+/** The changes that lists show: the index watermark, tombstones and unconfirmed writes. */
 export interface Shown {
   /** Asks for the index watermark. Rejects with the RemoteError of the list. */
   ask(signal: AbortSignal): Promise<void>;
@@ -110,9 +110,9 @@ export interface Shown {
   positionsNotAhead(): void;
   /** Forgets deletions that journal and index have passed. */
   forgetDeletions(): void;
-  /** Whether there is an unconfirmed write that lists may not show yet. */
+  /** True while lists may not show an unconfirmed write. */
   isAnyUnconfirmed(): boolean;
-  /** Asks lists for the unconfirmed writes. Whether they show all. Rejects with the RemoteError of a list. */
+  /** Asks lists for the unconfirmed writes. True: they show all. Rejects with the RemoteError of a list. */
   areConfirmed(signal: AbortSignal): Promise<boolean>;
   /** The journal tells of this change. */
   confirmByJournal(entry: JournalEntry): void;
@@ -135,7 +135,7 @@ export interface ConflictNames {
   free(folder: InodeId, name: string, why?: "conflict" | "recovered"): string;
   /** The entry goes on under a conflict name, together with its node. */
   moveTo(entry: Entry): void;
-  /** The entry has a name that nobody uses until what the gateway did to its node is carried out. */
+  /** The entry has a name that is not in use, until what the gateway did to its node is carried out. */
   moveToTemporary(entry: Entry): void;
 }
 

@@ -1,8 +1,8 @@
 /**
- * Unconfirmed writes of ours: a refusal or a read by id showed that they were carried out, and no answer said so.
- * Nobody told their position, so the index watermark does not say whether lists show them. The journal may still tell
- * it. Else a list that shows the node tells up to which position the write can lie. After the settle time every list
- * shows them.
+ * Unconfirmed writes of ours: a refusal or a read by id showed that they were carried out, and no answer said so. Their
+ * position was not told, so the index watermark does not say whether lists show them. The journal may still tell it.
+ * Else a list that shows the node tells up to which position the write can lie. After the settle time every list shows
+ * them.
  */
 import { SETTLE_MS } from "../../contract/features.ts";
 import type { JournalEntry, NodePage } from "../../contract/resources.ts";
@@ -21,7 +21,7 @@ function untold({ metadata, runtime }: Pick<Rows & Host, "metadata" | "runtime">
   return metadata.nodes.untold(plus(runtime.now(), -SETTLE_MS), limit);
 }
 
-/** Whether there is an unconfirmed write that lists may not show yet. */
+/** True while lists may not show an unconfirmed write. */
 export function isAnyUnconfirmed(context: Pick<Rows & Host, "metadata" | "runtime">): boolean {
   return untold(context, 1).length > 0;
 }
@@ -81,7 +81,7 @@ function showing(context: Rows & Remote & Host, { items, asOf }: NodePage): void
       if (row?.base == null || row.base.position >= 0) continue;
       if (node.revision < row.base.revision) continue;
       noteWritten(context, asOf);
-      // Not the position of the list: that would hide what somebody did to the node before.
+      // Not the position of the list: that would hide earlier changes of the node.
       positionIs(context, row, 0);
     }
   });

@@ -24,14 +24,11 @@ import {
 
 /**
  * A remote edit waits this long for a program that is writing the same file. It stops waiting when a drain begins, or
- * when somebody waits for what was written, perhaps the writer itself. Then both contents are kept.
+ * when a program waits for what was written, perhaps the writer itself. Then both contents are kept.
  */
 const WRITER_PATIENCE_MS = 15 * 60_000;
 
-/**
- * What is in other rows is looked for only when the plan asks, and most of it never is. A view is true of this moment
- * only.
- */
+/** Other rows are looked at only when the plan asks, and most of them never are. A view is true of this moment only. */
 export function viewOf(context: Rows & LocalFiles & Remote & Uploads & Host & Tree, row: NodeRow): View {
   return new RowView(context, row);
 }
@@ -152,7 +149,7 @@ function hasWaited(
 }
 
 /**
- * Whether another row still needs a version of this node. A row that the quota holds back does not count: the room that
+ * True: another row still needs a version of this node. A row that the quota holds back does not count: the room that
  * it waits for is what the deletion of this node gives, and versions of deleted nodes can still be read.
  */
 function isReferenced(context: Rows & Remote & Tree, row: NodeRow): boolean {
@@ -181,7 +178,7 @@ function countEntries(context: Rows, folder: InodeId): { cleanEntries: number; d
   }
 }
 
-/** How many nodes are in the folder at the gateway: those agreed on, and those of requests that are not answered. */
+/** Counts the nodes in the folder at the gateway: those agreed on, and those of requests that are not answered. */
 function countBelow({ metadata }: Rows, row: NodeRow): number {
   if (row.kind !== "folder" || row.nodeId === null) return 0;
   return metadata.nodes.countBelow(row.nodeId) + metadata.attempts.nodesWanting(row.nodeId).length;

@@ -1,7 +1,7 @@
 /**
  * Creations that were given up may still arrive at the gateway. Example: a program opens the file for writing while its
  * bytes are being sent, and the upload is given up. If the request were forgotten, the node that it makes would look
- * like somebody else's: the name would come back with its earlier content. So such requests are remembered longer than
+ * like a foreign one: the name would come back with its earlier content. So such requests are remembered longer than
  * the creation, the place and the end of their row.
  */
 import { SETTLE_MS } from "../../contract/features.ts";

@@ -13,7 +13,7 @@ export function rowsOfInode({ metadata }: Needs, inode: InodeId): NodeRow[] {
   return metadata.entries.ofInode(inode).flatMap((entry) => metadata.nodes.ofEntry(entry.id) ?? []);
 }
 
-/** Whether the node holds the content and the attributes that the inode shows. */
+/** Compares content and attributes, but for the link. */
 export function isLike(inode: Inode, { contentHash, attributes }: Pick<Node, "contentHash" | "attributes">): boolean {
   const { link: _, ...own } = attributes;
   return contentHash !== null && contentHash === inode.hash && sameAttributes(own, inode.attributes);
@@ -45,7 +45,7 @@ function markBehind(context: Pick<Rows & Uploads, "metadata" | "queue">, id: Ino
   for (const row of rowsOfInode(context, id)) if (!hasAll(row, inode)) context.queue.setNodeDirty(row);
 }
 
-/** Whether the node holds what the name shows, as far as is known. */
+/** True: the node holds all that the name shows, as far as is known. */
 function hasAll({ base, seen }: NodeRow, inode: Inode): boolean {
   if (base === null || seen !== null) return false;
   const { hash, attributes } = base;

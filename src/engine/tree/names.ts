@@ -44,9 +44,9 @@ export function nodeIdOfFolder(context: Pick<Rows, "metadata">, folder: InodeId)
 }
 
 /**
- * Whether a deletion of the node was sent and may have been carried out. This includes a deletion that was refused when
- * it was sent again. Such a deletion is for the revision that the node had then: once base has a higher revision, the
- * deletion was not carried out and never will be.
+ * True while a deletion that was sent may have been carried out. This includes a deletion that was refused when it was
+ * sent again. Such a deletion is for the revision that the node had then: once base has a higher revision, the deletion
+ * was not carried out and never will be.
  */
 export function isBeingDeleted({ metadata: { attempts } }: Pick<Rows, "metadata">, { id, base }: NodeRow): boolean {
   if (attempts.openOf(id)?.request.do === "delete") return true;
@@ -54,16 +54,16 @@ export function isBeingDeleted({ metadata: { attempts } }: Pick<Rows, "metadata"
   return attempts.abandonedOf(id).some(({ request }) => mayArrive(request));
 }
 
-/** Whether the row is a file's node that still exists and that no name here has. */
+/** A node is free when it is a file that still exists, and no name here has it. */
 function isFree(context: Pick<Rows, "metadata">, row: NodeRow): boolean {
   const isToldGone = row.seen !== null && "deleted" in row.seen;
   return row.entry === null && row.kind === "file" && !isToldGone && !isBeingDeleted(context, row);
 }
 
 /**
- * Whether the inode's content may go to another node, or to one that does not exist yet. The content is then sent to
- * that node. Where the gateway shows only heads (no versions), all bytes must be here, and the cache file's row must
- * say so: once somebody has replaced or deleted that head, nobody could read them.
+ * The content may go to another node, or to one that does not exist yet, if its bytes can still be read then. Where the
+ * gateway shows only heads (no versions), all bytes must be here, and the cache file's row must say so: once that head
+ * is replaced or deleted, missing bytes could not be read any more.
  */
 export function mayLeaveNode(
   { metadata, client, fileState }: Pick<Rows & LocalFiles & Remote, "metadata" | "client" | "fileState">,

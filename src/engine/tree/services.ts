@@ -1,4 +1,4 @@
-/** What tree/ does for other rooms. Each method is a flow of this room, whose own file says more. */
+/** The services of tree/ for other rooms. Each method is a flow of this room, whose own file says more. */
 import type { Attributes } from "../../contract/attributes.ts";
 import type { RowTime } from "../../lib/clocks.ts";
 import type { Time } from "../../lib/time.ts";
@@ -47,7 +47,7 @@ export interface Names {
   exchange(a: Entry, b: Entry): void;
   /** Makes a node row for an entry that the gateway has no node of. `dirtySince`: row time of what it has to send. */
   createUnborn(entry: EntryId, kind: "file" | "folder", dirtySince?: RowTime | null): NodeRow;
-  /** Whether the inode's content may go to another node: its bytes can still be read then. */
+  /** The content may go to another node if its bytes can still be read then. */
   mayLeaveNode(id: InodeId): boolean;
   /** One name of the inode went, whose row is this: the nodes of the other names must hold the whole inode. */
   keepInOthers(inode: InodeId, row: NodeRow | undefined): void;
@@ -57,7 +57,7 @@ export interface Names {
   giveUndeletable(row: NodeRow): void;
 }
 
-/** Which node row belongs to which name, folder and inode. */
+/** Finds the node rows of names, folders and inodes. */
 export interface NodeRows {
   /** The row of the folder's own name. */
   ofFolder(folder: InodeId): NodeRow | undefined;
@@ -69,15 +69,15 @@ export interface NodeRows {
   inodeOf(row: NodeRow): Inode | undefined;
   /** The rows of all names of the inode. */
   ofInode(inode: InodeId): NodeRow[];
-  /** Whether a deletion of the node was sent and may have been carried out. */
+  /** True while a deletion that was sent may have been carried out. */
   isBeingDeleted(row: NodeRow): boolean;
   /** Removes a row, or keeps it as a queued deletion while its creation may still arrive. */
   drop(id: NodeRowId): void;
-  /** Whether `folder` is `ancestor` or below it. */
+  /** A folder is inside of itself, too. */
   isInside(folder: InodeId, ancestor: InodeId): boolean;
 }
 
-/** What programs see of an inode, and the clock that stamps files. */
+/** The attributes of an inode as programs see them, and the clock that stamps files. */
 export interface Stats {
   /** For an answer that finds the inode by a name. */
   found(inode: Inode): Promise<Found>;
@@ -89,7 +89,7 @@ export interface Stats {
   nowText(): string;
 }
 
-/** What a call needs before it does anything. Each throws an FsError if it is not so. */
+/** The conditions of a call, checked before it does anything. Each throws an FsError if it is not met. */
 export interface Requirements {
   /** The inode of the kernel node id; else ESTALE. */
   inode(lineage: KernelNodeId): Inode;

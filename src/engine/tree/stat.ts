@@ -1,6 +1,6 @@
 /**
- * What a program sees of an inode: its attributes with their defaults, and on top of them the size and the times of the
- * cache file.
+ * The attributes of an inode as a program sees them: with their defaults, and on top of them the size and the times of
+ * the cache file.
  */
 import type { Attributes } from "../../contract/attributes.ts";
 import type { Runtime } from "../../lib/runtime.ts";
@@ -103,7 +103,7 @@ export async function attributed(
 }
 
 /**
- * In milliseconds. A writer may write through a mapping or in passthrough, and nobody hears of that; so the attributes
+ * In milliseconds. A writer may write through a mapping or in passthrough, and that is not reported; so the attributes
  * are valid for a short time only.
  */
 function attributesValidMs(context: LocalFiles & Kernel, inode: Inode): number {

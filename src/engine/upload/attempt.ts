@@ -43,7 +43,7 @@ export function beginAttempt(context: Rows & Host, pending: Pending): Attempt<Re
 }
 
 /**
- * Renames the node to a name that nobody uses, in the same folder, until the other nodes of the rename cycle have
+ * Renames the node to a name that is not in use, in the same folder, until the other nodes of the rename cycle have
  * moved.
  */
 function breakCycle(context: Host, row: NodeRow, ifRevision: number): Request | undefined {

@@ -1,8 +1,8 @@
 /**
- * How many requests may be in flight: measured, not configured. While answers take no longer than the fastest ones do,
- * no request waits in a line at the gateway, and the limit rises by one per round of answers. When answers take longer,
- * it falls by one. It is halved when the gateway says that it is too much, or does not answer. While this thread is
- * busy, answers wait for it; that extra time does not count as a line at the gateway. Pure: knows no request.
+ * The limit of requests in flight: measured, not configured. While answers take no longer than the fastest ones do, no
+ * request waits in a line at the gateway, and the limit rises by one per round of answers. When answers take longer, it
+ * falls by one. It is halved when the gateway refuses for load, or does not answer. While this thread is busy, answers
+ * wait for it; that extra time does not count as a line at the gateway. Pure: knows no request.
  */
 import { type ElapsedTime, minus } from "../../lib/clocks.ts";
 

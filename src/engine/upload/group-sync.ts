@@ -12,7 +12,7 @@ const MANY = 4;
 const SMALL = 1024 * 1024;
 /**
  * A sync of the disk that takes longer is slow. If two in a row are slow, other programs write so much to this disk
- * that a sync of all of it takes longer than one of each file. If only one is slow, it wrote what nobody had synced
+ * that a sync of all of it takes longer than one of each file. If only one is slow, it wrote bytes that were not synced
  * before.
  */
 const SLOW_MS = 500;
@@ -26,7 +26,7 @@ export function syncForSnapshot(context: LocalFiles & Host, cacheFile: CacheFile
   const isWary = aloneUntil !== undefined && (aloneUntil === "end" || runtime.elapsed() < aloneUntil);
   if (isAlone(context, cacheFile) || size > SMALL || isWary) return syncAlone(context, cacheFile);
   return new Promise((resolve) => {
-    groupSync.waiting.push({ live: cacheFile, done: resolve });
+    groupSync.waiting.push({ cacheFile, done: resolve });
     if (groupSync.isRunning) return;
     groupSync.isRunning = true;
     runtime.soon(() => void syncWaiting(context));
@@ -34,7 +34,7 @@ export function syncForSnapshot(context: LocalFiles & Host, cacheFile: CacheFile
 }
 
 /**
- * Whether the file must be synced by itself. A program that has or had the file open may know already that bytes of it
+ * True: the file must be synced by itself. A program that has or had the file open may know already that bytes of it
  * were lost. Only a sync of the file itself tells us so.
  */
 function isAlone({ disk }: LocalFiles, { isUsed }: CacheFile): boolean {
@@ -55,7 +55,7 @@ async function syncWaiting(context: LocalFiles & Host): Promise<void> {
   while (groupSync.waiting.length > 0) {
     const round = groupSync.waiting.splice(0);
     const isTogether = round.length >= MANY && (await succeeds(syncDisk));
-    const results = round.map(({ live: cacheFile, done }) => {
+    const results = round.map(({ cacheFile, done }) => {
       // While the file waited, a program may have opened or closed it.
       const isSynced = isTogether && !isAlone(context, cacheFile);
       if (isSynced) cacheFile.nameIsDurable();

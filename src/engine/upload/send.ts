@@ -20,9 +20,9 @@ import {
 import type { Sync, Verdict } from "../sync/index.ts";
 
 const RETRY = { firstMs: 1_000, maxMs: 5 * 60_000 };
-/** How often reading the bytes of a snapshot is tried. A disk may fail for a moment. */
+/** Tries to read the bytes of a snapshot. A disk may fail for a moment. */
 const UNREADABLE_TRIES = 5;
-/** Whether a node that is to be deleted is gone is looked up at least this often. */
+/** While a deletion is in doubt, the node is looked up at least this often. */
 const TOLD_MS = 10_000;
 /** If an earlier sending arrived in between this often in a row, something else is wrong. */
 const OVERTAKEN = 3;
@@ -36,7 +36,7 @@ const NOTHING: ContentSource = { size: 0, async *read() {} };
  */
 export type Outcome = "answered" | "tooMuch" | "failed";
 
-/** What is told while an attempt is being sent. */
+/** Hears of the progress of an attempt. */
 export interface Watcher {
   /**
    * The attempt is durable. Resolves to true when the request may go out; to false if it is left for later, or for
@@ -56,11 +56,11 @@ export async function send(
   signal: AbortSignal,
   watcher: Watcher,
 ): Promise<void> {
-  // Where a scope was refused, this request is the trial of that scope. If it ends without an answer, it says nothing
+  // If a scope was refused, this request is the trial of that scope. If it ends without an answer, it says nothing
   // about the scope.
   const undecided = () => context.network.undecided(scopesOf(attempt.request.do));
   try {
-    // If power loss took the attempt away, its effect would be taken for somebody else's.
+    // If power loss took the attempt away, its effect would be taken for a foreign change.
     await context.syncRows();
     context.runtime.step("attempt: safe");
     if (!(await watcher.turn())) {
@@ -98,8 +98,8 @@ export async function send(
 }
 
 /**
- * Whether the attempt was sent before without an answer, and a repetition might fail by the effect of the first try:
- * without keys the gateway does not recognise it, and conditions are only checked by a read before the request.
+ * The attempt was sent before without an answer, and a repetition might fail by the effect of the first try. Without
+ * keys the gateway does not recognise it, and conditions are only checked by a read before the request.
  */
 function isUncertain({ client }: Remote, { tries }: Attempt<Request>): boolean {
   return tries > 0 && !client.features.isFull;
@@ -179,7 +179,7 @@ async function resolveByReading(
   if (request.do === "folder" ? node.kind !== "folder" : node.contentHash !== request.hash) {
     throw new RemoteError("conflict", `${request.do}: the name is taken`, { node });
   }
-  // This request made the node, or somebody else did with the same content. Both come to the same.
+  // This request made the node, or another one did with the same content. Both come to the same.
   context.answers.acknowledge(attempt, node, 0);
   return true;
 }
@@ -302,13 +302,12 @@ function readAgain({ tries }: Attempt<Request>): Verdict {
   return tries < OVERTAKEN ? { retry: true, afterMs: 0 } : { retry: true };
 }
 
-/** Whether an earlier sending arrived between the read and the repetition. Then the node is read again. */
+/** True: an earlier sending arrived between the read and the repetition. Then the node is read again. */
 function arrivedMeanwhile(context: Remote, attempt: Attempt<Request>, error: RemoteError): boolean {
   if (!isUncertain(context, attempt) || !("nodeId" in attempt.request)) return false;
   return error.code === "changed" || (error.code === "notFound" && attempt.request.do === "delete");
 }
 
-/** Whether the node shows what the request asked for. */
 function isEffectOf(request: Extract<Request, { nodeId: string }>, node: Node): boolean {
   if (request.do === "delete") return false;
   if ("hash" in request) return node.contentHash !== null && node.contentHash === request.hash;

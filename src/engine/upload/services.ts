@@ -1,4 +1,4 @@
-/** What upload/ does for other rooms. Each method is a flow of this room, whose own file says more. */
+/** The services of upload/ for other rooms. Each method is a flow of this room, whose own file says more. */
 import type { RowTime } from "../../lib/clocks.ts";
 import type { InodeId } from "../../metadata/ids.ts";
 import type { CacheFile, Host, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
@@ -27,7 +27,7 @@ export interface Pauses {
   reason(): { readonly why: string; readonly at?: RowTime } | undefined;
   /** The same, without a pause that ends by itself. */
   openEnded(): string | undefined;
-  /** What the gateway said when it refused the token, and what a person can do. */
+  /** The gateway's words when it refused the token, and the remedy for a person. */
   loginNeeded(): string | undefined;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Which request goes next. Small requests and bulk requests (contents that take long to send) have slots of their own,
- * so that neither waits for the other. Pure: knows no row.
+ * Decides which request goes next. Small requests and bulk requests (contents that take long to send) have slots of
+ * their own, so that neither waits for the other. Pure: knows no row.
  */
 
 /** The priority class as a row stores it: 1 is bulk. */
@@ -31,11 +31,11 @@ export interface Slots {
   enter(priority: PriorityClass): Slot;
   /** The number of requests that are out. */
   readonly out: number;
-  /** Whether no more requests may be out. */
+  /** No more requests may be in flight. */
   readonly isFull: boolean;
   /**
-   * How many more requests may enter. Of small requests, twice as many as may be out are made ready ahead: their sync
-   * may take long.
+   * The number of further requests that may enter. Of small requests, twice as many as may be out are made ready ahead:
+   * their sync may take long.
    */
   room(priority: PriorityClass): number;
 }

@@ -1,6 +1,6 @@
 /**
  * While nothing can be sent (the gateway is gone, there is no login, no room, no scope), snapshots of waiting content
- * are taken all the same, once nobody has changed it for a while. Such a snapshot is synced and hashed: it is what the
+ * are taken all the same, once it was not changed for a while. Such a snapshot is synced and hashed: it is what the
  * program left there, even if the machine goes down hours later. The same snapshot is sent later. Files that are open
  * for writing have their own times (snapshot-times.ts).
  */
@@ -74,7 +74,7 @@ function maySnapshot({ sending, disk }: LocalFiles & Uploads): boolean {
   return sending.size === 0 && disk.trouble === undefined && disk.hasRows;
 }
 
-/** For each inode a row that is to be sent, if nobody has changed it for a while and all of its bytes are here. */
+/** For each inode a row that is to be sent, if it was not changed for a while and all of its bytes are here. */
 function atRest(context: Rows & LocalFiles & Host, inodes: readonly Inode[]): NodeRow[] {
   const { metadata, cacheFiles, runtime, readFailures } = context;
   const before = plus(runtime.now(), -REST_MS);
@@ -82,7 +82,7 @@ function atRest(context: Rows & LocalFiles & Host, inodes: readonly Inode[]): No
     if (content !== "dirty" || hash !== null || synced === QUARANTINED || (cacheFiles.get(lineage)?.writers ?? 0) > 0)
       return [];
     const cacheFile = metadata.cacheFiles.get(lineage);
-    // What failed once is tried again by the write-back loop. A check of unverified ranges may need the gateway.
+    // A file that failed once is tried again by the write-back loop. A check of unverified ranges may need the gateway.
     if (!isWhole(cacheFile) || !isProven(cacheFile) || readFailures.get(lineage) !== undefined) return [];
     const rows = metadata.entries.ofInode(id).flatMap((entry) => metadata.nodes.ofEntry(entry.id) ?? []);
     const row = rows.find(({ dirtySince, parked }) => dirtySince !== null && parked === null);

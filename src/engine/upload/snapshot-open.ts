@@ -29,7 +29,7 @@ export function snapshotWhenQuiet(
     snapshotIn(context, cacheFile, untilDue(context, cacheFile));
 }
 
-/** Whether the file was written, or write detection has yet to find that out. */
+/** A file with a passthrough writer may be written at any moment: write detection has yet to find it out. */
 function mayBeWritten(cacheFile: CacheFile): boolean {
   return cacheFile.isContentDirty || cacheFile.hasPassthroughWriter;
 }

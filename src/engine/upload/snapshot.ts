@@ -28,7 +28,7 @@ interface Making {
   readonly isOwn: boolean;
   readonly signal: AbortSignal;
   readonly onSnapshot: () => void;
-  /** Notes what is being done, for whoever asks why it takes so long. */
+  /** Notes what is being done, to explain why it takes so long. */
   readonly tell: (what: SnapshotProgress["what"]) => void;
 }
 
@@ -127,7 +127,7 @@ async function snapshotCopy(
 ): Promise<SnapshotResult> {
   const { isOwn, signal, onSnapshot, tell } = making;
   const { runtime, paths, metadata, lastSnapshots, disk } = context;
-  // What is left of a full disk is for the rows.
+  // The rest of a full disk is for the rows.
   if (disk.trouble !== undefined) throw new FsError("ENOSPC", `no copy of an open file can be made: ${disk.reason}`);
   const id = metadata.snapshots.reserveId();
   const path = paths.snapshot(id);
@@ -221,7 +221,7 @@ function commitSnapshotNow(
   const { hash, size } = snapshot;
   const detached = metadata.detachedFiles.get(inode.id);
   const agreed = snapshot.isOwn ? undefined : agreement(context, inode, hash, detached);
-  // Passthrough writers may be writing again already, and nobody hears of that.
+  // Passthrough writers may be writing again already, and that is not reported.
   const staysAsItIs = open?.cacheFile.hasPassthroughWriter !== true && !isOlder;
   // If the transaction is rolled back, the next change only marks the row dirty once more, which does no harm.
   if (open !== undefined) open.cacheFile.setContentClean(staysAsItIs);
@@ -254,8 +254,8 @@ function commitSnapshotNow(
 }
 
 /**
- * Whether every node that was to get this content as its own has it by now. Then somebody else did the same, and nobody
- * needs the snapshot.
+ * True: every node that was to get this content as its own has it by now. Another mount did the same, so the snapshot
+ * is not needed.
  */
 function isAtAllNodes(context: Tree, inode: InodeId, hash: string): boolean {
   return context.nodeRows.ofInode(inode).every(({ base }) => base?.hash === hash);
@@ -290,10 +290,10 @@ function agreement(
  * bytes are not here, the file is read.
  */
 
-/** How many are kept. The oldest go first. */
+/** Snapshots whose bytes are kept in memory, at most. The oldest go first. */
 const KEPT = 256;
 
-/** By the id of the snapshot. Nobody may change the bytes. */
+/** By the id of the snapshot. The bytes must not be changed. */
 export function cacheSnapshotBytes(
   { snapshotBytes }: Pick<LocalFiles, "snapshotBytes">,
   snapshot: SnapshotId,

@@ -42,9 +42,9 @@ const LIMIT_FIRST = 8;
 const LOOKED_AT = 32;
 /** Arrivals (nodes that wait for their name) looked at in one go. */
 const ARRIVALS = 20;
-/** How long requests in flight may take to finish when the mount ends. */
+/** Requests in flight get this time to finish when the mount ends. */
 const GRACE_MS = 2_000;
-/** How many snapshots, under way or waiting for a slot, each priority class has at most. */
+/** Snapshots, under way or waiting for a slot, that each priority class has at most. */
 const AHEAD: Readonly<Record<PriorityClass, number>> = { [SMALL]: 128, [BULK]: 4 };
 
 export interface InFlight {
@@ -54,7 +54,7 @@ export interface InFlight {
 }
 
 export interface WriteBack {
-  /** Begins the loop. What was waiting when the last mount ended is looked at at once. */
+  /** Begins the loop. Rows that were waiting when the last mount ended are looked at at once. */
   start(): void;
   /**
    * Nothing new is sent. Requests in flight may finish for a moment, then they are aborted. Resolves when all have
@@ -90,13 +90,13 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
   let timer: Timer | undefined;
   /** When the timer of the next look is over. Undefined: there is none. */
   let nextLook: RowTime | undefined;
-  /** When the next complete look is due. A look before that only gives the foreground throttle its next turn. */
+  /** The time of the next complete look. A look before that only gives the foreground throttle its next turn. */
   let wholeLook: RowTime | undefined;
   let lookedAt: ElapsedTime | undefined;
   let sendableSince: RowTime | undefined;
   /** The arrival that was tried last. Undefined: the first one is next. */
   let arrivalsTurn: string | undefined;
-  /** How many rows may be begun now. */
+  /** Rows that may be begun now. */
   let room = Number.POSITIVE_INFINITY;
   const unsubscribe: (() => void)[] = [];
   const offlineSnapshots = createOfflineSnapshots(context, async (row) => {
@@ -183,7 +183,10 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
     for (const start of starts) start();
   }
 
-  /** What is due in one priority class: requests to be repeated, and rows that need a snapshot or are to be sent. */
+  /**
+   * Returns the work that is due in one priority class: requests to be repeated, and rows that need a snapshot or are
+   * to be sent.
+   */
   function fill(priority: PriorityClass): Start[] {
     const now = runtime.now();
     const repeated = repeat(priority, now);
@@ -254,7 +257,7 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
     return { starts, nodes: new Set(due) };
   }
 
-  /** What is to be done next for the row. Undefined: nothing, not now, or the row is of the other priority class. */
+  /** The next work on the row. Undefined: nothing, not now, or the row is of the other priority class. */
   function begin(priority: PriorityClass, id: NodeRowId, now: RowTime, hasRoom: boolean): Next | undefined {
     const part = metadata.part(() => {
       const row = metadata.nodes.get(id);
@@ -321,13 +324,13 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
   }
 
   /**
-   * What is left to do for the row after this moment. A request is stored as an attempt already; "send" means that
+   * The work that is left on the row after this moment. A request is stored as an attempt already; "send" means that
    * there is no slot for it. Undefined: nothing, or not now.
    */
   function nextOf(id: NodeRowId, hasRoom: boolean): Next | undefined {
     const pending = context.planner.advance(id);
     if (pending === undefined || pending.step.do === "wait") return undefined;
-    if (pending.step.do === "cut") return { snapshotOf: pending.row };
+    if (pending.step.do === "snapshot") return { snapshotOf: pending.row };
     if (!hasRoom) return "send";
     const attempt = beginAttempt(context, pending);
     return attempt === undefined ? undefined : { attempt };
@@ -386,7 +389,7 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
         over(outcome) {
           const now = runtime.elapsed();
           if (outcome === "tooMuch") limit.tooMuch(since, now);
-          // How long a bulk request takes says how large it is, and nothing about the gateway.
+          // The duration of a bulk request tells its size, and nothing about the gateway.
           else if (outcome === "answered" && attempt.bulk === SMALL)
             limit.answered(now, minus(now, since), wasFull, runtime.worked());
           // The slot is free already, so that other requests can go out while this answer is stored.
@@ -431,7 +434,7 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
         }),
       );
       offlineSnapshots.start();
-      // What was waiting when the last mount ended is looked at at once.
+      // Rows that were waiting when the last mount ended are looked at at once.
       expedite.begin();
       lookSoon();
     },

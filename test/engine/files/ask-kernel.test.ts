@@ -187,14 +187,14 @@ test("its word that it forgot it may come before the answer, or after it", async
 test("what is open here is left until it is closed, what is being made until it is", async () => {
   const { context, came, went, isThere, pass } = await begin();
   const { id, lineage } = came("open");
-  const live = await context.cacheFiles.open(lineage, { write: false });
+  const cacheFile = await context.cacheFiles.open(lineage, { write: false });
   went("open");
   const made = came("made");
   context.fileState.notLookedUp.add(made.lineage);
   went("made");
   await pass(4 * ROUND);
   expect([id, made.id].map(isThere)).toEqual([true, true]);
-  await live.close({ write: false });
+  await cacheFile.close({ write: false });
   context.fileState.notLookedUp.clear();
   await pass(2 * ROUND);
   expect([id, made.id].map(isThere)).toEqual([false, false]);

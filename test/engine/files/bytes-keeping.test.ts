@@ -256,16 +256,16 @@ test("before a byte of synced content changes, the rows that say so are synced",
   const order: string[] = [];
   const context = world.context as { syncRows: () => Promise<void> };
   context.syncRows = async () => void order.push(`rows synced, saying ${world.inode(inode.id).synced}`);
-  const live = world.context.cacheFiles.get(inode.lineage);
-  if (live === undefined) throw new Error("not open");
+  const cacheFile = world.context.cacheFiles.get(inode.lineage);
+  if (cacheFile === undefined) throw new Error("not open");
   const {
     disk: { file },
-  } = live;
+  } = cacheFile;
   const writing = {
     ...file,
     write: (data: Uint8Array, at: number) => file.write(data, at).then(() => void order.push("written")),
   };
-  live.disk.file = writing;
+  cacheFile.disk.file = writing;
   await world.write(handle, 0, TEXT);
   await world.write(handle, 5, TEXT);
   expect(order).toEqual(["rows synced, saying 0", "written", "written"]);

@@ -40,7 +40,7 @@ function wholeInOne(world: BytesWorld): boolean {
   return world.gateway.calls.length === 1;
 }
 
-test("two opens at once share one live file", async () => {
+test("two opens at once share one cache file", async () => {
   const world = await createBytesWorld();
   const inode = world.addRemote(pattern(1000));
   const [a, b] = await Promise.all([world.open(inode), world.open(inode)]);
@@ -51,7 +51,7 @@ test("two opens at once share one live file", async () => {
   expect(world.files.openHandles()).toBe(0);
 });
 
-test("an open while the last one is being closed gets a live file of its own, and the rows stay right", async () => {
+test("an open while the last one is being closed gets a cache file of its own, and the rows stay right", async () => {
   const world = await createBytesWorld({}, { turns: () => 7 });
   const inode = world.addRemote(pattern(1000));
   const first = await world.open(inode, { write: true });

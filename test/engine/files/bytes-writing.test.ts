@@ -207,10 +207,10 @@ test("asked for its time by many while it is closed, a file tells all of them", 
   const { id, lineage } = world.addRemote(pattern(3 * MIB), { hash: null });
   const handle = await world.open(world.inode(id), { write: true });
   await world.write(handle, 0, TEXT);
-  const live = context.cacheFiles.get(lineage);
-  if (live === undefined) throw new Error("not open");
+  const cacheFile = context.cacheFiles.get(lineage);
+  if (cacheFile === undefined) throw new Error("not open");
   await createFileSystem(context).flush(CALLER, handle);
-  const free = await live.ranges.lock.hold(0, 1);
+  const free = await cacheFile.ranges.lock.hold(0, 1);
   const asked = Array.from({ length: 5 }, () => createFileSystem(context).getattr(CALLER, lineage));
   const closing = createFileSystem(context).release(handle);
   for (let turns = 0; turns < 10; turns += 1) await undefined;
@@ -292,11 +292,11 @@ test("a fallocate that the disk has no room for leaves the file as it was", asyn
   const { id } = world.addRemote(pattern(1000));
   const handle = await world.open(world.inode(id), { write: true });
   await world.read(handle, 0, 1000);
-  const [live] = [...world.context.cacheFiles.values()];
-  if (live === undefined) throw new Error("not open");
+  const [cacheFile] = [...world.context.cacheFiles.values()];
+  if (cacheFile === undefined) throw new Error("not open");
   const {
     disk: { file },
-  } = live;
+  } = cacheFile;
   // As ext4: what there was room for is allocated.
   file.allocate = async () => {
     await file.truncate(500_000);
@@ -374,11 +374,11 @@ test("fsync: bytes and rows, in that order; many at once share", async () => {
   const order: string[] = [];
   const world = await createBytesWorld();
   const { handle } = await world.create();
-  const { live } = world.context.handles.get(handle) as unknown as {
-    live: { disk: { file: { sync(): Promise<void> } } };
+  const { cacheFile } = world.context.handles.get(handle) as unknown as {
+    cacheFile: { disk: { file: { sync(): Promise<void> } } };
   };
-  const { sync } = live.disk.file;
-  live.disk.file.sync = async () => {
+  const { sync } = cacheFile.disk.file;
+  cacheFile.disk.file.sync = async () => {
     order.push("bytes");
     await sync();
   };

@@ -110,12 +110,12 @@ test("looked up again, it stays when what was open then is closed", async () => 
   const { world, context, root, made } = await worldOfFiles();
   const lineage = await made("a");
   // As it is while it is sent.
-  const live = await context.cacheFiles.open(lineage, { write: false, isUse: false });
+  const cacheFile = await context.cacheFiles.open(lineage, { write: false, isUse: false });
   context.orphans.forgotten([{ lineage }]);
   await world.clock.advance(FORGET_GATHER_MS);
   expect(await createFileSystem(context).lookup(CALLER, root, "a")).toMatchObject({ lineage });
   await createFileSystem(context).unlink(CALLER, root, "a");
-  await live.close({ write: false });
+  await cacheFile.close({ write: false });
   await world.clock.advance(FORGET_GATHER_MS);
   expect((await createFileSystem(context).getattr(CALLER, lineage)).stat.links).toBe(0);
 });

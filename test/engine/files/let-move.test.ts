@@ -130,15 +130,15 @@ for (const [name, flow] of Object.entries(FLOWS)) {
     let passed = 0;
     for (let turn = 0, isOver = false; !isOver; turn += 1) {
       const { id, handle } = await written(world);
-      const live = world.context.cacheFiles.get(world.inode(id).lineage);
-      if (live === undefined) throw new Error("not open");
+      const cacheFile = world.context.cacheFiles.get(world.inode(id).lineage);
+      if (cacheFile === undefined) throw new Error("not open");
       let syncs = 0;
-      const { sync } = live.disk.file;
+      const { sync } = cacheFile.disk.file;
       const counted = () => {
         syncs += 1;
-        return sync.call(live.disk.file);
+        return sync.call(cacheFile.disk.file);
       };
-      Object.assign(live.disk.file, { sync: counted });
+      Object.assign(cacheFile.disk.file, { sync: counted });
       // A snapshot of what was written just now would not count.
       await world.clock.advance(50);
       let isDone = false;

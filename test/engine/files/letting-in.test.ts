@@ -32,10 +32,10 @@ async function begin(state: "clean" | "written" | "synced") {
   }
   await createFileSystem(context).open(CALLER, lineage, READING);
   await clock.advance(1_000);
-  const live = context.cacheFiles.get(lineage);
-  if (live === undefined) throw new Error("not open");
+  const cacheFile = context.cacheFiles.get(lineage);
+  if (cacheFile === undefined) throw new Error("not open");
   Object.assign(context, { dirtyLog: { ...context.dirtyLog } });
-  return { world, id, lineage, live, write };
+  return { world, id, lineage, cacheFile, write };
 }
 
 const snapshot = ({ context }: BytesWorld, id: InodeId) => context.snapshots.take(id, CALLER.signal);
@@ -50,19 +50,19 @@ const CASES = STATES.flatMap((state) => MOMENTS.map((moment) => ({ state, moment
 /** A writer has been let in, and a snapshot was made while he was at `moment`. */
 async function letInDuringSnapshot({ state, moment }: (typeof CASES)[number]) {
   const one = await begin(state);
-  const { world, id, lineage, live } = one;
+  const { world, id, lineage, cacheFile } = one;
   const { context } = world;
   // Of clean content a snapshot says that it is safe.
-  if (state === "clean" && moment === "syncRows") live.changes.isDurable = true;
+  if (state === "clean" && moment === "syncRows") cacheFile.changes.isDurable = true;
   const held =
     moment === "stat"
-      ? holdNext(live.disk.file, "stat")
+      ? holdNext(cacheFile.disk.file, "stat")
       : moment === "flush"
         ? holdNext(context.dirtyLog, "flush")
         : holdNext(context, "syncRows");
   const opening = createFileSystem(context).open(CALLER, lineage, WRITING);
   for (let turns = 0; !held.isReached() && turns < 1_000; turns += 1) await undefined;
-  expect([held.isReached(), live.use.writers, live.passthrough.lastStat]).toEqual([true, 1, undefined]);
+  expect([held.isReached(), cacheFile.use.writers, cacheFile.passthrough.lastStat]).toEqual([true, 1, undefined]);
   expect(await snapshot(world, id)).toBe(state === "clean" ? "clean" : "taken");
   held.goOn();
   const { backing } = await opening;

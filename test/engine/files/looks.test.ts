@@ -34,9 +34,9 @@ async function begin() {
     return { handle, write: (text) => file.write(Buffer.from(text), 0), close: () => world.close(handle) };
   };
   const liveOf = () => {
-    const live = context.cacheFiles.get(lineage);
-    if (live === undefined) throw new Error("not open");
-    return live;
+    const cacheFile = context.cacheFiles.get(lineage);
+    if (cacheFile === undefined) throw new Error("not open");
+    return cacheFile;
   };
   const inode = (): Inode => world.inode(id);
   return { world, context, clock, id, lineage, openPassed, liveOf, inode };

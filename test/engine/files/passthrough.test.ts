@@ -302,14 +302,14 @@ test("a writer who is let in while the file is synced is not called safe when th
   before.write(NEWS);
   await before.close();
   const reader = await openPassed(world, inode, READING);
-  const live = world.context.cacheFiles.get(inode.lineage);
-  if (live === undefined) throw new Error("not open");
-  const { sync } = live.disk.file;
+  const cacheFile = world.context.cacheFiles.get(inode.lineage);
+  if (cacheFile === undefined) throw new Error("not open");
+  const { sync } = cacheFile.disk.file;
   let goOn = () => {};
   const held = new Promise<void>((resolve) => {
     goOn = resolve;
   });
-  Object.assign(live.disk.file, { sync: () => held.then(sync) });
+  Object.assign(cacheFile.disk.file, { sync: () => held.then(sync) });
   const syncing = createFileSystem(world.context).fsync(CALLER, reader.handle, false);
   const writer = await openPassed(world, inode);
   goOn();
@@ -422,7 +422,7 @@ test("what the row says is missing still is not passed on to a writer: a crash w
   const { context } = world;
   const { id, lineage } = world.addRemote(HEAD, { name: "a" });
   // As reading ahead does, for which nobody has a handle.
-  const live = await context.cacheFiles.open(lineage, { write: false });
+  const cacheFile = await context.cacheFiles.open(lineage, { write: false });
   const { cacheFiles } = context.metadata;
   const { update } = cacheFiles;
   Object.assign(cacheFiles, {
@@ -430,11 +430,11 @@ test("what the row says is missing still is not passed on to a writer: a crash w
       throw new FsError("ENOSPC", "the rows take no changes");
     },
   });
-  await requireRange(context, live, 0, HEAD.length, CALLER.signal);
-  await Promise.all([...live.ranges.downloads].map(({ done }) => done));
+  await requireRange(context, cacheFile, 0, HEAD.length, CALLER.signal);
+  await Promise.all([...cacheFile.ranges.downloads].map(({ done }) => done));
   Object.assign(cacheFiles, { update });
   const { handle, backing } = await createFileSystem(context).open(CALLER, lineage, WRITING);
-  await live.close({ write: false });
+  await cacheFile.close({ write: false });
   if (backing === undefined) await world.write(handle, 0, NEWS);
   else world.passthrough?.fileOf(backing).write(NEWS, 0);
   const next = world.crash();
@@ -449,7 +449,7 @@ test("an open that fails when its handle is written down counts for nothing: the
   const { context } = world;
   const { id, lineage } = world.addRemote(HEAD, { name: "a" });
   // Somebody needs it open for longer, and nobody has a handle.
-  const live = await context.cacheFiles.open(lineage, { write: false });
+  const cacheFile = await context.cacheFiles.open(lineage, { write: false });
   const { add } = context.handleTable;
   Object.assign(context.handleTable, {
     add() {
@@ -458,15 +458,15 @@ test("an open that fails when its handle is written down counts for nothing: the
   });
   await expect(world.open(world.inode(id))).rejects.toThrow("too many open files");
   await expect(world.open(world.inode(id), { write: true })).rejects.toThrow("too many open files");
-  expect(live.passthrough.kernelHandles).toBe(0);
+  expect(cacheFile.passthrough.kernelHandles).toBe(0);
   Object.assign(context.handleTable, { add });
-  await requireRange(context, live, 0, HEAD.length, CALLER.signal);
-  await Promise.all([...live.ranges.downloads].map(({ done }) => done));
+  await requireRange(context, cacheFile, 0, HEAD.length, CALLER.signal);
+  await Promise.all([...cacheFile.ranges.downloads].map(({ done }) => done));
   const passed = await openPassed(world, world.inode(id));
   passed.write(NEWS);
   await passed.close();
-  await live.close({ write: false });
-  expect([live.passthrough.kernelHandles, world.passthrough?.registered(), world.files.openHandles()]).toEqual([
+  await cacheFile.close({ write: false });
+  expect([cacheFile.passthrough.kernelHandles, world.passthrough?.registered(), world.files.openHandles()]).toEqual([
     0, 0, 0,
   ]);
 });

@@ -362,7 +362,7 @@ test("a file that one reads and another has mapped, or was just closing, is one 
   table.remove(await world.open(inode, { write: true }));
   const next = await successor(async (there) => neverAlone(there));
   const handle = next.context.handles.get(reading);
-  expect(handle?.kind === "file" && handle.live === next.context.cacheFiles.get(inode.lineage)).toBe(true);
+  expect(handle?.kind === "file" && handle.cacheFile === next.context.cacheFiles.get(inode.lineage)).toBe(true);
   const opened = await next.open(inode);
   expect(table.kept.get(opened)?.backing).toBe(table.kept.get(reading)?.backing);
   next.context.fileState.stopped.abort();

@@ -112,7 +112,7 @@ test("the same bytes written again: what somebody saves afterwards is newer", as
   const world = await names();
   const { metadata } = world;
   const inode = inodeAt(world, "a");
-  // A program wrote, and the cut found what the node has.
+  // A program wrote, and the snapshot found what the node has.
   metadata.inodes.update(inode, { content: "dirty", changes: 1, hash: null });
   metadata.inodes.update(inode, { content: "clean", hash: "one" });
   world.context.observer.node(saved("b", "two.2", "one.1"));

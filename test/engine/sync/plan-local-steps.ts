@@ -9,7 +9,7 @@ import type { Gateway } from "./plan-gateway.ts";
 import { type Entry, folderInode, type Inode, inodeOfNode, type Row, type Tree } from "./plan-tree.ts";
 
 type LocalStep = Extract<Step, { do: "adopt" | "adoptPlace" | "undelete" | "removeLocal" | "recreate" | "conflict" }>;
-export type Pending = Extract<Step, { do: "send" | "cut" | "breakCycle" | "wait" }>;
+export type Pending = Extract<Step, { do: "send" | "snapshot" | "breakCycle" | "wait" }>;
 
 const STEPS_MAX = 20;
 
@@ -32,7 +32,7 @@ export function createLocalSteps(tree: Tree, gateway: Gateway, tell: (line: stri
           dropRow(row);
           return undefined;
         case "send":
-        case "cut":
+        case "snapshot":
         case "breakCycle":
         case "wait":
           return step;

@@ -27,7 +27,7 @@ export function createMount(gateway: Gateway, scopes: Scopes, features: Abilitie
     if (row.attempt === null) {
       const step = advance(row);
       if (step === undefined || step.do === "wait") return;
-      if (step.do === "cut") {
+      if (step.do === "snapshot") {
         const inode = row.entry?.inode;
         if (inode !== undefined) Object.assign(inode, { state: "dirty", hash: inode.bytes, hasSnapshot: true });
         return;
@@ -46,7 +46,7 @@ export function createMount(gateway: Gateway, scopes: Scopes, features: Abilitie
     const key = `k${tree.nextId()}`;
     const inode = row.entry?.inode ?? null;
     if ((request.do === "upload" || request.do === "content") && inode?.hash !== inode?.bytes) {
-      throw new Error("content was sent that is not cut");
+      throw new Error("content was sent without a snapshot");
     }
     const attempt = { key, request, bytes: inode?.bytes ?? "", inode, changes: inode?.changes ?? 0 };
     row.attempt = { ...attempt, tries: 0, answer: null };

@@ -87,7 +87,7 @@ export function createPrograms(mount: Mount, gateway: Gateway, choose: Choose, t
     Object.assign(inode, state, { bytes, changes: inode.changes + 1, writers: Math.max(1, inode.writers) });
   }
 
-  /** Programs go on with what has lost its name: they write, and it is cut while it is open; or they close it. */
+  /** Programs go on with what has lost its name: they write, and a snapshot is taken while it is open; or they close it. */
   function useOvertaken(one: Overtaken): void {
     const { inode, name: was } = one;
     tell(`go on with ${was}, which is elsewhere by now`);

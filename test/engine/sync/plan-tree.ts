@@ -56,7 +56,7 @@ export interface Attempt {
   answer: Answer | null;
 }
 
-/** A request that was given up for a newer cut. */
+/** A request that was given up for a newer snapshot. */
 export interface GivenUp {
   readonly row: Row;
   readonly key: string;

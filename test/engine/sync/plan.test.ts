@@ -135,14 +135,14 @@ describe("content", () => {
   });
   test("dirty content that is the agreed one is nothing", () =>
     expect(plan(file({}, { content: { ...DIRTY, hash: "one" } }))).toEqual(NOTHING));
-  test("content is cut before it is sent", () =>
-    expect(plan(file({}, { content: { ...DIRTY, hash: null, hasSnapshot: false } }))).toEqual({ do: "cut" }));
+  test("a snapshot of content is taken before it is sent", () =>
+    expect(plan(file({}, { content: { ...DIRTY, hash: null, hasSnapshot: false } }))).toEqual({ do: "snapshot" }));
   test("content that is being written waits for its writer", () =>
     expect(plan(file({ writers: 1 }, { content: { ...DIRTY, hash: null, hasSnapshot: false } }))).toEqual(
       waitFor("writer"),
     ));
-  test("content whose cut is gone is cut again, whoever could write to it and has not", () =>
-    expect(plan(file({ writers: 1 }, { content: { ...DIRTY, hasSnapshot: false } }))).toEqual({ do: "cut" }));
+  test("a snapshot that is gone is taken again, also while a writer has the file open and has written nothing", () =>
+    expect(plan(file({ writers: 1 }, { content: { ...DIRTY, hasSnapshot: false } }))).toEqual({ do: "snapshot" }));
   test("a name that took over another node's version refers to it", () =>
     expect(plan(file({}, { content: { ...CLEAN, hash: "nine", originNode: "n9", originVersion: "v9" } }))).toEqual(
       sent({ do: "reference", ifHead: "v1", copyOf: "n9", version: "v9" }),
@@ -221,7 +221,7 @@ describe("what was seen", () => {
       isContentAdopted: false,
     }));
   test("content not known yet is looked at before it is compared", () =>
-    expect(plan(file(edited, { content: { ...DIRTY, hash: null, hasSnapshot: false } }))).toEqual({ do: "cut" }));
+    expect(plan(file(edited, { content: { ...DIRTY, hash: null, hasSnapshot: false } }))).toEqual({ do: "snapshot" }));
   test("another node's version in its place is kept beside, also where the gateway tells no hash to compare it by", () => {
     const other = { ...CLEAN, hash: null, originNode: "n9", originVersion: "v9" };
     expect(plan(file(edited, { content: other }))).toMatchObject({ do: "conflict", node: { head: "v2" } });
@@ -265,18 +265,18 @@ describe("what was seen", () => {
   test("who writes for long keeps what he changed, under a name of its own; nothing is adopted under him", () => {
     const waited = { ...edited, writers: 1, hasWaited: true };
     expect(plan(file(waited, { content: DIRTY }))).toMatchObject({ do: "conflict" });
-    expect(plan(file(waited, { content: { ...DIRTY, hash: null } }))).toEqual({ do: "cut" });
+    expect(plan(file(waited, { content: { ...DIRTY, hash: null } }))).toEqual({ do: "snapshot" });
     expect(plan(file(waited, { content: { ...DIRTY, state: "open", hash: null } }))).toEqual(waitFor("writer"));
   });
-  test("a version under a writer who has written nothing since is sent as what it is; with bytes of its own after a cut", () => {
+  test("a version under a writer who has written nothing since is sent as what it is; with bytes of its own after a snapshot", () => {
     const other: LocalContent = { ...CLEAN, state: "open", hash: "two", originNode: "n2", originVersion: "v2" };
     const reference = { do: "send", request: { do: "reference", copyOf: "n2", version: "v2" } };
     expect(plan(file({ writers: 1 }, { content: other }))).toMatchObject(reference);
     const lesser = { writers: 1, mayRefer: false };
-    expect(plan(file(lesser, { content: other }))).toEqual({ do: "cut" });
+    expect(plan(file(lesser, { content: other }))).toEqual({ do: "snapshot" });
     expect(plan(file({ writers: 1 }, { content: { ...other, hash: "one" } }))).toEqual({ do: "nothing" });
     // Nobody has it open any more, and nobody has looked.
-    expect(plan(file({}, { content: other }))).toEqual({ do: "cut" });
+    expect(plan(file({}, { content: other }))).toEqual({ do: "snapshot" });
   });
   test("what an open writer has, and somebody else wrote too, is agreed at once", () =>
     expect(plan(file({ ...edited, writers: 1 }, { content: { ...DIRTY, hash: "three" } }))).toMatchObject({
@@ -337,8 +337,8 @@ describe("deletion against changes", () => {
     });
   });
   test("removed there, not looked at here: decided later", () => {
-    expect(plan(file(GONE, { content: { ...DIRTY, state: "open" } }))).toEqual({ do: "cut" });
-    expect(plan(file(GONE, { content: { ...DIRTY, hash: null } }))).toEqual({ do: "cut" });
+    expect(plan(file(GONE, { content: { ...DIRTY, state: "open" } }))).toEqual({ do: "snapshot" });
+    expect(plan(file(GONE, { content: { ...DIRTY, hash: null } }))).toEqual({ do: "snapshot" });
   });
   test("a folder removed there goes after its children, and lives for those changed here", () => {
     expect(plan(folder({ ...GONE, cleanEntries: 1 }))).toEqual(waitFor("children"));

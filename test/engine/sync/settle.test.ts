@@ -186,7 +186,7 @@ test("the same while the name is still wanted: it is asked for again, and nothin
   expect(nextOf(world, row)).toMatchObject({ do: "send", request: { do: "upload", name: "a" } });
 });
 
-/** A file whose upload as "a" was given up for a newer cut, and that is called "b" by now. */
+/** A file whose upload as "a" was given up for a newer snapshot, and that is called "b" by now. */
 async function givenUp() {
   const world = await makeWorld();
   const row = make(world, ROOT_INODE, "a");

@@ -1,4 +1,4 @@
-/** Cuts, the uploads that read them, and writers that arrive meanwhile. */
+/** Snapshots, the uploads that read them, and writers that arrive meanwhile. */
 
 import { parse } from "node:path";
 import { expect, test } from "vitest";
@@ -51,7 +51,7 @@ function attempt(world: BytesWorld, id: InodeId, key: string): Attempt<Request> 
   });
 }
 
-test("closed, the live file itself is the snapshot", async () => {
+test("closed, the cache file itself is the snapshot", async () => {
   const world = await createBytesWorld();
   const id = await written(world);
   expect(await snapshot(world, id)).toBe("taken");
@@ -67,7 +67,7 @@ test("closed, the live file itself is the snapshot", async () => {
   expect(world.files.openHandles()).toBe(0);
 });
 
-test("an empty file without a live file needs none", async () => {
+test("an empty file without a cache file needs none", async () => {
   const world = await createBytesWorld();
   const { inode, handle } = await world.create();
   await world.close(handle);
@@ -192,15 +192,15 @@ test.each([
     const world = await createBytesWorld();
     const id = await written(world, Buffer.from("."));
     await world.open(world.inode(id));
-    const live = world.context.cacheFiles.get(world.inode(id).lineage);
-    if (live === undefined) throw new Error("not open");
+    const cacheFile = world.context.cacheFiles.get(world.inode(id).lineage);
+    if (cacheFile === undefined) throw new Error("not open");
     const {
       disk: { sync, file },
-    } = live;
+    } = cacheFile;
     const content = pattern(100_000);
     let writer = handleId(0);
     const arrives = async () => {
-      Object.assign(live.disk, { sync });
+      Object.assign(cacheFile.disk, { sync });
       writer = await world.open(world.inode(id), { write: true });
       await world.write(writer, 0, content);
       if (isGone) await world.close(writer);
@@ -210,7 +210,7 @@ test.each([
       reads += 1;
       return file.read(...args);
     };
-    Object.assign(live.disk, {
+    Object.assign(cacheFile.disk, {
       sync: async () => void (await Promise.all([sync(), arrives()])),
       file: { ...file, read },
     });
@@ -291,7 +291,7 @@ test("a large file is not copied again before ten times as long as that took, wh
   expect(copies).toBe(3);
 });
 
-test("a writer stops an upload of the live file twice; the third time the upload gets a copy", async () => {
+test("a writer stops an upload of the cache file twice; the third time the upload gets a copy", async () => {
   const world = await createBytesWorld();
   const id = await written(world);
   const stopped: number[] = [];

@@ -118,7 +118,7 @@ test("a snapshot that goes on not to be readable is made anew", async () => {
   await tryAgain(4);
   expect(world.metadata.attempts.openOf(row.id)).toBeUndefined();
   expect(world.metadata.snapshots.newestOf(inode.id)).toBeUndefined();
-  expect(world.context.planner.advance(row.id)?.step).toEqual({ do: "cut" });
+  expect(world.context.planner.advance(row.id)?.step).toEqual({ do: "snapshot" });
 });
 
 test("removed, it is waited for no longer than for what may still arrive", async () => {

@@ -34,7 +34,7 @@ test("a head that is none: what is saved next is sent on top of the one there is
   // As the gateway would refuse it, after which the node is read.
   world.context.observer.node(right, "id");
   expect([namesIn(world, ROOT_INODE), rowOf(world, "n").seen]).toEqual([["a"], null]);
-  expect(nextOf(world)).toEqual({ do: "cut" });
+  expect(nextOf(world)).toEqual({ do: "snapshot" });
   expect(rowOf(world, "n").base).toMatchObject({ head: "v1", hash: EMPTY });
 });
 

@@ -110,7 +110,7 @@ async function allIsThere(chain: Chain, gateway: TestGateway, mount: TestMount):
 const SERVED = "write: bytes in the file";
 
 /** One of a file of which this machine has nothing yet. */
-const FAR = "live file: row made";
+const FAR = "cache file: row made";
 
 /** Enough files that only the gateway has, for a program in each life. */
 async function putFar(place: Place, gateway: TestGateway, count: number): Promise<void> {

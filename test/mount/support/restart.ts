@@ -21,7 +21,7 @@ const LOG_LINES = 60;
 
 /** What a program's calls pass, and nothing that is done for no program. */
 const IN_CALLS =
-  /^(commit|create|make|link|unlink|rmdir|rename|setattr|xattr|truncate|open|handle|live file|passthrough|flush|fsync): |^write: (?!size)|^(MK|SYM|UN|RM|REN|SET|REM|LINK|CREATE|OPEN|REL|WRITE|FLUSH|FSYNC|FALL|COPY|READDIR).*: /;
+  /^(commit|create|make|link|unlink|rmdir|rename|setattr|xattr|truncate|open|handle|cache file|passthrough|flush|fsync): |^write: (?!size)|^(MK|SYM|UN|RM|REN|SET|REM|LINK|CREATE|OPEN|REL|WRITE|FLUSH|FSYNC|FALL|COPY|READDIR).*: /;
 
 /** A folder where the program and the daemons that are started from now on meet (die-at-places.mjs). */
 export function armed(place: Place): string {

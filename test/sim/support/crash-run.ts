@@ -321,8 +321,8 @@ export async function playScript(script: Script, options: CrashOptions = {}): Pr
     const paths = createLayout(process.files, STATE);
     const files = new Set<number>();
     for await (const lineage of paths.cacheFiles()) files.add(lineage);
-    const cuts: number[] = [];
-    for await (const id of paths.snapshots()) cuts.push(id);
+    const snapshots: number[] = [];
+    for await (const id of paths.snapshots()) snapshots.push(id);
     const rows = new Map(process.database.prepare("SELECT lineage, bytes FROM live").raw().all() as [number, number][]);
     const unlike: string[] = [];
     for (const [lineage, bytes] of rows) {
@@ -330,12 +330,12 @@ export async function playScript(script: Script, options: CrashOptions = {}): Pr
       const { allocated } = files.has(lineage)
         ? await process.files.stat(paths.cacheFile(kernelNodeId(lineage)))
         : { allocated: 0 };
-      if (allocated !== bytes) unlike.push(`live file ${lineage} takes ${allocated} bytes, its row says ${bytes}`);
+      if (allocated !== bytes) unlike.push(`cache file ${lineage} takes ${allocated} bytes, its row says ${bytes}`);
     }
     return [
-      ...[...files].filter((lineage) => !rows.has(lineage)).map((lineage) => `live file ${lineage} has no row`),
+      ...[...files].filter((lineage) => !rows.has(lineage)).map((lineage) => `cache file ${lineage} has no row`),
       ...unlike,
-      ...cuts.map((id) => `cut ${id} is still there`),
+      ...snapshots.map((id) => `snapshot ${id} is still there`),
     ];
   }
 }

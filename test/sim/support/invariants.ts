@@ -50,7 +50,7 @@ const RULES: readonly (readonly [rule: string, violations: string])[] = [
     `SELECT id, inode FROM generation WHERE inode NOT IN (SELECT id FROM inode)
      OR (lineage IS NOT NULL AND lineage NOT IN (SELECT lineage FROM live))`,
   ],
-  ["live files belong to lineages", "SELECT lineage FROM live WHERE lineage NOT IN (SELECT id FROM lineage)"],
+  ["cache files belong to lineages", "SELECT lineage FROM live WHERE lineage NOT IN (SELECT id FROM lineage)"],
   ["lineages belong to inodes", "SELECT id, inode FROM lineage WHERE inode NOT IN (SELECT id FROM inode)"],
   [
     "an inode's lineage is its own",
@@ -80,7 +80,7 @@ const RULES: readonly (readonly [rule: string, violations: string])[] = [
      AND lineage.id NOT IN (SELECT lineage FROM superseded)`,
   ],
   [
-    "what live files hold is added up",
+    "what cache files hold is added up",
     "SELECT bytes FROM held WHERE bytes <> (SELECT coalesce(sum(bytes), 0) FROM live)",
   ],
   ["references between tables hold", "PRAGMA foreign_key_check"],
@@ -123,8 +123,8 @@ function forgotten(context: Process["engine"]["context"], ids: readonly NodeRowI
     const row = context.metadata.nodes.get(id);
     if (row === undefined) return [];
     const step = context.planner.step(row);
-    // With a writer open nothing is due before its release or the next cut.
-    const isAtRest = step.do === "nothing" || step.do === "cut" || (step.do === "wait" && step.for === "writer");
+    // With a writer open nothing is due before its release or the next snapshot.
+    const isAtRest = step.do === "nothing" || step.do === "snapshot" || (step.do === "wait" && step.for === "writer");
     return isAtRest ? [] : [`not so: what is to be done is due: node row ${id}: ${JSON.stringify(step)}`];
   });
 }
@@ -140,12 +140,12 @@ export function diskViolations({ database, files }: Process): string[] {
   const known = (sql: string) => new Set(database.prepare(sql).pluck().all() as number[]);
   const lacking = (a: Set<number>, b: Set<number>) => [...a].filter((id) => !b.has(id));
   const lives = namesIn("live");
-  const cuts = namesIn("generation");
-  const wantedCuts = known("SELECT id FROM generation WHERE lineage IS NULL");
+  const snapshots = namesIn("generation");
+  const wantedSnapshots = known("SELECT id FROM generation WHERE lineage IS NULL");
   return [
-    ...lacking(lives, known("SELECT lineage FROM live")).map((id) => `live file ${id} has no row`),
+    ...lacking(lives, known("SELECT lineage FROM live")).map((id) => `cache file ${id} has no row`),
     ...lacking(known("SELECT lineage FROM live WHERE bytes > 0"), lives).map((id) => `live row ${id} has no file`),
-    ...lacking(cuts, wantedCuts).map((id) => `the file of generation ${id} has no row`),
-    ...lacking(wantedCuts, cuts).map((id) => `generation ${id} has no file`),
+    ...lacking(snapshots, wantedSnapshots).map((id) => `the file of generation ${id} has no row`),
+    ...lacking(wantedSnapshots, snapshots).map((id) => `generation ${id} has no file`),
   ];
 }
