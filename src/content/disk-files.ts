@@ -165,6 +165,8 @@ export function createDiskFiles(needs: {
       }
     },
 
+    beginHash: (path) => hashWorkers.beginHash(path),
+
     async space(path) {
       const { bsize, blocks, bfree, bavail } = await call<fs.StatsFs>((done) => fs.statfs(path, done));
       return { total: blocks * bsize, free: bfree * bsize, available: bavail * bsize };

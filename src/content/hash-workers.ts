@@ -4,18 +4,15 @@
  * requests, one per thread.
  */
 import { Worker } from "node:worker_threads";
+import type { FileHash, RunningHash } from "../lib/files.ts";
 import { HASH_WORKER } from "./hash-worker.ts";
-
-export interface FileHash {
-  /** SHA-256, lower-case hex. */
-  readonly hash: string;
-  /** The number of hashed bytes. */
-  readonly size: number;
-}
+import { createRunningHashes } from "./running-hashes.ts";
 
 export interface HashWorkers {
   /** Rejects with a system error, or, when the signal aborts, at once with its reason. */
   hash(path: string, signal?: AbortSignal): Promise<FileHash>;
+  /** In a thread of its own beside those of `hash`. */
+  beginHash(path: string): RunningHash;
   /** Ends the threads. Jobs that are not done reject, and so does every later call. */
   close(): Promise<void>;
 }
@@ -30,12 +27,13 @@ interface Job {
 
 type Answer = FileHash | { readonly error: Error } | { readonly stopped: true };
 
-/** At most `limit` threads. */
+/** At most `limit` threads, and one for running hashes. */
 export function createHashWorkers(limit = 2): HashWorkers {
   const waiting: Job[] = [];
   const idle: Worker[] = [];
   /** Every living thread, with its current job. */
   const workers = new Map<Worker, Job | undefined>();
+  const running = createRunningHashes();
   let closed = false;
 
   function hash(path: string, signal?: AbortSignal): Promise<FileHash> {
@@ -110,10 +108,10 @@ export function createHashWorkers(limit = 2): HashWorkers {
   async function close(): Promise<void> {
     closed = true;
     for (const job of waiting.splice(0)) job.reject(closedError());
-    await Promise.all(Array.from(workers.keys(), (worker) => worker.terminate()));
+    await Promise.all([running.close(), ...Array.from(workers.keys(), (worker) => worker.terminate())]);
   }
 
-  return { hash, close };
+  return { hash, beginHash: running.begin, close };
 }
 
 function closedError(): Error {

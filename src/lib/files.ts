@@ -52,6 +52,23 @@ export interface OpenFile {
   close(): Promise<void>;
 }
 
+export interface FileHash {
+  /** SHA-256, lower-case hex. */
+  readonly hash: string;
+  /** The number of hashed bytes. */
+  readonly size: number;
+}
+
+/** The SHA-256 of a file, computed while the bytes of the file arrive. */
+export interface RunningHash {
+  /** All bytes before `end` are in the file, and none of them changes any more. Returns at once. */
+  reach(end: number): void;
+  /** The whole file is there. Resolves and rejects as `Files.hash` does. Nothing is called after it. */
+  finish(signal?: AbortSignal): Promise<FileHash>;
+  /** The hash is not needed any more. Nothing is called after it. */
+  cancel(): void;
+}
+
 export interface Files {
   /**
    * The timestamp that a file would get if it were changed now. Stamps that the disk does not make itself are made with
@@ -86,7 +103,9 @@ export interface Files {
    * SHA-256 of the whole file, lower-case hex, with its size. A worker hashes large files. When aborted it rejects with
    * the signal's reason.
    */
-  hash(path: string, signal?: AbortSignal): Promise<{ hash: string; size: number }>;
+  hash(path: string, signal?: AbortSignal): Promise<FileHash>;
+  /** Begins to hash a file that exists and whose bytes arrive from its beginning on. */
+  beginHash(path: string): RunningHash;
   /** Size and free space of the disk below `path`, in bytes. */
   space(path: string): Promise<{ total: number; free: number; available: number }>;
 }

@@ -102,10 +102,82 @@ test("compiled to JavaScript, a thread at work keeps the process alive, an idle 
   expect(compiled.stdout).toBe("");
   // Nothing else is open, and nobody calls close().
   const program = `
-    import { createHashWorkers } from "./hash-workers.js";
-    createHashWorkers().hash(process.argv[2]).then(({ hash }) => console.log(hash));
+    import { createHashWorkers } from "./content/hash-workers.js";
+    const workers = createHashWorkers();
+    console.log((await workers.hash(process.argv[2])).hash);
+    console.log((await workers.beginHash(process.argv[2]).finish()).hash);
+    workers.beginHash(process.argv[2]).reach(2 ** 23);
   `;
   fs.writeFileSync(join(root, "main.js"), program);
   const child = spawnSync(process.execPath, [join(root, "main.js"), path], { encoding: "utf8", timeout: 20_000 });
-  expect(child).toMatchObject({ status: 0, stdout: `${expected.hash}\n` });
+  expect(child).toMatchObject({ status: 0, stdout: `${expected.hash}\n${expected.hash}\n` });
 }, 60_000);
+
+/** Resolves when the thread of running hashes has done all that it was told before. */
+async function steps(): Promise<void> {
+  await workers.beginHash(path).finish();
+}
+
+const isOpen = (file: string) =>
+  fs.readdirSync("/proc/self/fd").some((fd) => {
+    try {
+      return fs.readlinkSync(`/proc/self/fd/${fd}`) === file;
+    } catch {
+      // The descriptor of this very list.
+      return false;
+    }
+  });
+
+test("a running hash has read what it was told of, and reads nothing of it again", async () => {
+  const grown = join(root, "grown");
+  fs.writeFileSync(grown, bytes.subarray(0, 5 << 20));
+  const running = workers.beginHash(grown);
+  running.reach(1 << 20);
+  running.reach(5 << 20);
+  await steps();
+  fs.writeFileSync(grown, Buffer.concat([Buffer.alloc(5 << 20), bytes.subarray(5 << 20)]));
+  expect(await running.finish()).toEqual(expected);
+  expect(isOpen(grown)).toBe(false);
+});
+
+test("of several running hashes each has its own file, and one that is cancelled leaves it", async () => {
+  const paths = [0, 1, 2].map((index) => join(root, `${index}`));
+  const contents = paths.map((_, index) => pattern(8 << 20, index));
+  for (const [index, each] of paths.entries()) fs.writeFileSync(each, contents[index] ?? "");
+  const [a, b, c] = paths.map((each) => workers.beginHash(each));
+  for (const end of [4 << 20, 8 << 20]) for (const each of [a, b, c]) each?.reach(end);
+  await steps();
+  expect(isOpen(paths[1] ?? "")).toBe(true);
+  b?.cancel();
+  const hashes = await Promise.all([a?.finish(), c?.finish()]);
+  expect(hashes.map((each) => each?.hash)).toEqual(
+    [0, 2].map((index) =>
+      createHash("sha256")
+        .update(contents[index] ?? "")
+        .digest("hex"),
+    ),
+  );
+  expect(paths.some(isOpen)).toBe(false);
+});
+
+test("a running hash whose file is missing fails when it is finished, and harms no other", async () => {
+  const running = workers.beginHash(`${path}-`);
+  running.reach(8 << 20);
+  await expect(running.finish()).rejects.toMatchObject({ code: "ENOENT", path: `${path}-`, syscall: "open" });
+  expect(await workers.beginHash(path).finish()).toEqual(expected);
+});
+
+test("a running hash that is aborted rejects at once, and so does one that is closed", async () => {
+  const abort = new AbortController();
+  const aborted = workers.beginHash(path).finish(abort.signal);
+  abort.abort(new Error("enough"));
+  await expect(aborted).rejects.toThrow("enough");
+  const [open, later] = [workers.beginHash(path), workers.beginHash(path)];
+  const finishing = open.finish();
+  const closing = workers.close();
+  await expect(finishing).rejects.toThrow("closed");
+  await expect(later.finish()).rejects.toThrow("closed");
+  later.reach(8 << 20);
+  later.cancel();
+  await closing;
+});

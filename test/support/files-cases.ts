@@ -484,6 +484,30 @@ export function describeFiles(name: string, create: () => Promise<FilesUnderTest
       });
     });
 
+    describe("a running hash", () => {
+      test.each([0, 10, 20 * MIB])("of %d bytes that arrive in pieces", async (size) => {
+        const bytes = pattern(size);
+        await writeAll(files, path, new Uint8Array(0));
+        const running = files.beginHash(path);
+        const file = await files.open(path, "r+");
+        for (let at = 0; at < size; at += 3 * MIB) {
+          const piece = bytes.subarray(at, at + 3 * MIB);
+          await file.write(piece, at);
+          running.reach(at + piece.length);
+        }
+        await file.close();
+        expect(await running.finish()).toEqual({ hash: sha256(bytes), size });
+      });
+
+      test("of nothing", async () => {
+        await expect(files.beginHash(path).finish()).rejects.toMatchObject({ code: "ENOENT", path });
+        await writeAll(files, path, pattern(10));
+        files.beginHash(path).cancel();
+        const aborted = AbortSignal.abort(new Error("before"));
+        await expect(files.beginHash(path).finish(aborted)).rejects.toThrow("before");
+      });
+    });
+
     test("space is counted in bytes", async () => {
       const { total, free, available } = await files.space(under.root);
       expect(total).toBeGreaterThan(MIB);

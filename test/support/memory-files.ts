@@ -13,7 +13,7 @@ import { MemoryBytes } from "./memory-bytes.ts";
 
 /** create: an open that makes the file. */
 export type Operation =
-  | Exclude<keyof Files, "clone" | "currentTime">
+  | Exclude<keyof Files, "clone" | "currentTime" | "beginHash">
   | Exclude<keyof OpenFile, "close" | "writeNow">
   | "create";
 
@@ -412,6 +412,33 @@ export function createMemoryFiles(options: MemoryOptions): MemoryFiles {
         bytes.read(buffer, 0);
         return { hash: createHash("sha256").update(buffer).digest("hex"), size: bytes.size };
       });
+    },
+
+    beginHash(path) {
+      const hash = createHash("sha256");
+      const startedAt = age;
+      let size = 0;
+      const reach = (end: number) => {
+        const { bytes } = inodeAt(path, "open");
+        const buffer = new Uint8Array(Math.max(0, Math.min(end, bytes.size) - size));
+        bytes.read(buffer, size);
+        hash.update(buffer);
+        size += buffer.length;
+      };
+      return {
+        reach(end) {
+          if (!killed && age === startedAt) reach(end);
+        },
+        async finish(signal) {
+          signal?.throwIfAborted();
+          return await run("hash", path, () => {
+            signal?.throwIfAborted();
+            reach(Number.POSITIVE_INFINITY);
+            return { hash: hash.digest("hex"), size };
+          });
+        },
+        cancel() {},
+      };
     },
 
     space: (path) =>

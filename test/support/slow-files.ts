@@ -62,6 +62,10 @@ export function slowFiles<T extends Files>(files: T, turns: () => number): T {
     syncFolder: async (path) => wait().then(() => files.syncFolder(path)),
     clone: async (from, to) => wait().then(() => files.clone(from, to)),
     hash: async (path, signal) => wait().then(() => files.hash(path, signal)),
+    beginHash(path) {
+      const running = files.beginHash(path);
+      return { ...running, finish: async (signal) => wait().then(() => running.finish(signal)) };
+    },
     space: async (path) => wait().then(() => files.space(path)),
   };
   return { ...files, ...slow };

@@ -16,6 +16,7 @@ import type { OpenCacheFile, Origin } from "./cache-file.ts";
 import { despiteFullDisk } from "./disk-room.ts";
 import { alone } from "./file-state.ts";
 import type { LocalFiles } from "./room.ts";
+import { stopHash } from "./running-hash.ts";
 import { mtimeOf } from "./times.ts";
 
 /** A superseded kernel node id takes no new opens: ESTALE makes the kernel look the name up again. */
@@ -122,6 +123,7 @@ export async function regain(context: Rows & LocalFiles & Remote & Host, cacheFi
       cacheFile.disk.file = found.file;
       cacheFile.disk.isKept = found.isKept;
       cacheFile.disk.isNew = found.isNew;
+      stopHash(cacheFile.ranges);
       Object.assign(cacheFile.ranges, rangesOf(inode, found));
       context.log.info({ lineage: cacheFile.lineage }, "an open file has its place on the disk again");
     });
@@ -349,6 +351,7 @@ function rangesOf(
     unverified,
     truncatedTo,
     isOriginal,
+    running: undefined,
     check: undefined,
     isChecked: missing.length === 0 && unverified.length === 0,
   };

@@ -1,6 +1,6 @@
 /** The state of an open cache file, in parts. The flows of this room change it; other rooms do not see it. */
 import type { ElapsedTime } from "../../lib/clocks.ts";
-import type { FileStat, OpenFile } from "../../lib/files.ts";
+import type { FileStat, OpenFile, RunningHash } from "../../lib/files.ts";
 import type { RangeLock } from "../../lib/range-lock.ts";
 import type { Ranges } from "../../lib/ranges.ts";
 import type { Time } from "../../lib/time.ts";
@@ -43,6 +43,8 @@ export interface OriginRanges {
   truncatedTo: number | undefined;
   /** One of `downloads`: the last that verifies the unverified ranges. */
   verification: Download | undefined;
+  /** The hash of what has arrived from the beginning of the file on, and how far that is. */
+  running: { readonly hash: RunningHash; reached: number } | undefined;
   /** Every byte is the origin's, so the whole can be checked against the origin's hash. */
   isOriginal: boolean;
   /** The check of the complete file against the hash; resolves to whether it matches. Undefined: not begun. */

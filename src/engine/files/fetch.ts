@@ -27,6 +27,7 @@ import { evictSoon } from "./evict.ts";
 import { lost, rangeFetched, recordArrived, wakeReaders } from "./missing-ranges.ts";
 import { closeCacheFile } from "./open-close.ts";
 import type { LocalFiles } from "./room.ts";
+import { hashArrived, takeHash } from "./running-hash.ts";
 
 /** Bytes. Content up to this size comes in one piece and is checked before a byte of it is used. */
 export const SMALL = 1024 * 1024;
@@ -482,6 +483,7 @@ function arrivedAndChecked(
   );
   if (isLast && cacheFile.use.opens > 0) beginCheck(context, cacheFile);
   rangeFetched(cacheFile, start, end);
+  hashArrived(context, cacheFile);
 }
 
 function beginCheck(context: Rows & LocalFiles & Kernel & Remote & Uploads & Host, cacheFile: OpenCacheFile): void {
@@ -524,7 +526,9 @@ async function checkWhole(context: Rows & LocalFiles & Host, cacheFile: OpenCach
   const {
     changes: { writes },
   } = cacheFile;
-  const { hash, size } = await context.runtime.files.hash(cacheFile.path, context.fileState.stopped.signal);
+  const { signal } = context.fileState.stopped;
+  const { hash, size } = await (takeHash(cacheFile.ranges)?.finish(signal) ??
+    context.runtime.files.hash(cacheFile.path, signal));
   // A program has changed the file, so the hash tells nothing any more.
   if (!cacheFile.ranges.isOriginal || cacheFile.changes.writes !== writes) return true;
   if (hash === cacheFile.ranges.originHash) {

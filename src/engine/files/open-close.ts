@@ -22,6 +22,7 @@ import { alone } from "./file-state.ts";
 import { recordArrived } from "./missing-ranges.ts";
 import { revokeWriteLeases } from "./revoke-leases.ts";
 import type { LocalFiles } from "./room.ts";
+import { stopHash } from "./running-hash.ts";
 import { setContentDirty } from "./set-dirty.ts";
 import { ctimeOf, mtimeOf } from "./times.ts";
 import { detectWrites, type Look } from "./write-detection.ts";
@@ -273,6 +274,7 @@ async function closeFile(context: Rows & LocalFiles & Remote & Host, cacheFile: 
   if (cacheFile.use.opens > 0) return;
   for (const download of cacheFile.ranges.downloads) download.controller.abort();
   await Promise.all([...cacheFile.ranges.downloads].map((download) => download.done));
+  stopHash(cacheFile.ranges);
   // Wait for those who asked for size and time while the file was open.
   const free = await cacheFile.ranges.lock.hold(0, Number.POSITIVE_INFINITY);
   try {

@@ -1,6 +1,7 @@
 /**
  * Readahead: how far ahead of a reader bytes are fetched. The window doubles while reading is sequential; else there is
- * hardly any.
+ * hardly any. Behind a seek into the file no more is fetched ahead than about what was read since: a video player that
+ * seeks again and again fetches what it plays and about as much once more.
  */
 import { partsWithin } from "../../lib/ranges.ts";
 import type { Host, Kernel, Remote, Rows, Uploads } from "../core/index.ts";
@@ -23,15 +24,17 @@ export interface SequentialReader {
   window: number;
   /** The window doubles when reading gets here. */
   growAt: number;
+  /** The sequential reading began in the middle of the file. */
+  isAfterSeek: boolean;
 }
 
 export function createReader(): SequentialReader {
-  return { next: 0, window: 0, growAt: 0 };
+  return { next: 0, window: 0, growAt: 0, isAfterSeek: false };
 }
 
 /** A reader that is known to read from the first to the last byte. */
 export function createWholeReader(): SequentialReader {
-  return { next: 0, window: WINDOW_MAX, growAt: 0 };
+  return { next: 0, window: WINDOW_MAX, growAt: 0, isAfterSeek: false };
 }
 
 /** Resolves when [start, end) of the file is here. Rejects as requireRange does. */
@@ -49,6 +52,7 @@ export async function fetchAround(
   if (!isSequential) {
     reader.window = 0;
     reader.growAt = 0;
+    reader.isAfterSeek = start > SLACK;
     const from = Math.floor(start / BLOCK) * BLOCK;
     await requireRange(context, cacheFile, start, end, signal, from + Math.ceil((end - from) / BLOCK) * BLOCK);
     return;
@@ -59,7 +63,7 @@ export async function fetchAround(
   }
   const wait = requireRange(context, cacheFile, start, end, signal, start + reader.window);
   wait.catch(() => {});
-  if (context.network.isOnline) readAhead(context, cacheFile, end, reader.window);
+  if (context.network.isOnline) readAhead(context, cacheFile, end, reader);
   await wait;
 }
 
@@ -67,9 +71,10 @@ function readAhead(
   context: Rows & LocalFiles & Kernel & Remote & Uploads & Host,
   cacheFile: OpenCacheFile,
   from: number,
-  window: number,
+  { window, isAfterSeek }: SequentialReader,
 ): void {
-  const target = from + window * (window > WINDOW_FIRST ? AHEAD : 1);
+  const isFar = window === WINDOW_MAX || (window > WINDOW_FIRST && !isAfterSeek);
+  const target = from + window * (isFar ? AHEAD : 1);
   let position = from;
   for (let count = cacheFile.ranges.downloads.size; count <= AHEAD; count += 1) {
     const [part] = partsWithin(cacheFile.ranges.missing, position, target);

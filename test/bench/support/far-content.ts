@@ -8,6 +8,7 @@ export const MANY_FOLDERS = 100;
 export const MANY_FILES = 10_000;
 export const NOTES = 500;
 export const BIG_SIZE = 512 * 1024 ** 2;
+export const MIDDLE_SIZE = 16 * 1024 ** 2;
 
 const BLOCK = 128 * 1024;
 
@@ -36,6 +37,9 @@ export const FAR_CONTENT = {
   },
   async big({ calls }: Sources, path: string) {
     await calls("write", path, BIG_SIZE, BLOCK);
+  },
+  async middle({ calls }: Sources, path: string) {
+    await calls("write", path, MIDDLE_SIZE, BLOCK);
   },
 } as const;
 

@@ -2,13 +2,20 @@
 import { join } from "node:path";
 import { check } from "../../support/wsfs.ts";
 import { type ColdWorkload, coldWorkloads } from "./cold-workloads.ts";
-import { BIG_SIZE, NOTES } from "./far-content.ts";
+import { BIG_SIZE, MIDDLE_SIZE, NOTES } from "./far-content.ts";
 import { expectCount, localWorkloads, type Tools } from "./local-workloads.ts";
 import type { Workload } from "./rounds.ts";
 import { NEEDLE, SAMPLE_FILES } from "./sample-tree.ts";
 import { type ColdSide, dropCaches, empty, makeFolder, type Side } from "./sides.ts";
 
-const COLD = ["find-10k-cold", "grep-500-cold", "read-512m-cold", "reread-512m", "first-byte"] as const;
+const COLD = [
+  "find-10k-cold",
+  "grep-500-cold",
+  "read-512m-cold",
+  "reread-512m",
+  "read-16m-cold",
+  "first-byte",
+] as const;
 const LOCAL = ["untar", "upload", "rm", "git"] as const;
 export const FAR_WORKLOADS: readonly string[] = [...COLD, ...LOCAL];
 
@@ -64,6 +71,20 @@ function ownCold({ place, calls }: Tools): FarCold[] {
         await dropCaches(place);
       },
       measure: readBig,
+    },
+    {
+      name: "read-16m-cold",
+      content: "middle",
+      measures: "read of a file of 16 MiB, never looked at, which has to be checked before its last byte is shown",
+      command: "cat DIR/file",
+      unit: "s",
+      rounds: 3,
+      ready: (side) => side.forget(),
+      async measure(side) {
+        const { seconds, count } = await calls("read", join(side.folder, "middle"), READ_BLOCK);
+        expectCount(count, MIDDLE_SIZE);
+        return seconds;
+      },
     },
     {
       name: "first-byte",

@@ -1,7 +1,7 @@
 /** Reading what is not here yet: what is fetched, who waits for what, and what a failure leaves. */
 import { expect, test } from "vitest";
 import { RemoteError } from "../../../src/client/errors.ts";
-import { FsError } from "../../../src/engine/api/index.ts";
+import { FsError, type HandleId } from "../../../src/engine/api/index.ts";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
 import { minus } from "../../../src/lib/clocks.ts";
 import { sleep } from "../../../src/lib/runtime.ts";
@@ -468,4 +468,118 @@ test("a file of 64 MiB read from its beginning takes thirteen requests", async (
   const handle = await world.open(inode);
   for (let offset = 0; offset < 64 * MIB; offset += 128 * KIB) await world.read(handle, offset, 128 * KIB);
   expect(world.gateway.calls.length).toBe(13);
+});
+
+/** Bytes that were requested of the gateway. */
+function requested({ gateway }: BytesWorld): number {
+  return gateway.calls.reduce((sum, { start, end }) => sum + end - start, 0);
+}
+
+async function readRange(world: BytesWorld, handle: HandleId, from: number, to: number): Promise<void> {
+  for (let at = from; at < to; at += 128 * KIB) await world.read(handle, at, Math.min(128 * KIB, to - at));
+}
+
+test("a player that seeks fetches what it plays and about as much ahead", async () => {
+  const world = await createBytesWorld();
+  const inode = world.addRemote(pattern(128 * MIB), { hash: null });
+  const handle = await world.open(inode);
+  const places = [100, 20, 60, 40, 80];
+  for (const place of places) {
+    await readRange(world, handle, place * MIB, (place + 2) * MIB);
+    await world.clock.settle();
+  }
+  expect(requested(world)).toBeLessThanOrEqual(2.25 * 2 * MIB * places.length);
+  expect(world.gateway.calls.length).toBeLessThanOrEqual(5 * places.length);
+});
+
+test("who reads on after a seek is read ahead of as far as any other", async () => {
+  const world = await createBytesWorld();
+  const inode = world.addRemote(pattern(128 * MIB), { hash: null });
+  const handle = await world.open(inode);
+  await readRange(world, handle, 64 * MIB, 88 * MIB);
+  await world.clock.settle();
+  expect(requested(world)).toBeGreaterThanOrEqual(32 * MIB);
+});
+
+test("two that read the same file at once fetch each byte once", async () => {
+  const world = await createBytesWorld({}, { turns: () => 3 });
+  const content = pattern(24 * MIB);
+  const inode = world.addRemote(content);
+  const [a, b] = [await world.open(inode), await world.open(inode)];
+  await Promise.all([readRange(world, a, 0, content.length), readRange(world, b, 0, content.length)]);
+  expect(requested(world)).toBe(content.length);
+});
+
+/** How often a file was hashed as a whole, and what became of hashes that run while it arrives. */
+function countHashes(world: BytesWorld) {
+  const counts = { whole: 0, begun: 0, finished: 0, cancelled: 0 };
+  const { hash, beginHash } = world.files;
+  Object.assign(world.files, {
+    hash: (...args: Parameters<typeof hash>) => {
+      counts.whole += 1;
+      return hash(...args);
+    },
+    beginHash(path: string) {
+      const running = beginHash(path);
+      counts.begun += 1;
+      return {
+        ...running,
+        finish: (signal?: AbortSignal) => {
+          counts.finished += 1;
+          return running.finish(signal);
+        },
+        cancel() {
+          counts.cancelled += 1;
+          running.cancel();
+        },
+      };
+    },
+  });
+  return counts;
+}
+
+test("what is read from its beginning is hashed while it arrives, and nothing of it is read again for that", async () => {
+  const world = await createBytesWorld();
+  const counts = countHashes(world);
+  const content = pattern(24 * MIB);
+  const inode = world.addRemote(content);
+  same(await world.readAll(inode), content);
+  await world.clock.settle();
+  expect(counts).toEqual({ whole: 0, begun: 1, finished: 1, cancelled: 0 });
+  expect(world.context.metadata.cacheFiles.get(inode.lineage)?.missing).toBe("[]");
+});
+
+test("what is read from its end on is hashed as a whole, once", async () => {
+  const world = await createBytesWorld();
+  const counts = countHashes(world);
+  const content = pattern(80 * MIB);
+  const inode = world.addRemote(content);
+  const handle = await world.open(inode);
+  await readRange(world, handle, 4 * MIB, content.length);
+  await world.clock.settle();
+  expect(counts).toEqual({ whole: 0, begun: 0, finished: 0, cancelled: 0 });
+  await readRange(world, handle, 0, 4 * MIB);
+  await world.clock.settle();
+  expect(counts.whole).toBe(1);
+  expect(counts).toMatchObject({ finished: 0, cancelled: counts.begun });
+  expect(world.context.metadata.cacheFiles.get(inode.lineage)?.missing).toBe("[]");
+});
+
+test.each(["closed", "written to"])("a file that is %s before all of it is here is hashed no further", async (what) => {
+  const world = await createBytesWorld();
+  const counts = countHashes(world);
+  const content = pattern(24 * MIB);
+  const inode = world.addRemote(content);
+  const handle = await world.open(inode, { write: true });
+  await readRange(world, handle, 0, MIB);
+  expect(counts).toMatchObject({ begun: 1, cancelled: 0 });
+  if (what === "written to") {
+    await world.write(handle, 2 * MIB, Buffer.from("other bytes"));
+    await readRange(world, handle, MIB, content.length);
+    expect(counts.cancelled).toBe(1);
+  }
+  await world.close(handle);
+  await world.clock.settle();
+  expect(counts).toMatchObject({ whole: 0, begun: 1, finished: 0, cancelled: 1 });
+  expect(world.files.openHandles()).toBe(0);
 });
