@@ -57,7 +57,7 @@ const COLUMNS = `live.lineage, live.origin_node AS originNode, live.origin_versi
   live.used_at AS usedAt, live.doubted`;
 
 /** The fields of a row, as they are set. */
-interface Fields extends Omit<CacheFileRow, "lineage" | "missing" | "unproven"> {
+export interface Fields extends Omit<CacheFileRow, "lineage" | "missing" | "unproven"> {
   readonly missing: Ranges;
   readonly unproven: Ranges;
 }
