@@ -72,9 +72,10 @@ export interface CacheFile {
   readonly mayHaveUnpersistedStat: boolean;
   /** Counts changes that programs began. */
   readonly writes: number;
-  /** The times of the first change since the last snapshot, and of the last change. Undefined: there was none. */
+  /** The time of the first change since the last snapshot. Undefined: there was none. */
   readonly firstWriteAt: ElapsedTime | undefined;
-  readonly lastWriteAt: ElapsedTime | undefined;
+  /** The time of the last change, or at which the file was opened here. */
+  readonly lastWriteAt: ElapsedTime;
 
   createReader(): Reader;
   /** lseek(2). Undefined: there is nothing of that kind at or after the offset. */

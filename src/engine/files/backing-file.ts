@@ -278,7 +278,7 @@ async function closeIfFailed<T>(file: OpenFile, work: () => Promise<T>): Promise
 }
 
 function createCacheFile(
-  { metadata, cacheFiles }: Rows & LocalFiles,
+  { metadata, cacheFiles, runtime }: Rows & LocalFiles & Host,
   inode: Inode,
   path: string,
   found: FoundFile,
@@ -320,7 +320,7 @@ function createCacheFile(
       inFlight: 0,
       timesSet: 0,
       firstWriteAt: undefined,
-      lastWriteAt: undefined,
+      lastWriteAt: runtime.elapsed(),
     },
   });
 }

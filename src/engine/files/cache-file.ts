@@ -117,9 +117,10 @@ export interface FileChanges {
   inFlight: number;
   /** Counts how often a program has set the file's time. */
   timesSet: number;
-  /** The times of the first change since the last snapshot, and of the last change. Undefined: there was none. */
+  /** The time of the first change since the last snapshot. Undefined: there was none. */
   firstWriteAt: ElapsedTime | undefined;
-  lastWriteAt: ElapsedTime | undefined;
+  /** The time of the last change, or at which the file was opened here. */
+  lastWriteAt: ElapsedTime;
 }
 
 /** Handles of the kernel, and what is known of writes that the kernel makes by itself. */

@@ -44,9 +44,8 @@ export function setContentDirty(
   cacheFile.ranges.isOriginal = false;
   cacheFile.changes.hasUnpersistedStat = true;
   cacheFile.changes.writes += 1;
-  const { changes } = cacheFile;
-  changes.lastWriteAt = changes.lastWriteAt === undefined ? at : laterOf(changes.lastWriteAt, at);
-  changes.firstWriteAt ??= changes.lastWriteAt;
+  cacheFile.changes.lastWriteAt = laterOf(cacheFile.changes.lastWriteAt, at);
+  cacheFile.changes.firstWriteAt ??= cacheFile.changes.lastWriteAt;
 }
 
 /** Power loss may come when only some of the new bytes are on the disk. It must not find the content called durable. */

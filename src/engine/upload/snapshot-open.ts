@@ -104,7 +104,6 @@ async function look(
 /** Milliseconds until a snapshot is to be taken, or until the next write detection. 0 or less: now. */
 function untilDue({ runtime, cacheFiles }: LocalFiles & Host, cacheFile: CacheFile): number {
   if (!cacheFile.isContentDirty) return Math.max(LOOK_MS, LOOK_EACH_MS * cacheFiles.size);
-  const now = runtime.elapsed();
-  const { lastWriteAt: last = now, firstWriteAt: first = last } = cacheFile;
-  return minus(nextSnapshotAt(cacheFile.pacing.pace, { first, last }), now);
+  const { lastWriteAt: last, firstWriteAt: first = last } = cacheFile;
+  return minus(nextSnapshotAt(cacheFile.pacing.pace, { first, last }), runtime.elapsed());
 }
