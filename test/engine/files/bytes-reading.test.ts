@@ -546,7 +546,7 @@ test("what is read from its beginning is hashed while it arrives, and nothing of
   same(await world.readAll(inode), content);
   await world.clock.settle();
   expect(counts).toEqual({ whole: 0, begun: 1, finished: 1, cancelled: 0 });
-  expect(world.context.metadata.cacheFiles.get(inode.lineage)?.missing).toBe("[]");
+  expect(world.context.metadata.cacheFiles.get(inode.lineage)?.missing).toEqual([]);
 });
 
 test("what is read from its end on is hashed as a whole, once", async () => {
@@ -562,7 +562,7 @@ test("what is read from its end on is hashed as a whole, once", async () => {
   await world.clock.settle();
   expect(counts.whole).toBe(1);
   expect(counts).toMatchObject({ finished: 0, cancelled: counts.begun });
-  expect(world.context.metadata.cacheFiles.get(inode.lineage)?.missing).toBe("[]");
+  expect(world.context.metadata.cacheFiles.get(inode.lineage)?.missing).toEqual([]);
 });
 
 test.each(["closed", "written to"])("a file that is %s before all of it is here is hashed no further", async (what) => {
