@@ -21,6 +21,7 @@ import type { KernelNodeId } from "../../metadata/ids.ts";
 import type { Rows } from "../core/index.ts";
 import type { OpenCacheFile, Origin } from "./cache-file.ts";
 import type { LocalFiles } from "./room.ts";
+import { stopHash } from "./running-hash.ts";
 
 export function wakeReaders(cacheFile: OpenCacheFile): void {
   for (const look of [...cacheFile.ranges.waiting]) look();
@@ -124,6 +125,8 @@ export function markVerified(context: Rows, cacheFile: OpenCacheFile): void {
 export function lost(context: Rows, cacheFile: OpenCacheFile, missing: Ranges): void {
   cacheFile.ranges.isChecked = false;
   cacheFile.ranges.missing = missing;
+  // What comes now may differ from what was hashed.
+  stopHash(cacheFile.ranges);
   record(context, cacheFile, missing, cacheFile.ranges.unverified);
   wakeReaders(cacheFile);
 }

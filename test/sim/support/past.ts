@@ -193,7 +193,10 @@ export function createPast(world: World, seed: number, tally: Tally | undefined)
 
   function bytesOfAll(): number {
     const sizes = new Map(
-      record.moments.flatMap(({ nodes }) => [...nodes.values()].map(({ id, hash, size }) => [`${id} ${hash}`, size])),
+      // Each version is kept by itself, also one that has the content of another.
+      record.moments.flatMap(({ nodes }) =>
+        [...nodes.values()].map(({ id, versions, size }) => [`${id} ${versions}`, size]),
+      ),
     );
     return [...sizes.values()].reduce<number>((sum, size) => sum + (size ?? 0), 0);
   }
